@@ -1,0 +1,4 @@
+//! hapax: near-duplicate lookup as a service.
+#![allow(missing_docs)]
+pub mod types;
+pub mod collection;
