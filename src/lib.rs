@@ -2,4 +2,6 @@
 #![allow(missing_docs)]
 pub mod collection;
 pub mod index;
+pub mod http;
+pub mod telemetry;
 pub mod types;

@@ -1,0 +1,3 @@
+//! What hapax tells about itself.
+
+pub mod names;
