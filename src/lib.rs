@@ -1,5 +1,8 @@
 //! hapax: near-duplicate lookup as a service.
-#![allow(missing_docs)]
-pub mod collection;
-pub mod index;
+//! Modules in floor order: each imports only those above it.
+
 pub mod types;
+pub mod telemetry;
+pub mod index;
+pub mod store;
+pub mod collection;
