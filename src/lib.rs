@@ -3,3 +3,4 @@
 pub mod types;
 pub mod telemetry;
 pub mod collection;
+pub mod config;
