@@ -1,8 +1,16 @@
 //! hapax: near-duplicate lookup as a service.
-//! Modules in floor order: each imports only those above it.
+//! Modules in floor order: each imports only floors above its own line here, or its own folder.
 
-pub mod types;
+// F1
 pub mod telemetry;
+pub mod types;
+
+// F2
 pub mod index;
 pub mod store;
+
+// F3
 pub mod collection;
+
+// F4
+pub mod config;
