@@ -23,7 +23,7 @@ use super::error::{Code, Problem, ProblemBody};
 use super::lines::{Line, Splitter};
 use super::state::AppState;
 use super::work::{Answer, Input, Work};
-use crate::telemetry::names;
+use crate::telemetry::names::{self, label};
 
 /// Answers handed to the connection at once.
 const ANSWERS_AT_ONCE: usize = 256;
@@ -291,7 +291,7 @@ impl Writer {
 
     /// Adds a line at once, whatever is held.
     fn push(&self, line: &AnswerLine) {
-        metrics::counter!(names::HTTP_BULK_LINES_TOTAL, "kind" => line.kind()).increment(1);
+        metrics::counter!(names::HTTP_BULK_LINES, label::KIND => line.kind()).increment(1);
         let mut bytes = serde_json::to_vec(line).expect("an answer is always JSON");
         bytes.push(b'\n');
         self.held.bytes.fetch_add(bytes.len(), Ordering::AcqRel);

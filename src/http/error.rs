@@ -270,7 +270,8 @@ impl From<CollectionError> for Problem {
                 tracing::error!(cause = detail, "write failed");
                 Self::new(Code::WriteFailed, "the disk refused this write; nothing of it was kept")
             }
-            CollectionError::Internal(cause) => Self::internal(&cause),
+            CollectionError::NoSuchDocument { .. } => Self::new(Code::DocumentNotFound, detail),
+            CollectionError::Store(cause) => Self::internal(&cause),
         }
     }
 }
@@ -323,7 +324,7 @@ mod tests {
 
     #[test]
     fn the_inside_of_an_internal_error_stays_inside() {
-        let problem = Problem::from(CollectionError::Internal("table document: page 7".into()));
+        let problem = Problem::from(CollectionError::Store("table document: page 7".into()));
         assert!(!problem.detail.contains("page"));
     }
 }

@@ -22,7 +22,7 @@ use super::error::{Code, Problem};
 use super::query::Query;
 use super::routes::Route;
 use super::state::AppState;
-use crate::telemetry::names;
+use crate::telemetry::names::{self, label};
 
 /// Carries a request's id both ways.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -75,7 +75,7 @@ pub async fn observe(mut request: Request, next: Next) -> Response {
     }
     let status = response.status();
     metrics::counter!(
-        names::HTTP_REQUESTS_TOTAL, "route" => route, "method" => method, "status" => status.as_str().to_owned()
+        names::HTTP_REQUESTS, label::ROUTE => route, label::METHOD => method, label::STATUS => status.as_str().to_owned()
     )
     .increment(1);
     span.in_scope(|| {
@@ -106,7 +106,7 @@ impl Drop for Measured {
     fn drop(&mut self) {
         metrics::gauge!(names::HTTP_REQUESTS_IN_FLIGHT).decrement(1.0);
         let route = std::mem::take(&mut self.route);
-        metrics::histogram!(names::HTTP_REQUEST_DURATION_SECONDS, "route" => route, "method" => self.method)
+        metrics::histogram!(names::HTTP_REQUEST_DURATION, label::ROUTE => route, label::METHOD => self.method)
             .record(self.begun.elapsed().as_secs_f64());
     }
 }

@@ -41,6 +41,8 @@ pub struct Probe {
     pub hits: Vec<Slot>,
     /// Whether every posting of every key was read.
     pub complete: bool,
+    /// Documents in the fullest bucket among the query's keys.
+    pub fullest: usize,
 }
 
 impl BandIndex {
@@ -97,13 +99,18 @@ impl BandIndex {
     pub fn probe(&self, arena: &Arena, keys: &[BandKey], per_key_max: usize, probe: &mut Probe) {
         probe.hits.clear();
         probe.complete = true;
+        probe.fullest = 0;
         for (band, &key) in keys.iter().enumerate() {
             let shard = self.shard(band as u32, key).read();
             match shard.find(self, arena, band as u32, key) {
                 None => {}
-                Some(entry) if entry & LIST == 0 => probe.hits.push(Slot(entry)),
+                Some(entry) if entry & LIST == 0 => {
+                    probe.fullest = probe.fullest.max(1);
+                    probe.hits.push(Slot(entry));
+                }
                 Some(entry) => {
                     let list = &shard.lists[(entry & !LIST) as usize];
+                    probe.fullest = probe.fullest.max(list.len());
                     if list.len() <= per_key_max {
                         probe.hits.extend_from_slice(list);
                     } else {

@@ -7,7 +7,7 @@ mod bands;
 mod bucket_sizes;
 mod ids;
 
-pub use arena::{Arena, Seen};
+pub use arena::{Arena, SLOTS_MAX, Seen};
 pub use bands::{BandIndex, Probe};
 pub use bucket_sizes::BucketSizes;
 pub use ids::IdIndex;

@@ -146,7 +146,8 @@ pub struct DescriptionBody {
     banding: BandingBody,
     threshold: f64,
     documents: u64,
-    linked: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    linked: Option<u64>,
     created: String,
     expected_recall: RecallBody,
 }

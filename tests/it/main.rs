@@ -1,0 +1,3 @@
+//! The integration tests: one binary, files named after what they claim.
+
+mod config;
