@@ -1,4 +1,5 @@
 //! hapax: near-duplicate lookup as a service.
 #![allow(missing_docs)]
-pub mod types;
 pub mod collection;
+pub mod store;
+pub mod types;
