@@ -1,3 +1,6 @@
-//! The integration tests: one binary, files named after what they claim.
+//! Claims about the whole service, each tested against the real thing. One binary, so that it links once.
+#![allow(clippy::print_stderr, unreachable_pub)]
 
 mod config;
+mod durability;
+mod support;
