@@ -1,3 +1,4 @@
-//! The integration tests: one binary, files named after what they claim.
-
-mod config;
+//! The integration tests, one file a claim.
+mod bounds;
+mod linearizable;
+mod support;
