@@ -1,5 +1,6 @@
 //! An S-curve -> an SVG: theory as lines, measurements as points, the threshold as a line across.
 
+use hapax_core::tuning::SimulatedPoint;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -21,8 +22,8 @@ pub struct Curve<'a> {
     pub candidate: &'a dyn Fn(f64) -> f64,
     /// Jaccard similarity -> chance to be reported.
     pub verdict: &'a dyn Fn(f64) -> f64,
-    /// Similarity and measured candidate rate.
-    pub measured: &'a [(f64, f64)],
+    /// What a simulation found.
+    pub measured: &'a [SimulatedPoint],
 }
 
 /// The picture as SVG text.
@@ -72,11 +73,18 @@ fn draw_on(
         .draw_series(LineSeries::new(line(curve.verdict), thick(VERDICT)))?
         .label("reported: proposed, and estimated at or above the threshold (theory)")
         .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], thick(VERDICT)));
+    let points = |colour: RGBColor, of: fn(&SimulatedPoint) -> f64| {
+        curve.measured.iter().map(move |point| Circle::new((point.jaccard, of(point)), 5, colour.filled()))
+    };
     if !curve.measured.is_empty() {
         chart
-            .draw_series(curve.measured.iter().map(|&point| Circle::new(point, 5, CANDIDATE.filled())))?
+            .draw_series(points(CANDIDATE, |point| point.candidate_rate))?
             .label("proposed by the bands (measured)")
             .legend(|(x, y)| Circle::new((x + 12, y), 5, CANDIDATE.filled()));
+        chart
+            .draw_series(points(VERDICT, |point| point.verdict_rate))?
+            .label("reported (measured)")
+            .legend(|(x, y)| Circle::new((x + 12, y), 5, VERDICT.filled()));
     }
     let dashes = [(curve.threshold, 0.0), (curve.threshold, 1.0)];
     chart.draw_series(DashedLineSeries::new(dashes, 7, 5, THRESHOLD.stroke_width(2)))?;

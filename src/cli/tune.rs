@@ -4,8 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
-use hapax_core::tuning::{self, Targets};
+use hapax_core::tuning::{self, SimulatedPoint, Simulation, Targets};
 use hapax_core::{Banding, SignatureShape, SketchKind};
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::ExitStatus;
@@ -13,7 +14,9 @@ use super::plot::{self, Curve};
 
 /// Similarities of the table.
 const TABLE: [f64; 15] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0];
-/// Similarities of a simulation, and documents signed at each.
+/// Shingles in each simulated document: about two pages of text.
+const SIMULATED_SET_SIZE: usize = 1000;
+/// Similarities of a simulation, closest where the curve is steep.
 const SIMULATED: [f64; 19] = [
     0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.725, 0.75, 0.775, 0.8, 0.825, 0.85, 0.9, 0.95, 0.98,
 ];
@@ -125,14 +128,20 @@ struct Row {
     candidate: f64,
     verdict: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    candidate_measured: Option<f64>,
+    measured: Option<Measured>,
+}
+
+#[derive(Debug, Serialize)]
+struct Measured {
+    candidate: f64,
+    verdict: f64,
 }
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let shape = shape(args)?;
     let banding = banding(args, shape)?;
-    let measured = if args.simulate { simulate(args, banding, shape)? } else { Vec::new() };
+    let measured = if args.simulate { simulate(args, banding, shape) } else { Vec::new() };
     let report = report(args, banding, shape, &measured);
     if let Some(path) = &args.plot {
         let curve = Curve {
@@ -182,19 +191,32 @@ fn banding(args: &Args, shape: SignatureShape) -> Result<Banding> {
     Ok(tuning::choose(targets, shape)?.banding)
 }
 
-fn simulate(args: &Args, banding: Banding, shape: SignatureShape) -> Result<Vec<(f64, f64)>> {
-    let kind = match args.sketch {
+fn simulate(args: &Args, banding: Banding, shape: SignatureShape) -> Vec<SimulatedPoint> {
+    let sketch = match args.sketch {
         Sketch::Fss => SketchKind::Fss,
         Sketch::Classic => SketchKind::Classic,
     };
-    let _ = (kind, banding, shape, SIMULATED);
-    unimplemented!()
+    let simulation = Simulation {
+        sketch,
+        shape,
+        banding,
+        threshold: args.threshold,
+        set_size: SIMULATED_SET_SIZE,
+        pairs: args.pairs,
+        seed: args.seed,
+    };
+    SIMULATED.par_iter().flat_map_iter(|&jaccard| tuning::simulate(&simulation, &[jaccard])).collect()
 }
 
-fn report(args: &Args, banding: Banding, shape: SignatureShape, measured: &[(f64, f64)]) -> Report {
+fn report(args: &Args, banding: Banding, shape: SignatureShape, measured: &[SimulatedPoint]) -> Report {
     let candidate = |jaccard| tuning::candidate_probability(jaccard, banding, shape);
     let verdict = |jaccard| tuning::verdict_probability(jaccard, banding, shape, args.threshold);
-    let mut similarities: Vec<f64> = TABLE.into_iter().chain(measured.iter().map(|(jaccard, _)| *jaccard)).collect();
+    // Simulated sets have the nearest similarity that their size allows; rows of the round ones beside them would
+    // only repeat the theory.
+    let mut similarities: Vec<f64> = match measured {
+        [] => TABLE.to_vec(),
+        measured => measured.iter().map(|point| point.jaccard).collect(),
+    };
     similarities.extend([args.threshold, args.s_hi]);
     similarities.sort_by(f64::total_cmp);
     similarities.dedup();
@@ -204,7 +226,10 @@ fn report(args: &Args, banding: Banding, shape: SignatureShape, measured: &[(f64
             jaccard,
             candidate: candidate(jaccard),
             verdict: verdict(jaccard),
-            candidate_measured: measured.iter().find(|(at, _)| *at == jaccard).map(|(_, rate)| *rate),
+            measured: measured
+                .iter()
+                .find(|point| point.jaccard == jaccard)
+                .map(|point| Measured { candidate: point.candidate_rate, verdict: point.verdict_rate }),
         })
         .collect();
     let mut report = Report {
@@ -289,12 +314,17 @@ fn write_words(out: &mut impl Write, args: &Args, report: &Report) -> std::io::R
         "cost        {:.1} unrelated candidates a lookup ({:.0} documents alike by {})\n",
         report.background_candidates, args.documents, args.s_bg
     )?;
-    let measured = report.table.iter().any(|row| row.candidate_measured.is_some());
-    writeln!(out, "similarity   proposed   reported{}", if measured { "   proposed, measured" } else { "" })?;
+    let simulated = report.table.iter().any(|row| row.measured.is_some());
+    let header = if simulated { "   measured: proposed   reported" } else { "" };
+    writeln!(out, "similarity   proposed   reported{header}")?;
     for row in &report.table {
-        let mark = if row.jaccard == report.threshold { "  <- threshold" } else { "" };
-        let rate = row.candidate_measured.map(|rate| format!("   {rate:>8.4}")).unwrap_or_default();
-        writeln!(out, "{:>10}   {:>8.4}   {:>8.4}{rate}{mark}", row.jaccard, row.candidate, row.verdict)?;
+        let measured = match (&row.measured, simulated) {
+            (Some(rate), _) => format!("   {:>18.4}   {:>8.4}", rate.candidate, rate.verdict),
+            (None, true) => " ".repeat(32),
+            (None, false) => String::new(),
+        };
+        let mark = if row.jaccard == report.threshold { "   <- threshold" } else { "" };
+        writeln!(out, "{:>10.3}   {:>8.4}   {:>8.4}{measured}{mark}", row.jaccard, row.candidate, row.verdict)?;
     }
     for warning in &report.warnings {
         writeln!(out, "\nnote: {warning}")?;
