@@ -17,6 +17,9 @@ const PAUSE_FIRST: Duration = Duration::from_millis(100);
 /// Longest pause, whatever the server asks for.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
+/// Statuses of what may pass by itself: a slow client, a quota, a full queue.
+const PASSING: [u16; 3] = [408, 429, 503];
+
 /// The part of an answer line that this client branches on.
 #[derive(Debug, Deserialize)]
 struct Line<'a> {
@@ -39,6 +42,8 @@ pub enum BulkError {
         url: String,
         /// What its last line said.
         reason: Option<String>,
+        /// Whether the same request may succeed a little later.
+        passing: bool,
     },
     /// Not what a hapax answers.
     #[error("{url} answers what this client does not understand: {line}")]
@@ -74,7 +79,7 @@ pub fn send(
         let result = send_once(client, path, &body, &mut |number, line, status| {
             let Some(&place) = number.checked_sub(1).and_then(|place| open.get(place)) else { return };
             // A line that met a full queue may pass later; any other refusal stands.
-            let passing = matches!(status, Some(429 | 503)) && !last;
+            let passing = status.is_some_and(|status| PASSING.contains(&status)) && !last;
             if !passing && !std::mem::replace(&mut done[number - 1], true) {
                 answered(place, line);
             }
@@ -87,7 +92,7 @@ pub fn send(
                 ClientError::Refused { retry_after, .. } => retry_after,
                 _ => None,
             },
-            Err(BulkError::Truncated { .. }) if !last => None,
+            Err(BulkError::Truncated { passing: true, .. }) if !last => None,
             Err(error) => return Err(error),
         };
         if open.is_empty() {
@@ -119,14 +124,16 @@ fn send_once(
             Err(error) => Some(Some(error.to_string())),
         };
         if let Some(reason) = ended {
-            return Err(BulkError::Truncated { url: url(), reason });
+            return Err(BulkError::Truncated { url: url(), reason, passing: true });
         }
         let line: Line<'_> = serde_json::from_str(&text)
             .map_err(|_| BulkError::Foreign { url: url(), line: text.chars().take(120).collect() })?;
         match (line.kind, line.line) {
             ("summary", _) => return Ok(()),
             ("fatal", _) => {
-                return Err(BulkError::Truncated { url: url(), reason: line.error.map(|problem| problem.detail) });
+                let passing = line.error.as_ref().is_none_or(|problem| PASSING.contains(&problem.status));
+                let reason = line.error.map(|problem| problem.detail);
+                return Err(BulkError::Truncated { url: url(), reason, passing });
             }
             (_, Some(number)) => answered(number, text.trim_end(), line.error.map(|problem| problem.status)),
             _ => {}

@@ -1,6 +1,7 @@
 //! `hapax check`: documents in, verdicts out; against a running server, or against its data directory.
 
 use std::io::{self, BufWriter, Write};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::collection::{CheckOptions, Collection, Collections};
 use crate::config::{self, Sources};
 use crate::http::dto::document::{Invalid, from_json};
 use crate::http::dto::verdict::VerdictBody;
-use crate::http::error::Problem;
+use crate::http::error::{Problem, ProblemBody};
 use crate::types::CollectionName;
 
 /// Look documents up; nothing is stored.
@@ -64,6 +65,8 @@ struct Report {
     out: BufWriter<io::StdoutLock<'static>>,
     duplicates: u64,
     failed: u64,
+    /// Lines that are no documents; each is reported in its place.
+    unreadable: VecDeque<(Origin, String)>,
     broken: Option<io::Error>,
 }
 
@@ -72,7 +75,13 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     if args.threshold.is_some_and(|threshold| !(threshold > 0.0 && threshold <= 1.0)) {
         bail!("--threshold: a number above 0 and at most 1");
     }
-    let mut report = Report { out: BufWriter::new(io::stdout().lock()), duplicates: 0, failed: 0, broken: None };
+    let mut report = Report {
+        out: BufWriter::new(io::stdout().lock()),
+        duplicates: 0,
+        failed: 0,
+        unreadable: VecDeque::new(),
+        broken: None,
+    };
     match &args.data_dir {
         Some(dir) => {
             let offline = Offline::open(args, dir)?;
@@ -98,10 +107,9 @@ fn each_chunk(
 ) -> Result<()> {
     let mut outcome = Ok(());
     let mut give = |chunk: Chunk| {
-        for (origin, reason) in &chunk.failures {
-            report.failure(origin, reason);
-        }
+        report.unreadable.extend(chunk.failures.iter().cloned());
         outcome = check(&chunk, report);
+        report.unreadable_before(u64::MAX);
         if let Some(error) = report.broken.take() {
             outcome = Err(anyhow!(error).context("cannot write verdicts"));
         }
@@ -170,25 +178,33 @@ impl Report {
             text.push_str(value);
         }
         text.push('}');
-        self.write(text.as_bytes());
+        self.write(origin, text.as_bytes());
     }
 
     fn failure(&mut self, origin: &Origin, reason: &str) {
         self.failed += 1;
         let error = serde_json::json!({ "detail": reason });
-        self.write_line(&serde_json::json!({ "kind": "error", "line": origin.line, "error": error }));
+        self.write_line(origin, &serde_json::json!({ "kind": "error", "line": origin.line, "error": error }));
     }
 
-    fn write_line(&mut self, line: &impl Serialize) {
+    fn write_line(&mut self, origin: &Origin, line: &impl Serialize) {
         match serde_json::to_vec(line) {
-            Ok(bytes) => self.write(&bytes),
+            Ok(bytes) => self.write(origin, &bytes),
             Err(error) => self.broken = Some(error.into()),
         }
     }
 
-    fn write(&mut self, bytes: &[u8]) {
+    fn write(&mut self, origin: &Origin, bytes: &[u8]) {
+        self.unreadable_before(origin.line);
         if let Err(error) = self.out.write_all(bytes).and_then(|()| self.out.write_all(b"\n")) {
             self.broken.get_or_insert(error);
+        }
+    }
+
+    /// Reports the unreadable lines that come before this one.
+    fn unreadable_before(&mut self, line: u64) {
+        while let Some((origin, reason)) = self.unreadable.pop_front_if(|(origin, _)| origin.line < line) {
+            self.failure(&origin, &reason);
         }
     }
 }
@@ -211,10 +227,10 @@ struct VerdictLine {
 
 /// An error as the bulk route writes it.
 #[derive(Serialize)]
-struct ErrorLine<'a> {
+struct ErrorLine {
     kind: &'static str,
     line: u64,
-    error: &'a Problem,
+    error: ProblemBody,
 }
 
 impl Offline {
@@ -248,11 +264,13 @@ impl Offline {
                 Ok(verdict) => {
                     report.duplicates += u64::from(verdict.kind.is_duplicate());
                     let verdict = VerdictBody::new(self.collection.name(), verdict);
-                    report.write_line(&VerdictLine { kind: "verdict", line: origin.line, verdict });
+                    report.write_line(origin, &VerdictLine { kind: "verdict", line: origin.line, verdict });
                 }
                 Err(problem) => {
                     report.failed += 1;
-                    report.write_line(&ErrorLine { kind: "error", line: origin.line, error: &problem });
+                    // Offline there is no request to name.
+                    let error = problem.into_body("");
+                    report.write_line(origin, &ErrorLine { kind: "error", line: origin.line, error });
                 }
             }
         }
