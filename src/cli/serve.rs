@@ -16,8 +16,7 @@ use super::ExitStatus;
 use crate::collection::Collections;
 use crate::config::checked::Server;
 use crate::config::{self, Config, Sources};
-use crate::http;
-use crate::http::state::{ApiKey, AppState, Boot, HttpLimits, Wiring};
+use crate::http::{self, ApiKey, AppState, Boot, HttpLimits, Wiring};
 use crate::telemetry::{logs, names, recorder::Metrics};
 
 /// What a shell calls "ended by SIGINT": the status of a stop that did not wait.
@@ -133,7 +132,7 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     tokio::spawn(metrics.upkeep());
     let stop = CancellationToken::new();
     // Probes and /metrics answer while the index is being rebuilt.
-    let mut serving = tokio::spawn(http::serve(listener, state, stop.clone()));
+    let mut serving = tokio::spawn(http::serve(listener, state, stop.clone().cancelled_owned()));
     let data_dir = collections_config.data_dir.clone();
     let opening = {
         let boot = Arc::clone(&boot);
@@ -160,7 +159,7 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
         () = signals.next() => {}
         ended = &mut serving => {
             ended.context("the server broke off")?;
-            bail!("the server ended by itself");
+            bail!("the server ended without being told to");
         }
     }
     tracing::info!("draining; a second signal stops at once");
@@ -170,7 +169,10 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
         // Acknowledged writes are on disk; only requests under way are lost.
         std::process::exit(EXIT_INTERRUPTED);
     });
-    serving.await.context("the server broke off")?;
+    let cut_off = serving.await.context("the server broke off")?;
+    if cut_off > 0 {
+        tracing::warn!(connections = cut_off, "requests took longer than server.drain_timeout_ms and were cut off");
+    }
     tokio::task::spawn_blocking(move || collections.close()).await.context("closing the data broke off")?;
     tracing::info!("stopped");
     Ok(())

@@ -42,6 +42,8 @@ pub mod label {
     pub const STATUS: &str = "status";
     /// Collection name.
     pub const COLLECTION: &str = "collection";
+    /// `verdict`, `deleted`, `error`, `fatal` or `summary`.
+    pub const KIND: &str = "kind";
     /// `check`, `insert` or `delete`.
     pub const OP: &str = "op";
     /// A verdict as on the wire.
@@ -52,8 +54,6 @@ pub mod label {
     pub const SKETCH: &str = "sketch";
     /// `postings`, `signatures` or `ids`.
     pub const PART: &str = "part";
-    /// `verdict`, `error` and so on: a bulk line as on the wire.
-    pub const KIND: &str = "kind";
     /// hapax's version.
     pub const VERSION: &str = "version";
 }
@@ -102,17 +102,17 @@ macro_rules! metrics_table {
 }
 
 metrics_table! {
-    HTTP_REQUESTS_TOTAL = "hapax_http_requests_total", Kind::Counter, None, [label::ROUTE, label::METHOD, label::STATUS],
+    HTTP_REQUESTS = "hapax_http_requests_total", Kind::Counter, None, [label::ROUTE, label::METHOD, label::STATUS],
         "Requests answered.";
-    HTTP_REQUEST_DURATION_SECONDS = "hapax_http_request_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
-        [label::ROUTE, label::METHOD], "Time from a request's headers to the end of its answer's headers.";
+    HTTP_REQUEST_DURATION = "hapax_http_request_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
+        [label::ROUTE, label::METHOD], "Time from a request's headers to the end of its answer.";
     HTTP_REQUESTS_IN_FLIGHT = "hapax_http_requests_in_flight", Kind::Gauge, None, [],
         "Requests being answered now.";
     HTTP_CONNECTIONS = "hapax_http_connections", Kind::Gauge, None, [],
-        "Open connections.";
+        "Connections open now.";
     HTTP_BUFFERED_BYTES = "hapax_http_buffered_bytes", Kind::Gauge, Some(Unit::Bytes), [],
-        "Request bodies and bulk answers held in memory.";
-    HTTP_BULK_LINES_TOTAL = "hapax_http_bulk_lines_total", Kind::Counter, None, [label::KIND],
+        "Memory that request bodies take now.";
+    HTTP_BULK_LINES = "hapax_http_bulk_lines_total", Kind::Counter, None, [label::KIND],
         "Lines of bulk answers.";
     VERDICTS = "hapax_verdicts_total", Kind::Counter, None, [label::COLLECTION, label::OP, label::VERDICT],
         "Verdicts given.";
