@@ -14,3 +14,9 @@ pub mod collection;
 
 // F4
 pub mod config;
+
+// F5
+pub mod http;
+
+// F6
+pub mod cli;

@@ -42,6 +42,8 @@ pub mod label {
     pub const STATUS: &str = "status";
     /// Collection name.
     pub const COLLECTION: &str = "collection";
+    /// `verdict`, `deleted`, `error`, `fatal` or `summary`.
+    pub const KIND: &str = "kind";
     /// `check`, `insert` or `delete`.
     pub const OP: &str = "op";
     /// A verdict as on the wire.
@@ -103,9 +105,15 @@ metrics_table! {
     HTTP_REQUESTS = "hapax_http_requests_total", Kind::Counter, None, [label::ROUTE, label::METHOD, label::STATUS],
         "Requests answered.";
     HTTP_REQUEST_DURATION = "hapax_http_request_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
-        [label::ROUTE, label::METHOD], "Time from a request's headers to the end of its answer's headers.";
+        [label::ROUTE, label::METHOD], "Time from a request's headers to the end of its answer.";
     HTTP_REQUESTS_IN_FLIGHT = "hapax_http_requests_in_flight", Kind::Gauge, None, [],
         "Requests being answered now.";
+    HTTP_CONNECTIONS = "hapax_http_connections", Kind::Gauge, None, [],
+        "Connections open now.";
+    HTTP_BUFFERED_BYTES = "hapax_http_buffered_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Memory that request bodies take now.";
+    HTTP_BULK_LINES = "hapax_http_bulk_lines_total", Kind::Counter, None, [label::KIND],
+        "Lines of bulk answers.";
     VERDICTS = "hapax_verdicts_total", Kind::Counter, None, [label::COLLECTION, label::OP, label::VERDICT],
         "Verdicts given.";
     INCOMPLETE_VERDICTS = "hapax_incomplete_verdicts_total", Kind::Counter, None, [label::COLLECTION],

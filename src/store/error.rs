@@ -1,0 +1,158 @@
+//! What can go wrong with a collection's file, in words that callers branch on.
+
+use std::path::PathBuf;
+
+use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_IOERR_WRITE;
+
+use crate::types::Seq;
+
+/// The cause beneath a [`StoreError`], for the chain in the log.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// The store's results.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The disk, the quota or the file size limit has no room. The change was rolled back whole, and the next one may
+    /// succeed once there is room.
+    #[error("no room on disk for collection {collection}")]
+    Full {
+        /// Whose file.
+        collection: String,
+        /// What SQLite said.
+        source: Cause,
+    },
+    /// Reading or writing failed. After a failed write the [`Writer`](super::Writer) is poisoned.
+    #[error("collection {collection}: {doing} failed")]
+    Io {
+        /// Whose file.
+        collection: String,
+        /// What was being done.
+        doing: &'static str,
+        /// What the system said.
+        source: Cause,
+    },
+    /// An earlier write failed in a way after which nobody can tell what is on disk (a failed fsync drops the pages it
+    /// could not write, so a second one succeeds and proves nothing). Reads go on; writes need the file reopened.
+    #[error("collection {collection} takes no writes until it is reopened, because an earlier one failed: {reason}")]
+    Poisoned {
+        /// Whose file.
+        collection: String,
+        /// The first failure.
+        reason: String,
+    },
+    /// The file does not hold what was written.
+    #[error("collection {collection} is damaged{}: {detail}", at(.record))]
+    Damaged {
+        /// Whose file.
+        collection: String,
+        /// The record, where it is known.
+        record: Option<Seq>,
+        /// How it shows.
+        detail: String,
+    },
+    /// Made by a later version.
+    #[error(
+        "{} has format {found}; this version reads formats up to {known}: use the version that wrote it, or a later one",
+        path.display()
+    )]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: i32,
+        /// The newest this version reads.
+        known: i32,
+    },
+    /// The file is something else.
+    #[error("{} is not a collection: {detail}", path.display())]
+    NotAStore {
+        /// The file.
+        path: PathBuf,
+        /// How it shows.
+        detail: String,
+    },
+    /// No such file.
+    #[error("there is no collection at {}", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A collection is there already.
+    #[error("there is a collection at {} already", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Somebody else writes to the file.
+    #[error("the file of collection {collection} is in use by another writer: {detail}")]
+    Busy {
+        /// Whose file.
+        collection: String,
+        /// How it shows.
+        detail: String,
+    },
+    /// A change that does not fit the order: its caller is at fault, the file is unharmed and the batch rolled back.
+    #[error("collection {collection}: the change at {} does not fit: {detail}", seq.0)]
+    OutOfOrder {
+        /// Whose file.
+        collection: String,
+        /// The change.
+        seq: Seq,
+        /// Why.
+        detail: String,
+    },
+    /// The collection was closed or dropped while this handle was kept.
+    #[error("collection {collection} is closed")]
+    Closed {
+        /// Whose file.
+        collection: String,
+    },
+}
+
+impl StoreError {
+    /// SQLite's errors in our words. `doing` ends the sentence "... failed".
+    pub(super) fn from_sqlite(collection: &str, doing: &'static str, error: rusqlite::Error) -> Self {
+        let collection = collection.to_owned();
+        let Some(failure) = error.sqlite_error() else {
+            return Self::Io { collection, doing, source: error.into() };
+        };
+        match failure.code {
+            ErrorCode::DiskFull => Self::Full { collection, source: error.into() },
+            // SQLite names only ENOSPC; a spent quota and a file size limit come as a failed write to the page cache.
+            // Nothing was synced yet, so this is as harmless as a full disk.
+            ErrorCode::SystemIoFailure if failure.extended_code == SQLITE_IOERR_WRITE => {
+                Self::Full { collection, source: error.into() }
+            }
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
+                Self::Damaged { collection, record: None, detail: format!("{doing} failed: {error}") }
+            }
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy { collection, detail: error.to_string() },
+            _ => Self::Io { collection, doing, source: error.into() },
+        }
+    }
+
+    /// Whether a failed write with this error leaves it uncertain what the disk holds.
+    pub(super) fn is_uncertain(&self) -> bool {
+        !matches!(self, Self::Full { .. } | Self::OutOfOrder { .. } | Self::Poisoned { .. } | Self::Closed { .. })
+    }
+
+    /// The error with its causes in one line.
+    pub(super) fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            cause = error.source();
+        }
+        text
+    }
+}
+
+fn at(record: &Option<Seq>) -> String {
+    record.map(|seq| format!(" at record {}", seq.0)).unwrap_or_default()
+}

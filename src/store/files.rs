@@ -1,0 +1,132 @@
+//! Names and directory entries: how a collection's file comes to be and goes, in steps that a crash cannot split.
+//! A file is made under a name that is never opened as a collection and renamed when it is whole; it is dropped by a
+//! rename to another such name. Knows nothing of what is inside.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::types::CollectionName;
+
+/// The suffix of a collection's file.
+pub const SUFFIX: &str = ".sqlite";
+const CREATING: &str = ".creating";
+const DROPPED: &str = ".dropped";
+/// What SQLite keeps beside a database.
+const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// Where a collection is kept.
+pub fn path_of(dir: &Path, name: &CollectionName) -> PathBuf {
+    dir.join(format!("{name}{SUFFIX}"))
+}
+
+/// The collections in a directory, by name.
+pub fn list(dir: &Path) -> io::Result<Vec<CollectionName>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let file_name = entry?.file_name();
+        let name = file_name.to_str().and_then(|name| name.strip_suffix(SUFFIX));
+        names.extend(name.and_then(|name| CollectionName::new(name).ok()));
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Removes what a crash left of creations and drops that were under way, and tells what it removed. Call it under the
+/// data directory's lock, before any collection is opened.
+pub fn clean_leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut removed = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if let Some(base) = name.strip_suffix(CREATING).filter(|base| base.ends_with(SUFFIX)) {
+            remove_with_companions(&dir.join(base), CREATING)?;
+        } else if let Some(base) = name.strip_suffix(DROPPED).filter(|base| base.ends_with(SUFFIX)) {
+            finish_drop(&dir.join(base))?;
+        } else {
+            continue;
+        }
+        removed.push(path);
+    }
+    if !removed.is_empty() {
+        sync_dir(dir)?;
+    }
+    Ok(removed)
+}
+
+/// The name under which `path` is made.
+pub(super) fn creating(path: &Path) -> PathBuf {
+    with_suffix(path, CREATING)
+}
+
+/// Clears the way for making `path`.
+pub(super) fn prepare_creation(path: &Path) -> io::Result<()> {
+    remove_with_companions(path, CREATING)?;
+    if with_suffix(path, DROPPED).exists() {
+        finish_drop(path)?;
+    }
+    Ok(())
+}
+
+/// A write-ahead log or journal without its database. SQLite would replay it into any database of that name.
+pub(super) fn orphan(path: &Path) -> Option<PathBuf> {
+    COMPANIONS.iter().map(|companion| with_suffix(path, companion)).find(|companion| companion.exists())
+}
+
+/// The whole file takes its name.
+pub(super) fn finish_creation(path: &Path) -> io::Result<()> {
+    let temporary = creating(path);
+    File::open(&temporary)?.sync_all()?;
+    fs::rename(&temporary, path)?;
+    sync_dir(parent(path))
+}
+
+/// Removes a collection's file for good. Nobody may have it open for writing.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    fs::rename(path, with_suffix(path, DROPPED))?;
+    // From here on the collection is gone, whatever happens.
+    sync_dir(parent(path))?;
+    finish_drop(path)?;
+    sync_dir(parent(path))
+}
+
+/// The marker goes last: as long as it is there, a log left at `path` is known to belong to what was dropped.
+fn finish_drop(path: &Path) -> io::Result<()> {
+    for companion in COMPANIONS {
+        remove_if_there(&with_suffix(path, companion))?;
+    }
+    remove_if_there(&with_suffix(path, DROPPED))
+}
+
+fn remove_with_companions(path: &Path, suffix: &str) -> io::Result<()> {
+    let path = with_suffix(path, suffix);
+    for companion in COMPANIONS {
+        remove_if_there(&with_suffix(&path, companion))?;
+    }
+    remove_if_there(&path)
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        _ => Path::new("."),
+    }
+}
+
+fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}

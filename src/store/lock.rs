@@ -1,0 +1,143 @@
+//! One process per data directory.
+//! In: the directory and how long to wait. Out: a lock that lives as long as its value, or as the process if that is
+//! shorter. Knows nothing of what is in the directory.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The lock file's name in the data directory.
+pub const LOCK_FILE: &str = "LOCK";
+
+const POLL: Duration = Duration::from_millis(50);
+
+/// Why the data directory could not be locked.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another process has it.
+    #[error(
+        "the data directory {} is in use by {}; stop it, choose another directory, or wait longer with --lock-wait",
+        dir.display(),
+        holder(.pid)
+    )]
+    Held {
+        /// The directory.
+        dir: PathBuf,
+        /// Who holds it, as far as the lock file tells.
+        pid: Option<u32>,
+    },
+    /// The directory or its lock file cannot be made or locked.
+    #[error("cannot lock the data directory {}", dir.display())]
+    Io {
+        /// The directory.
+        dir: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn holder(pid: &Option<u32>) -> String {
+    match pid {
+        Some(pid) => format!("process {pid}"),
+        None => "another process".to_owned(),
+    }
+}
+
+/// The exclusive hold on a data directory. The kernel lets go of it when this is dropped or the process dies.
+#[derive(Debug)]
+pub struct DataDirLock {
+    _file: File,
+}
+
+impl DataDirLock {
+    /// Makes `dir` where needed (mode 0700) and locks it, asking again until `wait` is over. A wait of zero asks once.
+    pub fn acquire(dir: &Path, wait: Duration) -> Result<Self, LockError> {
+        let failed = |source| LockError::Io { dir: dir.to_owned(), source };
+        make_dir(dir).map_err(failed)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(dir.join(LOCK_FILE))
+            .map_err(failed)?;
+        let asked = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
+                Err(TryLockError::WouldBlock) => {
+                    let left = wait.saturating_sub(asked.elapsed());
+                    if left.is_zero() {
+                        return Err(LockError::Held { dir: dir.to_owned(), pid: read_pid(&mut file) });
+                    }
+                    thread::sleep(left.min(POLL));
+                }
+            }
+        }
+        write_pid(&mut file).map_err(failed)?;
+        Ok(Self { _file: file })
+    }
+}
+
+fn make_dir(dir: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+fn write_pid(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{}", std::process::id())
+}
+
+fn read_pid(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.rewind().ok()?;
+    file.take(32).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_held_directory_is_refused_and_names_its_holder() {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("data/of/it");
+        let lock = DataDirLock::acquire(&dir, Duration::ZERO).unwrap();
+        let refused = DataDirLock::acquire(&dir, Duration::from_millis(120)).unwrap_err();
+        assert!(matches!(refused, LockError::Held { pid: Some(pid), .. } if pid == std::process::id()), "{refused}");
+        drop(lock);
+        DataDirLock::acquire(&dir, Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn a_waiter_gets_the_lock_when_the_holder_leaves() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = DataDirLock::acquire(dir.path(), Duration::ZERO).unwrap();
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| DataDirLock::acquire(dir.path(), Duration::from_secs(20)));
+            thread::sleep(Duration::from_millis(100));
+            assert!(!waiter.is_finished());
+            drop(lock);
+            waiter.join().unwrap().unwrap();
+        });
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_new_directory_is_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("new");
+        let _lock = DataDirLock::acquire(&dir, Duration::ZERO).unwrap();
+        assert_eq!(dir.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    }
+}

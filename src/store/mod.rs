@@ -1,0 +1,213 @@
+//! Durable records: one SQLite file per collection.
+//! In: changes in the order they were decided. Out: records, on disk when [`Writer::commit`] returns, and refusals where
+//! the file no longer holds what was written. Synchronous. Must never know of the index, of who waits for a commit, or
+//! of HTTP.
+//!
+//! ```text
+//! signature  seq, id_fingerprint, content_prefix, flags, bytes, sum          all that boot reads
+//! document   seq, id, metadata, content_hash, flags, first_seen, shingles, verdict, sum
+//! ledger     per table: rows, sum of the rows' sums, last seq                one update per transaction
+//! meta       name, spec, banding, threshold, created, sum
+//! ```
+//!
+//! SQLite alone lets a flipped bit in a page header drop rows in silence. So each row carries a checksum over all its
+//! columns, each transaction moves the ledger, and [`Store::scan`] compares the rows with it before a collection serves.
+//!
+//! [`Store`] reads, from any thread; [`Writer`] is the one who writes; a background thread moves the write-ahead log
+//! into the database while both go on.
+
+mod checkpoint;
+mod error;
+mod files;
+pub mod lock;
+mod reader;
+mod rows;
+mod scan;
+mod schema;
+mod verdict;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hapax_core::ContentHash;
+
+pub use self::error::{Cause, Result, StoreError};
+pub use self::files::{SUFFIX, clean_leftovers, list, path_of};
+pub use self::reader::Store;
+pub use self::rows::{SignatureRow, content_prefix};
+pub use self::scan::ScanTotals;
+pub use self::writer::Writer;
+use crate::types::{CollectionName, DocId, Metadata, Seq, TimestampMs, VerdictKind};
+
+/// The settings of a collection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Meta {
+    /// Its name.
+    pub name: CollectionName,
+    /// The canonical text of its spec. Frozen.
+    pub spec: String,
+    /// Bands, as set last.
+    pub bands: u32,
+    /// Rows per band, as set last.
+    pub rows: u32,
+    /// The threshold, as set last.
+    pub threshold: f64,
+    /// When it was made.
+    pub created: TimestampMs,
+}
+
+/// A document as it is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Its identity and its place in the order.
+    pub seq: Seq,
+    /// The client's name for it.
+    pub id: DocId,
+    /// 64 bits of the id, which RAM keeps in its place.
+    pub id_fingerprint: u64,
+    /// Packed slots.
+    pub signature: Vec<u8>,
+    /// Hash of the canonical text; means nothing where `given`.
+    pub content: ContentHash,
+    /// Whether the client gave the signature.
+    pub given: bool,
+    /// Whether it is a link, without postings.
+    pub linked: bool,
+    /// What the client keeps beside it.
+    pub metadata: Option<Metadata>,
+    /// When its id was first stored.
+    pub first_seen: TimestampMs,
+    /// Shingles, repeats counted; absent for a given signature.
+    pub shingles: Option<u64>,
+    /// The verdict at its insertion.
+    pub verdict: StoredVerdict,
+}
+
+/// The verdict of an insertion, kept so that a retry repeats it. Matches are kept by `seq`; ids are resolved on reading.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredVerdict {
+    /// What was found.
+    pub kind: VerdictKind,
+    /// The best match's id, which outlives the match.
+    pub duplicate_of: Option<DocId>,
+    /// The threshold judged by; finite.
+    pub threshold: f64,
+    /// Distinct documents compared.
+    pub candidates: u32,
+    /// False where a cap may have hidden a match.
+    pub complete: bool,
+    /// Best first.
+    pub matches: Vec<StoredMatch>,
+}
+
+/// One match of a [`StoredVerdict`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredMatch {
+    /// The document.
+    pub seq: Seq,
+    /// Equal slots.
+    pub matching: u32,
+    /// Whether the contents are equal.
+    pub exact: bool,
+}
+
+/// A record without signature and verdict: what the resolution of a match needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head {
+    /// Its identity.
+    pub seq: Seq,
+    /// The client's name for it.
+    pub id: DocId,
+    /// What the client keeps beside it, where asked for.
+    pub metadata: Option<Metadata>,
+    /// Hash of the canonical text; means nothing where `given`.
+    pub content: ContentHash,
+    /// Whether the client gave the signature.
+    pub given: bool,
+    /// Whether it is a link.
+    pub linked: bool,
+    /// When its id was first stored.
+    pub first_seen: TimestampMs,
+    /// Shingles, repeats counted.
+    pub shingles: Option<u64>,
+}
+
+/// One entry of the commit order.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// A new document, at its own `seq`.
+    Insert(Arc<Record>),
+    /// A document goes.
+    Delete {
+        /// The delete's place in the order.
+        seq: Seq,
+        /// The document that goes.
+        target: Seq,
+    },
+    /// A document takes the place of another, which goes.
+    Replace {
+        /// The new document, at its own `seq`.
+        record: Arc<Record>,
+        /// The document that goes.
+        target: Seq,
+    },
+}
+
+impl Change {
+    /// Its place in the order.
+    pub fn seq(&self) -> Seq {
+        match self {
+            Self::Insert(record) | Self::Replace { record, .. } => record.seq,
+            Self::Delete { seq, .. } => *seq,
+        }
+    }
+}
+
+/// What [`Store::open`] found, by the ledger; [`Store::scan`] holds the rows against it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opened {
+    /// The collection's settings.
+    pub meta: Meta,
+    /// The last place of the commit order that was given out and is on disk.
+    pub last_seq: Seq,
+    /// Records, links among them.
+    pub documents: u64,
+}
+
+impl Store {
+    /// Makes a collection's file, whole or not at all: it takes its name only when it is on disk. Under the data
+    /// directory's lock.
+    pub fn create(path: &Path, meta: &Meta) -> Result<(Self, Writer)> {
+        schema::create(path, meta)?;
+        let (store, writer, _) = Self::open(path)?;
+        Ok((store, writer))
+    }
+
+    /// Opens a collection's file, with everything that a crash left in its log.
+    pub fn open(path: &Path) -> Result<(Self, Writer, Opened)> {
+        let (connection, opened, ledger) = schema::open_for_writing(path)?;
+        let name = opened.meta.name.as_str();
+        let writer = Writer::new(connection, path, name, ledger)?;
+        let store = Self::new(writer.readers());
+        Ok((store, writer, opened))
+    }
+
+    /// The settings of a collection that need not be open.
+    pub fn read_meta(path: &Path) -> Result<Meta> {
+        let connection = schema::connect(path, schema::Role::Reader)?;
+        schema::check_format(&connection, path)?;
+        schema::read_meta(&connection, &schema::label(path))
+    }
+
+    /// Removes a collection's file for good: gone in one step, whatever happens. Close its [`Writer`] first.
+    pub fn remove(path: &Path) -> Result<()> {
+        files::remove(path).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => StoreError::Missing { path: path.to_owned() },
+            _ => StoreError::Io { collection: schema::label(path), doing: "removing its file", source: source.into() },
+        })
+    }
+}

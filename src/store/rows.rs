@@ -1,0 +1,293 @@
+//! Records <-> the columns of the two tables, with the checksum that covers every column of a row.
+//! Knows the columns' meaning and nothing of connections. Changing a sum here makes every stored record look damaged:
+//! `sums_are_frozen` pins them.
+
+use hapax_core::ContentHash;
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::verdict;
+use super::{Head, Meta, Record, StoredVerdict};
+use crate::types::{DocId, Document, Metadata, Seq, TimestampMs};
+
+const LINKED: u8 = 1;
+const GIVEN: u8 = 2;
+
+/// One seed per kind of row, so that a row of one table is never valid in another.
+const SIGNATURE_SEED: u64 = 1;
+const DOCUMENT_SEED: u64 = 2;
+const META_SEED: u64 = 3;
+
+/// The columns of `signature s`, in the order [`SignatureRow::read`] takes them.
+macro_rules! signature_columns {
+    () => {
+        "s.seq, s.id_fingerprint, s.content_prefix, s.flags, s.bytes, s.sum"
+    };
+}
+pub(super) use signature_columns;
+
+/// The columns of `document d`, in the order [`DocumentRow::read`] takes them.
+macro_rules! document_columns {
+    () => {
+        "d.seq, d.id, d.metadata, d.content_hash, d.flags, d.first_seen_ms, d.shingles, d.verdict, d.sum"
+    };
+}
+pub(super) use document_columns;
+
+/// How many they are.
+pub(super) const DOCUMENT_COLUMN_COUNT: usize = 9;
+
+/// Why a row is not what was written.
+pub(super) type Flaw = &'static str;
+const WRONG_SUM: Flaw = "its checksum differs";
+const WRONG_TYPE: Flaw = "a column has the wrong type";
+
+/// What the index needs of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignatureRow<'a> {
+    /// Its identity.
+    pub seq: Seq,
+    /// 64 bits of its id.
+    pub id_fingerprint: u64,
+    /// The upper 64 bits of its content hash; means nothing where `given`.
+    pub content_prefix: u64,
+    /// Whether it is a link, without postings.
+    pub linked: bool,
+    /// Whether the client gave the signature.
+    pub given: bool,
+    /// The packed slots.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> SignatureRow<'a> {
+    pub(super) fn of(record: &'a Record) -> Self {
+        Self {
+            seq: record.seq,
+            id_fingerprint: record.id_fingerprint,
+            content_prefix: content_prefix(record.content),
+            linked: record.linked,
+            given: record.given,
+            bytes: &record.signature,
+        }
+    }
+
+    pub(super) fn flags(&self) -> u8 {
+        flags(self.linked, self.given)
+    }
+
+    pub(super) fn sum(&self, buffer: &mut Vec<u8>) -> u64 {
+        buffer.clear();
+        buffer.extend_from_slice(&self.seq.0.to_le_bytes());
+        buffer.extend_from_slice(&self.id_fingerprint.to_le_bytes());
+        buffer.extend_from_slice(&self.content_prefix.to_le_bytes());
+        buffer.push(self.flags());
+        buffer.extend_from_slice(self.bytes);
+        xxh3_64_with_seed(buffer, SIGNATURE_SEED)
+    }
+
+    /// The row that starts at column `first`, and its sum, verified.
+    pub(super) fn read(row: &'a Row<'_>, first: usize, buffer: &mut Vec<u8>) -> Result<(Self, u64), Flaw> {
+        let flags = unsigned_byte(row, first + 3)?;
+        let this = Self {
+            seq: Seq(integer(row, first)? as u64),
+            id_fingerprint: integer(row, first + 1)? as u64,
+            content_prefix: integer(row, first + 2)? as u64,
+            linked: flags & LINKED != 0,
+            given: flags & GIVEN != 0,
+            bytes: bytes(row, first + 4)?,
+        };
+        let sum = integer(row, first + 5)? as u64;
+        if this.flags() == flags && this.sum(buffer) == sum { Ok((this, sum)) } else { Err(WRONG_SUM) }
+    }
+}
+
+/// The upper half of a content hash: what RAM keeps to propose exact duplicates.
+pub fn content_prefix(content: ContentHash) -> u64 {
+    (content.0 >> 64) as u64
+}
+
+/// A row of `document`, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DocumentRow<'a> {
+    pub(super) seq: Seq,
+    pub(super) id: &'a [u8],
+    pub(super) metadata: Option<&'a [u8]>,
+    pub(super) content: [u8; 16],
+    pub(super) flags: u8,
+    pub(super) first_seen_ms: i64,
+    pub(super) shingles: Option<u64>,
+    pub(super) verdict: &'a [u8],
+}
+
+impl<'a> DocumentRow<'a> {
+    pub(super) fn of(record: &'a Record, verdict: &'a str) -> Self {
+        Self {
+            seq: record.seq,
+            id: record.id.as_str().as_bytes(),
+            metadata: record.metadata.as_ref().map(|metadata| metadata.as_str().as_bytes()),
+            content: record.content.0.to_be_bytes(),
+            flags: flags(record.linked, record.given),
+            first_seen_ms: record.first_seen.0,
+            shingles: record.shingles,
+            verdict: verdict.as_bytes(),
+        }
+    }
+
+    pub(super) fn sum(&self, buffer: &mut Vec<u8>) -> u64 {
+        buffer.clear();
+        buffer.extend_from_slice(&self.seq.0.to_le_bytes());
+        buffer.extend_from_slice(&self.first_seen_ms.to_le_bytes());
+        buffer.extend_from_slice(&self.content);
+        buffer.push(self.flags);
+        match self.shingles {
+            None => buffer.push(0),
+            Some(shingles) => {
+                buffer.push(1);
+                buffer.extend_from_slice(&shingles.to_le_bytes());
+            }
+        }
+        push_text(buffer, Some(self.id));
+        push_text(buffer, self.metadata);
+        push_text(buffer, Some(self.verdict));
+        xxh3_64_with_seed(buffer, DOCUMENT_SEED)
+    }
+
+    /// The row that starts at column `first`, verified.
+    pub(super) fn read(row: &'a Row<'_>, first: usize, buffer: &mut Vec<u8>) -> Result<Self, Flaw> {
+        let this = Self {
+            seq: Seq(integer(row, first)? as u64),
+            id: bytes(row, first + 1)?,
+            metadata: if is_null(row, first + 2)? { None } else { Some(bytes(row, first + 2)?) },
+            content: bytes(row, first + 3)?.try_into().map_err(|_| WRONG_TYPE)?,
+            flags: unsigned_byte(row, first + 4)?,
+            first_seen_ms: integer(row, first + 5)?,
+            shingles: if is_null(row, first + 6)? { None } else { Some(integer(row, first + 6)? as u64) },
+            verdict: bytes(row, first + 7)?,
+        };
+        let sum = integer(row, first + 8)? as u64;
+        if this.sum(buffer) == sum { Ok(this) } else { Err(WRONG_SUM) }
+    }
+
+    pub(super) fn head(&self, with_metadata: bool) -> Result<Head, Flaw> {
+        Ok(Head {
+            seq: self.seq,
+            id: self.id()?,
+            metadata: if with_metadata { self.metadata()? } else { None },
+            content: self.content(),
+            given: self.given(),
+            linked: self.linked(),
+            first_seen: TimestampMs(self.first_seen_ms),
+            shingles: self.shingles,
+        })
+    }
+
+    pub(super) fn document(&self) -> Result<Document, Flaw> {
+        let verdict = self.verdict()?;
+        Ok(Document {
+            id: self.id()?,
+            seq: self.seq,
+            metadata: self.metadata()?,
+            first_seen: TimestampMs(self.first_seen_ms),
+            shingles: self.shingles,
+            verdict: verdict.kind,
+            duplicate_of: verdict.duplicate_of,
+            linked: self.linked(),
+        })
+    }
+
+    pub(super) fn record(&self, signature: &SignatureRow<'_>) -> Result<Record, Flaw> {
+        Ok(Record {
+            seq: self.seq,
+            id: self.id()?,
+            id_fingerprint: signature.id_fingerprint,
+            signature: signature.bytes.to_vec(),
+            content: self.content(),
+            given: self.given(),
+            linked: self.linked(),
+            metadata: self.metadata()?,
+            first_seen: TimestampMs(self.first_seen_ms),
+            shingles: self.shingles,
+            verdict: self.verdict()?,
+        })
+    }
+
+    fn id(&self) -> Result<DocId, Flaw> {
+        DocId::new(utf8(self.id)?).map_err(|_| "its id is not one")
+    }
+
+    fn metadata(&self) -> Result<Option<Metadata>, Flaw> {
+        let Some(json) = self.metadata else { return Ok(None) };
+        Metadata::new(utf8(json)?).map(Some).map_err(|_| "its metadata is too long")
+    }
+
+    fn verdict(&self) -> Result<StoredVerdict, Flaw> {
+        verdict::from_json(self.verdict).ok_or("its verdict cannot be read")
+    }
+
+    fn content(&self) -> ContentHash {
+        ContentHash(u128::from_be_bytes(self.content))
+    }
+
+    fn linked(&self) -> bool {
+        self.flags & LINKED != 0
+    }
+
+    fn given(&self) -> bool {
+        self.flags & GIVEN != 0
+    }
+}
+
+/// The sum of the one row of `meta`.
+pub(super) fn meta_sum(meta: &Meta) -> u64 {
+    let mut buffer = Vec::new();
+    push_text(&mut buffer, Some(meta.name.as_str().as_bytes()));
+    push_text(&mut buffer, Some(meta.spec.as_bytes()));
+    buffer.extend_from_slice(&meta.bands.to_le_bytes());
+    buffer.extend_from_slice(&meta.rows.to_le_bytes());
+    buffer.extend_from_slice(&meta.threshold.to_bits().to_le_bytes());
+    buffer.extend_from_slice(&meta.created.0.to_le_bytes());
+    xxh3_64_with_seed(&buffer, META_SEED)
+}
+
+fn flags(linked: bool, given: bool) -> u8 {
+    (if linked { LINKED } else { 0 }) | (if given { GIVEN } else { 0 })
+}
+
+/// Lengths keep `("ab", "c")` and `("a", "bc")` apart, the marker keeps none and empty apart.
+fn push_text(buffer: &mut Vec<u8>, text: Option<&[u8]>) {
+    match text {
+        None => buffer.push(0),
+        Some(text) => {
+            buffer.push(1);
+            buffer.extend_from_slice(&(text.len() as u64).to_le_bytes());
+            buffer.extend_from_slice(text);
+        }
+    }
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, Flaw> {
+    std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8")
+}
+
+fn integer(row: &Row<'_>, column: usize) -> Result<i64, Flaw> {
+    match row.get_ref(column) {
+        Ok(ValueRef::Integer(value)) => Ok(value),
+        _ => Err(WRONG_TYPE),
+    }
+}
+
+fn unsigned_byte(row: &Row<'_>, column: usize) -> Result<u8, Flaw> {
+    u8::try_from(integer(row, column)?).map_err(|_| WRONG_TYPE)
+}
+
+fn bytes<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], Flaw> {
+    match row.get_ref(column) {
+        Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => Ok(bytes),
+        _ => Err(WRONG_TYPE),
+    }
+}
+
+fn is_null(row: &Row<'_>, column: usize) -> Result<bool, Flaw> {
+    row.get_ref(column).map(|value| value == ValueRef::Null).map_err(|_| WRONG_TYPE)
+}

@@ -1,0 +1,324 @@
+//! The file's format: its tables, its marks, how a connection to it is set up, and the two small tables, `meta` and
+//! `ledger`. A change here is a new format: raise [`FORMAT`] and teach `open` to read the old one.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+
+use super::error::{Result, StoreError};
+use super::{Meta, Opened, files, rows};
+use crate::types::{CollectionName, Seq, TimestampMs};
+
+/// "hapx": tells our files from other SQLite files, also to `file(1)`.
+const APPLICATION_ID: i32 = 0x6861_7078;
+/// The format written by this version.
+pub(super) const FORMAT: i32 = 1;
+
+/// How long a connection asks again for a lock of SQLite's. Locks are held for microseconds, but recovery of a log after
+/// a crash may take a while.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+const WRITER_CACHE_KIB: u32 = 16 * 1024;
+/// Readers fetch single records at random places: the system's page cache serves that better than their own.
+const READER_CACHE_KIB: u32 = 1024;
+
+const TABLES: &str = "
+CREATE TABLE meta (
+    only          INTEGER PRIMARY KEY CHECK (only = 1),
+    name          TEXT    NOT NULL,
+    spec          TEXT    NOT NULL,
+    bands         INTEGER NOT NULL,
+    rows          INTEGER NOT NULL,
+    threshold     REAL    NOT NULL,
+    created_ms    INTEGER NOT NULL,
+    sum           INTEGER NOT NULL
+) STRICT;
+CREATE TABLE ledger (
+    tally         TEXT    PRIMARY KEY,
+    rows          INTEGER NOT NULL,
+    sum           INTEGER NOT NULL,
+    last_seq      INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE signature (
+    seq            INTEGER PRIMARY KEY,
+    id_fingerprint INTEGER NOT NULL,
+    content_prefix INTEGER NOT NULL,
+    flags          INTEGER NOT NULL,
+    bytes          BLOB    NOT NULL,
+    sum            INTEGER NOT NULL
+) STRICT;
+CREATE TABLE document (
+    seq            INTEGER PRIMARY KEY,
+    id             TEXT    NOT NULL,
+    metadata       TEXT,
+    content_hash   BLOB    NOT NULL,
+    flags          INTEGER NOT NULL,
+    first_seen_ms  INTEGER NOT NULL,
+    shingles       INTEGER,
+    verdict        TEXT    NOT NULL,
+    sum            INTEGER NOT NULL
+) STRICT;
+INSERT INTO ledger VALUES ('signature', 0, 0, 0), ('document', 0, 0, 0);
+";
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Writer,
+    Checkpointer,
+    Reader,
+}
+
+/// How many rows a table has and what their sums add up to, wrapping.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) rows: u64,
+    pub(super) sum: u64,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, sum: u64) {
+        self.rows += 1;
+        self.sum = self.sum.wrapping_add(sum);
+    }
+
+    pub(super) fn subtract(&mut self, sum: u64) {
+        self.rows = self.rows.wrapping_sub(1);
+        self.sum = self.sum.wrapping_sub(sum);
+    }
+}
+
+/// What the tables must hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ledger {
+    pub(super) signatures: Tally,
+    pub(super) documents: Tally,
+    pub(super) last_seq: Seq,
+}
+
+impl Ledger {
+    fn lines(&self) -> [(&'static str, Tally); 2] {
+        [("signature", self.signatures), ("document", self.documents)]
+    }
+}
+
+/// What to call the collection of `path` as long as its own word for it is unread.
+pub(super) fn label(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_suffix(files::SUFFIX).unwrap_or(&name).to_owned()
+}
+
+/// Makes the file, whole and on disk, or leaves nothing that is taken for a collection.
+pub(super) fn create(path: &Path, meta: &Meta) -> Result<()> {
+    let io = |source: std::io::Error| StoreError::Io {
+        collection: meta.name.as_str().to_owned(),
+        doing: "making its file",
+        source: source.into(),
+    };
+    if path.exists() {
+        return Err(StoreError::Exists { path: path.to_owned() });
+    }
+    files::prepare_creation(path).map_err(io)?;
+    if let Some(orphan) = files::orphan(path) {
+        let detail = "it is a log whose database is gone; move it away to make a collection of this name".to_owned();
+        return Err(StoreError::NotAStore { path: orphan, detail });
+    }
+    let sqlite = |error| StoreError::from_sqlite(meta.name.as_str(), "making its file", error);
+    write_new(&files::creating(path), meta).map_err(sqlite)?;
+    files::finish_creation(path).map_err(io)
+}
+
+fn write_new(path: &Path, meta: &Meta) -> rusqlite::Result<()> {
+    let mut connection = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(TABLES)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", FORMAT)?;
+    write_meta(&transaction, meta)?;
+    transaction.commit()?;
+    // Kept in the file's header. The log is still empty, so closing leaves one whole file.
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.close().map_err(|(_, error)| error)
+}
+
+/// A connection to an existing file.
+pub(super) fn connect(path: &Path, role: Role) -> Result<Connection> {
+    if !path.exists() {
+        return Err(StoreError::Missing { path: path.to_owned() });
+    }
+    let access = match role {
+        Role::Reader => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        Role::Writer | Role::Checkpointer => OpenFlags::SQLITE_OPEN_READ_WRITE,
+    };
+    Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .and_then(|connection| set_up(&connection, role).map(|()| connection))
+        .map_err(|error| match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::NotADatabase) => {
+                StoreError::NotAStore { path: path.to_owned(), detail: "it is not a SQLite database".to_owned() }
+            }
+            _ => StoreError::from_sqlite(&label(path), "opening its file", error),
+        })
+}
+
+fn set_up(connection: &Connection, role: Role) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // Only `Writer::close` checkpoints at the end: after a failed fsync nobody may try again.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    let cache_kib = if role == Role::Writer { WRITER_CACHE_KIB } else { READER_CACHE_KIB };
+    connection.pragma_update(None, "cache_size", -i64::from(cache_kib))?;
+    if role != Role::Reader {
+        connection.pragma_update(None, "synchronous", "full")?;
+        // On macOS fsync alone leaves the data in the drive's cache. No effect elsewhere.
+        connection.pragma_update(None, "fullfsync", true)?;
+        connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    }
+    Ok(())
+}
+
+/// Refuses what this version did not write.
+pub(super) fn check_format(connection: &Connection, path: &Path) -> Result<()> {
+    let pragma = |name: &str| {
+        connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0)).map_err(|error| {
+            match error.sqlite_error_code() {
+                Some(rusqlite::ErrorCode::NotADatabase) => {
+                    StoreError::NotAStore { path: path.to_owned(), detail: "it is not a SQLite database".to_owned() }
+                }
+                _ => StoreError::from_sqlite(&label(path), "reading its format", error),
+            }
+        })
+    };
+    let not_ours = |detail: String| StoreError::NotAStore { path: path.to_owned(), detail };
+    match (pragma("application_id")?, pragma("user_version")?) {
+        (APPLICATION_ID, FORMAT) => Ok(()),
+        (APPLICATION_ID, found) if found > FORMAT => {
+            Err(StoreError::NewerFormat { path: path.to_owned(), found, known: FORMAT })
+        }
+        (APPLICATION_ID, found) => Err(not_ours(format!("there is no format {found}"))),
+        (found, _) => Err(not_ours(format!("its application id is {found:#x}, not {APPLICATION_ID:#x}"))),
+    }
+}
+
+/// The writer's connection, with what the file says of itself.
+pub(super) fn open_for_writing(path: &Path) -> Result<(Connection, Opened, Ledger)> {
+    let connection = connect(path, Role::Writer)?;
+    check_format(&connection, path)?;
+    let meta = read_meta(&connection, &label(path))?;
+    let name = meta.name.as_str();
+    let mode: String = connection
+        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
+        .map_err(|error| StoreError::from_sqlite(name, "opening its write-ahead log", error))?;
+    if mode != "wal" {
+        let detail = format!("its file is in journal mode {mode} and cannot be brought back to a write-ahead log");
+        return Err(StoreError::NotAStore { path: path.to_owned(), detail });
+    }
+    let ledger = read_ledger(&connection, name)?;
+    let opened = Opened { last_seq: ledger.last_seq, documents: ledger.signatures.rows, meta };
+    Ok((connection, opened, ledger))
+}
+
+/// Writes `meta` over what was there.
+pub(super) fn write_meta(connection: &Connection, meta: &Meta) -> rusqlite::Result<()> {
+    connection.execute(
+        "INSERT OR REPLACE INTO meta VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            meta.name.as_str(),
+            meta.spec,
+            meta.bands,
+            meta.rows,
+            meta.threshold,
+            meta.created.0,
+            rows::meta_sum(meta) as i64
+        ],
+    )?;
+    Ok(())
+}
+
+/// Reads and verifies `meta`.
+pub(super) fn read_meta(connection: &Connection, label: &str) -> Result<Meta> {
+    let damaged = |detail: &str| StoreError::Damaged {
+        collection: label.to_owned(),
+        record: None,
+        detail: format!("its settings cannot be trusted: {detail}"),
+    };
+    let read = connection
+        .query_row("SELECT name, spec, bands, rows, threshold, created_ms, sum FROM meta WHERE only = 1", [], |row| {
+            let name = CollectionName::new(&row.get::<_, String>(0)?);
+            let meta = name.map(|name| {
+                Ok::<_, rusqlite::Error>(Meta {
+                    name,
+                    spec: row.get(1)?,
+                    bands: row.get(2)?,
+                    rows: row.get(3)?,
+                    threshold: row.get(4)?,
+                    created: TimestampMs(row.get(5)?),
+                })
+            });
+            Ok((meta.ok().transpose()?, row.get::<_, i64>(6)?))
+        })
+        .optional();
+    match read {
+        Ok(Some((Some(meta), sum))) if rows::meta_sum(&meta) as i64 == sum => Ok(meta),
+        Ok(Some(_)) => Err(damaged("their checksum differs")),
+        Ok(None) => Err(damaged("they are missing")),
+        Err(error) if error.sqlite_error().is_none() => Err(damaged(&error.to_string())),
+        Err(error) => Err(StoreError::from_sqlite(label, "reading its settings", error)),
+    }
+}
+
+/// Reads the ledger; its two lines must agree with each other.
+pub(super) fn read_ledger(connection: &Connection, label: &str) -> Result<Ledger> {
+    let line = |tally: &str| {
+        connection
+            .query_row("SELECT rows, sum, last_seq FROM ledger WHERE tally = ?1", [tally], |row| {
+                let (rows, sum, last_seq): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                Ok((Tally { rows: rows as u64, sum: sum as u64 }, Seq(last_seq as u64)))
+            })
+            .optional()
+            .map_err(|error| StoreError::from_sqlite(label, "reading its ledger", error))
+    };
+    let damaged = |detail: String| StoreError::Damaged { collection: label.to_owned(), record: None, detail };
+    let (Some((signatures, last_seq)), Some((documents, document_last_seq))) = (line("signature")?, line("document")?)
+    else {
+        return Err(damaged("a line of its ledger is missing".to_owned()));
+    };
+    if signatures.rows != documents.rows || last_seq != document_last_seq || i64::try_from(last_seq.0).is_err() {
+        return Err(damaged(format!(
+            "its ledger contradicts itself: {} signatures up to {}, {} documents up to {}",
+            signatures.rows, last_seq.0, documents.rows, document_last_seq.0
+        )));
+    }
+    Ok(Ledger { signatures, documents, last_seq })
+}
+
+/// Moves the ledger from `old` to `new`; false if it was not at `old`: somebody else has written.
+pub(super) fn move_ledger(connection: &Connection, old: &Ledger, new: &Ledger) -> rusqlite::Result<bool> {
+    let mut statement = connection.prepare_cached(
+        "UPDATE ledger SET rows = ?1, sum = ?2, last_seq = ?3
+         WHERE tally = ?4 AND rows = ?5 AND sum = ?6 AND last_seq = ?7",
+    )?;
+    for ((tally, old_tally), (_, new_tally)) in old.lines().into_iter().zip(new.lines()) {
+        let moved = statement.execute(params![
+            new_tally.rows as i64,
+            new_tally.sum as i64,
+            new.last_seq.0 as i64,
+            tally,
+            old_tally.rows as i64,
+            old_tally.sum as i64,
+            old.last_seq.0 as i64
+        ])?;
+        if moved != 1 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

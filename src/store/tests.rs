@@ -1,0 +1,730 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use hapax_core::ContentHash;
+use proptest::prelude::*;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::rows::{DocumentRow, meta_sum};
+use super::*;
+
+fn meta() -> Meta {
+    Meta {
+        name: CollectionName::new("pages").unwrap(),
+        spec: "a spec".to_owned(),
+        bands: 31,
+        rows: 8,
+        threshold: 0.8,
+        created: TimestampMs(1_700_000_000_123),
+    }
+}
+
+fn record(seq: u64) -> Record {
+    Record {
+        seq: Seq(seq),
+        id: DocId::new(format!("https://a.example/{seq}")).unwrap(),
+        id_fingerprint: seq.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        signature: (0..256u64).map(|slot| (slot * seq % 251) as u8).collect(),
+        content: ContentHash(u128::from(seq) << 77 | 5),
+        given: false,
+        linked: seq.is_multiple_of(5),
+        metadata: (seq % 2 == 0).then(|| Metadata::new(format!(r#"{{"n":{seq}}}"#)).unwrap()),
+        first_seen: TimestampMs(1_700_000_000_000 + seq as i64),
+        shingles: Some(seq),
+        verdict: StoredVerdict {
+            kind: VerdictKind::Unique,
+            duplicate_of: None,
+            threshold: 0.8,
+            candidates: 0,
+            complete: true,
+            matches: Vec::new(),
+        },
+    }
+}
+
+fn insert(seq: u64) -> Change {
+    Change::Insert(Arc::new(record(seq)))
+}
+
+struct Place {
+    dir: TempDir,
+    path: PathBuf,
+}
+
+fn place() -> Place {
+    let dir = tempfile::tempdir().unwrap();
+    let path = path_of(dir.path(), &meta().name);
+    Place { dir, path }
+}
+
+/// A closed collection of `count` records.
+fn filled(count: u64) -> Place {
+    let place = place();
+    let (_, mut writer) = Store::create(&place.path, &meta()).unwrap();
+    writer.commit(&(1..=count).map(insert).collect::<Vec<_>>(), Seq(count)).unwrap();
+    writer.close().unwrap();
+    place
+}
+
+fn seqs(store: &Store) -> Result<Vec<u64>> {
+    let seen = Mutex::new(Vec::new());
+    let totals = store.scan(3, |row| seen.lock().unwrap().push(row.seq.0), &AtomicU64::new(0))?;
+    let mut seen = seen.into_inner().unwrap();
+    seen.sort_unstable();
+    assert_eq!(totals.documents, seen.len() as u64);
+    Ok(seen)
+}
+
+fn scan_error(path: &Path) -> StoreError {
+    let (store, _writer, _) = Store::open(path).unwrap();
+    seqs(&store).unwrap_err()
+}
+
+fn tamper(path: &Path, sql: &str) {
+    let connection = Connection::open(path).unwrap();
+    assert_eq!(connection.execute(sql, []).unwrap(), 1);
+    connection.close().unwrap();
+}
+
+fn hostile_ids() -> Vec<String> {
+    [
+        "..",
+        "//",
+        "%2F",
+        "?a=b#c",
+        "'; DROP TABLE document; --",
+        "a\0b",
+        "\0",
+        "\u{1}\u{7f}\u{202e}",
+        " ",
+        "\u{feff}",
+        "ß\u{301}",
+    ]
+    .into_iter()
+    .map(str::to_owned)
+    .chain(["🦀".repeat(512)])
+    .collect()
+}
+
+#[test]
+fn hostile_ids_and_metadata_come_back_as_they_were() {
+    let place = place();
+    let (store, mut writer) = Store::create(&place.path, &meta()).unwrap();
+    let records: Vec<_> = hostile_ids()
+        .into_iter()
+        .zip(1..)
+        .map(|(id, seq)| Record {
+            id: DocId::new(id.as_str()).unwrap(),
+            metadata: Some(Metadata::new(serde_json::json!({ "id": id }).to_string()).unwrap()),
+            verdict: StoredVerdict {
+                kind: VerdictKind::ExactDuplicate,
+                duplicate_of: Some(DocId::new(id).unwrap()),
+                threshold: 0.1 + 0.2,
+                candidates: u32::MAX,
+                complete: false,
+                matches: vec![StoredMatch { seq: Seq(u64::MAX >> 1), matching: 256, exact: true }],
+            },
+            ..record(seq)
+        })
+        .collect();
+    let changes: Vec<_> = records.iter().cloned().map(Arc::new).map(Change::Insert).collect();
+    writer.commit(&changes, Seq(records.len() as u64)).unwrap();
+    for wanted in &records {
+        assert_eq!(store.record(wanted.seq).unwrap().as_ref(), Some(wanted));
+        assert_eq!(store.document(wanted.seq).unwrap().unwrap().id, wanted.id);
+    }
+    let wanted: Vec<_> = records.iter().map(|record| Some(record.id.clone())).chain([None]).collect();
+    let asked: Vec<_> = (1..=records.len() as u64 + 1).map(Seq).collect();
+    let heads = store.heads(&asked, false).unwrap();
+    assert!(heads.iter().flatten().all(|head| head.metadata.is_none()));
+    assert_eq!(heads.into_iter().map(|head| head.map(|head| head.id)).collect::<Vec<_>>(), wanted);
+    let head = store.head(Seq(1), true).unwrap().unwrap();
+    assert_eq!(head.metadata, records[0].metadata);
+}
+
+#[test]
+fn a_closed_collection_is_one_file_and_opens_as_it_was() {
+    let place = filled(2500);
+    let names: Vec<_> = fs::read_dir(place.dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["pages.sqlite"]);
+    assert_eq!(list(place.dir.path()).unwrap(), [meta().name]);
+    assert_eq!(Store::read_meta(&place.path).unwrap(), meta());
+    let (store, mut writer, opened) = Store::open(&place.path).unwrap();
+    assert_eq!(opened, Opened { meta: meta(), last_seq: Seq(2500), documents: 2500 });
+    let progress = AtomicU64::new(0);
+    let seen = Mutex::new(BTreeMap::new());
+    let visit = |row: SignatureRow<'_>| {
+        let before = seen.lock().unwrap().insert(row.seq.0, (row.id_fingerprint, row.linked, row.bytes.to_vec()));
+        assert_eq!(before, None);
+    };
+    let totals = store.scan(2, visit, &progress).unwrap();
+    assert_eq!(totals, ScanTotals { documents: 2500, linked: 500, last_seq: Seq(2500) });
+    assert_eq!(progress.into_inner(), 2500);
+    for (seq, (id_fingerprint, linked, signature)) in seen.into_inner().unwrap() {
+        let wanted = record(seq);
+        assert_eq!((id_fingerprint, linked, signature), (wanted.id_fingerprint, wanted.linked, wanted.signature));
+    }
+    writer.commit(&[insert(2501)], Seq(2501)).unwrap();
+}
+
+#[test]
+fn a_writer_that_was_never_closed_loses_nothing() {
+    let place = place();
+    let (store, mut writer) = Store::create(&place.path, &meta()).unwrap();
+    writer.commit(&[insert(1), insert(2)], Seq(2)).unwrap();
+    writer.commit(&[Change::Delete { seq: Seq(3), target: Seq(1) }], Seq(4)).unwrap();
+    drop((store, writer));
+    let (store, _writer, opened) = Store::open(&place.path).unwrap();
+    assert_eq!((opened.last_seq, opened.documents), (Seq(4), 1));
+    assert_eq!(seqs(&store).unwrap(), [2]);
+}
+
+#[test]
+fn an_empty_collection_scans_to_nothing() {
+    let place = filled(0);
+    let (store, _writer, opened) = Store::open(&place.path).unwrap();
+    assert_eq!((opened.last_seq, opened.documents), (Seq(0), 0));
+    assert_eq!(store.scan(4, |_| panic!("no row"), &AtomicU64::new(0)).unwrap(), ScanTotals::default());
+    assert_eq!(store.page(Seq(0), 10).unwrap(), []);
+    assert_eq!(store.record(Seq(1)).unwrap(), None);
+}
+
+#[test]
+fn replacing_takes_the_old_record_away() {
+    let place = filled(3);
+    let (store, mut writer, _) = Store::open(&place.path).unwrap();
+    let new = Record { id: record(2).id, ..record(4) };
+    writer.commit(&[Change::Replace { record: Arc::new(new.clone()), target: Seq(2) }], Seq(4)).unwrap();
+    assert_eq!(store.record(Seq(2)).unwrap(), None);
+    assert_eq!(store.record(Seq(4)).unwrap(), Some(new));
+    assert_eq!(seqs(&store).unwrap(), [1, 3, 4]);
+}
+
+#[test]
+fn one_batch_may_insert_replace_and_delete_the_same_document() {
+    let place = filled(1);
+    let (store, mut writer, _) = Store::open(&place.path).unwrap();
+    let replace = Change::Replace { record: Arc::new(record(3)), target: Seq(2) };
+    writer.commit(&[insert(2), replace, Change::Delete { seq: Seq(4), target: Seq(3) }, insert(5)], Seq(5)).unwrap();
+    assert_eq!(seqs(&store).unwrap(), [1, 5]);
+}
+
+#[test]
+fn an_error_in_the_middle_leaves_nothing_of_the_batch() {
+    let place = filled(3);
+    let (store, mut writer, _) = Store::open(&place.path).unwrap();
+    let error = writer
+        .commit(
+            &[
+                insert(4),
+                Change::Delete { seq: Seq(5), target: Seq(1) },
+                Change::Delete { seq: Seq(6), target: Seq(1) },
+            ],
+            Seq(6),
+        )
+        .unwrap_err();
+    assert!(matches!(error, StoreError::OutOfOrder { seq: Seq(6), .. }), "{error}");
+    assert_eq!(seqs(&store).unwrap(), [1, 2, 3]);
+    writer.commit(&[insert(4)], Seq(4)).unwrap();
+    assert_eq!(seqs(&store).unwrap(), [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_batch_out_of_order_is_refused() {
+    let place = filled(3);
+    let (_store, mut writer, _) = Store::open(&place.path).unwrap();
+    for (changes, last_seq) in [
+        (vec![insert(3)], 3),
+        (vec![insert(5), insert(4)], 5),
+        (vec![insert(5)], 4),
+        (vec![Change::Delete { seq: Seq(u64::MAX), target: Seq(1) }], u64::MAX),
+    ] {
+        let error = writer.commit(&changes, Seq(last_seq)).unwrap_err();
+        assert!(matches!(error, StoreError::OutOfOrder { .. }), "{error}");
+    }
+    writer.commit(&[insert(9)], Seq(12)).unwrap();
+}
+
+#[test]
+fn pages_follow_each_other_in_order_of_seq() {
+    let place = filled(10);
+    let (store, mut writer, _) = Store::open(&place.path).unwrap();
+    writer.commit(&[Change::Delete { seq: Seq(11), target: Seq(4) }, insert(12)], Seq(12)).unwrap();
+    let (mut after, mut pages) = (Seq(0), Vec::new());
+    loop {
+        let page = store.page(after, 3).unwrap();
+        let Some(last) = page.last() else { break };
+        after = last.seq;
+        pages.push(page.iter().map(|document| document.seq.0).collect::<Vec<_>>());
+    }
+    assert_eq!(pages, [vec![1, 2, 3], vec![5, 6, 7], vec![8, 9, 10], vec![12]]);
+    assert_eq!(store.page(Seq(u64::MAX), usize::MAX).unwrap(), []);
+}
+
+#[test]
+fn settings_that_may_change_are_kept() {
+    let place = filled(1);
+    let (_store, mut writer, _) = Store::open(&place.path).unwrap();
+    writer.set_banding_and_threshold(21, 6, 0.7).unwrap();
+    writer.close().unwrap();
+    let wanted = Meta { bands: 21, rows: 6, threshold: 0.7, ..meta() };
+    assert_eq!(Store::read_meta(&place.path).unwrap(), wanted);
+}
+
+#[test]
+fn a_lost_row_is_found_out_at_boot() {
+    for sql in [
+        "DELETE FROM signature WHERE seq = 7",
+        "INSERT INTO signature SELECT 99, id_fingerprint, content_prefix, flags, bytes, sum FROM signature WHERE seq = 7",
+        "UPDATE ledger SET rows = rows + 1 WHERE tally = 'signature'",
+        "UPDATE ledger SET sum = sum + 1 WHERE tally = 'signature'",
+        "UPDATE ledger SET last_seq = 6",
+    ] {
+        let place = filled(10);
+        let connection = Connection::open(&place.path).unwrap();
+        connection.execute(sql, []).unwrap();
+        connection.close().unwrap();
+        let error = Store::open(&place.path).and_then(|(store, _, _)| seqs(&store)).unwrap_err();
+        assert!(matches!(&error, StoreError::Damaged { collection, .. } if collection == "pages"), "{sql}: {error}");
+    }
+}
+
+#[test]
+fn a_changed_signature_row_is_named_at_boot_and_on_reading() {
+    for column in
+        ["bytes = zeroblob(256)", "id_fingerprint = 1", "content_prefix = 1", "flags = 3", "flags = 200", "sum = 1"]
+    {
+        let place = filled(10);
+        tamper(&place.path, &format!("UPDATE signature SET {column} WHERE seq = 7"));
+        let error = scan_error(&place.path);
+        assert!(matches!(error, StoreError::Damaged { record: Some(Seq(7)), .. }), "{column}: {error}");
+        let (store, _writer, _) = Store::open(&place.path).unwrap();
+        let error = store.record(Seq(7)).unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { record: Some(Seq(7)), .. }), "{column}: {error}");
+        assert!(store.record(Seq(6)).unwrap().is_some());
+    }
+}
+
+#[test]
+fn a_changed_document_row_is_an_error_that_names_it() {
+    for column in [
+        "id = 'https://a.example/9'",
+        "metadata = NULL",
+        "metadata = '{\"n\":7}'",
+        "content_hash = zeroblob(16)",
+        "content_hash = x''",
+        "flags = 1",
+        "first_seen_ms = 0",
+        "shingles = NULL",
+        "shingles = 0",
+        "verdict = '{}'",
+        "id = CAST(x'ff' AS TEXT)",
+        "sum = 0",
+    ] {
+        let place = filled(10);
+        tamper(&place.path, &format!("UPDATE document SET {column} WHERE seq = 8"));
+        let (store, _writer, _) = Store::open(&place.path).unwrap();
+        let errors = [
+            store.record(Seq(8)).map(drop),
+            store.head(Seq(8), false).map(drop),
+            store.heads(&[Seq(7), Seq(8)], true).map(drop),
+            store.document(Seq(8)).map(drop),
+            store.page(Seq(0), 100).map(drop),
+        ];
+        for error in errors.map(Result::unwrap_err) {
+            assert!(matches!(error, StoreError::Damaged { record: Some(Seq(8)), .. }), "{column}: {error}");
+        }
+        assert_eq!(store.page(Seq(0), 7).unwrap().len(), 7);
+    }
+}
+
+#[test]
+fn a_lost_document_row_is_an_error_and_not_an_absence() {
+    let place = filled(10);
+    tamper(&place.path, "DELETE FROM document WHERE seq = 8");
+    let (store, mut writer, _) = Store::open(&place.path).unwrap();
+    let errors = [
+        store.record(Seq(8)).map(drop),
+        store.heads(&[Seq(8)], false).map(drop),
+        store.page(Seq(0), 100).map(drop),
+        writer.commit(&[Change::Delete { seq: Seq(11), target: Seq(8) }], Seq(11)),
+    ];
+    for error in errors.map(Result::unwrap_err) {
+        assert!(matches!(error, StoreError::Damaged { record: Some(Seq(8)), .. }), "{error}");
+    }
+}
+
+#[test]
+fn changed_settings_are_refused() {
+    let place = filled(1);
+    tamper(&place.path, "UPDATE meta SET spec = 'another'");
+    for error in [Store::open(&place.path).map(drop).unwrap_err(), Store::read_meta(&place.path).unwrap_err()] {
+        assert!(matches!(&error, StoreError::Damaged { collection, .. } if collection == "pages"), "{error}");
+    }
+}
+
+#[test]
+fn what_is_not_ours_or_not_there_is_refused() {
+    let newer = filled(1);
+    let connection = Connection::open(&newer.path).unwrap();
+    connection.pragma_update(None, "user_version", 2).unwrap();
+    drop(connection);
+    let error = Store::open(&newer.path).map(drop).unwrap_err();
+    assert!(matches!(&error, StoreError::NewerFormat { found: 2, known: 1, path } if *path == newer.path), "{error}");
+    assert!(matches!(Store::read_meta(&newer.path).unwrap_err(), StoreError::NewerFormat { .. }));
+
+    let place = place();
+    assert!(matches!(Store::open(&place.path).map(drop).unwrap_err(), StoreError::Missing { .. }));
+    fs::write(&place.path, "no database at all, but long enough to look at, and then some more of it".repeat(99))
+        .unwrap();
+    assert!(matches!(Store::open(&place.path).map(drop).unwrap_err(), StoreError::NotAStore { .. }));
+    fs::remove_file(&place.path).unwrap();
+    Connection::open(&place.path).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    assert!(matches!(Store::open(&place.path).map(drop).unwrap_err(), StoreError::NotAStore { .. }));
+    assert!(matches!(Store::create(&place.path, &meta()).map(drop).unwrap_err(), StoreError::Exists { .. }));
+}
+
+#[test]
+fn half_made_and_half_dropped_collections_are_cleared_away() {
+    let place = filled(2);
+    let dir = place.dir.path();
+    let kept = ["LOCK", "notes.creating", "pages.sqlite"];
+    let left = [
+        "new.sqlite.creating",
+        "new.sqlite.creating-journal",
+        "old.sqlite-wal",
+        "old.sqlite-shm",
+        "old.sqlite.dropped",
+        "pages.sqlite.creating",
+    ];
+    for name in kept.iter().chain(&left).filter(|name| **name != "pages.sqlite") {
+        fs::write(dir.join(name), "half").unwrap();
+    }
+    assert_eq!(list(dir).unwrap(), [meta().name]);
+    let mut removed = clean_leftovers(dir).unwrap();
+    removed.sort();
+    assert_eq!(
+        removed,
+        ["new.sqlite.creating", "old.sqlite.dropped", "pages.sqlite.creating"].map(|name| dir.join(name))
+    );
+    let mut names: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, kept);
+    assert_eq!(clean_leftovers(dir).unwrap(), Vec::<PathBuf>::new());
+    Store::open(&place.path).unwrap();
+}
+
+#[test]
+fn a_log_without_its_database_blocks_a_new_collection_of_that_name() {
+    let place = place();
+    fs::write(place.dir.path().join("pages.sqlite-wal"), "whose?").unwrap();
+    let error = Store::create(&place.path, &meta()).map(drop).unwrap_err();
+    assert!(matches!(&error, StoreError::NotAStore { path, .. } if path.ends_with("pages.sqlite-wal")), "{error}");
+}
+
+#[test]
+fn a_dropped_collection_leaves_nothing_and_its_name_is_free() {
+    let place = place();
+    let (store, mut writer) = Store::create(&place.path, &meta()).unwrap();
+    writer.commit(&[insert(1)], Seq(1)).unwrap();
+    writer.close().unwrap();
+    Store::remove(&place.path).unwrap();
+    assert_eq!(fs::read_dir(place.dir.path()).unwrap().count(), 0);
+    assert!(matches!(Store::remove(&place.path).unwrap_err(), StoreError::Missing { .. }));
+    let (new, _writer) = Store::create(&place.path, &meta()).unwrap();
+    assert_eq!(seqs(&new).unwrap(), Vec::<u64>::new());
+    assert!(matches!(store.record(Seq(1)).unwrap_err(), StoreError::Closed { .. }));
+    assert!(matches!(seqs(&store).unwrap_err(), StoreError::Closed { .. }));
+}
+
+#[test]
+fn a_full_disk_refuses_the_batch_and_spoils_nothing() {
+    let place = filled(100);
+    let (store, mut writer, _) = Store::open(&place.path).unwrap();
+    let pages: i64 = writer.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    let limit = |writer: &Writer, pages: i64| {
+        writer.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
+    };
+    limit(&writer, pages + 2);
+    let batch: Vec<_> = (101..=1100).map(insert).collect();
+    for _ in 0..2 {
+        let error = writer.commit(&batch, Seq(1100)).unwrap_err();
+        assert!(matches!(error, StoreError::Full { .. }), "{error}");
+        assert_eq!(store.page(Seq(0), 1000).unwrap().len(), 100);
+    }
+    limit(&writer, pages + 10_000);
+    writer.commit(&batch, Seq(1100)).unwrap();
+    assert_eq!(seqs(&store).unwrap().len(), 1100);
+}
+
+#[test]
+fn a_writer_whose_disk_failed_takes_no_more_and_the_file_keeps_what_it_had() {
+    let place = place();
+    let (store, mut writer) = Store::create(&place.path, &meta()).unwrap();
+    writer.commit(&[insert(1)], Seq(1)).unwrap();
+    writer.poison.note(&StoreError::Io {
+        collection: "pages".to_owned(),
+        doing: "committing",
+        source: "fsync said no".into(),
+    });
+    for error in
+        [writer.commit(&[insert(2)], Seq(2)).unwrap_err(), writer.set_banding_and_threshold(1, 1, 0.5).unwrap_err()]
+    {
+        assert!(matches!(&error, StoreError::Poisoned { reason, .. } if reason.contains("fsync said no")), "{error}");
+    }
+    assert!(store.record(Seq(1)).unwrap().is_some());
+    assert!(matches!(writer.close().unwrap_err(), StoreError::Poisoned { .. }));
+    let (store, _writer, _) = Store::open(&place.path).unwrap();
+    assert_eq!(seqs(&store).unwrap(), [1]);
+}
+
+#[test]
+fn a_second_writer_is_found_out() {
+    let place = filled(1);
+    let (_, mut one, _) = Store::open(&place.path).unwrap();
+    let (_, mut other, _) = Store::open(&place.path).unwrap();
+    one.commit(&[insert(2)], Seq(2)).unwrap();
+    let error = other.commit(&[insert(3)], Seq(3)).unwrap_err();
+    assert!(matches!(error, StoreError::Busy { .. }), "{error}");
+    assert!(matches!(other.commit(&[insert(4)], Seq(4)).unwrap_err(), StoreError::Poisoned { .. }));
+    one.commit(&[insert(3)], Seq(3)).unwrap();
+}
+
+#[test]
+fn readers_see_whole_batches_while_the_writer_goes_on() {
+    let place = place();
+    let (store, mut writer) = Store::create(&place.path, &meta()).unwrap();
+    let done = AtomicBool::new(false);
+    let committed = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        // More readers than connections.
+        let readers: Vec<_> = (0..12)
+            .map(|_| {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        let floor = committed.load(Ordering::Acquire);
+                        let page = store.page(Seq(floor.saturating_sub(30)), 1000).unwrap();
+                        let last = page.last().map_or(0, |document| document.seq.0);
+                        assert!(last >= floor && last.is_multiple_of(10), "{last} after {floor}");
+                    }
+                })
+            })
+            .collect();
+        for batch in 0..60 {
+            let changes: Vec<_> = (batch * 10 + 1..=batch * 10 + 10).map(insert).collect();
+            writer.commit(&changes, Seq(batch * 10 + 10)).unwrap();
+            committed.store(batch * 10 + 10, Ordering::Release);
+        }
+        done.store(true, Ordering::Relaxed);
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+    });
+    assert_eq!(seqs(&store).unwrap().len(), 600);
+}
+
+#[test]
+fn the_log_stays_bounded_under_a_stream_of_commits() {
+    let place = place();
+    let (store, mut writer) = Store::create(&place.path, &meta()).unwrap();
+    writer.finish_at_bytes = 1 << 20;
+    let log = place.dir.path().join("pages.sqlite-wal");
+    let mut finished = 0;
+    for seq in 1..=400 {
+        let big = Record { metadata: Some(Metadata::new("x".repeat(16_000)).unwrap()), ..record(seq) };
+        let before = writer.log_bytes;
+        writer.commit(&[Change::Insert(Arc::new(big))], Seq(seq)).unwrap();
+        if writer.log_bytes < before {
+            finished += 1;
+            writer.finish_at_bytes = 1 << 20;
+        }
+    }
+    assert!(finished >= 4, "finished {finished} times");
+    assert!(fs::metadata(log).unwrap().len() < 2 << 20);
+    assert_eq!(seqs(&store).unwrap().len(), 400);
+}
+
+#[test]
+fn the_background_thread_moves_the_log_into_the_database() {
+    let place = place();
+    let (_store, mut writer) = Store::create(&place.path, &meta()).unwrap();
+    let batch: Vec<_> = (1..=20_000).map(insert).collect();
+    writer.commit(&batch, Seq(20_000)).unwrap();
+    assert!(writer.log_bytes > checkpoint::WAKE_BYTES);
+    let waited = std::time::Instant::now();
+    while fs::metadata(&place.path).unwrap().len() < 4 << 20 {
+        assert!(waited.elapsed().as_secs() < 30);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// Stored sums outlive versions: another sum for the same record makes every stored one look damaged.
+#[test]
+fn sums_are_frozen() {
+    let record = record(42);
+    let mut buffer = Vec::new();
+    let sums = [
+        SignatureRow::of(&record).sum(&mut buffer),
+        DocumentRow::of(&record, &verdict::to_json(&record.verdict)).sum(&mut buffer),
+        meta_sum(&meta()),
+    ];
+    assert_eq!(sums, [1314110554811504567, 17350328442067921718, 2615956988820461857]);
+}
+
+fn any_verdict() -> impl Strategy<Value = StoredVerdict> {
+    let matching = (1..i64::MAX as u64, any::<u32>(), any::<bool>()).prop_map(|(seq, matching, exact)| StoredMatch {
+        seq: Seq(seq),
+        matching,
+        exact,
+    });
+    (
+        0..4usize,
+        prop::option::of(any_id()),
+        0.0..=1.0f64,
+        any::<u32>(),
+        any::<bool>(),
+        prop::collection::vec(matching, 0..4),
+    )
+        .prop_map(|(kind, duplicate_of, threshold, candidates, complete, matches)| StoredVerdict {
+            kind: VerdictKind::ALL[kind],
+            duplicate_of,
+            threshold,
+            candidates,
+            complete,
+            matches,
+        })
+}
+
+fn any_id() -> impl Strategy<Value = DocId> {
+    prop::collection::vec(any::<char>(), 1..40).prop_map(|id| DocId::new(id.into_iter().collect::<String>()).unwrap())
+}
+
+fn any_record() -> impl Strategy<Value = Record> {
+    let metadata = prop::option::of(prop::collection::vec(any::<char>(), 0..40));
+    let given = (any::<bool>(), any::<bool>(), any::<u128>(), any::<i64>(), prop::option::of(any::<u64>()));
+    (any_id(), any::<u64>(), prop::collection::vec(any::<u8>(), 0..70), metadata, given, any_verdict()).prop_map(
+        |(id, id_fingerprint, signature, metadata, (given, linked, content, first_seen, shingles), verdict)| Record {
+            seq: Seq(0),
+            id,
+            id_fingerprint,
+            signature,
+            content: ContentHash(content),
+            given,
+            linked,
+            metadata: metadata.map(|metadata| Metadata::new(metadata.into_iter().collect::<String>()).unwrap()),
+            first_seen: TimestampMs(first_seen),
+            shingles,
+            verdict,
+        },
+    )
+}
+
+/// What to do to the document that `pick` chooses among those there are.
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(Record),
+    Replace(prop::sample::Index, Record),
+    Delete(prop::sample::Index),
+    Commit,
+    Reopen,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => any_record().prop_map(Step::Insert),
+        3 => (any::<prop::sample::Index>(), any_record()).prop_map(|(pick, record)| Step::Replace(pick, record)),
+        3 => any::<prop::sample::Index>().prop_map(Step::Delete),
+        3 => Just(Step::Commit),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Whatever is inserted, replaced and deleted in whatever batches, with reopening in between, with and without
+    /// closing: the file holds exactly what the model holds.
+    #[test]
+    fn the_file_holds_what_was_committed(steps in prop::collection::vec(any_step(), 1..60), close in any::<bool>()) {
+        let place = place();
+        let (mut store, mut writer) = Store::create(&place.path, &meta()).unwrap();
+        let (mut model, mut batch, mut last) = (BTreeMap::<u64, Record>::new(), Vec::new(), 0);
+        for step in steps.into_iter().chain([Step::Commit]) {
+            last += 1;
+            match step {
+                Step::Insert(record) => {
+                    let record = Record { seq: Seq(last), ..record };
+                    model.insert(last, record.clone());
+                    batch.push(Change::Insert(Arc::new(record)));
+                }
+                Step::Replace(pick, record) if !model.is_empty() => {
+                    let target = *pick.get(&model.keys().copied().collect::<Vec<_>>());
+                    let record = Record { seq: Seq(last), ..record };
+                    model.remove(&target);
+                    model.insert(last, record.clone());
+                    batch.push(Change::Replace { record: Arc::new(record), target: Seq(target) });
+                }
+                Step::Delete(pick) if !model.is_empty() => {
+                    let target = *pick.get(&model.keys().copied().collect::<Vec<_>>());
+                    model.remove(&target);
+                    batch.push(Change::Delete { seq: Seq(last), target: Seq(target) });
+                }
+                Step::Replace(..) | Step::Delete(_) => {}
+                Step::Commit => writer.commit(&std::mem::take(&mut batch), Seq(last)).unwrap(),
+                Step::Reopen => {
+                    writer.commit(&std::mem::take(&mut batch), Seq(last)).unwrap();
+                    if close { writer.close().unwrap() } else { drop(writer) }
+                    let opened;
+                    (store, writer, opened) = Store::open(&place.path).unwrap();
+                    prop_assert_eq!((opened.last_seq, opened.documents), (Seq(last), model.len() as u64));
+                }
+            }
+        }
+        prop_assert_eq!(seqs(&store).unwrap(), model.keys().copied().collect::<Vec<_>>());
+        for (seq, record) in &model {
+            let held = store.record(Seq(*seq)).unwrap();
+            prop_assert_eq!(held.as_ref(), Some(record));
+        }
+        let listed: Vec<_> = store.page(Seq(0), 1000).unwrap().into_iter().map(|document| document.id).collect();
+        prop_assert_eq!(listed, model.values().map(|record| record.id.clone()).collect::<Vec<_>>());
+        for seq in (1..=last).filter(|seq| !model.contains_key(seq)) {
+            prop_assert_eq!(store.head(Seq(seq), true).unwrap(), None);
+        }
+    }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// A flipped bit anywhere in a closed file is refused, or changes nothing that is read.
+    #[test]
+    fn a_flipped_bit_is_never_another_answer(at in any::<prop::sample::Index>(), bit in 0..8u32) {
+        let place = filled(60);
+        let mut bytes = fs::read(&place.path).unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] ^= 1 << bit;
+        fs::write(&place.path, bytes).unwrap();
+        let Ok((store, _writer, opened)) = Store::open(&place.path) else { return Ok(()) };
+        prop_assert_eq!(opened.meta, meta());
+        let seen = Mutex::new(BTreeMap::new());
+        let visit = |row: SignatureRow<'_>| drop(seen.lock().unwrap().insert(row.seq.0, row.bytes.to_vec()));
+        if store.scan(2, visit, &AtomicU64::new(0)).is_err() {
+            return Ok(());
+        }
+        let wanted: Vec<_> = (1..=60).map(record).collect();
+        let signatures: Vec<_> = wanted.iter().map(|record| record.signature.clone()).collect();
+        prop_assert_eq!(seen.into_inner().unwrap().into_values().collect::<Vec<_>>(), signatures);
+        for wanted in &wanted {
+            if let Ok(held) = store.record(wanted.seq) {
+                prop_assert_eq!(held.as_ref(), Some(wanted));
+            }
+        }
+        if let Ok(page) = store.page(Seq(0), 100) {
+            let ids = |records: &[Record]| records.iter().map(|record| record.id.clone()).collect::<Vec<_>>();
+            prop_assert_eq!(page.into_iter().map(|document| document.id).collect::<Vec<_>>(), ids(&wanted));
+        }
+    }
+}

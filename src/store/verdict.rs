@@ -1,0 +1,54 @@
+//! The verdict of an insertion <-> the JSON text kept in its record, which anyone with a SQLite shell can read.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::{StoredMatch, StoredVerdict};
+use crate::types::{DocId, Seq, VerdictKind};
+
+#[derive(Serialize, Deserialize)]
+struct Json<'a> {
+    verdict: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicate_of: Option<Cow<'a, str>>,
+    threshold: f64,
+    candidates: u32,
+    complete: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    matches: Vec<JsonMatch>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct JsonMatch {
+    seq: u64,
+    /// Equal slots.
+    matching: u32,
+    exact: bool,
+}
+
+pub(super) fn to_json(verdict: &StoredVerdict) -> String {
+    let matches = verdict.matches.iter();
+    serde_json::to_string(&Json {
+        verdict: verdict.kind.as_str(),
+        duplicate_of: verdict.duplicate_of.as_ref().map(|id| id.as_str().into()),
+        threshold: verdict.threshold,
+        candidates: verdict.candidates,
+        complete: verdict.complete,
+        matches: matches.map(|m| JsonMatch { seq: m.seq.0, matching: m.matching, exact: m.exact }).collect(),
+    })
+    .expect("numbers and strings always serialise")
+}
+
+pub(super) fn from_json(text: &[u8]) -> Option<StoredVerdict> {
+    let json: Json<'_> = serde_json::from_slice(text).ok()?;
+    let matches = json.matches.into_iter();
+    Some(StoredVerdict {
+        kind: VerdictKind::ALL.into_iter().find(|kind| kind.as_str() == json.verdict)?,
+        duplicate_of: json.duplicate_of.map(|id| DocId::new(id.into_owned())).transpose().ok()?,
+        threshold: json.threshold,
+        candidates: json.candidates,
+        complete: json.complete,
+        matches: matches.map(|m| StoredMatch { seq: Seq(m.seq), matching: m.matching, exact: m.exact }).collect(),
+    })
+}

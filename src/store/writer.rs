@@ -1,0 +1,281 @@
+//! Changes -> disk: the one who writes to a collection's file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::checkpoint::{self, Checkpointer, LOG_BYTES_MAX, Mode, Poison, WAKE_BYTES};
+use super::error::{Result, StoreError};
+use super::reader::Readers;
+use super::rows::{DocumentRow, SignatureRow};
+use super::schema::{self, Ledger};
+use super::{Change, Record, verdict};
+use crate::types::Seq;
+
+const COMMITTING: &str = "committing";
+
+/// The exclusive right to write to one collection. Dropped without [`close`](Self::close), everything committed is still
+/// on disk, in the log.
+#[derive(Debug)]
+pub struct Writer {
+    pub(super) connection: Connection,
+    checkpointer: Checkpointer,
+    readers: Arc<Readers>,
+    collection: String,
+    /// As on disk.
+    ledger: Ledger,
+    pub(super) poison: Poison,
+    page_bytes: u64,
+    pub(super) log_bytes: u64,
+    /// Where the log is finished next; moved on when a reader is in the way, so that one slow reader does not cost every
+    /// commit a wait.
+    pub(super) finish_at_bytes: u64,
+    buffer: Vec<u8>,
+}
+
+impl Writer {
+    pub(super) fn new(connection: Connection, path: &Path, collection: &str, ledger: Ledger) -> Result<Self> {
+        let poison = Poison::default();
+        let page_bytes: i64 = connection
+            .pragma_query_value(None, "page_size", |row| row.get(0))
+            .map_err(|error| StoreError::from_sqlite(collection, "reading its page size", error))?;
+        Ok(Self {
+            checkpointer: Checkpointer::start(path, collection, poison.clone())?,
+            readers: Arc::new(Readers::new(path, collection)),
+            connection,
+            collection: collection.to_owned(),
+            ledger,
+            poison,
+            page_bytes: page_bytes as u64,
+            log_bytes: 0,
+            finish_at_bytes: LOG_BYTES_MAX,
+            buffer: Vec::new(),
+        })
+    }
+
+    pub(super) fn readers(&self) -> Arc<Readers> {
+        self.readers.clone()
+    }
+
+    /// Makes the changes durable, all or none: on disk when this returns `Ok`. `last_seq` is the last place of the order
+    /// given out so far, at or after the last change's.
+    ///
+    /// After [`StoreError::Full`] and [`StoreError::OutOfOrder`] nothing of the batch is kept and the next commit may
+    /// succeed. After any other error the writer is poisoned: whether the batch is on disk shows when the file is
+    /// reopened.
+    pub fn commit(&mut self, changes: &[Change], last_seq: Seq) -> Result<()> {
+        self.check_order(changes, last_seq)?;
+        self.finish_log()?;
+        let mut ledger = self.ledger;
+        let old = self.ledger;
+        self.transaction(|this| {
+            for change in changes {
+                match change {
+                    Change::Insert(record) => this.insert(record, &mut ledger)?,
+                    Change::Delete { seq, target } => this.remove(*target, *seq, &mut ledger)?,
+                    Change::Replace { record, target } => {
+                        this.remove(*target, record.seq, &mut ledger)?;
+                        this.insert(record, &mut ledger)?;
+                    }
+                }
+            }
+            ledger.last_seq = last_seq;
+            match schema::move_ledger(&this.connection, &old, &ledger) {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(StoreError::Busy {
+                    collection: this.collection.clone(),
+                    detail: "its ledger moved since this writer's last commit".to_owned(),
+                }),
+                Err(error) => Err(this.sqlite(error)),
+            }
+        })?;
+        self.ledger = ledger;
+        self.watch_log();
+        Ok(())
+    }
+
+    /// Changes the settings that may change, durably.
+    pub fn set_banding_and_threshold(&mut self, bands: u32, rows: u32, threshold: f64) -> Result<()> {
+        self.transaction(|this| {
+            let mut meta = schema::read_meta(&this.connection, &this.collection)?;
+            (meta.bands, meta.rows, meta.threshold) = (bands, rows, threshold);
+            schema::write_meta(&this.connection, &meta).map_err(|error| this.sqlite(error))
+        })
+    }
+
+    /// Moves the log into the database and closes the file, to readers too: every [`Store`](super::Store) of it answers
+    /// [`StoreError::Closed`] from here on. Where a reader is still at work, the log stays beside the file, and counts.
+    pub fn close(mut self) -> Result<()> {
+        self.readers.close();
+        self.checkpointer.stop();
+        self.check_usable()?;
+        let closing = |error| StoreError::from_sqlite(&self.collection, "closing its file", error);
+        checkpoint::run(&self.connection, Mode::Truncate).map_err(closing)?;
+        // The last one to leave removes the empty log.
+        self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(closing)?;
+        self.connection
+            .close()
+            .map_err(|(_, error)| StoreError::from_sqlite(&self.collection, "closing its file", error))
+    }
+
+    fn check_usable(&self) -> Result<()> {
+        match self.poison.reason() {
+            None => Ok(()),
+            Some(reason) => {
+                Err(StoreError::Poisoned { collection: self.collection.clone(), reason: reason.to_owned() })
+            }
+        }
+    }
+
+    fn check_order(&self, changes: &[Change], last_seq: Seq) -> Result<()> {
+        let mut last = self.ledger.last_seq;
+        for seq in changes.iter().map(Change::seq) {
+            if seq <= last {
+                return Err(self.out_of_order(seq, format!("it comes after {}", last.0)));
+            }
+            last = seq;
+        }
+        if last_seq < last {
+            return Err(self.out_of_order(last, format!("the last place given out is {}", last_seq.0)));
+        }
+        if i64::try_from(last_seq.0).is_err() {
+            return Err(self.out_of_order(last_seq, "the order ends at 2^63".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn transaction(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.check_usable()?;
+        let done = self.execute("BEGIN IMMEDIATE").and_then(|()| work(self)).and_then(|()| self.execute("COMMIT"));
+        let Err(error) = done else { return Ok(()) };
+        // Some errors end the transaction by themselves.
+        if !self.connection.is_autocommit()
+            && let Err(failed) = self.execute("ROLLBACK")
+        {
+            self.poison.note(&StoreError::Io {
+                collection: self.collection.clone(),
+                doing: "rolling back",
+                source: failed.chain().into(),
+            });
+        }
+        self.poison.note(&error);
+        Err(error)
+    }
+
+    fn execute(&self, sql: &str) -> Result<()> {
+        let executed = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        executed.map(drop).map_err(|error| self.sqlite(error))
+    }
+
+    fn insert(&mut self, record: &Record, ledger: &mut Ledger) -> Result<()> {
+        let signature = SignatureRow::of(record);
+        let sum = signature.sum(&mut self.buffer);
+        ledger.signatures.add(sum);
+        self.run(
+            record.seq,
+            "INSERT INTO signature VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                signature.seq.0 as i64,
+                signature.id_fingerprint as i64,
+                signature.content_prefix as i64,
+                signature.flags(),
+                signature.bytes,
+                sum as i64
+            ],
+        )?;
+        let verdict = verdict::to_json(&record.verdict);
+        let document = DocumentRow::of(record, &verdict);
+        let sum = document.sum(&mut self.buffer);
+        ledger.documents.add(sum);
+        self.run(
+            record.seq,
+            "INSERT INTO document VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            params![
+                document.seq.0 as i64,
+                record.id.as_str(),
+                record.metadata.as_ref().map(|metadata| metadata.as_str()),
+                document.content,
+                document.flags,
+                document.first_seen_ms,
+                document.shingles.map(|shingles| shingles as i64),
+                verdict,
+                sum as i64
+            ],
+        )
+    }
+
+    fn run(&self, seq: Seq, sql: &str, values: impl rusqlite::Params) -> Result<()> {
+        let executed = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
+        executed.map(drop).map_err(|error| match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::ConstraintViolation | rusqlite::ErrorCode::TooBig) => {
+                self.out_of_order(seq, error.to_string())
+            }
+            _ => self.sqlite(error),
+        })
+    }
+
+    fn remove(&mut self, target: Seq, seq: Seq, ledger: &mut Ledger) -> Result<()> {
+        let signature = self.take("DELETE FROM signature WHERE seq = ?1 RETURNING sum", target)?;
+        let document = self.take("DELETE FROM document WHERE seq = ?1 RETURNING sum", target)?;
+        match (signature, document) {
+            (Some(signature), Some(document)) => {
+                ledger.signatures.subtract(signature);
+                ledger.documents.subtract(document);
+                Ok(())
+            }
+            (None, None) => Err(self.out_of_order(seq, format!("there is no record {} to remove", target.0))),
+            (signature, _) => Err(StoreError::Damaged {
+                collection: self.collection.clone(),
+                record: Some(target),
+                detail: format!("its {} is gone", if signature.is_some() { "document" } else { "signature" }),
+            }),
+        }
+    }
+
+    fn take(&self, sql: &str, target: Seq) -> Result<Option<u64>> {
+        let taken = self
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row([target.0 as i64], |row| row.get::<_, i64>(0)).optional());
+        taken.map(|sum| sum.map(|sum| sum as u64)).map_err(|error| self.sqlite(error))
+    }
+
+    /// Before the commit that would grow the log past its bound, and not after it: its callers have their answer by then.
+    fn finish_log(&mut self) -> Result<()> {
+        if self.log_bytes < self.finish_at_bytes {
+            return Ok(());
+        }
+        self.check_usable()?;
+        let finished = self.checkpointer.exclusively(|| checkpoint::run(&self.connection, Mode::Restart));
+        match finished {
+            Ok(log) if !log.busy => self.finish_at_bytes = LOG_BYTES_MAX,
+            Ok(_) => self.finish_at_bytes = self.log_bytes + LOG_BYTES_MAX / 4,
+            Err(error) => {
+                let error = StoreError::from_sqlite(&self.collection, "moving its log into the database", error);
+                self.poison.note(&error);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks how far the log has grown. Where that fails the next commit looks again, and has the error if it is real.
+    fn watch_log(&mut self) {
+        if let Ok(log) = checkpoint::run(&self.connection, Mode::Noop) {
+            self.log_bytes = log.frames * self.page_bytes;
+            if log.frames.saturating_sub(log.checkpointed_frames) * self.page_bytes >= WAKE_BYTES {
+                self.checkpointer.wake();
+            }
+        }
+    }
+
+    fn sqlite(&self, error: rusqlite::Error) -> StoreError {
+        StoreError::from_sqlite(&self.collection, COMMITTING, error)
+    }
+
+    fn out_of_order(&self, seq: Seq, detail: String) -> StoreError {
+        StoreError::OutOfOrder { collection: self.collection.clone(), seq, detail }
+    }
+}
