@@ -1,3 +1,0 @@
-//! The integration tests: one binary, files named after what they claim.
-
-mod config;
