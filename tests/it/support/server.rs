@@ -1,0 +1,166 @@
+//! The real binary as a child process: started on a free port, asked to stop, or killed.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const READY_WITHIN: Duration = Duration::from_secs(60);
+const STOPPED_WITHIN: Duration = Duration::from_secs(60);
+
+/// A server process that may not be ready yet. Killed when dropped.
+pub struct Starting {
+    child: Child,
+    log: PathBuf,
+}
+
+/// A server that has said it is ready. Killed when dropped.
+pub struct Server {
+    process: Starting,
+    address: Address,
+    documents: u64,
+}
+
+/// Where a server listens; outlives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address(String);
+
+impl Address {
+    /// The address of a path.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.0)
+    }
+}
+
+impl Starting {
+    /// Runs `hapax serve` on `data_dir`, which need not exist. Its log goes beside the directory.
+    pub fn spawn(data_dir: &Path) -> Self {
+        Self::spawn_with(data_dir, &[], &[])
+    }
+
+    /// As [`spawn`](Self::spawn), with more arguments and environment variables.
+    pub fn spawn_with(data_dir: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let log = data_dir.with_extension("log");
+        let log_file = OpenOptions::new().create(true).append(true).open(&log).expect("the log can be written");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
+        command.arg("serve").args(["--listen", "127.0.0.1:0"]).arg("--data-dir").arg(data_dir).args(arguments);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HAPAX")) {
+            command.env_remove(name);
+        }
+        let child = command
+            .envs(environment.iter().copied())
+            .current_dir(data_dir.parent().expect("the data directory has a parent"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log_file)
+            .spawn()
+            .expect("the binary starts");
+        Self { child, log }
+    }
+
+    /// Waits for the ready line.
+    pub fn ready(mut self) -> Server {
+        let stdout = self.child.stdout.take().expect("stdout is piped");
+        let (send, lines) = mpsc::channel();
+        // Reads to the end, so that the server never writes into a closed pipe.
+        thread::spawn(move || {
+            BufReader::new(stdout).lines().map_while(Result::ok).for_each(|line| _ = send.send(line))
+        });
+        let line = lines.recv_timeout(READY_WITHIN).unwrap_or_else(|_| panic!("no ready line; {}", self.log_tail()));
+        let (address, documents) = parse_ready(&line).unwrap_or_else(|| panic!("not a ready line: {line}"));
+        Server { process: self, address, documents }
+    }
+
+    /// SIGKILL.
+    pub fn kill(mut self) {
+        self.kill_and_reap();
+    }
+
+    /// Waits until the process ends by itself.
+    pub fn wait(&mut self) -> ExitStatus {
+        let since = Instant::now();
+        loop {
+            match self.child.try_wait().expect("the child can be waited for") {
+                Some(status) => return status,
+                None if since.elapsed() > STOPPED_WITHIN => panic!("it does not end; {}", self.log_tail()),
+                None => thread::sleep(Duration::from_millis(10)),
+            }
+        }
+    }
+
+    /// The end of what it logged, over all its lives.
+    pub fn log_tail(&self) -> String {
+        let lines =
+            File::open(&self.log).map(|log| BufReader::new(log).lines().map_while(Result::ok).collect::<Vec<_>>());
+        let lines = lines.unwrap_or_default();
+        format!("its log ends:\n{}", lines[lines.len().saturating_sub(30)..].join("\n"))
+    }
+
+    fn kill_and_reap(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        self.kill_and_reap();
+    }
+}
+
+impl Server {
+    /// Starts a server and waits until it is ready.
+    pub fn start(data_dir: &Path) -> Self {
+        Starting::spawn(data_dir).ready()
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The address of a path.
+    pub fn url(&self, path: &str) -> String {
+        self.address.url(path)
+    }
+
+    /// How many documents the ready line spoke of.
+    pub fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// SIGKILL, in the middle of whatever it does.
+    pub fn kill(self) {
+        self.process.kill();
+    }
+
+    /// SIGTERM, and the exit status.
+    pub fn terminate(mut self) -> ExitStatus {
+        let pid = self.process.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill(1) is there");
+        assert!(sent.success());
+        self.process.wait()
+    }
+
+    /// The end of its log.
+    pub fn log_tail(&self) -> String {
+        self.process.log_tail()
+    }
+}
+
+/// `hapax ready on http://127.0.0.1:PORT (data in DIR, N documents)`
+fn parse_ready(line: &str) -> Option<(Address, u64)> {
+    let (base, rest) = line.strip_prefix("hapax ready on ")?.split_once(" (data in ")?;
+    let (_, documents) = rest.strip_suffix(" documents)")?.rsplit_once(", ")?;
+    Some((Address(base.to_owned()), documents.parse().ok()?))
+}
+
+#[test]
+fn the_ready_line_is_read() {
+    let line = "hapax ready on http://127.0.0.1:4711 (data in /a, b (c), 12 documents)";
+    assert_eq!(parse_ready(line), Some((Address("http://127.0.0.1:4711".to_owned()), 12)));
+    assert_eq!(parse_ready("hapax ready on http://127.0.0.1:4711"), None);
+}
