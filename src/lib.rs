@@ -17,3 +17,6 @@ pub mod config;
 
 // F5
 pub mod http;
+
+// F6
+pub mod cli;

@@ -15,7 +15,7 @@ use crate::types::{Seq, Slot};
 
 /// From where in the commit order a lookup sees.
 #[derive(Clone, Copy, Debug)]
-pub enum View {
+pub(super) enum View {
     /// What is on disk up to here: checks.
     Durable(Seq),
     /// All that has been decided: whoever holds the decision lock.
@@ -24,7 +24,7 @@ pub enum View {
 
 impl View {
     /// Whether a document is there in this view.
-    pub fn sees(self, seen: &Seen) -> bool {
+    pub(super) fn sees(self, seen: &Seen) -> bool {
         match self {
             Self::Durable(durable) => seen.seq <= durable && (seen.removed == Seq(0) || seen.removed > durable),
             Self::Decided => seen.removed == Seq(0),
@@ -33,37 +33,37 @@ impl View {
 }
 
 /// What is looked up.
-pub struct Query<'a> {
+pub(super) struct Query<'a> {
     /// Packed slots.
-    pub signature: &'a [u8],
+    pub(super) signature: &'a [u8],
     /// 64 bits of the content hash; 0 where there is none.
-    pub content: u64,
+    pub(super) content: u64,
     /// The asking document's own slot: a document is never its own match.
-    pub own: Option<Slot>,
+    pub(super) own: Option<Slot>,
     /// Equal slots from which a candidate counts.
-    pub matching_min: u32,
+    pub(super) matching_min: u32,
 }
 
 /// A document at or above the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ranked {
+pub(super) struct Ranked {
     /// Which.
-    pub seq: Seq,
+    pub(super) seq: Seq,
     /// Equal slots out of k.
-    pub matching: u32,
+    pub(super) matching: u32,
     /// Whether the content hashes agree, as far as memory knows them.
-    pub same_content: bool,
+    pub(super) same_content: bool,
 }
 
 /// What a lookup found.
 #[derive(Debug)]
-pub struct Judgement {
+pub(super) struct Judgement {
     /// Best first: equal contents, then more equal slots, then earlier `seq`.
-    pub ranked: Vec<Ranked>,
+    pub(super) ranked: Vec<Ranked>,
     /// Distinct documents compared.
-    pub candidates: u32,
+    pub(super) candidates: u32,
     /// False where a bound kept a posting from being read or a candidate from being verified.
-    pub complete: bool,
+    pub(super) complete: bool,
 }
 
 #[derive(Default)]
@@ -78,7 +78,7 @@ thread_local! {
 }
 
 /// Looks up a signature in an index.
-pub fn judge(
+pub(super) fn judge(
     arena: &Arena,
     bands: &BandIndex,
     shape: SignatureShape,

@@ -12,19 +12,19 @@ use crate::types::DocId;
 
 /// The ids with an operation in flight, each with those who wait for it.
 #[derive(Default)]
-pub struct Latches {
+pub(super) struct Latches {
     held: Mutex<HashMap<DocId, VecDeque<oneshot::Sender<Latch>>>>,
 }
 
 /// The right to operate on an id, until dropped.
-pub struct Latch {
+pub(super) struct Latch {
     latches: Arc<Latches>,
     id: DocId,
 }
 
 impl Latches {
     /// Waits until nobody else operates on the id.
-    pub async fn acquire(self: &Arc<Self>, id: &DocId) -> Latch {
+    pub(super) async fn acquire(self: &Arc<Self>, id: &DocId) -> Latch {
         let turn = {
             let mut held = self.held.lock();
             match held.get_mut(id) {

@@ -17,15 +17,15 @@ const KEPT: usize = 1024;
 
 /// What an answer says of a document.
 #[derive(Clone, Debug)]
-pub struct Head {
+pub(super) struct Head {
     /// Its id.
-    pub id: DocId,
+    pub(super) id: DocId,
     /// Hash of its canonical text.
-    pub content: ContentHash,
+    pub(super) content: ContentHash,
     /// When its id was first stored.
-    pub first_seen: TimestampMs,
+    pub(super) first_seen: TimestampMs,
     /// Its metadata.
-    pub metadata: Option<Metadata>,
+    pub(super) metadata: Option<Metadata>,
 }
 
 impl Head {
@@ -40,38 +40,38 @@ impl Head {
 }
 
 /// Records by `seq`: the newest in memory, all in the store.
-pub struct Records {
+pub(super) struct Records {
     recent: RwLock<BTreeMap<Seq, Arc<Record>>>,
     store: Store,
 }
 
 /// The heads one answer needs.
 #[derive(Default)]
-pub struct Heads(HashMap<Seq, Head>);
+pub(super) struct Heads(HashMap<Seq, Head>);
 
 impl Records {
     /// With nothing recent.
-    pub fn new(store: Store) -> Self {
+    pub(super) fn new(store: Store) -> Self {
         Self { recent: RwLock::default(), store }
     }
 
     /// The store behind.
-    pub fn store(&self) -> &Store {
+    pub(super) fn store(&self) -> &Store {
         &self.store
     }
 
     /// Notes a record that has been decided and is not on disk yet.
-    pub fn decided(&self, record: Arc<Record>) {
+    pub(super) fn decided(&self, record: Arc<Record>) {
         self.recent.write().insert(record.seq, record);
     }
 
     /// Forgets a document that was undone or is gone for good.
-    pub fn forget(&self, seq: Seq) {
+    pub(super) fn forget(&self, seq: Seq) {
         self.recent.write().remove(&seq);
     }
 
     /// Lets go of the oldest records, all of them on disk up to `durable`.
-    pub fn settle(&self, durable: Seq) {
+    pub(super) fn settle(&self, durable: Seq) {
         let mut recent = self.recent.write();
         while recent.len() > KEPT && recent.first_key_value().is_some_and(|(&seq, _)| seq <= durable) {
             recent.pop_first();
@@ -79,7 +79,7 @@ impl Records {
     }
 
     /// The whole record; `None` where the document is gone.
-    pub fn record(&self, seq: Seq) -> Result<Option<Arc<Record>>> {
+    pub(super) fn record(&self, seq: Seq) -> Result<Option<Arc<Record>>> {
         if let Some(record) = self.recent.read().get(&seq) {
             return Ok(Some(Arc::clone(record)));
         }
@@ -87,7 +87,7 @@ impl Records {
     }
 
     /// Adds to `heads` those of `seqs` that memory has, and returns those it has not.
-    pub fn recall(&self, heads: &mut Heads, seqs: impl Iterator<Item = Seq>) -> Vec<Seq> {
+    pub(super) fn recall(&self, heads: &mut Heads, seqs: impl Iterator<Item = Seq>) -> Vec<Seq> {
         let recent = self.recent.read();
         let mut missing = Vec::new();
         for seq in seqs {
@@ -105,7 +105,7 @@ impl Records {
     }
 
     /// Adds heads from the store; those of documents that are gone stay missing.
-    pub fn load(&self, heads: &mut Heads, missing: &[Seq], with_metadata: bool) -> Result<()> {
+    pub(super) fn load(&self, heads: &mut Heads, missing: &[Seq], with_metadata: bool) -> Result<()> {
         if missing.is_empty() {
             return Ok(());
         }
@@ -122,7 +122,7 @@ impl Records {
 
 impl Heads {
     /// The head of a document, where it has been found.
-    pub fn get(&self, seq: Seq) -> Option<&Head> {
+    pub(super) fn get(&self, seq: Seq) -> Option<&Head> {
         self.0.get(&seq)
     }
 }

@@ -42,24 +42,34 @@ pub struct Server {
     pub connections_max: usize,
     /// Requests being answered.
     pub requests_concurrent_max: usize,
-    /// Body of a single document or a batch.
+    /// Bytes of request bodies in memory.
+    pub bodies_bytes_max: usize,
+    /// Body of any request but a bulk one.
     pub body_bytes_max: usize,
     /// Documents of a batch.
     pub batch_documents_max: usize,
+    /// Bulk requests being answered.
+    pub bulk_requests_max: usize,
     /// Body of a bulk request.
-    pub bulk_bytes_max: u64,
+    pub bulk_body_bytes_max: u64,
     /// Lines of a bulk request.
     pub bulk_lines_max: u64,
     /// One line of a bulk request.
     pub bulk_line_bytes_max: usize,
+    /// Decisions of one bulk request that wait for the disk.
+    pub bulk_open_max: usize,
     /// Answers kept for a bulk client that does not read.
-    pub bulk_output_bytes_max: usize,
+    pub bulk_answer_buffer_bytes_max: usize,
     /// How long it may go on not reading.
-    pub bulk_stall: Duration,
+    pub bulk_stall_timeout: Duration,
+    /// How long it may send nothing.
+    pub bulk_idle_timeout: Duration,
     /// Time for a request's headers.
     pub header_timeout: Duration,
-    /// Time for any request but a bulk one.
+    /// Time for a body to arrive, and for an answer to be made.
     pub request_timeout: Duration,
+    /// Time for an answer to be read.
+    pub write_timeout: Duration,
     /// Time that a stop waits.
     pub drain_timeout: Duration,
 }
@@ -143,20 +153,35 @@ fn server(raw: &raw::Server) -> Result<Server, ConfigError> {
         },
         connections_max: count("server.connections_max", raw.connections_max, 1..=1_000_000)?,
         requests_concurrent_max: count("server.requests_concurrent_max", raw.requests_concurrent_max, 1..=100_000)?,
+        bodies_bytes_max: count("server.bodies_bytes_max", raw.bodies_bytes_max, KIB..=1 << 40)?,
         body_bytes_max: count("server.body_bytes_max", raw.body_bytes_max, KIB..=GIB)?,
         batch_documents_max: count("server.batch_documents_max", raw.batch_documents_max, 1..=100_000)?,
-        bulk_bytes_max: within("server.bulk_bytes_max", raw.bulk_bytes_max, KIB..=1 << 40)?,
+        bulk_requests_max: count("server.bulk_requests_max", raw.bulk_requests_max, 1..=100_000)?,
+        bulk_body_bytes_max: within("server.bulk_body_bytes_max", raw.bulk_body_bytes_max, KIB..=1 << 40)?,
         bulk_lines_max: within("server.bulk_lines_max", raw.bulk_lines_max, 1..=100_000_000)?,
         bulk_line_bytes_max: count("server.bulk_line_bytes_max", raw.bulk_line_bytes_max, KIB..=GIB)?,
-        bulk_output_bytes_max: count("server.bulk_output_bytes_max", raw.bulk_output_bytes_max, 64 * KIB..=GIB)?,
-        bulk_stall: milliseconds("server.bulk_stall_ms", raw.bulk_stall_ms, TIMES)?,
+        bulk_open_max: count("server.bulk_open_max", raw.bulk_open_max, 1..=100_000)?,
+        bulk_answer_buffer_bytes_max: count(
+            "server.bulk_answer_buffer_bytes_max",
+            raw.bulk_answer_buffer_bytes_max,
+            64 * KIB..=GIB,
+        )?,
+        bulk_stall_timeout: milliseconds("server.bulk_stall_timeout_ms", raw.bulk_stall_timeout_ms, TIMES)?,
+        bulk_idle_timeout: milliseconds("server.bulk_idle_timeout_ms", raw.bulk_idle_timeout_ms, TIMES)?,
         header_timeout: milliseconds("server.header_timeout_ms", raw.header_timeout_ms, TIMES)?,
         request_timeout: milliseconds("server.request_timeout_ms", raw.request_timeout_ms, TIMES)?,
+        write_timeout: milliseconds("server.write_timeout_ms", raw.write_timeout_ms, TIMES)?,
         drain_timeout: milliseconds("server.drain_timeout_ms", raw.drain_timeout_ms, 0..=3_600_000)?,
     };
-    if server.bulk_line_bytes_max as u64 > server.bulk_bytes_max {
-        let allowed = format!("at most server.bulk_bytes_max, which is {}", server.bulk_bytes_max);
+    if server.bulk_line_bytes_max as u64 > server.bulk_body_bytes_max {
+        let allowed = format!("at most server.bulk_body_bytes_max, which is {}", server.bulk_body_bytes_max);
         return Err(impossible("server.bulk_line_bytes_max", server.bulk_line_bytes_max, allowed));
+    }
+    let largest = server.body_bytes_max.max(server.bulk_line_bytes_max);
+    if server.bodies_bytes_max < largest {
+        let allowed =
+            format!("at least server.body_bytes_max and server.bulk_line_bytes_max, the larger of which is {largest}");
+        return Err(impossible("server.bodies_bytes_max", server.bodies_bytes_max, allowed));
     }
     Ok(server)
 }
@@ -303,8 +328,8 @@ fn within(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<u
 }
 
 fn count(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<usize, ConfigError> {
-    // Every range ends below 2^31, so this holds on 32-bit machines too.
-    within(key, value, range).map(|value| usize::try_from(value).expect("the range fits"))
+    let value = within(key, value, range)?;
+    usize::try_from(value).map_err(|_| impossible(key, value, format!("at most {} on this machine", usize::MAX)))
 }
 
 fn milliseconds(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<Duration, ConfigError> {

@@ -48,6 +48,17 @@ pub fn install(format: Format, level: &str) -> Result<(), LogsError> {
     installed.map_err(|_| LogsError::Installed)
 }
 
+/// Logs panics as errors. A formatted message may quote what it broke on, a piece of a document; so only messages
+/// written in the source are logged, and the place.
+pub fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let message = panic.payload().downcast_ref::<&'static str>().copied().unwrap_or("message withheld");
+        let thread = std::thread::current();
+        tracing::error!(place, message, thread = thread.name().unwrap_or("unnamed"), "a bug: panic");
+    }));
+}
+
 #[cfg(test)]
 mod tests {
     use super::check_level;
