@@ -2,9 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, unreachable_pub, missing_docs)]
 
 mod bounds;
-mod config;
 mod durability;
 mod linearizable;
-mod quality;
 mod reference_tokens;
 mod support;
