@@ -1,6 +1,8 @@
 //! Canonical text, from outside: equivalences that users count on, a slow reference made of the Unicode library's own
 //! parts, and the promise that cutting a text changes nothing.
 
+#![allow(clippy::print_stdout)] // seeds and figures, shown when a test fails
+
 use hapax_core::normalise::Normaliser;
 use hapax_core::{Digits, Fold, IllFormed, Marks, Pipeline, Scratch, Shingling, SplitMix64, TextSpec};
 use icu_casemap::CaseMapper;

@@ -1,6 +1,8 @@
 //! What sketches promise on the average, by simulation with a fixed seed: every bound is a multiple of the sampling
 //! error, so a bound that is broken means a sketch that is, and not bad luck.
 
+#![allow(clippy::print_stdout)] // seeds and figures, shown when a test fails
+
 use hapax_core::tuning::verdict_probability;
 use hapax_core::tuning::{SimulatedPoint, Simulation, candidate_probability, simulate, slot_agreement};
 use hapax_core::{Banding, SignatureShape, SketchKind};
