@@ -1,8 +1,16 @@
 //! Claims about the whole service, each tested against the real thing. One binary, so that it links once.
 #![allow(clippy::print_stdout, clippy::print_stderr, unreachable_pub, missing_docs)]
 
+mod auth;
 mod bounds;
+mod bulk;
+mod config;
 mod durability;
+mod errors;
+mod hostile_ids;
 mod linearizable;
+mod openapi;
+mod quality;
 mod reference_tokens;
+mod routes;
 mod support;
