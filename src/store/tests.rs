@@ -32,7 +32,7 @@ fn record(seq: u64) -> Record {
         content: ContentHash(u128::from(seq) << 77 | 5),
         given: false,
         linked: seq.is_multiple_of(5),
-        metadata: (seq % 2 == 0).then(|| Metadata::new(format!(r#"{{"n":{seq}}}"#)).unwrap()),
+        metadata: seq.is_multiple_of(2).then(|| Metadata::new(format!(r#"{{"n":{seq}}}"#)).unwrap()),
         first_seen: TimestampMs(1_700_000_000_000 + seq as i64),
         shingles: Some(seq),
         verdict: StoredVerdict {
@@ -68,6 +68,18 @@ fn filled(count: u64) -> Place {
     writer.commit(&(1..=count).map(insert).collect::<Vec<_>>(), Seq(count)).unwrap();
     writer.close().unwrap();
     place
+}
+
+/// A collection that was never closed, its `commits` commits of 3 records each in the log.
+fn left_open(commits: u64) -> (Place, PathBuf) {
+    let place = place();
+    let (_store, mut writer) = Store::create(&place.path, &meta()).unwrap();
+    for commit in 0..commits {
+        let changes: Vec<_> = (commit * 3 + 1..=commit * 3 + 3).map(insert).collect();
+        writer.commit(&changes, Seq(commit * 3 + 3)).unwrap();
+    }
+    let log = place.dir.path().join("pages.sqlite-wal");
+    (place, log)
 }
 
 fn seqs(store: &Store) -> Result<Vec<u64>> {
@@ -560,6 +572,46 @@ fn the_background_thread_moves_the_log_into_the_database() {
     }
 }
 
+#[test]
+fn a_bad_frame_with_commits_behind_it_is_refused() {
+    for at in [3, 20, 40, 32 + 100, 32 + 5 * 4120] {
+        let (place, log) = left_open(20);
+        let mut bytes = fs::read(&log).unwrap();
+        bytes[at] ^= 4;
+        fs::write(&log, bytes).unwrap();
+        let error = Store::open(&place.path).map(drop).unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{at}: {error}");
+    }
+}
+
+/// The end of a torn commit may stay behind the commits of the next life: a second torn one must not be taken for
+/// damage on its account.
+#[test]
+fn remains_of_two_torn_commits_add_up_to_no_damage() {
+    let tear = |log: &Path, frame: u64| {
+        let mut bytes = fs::read(log).unwrap();
+        let at = 32 + frame as usize * 4120;
+        bytes[at..at + 4120].fill(0);
+        fs::write(log, bytes).unwrap();
+    };
+    let (place, log) = left_open(1);
+    let (_, mut writer, _) = Store::open(&place.path).unwrap();
+    writer.commit(&[insert(4)], Seq(4)).unwrap();
+    let frames = writer.log_bytes / 4096;
+    writer.commit(&(5..=300).map(insert).collect::<Vec<_>>(), Seq(300)).unwrap();
+    drop(writer);
+    tear(&log, frames);
+    let (_, mut writer, opened) = Store::open(&place.path).unwrap();
+    assert_eq!(opened.last_seq, Seq(4));
+    writer.commit(&[insert(5)], Seq(5)).unwrap();
+    let frames = writer.log_bytes / 4096;
+    writer.commit(&[insert(6)], Seq(6)).unwrap();
+    drop(writer);
+    tear(&log, frames);
+    let (store, _writer, _) = Store::open(&place.path).unwrap();
+    assert_eq!(seqs(&store).unwrap(), [1, 2, 3, 4, 5]);
+}
+
 /// Stored sums outlive versions: another sum for the same record makes every stored one look damaged.
 #[test]
 fn sums_are_frozen() {
@@ -697,7 +749,32 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// A log cut anywhere, as a crash would, gives the commits before the cut, and never a refusal.
+    #[test]
+    fn a_cut_log_keeps_the_commits_before_the_cut(at in any::<prop::sample::Index>()) {
+        let (place, log) = left_open(8);
+        let bytes = fs::read(&log).unwrap();
+        fs::write(&log, &bytes[..at.index(bytes.len() + 1)]).unwrap();
+        let (store, _writer, opened) = Store::open(&place.path).unwrap();
+        prop_assert!(opened.documents.is_multiple_of(3));
+        prop_assert_eq!(seqs(&store).unwrap(), (1..=opened.documents).collect::<Vec<_>>());
+    }
+
+    /// A flipped bit anywhere in the log is refused, harmless, or within the last commit, where it cannot be told from a
+    /// torn write.
+    #[test]
+    fn a_flipped_bit_in_the_log_drops_no_earlier_commit(at in any::<prop::sample::Index>(), bit in 0..8u32) {
+        let (place, log) = left_open(8);
+        let mut bytes = fs::read(&log).unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] ^= 1 << bit;
+        fs::write(&log, bytes).unwrap();
+        let Ok((store, _writer, opened)) = Store::open(&place.path) else { return Ok(()) };
+        prop_assert!(opened.documents >= 21, "{} documents are left", opened.documents);
+        prop_assert_eq!(seqs(&store).unwrap(), (1..=opened.documents).collect::<Vec<_>>());
+    }
 
     /// A flipped bit anywhere in a closed file is refused, or changes nothing that is read.
     #[test]
