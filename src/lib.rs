@@ -1,5 +1,22 @@
 //! hapax: near-duplicate lookup as a service.
-#![allow(missing_docs)]
-pub mod collection;
-pub mod store;
+//! Modules in floor order: each imports only floors above its own line here, or its own folder.
+
+// F1
+pub mod telemetry;
 pub mod types;
+
+// F2
+pub mod index;
+pub mod store;
+
+// F3
+pub mod collection;
+
+// F4
+pub mod config;
+
+// F5
+pub mod http;
+
+// F6
+pub mod cli;

@@ -1,126 +1,338 @@
-//! Index and store as one thing.
+//! Index and store as one thing: check, decide, commit, delete.
+//! In: contents, ids, options. Out: verdicts that rest only on what is on disk.
+//! Knows nothing of HTTP or of files' formats.
+//!
+//! A write goes through `prepare` (sign), `latch` (its id), `order` (decide under one lock, enter the index as
+//! pending) and `commit` (group commit, then answer). A check goes through `prepare` and `judge` alone and never waits.
+
+mod boot;
+mod commit;
+mod compare;
+mod error;
+mod judge;
+mod latch;
+mod meters;
+mod order;
+mod prepare;
+mod rebanding;
+mod records;
+mod registry;
+mod settings;
 
 use std::sync::Arc;
-use std::time::Duration;
-use hapax_core::{Banding, Fingerprint, SecretKey, Spec};
-use crate::types::*;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::thread::JoinHandle;
 
-#[derive(Clone, Debug)]
-pub struct CollectionsConfig {
-    pub data_dir: std::path::PathBuf,
-    pub lock_wait: Duration,
-    pub collections_max: usize,
-    pub secret: Option<SecretKey>,
-    /// How `default` is made when it does not exist; must agree when it does.
-    pub default_settings: Settings,
-    pub limits: Limits,
-}
+use hapax_core::{Fingerprint, Pipeline, SignatureShape, Spec, tuning, verify};
+use parking_lot::{Condvar, Mutex, RwLock};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bounds of one collection's work.
+use crate::index::{Arena, BandIndex, IdIndex};
+use crate::telemetry::names::{self, label, value};
+use crate::types::{
+    CollectionName, Content, DocId, Document, Metadata, Method, OnDuplicate, OnExisting, Outcome, Seq, Similarity,
+    TimestampMs, Verdict,
+};
+
+pub use compare::{Comparand, Comparison, ExactComparison};
+pub use error::{CollectionError, Result};
+pub use order::Ticket;
+pub use prepare::Prepared;
+pub use registry::Collections;
+pub use settings::{CollectionsConfig, Description, Limits, Settings};
+
+use judge::{Query, View};
+use meters::{Meters, Op};
+use latch::{Latch, Latches};
+use order::{Insertion, Order};
+use records::{Heads, Records};
+
+/// How often a check looks again because a document it found was deleted meanwhile.
+const CHECK_ATTEMPTS: usize = 4;
+
+/// How to look a document up.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Postings read per band key in one probe.
-    pub bucket_read_max: usize,
-    /// Distinct documents verified in one lookup.
-    pub candidates_max: usize,
-    /// Decisions waiting for the disk.
-    pub commit_queue_max: usize,
-    /// Decisions in one transaction.
-    pub commit_batch_max: usize,
-    /// How long a write may wait for a place in the queue before it is refused as overloaded.
-    pub commit_queue_wait: Duration,
+pub struct CheckOptions {
+    /// In place of the collection's own.
+    pub threshold: Option<f64>,
+    /// Most matches in the answer.
+    pub limit: usize,
+    /// Whether matches bring their metadata.
+    pub with_metadata: bool,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Settings { pub spec: Spec, pub banding: Banding, pub threshold: f64 }
-
-#[derive(Clone, Debug)]
-pub struct Description {
-    pub name: CollectionName,
-    pub settings: Settings,
-    pub fingerprint: Fingerprint,
-    pub created: TimestampMs,
-    pub documents: u64,
-    pub linked: u64,
-    /// P(verdict) at the threshold + ... computed from the curve
-    pub candidate_recall_at_threshold: f64,
-    pub verdict_recall_at_threshold: f64,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum CollectionError {
-    #[error("there is no collection {0}")] NoSuchCollection(CollectionName),
-    #[error("collection {name} exists with other settings: it has {held}, asked for {asked}")]
-    CollectionExists { name: CollectionName, held: String, asked: String },
-    #[error("collection {name} was made with {held}, but {asked} was given")]
-    SpecMismatch { name: CollectionName, held: String, asked: String },
-    #[error("at most {max} collections")] TooManyCollections { max: usize },
-    #[error("`default` cannot be dropped")] DefaultStays,
-    #[error("id {id} holds other content")] IdConflict { id: DocId },
-    #[error("{detail}")] Invalid { field: &'static str, detail: String },
-    /// queue full, or collection still loading, or shutting down
-    #[error("{detail}")] Overloaded { detail: String, retry_after: Duration },
-    /// the disk refused the write: nothing of it was kept
-    #[error("the write could not be made durable: {detail}")] WriteFailed { detail: String, disk_full: bool },
-    #[error("internal: {0}")] Internal(String),
-}
-pub type Result<T> = std::result::Result<T, CollectionError>;
-
-/// Every collection of one data directory.
-pub struct Collections {}
-impl Collections {
-    /// Takes the lock on the data directory, makes or opens `default`; blocking.
-    pub fn open(_config: CollectionsConfig, _progress: &(dyn Fn(f64) + Sync)) -> Result<Arc<Self>> { unimplemented!() }
-    /// Opens the collection lazily.
-    pub async fn get(self: &Arc<Self>, _name: &CollectionName) -> Result<Arc<Collection>> { unimplemented!() }
-    /// true: made now; false: was there with equal settings.
-    pub async fn create(self: &Arc<Self>, _name: CollectionName, _settings: Settings) -> Result<(Arc<Collection>, bool)> { unimplemented!() }
-    pub async fn list(self: &Arc<Self>) -> Result<Vec<Description>> { unimplemented!() }
-    pub async fn remove(self: &Arc<Self>, _name: &CollectionName) -> Result<()> { unimplemented!() }
-    /// Waits for the queues to be written; blocking.
-    pub fn close(&self) { unimplemented!() }
-}
-
-/// What a document was made into, ready to be judged. Cheap to move.
-pub struct Prepared { }
-impl Prepared {
-    /// Packed slots; `None` for an empty document.
-    pub fn signature(&self) -> Option<&[u8]> { unimplemented!() }
-    pub fn shingles(&self) -> Option<u64> { unimplemented!() }
-}
-
+/// How to insert a document.
 #[derive(Clone, Copy, Debug)]
-pub struct CheckOptions { pub threshold: Option<f64>, pub limit: usize, pub with_metadata: bool }
-#[derive(Clone, Copy, Debug)]
-pub struct InsertOptions { pub on_duplicate: OnDuplicate, pub on_existing: OnExisting, pub limit: usize, pub with_metadata: bool }
-
-/// A decision that is not yet on disk.
-pub struct Ticket<T> { _t: std::marker::PhantomData<T> }
-impl<T> Ticket<T> {
-    /// Returns once everything the answer rests on is on disk.
-    pub async fn wait(self) -> Result<T> { unimplemented!() }
+pub struct InsertOptions {
+    /// What to do when it has a duplicate.
+    pub on_duplicate: OnDuplicate,
+    /// What to do when its id holds other content.
+    pub on_existing: OnExisting,
+    /// Most matches in the answer.
+    pub limit: usize,
+    /// Whether matches bring their metadata.
+    pub with_metadata: bool,
 }
 
-pub struct Comparison { pub estimate: Similarity, pub exact: Option<ExactComparison> }
-pub struct ExactComparison { pub jaccard: f64, /* share of a's shingles that are in b */ pub containment_a_in_b: f64, pub containment_b_in_a: f64, pub shingles_a: u64, pub shingles_b: u64, pub intersection: u64 }
-pub enum Comparand { Content(Content), Id(DocId) }
+/// One collection, open.
+pub struct Collection {
+    name: CollectionName,
+    spec: Spec,
+    shape: SignatureShape,
+    fingerprint: Fingerprint,
+    /// Absent in a collection that takes only given signatures.
+    pipeline: Option<Pipeline>,
+    created: TimestampMs,
+    limits: Limits,
+    arena: Arena,
+    ids: IdIndex,
+    records: Records,
+    live: RwLock<Live>,
+    order: Mutex<Order>,
+    /// Told when the queue has work.
+    work: Condvar,
+    /// The place in the order up to which everything is on disk.
+    durable: AtomicU64,
+    documents: AtomicI64,
+    linked: AtomicI64,
+    meters: Meters,
+    latches: Arc<Latches>,
+    places: Arc<Semaphore>,
+    committer: Mutex<Option<JoinHandle<()>>>,
+    rebanding: tokio::sync::Mutex<()>,
+}
 
-pub struct Collection {}
+/// What can change while the collection is open.
+struct Live {
+    threshold: f64,
+    /// Equal slots from which a candidate is a match.
+    matching_min: u32,
+    bands: Arc<BandIndex>,
+    /// The index under a new banding, while it is being built.
+    next: Option<Arc<BandIndex>>,
+}
+
 impl Collection {
-    pub fn name(&self) -> &CollectionName { unimplemented!() }
-    pub fn settings(&self) -> Settings { unimplemented!() }
-    pub fn describe(&self) -> Description { unimplemented!() }
-    /// Rebuilds the index where the banding changes.
-    pub async fn update(self: &Arc<Self>, _threshold: Option<f64>, _banding: Option<Banding>) -> Result<Description> { unimplemented!() }
-    pub async fn prepare(self: &Arc<Self>, _content: Content) -> Result<Prepared> { unimplemented!() }
-    /// Never writes.
-    pub async fn check(self: &Arc<Self>, _id: Option<DocId>, _content: Content, _options: CheckOptions) -> Result<Verdict> { unimplemented!() }
-    /// Check-and-insert: decided when this returns, durable when the ticket does.
-    pub async fn insert(self: &Arc<Self>, _id: DocId, _metadata: Option<Metadata>, _prepared: Prepared, _options: InsertOptions) -> Result<Ticket<Verdict>> { unimplemented!() }
-    /// Whether the id was there.
-    pub async fn delete(self: &Arc<Self>, _id: DocId) -> Result<Ticket<bool>> { unimplemented!() }
-    pub async fn document(self: &Arc<Self>, _id: &DocId) -> Result<Option<Document>> { unimplemented!() }
-    /// In order of `seq`, after the given one.
-    pub async fn documents(self: &Arc<Self>, _after: Seq, _limit: usize) -> Result<Vec<Document>> { unimplemented!() }
-    pub async fn compare(self: &Arc<Self>, _a: Comparand, _b: Comparand) -> Result<Comparison> { unimplemented!() }
+    /// Its name.
+    pub fn name(&self) -> &CollectionName {
+        &self.name
+    }
+
+    /// Its settings now.
+    pub fn settings(&self) -> Settings {
+        let live = self.live.read();
+        Settings { spec: self.spec.clone(), banding: live.bands.banding(), threshold: live.threshold }
+    }
+
+    /// Its settings and counts.
+    pub fn describe(&self) -> Description {
+        let [documents, linked] =
+            [&self.documents, &self.linked].map(|count| count.load(Ordering::Relaxed).max(0) as u64);
+        Description::new(self.name.clone(), self.settings(), self.created, documents, Some(linked))
+    }
+
+    /// Makes a document ready to be judged.
+    pub async fn prepare(self: &Arc<Self>, content: Content) -> Result<Prepared> {
+        self.blocking(move |collection| collection.prepare_now(content)).await
+    }
+
+    /// Looks a document up. Never writes and never waits for a write.
+    pub async fn check(
+        self: &Arc<Self>,
+        id: Option<DocId>,
+        content: Content,
+        options: CheckOptions,
+    ) -> Result<Verdict> {
+        self.blocking(move |collection| collection.check_now(id, content, options)).await
+    }
+
+    /// Check-and-insert: decided when this returns, durable when the ticket is.
+    pub async fn insert(
+        self: &Arc<Self>,
+        id: DocId,
+        metadata: Option<Metadata>,
+        prepared: Prepared,
+        options: InsertOptions,
+    ) -> Result<Ticket<Verdict>> {
+        let (latch, place) = self.enter(&id).await?;
+        let insertion = Insertion { id, metadata, prepared, options };
+        let ticket = self.blocking(move |collection| collection.decide_insert(insertion, latch, place)).await?;
+        self.meters.verdict(Op::Insert, ticket.value());
+        Ok(ticket)
+    }
+
+    /// Deletes an id; the ticket says whether it was there.
+    pub async fn delete(self: &Arc<Self>, id: DocId) -> Result<Ticket<bool>> {
+        let (latch, place) = self.enter(&id).await?;
+        self.blocking(move |collection| collection.decide_delete(&id, latch, place)).await
+    }
+
+    /// The document of an id.
+    pub async fn document(self: &Arc<Self>, id: &DocId) -> Result<Option<Document>> {
+        let id = id.clone();
+        self.blocking(move |collection| {
+            let view = View::Durable(collection.durable());
+            let existing = collection.find(&id, IdIndex::fingerprint(&id), view)?;
+            Ok(existing.map(|existing| {
+                let record = &existing.record;
+                Document {
+                    id: record.id.clone(),
+                    seq: record.seq,
+                    metadata: record.metadata.clone(),
+                    first_seen: record.first_seen,
+                    shingles: record.shingles,
+                    verdict: record.verdict.kind,
+                    duplicate_of: record.verdict.duplicate_of.clone(),
+                    linked: record.linked,
+                }
+            }))
+        })
+        .await
+    }
+
+    /// Documents in order of `seq`, after the given one.
+    pub async fn documents(self: &Arc<Self>, after: Seq, limit: usize) -> Result<Vec<Document>> {
+        self.blocking(move |collection| Ok(collection.records.store().page(after, limit)?)).await
+    }
+
+    /// Stops taking writes, waits until those taken are on disk, and closes the file; blocking.
+    pub fn close(&self) {
+        {
+            let mut order = self.order.lock();
+            order.closed = true;
+            self.work.notify_one();
+        }
+        let committer = self.committer.lock().take();
+        if let Some(committer) = committer
+            && committer.join().is_err()
+        {
+            tracing::error!(collection = %self.name, "the committer panicked");
+        }
+    }
+
+    /// Sets the gauges.
+    pub fn observe(&self) {
+        let label = || self.name.to_string();
+        let set = |name: &'static str, value: f64| metrics::gauge!(name, label::COLLECTION => label()).set(value);
+        set(names::DOCUMENTS, self.documents.load(Ordering::Relaxed) as f64);
+        set(names::COMMIT_QUEUE_DEPTH, (self.limits.commit_queue_max - self.places.available_permits()) as f64);
+        set(names::COMMIT_QUEUE_MAX, self.limits.commit_queue_max as f64);
+        let bands = Arc::clone(&self.live.read().bands);
+        set(names::BUCKET_DOCUMENTS_LARGEST, bands.sizes().largest() as f64);
+        set(names::BUCKET_DOCUMENTS_P99, bands.sizes().quantile(0.99) as f64);
+        let slots = u64::from(self.order.lock().slots);
+        for (part, bytes) in
+            [(value::PART_SIGNATURES, self.arena.bytes_for(slots)), (value::PART_POSTINGS, bands.bytes()), (value::PART_IDS, self.ids.bytes())]
+        {
+            metrics::gauge!(names::INDEX_BYTES, label::COLLECTION => label(), label::PART => part).set(bytes as f64);
+        }
+    }
+
+    fn durable(&self) -> Seq {
+        Seq(self.durable.load(Ordering::Acquire))
+    }
+
+    fn check_now(&self, id: Option<DocId>, content: Content, options: CheckOptions) -> Result<Verdict> {
+        if let Some(threshold) = options.threshold {
+            settings::check_threshold(threshold)?;
+        }
+        let prepared = self.prepare_now(content)?;
+        let Some(made) = &prepared.made else {
+            let verdict = self.empty_verdict(id, Outcome::Checked);
+            self.meters.verdict(Op::Check, &verdict);
+            return Ok(verdict);
+        };
+        let mut attempt = 1;
+        loop {
+            // First, so that all that is durable here is in the index that is read next.
+            let durable = self.durable();
+            let view = View::Durable(durable);
+            let existing = match &id {
+                Some(id) => self.find(id, IdIndex::fingerprint(id), view)?,
+                None => None,
+            };
+            let (bands, own_threshold, own_matching_min) = {
+                let live = self.live.read();
+                (Arc::clone(&live.bands), live.threshold, live.matching_min)
+            };
+            let threshold = options.threshold.unwrap_or(own_threshold);
+            let query = Query {
+                signature: &made.signature,
+                content: made.content_prefix(),
+                own: existing.as_ref().map(|existing| existing.slot),
+                matching_min: match options.threshold {
+                    Some(threshold) => verify::matching_min(threshold, self.shape),
+                    None => own_matching_min,
+                },
+            };
+            let judgement = self.judge(&bands, view, &query);
+            let cited = order::cited(&judgement, options.limit);
+            let mut heads = Heads::default();
+            let missing = self.records.recall(&mut heads, cited.iter().map(|found| found.seq));
+            self.records.load(&mut heads, &missing, options.with_metadata)?;
+            // Deleted since it was found: look again, as if the check had come after.
+            if missing.iter().any(|&seq| heads.get(seq).is_none()) && attempt < CHECK_ATTEMPTS {
+                attempt += 1;
+                continue;
+            }
+            let mut verdict = self.verdict(&judgement, &heads, made.content, options.limit, |head| {
+                if options.with_metadata { head.metadata.clone() } else { None }
+            });
+            verdict.threshold = threshold;
+            verdict.shingles = prepared.shingles;
+            verdict.stored = existing.as_ref().is_some_and(|existing| self.holds(existing, made));
+            if !verdict.stored {
+                verdict.previous = existing.as_ref().and_then(|existing| self.previous(existing, &made.signature));
+            }
+            verdict.id = id;
+            if threshold < own_threshold {
+                verdict.expected_recall = Some(tuning::candidate_probability(threshold, bands.banding(), self.shape));
+            }
+            self.meters.verdict(Op::Check, &verdict);
+            return Ok(verdict);
+        }
+    }
+
+    /// The right to write an id, and a place in the queue.
+    async fn enter(&self, id: &DocId) -> Result<(Latch, OwnedSemaphorePermit)> {
+        let latch = self.latches.acquire(id).await;
+        let wait = self.limits.commit_queue_wait;
+        match tokio::time::timeout(wait, Arc::clone(&self.places).acquire_owned()).await {
+            Ok(place) => Ok((latch, place.expect("the places are never closed"))),
+            Err(_) => Err(CollectionError::Overloaded {
+                detail: format!("{} writes wait for the disk already; nothing was written", self.limits.commit_queue_max),
+                retry_after: wait.max(std::time::Duration::from_secs(1)),
+            }),
+        }
+    }
+
+    /// Runs processor and disk work off the async threads.
+    async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let collection = Arc::clone(self);
+        match tokio::task::spawn_blocking(move || work(&collection)).await {
+            Ok(result) => result,
+            Err(stopped) => std::panic::resume_unwind(stopped.into_panic()),
+        }
+    }
+
+    fn similarity(&self, matching: u32, exact: bool) -> Similarity {
+        if exact {
+            return Similarity { value: 1.0, low: 1.0, high: 1.0, method: Method::Exact };
+        }
+        let (low, high) = verify::interval95(matching, self.shape);
+        Similarity { value: verify::similarity(matching, self.shape), low, high, method: Method::Estimate }
+    }
+
+    fn judge(&self, bands: &BandIndex, view: View, query: &Query<'_>) -> judge::Judgement {
+        judge::judge(&self.arena, bands, self.shape, &self.limits, &self.meters, view, query)
+    }
+}
+
+impl Live {
+    fn new(bands: BandIndex, threshold: f64, shape: SignatureShape) -> Self {
+        Self { threshold, matching_min: verify::matching_min(threshold, shape), bands: Arc::new(bands), next: None }
+    }
 }

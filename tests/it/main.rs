@@ -1,5 +1,10 @@
 //! Claims about the whole service, each tested against the real thing. One binary, so that it links once.
-#![allow(clippy::print_stderr, unreachable_pub)]
+#![allow(clippy::print_stdout, clippy::print_stderr, unreachable_pub, missing_docs)]
 
+mod bounds;
+mod config;
 mod durability;
+mod linearizable;
+mod quality;
+mod reference_tokens;
 mod support;

@@ -1,0 +1,24 @@
+# syntax=docker/dockerfile:1
+# Two stages; the second holds the binary alone. Each RUN can be typed by hand on a Debian machine.
+
+FROM rust:1.95-slim-trixie AS build
+RUN apt-get update && apt-get install -y --no-install-recommends build-essential && rm -rf /var/lib/apt/lists/*
+WORKDIR /build
+COPY . .
+RUN cargo build --release --locked --package hapax
+
+FROM debian:trixie-slim
+RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/hapax hapax
+COPY --from=build /build/target/release/hapax /usr/local/bin/hapax
+USER 10001
+VOLUME /var/lib/hapax
+EXPOSE 8080
+# Beyond loopback hapax refuses to start without a key:
+#   docker run -p 8080:8080 -v hapax:/var/lib/hapax -v ./key:/run/secrets/key:ro \
+#     -e HAPAX__AUTH__API_KEY_FILE=/run/secrets/key hapax
+ENV HAPAX__SERVER__LISTEN=0.0.0.0:8080 HAPAX__DATA__DIR=/var/lib/hapax/data
+# Requests under way get server.drain_timeout_ms (20 s); Docker's own patience is 10 s: `docker stop --time 30`.
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10m CMD ["hapax", "health"]
+ENTRYPOINT ["hapax"]
+CMD ["serve"]

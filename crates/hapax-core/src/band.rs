@@ -1,0 +1,160 @@
+//! Packed signature -> band keys. Rows of band j are slots j·r..(j+1)·r, hashed in order with the band's number; slots
+//! beyond b·r enter no band but do count in verification. Knows nothing of buckets or storage. Keys are derived anew
+//! from signatures at every boot, but a change here must still come with a change of whatever stores them:
+//! `tests/vectors.json` pins the output.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::spec::SignatureShape;
+use crate::tuning;
+
+/// b bands of r rows; b·r <= k of the shape it was made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Banding {
+    bands: u32,
+    rows: u32,
+}
+
+/// Why a banding does not fit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BandingError(pub String);
+
+/// What documents that agree in all rows of a band share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BandKey(pub u64);
+
+impl Banding {
+    /// At least one band and one row, and no more slots than the shape has.
+    pub fn new(bands: u32, rows: u32, shape: SignatureShape) -> Result<Self, BandingError> {
+        if bands == 0 || rows == 0 {
+            return Err(BandingError(format!("a banding has at least one band and one row, not {bands}x{rows}")));
+        }
+        match bands.checked_mul(rows) {
+            Some(slots) if slots <= shape.k => Ok(Self { bands, rows }),
+            _ => Err(BandingError(format!(
+                "{bands} bands of {rows} rows need more than the {} slots there are",
+                shape.k
+            ))),
+        }
+    }
+
+    /// Number of bands, b. More bands propose more candidates.
+    pub fn bands(self) -> u32 {
+        self.bands
+    }
+
+    /// Rows in a band, r. More rows propose fewer candidates.
+    pub fn rows(self) -> u32 {
+        self.rows
+    }
+
+    /// The key of one band of a packed signature.
+    ///
+    /// # Panics
+    /// If the band or the signature is not one of this banding and shape.
+    #[inline]
+    pub fn key(self, signature: &[u8], shape: SignatureShape, band: u32) -> BandKey {
+        debug_assert!(band < self.bands && signature.len() == shape.bytes());
+        let row = (shape.bits / 8) as usize;
+        let (start, len) = ((band * self.rows) as usize * row, self.rows as usize * row);
+        BandKey(xxh3_64_with_seed(&signature[start..start + len], u64::from(band)))
+    }
+
+    /// All keys of a packed signature, in order of bands.
+    pub fn keys(self, signature: &[u8], shape: SignatureShape) -> impl ExactSizeIterator<Item = BandKey> + '_ {
+        (0..self.bands).map(move |band| self.key(signature, shape, band))
+    }
+
+    /// 31x8 for k=256 and 21x6 for k=128 where these find 0.99 of the pairs at the threshold (as they do at 0.8);
+    /// else the banding that finds so many with the fewest candidates 0.2 below it.
+    pub fn default_for(shape: SignatureShape, threshold: f64) -> Self {
+        const RECALL: f64 = 0.99;
+        let known = match shape.k {
+            256 => Some(Self { bands: 31, rows: 8 }),
+            128 => Some(Self { bands: 21, rows: 6 }),
+            _ => None,
+        };
+        if let Some(banding) = known
+            && tuning::candidate_probability(threshold, banding, shape) >= RECALL
+        {
+            return banding;
+        }
+        let threshold = if threshold.is_nan() { 1.0 } else { threshold.clamp(0.0, 1.0) };
+        let s_lo = (threshold - 0.2).max(0.0);
+        let targets = tuning::Targets {
+            recall: RECALL,
+            s_hi: threshold,
+            s_lo,
+            candidates_max: f64::INFINITY,
+            documents: 0.0,
+            s_bg: 0.0,
+        };
+        // One row a band proposes the most; where even that falls short, nothing finds more.
+        tuning::choose(targets, shape).map_or(Self { bands: shape.k, rows: 1 }, |choice| choice.banding)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: SignatureShape = SignatureShape { k: 256, bits: 8 };
+
+    #[test]
+    fn a_banding_that_does_not_fit_is_refused() {
+        assert!(Banding::new(32, 8, SHAPE).is_ok());
+        for (bands, rows) in [(0, 8), (8, 0), (33, 8), (257, 1), (1, 257), (65_536, 65_536), (u32::MAX, 2)] {
+            assert!(Banding::new(bands, rows, SHAPE).is_err(), "{bands}x{rows}");
+        }
+    }
+
+    #[test]
+    fn a_key_depends_on_its_band_and_the_order_of_its_rows() {
+        let banding = Banding::new(31, 8, SHAPE).expect("fits");
+        let same = vec![7; 256];
+        let keys: std::collections::HashSet<_> = banding.keys(&same, SHAPE).collect();
+        assert_eq!(keys.len(), 31, "equal rows in different bands must not meet");
+        let (mut up, mut down) = (same.clone(), same.clone());
+        (up[0], up[1], down[0], down[1]) = (1, 2, 2, 1);
+        assert_ne!(banding.key(&up, SHAPE, 0), banding.key(&down, SHAPE, 0));
+        assert_eq!(banding.key(&up, SHAPE, 1), banding.key(&down, SHAPE, 1));
+        let mut beyond = same.clone();
+        beyond[248..].fill(1);
+        assert!(banding.keys(&same, SHAPE).eq(banding.keys(&beyond, SHAPE)), "slots beyond b·r are in no band");
+    }
+
+    #[test]
+    fn wide_slots_are_hashed_whole() {
+        let shape = SignatureShape { k: 16, bits: 64 };
+        let banding = Banding::new(4, 4, shape).expect("fits");
+        let zeros = vec![0; shape.bytes()];
+        for byte in 0..shape.bytes() {
+            let mut one = zeros.clone();
+            one[byte] = 1;
+            let differing: Vec<u32> =
+                (0..4).filter(|&band| banding.key(&one, shape, band) != banding.key(&zeros, shape, band)).collect();
+            assert_eq!(differing, [byte as u32 / 32]);
+        }
+    }
+
+    #[test]
+    fn defaults_are_the_measured_ones_and_follow_the_threshold() {
+        let bands = |k, bits, threshold| {
+            let banding = Banding::default_for(SignatureShape { k, bits }, threshold);
+            (banding.bands(), banding.rows())
+        };
+        assert_eq!(bands(256, 8, 0.8), (31, 8));
+        assert_eq!(bands(256, 16, 0.8), (31, 8));
+        assert_eq!(bands(128, 8, 0.8), (21, 6));
+        assert_eq!(bands(128, 64, 0.8), (21, 6));
+        for k in [64, 100, 128, 256, 1024] {
+            for threshold in [0.3, 0.5, 0.7, 0.9, 1.0] {
+                let shape = SignatureShape { k, bits: 8 };
+                let banding = Banding::default_for(shape, threshold);
+                assert!(tuning::candidate_probability(threshold, banding, shape) >= 0.99, "k={k} at {threshold}");
+            }
+        }
+        assert_eq!(Banding::default_for(SignatureShape { k: 16, bits: 32 }, 0.05).rows(), 1);
+    }
+}

@@ -1,0 +1,264 @@
+//! Frozen hashing: named mixers, seeded constants, plain or keyed hashes of tokens, elements and whole contents.
+//! Knows nothing of text or sketches. Every value here is stored on disk somewhere: a change orphans every signature,
+//! so `tests/vectors.json` pins them and `tests/published.rs` holds them against the published vectors.
+
+use std::hash::Hasher;
+
+use siphasher::sip::{SipHasher13, SipHasher24};
+use siphasher::sip128::{Hasher128, SipHasher13 as SipHasher13x128};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed, xxh3_128};
+
+use crate::spec::SpecError;
+
+/// MurmurHash3's 64-bit finaliser: a bijection in which every input bit moves every output bit.
+#[inline(always)]
+pub const fn fmix64(mut h: u64) -> u64 {
+    h ^= h >> 33;
+    h = h.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    h ^= h >> 33;
+    h = h.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    h ^ (h >> 33)
+}
+
+/// Sebastiano Vigna's splitmix64: the generator behind every constant and every simulated set.
+#[derive(Clone, Debug)]
+pub struct SplitMix64(u64);
+
+impl SplitMix64 {
+    /// Starts the sequence of this seed.
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next output.
+    #[inline]
+    pub const fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+/// A seed spelled as eight ASCII letters, so that no constant comes from nowhere.
+pub(crate) const fn named_seed(name: &[u8; 8]) -> u64 {
+    u64::from_be_bytes(*name)
+}
+
+/// Xored onto a scalar value before it is mixed, so that U+0000 does not hash to zero.
+const SCALAR: u64 = SplitMix64(named_seed(b"hapax/ch")).next_u64();
+/// Separates the strings of a given set from tokens.
+const ELEMENT_TEXT: u64 = named_seed(b"\xffset/str");
+/// Separates the integers of a given set from its strings.
+const ELEMENT_INTEGER: u64 = named_seed(b"\xffset/int");
+/// Separates the content of a set from that of a text.
+const CONTENT_SET: u64 = named_seed(b"\xffset/all");
+/// What is hashed to show which secret is meant.
+const KEY_NAME: &[u8] = b"\xffhapax key fingerprint 1";
+
+/// 128-bit secret for keyed hashing: without it nobody can craft pages that evade or flood a collection.
+/// `Debug` prints only its fingerprint.
+#[derive(Clone)]
+pub struct SecretKey([u8; 16]);
+
+impl std::fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SecretKey({:016x})", self.fingerprint())
+    }
+}
+
+impl SecretKey {
+    /// The secret of these bytes.
+    pub fn new(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Reads exactly 32 hex digits. The error never repeats what was given.
+    pub fn from_hex(hex: &str) -> Result<Self, SpecError> {
+        let refused = || SpecError("a secret is exactly 32 hex digits (128 bits)".into());
+        if hex.len() != 32 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(refused());
+        }
+        u128::from_str_radix(hex, 16).map(|v| Self(v.to_be_bytes())).map_err(|_| refused())
+    }
+
+    /// Names the secret without revealing it: SipHash-2-4 of a fixed text under the secret. Data is hashed with
+    /// SipHash-1-3, so no hash of data can equal it by construction.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = SipHasher24::new_with_key(&self.0);
+        hasher.write(KEY_NAME);
+        hasher.finish()
+    }
+}
+
+/// How tokens, scalar values and elements become 64 bits: plain (fast) or under a secret.
+#[derive(Clone, Debug)]
+pub(crate) enum TokenHasher {
+    Plain,
+    Keyed(SecretKey),
+}
+
+impl TokenHasher {
+    /// xxh3_64 of the token's bytes, or SipHash-1-3 of them.
+    #[inline(always)]
+    pub(crate) fn token(&self, bytes: &[u8]) -> u64 {
+        match self {
+            Self::Plain => xxh3_64(bytes),
+            Self::Keyed(secret) => sip13(secret, bytes),
+        }
+    }
+
+    /// A scalar value as a token: fmix64, or SipHash-1-3 of its four little-endian bytes.
+    #[inline(always)]
+    pub(crate) fn scalar(&self, c: char) -> u64 {
+        match self {
+            Self::Plain => fmix64(u64::from(u32::from(c)) ^ SCALAR),
+            Self::Keyed(secret) => sip13(secret, &u32::from(c).to_le_bytes()),
+        }
+    }
+
+    /// A string of a given set. The tag's first byte occurs in no UTF-8 text, so no token collides with it.
+    pub(crate) fn element_text(&self, element: &str) -> u64 {
+        self.tagged(ELEMENT_TEXT, element.as_bytes())
+    }
+
+    /// An integer of a given set.
+    pub(crate) fn element_integer(&self, element: i128) -> u64 {
+        self.tagged(ELEMENT_INTEGER, &element.to_le_bytes())
+    }
+
+    fn tagged(&self, tag: u64, bytes: &[u8]) -> u64 {
+        match self {
+            Self::Plain => xxh3_64_with_seed(bytes, tag),
+            Self::Keyed(SecretKey(key)) => {
+                let mut hasher = SipHasher13::new_with_key(key);
+                hasher.write(&tag.to_be_bytes());
+                hasher.write(bytes);
+                hasher.finish()
+            }
+        }
+    }
+}
+
+fn sip13(SecretKey(key): &SecretKey, bytes: &[u8]) -> u64 {
+    let mut hasher = SipHasher13::new_with_key(key);
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+/// Hash of the canonical text (or of a set): equal for exact duplicates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContentHash(pub u128);
+
+/// A content hash in the making; however the bytes are cut, the result is the same.
+pub(crate) enum ContentHasher {
+    Plain(Box<Xxh3>),
+    Keyed(SipHasher13x128),
+}
+
+impl ContentHasher {
+    pub(crate) fn new(tokens: &TokenHasher) -> Self {
+        match tokens {
+            TokenHasher::Plain => Self::Plain(Box::new(Xxh3::new())),
+            TokenHasher::Keyed(SecretKey(key)) => Self::Keyed(SipHasher13x128::new_with_key(key)),
+        }
+    }
+
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Plain(hasher) => hasher.update(bytes),
+            Self::Keyed(hasher) => hasher.write(bytes),
+        }
+    }
+
+    pub(crate) fn finish(&self) -> ContentHash {
+        ContentHash(match self {
+            Self::Plain(hasher) => hasher.digest128(),
+            Self::Keyed(hasher) => hasher.finish128().as_u128(),
+        })
+    }
+}
+
+/// Content of a set: its sorted distinct elements behind a tag that no text begins with.
+pub(crate) fn content_of_set(tokens: &TokenHasher, sorted_distinct: &[u64]) -> ContentHash {
+    let mut hasher = ContentHasher::new(tokens);
+    hasher.update(&CONTENT_SET.to_be_bytes());
+    for element in sorted_distinct {
+        hasher.update(&element.to_le_bytes());
+    }
+    hasher.finish()
+}
+
+/// 128-bit name of a canonical spec text.
+pub(crate) fn fingerprint_of(text: &str) -> u128 {
+    xxh3_128(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_read_from_exactly_32_hex_digits() {
+        let hex = "000102030405060708090a0b0c0d0e0f";
+        let read = SecretKey::from_hex(hex).expect("32 hex digits");
+        assert_eq!(read.fingerprint(), SecretKey::new(std::array::from_fn(|i| i as u8)).fingerprint());
+        for wrong in ["", "00", "+00102030405060708090a0b0c0d0e0f", &"0".repeat(33), &"g".repeat(32)] {
+            let error = SecretKey::from_hex(wrong).expect_err("not 32 hex digits").to_string();
+            assert!(wrong.is_empty() || !error.contains(wrong) || wrong == "00", "{error}");
+        }
+    }
+
+    #[test]
+    fn debug_of_a_secret_prints_only_its_fingerprint() {
+        let secret = SecretKey::new([0xab; 16]);
+        let shown = format!("{secret:?}");
+        assert_eq!(shown, format!("SecretKey({:016x})", secret.fingerprint()));
+        assert!(!shown.contains("abab"));
+    }
+
+    #[test]
+    fn strings_integers_and_tokens_do_not_collide() {
+        for hasher in [TokenHasher::Plain, TokenHasher::Keyed(SecretKey::new([7; 16]))] {
+            let text = "0123456789abcdef";
+            let integer = i128::from_le_bytes(*b"0123456789abcdef");
+            let hashes = [hasher.token(text.as_bytes()), hasher.element_text(text), hasher.element_integer(integer)];
+            assert!(hashes[0] != hashes[1] && hashes[1] != hashes[2] && hashes[0] != hashes[2]);
+            assert_ne!(hasher.element_integer(-1), hasher.element_integer(i128::from(u64::MAX)));
+        }
+    }
+
+    // Published values: SipHash-1-3 and 2-4 over 00 01 .. with key 00..0f (reference implementation), xxh3 of the
+    // empty input (xxHash specification), murmur3's finaliser of 1, splitmix64 of seed 1234567 (Vigna's test).
+    #[test]
+    fn primitives_agree_with_their_published_vectors() {
+        let mut generator = SplitMix64::new(1_234_567);
+        assert_eq!(generator.next_u64(), 6_457_827_717_110_365_317);
+        assert_eq!(generator.next_u64(), 3_203_168_211_198_807_973);
+        assert_eq!(generator.next_u64(), 9_817_491_932_198_370_423);
+        assert_eq!(fmix64(0), 0);
+        assert_eq!(fmix64(1), 0xb456_bcfc_34c2_cb2c);
+        assert_eq!(xxh3_64(b""), 0x2d06_8005_38d3_94c2);
+        assert_eq!(xxh3_128(b""), 0x99aa_06d3_0147_98d8_6001_c324_468d_497f);
+        let key: [u8; 16] = std::array::from_fn(|i| i as u8);
+        let bytes: [u8; 15] = std::array::from_fn(|i| i as u8);
+        let mut two_four = SipHasher24::new_with_key(&key);
+        two_four.write(&bytes);
+        assert_eq!(two_four.finish(), 0xa129_ca61_49be_45e5);
+        let one_three = sip13(&SecretKey::new(key), b"");
+        assert_eq!(one_three.to_le_bytes(), [0xdc, 0xc4, 0x0f, 0x05, 0x58, 0x01, 0xac, 0xab]);
+    }
+
+    #[test]
+    fn a_content_hash_does_not_depend_on_how_the_bytes_are_cut() {
+        let bytes: Vec<u8> = (0..2_000u32).map(|i| (i * 31) as u8).collect();
+        for tokens in [TokenHasher::Plain, TokenHasher::Keyed(SecretKey::new([1; 16]))] {
+            let mut whole = ContentHasher::new(&tokens);
+            whole.update(&bytes);
+            let mut pieces = ContentHasher::new(&tokens);
+            bytes.chunks(7).for_each(|piece| pieces.update(piece));
+            assert_eq!(whole.finish(), pieces.finish());
+        }
+    }
+}

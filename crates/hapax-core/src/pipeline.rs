@@ -1,0 +1,290 @@
+//! A spec with its secret, ready to sign: text -> canonical text -> tokens -> shingles -> signature and content hash,
+//! block by block in bounded memory. Knows nothing of bands, storage or threads.
+
+use crate::hash::{ContentHash, ContentHasher, SecretKey, TokenHasher, content_of_set};
+use crate::normalise::{IllFormed, Normaliser, NotUtf8, Rules};
+use crate::shingle::Shingler;
+use crate::sketch::{Ranks, SketchState, Sketcher};
+use crate::spec::{Shingling, SpecError, TextSpec};
+use crate::tokens::Tokeniser;
+
+/// Bytes of text that go through all stages before the next are looked at: all buffers stay in the cache.
+const BLOCK_BYTES: usize = 4096;
+
+/// A spec with its secret, ready to sign. Cheap to share, `Send + Sync`.
+///
+/// ```
+/// use hapax_core::{Pipeline, Scratch, TextSpec};
+///
+/// let pipeline = Pipeline::new(&TextSpec::default(), None)?;
+/// let mut scratch = Scratch::default();
+/// let a = pipeline.sign(&mut scratch, "The quick brown fox jumps over the dog").expect("it has tokens");
+/// let b = pipeline.sign(&mut scratch, "the QUICK brown fox\njumps over the dog ").expect("it has tokens");
+/// assert_eq!((a.signature, a.content, a.shingles), (b.signature, b.content, 4));
+/// assert!(pipeline.sign(&mut scratch, "❤️ — …").is_none());
+/// # Ok::<(), hapax_core::SpecError>(())
+/// ```
+pub struct Pipeline {
+    spec: TextSpec,
+    rules: Rules,
+    hasher: TokenHasher,
+    sketcher: Sketcher,
+}
+
+/// Reusable buffers of one thread. Any pipeline may use them.
+#[derive(Default)]
+pub struct Scratch {
+    canonical: String,
+    held: Vec<u8>,
+    hashes: Vec<u64>,
+    shingles: Vec<u64>,
+    sketch: SketchState,
+}
+
+/// What a document is known by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signed {
+    /// k packed slots.
+    pub signature: Vec<u8>,
+    /// Equal for equal canonical texts, or equal sets.
+    pub content: ContentHash,
+    /// Windows of a text, repeats counted; distinct elements of a set.
+    pub shingles: u64,
+}
+
+impl Pipeline {
+    /// Refuses a spec out of range, and a keyed spec without its secret or with another one. A spec without a key does
+    /// not use the secret: one process may have both kinds of collections.
+    pub fn new(spec: &TextSpec, secret: Option<&SecretKey>) -> Result<Self, SpecError> {
+        spec.validate()?;
+        let hasher = match (spec.key, secret) {
+            (None, _) => TokenHasher::Plain,
+            (Some(key), Some(secret)) if secret.fingerprint() == key => TokenHasher::Keyed(secret.clone()),
+            (Some(key), Some(secret)) => {
+                let given = secret.fingerprint();
+                return Err(SpecError(format!("key: the spec names secret {key:016x}, but {given:016x} was given")));
+            }
+            (Some(key), None) => {
+                return Err(SpecError(format!("key: the spec names secret {key:016x}, but none was given")));
+            }
+        };
+        Ok(Self {
+            spec: spec.clone(),
+            rules: Rules::new(spec.fold, spec.marks, spec.digits),
+            hasher,
+            sketcher: Sketcher::new(spec.sketch, spec.shape.k),
+        })
+    }
+
+    /// The spec.
+    pub fn spec(&self) -> &TextSpec {
+        &self.spec
+    }
+
+    /// Signs a text. `None`: it has no token.
+    pub fn sign(&self, scratch: &mut Scratch, text: &str) -> Option<Signed> {
+        let mut signer = self.signer(scratch);
+        signer.push(text);
+        signer.finish()
+    }
+
+    /// Signs a text that is given in pieces.
+    pub fn signer<'a>(&'a self, scratch: &'a mut Scratch) -> Signer<'a> {
+        self.sketcher.begin(&mut scratch.sketch);
+        let content = ContentHasher::new(&self.hasher);
+        Signer { content, stream: self.stream(scratch), scratch, pipeline: self }
+    }
+
+    /// A ready set, elements given as 64-bit shingle hashes from `element_text` / `element_integer`; sorted and made
+    /// distinct on the way. `None` if empty.
+    pub fn sign_set(&self, scratch: &mut Scratch, elements: &mut Vec<u64>) -> Option<Signed> {
+        elements.sort_unstable();
+        elements.dedup();
+        if elements.is_empty() {
+            return None;
+        }
+        self.sketcher.begin(&mut scratch.sketch);
+        self.sketcher.push(&mut scratch.sketch, elements);
+        self.sketcher.finish(&mut scratch.sketch);
+        Some(Signed {
+            signature: self.sketcher.packed(&scratch.sketch, self.spec.shape),
+            content: content_of_set(&self.hasher, elements),
+            shingles: elements.len() as u64,
+        })
+    }
+
+    /// Shingle hash of a string of a given set; the string is not normalised.
+    pub fn element_text(&self, element: &str) -> u64 {
+        self.hasher.element_text(element)
+    }
+
+    /// Shingle hash of an integer of a given set.
+    pub fn element_integer(&self, element: i128) -> u64 {
+        self.hasher.element_integer(element)
+    }
+
+    /// Sorted distinct shingle hashes, for exact comparison. Empty: the text has no token.
+    pub fn shingle_set(&self, scratch: &mut Scratch, text: &str) -> Vec<u64> {
+        let mut stream = self.stream(scratch);
+        for block in blocks(text) {
+            stream.normaliser.push(block, &mut scratch.canonical);
+            stream.advance(self, scratch);
+            scratch.canonical.clear();
+        }
+        stream.finish(self, scratch);
+        let mut set = std::mem::take(&mut scratch.shingles);
+        set.sort_unstable();
+        set.dedup();
+        set
+    }
+
+    /// The ranks of a text: unlike signatures they merge. `None`: it has no token.
+    pub fn ranks(&self, scratch: &mut Scratch, text: &str) -> Option<Ranks> {
+        let set = self.shingle_set(scratch, text);
+        (!set.is_empty()).then(|| self.sketcher.ranks(&set))
+    }
+
+    /// The canonical text.
+    pub fn canonical(&self, text: &str) -> String {
+        let mut canonical = String::with_capacity(text.len());
+        let mut normaliser = Normaliser::with_rules(self.rules);
+        normaliser.push(text, &mut canonical);
+        normaliser.finish(&mut canonical);
+        canonical
+    }
+
+    /// The tokens of a text as they are hashed; in char mode the scalar values of the canonical text.
+    pub fn tokens(&self, text: &str) -> Vec<String> {
+        let canonical = self.canonical(text);
+        if matches!(self.spec.shingling, Shingling::Char(_)) {
+            return canonical.chars().map(String::from).collect();
+        }
+        let mut tokens = Vec::new();
+        let mut take = |bytes: &[u8]| tokens.push(String::from_utf8_lossy(bytes).into_owned());
+        let mut tokeniser = Tokeniser::new(self.rules.table(), Vec::new());
+        tokeniser.push(&canonical, &mut take);
+        tokeniser.finish(&mut take);
+        tokens
+    }
+
+    /// The hash of a token (of its first scalar value, in char mode).
+    pub fn token_hash(&self, token: &str) -> u64 {
+        match self.spec.shingling {
+            Shingling::Word(_) => self.hasher.token(token.as_bytes()),
+            Shingling::Char(_) => self.hasher.scalar(token.chars().next().unwrap_or_default()),
+        }
+    }
+
+    fn stream(&self, scratch: &mut Scratch) -> Stream {
+        scratch.canonical.clear();
+        scratch.hashes.clear();
+        scratch.shingles.clear();
+        let (Shingling::Word(window) | Shingling::Char(window)) = self.spec.shingling;
+        Stream {
+            normaliser: Normaliser::with_rules(self.rules),
+            tokeniser: Tokeniser::new(self.rules.table(), std::mem::take(&mut scratch.held)),
+            shingler: Shingler::new(window),
+        }
+    }
+}
+
+/// Pieces of a text of at most [`BLOCK_BYTES`].
+fn blocks(mut text: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let (block, rest) = text.split_at(text.floor_char_boundary(BLOCK_BYTES));
+        text = rest;
+        (!block.is_empty()).then_some(block)
+    })
+}
+
+/// Where a text stands on its way from pieces to shingles.
+struct Stream {
+    normaliser: Normaliser,
+    tokeniser: Tokeniser,
+    shingler: Shingler,
+}
+
+impl Stream {
+    /// Appends the shingles that the canonical text in the scratch completes.
+    fn advance(&mut self, pipeline: &Pipeline, scratch: &mut Scratch) {
+        let Scratch { canonical, hashes, shingles, .. } = scratch;
+        match pipeline.spec.shingling {
+            Shingling::Word(_) => {
+                self.tokeniser.push(canonical, |token| hashes.push(pipeline.hasher.token(token)));
+            }
+            Shingling::Char(_) => hashes.extend(canonical.chars().map(|c| pipeline.hasher.scalar(c))),
+        }
+        self.shingler.push(hashes, shingles);
+    }
+
+    /// Appends what only the end of the text completes, and returns how many shingles there were, repeats counted.
+    fn finish(mut self, pipeline: &Pipeline, scratch: &mut Scratch) -> u64 {
+        self.normaliser.finish(&mut scratch.canonical);
+        self.advance(pipeline, scratch);
+        let Scratch { hashes, shingles, .. } = scratch;
+        self.tokeniser.finish(|token| hashes.push(pipeline.hasher.token(token)));
+        self.shingler.push(hashes, shingles);
+        scratch.held = self.tokeniser.into_buffer();
+        self.shingler.finish(hashes, shingles)
+    }
+}
+
+/// A text on its way to a signature, given in pieces cut anywhere. Memory is bounded whatever the length.
+pub struct Signer<'a> {
+    pipeline: &'a Pipeline,
+    scratch: &'a mut Scratch,
+    stream: Stream,
+    content: ContentHasher,
+}
+
+impl Signer<'_> {
+    /// Takes the next piece.
+    pub fn push(&mut self, piece: &str) {
+        for block in blocks(piece) {
+            self.stream.normaliser.push(block, &mut self.scratch.canonical);
+            self.advance();
+        }
+    }
+
+    /// Takes the next piece of a text given as bytes, which may be cut inside a character. After an error the text is
+    /// lost.
+    pub fn push_bytes(&mut self, piece: &[u8], ill_formed: IllFormed) -> Result<(), NotUtf8> {
+        for block in piece.chunks(BLOCK_BYTES) {
+            self.stream.normaliser.push_bytes(block, ill_formed, &mut self.scratch.canonical)?;
+            self.advance();
+        }
+        Ok(())
+    }
+
+    /// The end of a text given as bytes. `None`: it has no token.
+    pub fn finish_bytes(mut self, ill_formed: IllFormed) -> Result<Option<Signed>, NotUtf8> {
+        self.stream.normaliser.finish_bytes(ill_formed, &mut self.scratch.canonical)?;
+        self.advance();
+        Ok(self.finish())
+    }
+
+    /// The end of the text. `None`: it has no token.
+    pub fn finish(self) -> Option<Signed> {
+        let Self { pipeline, scratch, stream, mut content } = self;
+        let shingles = stream.finish(pipeline, scratch);
+        if shingles == 0 {
+            return None;
+        }
+        content.update(scratch.canonical.as_bytes());
+        pipeline.sketcher.push(&mut scratch.sketch, &scratch.shingles);
+        pipeline.sketcher.finish(&mut scratch.sketch);
+        Some(Signed {
+            signature: pipeline.sketcher.packed(&scratch.sketch, pipeline.spec.shape),
+            content: content.finish(),
+            shingles,
+        })
+    }
+
+    fn advance(&mut self) {
+        self.stream.advance(self.pipeline, self.scratch);
+        self.content.update(self.scratch.canonical.as_bytes());
+        self.pipeline.sketcher.push(&mut self.scratch.sketch, &self.scratch.shingles);
+        self.scratch.canonical.clear();
+        self.scratch.shingles.clear();
+    }
+}

@@ -1,0 +1,110 @@
+//! Token hashes -> shingle hashes. A shingle of n tokens with hashes h is
+//! `fmix64(n * LENGTH + sum of h[i] * BASE^(n-1-i))`, so a token's hash is made once and w of them are combined by
+//! position. Fewer than w tokens make one shingle of all of them. Memory is bounded: w - 1 hashes are carried.
+
+use crate::hash::{SplitMix64, fmix64, named_seed};
+
+/// Base of the positional sum. 3 modulo 8: of the odd numbers these have the longest period (2^62) while
+/// `BASE - 1` and `BASE + 1` lose the fewest low bits, so exchanged and repeated neighbours stay apart.
+const BASE: u64 = SplitMix64::new(named_seed(b"shingle/")).next_u64() & !7 | 3;
+/// What each token adds, so that shingles of different lengths differ.
+const LENGTH: u64 = SplitMix64::new(named_seed(b"shin/len")).next_u64();
+
+/// Combines token hashes, given in blocks, to the hashes of all windows of w tokens.
+pub(crate) struct Shingler {
+    window: usize,
+    /// `BASE^window`, what the oldest hash has been multiplied with when it leaves.
+    leaving: u64,
+    windows: u64,
+}
+
+impl Shingler {
+    pub(crate) fn new(window: u8) -> Self {
+        Self { window: usize::from(window), leaving: BASE.wrapping_pow(u32::from(window)), windows: 0 }
+    }
+
+    /// Appends the hash of every complete window of `hashes` to `out` and leaves the last w - 1 hashes behind.
+    pub(crate) fn push(&mut self, hashes: &mut Vec<u64>, out: &mut Vec<u64>) {
+        let Some(complete) = (hashes.len() + 1).checked_sub(self.window).filter(|&n| n > 0) else { return };
+        let length = LENGTH.wrapping_mul(self.window as u64);
+        let mut sum = horner(&hashes[..self.window]);
+        out.reserve(complete);
+        out.push(fmix64(sum.wrapping_add(length)));
+        for (&old, &new) in hashes.iter().zip(&hashes[self.window..]) {
+            sum = sum.wrapping_mul(BASE).wrapping_add(new).wrapping_sub(old.wrapping_mul(self.leaving));
+            out.push(fmix64(sum.wrapping_add(length)));
+        }
+        self.windows += complete as u64;
+        hashes.drain(..complete);
+    }
+
+    /// The end of the text: what `push` left behind is a shingle where there was no complete window.
+    /// Returns how many shingles there were, repeats counted.
+    pub(crate) fn finish(self, hashes: &[u64], out: &mut Vec<u64>) -> u64 {
+        if self.windows > 0 || hashes.is_empty() {
+            return self.windows;
+        }
+        out.push(fmix64(horner(hashes).wrapping_add(LENGTH.wrapping_mul(hashes.len() as u64))));
+        1
+    }
+}
+
+fn horner(hashes: &[u64]) -> u64 {
+    hashes.iter().fold(0, |sum: u64, &h| sum.wrapping_mul(BASE).wrapping_add(h))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition, term by term.
+    fn definition(hashes: &[u64]) -> u64 {
+        let n = hashes.len();
+        let sum = hashes
+            .iter()
+            .enumerate()
+            .fold(0u64, |sum, (i, h)| sum.wrapping_add(h.wrapping_mul(BASE.wrapping_pow((n - 1 - i) as u32))));
+        fmix64(sum.wrapping_add(LENGTH.wrapping_mul(n as u64)))
+    }
+
+    fn shingles(window: u8, blocks: &[&[u64]]) -> (Vec<u64>, u64) {
+        let (mut shingler, mut hashes, mut out) = (Shingler::new(window), Vec::new(), Vec::new());
+        for block in blocks {
+            hashes.extend_from_slice(block);
+            shingler.push(&mut hashes, &mut out);
+        }
+        let count = shingler.finish(&hashes, &mut out);
+        (out, count)
+    }
+
+    #[test]
+    fn rolling_in_blocks_equals_the_definition() {
+        let mut generator = SplitMix64::new(1);
+        let hashes: Vec<u64> = (0..300).map(|_| generator.next_u64()).collect();
+        for window in 1..=32u8 {
+            let expected: Vec<u64> = hashes.windows(usize::from(window)).map(definition).collect();
+            assert_eq!(shingles(window, &[&hashes]), (expected.clone(), expected.len() as u64));
+            for block in [1, 3, 31, 64] {
+                let blocks: Vec<&[u64]> = hashes.chunks(block).collect();
+                assert_eq!(shingles(window, &blocks).0, expected, "window {window}, blocks of {block}");
+            }
+        }
+    }
+
+    #[test]
+    fn fewer_tokens_than_the_window_make_one_shingle_of_all() {
+        let hashes = [11, 22, 33];
+        assert_eq!(shingles(5, &[&hashes]), (vec![definition(&hashes)], 1));
+        assert_eq!(shingles(5, &[&hashes[..1]]), (vec![definition(&hashes[..1])], 1));
+        assert_eq!(shingles(5, &[]), (vec![], 0));
+        // One token alone is not the shingle of a window of one repeated token.
+        assert_ne!(definition(&[7]), definition(&[0, 7]));
+    }
+
+    #[test]
+    fn order_and_repetition_matter() {
+        assert_ne!(definition(&[1, 2]), definition(&[2, 1]));
+        assert_ne!(definition(&[5, 5]), definition(&[5, 5, 5]));
+        assert_eq!(BASE % 8, 3);
+    }
+}

@@ -1,0 +1,481 @@
+//! The frozen pipeline spec: what is done to a text before two signatures can be compared, as one line of text with
+//! one form per meaning. Stored with every collection; another spec, or another key, refuses to open.
+//! Banding and threshold are not part of it: they can change without signing anything again.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::hash::fingerprint_of;
+
+/// 128 bits naming a spec; shown as 32 hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct Fingerprint(pub u128);
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl FromStr for Fingerprint {
+    type Err = SpecError;
+
+    fn from_str(s: &str) -> Result<Self, SpecError> {
+        if s.len() == 32 && s.bytes().all(is_lower_hex) {
+            Ok(Self(u128::from_str_radix(s, 16).expect("32 hex digits fit 128 bits")))
+        } else {
+            Err(SpecError(format!("a fingerprint is 32 lower-case hex digits, not {s:?}")))
+        }
+    }
+}
+
+/// Why a spec, a secret or a fingerprint was refused: names the field and what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SpecError(pub String);
+
+/// How characters are folded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fold {
+    /// Case, compatibility forms and default-ignorables disappear (UAX #44, NFKC_Casefold).
+    NfkcCasefold,
+    /// Compatibility forms disappear, case stays (UAX #15, NFKC).
+    Nfkc,
+    /// As given: not even canonical equivalents agree.
+    None,
+}
+
+/// Whether marks (accents, vowel signs) count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marks {
+    /// They do.
+    Keep,
+    /// Every General_Category Mark is dropped.
+    Strip,
+}
+
+/// Whether decimal digits count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Digits {
+    /// They do.
+    Keep,
+    /// Each becomes `0`, so texts that differ in dates and counters agree.
+    Zero,
+}
+
+/// What a shingle is a window of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shingling {
+    /// So many tokens, 1..=32.
+    Word(u8),
+    /// So many scalar values of the canonical text, 1..=32.
+    Char(u8),
+}
+
+/// Which sketch turns shingles to slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SketchKind {
+    /// Fast similarity sketching (arXiv:1704.04370).
+    Fss,
+    /// k independent minima (Broder 1997).
+    Classic,
+}
+
+/// Shape of a signature: k slots of `bits` bits (8, 16, 32; external also 64), packed little-endian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignatureShape {
+    /// Slots.
+    pub k: u32,
+    /// Bits of a slot.
+    pub bits: u32,
+}
+
+impl SignatureShape {
+    /// Length of the packed signature.
+    pub fn bytes(self) -> usize {
+        (self.k * self.bits / 8) as usize
+    }
+}
+
+/// A spec of texts and sets that are signed here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextSpec {
+    /// How characters are folded.
+    pub fold: Fold,
+    /// Whether marks count.
+    pub marks: Marks,
+    /// Whether digits count.
+    pub digits: Digits,
+    /// What a shingle is.
+    pub shingling: Shingling,
+    /// Which sketch.
+    pub sketch: SketchKind,
+    /// k, a power of two in 64..=1024, and 8, 16 or 32 bits.
+    pub shape: SignatureShape,
+    /// Fingerprint of the secret, where hashing is keyed.
+    pub key: Option<u64>,
+}
+
+impl Default for TextSpec {
+    fn default() -> Self {
+        Self {
+            fold: Fold::NfkcCasefold,
+            marks: Marks::Keep,
+            digits: Digits::Keep,
+            shingling: Shingling::Word(5),
+            sketch: SketchKind::Fss,
+            shape: SignatureShape { k: 256, bits: 8 },
+            key: None,
+        }
+    }
+}
+
+/// Longest name of an external signature.
+const NAME_BYTES_MAX: usize = 64;
+
+/// A frozen pipeline spec.
+///
+/// ```
+/// use hapax_core::Spec;
+///
+/// let text = "hapax1;unicode=17;fold=nfkc_casefold;marks=keep;digits=keep;shingle=word5;sketch=fss256x8;key=none";
+/// assert_eq!(Spec::default().to_string(), text);
+/// assert_eq!(Spec::parse(text), Ok(Spec::default()));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spec {
+    /// Texts and sets are signed here.
+    Text(TextSpec),
+    /// Only signatures made elsewhere are taken.
+    External {
+        /// Whose they are: `[a-z0-9][a-z0-9_-]{0,63}`.
+        name: String,
+        /// k in 16..=4096 with k·bits a multiple of 64, and 8, 16, 32 or 64 bits.
+        shape: SignatureShape,
+    },
+}
+
+impl Default for Spec {
+    fn default() -> Self {
+        Self::Text(TextSpec::default())
+    }
+}
+
+impl Spec {
+    /// Reads the canonical text, and nothing else: every spec has one spelling.
+    pub fn parse(canonical: &str) -> Result<Self, SpecError> {
+        let (version, fields) = canonical.split_once(';').unwrap_or((canonical, ""));
+        if version != "hapax1" {
+            return Err(SpecError(format!("a spec begins with `hapax1;`, not {version:?}")));
+        }
+        let spec = match fields.strip_prefix("external:") {
+            Some(external) => parse_external(external)?,
+            None => Self::Text(parse_text(fields)?),
+        };
+        spec.validate()?;
+        Ok(spec)
+    }
+
+    /// Whether every field is in range: true of what [`Spec::parse`] gave, to be asked of what was put together.
+    pub fn validate(&self) -> Result<(), SpecError> {
+        match self {
+            Self::Text(spec) => spec.validate(),
+            Self::External { name, shape } => validate_external(name, *shape),
+        }
+    }
+
+    /// Shape of the signatures.
+    pub fn shape(&self) -> SignatureShape {
+        match self {
+            Self::Text(spec) => spec.shape,
+            Self::External { shape, .. } => *shape,
+        }
+    }
+
+    /// xxh3_128 of the canonical text.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint(fingerprint_of(&self.to_string()))
+    }
+}
+
+impl TextSpec {
+    /// Whether every field is in range.
+    pub fn validate(&self) -> Result<(), SpecError> {
+        let (Shingling::Word(width) | Shingling::Char(width)) = self.shingling;
+        if !(1..=32).contains(&width) {
+            return Err(SpecError(format!("shingle: word1..word32 or char1..char32, not {width}")));
+        }
+        let SignatureShape { k, bits } = self.shape;
+        if !k.is_power_of_two() || !(64..=1024).contains(&k) {
+            return Err(SpecError(format!("sketch: k is a power of two from 64 to 1024, not {k}")));
+        }
+        if !matches!(bits, 8 | 16 | 32) {
+            return Err(SpecError(format!("sketch: slots have 8, 16 or 32 bits, not {bits}")));
+        }
+        Ok(())
+    }
+}
+
+/// The canonical text.
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(spec) => spec.fmt(f),
+            Self::External { name, shape } => write!(f, "hapax1;external:{name}:{}x{}", shape.k, shape.bits),
+        }
+    }
+}
+
+impl fmt::Display for TextSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fold = match self.fold {
+            Fold::NfkcCasefold => "nfkc_casefold",
+            Fold::Nfkc => "nfkc",
+            Fold::None => "none",
+        };
+        let marks = match self.marks {
+            Marks::Keep => "keep",
+            Marks::Strip => "strip",
+        };
+        let digits = match self.digits {
+            Digits::Keep => "keep",
+            Digits::Zero => "zero",
+        };
+        let (unit, width) = match self.shingling {
+            Shingling::Word(width) => ("word", width),
+            Shingling::Char(width) => ("char", width),
+        };
+        let sketch = match self.sketch {
+            SketchKind::Fss => "fss",
+            SketchKind::Classic => "classic",
+        };
+        let SignatureShape { k, bits } = self.shape;
+        write!(f, "hapax1;unicode=17;fold={fold};marks={marks};digits={digits};shingle={unit}{width}")?;
+        write!(f, ";sketch={sketch}{k}x{bits};key=")?;
+        match self.key {
+            Some(key) => write!(f, "{key:016x}"),
+            None => f.write_str("none"),
+        }
+    }
+}
+
+fn parse_text(fields: &str) -> Result<TextSpec, SpecError> {
+    const NAMES: [&str; 7] = ["unicode", "fold", "marks", "digits", "shingle", "sketch", "key"];
+    let mut values = [""; NAMES.len()];
+    let mut given = fields.split(';');
+    for (name, value) in NAMES.iter().zip(&mut values) {
+        let field = given.next().filter(|field| !field.is_empty());
+        *value = field.and_then(|field| field.strip_prefix(name)?.strip_prefix('=')).ok_or_else(|| {
+            let found = field.map_or("the end".into(), |field| format!("{field:?}"));
+            SpecError(format!("expected `{name}=`, found {found}; the fields are {}, in this order", NAMES.join(", ")))
+        })?;
+    }
+    if let Some(extra) = given.next() {
+        return Err(SpecError(format!("nothing stands after `key`, found {extra:?}")));
+    }
+    let [unicode, fold, marks, digits, shingle, sketch, key] = values;
+    if unicode != "17" {
+        return Err(refused("unicode", "17", unicode));
+    }
+    let (sketch, shape) = parse_sketch(sketch)?;
+    Ok(TextSpec {
+        fold: match fold {
+            "nfkc_casefold" => Fold::NfkcCasefold,
+            "nfkc" => Fold::Nfkc,
+            "none" => Fold::None,
+            other => return Err(refused("fold", "nfkc_casefold, nfkc or none", other)),
+        },
+        marks: match marks {
+            "keep" => Marks::Keep,
+            "strip" => Marks::Strip,
+            other => return Err(refused("marks", "keep or strip", other)),
+        },
+        digits: match digits {
+            "keep" => Digits::Keep,
+            "zero" => Digits::Zero,
+            other => return Err(refused("digits", "keep or zero", other)),
+        },
+        shingling: shingle
+            .strip_prefix("word")
+            .and_then(|width| Some(Shingling::Word(number(width)?)))
+            .or_else(|| Some(Shingling::Char(number(shingle.strip_prefix("char")?)?)))
+            .ok_or_else(|| refused("shingle", "word1..word32 or char1..char32", shingle))?,
+        sketch,
+        shape,
+        key: match key {
+            "none" => None,
+            hex if hex.len() == 16 && hex.bytes().all(is_lower_hex) => {
+                Some(u64::from_str_radix(hex, 16).expect("16 hex digits fit 64 bits"))
+            }
+            other => {
+                return Err(refused("key", "none or the 16 lower-case hex digits of a secret's fingerprint", other));
+            }
+        },
+    })
+}
+
+fn parse_sketch(sketch: &str) -> Result<(SketchKind, SignatureShape), SpecError> {
+    const ALLOWED: &str = "fssKxB or classicKxB with K a power of two from 64 to 1024 and B 8, 16 or 32";
+    let (kind, shape) = if let Some(shape) = sketch.strip_prefix("fss") {
+        (SketchKind::Fss, shape)
+    } else if let Some(shape) = sketch.strip_prefix("classic") {
+        (SketchKind::Classic, shape)
+    } else if sketch.starts_with("oph") {
+        return Err(SpecError(format!("sketch: `oph` is not offered, use fss or classic, not {sketch:?}")));
+    } else {
+        return Err(refused("sketch", ALLOWED, sketch));
+    };
+    let shape = parse_shape(shape).ok_or_else(|| refused("sketch", ALLOWED, sketch))?;
+    Ok((kind, shape))
+}
+
+fn parse_external(external: &str) -> Result<Spec, SpecError> {
+    let refused = || {
+        SpecError(format!(
+            "an external spec is `hapax1;external:NAME:KxB`, as external:datasketch:128x64: {external:?}"
+        ))
+    };
+    let (name, shape) = external.split_once(':').ok_or_else(refused)?;
+    let shape = parse_shape(shape).ok_or_else(refused)?;
+    Ok(Spec::External { name: name.into(), shape })
+}
+
+fn validate_external(name: &str, SignatureShape { k, bits }: SignatureShape) -> Result<(), SpecError> {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-';
+    let first = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    if name.len() > NAME_BYTES_MAX || !name.bytes().next().is_some_and(first) || !name.bytes().all(inner) {
+        return Err(SpecError(format!("external: a name is [a-z0-9][a-z0-9_-]{{0,63}}, not {name:?}")));
+    }
+    if !matches!(bits, 8 | 16 | 32 | 64) {
+        return Err(SpecError(format!("external: slots have 8, 16, 32 or 64 bits, not {bits}")));
+    }
+    if !(16..=4096).contains(&k) || !(k * bits).is_multiple_of(64) {
+        return Err(SpecError(format!("external: k is from 16 to 4096 with k times bits a multiple of 64, not {k}")));
+    }
+    Ok(())
+}
+
+fn parse_shape(shape: &str) -> Option<SignatureShape> {
+    let (k, bits) = shape.split_once('x')?;
+    Some(SignatureShape { k: number(k)?, bits: number(bits)? })
+}
+
+/// A decimal number in its only spelling: no sign, no leading zero.
+fn number<T: FromStr>(text: &str) -> Option<T> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0');
+    plain.then(|| text.parse().ok())?
+}
+
+fn refused(field: &str, allowed: &str, found: &str) -> SpecError {
+    SpecError(format!("{field}: {allowed}, not {found:?}"))
+}
+
+fn is_lower_hex(b: u8) -> bool {
+    matches!(b, b'0'..=b'9' | b'a'..=b'f')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn specs() -> impl Strategy<Value = Spec> {
+        let shape = (6u32..=10, prop::sample::select(vec![8, 16, 32]))
+            .prop_map(|(log, bits)| SignatureShape { k: 1 << log, bits });
+        let shingling = (any::<bool>(), 1u8..=32)
+            .prop_map(|(word, width)| if word { Shingling::Word(width) } else { Shingling::Char(width) });
+        let text = (
+            prop::sample::select(vec![Fold::NfkcCasefold, Fold::Nfkc, Fold::None]),
+            prop::sample::select(vec![Marks::Keep, Marks::Strip]),
+            prop::sample::select(vec![Digits::Keep, Digits::Zero]),
+            shingling,
+            prop::sample::select(vec![SketchKind::Fss, SketchKind::Classic]),
+            shape,
+            any::<Option<u64>>(),
+        )
+            .prop_map(|(fold, marks, digits, shingling, sketch, shape, key)| {
+                Spec::Text(TextSpec { fold, marks, digits, shingling, sketch, shape, key })
+            });
+        let external =
+            (2u32..=512, prop::sample::select(vec![8, 16, 32, 64]), 0usize..64).prop_map(|(eights, bits, more)| {
+                Spec::External {
+                    name: format!("d{}", "-_a0".repeat(16).split_at(more).0),
+                    shape: SignatureShape { k: eights * 8, bits },
+                }
+            });
+        prop_oneof![text, external]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { rng_seed: proptest::test_runner::RngSeed::Fixed(17), ..Default::default() })]
+
+        #[test]
+        fn what_is_shown_is_read_back(spec in specs()) {
+            prop_assert_eq!(Spec::parse(&spec.to_string()), Ok(spec));
+        }
+
+        #[test]
+        fn one_spec_has_one_spelling(text in "hapax1;unicode=17;fold=(nfkc|none);marks=keep;digits=zero;shingle=(word|char)[+0-9]{1,3};sketch=(fss|classic)[0-9 ]{2,4}x[0-9]{1,2};key=(none|[0-9a-fA-F]{16})") {
+            if let Ok(spec) = Spec::parse(&text) {
+                prop_assert_eq!(spec.to_string(), text);
+            }
+        }
+    }
+
+    #[test]
+    fn each_refusal_names_its_field() {
+        let good = Spec::default().to_string();
+        for (from, to, word) in [
+            ("hapax1", "hapax2", "hapax1"),
+            ("unicode=17", "unicode=16", "unicode"),
+            ("fold=nfkc_casefold", "fold=lower", "fold"),
+            ("fold=nfkc_casefold;marks=keep", "marks=keep;fold=nfkc_casefold", "fold"),
+            ("marks=keep", "marks=drop", "marks"),
+            ("digits=keep", "digits=9", "digits"),
+            ("digits=keep", "colour=red", "digits"),
+            ("word5", "word0", "shingle"),
+            ("word5", "word33", "shingle"),
+            ("word5", "word05", "shingle"),
+            ("word5", "word300", "shingle"),
+            ("word5", "line5", "shingle"),
+            ("fss256x8", "fss100x8", "sketch"),
+            ("fss256x8", "fss32x8", "sketch"),
+            ("fss256x8", "fss2048x8", "sketch"),
+            ("fss256x8", "fss256x64", "sketch"),
+            ("fss256x8", "fss256", "sketch"),
+            ("fss256x8", "oph256x8", "oph"),
+            ("key=none", "key=0123456789ABCDEF", "key"),
+            ("key=none", "key=", "key"),
+            ("key=none", "key=none;more=1", "more"),
+            (";key=none", "", "key"),
+        ] {
+            let wrong = good.replace(from, to);
+            let error = Spec::parse(&wrong).expect_err(&wrong).to_string();
+            assert!(error.contains(word), "{wrong}: {error}");
+        }
+        for wrong in [
+            "",
+            "hapax1",
+            "hapax1;external:",
+            "hapax1;external::128x64",
+            "hapax1;external:A:128x64",
+            "hapax1;external:a:8x64",
+            "hapax1;external:a:4097x64",
+            "hapax1;external:a:17x8",
+            "hapax1;external:a:128x48",
+            "hapax1;external:-a:128x64",
+            "hapax1;external:a:128x64;",
+        ] {
+            assert!(Spec::parse(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(Spec::parse("hapax1;external:a:18x32").map(|s| s.shape().bytes()), Ok(72));
+    }
+
+    #[test]
+    fn fingerprints_are_read_back() {
+        let fingerprint = Spec::default().fingerprint();
+        assert_eq!(fingerprint.to_string().parse(), Ok(fingerprint));
+        assert!("12".parse::<Fingerprint>().is_err());
+        assert!(Fingerprint(u128::MAX).to_string().to_uppercase().parse::<Fingerprint>().is_err());
+    }
+}

@@ -1,0 +1,326 @@
+//! Targets -> banding, and what a banding can be expected to find. Pure arithmetic on independent slots; `simulate`
+//! holds it against real sketches. More bands propose more candidates; more rows in a band propose fewer.
+
+mod simulate;
+
+pub use simulate::{SimulatedPoint, Simulation, random_pair, simulate};
+
+use crate::band::Banding;
+use crate::spec::SignatureShape;
+use crate::verify::matching_min;
+
+/// Probability that two slots of w bits agree: `s = J + (1 - J)/2^w`.
+pub fn slot_agreement(jaccard: f64, bits: u32) -> f64 {
+    jaccard + (1.0 - jaccard) * (-f64::from(bits)).exp2()
+}
+
+/// P(some band agrees in all rows) = `1 - (1 - s^r)^b` with s = slot_agreement(J).
+pub fn candidate_probability(jaccard: f64, banding: Banding, shape: SignatureShape) -> f64 {
+    some_band(slot_agreement(jaccard, shape.bits), banding.bands(), banding.rows())
+}
+
+/// Without the cancellation that would lose the rates of one in a billion that matter over 50 million documents.
+fn some_band(s: f64, bands: u32, rows: u32) -> f64 {
+    let full = s.powi(rows as i32);
+    if full >= 1.0 { 1.0 } else { -(f64::from(bands) * (-full).ln_1p()).exp_m1() }
+}
+
+/// P(candidate and estimate >= threshold), exact under independent slots.
+///
+/// Subtracts from P(enough slots agree) the chance that enough agree while every band has a row that does not: the
+/// b-fold convolution of Binomial(r, s) without its last term, and of Binomial(k - b·r, s) once.
+pub fn verdict_probability(jaccard: f64, banding: Banding, shape: SignatureShape, threshold: f64) -> f64 {
+    let s = slot_agreement(jaccard, shape.bits);
+    let least = matching_min(threshold, shape) as usize;
+    let (bands, rows) = (banding.bands() as usize, banding.rows() as usize);
+    let k = shape.k as usize;
+    let mut broken = binomial(rows, s);
+    broken.pop();
+    let mut missed = binomial(k - bands * rows, s);
+    for _ in 0..bands {
+        missed = convolve(&missed, &broken);
+    }
+    let enough: f64 = binomial(k, s).iter().skip(least).sum();
+    let missed: f64 = missed.iter().skip(least).sum();
+    (enough - missed).clamp(0.0, 1.0)
+}
+
+/// P(m of n) for m in 0..=n, in logarithms so that no term underflows on the way.
+fn binomial(n: usize, s: f64) -> Vec<f64> {
+    if s <= 0.0 || s >= 1.0 {
+        let certain = if s >= 1.0 { n } else { 0 };
+        return (0..=n).map(|m| f64::from(u8::from(m == certain))).collect();
+    }
+    let (ln_s, ln_not) = (s.ln(), (-s).ln_1p());
+    let mut ln_choose = 0.0;
+    (0..=n)
+        .map(|m| {
+            if m > 0 {
+                ln_choose += ((n - m + 1) as f64 / m as f64).ln();
+            }
+            (ln_choose + m as f64 * ln_s + (n - m) as f64 * ln_not).exp()
+        })
+        .collect()
+}
+
+fn convolve(a: &[f64], b: &[f64]) -> Vec<f64> {
+    let mut sum = vec![0.0; a.len() + b.len() - 1];
+    for (i, x) in a.iter().enumerate() {
+        for (slot, y) in sum[i..].iter_mut().zip(b) {
+            *slot += x * y;
+        }
+    }
+    sum
+}
+
+/// What a banding must do.
+#[derive(Clone, Copy, Debug)]
+pub struct Targets {
+    /// Least P(candidate) at `s_hi`.
+    pub recall: f64,
+    /// Jaccard similarity of pairs that must be found.
+    pub s_hi: f64,
+    /// Jaccard similarity of pairs that are wasted work: their candidate rate is made least.
+    pub s_lo: f64,
+    /// Most candidates that documents of similarity `s_bg` may add to one lookup.
+    pub candidates_max: f64,
+    /// Documents held.
+    pub documents: f64,
+    /// Jaccard similarity of unrelated documents.
+    pub s_bg: f64,
+}
+
+/// A banding and what it does.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// The banding.
+    pub banding: Banding,
+    /// P(candidate) at `s_hi`.
+    pub recall_at_s_hi: f64,
+    /// P(candidate) at `s_lo`.
+    pub candidate_rate_at_s_lo: f64,
+    /// Candidates of similarity `s_bg` in one lookup.
+    pub background_candidates: f64,
+}
+
+/// Which target cannot be met, and what can be had instead.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoBanding(pub String);
+
+/// The banding that meets the targets with the fewest candidates at `s_lo`; of equals the one with fewer bands.
+pub fn choose(targets: Targets, shape: SignatureShape) -> Result<Choice, NoBanding> {
+    check(&targets)?;
+    let all = || {
+        (1..=shape.k).flat_map(|rows| (1..=shape.k / rows).map(move |bands| (bands, rows))).map(|(bands, rows)| {
+            let banding = Banding::new(bands, rows, shape).expect("bands times rows is at most k");
+            let rate = |jaccard| candidate_probability(jaccard, banding, shape);
+            Choice {
+                banding,
+                recall_at_s_hi: rate(targets.s_hi),
+                candidate_rate_at_s_lo: rate(targets.s_lo),
+                background_candidates: targets.documents * rate(targets.s_bg),
+            }
+        })
+    };
+    let finds = |choice: &Choice| choice.recall_at_s_hi >= targets.recall;
+    let is_affordable = |choice: &Choice| choice.background_candidates <= targets.candidates_max;
+    let work = |choice: &Choice| (choice.candidate_rate_at_s_lo, choice.banding.bands());
+    if let Some(best) = all()
+        .filter(|choice| finds(choice) && is_affordable(choice))
+        .min_by(|a, b| work(a).partial_cmp(&work(b)).expect("probabilities are numbers"))
+    {
+        return Ok(best);
+    }
+
+    let most_recall = |choices: &mut dyn Iterator<Item = Choice>| {
+        choices.max_by(|a, b| a.recall_at_s_hi.total_cmp(&b.recall_at_s_hi))
+    };
+    let name = |choice: &Choice| format!("{}x{}", choice.banding.bands(), choice.banding.rows());
+    let Targets { recall, s_hi, s_bg, candidates_max, documents, .. } = targets;
+    let fewest = all().filter(finds).min_by(|a, b| a.background_candidates.total_cmp(&b.background_candidates));
+    Err(NoBanding(match (fewest, most_recall(&mut all().filter(is_affordable))) {
+        (None, _) => {
+            let best = most_recall(&mut all()).expect("k is at least 1");
+            format!(
+                "recall {recall} at similarity {s_hi} cannot be reached with k={}: the most is {:.4}, by {}",
+                shape.k,
+                best.recall_at_s_hi,
+                name(&best)
+            )
+        }
+        (Some(fewest), most) => {
+            let most = most.map_or(String::new(), |most| {
+                format!(
+                    ", or the most recall within {candidates_max} is {:.4}, by {}",
+                    most.recall_at_s_hi,
+                    name(&most)
+                )
+            });
+            format!(
+                "candidates_max {candidates_max} cannot be kept with recall {recall} at similarity {s_hi}: \
+                 {documents} documents at background similarity {s_bg} propose at least {:.4} a lookup, by {}{most}",
+                fewest.background_candidates,
+                name(&fewest)
+            )
+        }
+    }))
+}
+
+fn check(targets: &Targets) -> Result<(), NoBanding> {
+    let Targets { recall, s_hi, s_lo, candidates_max, documents, s_bg } = *targets;
+    for (name, value) in [("recall", recall), ("s_hi", s_hi), ("s_lo", s_lo), ("s_bg", s_bg)] {
+        if !(0.0..=1.0).contains(&value) {
+            return Err(NoBanding(format!("{name} is from 0 to 1, not {value}")));
+        }
+    }
+    if s_lo > s_hi {
+        return Err(NoBanding(format!("s_lo ({s_lo}) is not above s_hi ({s_hi})")));
+    }
+    if !(documents.is_finite() && documents >= 0.0) {
+        return Err(NoBanding(format!("documents is a number from 0 on, not {documents}")));
+    }
+    if candidates_max.is_nan() || candidates_max < 0.0 {
+        return Err(NoBanding(format!("candidates_max is a number from 0 on, not {candidates_max}")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const K256: SignatureShape = SignatureShape { k: 256, bits: 8 };
+
+    fn banding(bands: u32, rows: u32, shape: SignatureShape) -> Banding {
+        Banding::new(bands, rows, shape).expect("fits")
+    }
+
+    #[test]
+    fn candidate_rates_are_the_documented_ones() {
+        let rate = |bands, rows, jaccard| candidate_probability(jaccard, banding(bands, rows, K256), K256);
+        assert!((rate(31, 8, 0.8) - 0.997).abs() < 0.001, "{}", rate(31, 8, 0.8));
+        assert!((rate(16, 8, 0.8) - 0.947).abs() < 0.002, "{}", rate(16, 8, 0.8));
+        // 50 M documents at background similarity 0.1.
+        let background = |bands, rows| 50e6 * rate(bands, rows, 0.1);
+        assert!((background(31, 8) - 20.0).abs() < 2.0, "{}", background(31, 8));
+        assert!((background(21, 6) - 1290.0).abs() < 30.0, "{}", background(21, 6));
+        assert_eq!(rate(31, 8, 1.0), 1.0);
+        // The tail keeps its digits: s^r·b where nothing else matters.
+        let shape = SignatureShape { k: 256, bits: 32 };
+        let tail = candidate_probability(0.01, banding(8, 32, shape), shape);
+        assert!((tail / (8.0 * 0.01f64.powi(32)) - 1.0).abs() < 1e-5, "{tail:e}");
+    }
+
+    /// What areas under the S-curve choose for threshold 0.8 and 128 slots (datasketch's default) finds 40 % of the
+    /// pairs that are 0.8 similar.
+    #[test]
+    fn nine_bands_of_thirteen_find_two_in_five_at_their_threshold() {
+        let shape = SignatureShape { k: 128, bits: 64 };
+        let recall = candidate_probability(0.8, banding(9, 13, shape), shape);
+        assert!((recall - 0.40).abs() < 0.005, "{recall}");
+    }
+
+    /// Every outcome of k slots, one by one.
+    fn verdict_by_enumeration(jaccard: f64, banding: Banding, shape: SignatureShape, threshold: f64) -> f64 {
+        let s = slot_agreement(jaccard, shape.bits);
+        let rows = (1u32 << banding.rows()) - 1;
+        (0u32..1 << shape.k)
+            .filter(|slots| {
+                slots.count_ones() >= matching_min(threshold, shape)
+                    && (0..banding.bands()).any(|band| slots >> (band * banding.rows()) & rows == rows)
+            })
+            .map(|slots| {
+                let agree = slots.count_ones() as i32;
+                s.powi(agree) * (1.0 - s).powi(shape.k as i32 - agree)
+            })
+            .sum()
+    }
+
+    #[test]
+    fn verdict_probability_equals_enumeration() {
+        let shape = SignatureShape { k: 16, bits: 8 };
+        for (bands, rows) in [(1, 1), (4, 4), (5, 3), (16, 1), (1, 16), (2, 5)] {
+            for jaccard in [0.0, 0.2, 0.5, 0.8, 0.97, 1.0] {
+                for threshold in [0.0, 0.3, 0.5, 0.8, 1.0] {
+                    let banding = banding(bands, rows, shape);
+                    let exact = verdict_probability(jaccard, banding, shape, threshold);
+                    let counted = verdict_by_enumeration(jaccard, banding, shape, threshold);
+                    assert!((exact - counted).abs() < 1e-12, "{bands}x{rows} J={jaccard} t={threshold}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_verdict_needs_a_candidate_and_the_threshold() {
+        for (k, bands, rows) in [(256, 31, 8), (128, 21, 6), (1024, 128, 8), (4096, 512, 8)] {
+            let shape = SignatureShape { k, bits: 8 };
+            let banding = banding(bands, rows, shape);
+            for percent in 0..=100 {
+                let jaccard = f64::from(percent) / 100.0;
+                let candidate = candidate_probability(jaccard, banding, shape);
+                let verdict = verdict_probability(jaccard, banding, shape, 0.8);
+                assert!((0.0..=candidate + 1e-9).contains(&verdict), "k={k} J={jaccard}: {verdict} of {candidate}");
+                let any = verdict_probability(jaccard, banding, shape, 0.0);
+                assert!((any - candidate).abs() < 1e-9, "k={k} J={jaccard}: {any} and {candidate}");
+                if percent == 0 || k == 4096 && percent % 20 != 0 {
+                    continue;
+                }
+            }
+            let at = |jaccard| verdict_probability(jaccard, banding, shape, 0.8);
+            assert!((0.4..0.6).contains(&at(0.8)), "about half at the threshold itself: {}", at(0.8));
+        }
+        let verdict = verdict_probability(0.85, banding(31, 8, K256), K256, 0.8);
+        assert!(verdict > 0.98, "{verdict}");
+    }
+
+    const TARGETS: Targets =
+        Targets { recall: 0.99, s_hi: 0.8, s_lo: 0.5, candidates_max: 100.0, documents: 1e6, s_bg: 0.1 };
+
+    #[test]
+    fn the_choice_meets_its_targets_with_the_least_work() {
+        for k in [128, 256] {
+            let shape = SignatureShape { k, bits: 8 };
+            let choice = choose(TARGETS, shape).expect("reachable");
+            assert!(choice.recall_at_s_hi >= 0.99 && choice.background_candidates <= 100.0);
+            for rows in 1..=k {
+                for bands in 1..=k / rows {
+                    let other = banding(bands, rows, shape);
+                    if candidate_probability(0.8, other, shape) >= 0.99
+                        && 1e6 * candidate_probability(0.1, other, shape) <= 100.0
+                    {
+                        let work = candidate_probability(0.5, other, shape);
+                        assert!(work >= choice.candidate_rate_at_s_lo, "{bands}x{rows} is better at k={k}");
+                    }
+                }
+            }
+        }
+        // At s_lo = s_hi = 1 every banding has rate 1: the fewest bands win.
+        let equal = choose(Targets { s_hi: 1.0, s_lo: 1.0, ..TARGETS }, K256).expect("reachable");
+        assert_eq!(equal.banding.bands(), 1);
+    }
+
+    #[test]
+    fn an_unreachable_target_is_named_with_what_is_reachable() {
+        let message = |targets| choose(targets, SignatureShape { k: 64, bits: 8 }).expect_err("unreachable").0;
+        let recall = message(Targets { s_hi: 0.01, s_lo: 0.0, ..TARGETS });
+        assert!(
+            recall.contains("recall 0.99") && recall.contains("the most is 0.59") && recall.contains("64x1"),
+            "{recall}"
+        );
+        let candidates = message(Targets { documents: 1e12, candidates_max: 0.5, ..TARGETS });
+        assert!(candidates.contains("candidates_max 0.5") && candidates.contains("at least"), "{candidates}");
+        assert!(candidates.contains("the most recall within 0.5 is 0."), "{candidates}");
+        for (wrong, name) in [
+            (Targets { recall: 1.5, ..TARGETS }, "recall"),
+            (Targets { s_hi: f64::NAN, ..TARGETS }, "s_hi"),
+            (Targets { s_lo: 0.9, ..TARGETS }, "s_lo"),
+            (Targets { s_bg: -0.1, ..TARGETS }, "s_bg"),
+            (Targets { documents: f64::INFINITY, ..TARGETS }, "documents"),
+            (Targets { candidates_max: f64::NAN, ..TARGETS }, "candidates_max"),
+        ] {
+            assert!(message(wrong).contains(name));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Two signatures -> estimated similarity with its interval; two sets of shingles -> exact similarity.
+//! Decisions are made on integers (slots equal out of k): a threshold is turned into the least number of slots once.
+
+use crate::spec::SignatureShape;
+
+/// Equal slots of two packed signatures.
+///
+/// # Panics
+/// If a signature does not have the shape.
+pub fn matching_slots(a: &[u8], b: &[u8], shape: SignatureShape) -> u32 {
+    assert!(a.len() == shape.bytes() && b.len() == shape.bytes(), "both signatures have the shape");
+    match shape.bits {
+        8 => matching::<1>(a, b),
+        16 => matching::<2>(a, b),
+        32 => matching::<4>(a, b),
+        64 => matching::<8>(a, b),
+        _ => unreachable!("a valid shape has slots of 8, 16, 32 or 64 bits"),
+    }
+}
+
+/// Counts in 16 lanes of a byte each, which compilers turn into vector compares; a lane is emptied before it is full.
+#[inline]
+fn matching<const WIDTH: usize>(a: &[u8], b: &[u8]) -> u32 {
+    const LANES: usize = 16;
+    let mut total = 0;
+    for (a, b) in a.chunks(LANES * WIDTH * 255).zip(b.chunks(LANES * WIDTH * 255)) {
+        let mut lanes = [0u8; LANES];
+        let (a, b) = (a.chunks_exact(LANES * WIDTH), b.chunks_exact(LANES * WIDTH));
+        let rest = a.remainder().chunks_exact(WIDTH).zip(b.remainder().chunks_exact(WIDTH));
+        total += rest.filter(|(a, b)| a == b).count() as u32;
+        for (a, b) in a.zip(b) {
+            for (lane, (a, b)) in lanes.iter_mut().zip(a.chunks_exact(WIDTH).zip(b.chunks_exact(WIDTH))) {
+                *lane += u8::from(a == b);
+            }
+        }
+        total += lanes.iter().map(|&lane| u32::from(lane)).sum::<u32>();
+    }
+    total
+}
+
+/// `J = (m/k - 2^-w) / (1 - 2^-w)`, clamped to 0..=1: what slots of w bits agree in by chance is taken off.
+pub fn similarity(matching: u32, shape: SignatureShape) -> f64 {
+    let (numerator, denominator) = similarity_ratio(matching, shape);
+    (numerator as f64 / denominator as f64).clamp(0.0, 1.0)
+}
+
+/// The same as an exact fraction: `(m·2^w - k) / (k·(2^w - 1))`.
+fn similarity_ratio(matching: u32, SignatureShape { k, bits }: SignatureShape) -> (i128, i128) {
+    let values = 1i128 << bits;
+    (i128::from(matching) * values - i128::from(k), i128::from(k) * (values - 1))
+}
+
+/// 95 % interval of the similarity: Wilson's (1927) for m of k slots, carried over to J.
+pub fn interval95(matching: u32, shape: SignatureShape) -> (f64, f64) {
+    const Z: f64 = 1.959_963_984_540_054;
+    let k = f64::from(shape.k);
+    let p = f64::from(matching) / k;
+    let centre = p + Z * Z / (2.0 * k);
+    let half = Z * (p * (1.0 - p) / k + Z * Z / (4.0 * k * k)).sqrt();
+    let by_chance = (-f64::from(shape.bits)).exp2();
+    let to_similarity = |p: f64| ((p - by_chance) / (1.0 - by_chance)).clamp(0.0, 1.0);
+    let scale = 1.0 + Z * Z / k;
+    (to_similarity((centre - half) / scale), to_similarity((centre + half) / scale))
+}
+
+/// Least m whose similarity reaches the threshold, which is taken to nine decimals: 0.8 means 8/10 and not the double
+/// next to it, so that no match at the very edge is lost (k=256, w=8: 205). The threshold is clamped to 0..=1.
+pub fn matching_min(threshold: f64, shape: SignatureShape) -> u32 {
+    const NANOS: i128 = 1_000_000_000;
+    // f64::min takes the other side of a NaN, so that it matches nothing but equal signatures.
+    let nanos = (threshold.min(1.0).max(0.0) * NANOS as f64).round() as i128;
+    if nanos == 0 {
+        return 0;
+    }
+    let k = i128::from(shape.k);
+    let values = 1i128 << shape.bits;
+    // m·2^w·NANOS >= nanos·k·(2^w - 1) + k·NANOS
+    let needed = nanos * k * (values - 1) + k * NANOS;
+    let least = (needed + values * NANOS - 1) / (values * NANOS);
+    u32::try_from(least).expect("at most k")
+}
+
+/// Exact comparison of two sets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Exact {
+    /// Size of the intersection by size of the union; 0 for two empty sets.
+    pub jaccard: f64,
+    /// Share of a that is in b; 0 if a is empty.
+    pub containment_a_in_b: f64,
+    /// Share of b that is in a; 0 if b is empty.
+    pub containment_b_in_a: f64,
+    /// Elements in both.
+    pub intersection: u64,
+}
+
+/// Compares two sorted slices of distinct shingle hashes.
+pub fn exact(a: &[u64], b: &[u64]) -> Exact {
+    debug_assert!(a.is_sorted_by(|x, y| x < y) && b.is_sorted_by(|x, y| x < y), "sorted and distinct");
+    let (mut i, mut j, mut intersection) = (0, 0, 0usize);
+    while i < a.len() && j < b.len() {
+        let (x, y) = (a[i], b[j]);
+        intersection += usize::from(x == y);
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
+    }
+    let share = |of: usize| if of == 0 { 0.0 } else { intersection as f64 / of as f64 };
+    Exact {
+        jaccard: share(a.len() + b.len() - intersection),
+        containment_a_in_b: share(a.len()),
+        containment_b_in_a: share(b.len()),
+        intersection: intersection as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::SplitMix64;
+
+    fn shapes() -> impl Iterator<Item = SignatureShape> {
+        [(64, 8), (256, 8), (4096, 8), (24, 8), (128, 16), (20, 16), (100, 32), (128, 64), (17, 64), (4096, 64)]
+            .into_iter()
+            .map(|(k, bits)| SignatureShape { k, bits })
+    }
+
+    #[test]
+    fn matching_slots_equals_the_plain_count() {
+        let mut generator = SplitMix64::new(5);
+        for shape in shapes() {
+            let width = (shape.bits / 8) as usize;
+            for agree in [0, 1, 30, 99, 100] {
+                let a: Vec<u8> = (0..shape.bytes()).map(|_| generator.next_u64() as u8).collect();
+                let mut b = a.clone();
+                for slot in b.chunks_mut(width) {
+                    if generator.next_u64() % 100 >= agree {
+                        slot[generator.next_u64() as usize % width] ^= 1 << (generator.next_u64() % 8);
+                    }
+                }
+                let plain = a.chunks(width).zip(b.chunks(width)).filter(|(a, b)| a == b).count() as u32;
+                assert_eq!(matching_slots(&a, &b, shape), plain, "{shape:?} seed 5");
+            }
+        }
+    }
+
+    #[test]
+    fn the_least_matching_reaches_the_threshold_and_one_less_does_not() {
+        assert_eq!(matching_min(0.8, SignatureShape { k: 256, bits: 8 }), 205);
+        assert_eq!(similarity(205, SignatureShape { k: 256, bits: 8 }), 0.8);
+        for shape in shapes() {
+            assert_eq!(matching_min(1.0, shape), shape.k);
+            assert_eq!(matching_min(0.0, shape), 0);
+            for thousandth in 1..=1000u32 {
+                let threshold = f64::from(thousandth) / 1000.0;
+                let least = matching_min(threshold, shape);
+                let reaches = |m: u32| {
+                    let (numerator, denominator) = similarity_ratio(m, shape);
+                    numerator * 1000 >= denominator * i128::from(thousandth)
+                };
+                assert!(least <= shape.k && reaches(least) && !reaches(least - 1), "{shape:?} {threshold}");
+            }
+        }
+    }
+
+    #[test]
+    fn similarity_runs_from_0_to_1_inside_its_interval() {
+        for shape in shapes() {
+            assert_eq!(similarity(shape.k, shape), 1.0);
+            assert_eq!(similarity(0, shape), 0.0);
+            let mut before = -1.0;
+            for m in 0..=shape.k {
+                let (low, high) = interval95(m, shape);
+                let estimate = similarity(m, shape);
+                assert!(before <= estimate && low <= estimate + 1e-12 && estimate <= high + 1e-12, "{shape:?} {m}");
+                assert!((0.0..=1.0).contains(&low) && (0.0..=1.0).contains(&high));
+                before = estimate;
+            }
+        }
+        // Wilson's interval for 81 of 263 is (0.2553, 0.3662) (Newcombe 1998, Table I); 64 bits take nothing off.
+        let (low, high) = interval95(81, SignatureShape { k: 263, bits: 64 });
+        assert!((low - 0.2553).abs() < 5e-5 && (high - 0.3662).abs() < 5e-5, "{low} {high}");
+    }
+
+    #[test]
+    fn exact_comparison_counts_the_intersection() {
+        let found = exact(&[1, 2, 3, 4], &[2, 4, 6]);
+        assert_eq!(
+            found,
+            Exact { jaccard: 0.4, containment_a_in_b: 0.5, containment_b_in_a: 2.0 / 3.0, intersection: 2 }
+        );
+        let none = Exact { jaccard: 0.0, containment_a_in_b: 0.0, containment_b_in_a: 0.0, intersection: 0 };
+        assert_eq!(exact(&[], &[]), none);
+        assert_eq!(exact(&[], &[1]), none);
+        assert_eq!(exact(&[u64::MAX], &[u64::MAX]).jaccard, 1.0);
+    }
+}

@@ -1,0 +1,142 @@
+//! One chunk through one bulk request, asked again where that helps.
+//! Comes in: a [`Chunk`]. Goes out: an answer for each of its lines, in whatever order they came.
+//! Must never know: what the answers are counted for.
+
+use std::io::{BufRead, BufReader};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::client::{Client, ClientError, Problem};
+use super::input::Chunk;
+
+/// How often one chunk is sent at most. Inserts are idempotent, so sending again is safe.
+const ATTEMPTS_MAX: u32 = 10;
+/// First pause before sending again; doubled each time.
+const PAUSE_FIRST: Duration = Duration::from_millis(100);
+/// Longest pause, whatever the server asks for.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// Statuses of what may pass by itself: a slow client, a quota, a full queue.
+const PASSING: [u16; 3] = [408, 429, 503];
+
+/// The part of an answer line that this client branches on.
+#[derive(Debug, Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    kind: &'a str,
+    line: Option<usize>,
+    error: Option<Problem>,
+}
+
+/// Why a chunk was given up.
+#[derive(Debug, thiserror::Error)]
+pub enum BulkError {
+    /// The request failed, and would fail again.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The stream ended before its summary.
+    #[error("the answer of {url} ended early{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    Truncated {
+        /// The server.
+        url: String,
+        /// What its last line said.
+        reason: Option<String>,
+        /// Whether the same request may succeed a little later.
+        passing: bool,
+    },
+    /// Not what a hapax answers.
+    #[error("{url} answers what this client does not understand: {line}")]
+    Foreign {
+        /// The server.
+        url: String,
+        /// Its beginning.
+        line: String,
+    },
+}
+
+/// Sends all lines of `chunk` to `path` and gives each answer line to `answered` with its place in the chunk.
+pub fn send(
+    client: &Client,
+    path: &str,
+    chunk: &Chunk,
+    mut answered: impl FnMut(usize, &str),
+) -> Result<(), BulkError> {
+    let mut open: Vec<usize> = (0..chunk.lines.len()).collect();
+    let mut body = Vec::new();
+    let mut pause = PAUSE_FIRST;
+    for attempt in 1.. {
+        if open.is_empty() {
+            return Ok(());
+        }
+        body.clear();
+        for &place in &open {
+            body.extend_from_slice(&chunk.lines[place]);
+            body.push(b'\n');
+        }
+        let last = attempt == ATTEMPTS_MAX;
+        let mut done = vec![false; open.len()];
+        let result = send_once(client, path, &body, &mut |number, line, status| {
+            let Some(&place) = number.checked_sub(1).and_then(|place| open.get(place)) else { return };
+            // A line that met a full queue may pass later; any other refusal stands.
+            let passing = status.is_some_and(|status| PASSING.contains(&status)) && !last;
+            if !passing && !std::mem::replace(&mut done[number - 1], true) {
+                answered(place, line);
+            }
+        });
+        let before = open.len();
+        open = open.iter().zip(&done).filter(|(_, done)| !**done).map(|(&place, _)| place).collect();
+        let wanted = match result {
+            Ok(()) => None,
+            Err(BulkError::Client(error)) if error.is_passing() && !last => match error {
+                ClientError::Refused { retry_after, .. } => retry_after,
+                _ => None,
+            },
+            Err(BulkError::Truncated { passing: true, .. }) if !last => None,
+            Err(error) => return Err(error),
+        };
+        if open.is_empty() {
+            return Ok(());
+        }
+        if open.len() < before {
+            pause = PAUSE_FIRST;
+        }
+        std::thread::sleep(wanted.unwrap_or(pause).min(PAUSE_MAX));
+        pause *= 2;
+    }
+    unreachable!("the last attempt answers every line or returns an error")
+}
+
+fn send_once(
+    client: &Client,
+    path: &str,
+    body: &[u8],
+    answered: &mut dyn FnMut(usize, &str, Option<u16>),
+) -> Result<(), BulkError> {
+    let url = || client.url().to_owned();
+    let mut reader = BufReader::with_capacity(1 << 16, client.post_lines(path, body)?);
+    let mut text = String::new();
+    loop {
+        text.clear();
+        let ended = match reader.read_line(&mut text) {
+            Ok(0) => Some(None),
+            Ok(_) => None,
+            Err(error) => Some(Some(error.to_string())),
+        };
+        if let Some(reason) = ended {
+            return Err(BulkError::Truncated { url: url(), reason, passing: true });
+        }
+        let line: Line<'_> = serde_json::from_str(&text)
+            .map_err(|_| BulkError::Foreign { url: url(), line: text.chars().take(120).collect() })?;
+        match (line.kind, line.line) {
+            ("summary", _) => return Ok(()),
+            ("fatal", _) => {
+                let passing = line.error.as_ref().is_none_or(|problem| PASSING.contains(&problem.status));
+                let reason = line.error.map(|problem| problem.detail);
+                return Err(BulkError::Truncated { url: url(), reason, passing });
+            }
+            (_, Some(number)) => answered(number, text.trim_end(), line.error.map(|problem| problem.status)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! `hapax check`: documents in, verdicts out; against a running server, or against its data directory.
+
+use std::io::{self, BufWriter, Write};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde::Serialize;
+
+use super::ExitStatus;
+use super::bulk;
+use super::client::{Client, ServerArgs, encode};
+use super::input::{Chunk, FieldArgs, Fields, Origin, read_chunks, text_document};
+use crate::collection::{CheckOptions, Collection, Collections};
+use crate::config::{self, Sources};
+use crate::http::dto::document::{Invalid, from_json};
+use crate::http::dto::verdict::VerdictBody;
+use crate::http::error::{Problem, ProblemBody};
+use crate::types::CollectionName;
+
+/// Look documents up; nothing is stored.
+///
+/// Each line of FILE is a JSON object with a text, or else a set or a signature. Each line of the output is a
+/// verdict, in the same order, with the number of its input line. A document is never its own duplicate: where it has
+/// an id, that id is passed over.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  hapax check new.jsonl.gz > verdicts.jsonl
+  hapax check --text page.txt && echo new
+  jq -c '{id: .url, text: .body}' crawl.jsonl | hapax check - | jq -r 'select(.duplicate_of) | .id'
+  hapax check --data-dir ./hapax-data new.jsonl        without a server
+
+Exit status: 0 no duplicate was found, 1 at least one, 2 something failed.")]
+pub struct Args {
+    /// JSON lines, plain, gzip or zstd; - is stdin
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Look in this data directory instead; no server may be using it
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["server"])]
+    data_dir: Option<PathBuf>,
+    /// Configuration of the server that made the data directory
+    #[arg(long, value_name = "FILE", requires = "data_dir")]
+    config: Option<PathBuf>,
+    /// Collection to look in
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    collection: String,
+    /// Similarity from which to report, instead of the collection's own
+    #[arg(long, value_name = "J")]
+    threshold: Option<f64>,
+    /// Matches reported for each document
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: u32,
+    #[command(flatten)]
+    fields: FieldArgs,
+    /// FILE is one plain text, not JSON lines
+    #[arg(long)]
+    text: bool,
+}
+
+/// What was seen so far, and where verdicts go.
+struct Report {
+    out: BufWriter<io::StdoutLock<'static>>,
+    duplicates: u64,
+    failed: u64,
+    /// Lines that are no documents; each is reported in its place.
+    unreadable: VecDeque<(Origin, String)>,
+    broken: Option<io::Error>,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<ExitStatus> {
+    if args.threshold.is_some_and(|threshold| !(threshold > 0.0 && threshold <= 1.0)) {
+        bail!("--threshold: a number above 0 and at most 1");
+    }
+    let mut report = Report {
+        out: BufWriter::new(io::stdout().lock()),
+        duplicates: 0,
+        failed: 0,
+        unreadable: VecDeque::new(),
+        broken: None,
+    };
+    match &args.data_dir {
+        Some(dir) => {
+            let offline = Offline::open(args, dir)?;
+            each_chunk(args, &mut report, |chunk, report| offline.check(args, chunk, report))?;
+        }
+        None => {
+            let client = Client::new(&args.server)?;
+            let path = bulk_path(args);
+            each_chunk(args, &mut report, |chunk, report| online(&client, &path, chunk, report))?;
+        }
+    }
+    report.out.flush().context("cannot write verdicts")?;
+    if report.failed > 0 {
+        bail!("{} documents could not be checked; their lines say why", report.failed);
+    }
+    Ok(if report.duplicates > 0 { ExitStatus::Found } else { ExitStatus::Fine })
+}
+
+fn each_chunk(
+    args: &Args,
+    report: &mut Report,
+    mut check: impl FnMut(&Chunk, &mut Report) -> Result<()>,
+) -> Result<()> {
+    let mut outcome = Ok(());
+    let mut give = |chunk: Chunk| {
+        report.unreadable.extend(chunk.failures.iter().cloned());
+        outcome = check(&chunk, report);
+        report.unreadable_before(u64::MAX);
+        if let Some(error) = report.broken.take() {
+            outcome = Err(anyhow!(error).context("cannot write verdicts"));
+        }
+        outcome.is_ok()
+    };
+    let read = if args.text {
+        read_text(&args.file).map(|chunk| {
+            give(chunk);
+        })
+    } else {
+        read_chunks(&args.file, &args.fields, give).map_err(Into::into)
+    };
+    read.with_context(|| format!("cannot read {}", args.file.display()))?;
+    outcome
+}
+
+fn read_text(path: &Path) -> Result<Chunk> {
+    let bytes = if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        io::Read::read_to_end(&mut io::stdin().lock(), &mut bytes)?;
+        bytes
+    } else {
+        std::fs::read(path)?
+    };
+    let text = String::from_utf8(bytes).map_err(|error| anyhow!("not UTF-8: {}", error.utf8_error()))?;
+    let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
+    let origin = Origin { file: path.to_string_lossy().into(), line: 1 };
+    Ok(Chunk { lines: vec![text_document(text)], origins: vec![origin], ..Chunk::default() })
+}
+
+fn bulk_path(args: &Args) -> String {
+    let threshold = args.threshold.map(|threshold| format!("&threshold={threshold}")).unwrap_or_default();
+    format!("/v1/collections/{}/bulk?op=check&limit={}{threshold}", encode(&args.collection), args.limit)
+}
+
+fn online(client: &Client, path: &str, chunk: &Chunk, report: &mut Report) -> Result<()> {
+    // Lines that were answered after others (asked again meanwhile) wait here until it is their turn.
+    let mut answers: Vec<Option<String>> = vec![None; chunk.lines.len()];
+    let mut next = 0;
+    bulk::send(client, path, chunk, |place, line| {
+        answers[place] = Some(line.to_owned());
+        while let Some(line) = answers.get_mut(next).and_then(Option::take) {
+            report.answer(&chunk.origins[next], &line);
+            next += 1;
+        }
+    })?;
+    Ok(())
+}
+
+impl Report {
+    /// One line of a bulk answer; only its line number is ours.
+    fn answer(&mut self, origin: &Origin, line: &str) {
+        let Ok(fields) = serde_json::from_str::<Fields<'_>>(line) else {
+            return self.failure(origin, "the server's answer could not be read");
+        };
+        let is = |name: &str, values: &[&str]| fields.get(name).is_some_and(|value| values.contains(&value.get()));
+        self.failed += u64::from(is("kind", &["\"error\""]));
+        self.duplicates += u64::from(is("verdict", &["\"near_duplicate\"", "\"exact_duplicate\""]));
+        let mut text = String::with_capacity(line.len() + 8);
+        for (name, value) in &fields.0 {
+            text.push(if text.is_empty() { '{' } else { ',' });
+            let number = origin.line.to_string();
+            let value = if name == "line" { &number } else { value.get() };
+            text.push_str(&serde_json::Value::from(&**name).to_string());
+            text.push(':');
+            text.push_str(value);
+        }
+        text.push('}');
+        self.write(origin, text.as_bytes());
+    }
+
+    fn failure(&mut self, origin: &Origin, reason: &str) {
+        self.failed += 1;
+        let error = serde_json::json!({ "detail": reason });
+        self.write_line(origin, &serde_json::json!({ "kind": "error", "line": origin.line, "error": error }));
+    }
+
+    fn write_line(&mut self, origin: &Origin, line: &impl Serialize) {
+        match serde_json::to_vec(line) {
+            Ok(bytes) => self.write(origin, &bytes),
+            Err(error) => self.broken = Some(error.into()),
+        }
+    }
+
+    fn write(&mut self, origin: &Origin, bytes: &[u8]) {
+        self.unreadable_before(origin.line);
+        if let Err(error) = self.out.write_all(bytes).and_then(|()| self.out.write_all(b"\n")) {
+            self.broken.get_or_insert(error);
+        }
+    }
+
+    /// Reports the unreadable lines that come before this one.
+    fn unreadable_before(&mut self, line: u64) {
+        while let Some((origin, reason)) = self.unreadable.pop_front_if(|(origin, _)| origin.line < line) {
+            self.failure(&origin, &reason);
+        }
+    }
+}
+
+/// The data directory, opened by this process.
+struct Offline {
+    runtime: tokio::runtime::Runtime,
+    collections: Arc<Collections>,
+    collection: Arc<Collection>,
+}
+
+/// A verdict as the bulk route writes it.
+#[derive(Serialize)]
+struct VerdictLine {
+    kind: &'static str,
+    line: u64,
+    #[serde(flatten)]
+    verdict: VerdictBody,
+}
+
+/// An error as the bulk route writes it.
+#[derive(Serialize)]
+struct ErrorLine {
+    kind: &'static str,
+    line: u64,
+    error: ProblemBody,
+}
+
+impl Offline {
+    fn open(args: &Args, dir: &Path) -> Result<Self> {
+        // Opening makes what is missing; for a lookup that would only hide a mistyped path.
+        if !dir.is_dir() {
+            bail!("--data-dir {}: there is no such directory", dir.display());
+        }
+        let name = CollectionName::new(&args.collection).map_err(|error| anyhow!("--collection: {error}"))?;
+        let sources = Sources {
+            file: args.config.clone(),
+            environment: std::env::vars_os().collect(),
+            flags: vec![("--data-dir", "data.dir", dir.to_string_lossy().into_owned())],
+        };
+        let config = config::load(&sources)?.config;
+        let runtime = tokio::runtime::Runtime::new().context("cannot start threads")?;
+        let collections = Collections::open(config.collections, &|_| {})?;
+        let collection = runtime.block_on(collections.get(&name))?;
+        Ok(Self { runtime, collections, collection })
+    }
+
+    fn check(&self, args: &Args, chunk: &Chunk, report: &mut Report) -> Result<()> {
+        let options = CheckOptions { threshold: args.threshold, limit: args.limit as usize, with_metadata: false };
+        for (line, origin) in chunk.lines.iter().zip(&chunk.origins) {
+            let text = std::str::from_utf8(line).expect("lines are made of UTF-8");
+            let verdict = from_json(text, Invalid::Refuse).and_then(|document| {
+                let check = self.collection.check(document.id, document.content, options);
+                self.runtime.block_on(check).map_err(Problem::from)
+            });
+            match verdict {
+                Ok(verdict) => {
+                    report.duplicates += u64::from(verdict.kind.is_duplicate());
+                    let verdict = VerdictBody::new(self.collection.name(), verdict);
+                    report.write_line(origin, &VerdictLine { kind: "verdict", line: origin.line, verdict });
+                }
+                Err(problem) => {
+                    report.failed += 1;
+                    // Offline there is no request to name.
+                    let error = problem.into_body("");
+                    report.write_line(origin, &ErrorLine { kind: "error", line: origin.line, error });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Offline {
+    fn drop(&mut self) {
+        self.collections.close();
+    }
+}

@@ -1,0 +1,340 @@
+//! Files of JSON lines -> documents as the API takes them, in chunks that fit one bulk request.
+//! Comes in: JSONL, plain, gzip or zstd (told by their first bytes), or stdin. Goes out: [`Chunk`]s.
+//! Must never know: who sends the chunks, or what comes back.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// Longest line that is read at all; a longer one fails.
+pub const LINE_BYTES_MAX: usize = 16 << 20;
+/// Lines of one chunk, well below the server's default bound of 20,000: what is lost with a connection is sent again.
+const CHUNK_LINES_MAX: usize = 2_000;
+/// Bytes at which a chunk is full; a single longer line is a chunk of its own.
+const CHUNK_BYTES_MAX: usize = 4 << 20;
+
+/// Which fields of a record hold the id and the text.
+#[derive(Clone, Debug, clap::Args)]
+pub struct FieldArgs {
+    /// Field that holds the document's id
+    #[arg(long, value_name = "FIELD", default_value = "id")]
+    pub id_field: String,
+    /// Field that holds the document's text
+    #[arg(long, value_name = "FIELD", default_value = "text")]
+    pub text_field: String,
+}
+
+/// Where a line came from.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The file, as given; `-` is stdin.
+    pub file: Arc<str>,
+    /// From 1.
+    pub line: u64,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// Documents to send at once.
+#[derive(Clone, Debug, Default)]
+pub struct Chunk {
+    /// One document a line, as the API takes them.
+    pub lines: Vec<Vec<u8>>,
+    /// Where each line came from.
+    pub origins: Vec<Origin>,
+    /// Lines that are no documents, and why.
+    pub failures: Vec<(Origin, String)>,
+    /// Bytes of input behind it, as they lie on disk.
+    pub input_bytes: u64,
+    /// The same, decompressed.
+    pub text_bytes: u64,
+    bytes: usize,
+}
+
+impl Chunk {
+    fn is_full(&self, next: usize) -> bool {
+        !self.lines.is_empty() && (self.lines.len() >= CHUNK_LINES_MAX || self.bytes + next > CHUNK_BYTES_MAX)
+            || self.failures.len() >= CHUNK_LINES_MAX
+    }
+
+    fn push(&mut self, origin: Origin, line: Vec<u8>) {
+        self.bytes += line.len() + 1;
+        self.lines.push(line);
+        self.origins.push(origin);
+    }
+}
+
+/// Reads `path` (`-` is stdin) to its end and hands over full chunks, in order. Stops when `give` says false.
+pub fn read_chunks(path: &Path, fields: &FieldArgs, mut give: impl FnMut(Chunk) -> bool) -> io::Result<()> {
+    let (mut reader, consumed) = open(path)?;
+    let file: Arc<str> = path.to_string_lossy().into();
+    let (mut chunk, mut number, mut reported) = (Chunk::default(), 0, 0);
+    let mut buffer = Vec::new();
+    loop {
+        let length = read_line(&mut reader, &mut buffer)?;
+        if length == 0 {
+            break;
+        }
+        number += 1;
+        let origin = Origin { file: Arc::clone(&file), line: number };
+        if buffer.trim_ascii().is_empty() {
+            chunk.text_bytes += length;
+            continue;
+        }
+        let document = if length > LINE_BYTES_MAX as u64 {
+            Err(format!("the line has {length} bytes, at most {LINE_BYTES_MAX} are read"))
+        } else {
+            document(&buffer, fields, number == 1)
+        };
+        if chunk.is_full(document.as_ref().map_or(0, Vec::len)) {
+            let total = consumed.load(Ordering::Relaxed);
+            chunk.input_bytes = total - std::mem::replace(&mut reported, total);
+            if !give(std::mem::take(&mut chunk)) {
+                return Ok(());
+            }
+        }
+        chunk.text_bytes += length;
+        match document {
+            Ok(line) => chunk.push(origin, line),
+            Err(reason) => chunk.failures.push((origin, reason)),
+        }
+    }
+    chunk.input_bytes = consumed.load(Ordering::Relaxed) - reported;
+    give(chunk);
+    Ok(())
+}
+
+/// The input's size as it lies on disk, where it is known.
+pub fn input_bytes(paths: &[PathBuf]) -> Option<u64> {
+    paths.iter().map(|path| path.metadata().ok().filter(|data| data.is_file()).map(|data| data.len())).sum()
+}
+
+/// One JSON line with a document made of a plain text.
+pub fn text_document(text: &str) -> Vec<u8> {
+    serde_json::to_vec(&serde_json::json!({ "text": text })).expect("a string is JSON")
+}
+
+/// The fields of a JSON object in their order, values as they were written.
+#[derive(Debug)]
+pub struct Fields<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Fields<'a> {
+    /// The value of the first field of that name.
+    pub fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().find(|(field, _)| field == name).map(|(_, value)| *value)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some((Name(name), value)) = map.next_entry()? {
+                    fields.push((name, value));
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(InOrder).map(Self)
+    }
+}
+
+/// A field's name, borrowed unless it has escapes.
+#[derive(serde::Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// Content that the API takes besides a text, and what belongs to it; passed on as it is.
+const PASSED_ON: [&str; 4] = ["set", "signature", "fingerprint", "metadata"];
+
+/// A record of the input as a document of the API: id and text under their API names, other fields dropped.
+fn document(line: &[u8], fields: &FieldArgs, first: bool) -> Result<Vec<u8>, String> {
+    let line = if first { line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line) } else { line };
+    let text = std::str::from_utf8(line).map_err(|error| format!("not UTF-8: {error}"))?;
+    let record: Fields<'_> = serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
+    let mut document = Vec::with_capacity(line.len() + 16);
+    let mut add = |name: &str, value: &str| {
+        document.extend_from_slice(if document.is_empty() { b"{\"" } else { b",\"" });
+        document.extend_from_slice(name.as_bytes());
+        document.extend_from_slice(b"\":");
+        document.extend_from_slice(value.as_bytes());
+    };
+    if let Some(id) = record.get(&fields.id_field).map(RawValue::get) {
+        // Numbers are common as ids in data sets; the API takes strings.
+        let number = id.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        if number { add("id", &format!("\"{id}\"")) } else { add("id", id) }
+    }
+    let content = record.get(&fields.text_field);
+    if let Some(text) = content {
+        add("text", text.get());
+    }
+    for name in PASSED_ON {
+        if let Some(value) = record.get(name) {
+            add(name, value.get());
+        }
+    }
+    if content.is_none() && record.get("set").is_none() && record.get("signature").is_none() {
+        return Err(format!("no field {:?}", fields.text_field));
+    }
+    document.push(b'}');
+    Ok(document)
+}
+
+/// One line without its end into `buffer`; returns the bytes it took, 0 at the end of input. Of a line over
+/// [`LINE_BYTES_MAX`] only its beginning is kept.
+fn read_line(reader: &mut impl BufRead, buffer: &mut Vec<u8>) -> io::Result<u64> {
+    buffer.clear();
+    let mut length = reader.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', buffer)? as u64;
+    let mut ended = buffer.pop_if(|&mut last| last == b'\n').is_some() || length <= LINE_BYTES_MAX as u64;
+    while !ended {
+        let available = reader.fill_buf()?;
+        if available.is_empty() {
+            break;
+        }
+        let end = available.iter().position(|&byte| byte == b'\n');
+        let taken = end.map_or(available.len(), |end| end + 1);
+        ended = end.is_some();
+        reader.consume(taken);
+        length += taken as u64;
+    }
+    Ok(length)
+}
+
+type Input = (Box<dyn BufRead>, Arc<AtomicU64>);
+
+/// Opens and, where the first bytes say so, decompresses.
+fn open(path: &Path) -> io::Result<Input> {
+    let consumed = Arc::new(AtomicU64::new(0));
+    let raw: Box<dyn Read> = if path == Path::new("-") { Box::new(io::stdin().lock()) } else { Box::new(File::open(path)?) };
+    let mut raw = BufReader::with_capacity(1 << 17, Counting { raw, consumed: Arc::clone(&consumed) });
+    let magic = raw.fill_buf()?;
+    let reader: Box<dyn BufRead> = if magic.starts_with(&[0x1F, 0x8B]) {
+        Box::new(BufReader::with_capacity(1 << 17, flate2::bufread::MultiGzDecoder::new(raw)))
+    } else if magic.starts_with(&[0x28, 0xB5, 0x2F, 0xFD]) {
+        let mut decoder = zstd::stream::read::Decoder::with_buffer(raw)?;
+        // `zstd --long=31` is common for corpora.
+        decoder.window_log_max(31)?;
+        Box::new(BufReader::with_capacity(1 << 17, decoder))
+    } else {
+        Box::new(raw)
+    };
+    Ok((reader, consumed))
+}
+
+/// Counts what is read from the disk.
+struct Counting<R> {
+    raw: R,
+    consumed: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.raw.read(buffer)?;
+        self.consumed.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields() -> FieldArgs {
+        FieldArgs { id_field: "url".into(), text_field: "body".into() }
+    }
+
+    fn mapped(line: &str) -> Result<String, String> {
+        document(line.as_bytes(), &fields(), true).map(|line| String::from_utf8(line).expect("UTF-8"))
+    }
+
+    #[test]
+    fn records_become_documents() {
+        assert_eq!(
+            mapped(r#"{"x": 1, "body" : "a\nb", "url": "https://a.example/"}"#),
+            Ok(r#"{"id":"https://a.example/","text":"a\nb"}"#.into())
+        );
+        assert_eq!(mapped("\u{FEFF}{\"url\": 17, \"body\": \"\"}"), Ok(r#"{"id":"17","text":""}"#.into()));
+        assert_eq!(
+            mapped(r#"{"url":"a","set":[1, 2],"metadata":{"n": 1}}"#),
+            Ok(r#"{"id":"a","set":[1, 2],"metadata":{"n": 1}}"#.into())
+        );
+        assert_eq!(mapped(r#"{"body":"t"}"#), Ok(r#"{"text":"t"}"#.into()));
+        assert!(mapped("{\"\\u0075rl\":\"a\",\"body\":\"t\"}").is_ok_and(|line| line.contains("\"id\":\"a\"")));
+    }
+
+    #[test]
+    fn lines_that_are_no_documents_say_why() {
+        assert!(mapped("[1]").is_err_and(|reason| reason.contains("object")));
+        assert!(mapped("{\"url\":").is_err_and(|reason| reason.contains("EOF")));
+        assert!(mapped(r#"{"url":"a"}"#).is_err_and(|reason| reason.contains("\"body\"")));
+        assert!(document(b"{\"body\":\"\xFF\"}", &fields(), false).is_err_and(|reason| reason.contains("UTF-8")));
+    }
+
+    #[test]
+    fn chunks_hold_every_line_once_and_in_order() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let lines: String = (0..5_001).map(|n| format!("{{\"url\":{n},\"body\":\"text {n}\"}}\n\n")).collect();
+        let gzip = {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            io::Write::write_all(&mut encoder, lines.as_bytes()).expect("compress");
+            encoder.finish().expect("compress")
+        };
+        // Two members in one file, as parallel compressors write.
+        let zstd = [&lines[..1000], &lines[1000..]]
+            .map(|part| zstd::encode_all(part.as_bytes(), 1).expect("compress"))
+            .concat();
+        for (name, bytes) in [("plain", lines.clone().into_bytes()), ("gz", gzip), ("zst", zstd)] {
+            let path = dir.path().join(name);
+            std::fs::write(&path, &bytes).expect("write");
+            let mut chunks = Vec::new();
+            read_chunks(&path, &fields(), |chunk| {
+                chunks.push(chunk);
+                true
+            })
+            .expect("readable");
+            assert_eq!(chunks.iter().map(|chunk| chunk.lines.len()).collect::<Vec<_>>(), [2000, 2000, 1001], "{name}");
+            let last = chunks[2].origins.last().expect("lines").line;
+            assert_eq!(last, 10_001);
+            assert_eq!(chunks[2].lines[1000], br#"{"id":"5000","text":"text 5000"}"#);
+            assert_eq!(chunks.iter().map(|chunk| chunk.input_bytes).sum::<u64>(), bytes.len() as u64, "{name}");
+            assert_eq!(chunks.iter().map(|chunk| chunk.text_bytes).sum::<u64>(), lines.len() as u64, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_endless_line_is_one_failure() {
+        let mut text = vec![b'x'; LINE_BYTES_MAX + 100_000];
+        text.extend_from_slice(b"\n{\"url\":1,\"body\":\"t\"}");
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join("long");
+        std::fs::write(&path, &text).expect("write");
+        let mut chunks = Vec::new();
+        read_chunks(&path, &fields(), |chunk| {
+            chunks.push(chunk);
+            true
+        })
+        .expect("readable");
+        assert_eq!(chunks.len(), 1);
+        assert_eq!(chunks[0].failures.len(), 1);
+        assert_eq!(chunks[0].lines.len(), 1);
+        assert_eq!(chunks[0].origins[0].line, 2);
+    }
+}

@@ -1,0 +1,76 @@
+//! The command line: one file per verb.
+//! Comes in: arguments, environment. Goes out: data on stdout, words and bars on stderr, an exit status.
+
+pub mod bulk;
+pub mod check;
+pub mod client;
+pub mod health;
+pub mod import;
+pub mod input;
+pub mod plot;
+pub mod serve;
+pub mod tune;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// How a verb ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitStatus {
+    /// 0: done, nothing to report.
+    Fine,
+    /// 1: done; duplicates were found, or documents failed, or the server is not ready.
+    Found,
+}
+
+/// 2: it could not be done. clap uses the same for wrong usage.
+const EXIT_ERROR: u8 = 2;
+
+/// Have we seen this document, or nearly this document, before?
+///
+/// hapax keeps a signature of every document it is given and answers, in well under a millisecond, which earlier
+/// ones a new document repeats.
+#[derive(Debug, Parser)]
+#[command(name = "hapax", version, max_term_width = 110)]
+#[command(after_help = "Start here:
+  hapax serve                                    a server on 127.0.0.1:8080, data in ./hapax-data
+  hapax import corpus.jsonl.zst                  documents into it: {\"id\": …, \"text\": …} lines
+  hapax check new.jsonl                          which of these has it seen?
+  hapax tune --threshold 0.8 --documents 1e7     what a banding finds, and what it costs
+
+`hapax VERB --help` shows more examples.")]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Serve(serve::Args),
+    Import(import::Args),
+    Check(check::Args),
+    Tune(tune::Args),
+    Health(health::Args),
+}
+
+/// Parses the process's arguments and does what they say.
+pub fn run() -> ExitCode {
+    let result = match Arguments::parse().verb {
+        Verb::Serve(args) => serve::run(&args),
+        Verb::Import(args) => import::run(&args),
+        Verb::Check(args) => check::run(&args),
+        Verb::Tune(args) => tune::run(&args),
+        Verb::Health(args) => health::run(&args),
+    };
+    match result {
+        Ok(ExitStatus::Fine) => ExitCode::SUCCESS,
+        Ok(ExitStatus::Found) => ExitCode::FAILURE,
+        Err(error) => {
+            // Nobody is left to tell where stderr is closed.
+            let _ = writeln!(std::io::stderr().lock(), "hapax: {error:#}");
+            ExitCode::from(EXIT_ERROR)
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! `hapax serve`: settings -> a listening server, until a signal.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::ExitStatus;
+use crate::collection::Collections;
+use crate::config::checked::Server;
+use crate::config::{self, Config, Sources};
+use crate::http::{self, ApiKey, AppState, Boot, HttpLimits, Wiring};
+use crate::telemetry::{logs, names, recorder::Metrics};
+
+/// What a shell calls "ended by SIGINT": the status of a stop that did not wait.
+const EXIT_INTERRUPTED: i32 = 130;
+
+/// Run the server.
+///
+/// Without any configuration it listens on 127.0.0.1:8080 and keeps its data in ./hapax-data. Once it answers, one
+/// line on stdout says so; everything else goes to stderr. SIGINT and SIGTERM let requests under way finish; a second
+/// signal does not.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  hapax serve
+  hapax serve --listen 127.0.0.1:9000 --data-dir /var/lib/hapax
+  hapax serve --config hapax.toml --check-config       print what would be used, secrets masked
+  HAPAX__AUTH__API_KEY_FILE=/run/secrets/key hapax serve --listen 0.0.0.0:8080
+
+Every setting is described in config/default.toml. Flags win over HAPAX__SECTION__KEY variables, these over the file.
+
+Exit status: 0 stopped by a signal, or the configuration is fine; 2 it could not start; 130 stopped by a second signal.")]
+pub struct Args {
+    /// Address and port; beyond loopback an API key is required
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// Where documents are kept
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print the settings that would be used, and stop
+    #[arg(long)]
+    check_config: bool,
+    /// How long to wait for another process to leave the data directory: 500ms, 60s, 5m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    lock_wait: Option<Duration>,
+    /// auto, human or json
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+    /// error, warn, info, debug, trace, or directives such as info,hapax::store=debug
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        _ => return Err("a number with ms, s or m, such as 60s".into()),
+    };
+    let number: u64 = number.parse().map_err(|_| "a number with ms, s or m, such as 60s".to_owned())?;
+    Ok(Duration::from_millis(number.saturating_mul(millis)))
+}
+
+impl Args {
+    fn sources(&self) -> Result<Sources> {
+        let mut flags = Vec::new();
+        let mut set = |flag, key, value: Option<String>| flags.extend(value.map(|value| (flag, key, value)));
+        set("--listen", "server.listen", self.listen.clone());
+        set("--lock-wait", "data.lock_wait_ms", self.lock_wait.map(|wait| wait.as_millis().to_string()));
+        set("--log-format", "log.format", self.log_format.clone());
+        set("--log-level", "log.level", self.log_level.clone());
+        if let Some(dir) = &self.data_dir {
+            let Some(dir) = dir.to_str() else { bail!("--data-dir {}: the path is not UTF-8", dir.display()) };
+            set("--data-dir", "data.dir", Some(dir.to_owned()));
+        }
+        Ok(Sources { file: self.config.clone(), environment: std::env::vars_os().collect(), flags })
+    }
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<ExitStatus> {
+    let loaded = config::load(&args.sources()?)?;
+    if args.check_config {
+        writeln!(std::io::stdout().lock(), "{}", loaded.effective).context("cannot write the settings")?;
+        return Ok(ExitStatus::Fine);
+    }
+    let config = loaded.config;
+    logs::install(config.log.format, &config.log.level)?;
+    logs::log_panics();
+    let metrics = Metrics::install().context("cannot record metrics")?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = config.server.worker_threads {
+        runtime.worker_threads(threads);
+    }
+    let runtime = runtime.enable_all().thread_name("hapax-serve").build().context("cannot start threads")?;
+    let outcome = runtime.block_on(serve(config, metrics));
+    // What still runs is a boot that a signal made pointless; nothing it does was promised to anyone.
+    runtime.shutdown_background();
+    outcome.map(|()| ExitStatus::Fine)
+}
+
+async fn serve(config: Config, metrics: Metrics) -> Result<()> {
+    let Config { server, api_key, collections: collections_config, log: _ } = config;
+    let mut signals = Signals::new()?;
+    let listen = server.listen;
+    let listener = TcpListener::bind(listen)
+        .await
+        .with_context(|| format!("cannot listen on {listen}. Is another server there? --listen takes another address"))?;
+    let address = listener.local_addr().context("the listener has no address")?;
+    let boot = Boot::new();
+    let state = AppState::new(Wiring {
+        boot: Arc::clone(&boot),
+        limits: limits(&server),
+        api_key: api_key.map(|key| ApiKey::new(key.expose())),
+        metrics: scrape(metrics.clone(), Arc::clone(&boot)),
+        default_settings: collections_config.default_settings.clone(),
+        secret_fingerprint: collections_config.secret.as_ref().map(hapax_core::SecretKey::fingerprint),
+    });
+    tokio::spawn(metrics.upkeep());
+    let stop = CancellationToken::new();
+    // Probes and /metrics answer while the index is being rebuilt.
+    let mut serving = tokio::spawn(http::serve(listener, state, stop.clone().cancelled_owned()));
+    let data_dir = collections_config.data_dir.clone();
+    let opening = {
+        let boot = Arc::clone(&boot);
+        tokio::task::spawn_blocking(move || {
+            let progress = BootLog::default();
+            Collections::open(collections_config, &|ratio| {
+                boot.set_progress(ratio);
+                progress.report(ratio);
+            })
+        })
+    };
+    let collections = tokio::select! {
+        opened = opening => opened.context("opening the data directory broke off")?
+            .with_context(|| format!("cannot open the data in {}", data_dir.display()))?,
+        () = signals.next() => {
+            tracing::info!("stopped while starting");
+            return Ok(());
+        }
+    };
+    metrics::gauge!(names::BOOT_PROGRESS).set(1.0);
+    boot.finish(Arc::clone(&collections));
+    announce(address, &data_dir, collections.documents())?;
+    tokio::select! {
+        () = signals.next() => {}
+        ended = &mut serving => {
+            ended.context("the server broke off")?;
+            bail!("the server ended without being told to");
+        }
+    }
+    tracing::info!("draining; a second signal stops at once");
+    stop.cancel();
+    tokio::spawn(async move {
+        signals.next().await;
+        // Acknowledged writes are on disk; only requests under way are lost.
+        std::process::exit(EXIT_INTERRUPTED);
+    });
+    let cut_off = serving.await.context("the server broke off")?;
+    if cut_off > 0 {
+        tracing::warn!(connections = cut_off, "requests took longer than server.drain_timeout_ms and were cut off");
+    }
+    tokio::task::spawn_blocking(move || collections.close()).await.context("closing the data broke off")?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// The one line that scripts wait for.
+fn announce(address: SocketAddr, data_dir: &std::path::Path, documents: u64) -> Result<()> {
+    tracing::info!(%address, data_dir = %data_dir.display(), documents, "ready");
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "hapax ready on http://{address} (data in {}, {documents} documents)", data_dir.display())
+        .and_then(|()| out.flush())
+        .context("cannot write the ready line")
+}
+
+/// The text of `/metrics`; gauges of the collections are read when somebody asks.
+fn scrape(metrics: Metrics, boot: Arc<Boot>) -> Arc<dyn Fn() -> String + Send + Sync> {
+    Arc::new(move || {
+        if let Ok(collections) = boot.collections() {
+            collections.observe();
+        }
+        metrics.render()
+    })
+}
+
+fn limits(server: &Server) -> HttpLimits {
+    HttpLimits {
+        body_bytes_max: server.body_bytes_max,
+        bulk_body_bytes_max: server.bulk_body_bytes_max,
+        bulk_lines_max: server.bulk_lines_max,
+        bulk_line_bytes_max: server.bulk_line_bytes_max,
+        bulk_answer_buffer_bytes_max: server.bulk_answer_buffer_bytes_max,
+        bulk_stall_timeout: server.bulk_stall_timeout,
+        bulk_idle_timeout: server.bulk_idle_timeout,
+        bulk_open_max: server.bulk_open_max,
+        bulk_requests_max: server.bulk_requests_max,
+        batch_documents_max: server.batch_documents_max,
+        requests_concurrent_max: server.requests_concurrent_max,
+        bodies_bytes_max: server.bodies_bytes_max,
+        header_timeout: server.header_timeout,
+        request_timeout: server.request_timeout,
+        write_timeout: server.write_timeout,
+        drain_timeout: server.drain_timeout,
+        connections_max: server.connections_max,
+    }
+}
+
+/// SIGINT and SIGTERM.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        let listen = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// A line for each tenth of the boot, from whichever thread gets there first.
+struct BootLog {
+    begun: Instant,
+    tenths: AtomicU64,
+}
+
+impl Default for BootLog {
+    fn default() -> Self {
+        Self { begun: Instant::now(), tenths: AtomicU64::new(0) }
+    }
+}
+
+impl BootLog {
+    fn report(&self, ratio: f64) {
+        metrics::gauge!(names::BOOT_PROGRESS).set(ratio);
+        let tenths = (ratio * 10.0) as u64;
+        if self.tenths.fetch_max(tenths, Ordering::Relaxed) < tenths {
+            tracing::info!(percent = tenths * 10, seconds = self.begun.elapsed().as_secs_f64(), "rebuilding the index");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit() {
+        assert_eq!(duration("60s"), Ok(Duration::from_secs(60)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        for text in ["", "60", "s", "-1s", "1.5s", "1h"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A collection's file -> the collection in memory.
+//! Signatures are read in parallel straight into the arena, then each band's postings are built on its own; nothing
+//! is served before both are complete.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
+
+use hapax_core::{Banding, Pipeline, SecretKey, SignatureShape, SketchKind, Spec, TextSpec};
+use parking_lot::{Condvar, Mutex, RwLock};
+use tokio::sync::Semaphore;
+
+use super::meters::Meters;
+use super::order::Order;
+use super::records::Records;
+use super::settings::{Limits, Settings};
+use super::{Collection, CollectionError, Live, Result};
+use crate::index::{Arena, BandIndex, IdIndex};
+use crate::store::{Meta, Opened, Store, Writer};
+use crate::types::{CollectionName, Seq, Slot};
+
+/// Makes a new collection in a file that does not exist.
+pub(super) fn create(
+    path: &Path,
+    name: &CollectionName,
+    settings: &Settings,
+    secret: Option<&SecretKey>,
+    limits: Limits,
+) -> Result<Arc<Collection>> {
+    // First, so that a key that is missing leaves no file behind.
+    let pipeline = pipeline(name, &settings.spec, secret)?;
+    let meta = Meta {
+        name: name.clone(),
+        spec: settings.spec.to_string(),
+        bands: settings.banding.bands(),
+        rows: settings.banding.rows(),
+        threshold: settings.threshold,
+        created: super::order::now(),
+    };
+    let (store, writer) = Store::create(path, &meta)?;
+    let opened = Opened { meta, last_seq: Seq(0), documents: 0 };
+    assemble(store, writer, opened, settings.spec.clone(), pipeline, limits, &|_| {})
+}
+
+/// Opens a collection's file; `progress` is told shares of the work from 0 to 1.
+pub(super) fn open(
+    path: &Path,
+    secret: Option<&SecretKey>,
+    limits: Limits,
+    progress: &(dyn Fn(f64) + Sync),
+) -> Result<Arc<Collection>> {
+    let started = Instant::now();
+    let (store, writer, opened) = Store::open(path)?;
+    let damaged = |detail: String| CollectionError::Store(format!("{}: {detail}", path.display()));
+    let spec = Spec::parse(&opened.meta.spec).map_err(|error| damaged(error.to_string()))?;
+    let pipeline = pipeline(&opened.meta.name, &spec, secret)?;
+    let collection = assemble(store, writer, opened, spec, pipeline, limits, progress)?;
+    tracing::info!(
+        collection = %collection.name,
+        documents = collection.documents.load(Ordering::Relaxed),
+        seconds = started.elapsed().as_secs_f64(),
+        "collection opened"
+    );
+    Ok(collection)
+}
+
+fn pipeline(name: &CollectionName, spec: &Spec, secret: Option<&SecretKey>) -> Result<Option<Pipeline>> {
+    let Spec::Text(text) = spec else { return Ok(None) };
+    let asked = secret.map(SecretKey::fingerprint);
+    if text.key.is_some() && text.key != asked {
+        let asked = match asked {
+            None => "no `hashing.secret` in the configuration".to_owned(),
+            Some(asked) => format!("a `hashing.secret` of fingerprint {asked:016x} in the configuration"),
+        };
+        return Err(CollectionError::SpecMismatch { name: name.clone(), held: format!("spec `{spec}`"), asked });
+    }
+    let secret = secret.filter(|_| text.key.is_some());
+    let pipeline = Pipeline::new(text, secret).map_err(|error| CollectionError::Store(error.to_string()))?;
+    Ok(Some(pipeline))
+}
+
+fn assemble(
+    store: Store,
+    writer: Writer,
+    opened: Opened,
+    spec: Spec,
+    pipeline: Option<Pipeline>,
+    limits: Limits,
+    progress: &(dyn Fn(f64) + Sync),
+) -> Result<Arc<Collection>> {
+    let Opened { meta, last_seq, documents, .. } = opened;
+    let shape = spec.shape();
+    let banding = Banding::new(meta.bands, meta.rows, shape)
+        .map_err(|error| CollectionError::Store(format!("collection `{}`: {error}", meta.name)))?;
+    let arena = Arena::new(shape);
+    let ids = IdIndex::default();
+    let (slots, linked) = (AtomicU32::new(0), AtomicI64::new(0));
+
+    let total = documents.max(1) as f64;
+    let scanned = AtomicU64::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    std::thread::scope(|scope| {
+        let scan = scope.spawn(|| {
+            store.scan(
+                threads,
+                |row| {
+                    let slot = Slot(slots.fetch_add(1, Ordering::Relaxed));
+                    let content = if row.given { 0 } else { row.content_prefix.max(1) };
+                    arena.publish(slot, row.seq, row.bytes, content, row.linked);
+                    ids.insert(row.id_fingerprint, slot);
+                    linked.fetch_add(i64::from(row.linked), Ordering::Relaxed);
+                },
+                &scanned,
+            )
+        });
+        while !scan.is_finished() {
+            progress(scanned.load(Ordering::Relaxed) as f64 / total / 2.0);
+            std::thread::park_timeout(std::time::Duration::from_millis(50));
+        }
+        scan.join().expect("the scan does not panic")
+    })?;
+
+    let slots = slots.into_inner();
+    let indexed: Vec<Slot> = (0..slots).map(Slot).filter(|&slot| !arena.is_linked(slot)).collect();
+    let bands = BandIndex::new(banding, shape);
+    let postings = indexed.len().max(1) as f64 * f64::from(banding.bands());
+    let placed = AtomicU64::new(0);
+    bands.insert_all(&arena, &indexed, |count| {
+        let placed = placed.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
+        progress(0.5 + placed as f64 / postings / 2.0);
+    });
+    progress(1.0);
+
+    let collection = Arc::new(Collection {
+        meters: Meters::new(&meta.name, &sketch_name(&spec)),
+        name: meta.name,
+        fingerprint: spec.fingerprint(),
+        spec,
+        shape,
+        pipeline,
+        created: meta.created,
+        limits,
+        arena,
+        ids,
+        records: Records::new(store),
+        live: RwLock::new(Live::new(bands, meta.threshold, shape)),
+        order: Mutex::new(Order::new(last_seq, slots)),
+        work: Condvar::new(),
+        durable: AtomicU64::new(last_seq.0),
+        documents: AtomicI64::new(i64::from(slots)),
+        linked,
+        latches: Arc::default(),
+        places: Arc::new(Semaphore::new(limits.commit_queue_max)),
+        committer: Mutex::new(None),
+        rebanding: tokio::sync::Mutex::new(()),
+    });
+    collection.start_committer(writer);
+    Ok(collection)
+}
+
+/// The sketch as the spec names it.
+fn sketch_name(spec: &Spec) -> String {
+    let SignatureShape { k, bits } = spec.shape();
+    match spec {
+        Spec::Text(TextSpec { sketch: SketchKind::Classic, .. }) => format!("classic{k}x{bits}"),
+        Spec::Text(TextSpec { sketch: SketchKind::Fss, .. }) => format!("fss{k}x{bits}"),
+        Spec::External { name, .. } => format!("external:{name}:{k}x{bits}"),
+    }
+}

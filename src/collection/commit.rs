@@ -1,0 +1,187 @@
+//! The committer: one thread a collection that puts decisions on disk, in order, as many at a time as are waiting.
+//! In: the queue behind the decision lock. Out: `durable` moved on and every ticket answered; or, where the disk
+//! refuses, every decision that is not durable undone, newest first, and its ticket told so.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::order::{Decision, Order, Step, Work};
+use super::{Collection, CollectionError, Result};
+use crate::store::{Change, StoreError, Writer};
+use crate::types::{Seq, Slot};
+
+/// Runs until the collection is closed and its queue is empty.
+pub(super) fn run(collection: &Collection, mut writer: Writer) {
+    // Should this thread ever panic, nobody may go on waiting for it.
+    let _closes = CloseOnDrop(collection);
+    while let Some(batch) = next_batch(collection) {
+        match batch {
+            Batch::Decisions(decisions) => commit(collection, &mut writer, decisions),
+            Batch::Settings { bands, rows, threshold, answer } => {
+                let written = writer.set_banding_and_threshold(bands, rows, threshold);
+                drop(answer.send(written.map_err(|error| write_failed(&error))));
+            }
+        }
+    }
+    if let Err(error) = writer.close() {
+        tracing::error!(collection = %collection.name, %error, "the last checkpoint failed; the log is replayed at the next start");
+    }
+}
+
+enum Batch {
+    Decisions(Vec<Decision>),
+    Settings { bands: u32, rows: u32, threshold: f64, answer: tokio::sync::oneshot::Sender<Result<()>> },
+}
+
+struct CloseOnDrop<'a>(&'a Collection);
+
+impl Drop for CloseOnDrop<'_> {
+    fn drop(&mut self) {
+        let mut order = self.0.order.lock();
+        order.closed = true;
+        order.queue.clear();
+    }
+}
+
+fn next_batch(collection: &Collection) -> Option<Batch> {
+    let mut order = collection.order.lock();
+    while order.queue.is_empty() {
+        if order.closed {
+            return None;
+        }
+        collection.work.wait(&mut order);
+    }
+    let mut decisions = Vec::new();
+    while decisions.len() < collection.limits.commit_batch_max {
+        match order.queue.pop_front() {
+            Some(Work::Decision(decision)) => decisions.push(decision),
+            Some(Work::Settings { bands, rows, threshold, answer }) if decisions.is_empty() => {
+                return Some(Batch::Settings { bands, rows, threshold, answer });
+            }
+            Some(settings) => {
+                order.queue.push_front(settings);
+                break;
+            }
+            None => break,
+        }
+    }
+    Some(Batch::Decisions(decisions))
+}
+
+fn commit(collection: &Collection, writer: &mut Writer, mut decisions: Vec<Decision>) {
+    let last = decisions.last().expect("a batch has a decision").at;
+    let changes: Vec<Change> = decisions.iter_mut().filter_map(|decision| decision.change.take()).collect();
+    if !changes.is_empty() {
+        let started = Instant::now();
+        if let Err(error) = writer.commit(&changes, last) {
+            tracing::error!(collection = %collection.name, %error, decisions = decisions.len(), "a commit failed; its decisions are undone");
+            collection.meters.commit_failures.increment(1);
+            undo(collection, decisions, &error);
+            return;
+        }
+        collection.meters.commit_seconds.record(started.elapsed());
+        collection.meters.commit_documents.record(changes.len() as f64);
+    }
+    // Checks see the batch from here on; what it removed is hidden from them before its memory is given back.
+    collection.durable.store(last.0, Ordering::Release);
+    settle(collection, &decisions);
+    for decision in decisions {
+        let Decision { answer, _latch, _place, .. } = decision;
+        drop(answer.send(Ok(())));
+    }
+}
+
+/// Counts what is now durable and frees what is now gone.
+fn settle(collection: &Collection, decisions: &[Decision]) {
+    let mut gone = Vec::new();
+    for decision in decisions {
+        match decision.step {
+            Step::None => {}
+            Step::Added { id_fingerprint, slot, replaced } => {
+                collection.count(slot, 1);
+                gone.extend(replaced.map(|replaced| (id_fingerprint, replaced)));
+            }
+            Step::Removed { id_fingerprint, slot } => gone.push((id_fingerprint, slot)),
+        }
+    }
+    for (id_fingerprint, slot) in gone {
+        collection.count(slot, -1);
+        // Taken for each document anew: unlinking thousands must not keep deciders waiting.
+        forget(collection, &mut collection.order.lock(), id_fingerprint, slot);
+    }
+    collection.records.settle(collection.durable());
+}
+
+/// Takes a document out of memory: postings first, so that none ever names an empty slot.
+fn forget(collection: &Collection, order: &mut Order, id_fingerprint: u64, slot: Slot) {
+    let seen = collection.arena.peek(slot).expect("a slot is freed once");
+    let live = collection.live.read();
+    if !collection.arena.is_linked(slot) {
+        live.bands.remove(&collection.arena, slot);
+        if let Some(next) = &live.next {
+            next.remove(&collection.arena, slot);
+        }
+    }
+    collection.ids.remove(id_fingerprint, slot);
+    collection.records.forget(seen.seq);
+    collection.arena.free(slot);
+    order.free.push(slot);
+}
+
+/// Undoes every decision that is not durable, newest first, so that each finds the index as it left it. The lock is
+/// held throughout: whoever decides next sees none of what is undone.
+fn undo(collection: &Collection, failed: Vec<Decision>, error: &StoreError) {
+    let mut decisions = failed;
+    let mut settings = Vec::new();
+    let mut order = collection.order.lock();
+    for work in std::mem::take(&mut order.queue) {
+        match work {
+            Work::Decision(decision) => decisions.push(decision),
+            Work::Settings { answer, .. } => settings.push(answer),
+        }
+    }
+    for decision in decisions.iter().rev() {
+        match decision.step {
+            Step::None => {}
+            Step::Added { id_fingerprint, slot, replaced } => {
+                forget(collection, &mut order, id_fingerprint, slot);
+                if let Some(replaced) = replaced {
+                    collection.arena.set_removed(replaced, Seq(0));
+                }
+            }
+            Step::Removed { slot, .. } => collection.arena.set_removed(slot, Seq(0)),
+        }
+    }
+    // Nothing up to here is undecided any more. The numbers are not given out again.
+    collection.durable.store(order.last.0, Ordering::Release);
+    drop(order);
+    for decision in decisions {
+        drop(decision.answer.send(Err(write_failed(error))));
+    }
+    for answer in settings {
+        drop(answer.send(Err(write_failed(error))));
+    }
+}
+
+fn write_failed(error: &StoreError) -> CollectionError {
+    CollectionError::WriteFailed { detail: error.to_string(), disk_full: matches!(error, StoreError::Full { .. }) }
+}
+
+impl Collection {
+    /// Adds a document to the counts, or takes it out.
+    fn count(&self, slot: Slot, by: i64) {
+        self.documents.fetch_add(by, Ordering::Relaxed);
+        if self.arena.is_linked(slot) {
+            self.linked.fetch_add(by, Ordering::Relaxed);
+        }
+    }
+
+    /// Starts the committer.
+    pub(super) fn start_committer(self: &Arc<Self>, writer: Writer) {
+        let collection = Arc::clone(self);
+        let name = format!("commit {}", self.name);
+        let thread = std::thread::Builder::new().name(name).spawn(move || run(&collection, writer));
+        *self.committer.lock() = Some(thread.expect("the system has room for one thread more"));
+    }
+}

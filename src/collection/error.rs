@@ -1,0 +1,104 @@
+//! What can go wrong with a collection, in its own words. `http/error.rs` gives each a status.
+
+use std::time::Duration;
+
+use crate::store::StoreError;
+use crate::types::{CollectionName, DocId};
+
+/// Result of a collection's verbs.
+pub type Result<T> = std::result::Result<T, CollectionError>;
+
+/// Why a verb did nothing. No variant leaves a write half done.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CollectionError {
+    /// No file of that name.
+    #[error("there is no collection `{0}`; PUT /v1/collections/{0} makes it")]
+    NoSuchCollection(CollectionName),
+    /// It exists with other settings.
+    #[error("collection `{name}` exists with {held}; asked for was {asked}")]
+    CollectionExists {
+        /// Which.
+        name: CollectionName,
+        /// Its settings.
+        held: String,
+        /// The settings asked for.
+        asked: String,
+    },
+    /// A spec, a key or a signature of another make.
+    #[error("collection `{name}` was made with {held}, but this is {asked}")]
+    SpecMismatch {
+        /// Which.
+        name: CollectionName,
+        /// What it was made with.
+        held: String,
+        /// What was given.
+        asked: String,
+    },
+    /// The limit on collections is reached.
+    #[error("there are {max} collections, the most that `collections.max` allows; drop one or raise it")]
+    TooManyCollections {
+        /// The limit.
+        max: usize,
+    },
+    /// `default` always exists.
+    #[error("`default` always exists and can't be dropped; delete its documents, or use another collection")]
+    DefaultStays,
+    /// The id holds other content and `on_existing` is `conflict`.
+    #[error("id `{id}` holds other content; `on_existing=replace` or `keep` says what to do with it")]
+    IdConflict {
+        /// Which.
+        id: DocId,
+    },
+    /// No document of that id.
+    #[error("there is no document with id `{id}`")]
+    NoSuchDocument {
+        /// Which.
+        id: DocId,
+    },
+    /// A value that this collection cannot take.
+    #[error("{detail}")]
+    Invalid {
+        /// The field at fault.
+        field: &'static str,
+        /// What is wrong and what is allowed.
+        detail: String,
+    },
+    /// Try again later.
+    #[error("{detail}")]
+    Overloaded {
+        /// What is full.
+        detail: String,
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// The disk refused; nothing of the write was kept.
+    #[error("the write could not be made durable and was undone: {detail}")]
+    WriteFailed {
+        /// The store's words.
+        detail: String,
+        /// Whether making room helps.
+        disk_full: bool,
+    },
+    /// The data directory or a file in it can't be used.
+    #[error("{0}")]
+    Store(String),
+}
+
+impl From<StoreError> for CollectionError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Closed { .. } => super::order::closed(),
+            other => Self::Store(with_causes(&other)),
+        }
+    }
+}
+
+fn with_causes(error: &StoreError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

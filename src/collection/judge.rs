@@ -1,0 +1,164 @@
+//! Signature -> the documents like it, best first.
+//! Probes all bands, verifies every candidate, ranks by equal slots. Who may see which document is the [`View`]'s to
+//! say. Knows nothing of ids, of the store, or of what becomes of the verdict.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::time::Instant;
+
+use hapax_core::{BandKey, SignatureShape, verify};
+
+use super::Limits;
+use super::meters::Meters;
+use crate::index::{Arena, BandIndex, Probe, Seen};
+use crate::types::{Seq, Slot};
+
+/// From where in the commit order a lookup sees.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum View {
+    /// What is on disk up to here: checks.
+    Durable(Seq),
+    /// All that has been decided: whoever holds the decision lock.
+    Decided,
+}
+
+impl View {
+    /// Whether a document is there in this view.
+    pub(super) fn sees(self, seen: &Seen) -> bool {
+        match self {
+            Self::Durable(durable) => seen.seq <= durable && (seen.removed == Seq(0) || seen.removed > durable),
+            Self::Decided => seen.removed == Seq(0),
+        }
+    }
+}
+
+/// What is looked up.
+pub(super) struct Query<'a> {
+    /// Packed slots.
+    pub(super) signature: &'a [u8],
+    /// 64 bits of the content hash; 0 where there is none.
+    pub(super) content: u64,
+    /// The asking document's own slot: a document is never its own match.
+    pub(super) own: Option<Slot>,
+    /// Equal slots from which a candidate counts.
+    pub(super) matching_min: u32,
+}
+
+/// A document at or above the threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ranked {
+    /// Which.
+    pub(super) seq: Seq,
+    /// Equal slots out of k.
+    pub(super) matching: u32,
+    /// Whether the content hashes agree, as far as memory knows them.
+    pub(super) same_content: bool,
+}
+
+/// What a lookup found.
+#[derive(Debug)]
+pub(super) struct Judgement {
+    /// Best first: equal contents, then more equal slots, then earlier `seq`.
+    pub(super) ranked: Vec<Ranked>,
+    /// Distinct documents compared.
+    pub(super) candidates: u32,
+    /// False where a bound kept a posting from being read or a candidate from being verified.
+    pub(super) complete: bool,
+}
+
+#[derive(Default)]
+struct Scratch {
+    keys: Vec<BandKey>,
+    probe: Probe,
+    words: Vec<u64>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// Looks up a signature in an index.
+pub(super) fn judge(
+    arena: &Arena,
+    bands: &BandIndex,
+    shape: SignatureShape,
+    limits: &Limits,
+    meters: &Meters,
+    view: View,
+    query: &Query<'_>,
+) -> Judgement {
+    SCRATCH.with_borrow_mut(|scratch| {
+        let Scratch { keys, probe, words } = scratch;
+        let started = Instant::now();
+        bands.keys(query.signature, keys);
+        bands.probe(arena, keys, limits.bucket_read_max, probe);
+        let dropped = keep_most_hit(&mut probe.hits, limits.candidates_max);
+        let probed = Instant::now();
+
+        words.resize(arena.words(), 0);
+        let mut judgement = Judgement { ranked: Vec::new(), candidates: 0, complete: probe.complete && !dropped };
+        for &slot in &probe.hits {
+            if query.own == Some(slot) {
+                continue;
+            }
+            let Some(seen) = arena.read(slot, words).filter(|seen| view.sees(seen)) else { continue };
+            judgement.candidates += 1;
+            let held = &bytemuck::cast_slice(words)[..query.signature.len()];
+            let matching = verify::matching_slots(query.signature, held, shape);
+            if matching >= query.matching_min {
+                let same_content = matching == shape.k && query.content != 0 && seen.content == query.content;
+                judgement.ranked.push(Ranked { seq: seen.seq, matching, same_content });
+            }
+        }
+        judgement.ranked.sort_unstable_by_key(|found| (Reverse(found.same_content), Reverse(found.matching), found.seq));
+
+        meters.probe_seconds.record(probed.duration_since(started));
+        meters.verify_seconds.record(probed.elapsed());
+        meters.candidates.record(judgement.candidates);
+        meters.fullest_bucket.record(probe.fullest as f64);
+        let above = judgement.ranked.len() as u64;
+        meters.candidates_above.increment(above);
+        meters.candidates_below.increment(u64::from(judgement.candidates) - above);
+        judgement
+    })
+}
+
+/// Makes the hits distinct. Where there are more than `max`, those that share the most bands with the query stay:
+/// they are the likeliest to be like it. Says whether any were dropped.
+fn keep_most_hit(hits: &mut Vec<Slot>, max: usize) -> bool {
+    hits.sort_unstable();
+    let distinct = hits.chunk_by(|a, b| a == b).count();
+    if distinct <= max {
+        hits.dedup();
+        return false;
+    }
+    let mut counted: Vec<(Reverse<usize>, Slot)> =
+        hits.chunk_by(|a, b| a == b).map(|same| (Reverse(same.len()), same[0])).collect();
+    counted.select_nth_unstable(max);
+    hits.clear();
+    hits.extend(counted[..max].iter().map(|&(_, slot)| slot));
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_candidate_bound_keeps_those_that_share_the_most_bands() {
+        let mut hits: Vec<Slot> = (0..100).map(Slot).chain([Slot(50), Slot(70), Slot(50)]).collect();
+        assert!(keep_most_hit(&mut hits, 2));
+        hits.sort();
+        assert_eq!(hits, [Slot(50), Slot(70)]);
+        assert!(!keep_most_hit(&mut hits, 2));
+    }
+
+    #[test]
+    fn a_pending_delete_hides_from_deciders_and_not_yet_from_checks() {
+        let seen = Seen { seq: Seq(3), removed: Seq(7), content: 0 };
+        assert!(!View::Decided.sees(&seen));
+        assert!(View::Durable(Seq(6)).sees(&seen));
+        assert!(!View::Durable(Seq(7)).sees(&seen));
+        assert!(!View::Durable(Seq(2)).sees(&seen));
+    }
+}

@@ -1,0 +1,65 @@
+//! A collection's metrics, looked up once: a lookup by name and labels costs more than a probe.
+
+use metrics::{Counter, Histogram, counter, histogram};
+
+use crate::telemetry::names::{self, label, value};
+use crate::types::{CollectionName, Verdict, VerdictKind};
+
+/// What a verdict was given for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Op {
+    Check,
+    Insert,
+}
+
+pub(super) struct Meters {
+    pub sign_seconds: Histogram,
+    pub probe_seconds: Histogram,
+    pub verify_seconds: Histogram,
+    pub candidates: Histogram,
+    pub fullest_bucket: Histogram,
+    pub candidates_above: Counter,
+    pub candidates_below: Counter,
+    pub commit_seconds: Histogram,
+    pub commit_documents: Histogram,
+    pub commit_failures: Counter,
+    incomplete: Counter,
+    verdicts: [[Counter; VerdictKind::ALL.len()]; 2],
+}
+
+impl Meters {
+    pub fn new(collection: &CollectionName, sketch: &str) -> Self {
+        let name = || collection.to_string();
+        let by_collection = |metric: &'static str| histogram!(metric, label::COLLECTION => name());
+        let result = |result: &'static str| {
+            counter!(names::VERIFIED_CANDIDATES, label::COLLECTION => name(), label::RESULT => result)
+        };
+        let verdicts = |op: &'static str| {
+            VerdictKind::ALL.map(|kind| {
+                counter!(names::VERDICTS, label::COLLECTION => name(), label::OP => op, label::VERDICT => kind.as_str())
+            })
+        };
+        Self {
+            sign_seconds: histogram!(names::SIGN_DURATION, label::SKETCH => sketch.to_owned()),
+            probe_seconds: by_collection(names::PROBE_DURATION),
+            verify_seconds: by_collection(names::VERIFY_DURATION),
+            candidates: by_collection(names::CHECK_CANDIDATES),
+            fullest_bucket: by_collection(names::BUCKET_DOCUMENTS),
+            candidates_above: result(value::RESULT_MATCH),
+            candidates_below: result(value::RESULT_BELOW),
+            commit_seconds: by_collection(names::COMMIT_DURATION),
+            commit_documents: by_collection(names::COMMIT_DOCUMENTS),
+            commit_failures: counter!(names::COMMIT_FAILURES, label::COLLECTION => name()),
+            incomplete: counter!(names::INCOMPLETE_VERDICTS, label::COLLECTION => name()),
+            verdicts: [verdicts(value::OP_CHECK), verdicts(value::OP_INSERT)],
+        }
+    }
+
+    pub fn verdict(&self, op: Op, verdict: &Verdict) {
+        if !verdict.complete {
+            self.incomplete.increment(1);
+        }
+        let kind = VerdictKind::ALL.iter().position(|kind| *kind == verdict.kind).expect("ALL has every kind");
+        self.verdicts[op as usize][kind].increment(1);
+    }
+}

@@ -1,0 +1,466 @@
+//! The commit order: one lock under which every write is decided.
+//! In: a prepared document or an id to delete. Out: a [`Ticket`] that is good once all it rests on is on disk.
+//! Under the lock there is no I/O, no await and no wait for room: what a decision needs from the disk is fetched
+//! before, and where the decision turns out to need more, the lock is given up first.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use hapax_core::ContentHash;
+
+use super::judge::{Judgement, Query, Ranked, View};
+use super::latch::Latch;
+use super::prepare::{Made, Prepared};
+use super::records::Heads;
+use super::{Collection, CollectionError, InsertOptions, Result};
+use crate::index::{IdIndex, SLOTS_MAX};
+use crate::store::{Change, Record, StoredMatch, StoredVerdict};
+use crate::types::{
+    DocId, Match, Metadata, OnDuplicate, OnExisting, Outcome, Previous, Seq, Slot, TimestampMs, Verdict, VerdictKind,
+};
+
+/// How often a decision may find that it cites a document whose id it has not fetched yet.
+const ATTEMPTS: usize = 16;
+
+/// All that the decision lock guards.
+pub(super) struct Order {
+    /// The last `seq` given out.
+    pub last: Seq,
+    /// Decisions that the committer has not taken yet.
+    pub queue: VecDeque<Work>,
+    /// Slots below this have been used.
+    pub slots: u32,
+    /// Used slots that stand empty.
+    pub free: Vec<Slot>,
+    /// No more work is taken.
+    pub closed: bool,
+}
+
+/// What waits for the committer, in order.
+pub(super) enum Work {
+    /// A decision about a document.
+    Decision(Decision),
+    /// New banding or threshold.
+    Settings {
+        /// What to write.
+        bands: u32,
+        /// What to write.
+        rows: u32,
+        /// What to write.
+        threshold: f64,
+        /// Told when it is on disk.
+        answer: oneshot::Sender<Result<()>>,
+    },
+}
+
+/// A decision on its way to the disk. Dropping it lets the next operation on the id begin.
+pub(super) struct Decision {
+    /// What to write; nothing for an answer that only has to wait for those before it.
+    pub change: Option<Change>,
+    /// What it did to the index.
+    pub step: Step,
+    /// The last `seq` given out when it was made.
+    pub at: Seq,
+    /// Told when it is on disk.
+    pub answer: oneshot::Sender<Result<()>>,
+    pub _latch: Latch,
+    pub _place: OwnedSemaphorePermit,
+}
+
+/// An effect on the index, to be finished when durable or undone when not.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    None,
+    Added { id_fingerprint: u64, slot: Slot, replaced: Option<Slot> },
+    Removed { id_fingerprint: u64, slot: Slot },
+}
+
+/// A decision that may not be on disk yet.
+pub struct Ticket<T> {
+    value: T,
+    at: Seq,
+    durable: Option<oneshot::Receiver<Result<()>>>,
+}
+
+impl<T> Ticket<T> {
+    fn ready(value: T, at: Seq) -> Self {
+        Self { value, at, durable: None }
+    }
+
+    /// The place in the commit order that was the last given out when this was decided; a change's own place.
+    pub fn at(&self) -> Seq {
+        self.at
+    }
+
+    /// The answer, not yet to be given.
+    pub(super) fn value(&self) -> &T {
+        &self.value
+    }
+
+    /// Returns once everything the answer rests on is on disk.
+    pub async fn wait(self) -> Result<T> {
+        if let Some(durable) = self.durable {
+            durable.await.unwrap_or_else(|_| Err(closed()))?;
+        }
+        Ok(self.value)
+    }
+}
+
+/// The document that holds an id.
+pub(super) struct Existing {
+    pub slot: Slot,
+    pub record: Arc<Record>,
+}
+
+/// What an insertion is about.
+pub(super) struct Insertion {
+    pub id: DocId,
+    pub metadata: Option<Metadata>,
+    pub prepared: Prepared,
+    pub options: InsertOptions,
+}
+
+impl Order {
+    pub fn new(last: Seq, slots: u32) -> Self {
+        Self { last, queue: VecDeque::new(), slots, free: Vec::new(), closed: false }
+    }
+
+    fn next(&mut self) -> Seq {
+        self.last.0 += 1;
+        self.last
+    }
+
+    fn take_slot(&mut self) -> Option<Slot> {
+        self.free.pop().or_else(|| {
+            let slot = Slot(self.slots);
+            (u64::from(self.slots) < SLOTS_MAX).then(|| {
+                self.slots += 1;
+                slot
+            })
+        })
+    }
+
+    pub fn open(&self) -> Result<()> {
+        if self.closed { Err(closed()) } else { Ok(()) }
+    }
+}
+
+pub(super) fn closed() -> CollectionError {
+    CollectionError::Overloaded {
+        detail: "the collection is closing; nothing was written".into(),
+        retry_after: Duration::from_secs(5),
+    }
+}
+
+impl Collection {
+    /// Check-and-insert. The caller holds the id's latch and a place in the queue.
+    pub(super) fn decide_insert(
+        &self,
+        insertion: Insertion,
+        latch: Latch,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Ticket<Verdict>> {
+        let id_fingerprint = IdIndex::fingerprint(&insertion.id);
+        let existing = self.find(&insertion.id, id_fingerprint, View::Decided)?;
+        let Some(made) = &insertion.prepared.made else {
+            return Ok(Ticket::ready(self.empty_verdict(Some(insertion.id), Outcome::Skipped), self.durable()));
+        };
+        if let Some(existing) = &existing {
+            if self.holds(existing, made) && existing.record.metadata == insertion.metadata {
+                return Ok(Ticket::ready(self.repeat(existing, &insertion)?, self.durable()));
+            }
+            if insertion.options.on_existing == OnExisting::Conflict {
+                return Err(CollectionError::IdConflict { id: insertion.id });
+            }
+        }
+
+        let mut heads = Heads::default();
+        for _ in 0..ATTEMPTS {
+            let mut order = self.order.lock();
+            order.open()?;
+            let live = self.live.read();
+            let query = Query {
+                signature: &made.signature,
+                content: made.content_prefix(),
+                own: existing.as_ref().map(|existing| existing.slot),
+                matching_min: live.matching_min,
+            };
+            let judgement = self.judge(&live.bands, View::Decided, &query);
+            let cited = cited(&judgement, insertion.options.limit);
+            let missing = self.records.recall(&mut heads, cited.iter().map(|found| found.seq));
+            if !missing.is_empty() {
+                drop((live, order));
+                self.records.load(&mut heads, &missing, insertion.options.with_metadata)?;
+                continue;
+            }
+
+            let mut verdict = self.verdict(&judgement, &heads, made.content, insertion.options.limit, |found| {
+                if insertion.options.with_metadata { found.metadata.clone() } else { None }
+            });
+            verdict.threshold = live.threshold;
+            verdict.shingles = insertion.prepared.shingles;
+            verdict.previous = existing.as_ref().and_then(|existing| self.previous(existing, &made.signature));
+            let keep = existing.is_some() && insertion.options.on_existing == OnExisting::Keep;
+            verdict.outcome = match (verdict.kind.is_duplicate(), insertion.options.on_duplicate) {
+                _ if keep => Outcome::Skipped,
+                (true, OnDuplicate::Skip) => Outcome::Skipped,
+                (true, OnDuplicate::Link) => Outcome::Linked,
+                _ if existing.is_some() => Outcome::Replaced,
+                _ => Outcome::Inserted,
+            };
+            verdict.stored = verdict.outcome != Outcome::Skipped;
+
+            let (change, step) = if verdict.stored {
+                let slot = order.take_slot().ok_or_else(|| CollectionError::Overloaded {
+                    detail: format!("the collection holds {} documents, the most it can", SLOTS_MAX),
+                    retry_after: Duration::from_secs(60),
+                })?;
+                let seq = order.next();
+                let linked = verdict.outcome == Outcome::Linked;
+                let record = Arc::new(Record {
+                    seq,
+                    id: insertion.id.clone(),
+                    id_fingerprint,
+                    signature: made.signature.clone(),
+                    content: made.content.unwrap_or(ContentHash(0)),
+                    given: made.content.is_none(),
+                    linked,
+                    metadata: insertion.metadata.clone(),
+                    first_seen: existing.as_ref().map_or_else(now, |existing| existing.record.first_seen),
+                    shingles: insertion.prepared.shingles,
+                    verdict: stored_verdict(&verdict, cited),
+                });
+                self.arena.publish(slot, seq, &record.signature, made.content_prefix(), linked);
+                if !linked {
+                    live.bands.insert(&self.arena, slot);
+                    if let Some(next) = &live.next {
+                        next.insert(&self.arena, slot);
+                    }
+                }
+                self.ids.insert(id_fingerprint, slot);
+                self.records.decided(Arc::clone(&record));
+                let replaced = existing.as_ref().map(|existing| existing.slot);
+                let change = match &existing {
+                    Some(existing) => {
+                        self.arena.set_removed(existing.slot, seq);
+                        Change::Replace { record, target: existing.record.seq }
+                    }
+                    None => Change::Insert(record),
+                };
+                (Some(change), Step::Added { id_fingerprint, slot, replaced })
+            } else {
+                (None, Step::None)
+            };
+            drop(live);
+            verdict.id = Some(insertion.id);
+            return Ok(self.enqueue(&mut order, verdict, change, step, latch, place));
+        }
+        Err(CollectionError::Overloaded {
+            detail: "the documents this one resembles change faster than they can be read".into(),
+            retry_after: Duration::from_secs(1),
+        })
+    }
+
+    /// Deletes an id. The caller holds its latch and a place in the queue.
+    pub(super) fn decide_delete(&self, id: &DocId, latch: Latch, place: OwnedSemaphorePermit) -> Result<Ticket<bool>> {
+        let id_fingerprint = IdIndex::fingerprint(id);
+        let Some(existing) = self.find(id, id_fingerprint, View::Decided)? else {
+            return Ok(Ticket::ready(false, self.durable()));
+        };
+        let mut order = self.order.lock();
+        order.open()?;
+        let seq = order.next();
+        self.arena.set_removed(existing.slot, seq);
+        let change = Change::Delete { seq, target: existing.record.seq };
+        let step = Step::Removed { id_fingerprint, slot: existing.slot };
+        Ok(self.enqueue(&mut order, true, Some(change), step, latch, place))
+    }
+
+    /// The document that holds an id in this view. Under the id's latch the answer stays true.
+    pub(super) fn find(&self, id: &DocId, id_fingerprint: u64, view: View) -> Result<Option<Existing>> {
+        for slot in self.ids.candidates(id_fingerprint) {
+            let Some(seen) = self.arena.peek(slot).filter(|seen| view.sees(seen)) else { continue };
+            if let Some(record) = self.records.record(seen.seq)?
+                && record.id == *id
+            {
+                return Ok(Some(Existing { slot, record }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the id holds just this content.
+    pub(super) fn holds(&self, existing: &Existing, made: &Made) -> bool {
+        match made.content {
+            Some(content) => !existing.record.given && existing.record.content == content,
+            None => existing.record.given && self.matching(existing, &made.signature) == Some(self.shape.k),
+        }
+    }
+
+    /// How the id's earlier content compares.
+    pub(super) fn previous(&self, existing: &Existing, signature: &[u8]) -> Option<Previous> {
+        let similarity = self.similarity(self.matching(existing, signature)?, false);
+        Some(Previous { similarity, first_seen: existing.record.first_seen })
+    }
+
+    fn matching(&self, existing: &Existing, signature: &[u8]) -> Option<u32> {
+        let mut words = vec![0; self.arena.words()];
+        self.arena.read(existing.slot, &mut words)?;
+        let held = &bytemuck::cast_slice(&words)[..signature.len()];
+        Some(hapax_core::verify::matching_slots(signature, held, self.shape))
+    }
+
+    /// A verdict of nothing to compare.
+    pub(super) fn empty_verdict(&self, id: Option<DocId>, outcome: Outcome) -> Verdict {
+        Verdict {
+            kind: VerdictKind::Empty,
+            outcome,
+            stored: false,
+            id,
+            duplicate_of: None,
+            similarity: None,
+            threshold: self.live.read().threshold,
+            matches: Vec::new(),
+            candidates: 0,
+            complete: true,
+            shingles: Some(0),
+            previous: None,
+            expected_recall: None,
+        }
+    }
+
+    /// A judgement in clients' words. Documents without a head are gone and left out.
+    pub(super) fn verdict(
+        &self,
+        judgement: &Judgement,
+        heads: &Heads,
+        content: Option<ContentHash>,
+        limit: usize,
+        metadata: impl Fn(&super::records::Head) -> Option<Metadata>,
+    ) -> Verdict {
+        let mut matches: Vec<Match> = cited(judgement, limit)
+            .iter()
+            .filter_map(|found| {
+                let head = heads.get(found.seq)?;
+                let exact = found.same_content && content == Some(head.content);
+                Some(Match {
+                    id: head.id.clone(),
+                    similarity: self.similarity(found.matching, exact),
+                    first_seen: head.first_seen,
+                    metadata: metadata(head),
+                })
+            })
+            .collect();
+        let (kind, duplicate_of, similarity) = match matches.first() {
+            None => (VerdictKind::Unique, None, None),
+            Some(best) => {
+                let exact = best.similarity.method == crate::types::Method::Exact;
+                let kind = if exact { VerdictKind::ExactDuplicate } else { VerdictKind::NearDuplicate };
+                (kind, Some(best.id.clone()), Some(best.similarity.value))
+            }
+        };
+        matches.truncate(limit);
+        Verdict {
+            kind,
+            outcome: Outcome::Checked,
+            stored: false,
+            id: None,
+            duplicate_of,
+            similarity,
+            threshold: 0.0,
+            matches,
+            candidates: judgement.candidates,
+            complete: judgement.complete,
+            shingles: None,
+            previous: None,
+            expected_recall: None,
+        }
+    }
+
+    /// The first verdict again, as far as what it cites is still there.
+    fn repeat(&self, existing: &Existing, insertion: &Insertion) -> Result<Verdict> {
+        let StoredVerdict { kind, duplicate_of, threshold, candidates, complete, matches } = &existing.record.verdict;
+        let mut heads = Heads::default();
+        let with_metadata = insertion.options.with_metadata;
+        let missing = self.records.recall(&mut heads, matches.iter().map(|found| found.seq));
+        self.records.load(&mut heads, &missing, with_metadata)?;
+        let shown: Vec<Match> = matches
+            .iter()
+            .take(insertion.options.limit)
+            .filter_map(|found| {
+                let head = heads.get(found.seq)?;
+                Some(Match {
+                    id: head.id.clone(),
+                    similarity: self.similarity(found.matching, found.exact),
+                    first_seen: head.first_seen,
+                    metadata: if with_metadata { head.metadata.clone() } else { None },
+                })
+            })
+            .collect();
+        Ok(Verdict {
+            kind: *kind,
+            outcome: Outcome::Unchanged,
+            stored: true,
+            id: Some(existing.record.id.clone()),
+            duplicate_of: duplicate_of.clone(),
+            similarity: matches.first().map(|best| self.similarity(best.matching, best.exact).value),
+            threshold: *threshold,
+            matches: shown,
+            candidates: *candidates,
+            complete: *complete,
+            shingles: existing.record.shingles,
+            previous: None,
+            expected_recall: None,
+        })
+    }
+
+    fn enqueue<T>(
+        &self,
+        order: &mut Order,
+        value: T,
+        change: Option<Change>,
+        step: Step,
+        latch: Latch,
+        place: OwnedSemaphorePermit,
+    ) -> Ticket<T> {
+        if change.is_none() && self.durable() >= order.last {
+            return Ticket::ready(value, order.last);
+        }
+        let (answer, durable) = oneshot::channel();
+        let decision = Decision { change, step, at: order.last, answer, _latch: latch, _place: place };
+        order.queue.push_back(Work::Decision(decision));
+        self.work.notify_one();
+        Ticket { value, at: order.last, durable: Some(durable) }
+    }
+}
+
+/// The part of a judgement an answer speaks of; the best match even where no match is to be listed.
+pub(super) fn cited(judgement: &Judgement, limit: usize) -> &[Ranked] {
+    &judgement.ranked[..judgement.ranked.len().min(limit.max(1))]
+}
+
+pub(super) fn now() -> TimestampMs {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    TimestampMs(since.as_millis() as i64)
+}
+
+fn stored_verdict(verdict: &Verdict, cited: &[Ranked]) -> StoredVerdict {
+    let exact = |at: usize| {
+        verdict.matches.get(at).is_some_and(|found| found.similarity.method == crate::types::Method::Exact)
+    };
+    StoredVerdict {
+        kind: verdict.kind,
+        duplicate_of: verdict.duplicate_of.clone(),
+        threshold: verdict.threshold,
+        candidates: verdict.candidates,
+        complete: verdict.complete,
+        matches: cited
+            .iter()
+            .enumerate()
+            .map(|(at, found)| StoredMatch { seq: found.seq, matching: found.matching, exact: exact(at) })
+            .collect(),
+    }
+}

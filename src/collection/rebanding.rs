@@ -1,0 +1,106 @@
+//! New banding or threshold for a collection in use.
+//! A new banding is built beside the old one from the signatures in memory, a few documents at a time under the
+//! decision lock, while every decision keeps both up to date. It takes over once it is complete and on disk.
+
+use std::sync::Arc;
+
+use hapax_core::{Banding, verify};
+use tokio::sync::oneshot;
+
+use super::order::{Work, closed};
+use super::settings::{check_banding, check_threshold};
+use super::{Collection, Description, Result};
+use crate::index::BandIndex;
+use crate::types::{Seq, Slot};
+
+/// Documents placed per hold of the decision lock: well under a millisecond.
+const STEP: u32 = 32;
+
+impl Collection {
+    /// Changes threshold or banding; the index is rebuilt where the banding changes. Once begun it is finished, even
+    /// where the caller leaves: the file and the memory must not differ.
+    pub async fn update(self: &Arc<Self>, threshold: Option<f64>, banding: Option<Banding>) -> Result<Description> {
+        let collection = Arc::clone(self);
+        let updated = tokio::spawn(async move { collection.update_whole(threshold, banding).await });
+        updated.await.unwrap_or_else(|stopped| std::panic::resume_unwind(stopped.into_panic()))
+    }
+
+    async fn update_whole(self: Arc<Self>, threshold: Option<f64>, banding: Option<Banding>) -> Result<Description> {
+        let _one_at_a_time = self.rebanding.lock().await;
+        let now = self.settings();
+        let threshold = threshold.unwrap_or(now.threshold);
+        check_threshold(threshold)?;
+        let banding = check_banding(banding.unwrap_or(now.banding), self.shape)?;
+        let unfinished = if banding == now.banding {
+            None
+        } else {
+            let unfinished = Unfinished::begin(&self, BandIndex::new(banding, self.shape));
+            let (next, last, slots) = (Arc::clone(&unfinished.next), unfinished.last, unfinished.slots);
+            self.blocking(move |collection| {
+                collection.fill(&next, last, slots);
+                Ok(())
+            })
+            .await?;
+            Some(unfinished)
+        };
+        let (answer, written) = oneshot::channel();
+        {
+            let mut order = self.order.lock();
+            order.open()?;
+            let (bands, rows) = (banding.bands(), banding.rows());
+            order.queue.push_back(Work::Settings { bands, rows, threshold, answer });
+            self.work.notify_one();
+        }
+        written.await.unwrap_or_else(|_| Err(closed()))?;
+        {
+            let _order = self.order.lock();
+            let mut live = self.live.write();
+            if let Some(unfinished) = &unfinished {
+                // Both at once: a decision between the two would enter its postings twice.
+                live.bands = Arc::clone(&unfinished.next);
+                live.next = None;
+            }
+            live.threshold = threshold;
+            live.matching_min = verify::matching_min(threshold, self.shape);
+        }
+        drop(unfinished);
+        Ok(self.describe())
+    }
+
+    /// Adds every document that was there before decisions began to do so themselves.
+    fn fill(&self, next: &BandIndex, last: Seq, slots: u32) {
+        for first in (0..slots).step_by(STEP as usize) {
+            let _order = self.order.lock();
+            for slot in (first..slots.min(first + STEP)).map(Slot) {
+                let older = self.arena.peek(slot).is_some_and(|seen| seen.seq <= last);
+                if older && !self.arena.is_linked(slot) {
+                    next.insert(&self.arena, slot);
+                }
+            }
+        }
+    }
+}
+
+/// An index under construction, registered with every decision until dropped.
+struct Unfinished<'a> {
+    collection: &'a Collection,
+    next: Arc<BandIndex>,
+    last: Seq,
+    slots: u32,
+}
+
+impl<'a> Unfinished<'a> {
+    fn begin(collection: &'a Collection, next: BandIndex) -> Self {
+        let next = Arc::new(next);
+        let order = collection.order.lock();
+        collection.live.write().next = Some(Arc::clone(&next));
+        Self { collection, next, last: order.last, slots: order.slots }
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        let _order = self.collection.order.lock();
+        self.collection.live.write().next = None;
+    }
+}

@@ -1,0 +1,128 @@
+//! `seq` -> the record behind it, for answers that name documents.
+//! Documents that are not on disk yet, and those that have just got there, are here; the rest is in the store.
+//! So a decision finds the ids it cites in memory and never reads the disk under the decision lock.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use hapax_core::ContentHash;
+use parking_lot::RwLock;
+
+use super::Result;
+use crate::store::{Record, Store};
+use crate::types::{DocId, Metadata, Seq, TimestampMs};
+
+/// Records kept after they are durable: enough that a decision seldom has to look twice.
+const KEPT: usize = 1024;
+
+/// What an answer says of a document.
+#[derive(Clone, Debug)]
+pub(super) struct Head {
+    /// Its id.
+    pub(super) id: DocId,
+    /// Hash of its canonical text.
+    pub(super) content: ContentHash,
+    /// When its id was first stored.
+    pub(super) first_seen: TimestampMs,
+    /// Its metadata.
+    pub(super) metadata: Option<Metadata>,
+}
+
+impl Head {
+    fn of(record: &Record) -> Self {
+        Self {
+            id: record.id.clone(),
+            content: record.content,
+            first_seen: record.first_seen,
+            metadata: record.metadata.clone(),
+        }
+    }
+}
+
+/// Records by `seq`: the newest in memory, all in the store.
+pub(super) struct Records {
+    recent: RwLock<BTreeMap<Seq, Arc<Record>>>,
+    store: Store,
+}
+
+/// The heads one answer needs.
+#[derive(Default)]
+pub(super) struct Heads(HashMap<Seq, Head>);
+
+impl Records {
+    /// With nothing recent.
+    pub(super) fn new(store: Store) -> Self {
+        Self { recent: RwLock::default(), store }
+    }
+
+    /// The store behind.
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Notes a record that has been decided and is not on disk yet.
+    pub(super) fn decided(&self, record: Arc<Record>) {
+        self.recent.write().insert(record.seq, record);
+    }
+
+    /// Forgets a document that was undone or is gone for good.
+    pub(super) fn forget(&self, seq: Seq) {
+        self.recent.write().remove(&seq);
+    }
+
+    /// Lets go of the oldest records, all of them on disk up to `durable`.
+    pub(super) fn settle(&self, durable: Seq) {
+        let mut recent = self.recent.write();
+        while recent.len() > KEPT && recent.first_key_value().is_some_and(|(&seq, _)| seq <= durable) {
+            recent.pop_first();
+        }
+    }
+
+    /// The whole record; `None` where the document is gone.
+    pub(super) fn record(&self, seq: Seq) -> Result<Option<Arc<Record>>> {
+        if let Some(record) = self.recent.read().get(&seq) {
+            return Ok(Some(Arc::clone(record)));
+        }
+        Ok(self.store.record(seq)?.map(Arc::new))
+    }
+
+    /// Adds to `heads` those of `seqs` that memory has, and returns those it has not.
+    pub(super) fn recall(&self, heads: &mut Heads, seqs: impl Iterator<Item = Seq>) -> Vec<Seq> {
+        let recent = self.recent.read();
+        let mut missing = Vec::new();
+        for seq in seqs {
+            if heads.0.contains_key(&seq) {
+                continue;
+            }
+            match recent.get(&seq) {
+                Some(record) => {
+                    heads.0.insert(seq, Head::of(record));
+                }
+                None => missing.push(seq),
+            }
+        }
+        missing
+    }
+
+    /// Adds heads from the store; those of documents that are gone stay missing.
+    pub(super) fn load(&self, heads: &mut Heads, missing: &[Seq], with_metadata: bool) -> Result<()> {
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let found = self.store.heads(missing, with_metadata)?;
+        for (&seq, head) in missing.iter().zip(found) {
+            if let Some(head) = head {
+                let crate::store::Head { id, content, first_seen, metadata, .. } = head;
+                heads.0.insert(seq, Head { id, content, first_seen, metadata });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Heads {
+    /// The head of a document, where it has been found.
+    pub(super) fn get(&self, seq: Seq) -> Option<&Head> {
+        self.0.get(&seq)
+    }
+}

@@ -1,0 +1,344 @@
+//! Settings that are possible: ranges kept, words known, secrets read.
+//! Comes in: [`Raw`]. Goes out: [`Config`]. Whoever holds one need not ask again.
+//! Must never know: HTTP, or how a collection is opened.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hapax_core::{Banding, Digits, Fold, Marks, SecretKey, Shingling, SignatureShape, SketchKind, Spec, TextSpec};
+
+use super::error::ConfigError;
+use super::raw::{self, Raw};
+use crate::collection::{CollectionsConfig, Limits, Settings};
+use crate::telemetry::logs;
+
+/// Fewest characters of an API key: what people type as a password is guessed within days.
+pub const API_KEY_CHARS_MIN: usize = 16;
+
+/// Everything `hapax serve` is told.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Section `[server]`.
+    pub server: Server,
+    /// The key that clients must send.
+    pub api_key: Option<ApiKey>,
+    /// Sections `[data]`, `[collections]`, `[default_collection]`, `[hashing]`, `[limits]` and `[commit]`.
+    pub collections: CollectionsConfig,
+    /// Section `[log]`.
+    pub log: Log,
+}
+
+/// Section `[server]`; each field as in `config/default.toml`.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Address and port.
+    pub listen: SocketAddr,
+    /// `None`: one per core.
+    pub worker_threads: Option<usize>,
+    /// Open connections.
+    pub connections_max: usize,
+    /// Requests being answered.
+    pub requests_concurrent_max: usize,
+    /// Bytes of request bodies in memory.
+    pub bodies_bytes_max: usize,
+    /// Body of any request but a bulk one.
+    pub body_bytes_max: usize,
+    /// Documents of a batch.
+    pub batch_documents_max: usize,
+    /// Bulk requests being answered.
+    pub bulk_requests_max: usize,
+    /// Body of a bulk request.
+    pub bulk_body_bytes_max: u64,
+    /// Lines of a bulk request.
+    pub bulk_lines_max: u64,
+    /// One line of a bulk request.
+    pub bulk_line_bytes_max: usize,
+    /// Decisions of one bulk request that wait for the disk.
+    pub bulk_open_max: usize,
+    /// Answers kept for a bulk client that does not read.
+    pub bulk_answer_buffer_bytes_max: usize,
+    /// How long it may go on not reading.
+    pub bulk_stall_timeout: Duration,
+    /// How long it may send nothing.
+    pub bulk_idle_timeout: Duration,
+    /// Time for a request's headers.
+    pub header_timeout: Duration,
+    /// Time for a body to arrive, and for an answer to be made.
+    pub request_timeout: Duration,
+    /// Time for an answer to be read.
+    pub write_timeout: Duration,
+    /// Time that a stop waits.
+    pub drain_timeout: Duration,
+}
+
+/// Section `[log]`.
+#[derive(Clone, Debug)]
+pub struct Log {
+    /// Words or JSON.
+    pub format: logs::Format,
+    /// A filter that parses.
+    pub level: String,
+}
+
+/// The key that clients send. `{:?}` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+impl ApiKey {
+    /// [`API_KEY_CHARS_MIN`] or more printable ASCII characters without spaces, or else what is allowed.
+    pub fn new(text: &str) -> Result<Self, String> {
+        if text.len() >= API_KEY_CHARS_MIN && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(format!("a key has at least {API_KEY_CHARS_MIN} printable ASCII characters and no spaces"))
+    }
+
+    /// The key itself.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(********)")
+    }
+}
+
+impl Config {
+    /// Checks every value, and reads the files that hold secrets.
+    pub fn check(raw: Raw) -> Result<Self, ConfigError> {
+        let server = server(&raw.server)?;
+        let api_key =
+            secret("auth.api_key", "auth.api_key_file", raw.auth.api_key, raw.auth.api_key_file, ApiKey::new)?;
+        if api_key.is_none() && !server.listen.ip().is_loopback() {
+            return Err(ConfigError::OpenWithoutKey { listen: server.listen });
+        }
+        let hashing =
+            secret("hashing.secret", "hashing.secret_file", raw.hashing.secret, raw.hashing.secret_file, |text| {
+                SecretKey::from_hex(text).map_err(|_| "a secret is 32 hexadecimal digits".to_owned())
+            })?;
+        let limits = limits(&raw.limits, &raw.commit)?;
+        if raw.data.dir.as_os_str().is_empty() {
+            return Err(impossible("data.dir", "\"\"", "a path".into()));
+        }
+        let collections = CollectionsConfig {
+            data_dir: raw.data.dir,
+            lock_wait: milliseconds("data.lock_wait_ms", raw.data.lock_wait_ms, 0..=3_600_000)?,
+            collections_max: count("collections.max", raw.collections.max, 1..=10_000)?,
+            default_settings: default_collection(&raw.default_collection, hashing.as_ref())?,
+            secret: hashing,
+            limits,
+        };
+        Ok(Self { server, api_key, collections, log: log(raw.log)? })
+    }
+}
+
+fn server(raw: &raw::Server) -> Result<Server, ConfigError> {
+    const KIB: u64 = 1 << 10;
+    const GIB: u64 = 1 << 30;
+    const TIMES: RangeInclusive<u64> = 100..=3_600_000;
+    let listen = raw.listen.parse().map_err(|_| {
+        let allowed = "an IP address and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080".into();
+        impossible("server.listen", &raw.listen, allowed)
+    })?;
+    let server = Server {
+        listen,
+        worker_threads: match count("server.worker_threads", raw.worker_threads, 0..=1024)? {
+            0 => None,
+            threads => Some(threads),
+        },
+        connections_max: count("server.connections_max", raw.connections_max, 1..=1_000_000)?,
+        requests_concurrent_max: count("server.requests_concurrent_max", raw.requests_concurrent_max, 1..=100_000)?,
+        bodies_bytes_max: count("server.bodies_bytes_max", raw.bodies_bytes_max, KIB..=1 << 40)?,
+        body_bytes_max: count("server.body_bytes_max", raw.body_bytes_max, KIB..=GIB)?,
+        batch_documents_max: count("server.batch_documents_max", raw.batch_documents_max, 1..=100_000)?,
+        bulk_requests_max: count("server.bulk_requests_max", raw.bulk_requests_max, 1..=100_000)?,
+        bulk_body_bytes_max: within("server.bulk_body_bytes_max", raw.bulk_body_bytes_max, KIB..=1 << 40)?,
+        bulk_lines_max: within("server.bulk_lines_max", raw.bulk_lines_max, 1..=100_000_000)?,
+        bulk_line_bytes_max: count("server.bulk_line_bytes_max", raw.bulk_line_bytes_max, KIB..=GIB)?,
+        bulk_open_max: count("server.bulk_open_max", raw.bulk_open_max, 1..=100_000)?,
+        bulk_answer_buffer_bytes_max: count(
+            "server.bulk_answer_buffer_bytes_max",
+            raw.bulk_answer_buffer_bytes_max,
+            64 * KIB..=GIB,
+        )?,
+        bulk_stall_timeout: milliseconds("server.bulk_stall_timeout_ms", raw.bulk_stall_timeout_ms, TIMES)?,
+        bulk_idle_timeout: milliseconds("server.bulk_idle_timeout_ms", raw.bulk_idle_timeout_ms, TIMES)?,
+        header_timeout: milliseconds("server.header_timeout_ms", raw.header_timeout_ms, TIMES)?,
+        request_timeout: milliseconds("server.request_timeout_ms", raw.request_timeout_ms, TIMES)?,
+        write_timeout: milliseconds("server.write_timeout_ms", raw.write_timeout_ms, TIMES)?,
+        drain_timeout: milliseconds("server.drain_timeout_ms", raw.drain_timeout_ms, 0..=3_600_000)?,
+    };
+    if server.bulk_line_bytes_max as u64 > server.bulk_body_bytes_max {
+        let allowed = format!("at most server.bulk_body_bytes_max, which is {}", server.bulk_body_bytes_max);
+        return Err(impossible("server.bulk_line_bytes_max", server.bulk_line_bytes_max, allowed));
+    }
+    let largest = server.body_bytes_max.max(server.bulk_line_bytes_max);
+    if server.bodies_bytes_max < largest {
+        let allowed =
+            format!("at least server.body_bytes_max and server.bulk_line_bytes_max, the larger of which is {largest}");
+        return Err(impossible("server.bodies_bytes_max", server.bodies_bytes_max, allowed));
+    }
+    Ok(server)
+}
+
+fn limits(raw: &raw::Limits, commit: &raw::Commit) -> Result<Limits, ConfigError> {
+    const MILLION: RangeInclusive<u64> = 1..=1_000_000;
+    let limits = Limits {
+        bucket_read_max: count("limits.bucket_read_max", raw.bucket_read_max, MILLION)?,
+        candidates_max: count("limits.candidates_max", raw.candidates_max, MILLION)?,
+        commit_queue_max: count("commit.queue_max", commit.queue_max, MILLION)?,
+        commit_batch_max: count("commit.batch_max", commit.batch_max, MILLION)?,
+        commit_queue_wait: milliseconds("commit.queue_wait_ms", commit.queue_wait_ms, 0..=600_000)?,
+    };
+    if limits.commit_batch_max > limits.commit_queue_max {
+        let allowed = format!("at most commit.queue_max, which is {}", limits.commit_queue_max);
+        return Err(impossible("commit.batch_max", limits.commit_batch_max, allowed));
+    }
+    Ok(limits)
+}
+
+fn default_collection(raw: &raw::DefaultCollection, secret: Option<&SecretKey>) -> Result<Settings, ConfigError> {
+    let (sketch, shape) =
+        sketch(&raw.sketch).ok_or_else(|| impossible("default_collection.sketch", &raw.sketch, SKETCHES.into()))?;
+    let threshold = raw.threshold;
+    if !(threshold > 0.0 && threshold <= 1.0) {
+        let allowed = "a number above 0 and at most 1".into();
+        return Err(impossible("default_collection.threshold", threshold, allowed));
+    }
+    let key = match (raw.key.as_str(), secret) {
+        ("none", _) => None,
+        ("secret", Some(secret)) => Some(secret.fingerprint()),
+        ("secret", None) => {
+            let allowed = "set hashing.secret or hashing.secret_file as well".into();
+            return Err(impossible("default_collection.key", "\"secret\"", allowed));
+        }
+        (other, _) => {
+            return Err(impossible("default_collection.key", other, "\"none\" or \"secret\"".into()));
+        }
+    };
+    let spec = TextSpec {
+        fold: word(
+            "default_collection.fold",
+            &raw.fold,
+            &[("nfkc_casefold", Fold::NfkcCasefold), ("nfkc", Fold::Nfkc), ("none", Fold::None)],
+        )?,
+        marks: word("default_collection.marks", &raw.marks, &[("keep", Marks::Keep), ("strip", Marks::Strip)])?,
+        digits: word("default_collection.digits", &raw.digits, &[("keep", Digits::Keep), ("zero", Digits::Zero)])?,
+        shingling: shingling(&raw.shingle).ok_or_else(|| {
+            let allowed = "\"word1\" to \"word32\" or \"char1\" to \"char32\"".into();
+            impossible("default_collection.shingle", &raw.shingle, allowed)
+        })?,
+        sketch,
+        shape,
+        key,
+    };
+    let banding = match (raw.bands, raw.rows) {
+        (0, 0) => Banding::default_for(shape, threshold),
+        (bands, rows) => Banding::new(bands, rows, shape).map_err(|refused| {
+            impossible("default_collection.bands and .rows", format!("{bands} and {rows}"), refused.to_string())
+        })?,
+    };
+    Ok(Settings { spec: Spec::Text(spec), banding, threshold })
+}
+
+fn log(raw: raw::Log) -> Result<Log, ConfigError> {
+    let format = word(
+        "log.format",
+        &raw.format,
+        &[("auto", logs::Format::Auto), ("human", logs::Format::Human), ("json", logs::Format::Json)],
+    )?;
+    if let Err(refused) = logs::check_level(&raw.level) {
+        let allowed =
+            format!("a level (error, warn, info, debug, trace) or directives such as info,hapax=debug: {refused}");
+        return Err(impossible("log.level", &raw.level, allowed));
+    }
+    Ok(Log { format, level: raw.level })
+}
+
+const SKETCHES: &str = "\"fss\" or \"classic\", then slots (a power of two, 64 to 1024), \"x\", bits (8, 16 or 32), \
+                        such as \"fss256x8\"";
+
+fn sketch(text: &str) -> Option<(SketchKind, SignatureShape)> {
+    let (kind, shape) = match (text.strip_prefix("fss"), text.strip_prefix("classic")) {
+        (Some(shape), _) => (SketchKind::Fss, shape),
+        (_, Some(shape)) => (SketchKind::Classic, shape),
+        _ => return None,
+    };
+    let (k, bits) = shape.split_once('x')?;
+    let (k, bits) = (plain_number(k)?, plain_number(bits)?);
+    let fits = k.is_power_of_two() && (64..=1024).contains(&k) && [8, 16, 32].contains(&bits);
+    fits.then_some((kind, SignatureShape { k, bits }))
+}
+
+fn shingling(text: &str) -> Option<Shingling> {
+    let width = |digits: &str| plain_number(digits).filter(|width| (1..=32).contains(width));
+    match (text.strip_prefix("word"), text.strip_prefix("char")) {
+        (Some(digits), _) => Some(Shingling::Word(width(digits)? as u8)),
+        (_, Some(digits)) => Some(Shingling::Char(width(digits)? as u8)),
+        _ => None,
+    }
+}
+
+/// Digits only, no leading zero: `+5` and `05` parse as numbers, but are no canonical text.
+fn plain_number(digits: &str) -> Option<u32> {
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
+    plain.then(|| digits.parse().ok()).flatten()
+}
+
+/// A secret given in place or in a file, never both.
+fn secret<T>(
+    key: &'static str,
+    file_key: &'static str,
+    given: Option<String>,
+    file: Option<PathBuf>,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, ConfigError> {
+    match (given, file) {
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => Err(ConfigError::GivenTwice { key }),
+        (Some(text), None) => parse(&text).map(Some).map_err(|allowed| impossible(key, "********", allowed)),
+        (None, Some(path)) => {
+            let refuse = |detail| ConfigError::SecretFile { key: file_key, path: path.clone(), detail };
+            parse(&read_secret(&path).map_err(refuse)?).map(Some).map_err(refuse)
+        }
+    }
+}
+
+/// A secret from a file, without the newline that editors put at its end.
+pub fn read_secret(path: &Path) -> Result<String, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let secret = text.strip_suffix('\n').map_or(&*text, |line| line.strip_suffix('\r').unwrap_or(line));
+    if secret.is_empty() { Err("the file is empty".into()) } else { Ok(secret.to_owned()) }
+}
+
+fn impossible(key: &'static str, value: impl fmt::Display, allowed: String) -> ConfigError {
+    ConfigError::Impossible { key, value: value.to_string(), allowed }
+}
+
+fn within(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<u64, ConfigError> {
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    Err(impossible(key, value, format!("allowed is {} to {}", range.start(), range.end())))
+}
+
+fn count(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<usize, ConfigError> {
+    let value = within(key, value, range)?;
+    usize::try_from(value).map_err(|_| impossible(key, value, format!("at most {} on this machine", usize::MAX)))
+}
+
+fn milliseconds(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<Duration, ConfigError> {
+    within(key, value, range).map(Duration::from_millis)
+}
+
+fn word<T: Copy>(key: &'static str, text: &str, words: &[(&str, T)]) -> Result<T, ConfigError> {
+    words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
+        let allowed = words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
+        impossible(key, format!("\"{text}\""), format!("one of {allowed}"))
+    })
+}

@@ -1,0 +1,122 @@
+//! The shape of the settings before they are checked: any unknown key is an error.
+//! What each key means stands in `config/default.toml`.
+#![allow(missing_docs)]
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+/// All sections.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Raw {
+    pub server: Server,
+    pub auth: Auth,
+    pub data: Data,
+    pub collections: Collections,
+    pub default_collection: DefaultCollection,
+    pub hashing: Hashing,
+    pub limits: Limits,
+    pub commit: Commit,
+    pub log: Log,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    pub listen: String,
+    pub worker_threads: u64,
+    pub connections_max: u64,
+    pub requests_concurrent_max: u64,
+    pub bodies_bytes_max: u64,
+    pub body_bytes_max: u64,
+    pub batch_documents_max: u64,
+    pub bulk_requests_max: u64,
+    pub bulk_body_bytes_max: u64,
+    pub bulk_lines_max: u64,
+    pub bulk_line_bytes_max: u64,
+    pub bulk_open_max: u64,
+    pub bulk_answer_buffer_bytes_max: u64,
+    pub bulk_stall_timeout_ms: u64,
+    pub bulk_idle_timeout_ms: u64,
+    pub header_timeout_ms: u64,
+    pub request_timeout_ms: u64,
+    pub write_timeout_ms: u64,
+    pub drain_timeout_ms: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Auth {
+    pub api_key: Option<String>,
+    pub api_key_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    pub dir: PathBuf,
+    pub lock_wait_ms: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Collections {
+    pub max: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DefaultCollection {
+    pub fold: String,
+    pub marks: String,
+    pub digits: String,
+    pub shingle: String,
+    pub sketch: String,
+    pub key: String,
+    pub bands: u32,
+    pub rows: u32,
+    pub threshold: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hashing {
+    pub secret: Option<String>,
+    pub secret_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    pub bucket_read_max: u64,
+    pub candidates_max: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Commit {
+    pub queue_max: u64,
+    pub batch_max: u64,
+    pub queue_wait_ms: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Log {
+    pub format: String,
+    pub level: String,
+}
+
+// Not derived: these two hold secrets, and a `{:?}` somewhere would log them.
+impl std::fmt::Debug for Auth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Auth").field("api_key_file", &self.api_key_file).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Hashing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hashing").field("secret_file", &self.secret_file).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,167 @@
+//! Defaults, file, environment and flags, merged into one tree that remembers where each value came from.
+//! Comes in: the four sources. Goes out: the merged tree and its [`Raw`] form.
+//! Must never know: which values are possible.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use figment::providers::{Format, Toml};
+use figment::value::{Dict, Map, Value};
+use figment::{Figment, Metadata, Profile, Provider};
+
+use super::error::ConfigError;
+use super::raw::Raw;
+
+/// The documented defaults, compiled in.
+pub const DEFAULTS: &str = include_str!("../../config/default.toml");
+/// Begins every environment variable that is ours. Two underscores: Kubernetes makes `HAPAX_PORT=tcp://…` for a
+/// service that is called hapax.
+pub const ENVIRONMENT_PREFIX: &str = "HAPAX__";
+
+/// Where settings come from, besides [`DEFAULTS`].
+#[derive(Debug, Default)]
+pub struct Sources {
+    /// `--config`.
+    pub file: Option<PathBuf>,
+    /// Names and values; those without [`ENVIRONMENT_PREFIX`] are passed over.
+    pub environment: Vec<(OsString, OsString)>,
+    /// A flag, the key it sets (`server.listen`), its value.
+    pub flags: Vec<(&'static str, &'static str, String)>,
+}
+
+impl Sources {
+    /// All sources, strongest last.
+    pub fn merge(&self) -> Result<Figment, ConfigError> {
+        let mut figment = Figment::from(Toml::string(DEFAULTS));
+        let defaults = figment.clone();
+        if let Some(path) = &self.file {
+            let text =
+                std::fs::read_to_string(path).map_err(|source| ConfigError::File { path: path.clone(), source })?;
+            let file = Figment::from(Toml::string(&text));
+            if let Err(error) = file.data() {
+                return Err(ConfigError::Toml { path: path.clone(), detail: error.kind.to_string() });
+            }
+            figment = figment.merge(FileText { path: path.clone(), text });
+        }
+        for (name, value) in &self.environment {
+            let Some(name) = name.to_str().filter(|name| name.starts_with(ENVIRONMENT_PREFIX)) else { continue };
+            let key = name[ENVIRONMENT_PREFIX.len()..].to_ascii_lowercase().replace("__", ".");
+            let origin = format!("the environment variable {name}");
+            let Some(text) = value.to_str() else {
+                return Err(ConfigError::Type { key, origin, detail: "the value is not UTF-8".into() });
+            };
+            figment = figment.merge(Setting::new(origin, key, text, &defaults));
+        }
+        for (flag, key, text) in &self.flags {
+            figment = figment.merge(Setting::new(format!("the flag {flag}"), (*key).into(), text, &defaults));
+        }
+        Ok(figment)
+    }
+
+    /// The merged settings, before checks.
+    pub fn extract(figment: &Figment) -> Result<Raw, ConfigError> {
+        refuse_unknown_keys(figment)?;
+        figment.extract().map_err(|error: figment::Error| ConfigError::Type {
+            key: error.path.join("."),
+            origin: error.metadata.as_ref().map_or_else(|| "the settings".into(), |origin| origin.name.to_string()),
+            detail: error.kind.to_string(),
+        })
+    }
+}
+
+/// Keys that may be set and have no default.
+const OPTIONAL: [(&str, &str); 4] =
+    [("auth", "api_key"), ("auth", "api_key_file"), ("hashing", "secret"), ("hashing", "secret_file")];
+
+/// `deny_unknown_fields` refuses as well, but says neither where the key was set nor what its section holds.
+fn refuse_unknown_keys(figment: &Figment) -> Result<(), ConfigError> {
+    let known = tree(&Figment::from(Toml::string(DEFAULTS)));
+    let origin_of = |value: &Value| origin(figment, value);
+    for (section, content) in tree(figment) {
+        let Some(defaults) = known.get(&section).and_then(Value::as_dict) else {
+            let sections: Vec<_> = known.keys().map(String::as_str).collect();
+            let allowed = format!("the sections are {}", sections.join(", "));
+            return Err(ConfigError::UnknownKey { key: section, origin: origin_of(&content), allowed });
+        };
+        let Some(keys) = content.as_dict() else {
+            let (key, origin) = (section, origin_of(&content));
+            return Err(ConfigError::Type { key, origin, detail: "this is a section, not a value".into() });
+        };
+        let optional = || OPTIONAL.iter().filter(|(of, _)| *of == section).map(|(_, key)| *key);
+        for (key, value) in keys {
+            if !defaults.contains_key(key) && !optional().any(|known| known == key) {
+                let names: Vec<_> = defaults.keys().map(String::as_str).chain(optional()).collect();
+                let allowed = format!("section [{section}] has {}", names.join(", "));
+                return Err(ConfigError::UnknownKey {
+                    key: format!("{section}.{key}"),
+                    origin: origin_of(value),
+                    allowed,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The merged values, by section.
+pub(super) fn tree(figment: &Figment) -> Dict {
+    let mut data = figment.data().expect("each source was parsed when it was merged");
+    data.remove(&Profile::Default).unwrap_or_default()
+}
+
+/// Where a value was set.
+pub(super) fn origin(figment: &Figment, value: &Value) -> String {
+    let value = match value {
+        Value::Dict(_, keys) => keys.values().next().unwrap_or(value),
+        leaf => leaf,
+    };
+    figment.get_metadata(value.tag()).map_or_else(|| "the settings".into(), |metadata| metadata.name.to_string())
+}
+
+/// A file that was read already.
+struct FileText {
+    path: PathBuf,
+    text: String,
+}
+
+impl Provider for FileText {
+    fn metadata(&self) -> Metadata {
+        Metadata::named(format!("the file {}", self.path.display()))
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
+        Toml::string(&self.text).data()
+    }
+}
+
+/// One value from one variable or flag. One provider each, so that an error names exactly that one.
+struct Setting {
+    origin: String,
+    key: String,
+    value: Value,
+}
+
+impl Setting {
+    /// Text stays text unless the default of the same key is a number: a key of digits only is still a key.
+    fn new(origin: String, key: String, text: &str, defaults: &Figment) -> Self {
+        let number = defaults.find_value(&key).is_ok_and(|default| default.to_num().is_some());
+        let value = match (number, text.parse::<u64>(), text.parse::<f64>()) {
+            (true, Ok(integer), _) => Value::from(integer),
+            (true, _, Ok(real)) => Value::from(real),
+            _ => Value::from(text),
+        };
+        Self { origin, key, value }
+    }
+}
+
+impl Provider for Setting {
+    fn metadata(&self) -> Metadata {
+        Metadata::named(self.origin.clone())
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
+        let nested = figment::util::nest(&self.key, self.value.clone());
+        let dict = nested.into_dict().unwrap_or_else(|| Dict::from([(self.key.clone(), self.value.clone())]));
+        Ok(Map::from([(Profile::Default, dict)]))
+    }
+}

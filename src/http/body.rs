@@ -1,0 +1,288 @@
+//! A request's body -> bytes, decompressed and counted.
+//! Every bound holds on what comes out of the decompressor, so a small bomb is refused like a large body.
+//! Knows nothing of what the bytes mean.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
+use async_compression::zstd::DParameter;
+use axum::body::Body;
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
+use bytes::Bytes;
+use futures::TryStreamExt;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use tokio_util::io::StreamReader;
+
+use super::error::{Code, Problem};
+use crate::telemetry::names;
+
+/// Most memory one zstd frame may ask for, as a power of two: 8 MiB, what RFC 8878 (3.1.1.1.2) asks decoders to take.
+const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+/// How much of a refused body is read and thrown away, so that the client gets to see the refusal: a connection
+/// closed on unread bytes is reset, and the answer with it.
+const LINGER_BYTES_MAX: usize = 32 << 20;
+const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
+/// Bytes a semaphore permit of [`Budget`] stands for.
+const UNIT: usize = 4096;
+/// Bytes read at once.
+const CHUNK: usize = 64 * 1024;
+
+/// Room for bodies in memory, shared by all requests.
+#[derive(Clone)]
+pub(super) struct Budget {
+    units: Arc<Semaphore>,
+    units_max: usize,
+}
+
+/// Some room; given back when dropped.
+pub(super) struct Room {
+    permit: Option<OwnedSemaphorePermit>,
+    budget: Budget,
+}
+
+impl Budget {
+    pub(super) fn new(bytes: usize) -> Self {
+        let units_max = (bytes / UNIT).clamp(1, u32::MAX as usize);
+        Self { units: Arc::new(Semaphore::new(units_max)), units_max }
+    }
+
+    /// No room yet; [`Room::resize`] takes it.
+    pub(super) fn room(&self) -> Room {
+        Room { permit: None, budget: self.clone() }
+    }
+
+    /// Waits for room. Whoever waits must not keep others from giving theirs back.
+    pub(super) async fn wait(&self, bytes: usize) -> Room {
+        let units = bytes.div_ceil(UNIT).min(self.units_max) as u32;
+        let permit = Arc::clone(&self.units).acquire_many_owned(units).await.expect("the budget is never closed");
+        metrics::gauge!(names::HTTP_BUFFERED_BYTES).increment(units as f64 * UNIT as f64);
+        Room { permit: Some(permit), budget: self.clone() }
+    }
+}
+
+impl Room {
+    /// Makes it `bytes` long in all, or 503 where that is more than there is.
+    pub(super) fn resize(&mut self, bytes: usize) -> Result<(), Problem> {
+        let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let wanted = bytes.div_ceil(UNIT);
+        if let Some(permit) = self.permit.as_mut().filter(|_| wanted < held) {
+            drop(permit.split(held - wanted));
+        } else if wanted > held {
+            let more = u32::try_from(wanted - held)
+                .ok()
+                .and_then(|more| Arc::clone(&self.budget.units).try_acquire_many_owned(more).ok())
+                .ok_or_else(|| Problem::new(Code::Overloaded, "the memory for request bodies is used up"))?;
+            match &mut self.permit {
+                Some(permit) => permit.merge(more),
+                None => self.permit = Some(more),
+            }
+        }
+        metrics::gauge!(names::HTTP_BUFFERED_BYTES).increment((wanted as f64 - held as f64) * UNIT as f64);
+        Ok(())
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        if held > 0 {
+            metrics::gauge!(names::HTTP_BUFFERED_BYTES).decrement((held * UNIT) as f64);
+        }
+    }
+}
+
+/// A whole body, and the room it takes.
+pub(super) struct Whole {
+    pub(super) bytes: Vec<u8>,
+    pub(super) room: Room,
+}
+
+/// The body as a stream of plain bytes, or 415 for an encoding that is not taken.
+pub(super) fn decoded(headers: &HeaderMap, body: Body) -> Result<Box<dyn AsyncRead + Send + Unpin>, Problem> {
+    let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
+    let encoding = match (encodings.next(), encodings.next()) {
+        (None, _) => "identity",
+        (Some(one), None) => one.to_str().unwrap_or("?"),
+        (Some(_), Some(_)) => "several",
+    };
+    let raw = StreamReader::new(body.into_data_stream().map_err(std::io::Error::other));
+    if encoding.eq_ignore_ascii_case("identity") {
+        Ok(Box::new(raw))
+    } else if encoding.eq_ignore_ascii_case("gzip") {
+        let mut decoder = GzipDecoder::new(raw);
+        decoder.multiple_members(true);
+        Ok(Box::new(decoder))
+    } else if encoding.eq_ignore_ascii_case("zstd") {
+        let mut decoder = ZstdDecoder::with_params(raw, &[DParameter::window_log_max(ZSTD_WINDOW_LOG_MAX)]);
+        decoder.multiple_members(true);
+        Ok(Box::new(decoder))
+    } else {
+        Err(Problem::new(Code::UnsupportedMediaType, "the Content-Encoding must be gzip, zstd or identity, and one alone"))
+    }
+}
+
+/// What a failed read of a body means.
+pub(super) fn broken(error: &std::io::Error) -> Problem {
+    // The client's own bytes are not quoted: the library's message says what is wrong with them.
+    tracing::debug!(%error, "broken body");
+    Problem::new(Code::MalformedBody, "the body broke off or its compression is broken")
+}
+
+/// Reads all of a body of at most `max` bytes.
+pub(super) async fn whole(
+    headers: &HeaderMap,
+    body: Body,
+    max: usize,
+    budget: &Budget,
+    timeout: Duration,
+) -> Result<Whole, Problem> {
+    let deadline = Instant::now() + timeout;
+    let late = |_| Problem::new(Code::RequestTimeout, format!("the body did not arrive within {} s", timeout.as_secs()));
+    let announced = announced(headers);
+    let mut reader = decoded(headers, body)?;
+    let too_large = || Problem::new(Code::TooLarge, format!("a body has at most {max} bytes, after decompression"));
+    let plain = !headers.contains_key(CONTENT_ENCODING);
+    if plain && announced.is_some_and(|bytes| bytes > max as u64) {
+        // A client that waits for `100 Continue` has sent nothing, and shall not be told to.
+        if !headers.contains_key(EXPECT) {
+            linger(reader).await;
+        }
+        return Err(too_large());
+    }
+    // One byte over what is expected, so that the end is seen without growing once more. Room follows what has
+    // arrived: a length that is only announced takes none of it from others.
+    let whole = announced.filter(|_| plain).map_or(max, |bytes| bytes as usize) + 1;
+    let mut room = budget.room();
+    let mut bytes = Vec::new();
+    loop {
+        if bytes.len() == bytes.capacity() {
+            let wanted = (bytes.len() * 2).max(CHUNK).min(whole.max(bytes.len() + 1));
+            room.resize(wanted)?;
+            bytes.reserve_exact(wanted - bytes.len());
+        }
+        let mut window = (&mut reader).take((bytes.capacity() - bytes.len()) as u64);
+        match tokio::time::timeout_at(deadline, window.read_buf(&mut bytes)).await.map_err(late)? {
+            Ok(0) => return Ok(Whole { bytes, room }),
+            Ok(_) if bytes.len() > max => {
+                linger(reader).await;
+                return Err(too_large());
+            }
+            Ok(_) => {}
+            Err(error) => return Err(broken(&error)),
+        }
+    }
+}
+
+/// The length the client announced.
+pub(super) fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Reads on for a little while, keeping nothing.
+pub(super) async fn linger(mut reader: impl AsyncRead + Unpin) {
+    let mut scratch = vec![0; CHUNK];
+    let mut seen = 0;
+    let drain = async {
+        while seen < LINGER_BYTES_MAX {
+            match reader.read(&mut scratch).await {
+                Ok(0) | Err(_) => break,
+                Ok(read) => seen += read,
+            }
+        }
+    };
+    // Either end is fine: this is a courtesy.
+    let _ = tokio::time::timeout(LINGER_TIME_MAX, drain).await;
+}
+
+/// Reads the next piece; `None` at the end.
+pub(super) async fn piece(reader: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Option<Bytes>> {
+    let mut bytes = bytes::BytesMut::with_capacity(CHUNK);
+    let read = reader.read_buf(&mut bytes).await?;
+    Ok((read > 0).then(|| bytes.freeze()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    async fn read(encoding: &str, body: Vec<u8>, max: usize) -> Result<Vec<u8>, Code> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_ENCODING, encoding.parse().unwrap());
+        let body = whole(&headers, Body::from(body), max, &Budget::new(64 << 20), SECOND).await;
+        body.map(|whole| whole.bytes).map_err(|problem| problem.code)
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[tokio::test]
+    async fn plain_gzip_and_zstd_say_the_same() {
+        let text = b"the same words again and again ".repeat(10_000);
+        assert_eq!(read("identity", text.clone(), 1 << 20).await.unwrap(), text);
+        assert_eq!(read("gzip", gzip(&text), 1 << 20).await.unwrap(), text);
+        assert_eq!(read("zstd", zstd::encode_all(text.as_slice(), 3).unwrap(), 1 << 20).await.unwrap(), text);
+        let two = [gzip(b"a"), gzip(b"b")].concat();
+        assert_eq!(read("gzip", two, 10).await.unwrap(), b"ab");
+    }
+
+    #[tokio::test]
+    async fn the_limit_counts_what_comes_out() {
+        let zeros = vec![0; 32 << 20];
+        assert_eq!(read("gzip", gzip(&zeros), 1 << 20).await, Err(Code::TooLarge));
+        assert_eq!(read("zstd", zstd::encode_all(zeros.as_slice(), 3).unwrap(), 1 << 20).await, Err(Code::TooLarge));
+        assert_eq!(read("identity", zeros[..1000].to_vec(), 1000).await.unwrap().len(), 1000);
+        assert_eq!(read("identity", zeros[..1001].to_vec(), 1000).await, Err(Code::TooLarge));
+    }
+
+    #[tokio::test]
+    async fn a_zstd_window_of_a_gigabyte_is_refused() {
+        let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+        encoder.window_log(27).unwrap();
+        encoder.include_contentsize(false).unwrap();
+        encoder.write_all(&vec![7; 1 << 20]).unwrap();
+        assert_eq!(read("zstd", encoder.finish().unwrap(), 2 << 20).await, Err(Code::MalformedBody));
+    }
+
+    #[tokio::test]
+    async fn broken_and_cut_compression_is_malformed() {
+        let mut cut = gzip(b"some text");
+        cut.truncate(cut.len() - 4);
+        assert_eq!(read("gzip", cut, 1000).await, Err(Code::MalformedBody));
+        assert_eq!(read("gzip", b"not gzip".to_vec(), 1000).await, Err(Code::MalformedBody));
+        let mut cut = zstd::encode_all(&b"some text"[..], 3).unwrap();
+        cut.truncate(cut.len() - 2);
+        assert_eq!(read("zstd", cut, 1000).await, Err(Code::MalformedBody));
+        assert_eq!(read("br", b"x".to_vec(), 1000).await, Err(Code::UnsupportedMediaType));
+        assert_eq!(read("gzip, gzip", b"x".to_vec(), 1000).await, Err(Code::UnsupportedMediaType));
+    }
+
+    #[tokio::test]
+    async fn bodies_share_one_budget_and_give_it_back() {
+        let budget = Budget::new(64 * 1024);
+        let headers = HeaderMap::new();
+        let one = whole(&headers, Body::from(vec![1; 60_000]), 1 << 20, &budget, SECOND).await;
+        let two = whole(&headers, Body::from(vec![1; 60_000]), 1 << 20, &budget, SECOND).await;
+        assert!(one.is_ok());
+        assert_eq!(two.err().unwrap().code, Code::Overloaded);
+        drop(one);
+        assert!(whole(&headers, Body::from(vec![1; 50_000]), 1 << 20, &budget, SECOND).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_body_that_never_ends_is_timed_out() {
+        let body = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
+        let result = whole(&HeaderMap::new(), body, 10, &Budget::new(1 << 20), Duration::from_millis(20)).await;
+        assert_eq!(result.err().unwrap().code, Code::RequestTimeout);
+    }
+}

@@ -1,0 +1,365 @@
+//! A body of JSON lines -> a body of JSON lines, while it is still arriving.
+//! Reading, working and writing go on side by side. What is not read by the client is kept up to a bound; then
+//! reading stops; then, after a while, the stream is ended with a `fatal` line. Without a `summary` line at its
+//! end an answer is not complete.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use serde::Serialize;
+use tokio::io::AsyncRead;
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
+use tracing::Instrument;
+
+use super::body::{self, Budget, Room};
+use super::dto::summary::Summary;
+use super::dto::verdict::VerdictBody;
+use super::error::{Code, Problem, ProblemBody};
+use super::lines::{Line, Splitter};
+use super::state::AppState;
+use super::work::{Answer, Input, Work};
+use crate::telemetry::names::{self, label};
+
+/// Answers handed to the connection at once.
+const ANSWERS_AT_ONCE: usize = 256;
+
+/// One bulk request.
+pub struct Bulk {
+    /// What is done with each line.
+    pub work: Work,
+    /// Lifts the bounds on bytes and lines.
+    pub duplex: bool,
+    /// For the problems in it.
+    pub request_id: String,
+    /// Its place among the bulk requests.
+    pub permit: OwnedSemaphorePermit,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum AnswerLine {
+    Verdict {
+        line: u64,
+        #[serde(flatten)]
+        verdict: VerdictBody,
+    },
+    Deleted {
+        line: u64,
+        id: String,
+        deleted: u64,
+    },
+    Error {
+        line: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        error: ProblemBody,
+    },
+    Fatal {
+        line: u64,
+        error: ProblemBody,
+    },
+    Summary {
+        lines: u64,
+        #[serde(flatten)]
+        summary: Summary,
+    },
+}
+
+impl AnswerLine {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Verdict { .. } => "verdict",
+            Self::Deleted { .. } => "deleted",
+            Self::Error { .. } => "error",
+            Self::Fatal { .. } => "fatal",
+            Self::Summary { .. } => "summary",
+        }
+    }
+}
+
+impl Bulk {
+    /// Starts the work; the answer's body ends when it is done.
+    pub fn start(self, state: &AppState, reader: Box<dyn AsyncRead + Send + Unpin>) -> Body {
+        let limits = state.limits();
+        let (writer, body) = answers(limits.bulk_answer_buffer_bytes_max, limits.bulk_stall_timeout);
+        let state = state.clone();
+        let run = async move {
+            tokio::select! {
+                // The client has gone: what is decided is kept, the rest is not begun.
+                () = writer.gone() => tracing::debug!("bulk client left"),
+                () = self.run(&state, reader, &writer) => {}
+            }
+        };
+        tokio::spawn(run.in_current_span());
+        body
+    }
+
+    async fn run(self, state: &AppState, reader: Box<dyn AsyncRead + Send + Unpin>, writer: &Writer) {
+        let Self { work, duplex, request_id, permit } = self;
+        let collection = Arc::clone(&work.collection);
+        let mut source = Source::new(state, reader, duplex);
+        let mut summary = Summary::default();
+        let mut last_line = 0;
+        let stalled = {
+            let inputs = futures::stream::unfold(&mut source, async |source| Some((source.next().await?, source)));
+            let mut answers = std::pin::pin!(work.answers(inputs));
+            loop {
+                let Some((line, answer)) = answers.next().await else { break false };
+                last_line = line;
+                let line = match answer {
+                    Answer::Verdict(verdict) => {
+                        summary.verdict(&verdict);
+                        AnswerLine::Verdict { line, verdict: VerdictBody::new(collection.name(), verdict) }
+                    }
+                    Answer::Deleted { id, was_there } => {
+                        summary.deletion(was_there);
+                        AnswerLine::Deleted { line, id: id.as_str().to_owned(), deleted: was_there.into() }
+                    }
+                    Answer::Failed { id, problem } => {
+                        summary.error();
+                        let id = id.map(|id| id.as_str().to_owned());
+                        AnswerLine::Error { line, id, error: problem.into_body(&request_id) }
+                    }
+                };
+                if writer.write(&line).await.is_err() {
+                    break true;
+                }
+            }
+        };
+        let fatal = if stalled {
+            Some(Problem::new(Code::Stalled, "the answers were not read; what follows this line was not answered"))
+        } else {
+            source.fatal.take()
+        };
+        writer.push(&match fatal {
+            Some(problem) => AnswerLine::Fatal { line: last_line, error: problem.into_body(&request_id) },
+            None => AnswerLine::Summary { lines: source.splitter.lines(), summary },
+        });
+        drop(permit);
+    }
+}
+
+/// The lines of a request, as they arrive.
+struct Source {
+    reader: Box<dyn AsyncRead + Send + Unpin>,
+    splitter: Splitter,
+    ready: VecDeque<Line>,
+    bytes: u64,
+    bytes_max: u64,
+    lines_max: u64,
+    line_bytes_max: usize,
+    idle_timeout: Duration,
+    stop: futures::future::BoxFuture<'static, ()>,
+    budget: Budget,
+    /// Accounts for the line that is not yet complete.
+    room: Room,
+    ended: bool,
+    /// Why the lines end before the body does.
+    fatal: Option<Problem>,
+}
+
+impl Source {
+    fn new(state: &AppState, reader: Box<dyn AsyncRead + Send + Unpin>, duplex: bool) -> Self {
+        let limits = *state.limits();
+        let draining = state.draining().clone();
+        let stop = async move {
+            draining.cancelled().await;
+            // A bounded request may still end by itself; an endless one will not.
+            if !duplex {
+                tokio::time::sleep(limits.drain_timeout / 2).await;
+            }
+        };
+        Self {
+            reader,
+            splitter: Splitter::new(limits.bulk_line_bytes_max),
+            ready: VecDeque::new(),
+            bytes: 0,
+            bytes_max: if duplex { u64::MAX } else { limits.bulk_body_bytes_max },
+            lines_max: if duplex { u64::MAX } else { limits.bulk_lines_max },
+            line_bytes_max: limits.bulk_line_bytes_max,
+            idle_timeout: limits.bulk_idle_timeout,
+            stop: Box::pin(stop),
+            room: state.budget().room(),
+            budget: state.budget().clone(),
+            ended: false,
+            fatal: None,
+        }
+    }
+
+    async fn next(&mut self) -> Option<Input<u64>> {
+        while self.ready.is_empty() && !self.ended {
+            if let Err(problem) = self.fill().await {
+                self.fatal = Some(problem);
+                self.ended = true;
+            }
+        }
+        let Line { number, text } = self.ready.pop_front()?;
+        if number > self.lines_max {
+            let detail = format!("a bulk request has at most {} lines; ?duplex=true lifts this", self.lines_max);
+            self.fatal = Some(Problem::new(Code::TooLarge, detail));
+            self.ready.clear();
+            self.ended = true;
+            return None;
+        }
+        let Some(mut json) = text else {
+            let detail = format!("a line has at most {} bytes", self.line_bytes_max);
+            return Some(Input { tag: number, json: Err(Problem::new(Code::TooLarge, detail)), room: None });
+        };
+        if number == 1 && json.starts_with(b"\xEF\xBB\xBF") {
+            json = json.slice(3..);
+        }
+        let room = self.budget.wait(json.len()).await;
+        Some(Input { tag: number, json: Ok(json), room: Some(room) })
+    }
+
+    /// Reads one piece.
+    async fn fill(&mut self) -> Result<(), Problem> {
+        let piece = tokio::select! {
+            () = &mut self.stop => {
+                return Err(Problem::new(Code::ShuttingDown, "the server is going down; later lines were not read"));
+            }
+            piece = tokio::time::timeout(self.idle_timeout, body::piece(&mut self.reader)) => piece,
+        };
+        let piece = piece
+            .map_err(|_| Problem::new(Code::Stalled, "nothing arrived for too long; later lines were not read"))?
+            .map_err(|error| body::broken(&error))?;
+        let Some(piece) = piece else {
+            self.ready.extend(self.splitter.end());
+            self.ended = true;
+            return Ok(());
+        };
+        self.bytes += piece.len() as u64;
+        if self.bytes > self.bytes_max {
+            let detail = format!("a bulk body has at most {} bytes; ?duplex=true lifts this", self.bytes_max);
+            return Err(Problem::new(Code::TooLarge, detail));
+        }
+        let ready = &mut self.ready;
+        self.splitter.feed(piece, |line| ready.push_back(line));
+        self.room.resize(self.splitter.held())
+    }
+}
+
+/// The end of the answers where they are made.
+struct Writer {
+    lines: mpsc::UnboundedSender<Bytes>,
+    held: Arc<Held>,
+    held_max: usize,
+    stall_timeout: Duration,
+}
+
+/// Bytes of answers that the connection has not taken.
+#[derive(Default)]
+struct Held {
+    bytes: AtomicUsize,
+    taken: Notify,
+}
+
+/// The client has not read for too long.
+struct Stalled;
+
+fn answers(held_max: usize, stall_timeout: Duration) -> (Writer, Body) {
+    let (lines, mut receiver) = mpsc::unbounded_channel::<Bytes>();
+    let held = Arc::new(Held::default());
+    let writer = Writer { lines, held: Arc::clone(&held), held_max, stall_timeout };
+    let mut batch = Vec::with_capacity(ANSWERS_AT_ONCE);
+    let stream = futures::stream::poll_fn(move |cx| {
+        receiver.poll_recv_many(cx, &mut batch, ANSWERS_AT_ONCE).map(|count| {
+            if count == 0 {
+                return None;
+            }
+            // Joined, so that a thousand short lines are not a thousand chunks.
+            let mut joined = BytesMut::with_capacity(batch.iter().map(Bytes::len).sum());
+            batch.drain(..).for_each(|line| joined.extend_from_slice(&line));
+            held.bytes.fetch_sub(joined.len(), Ordering::AcqRel);
+            held.taken.notify_one();
+            Some(Ok::<_, std::convert::Infallible>(joined.freeze()))
+        })
+    });
+    (writer, Body::from_stream(stream))
+}
+
+impl Writer {
+    /// Resolves when the client has gone.
+    async fn gone(&self) {
+        self.lines.closed().await;
+    }
+
+    /// Adds a line at once, whatever is held.
+    fn push(&self, line: &AnswerLine) {
+        metrics::counter!(names::HTTP_BULK_LINES, label::KIND => line.kind()).increment(1);
+        let mut bytes = serde_json::to_vec(line).expect("an answer is always JSON");
+        bytes.push(b'\n');
+        self.held.bytes.fetch_add(bytes.len(), Ordering::AcqRel);
+        // Fails when the client has gone, which gone() tells.
+        let _ = self.lines.send(bytes.into());
+    }
+
+    /// Adds a line, then waits while too much is held.
+    async fn write(&self, line: &AnswerLine) -> Result<(), Stalled> {
+        self.push(line);
+        while self.held.bytes.load(Ordering::Acquire) > self.held_max {
+            // notify_one leaves a permit, so a wake-up between the load and here is not lost.
+            tokio::time::timeout(self.stall_timeout, self.held.taken.notified()).await.map_err(|_| Stalled)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    fn line(number: u64) -> AnswerLine {
+        AnswerLine::Deleted { line: number, id: "x".repeat(1000), deleted: 1 }
+    }
+
+    #[tokio::test]
+    async fn answers_are_held_up_to_the_bound_without_a_reader() {
+        let (writer, body) = answers(100_000, Duration::from_millis(50));
+        for number in 0..90 {
+            assert!(writer.write(&line(number)).await.is_ok());
+        }
+        let mut full = false;
+        for number in 90..100 {
+            full |= writer.write(&line(number)).await.is_err();
+        }
+        assert!(full, "the bound holds");
+        drop(writer);
+        let read = body.collect().await.unwrap().to_bytes();
+        assert_eq!(read.iter().filter(|&&byte| byte == b'\n').count(), 100, "nothing that was pushed is lost");
+    }
+
+    #[tokio::test]
+    async fn a_reader_lets_the_writer_go_on() {
+        let (writer, body) = answers(5_000, Duration::from_secs(5));
+        let reader = tokio::spawn(async move { body.collect().await.unwrap().to_bytes().len() });
+        for number in 0..1_000 {
+            assert!(writer.write(&line(number)).await.is_ok());
+        }
+        drop(writer);
+        assert!(reader.await.unwrap() > 1_000_000);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_leaves_is_noticed() {
+        let (writer, body) = answers(5_000, Duration::from_secs(5));
+        drop(body);
+        writer.gone().await;
+    }
+
+    #[test]
+    fn lines_carry_their_kind_first() {
+        let text = serde_json::to_string(&AnswerLine::Summary { lines: 3, summary: Summary::default() }).unwrap();
+        assert!(text.starts_with(r#"{"kind":"summary","lines":3,"documents":0,"errors":0,"#), "{text}");
+        let error = Problem::new(Code::TooLarge, "x").into_body("r");
+        let text = serde_json::to_string(&AnswerLine::Error { line: 17, id: None, error }).unwrap();
+        assert!(text.starts_with(r#"{"kind":"error","line":17,"error":{"type":"urn:hapax:problem:too-large""#), "{text}");
+    }
+}

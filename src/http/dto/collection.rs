@@ -1,0 +1,189 @@
+//! A collection as clients ask for it, and as they see it.
+
+use hapax_core::{Banding, SignatureShape, Spec, TextSpec};
+use serde::Serialize;
+
+use super::{ratio, timestamp};
+use crate::collection::{Description, Settings};
+use crate::http::error::Problem;
+use crate::http::json::Object;
+use crate::http::query;
+
+/// Parts of the canonical text that can be asked for by name.
+const NAMED_PARTS: [&str; 5] = ["fold", "marks", "digits", "shingle", "sketch"];
+
+/// The body of `PUT`: absent fields are filled from `defaults`.
+pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>) -> Result<Settings, Problem> {
+    let mut object = Object::parse(text)?;
+    let given = object.string("spec")?;
+    let mut parts = Vec::new();
+    for name in NAMED_PARTS {
+        if let Some(value) = object.string(name)? {
+            parts.push((name, value));
+        }
+    }
+    let key = object.string("key")?;
+    let banding = object.object("banding")?;
+    let threshold = object.take::<f64>("threshold", "a number")?;
+    object.finish()?;
+
+    let spec = match given {
+        Some(_) if !parts.is_empty() || key.is_some() => {
+            return Err(Problem::invalid("spec", "already says what the named parts and `key` would say"));
+        }
+        Some(text) => Spec::parse(&text).map_err(|error| Problem::invalid("spec", error.to_string()))?,
+        None if parts.is_empty() && key.is_none() => defaults.spec.clone(),
+        None => Spec::Text(named(&defaults.spec, &parts, key.as_deref(), secret_fingerprint)?),
+    };
+    let threshold = threshold.map_or(Ok(defaults.threshold), query::threshold)?;
+    let shape = spec.shape();
+    let banding = match banding {
+        Some(object) => self::banding(object, shape)?,
+        None if shape == defaults.spec.shape() && threshold == defaults.threshold => defaults.banding,
+        None => Banding::default_for(shape, threshold),
+    };
+    Ok(Settings { spec, banding, threshold })
+}
+
+/// The default spec with some of its parts put in place of its own.
+fn named(
+    default: &Spec,
+    parts: &[(&str, String)],
+    key: Option<&str>,
+    secret_fingerprint: Option<u64>,
+) -> Result<TextSpec, Problem> {
+    let base = match default {
+        Spec::Text(spec) => Spec::Text(spec.clone()),
+        Spec::External { .. } => Spec::default(),
+    };
+    let mut spec = base;
+    for (name, value) in parts {
+        // Through the canonical text, so that names and ranges live in the core alone.
+        let canonical = spec.to_string();
+        let replaced: Vec<_> = canonical
+            .split(';')
+            .map(|part| match part.split_once('=') {
+                Some((known, _)) if known == *name => format!("{name}={value}"),
+                _ => part.to_owned(),
+            })
+            .collect();
+        spec = Spec::parse(&replaced.join(";")).map_err(|error| Problem::invalid(*name, error.to_string()))?;
+    }
+    let Spec::Text(mut spec) = spec else {
+        return Err(Problem::invalid("spec", "an external spec is given by its whole text"));
+    };
+    match key {
+        None => {}
+        Some("none") => spec.key = None,
+        Some("configured") => {
+            let missing = || Problem::invalid("key", "this server is configured with no secret for keyed hashing");
+            spec.key = Some(secret_fingerprint.ok_or_else(missing)?);
+        }
+        Some(_) => return Err(Problem::invalid("key", "must be one of none, configured")),
+    }
+    Ok(spec)
+}
+
+fn banding(mut object: Object<'_>, shape: SignatureShape) -> Result<Banding, Problem> {
+    let mut whole = |name| {
+        object
+            .take::<u32>(name, "a whole number")
+            .and_then(|value| value.ok_or_else(|| Problem::invalid(name, "is needed")))
+            .map_err(|problem| problem.within("banding"))
+    };
+    let (bands, rows) = (whole("bands")?, whole("rows")?);
+    object.finish().map_err(|problem| problem.within("banding"))?;
+    Banding::new(bands, rows, shape).map_err(|error| Problem::invalid("banding", error.to_string()))
+}
+
+/// The body of `PATCH`.
+pub fn changes(text: &str, shape: SignatureShape) -> Result<(Option<f64>, Option<Banding>), Problem> {
+    let mut object = Object::parse(text)?;
+    let threshold = object.take::<f64>("threshold", "a number")?.map(query::threshold).transpose()?;
+    let banding = object.object("banding")?.map(|object| banding(object, shape)).transpose()?;
+    object.finish()?;
+    if threshold.is_none() && banding.is_none() {
+        return Err(Problem::invalid("threshold", "threshold or banding must be given"));
+    }
+    Ok((threshold, banding))
+}
+
+/// A banding on the wire.
+#[derive(Debug, Serialize)]
+pub struct BandingBody {
+    bands: u32,
+    rows: u32,
+}
+
+impl From<Banding> for BandingBody {
+    fn from(banding: Banding) -> Self {
+        Self { bands: banding.bands(), rows: banding.rows() }
+    }
+}
+
+/// A signature's shape on the wire.
+#[derive(Debug, Serialize)]
+struct ShapeBody {
+    slots: u32,
+    bits: u32,
+    bytes: usize,
+}
+
+/// Chances that a document exactly at the threshold is found.
+#[derive(Debug, Serialize)]
+struct RecallBody {
+    candidate: f64,
+    verdict: f64,
+}
+
+/// A collection on the wire.
+#[derive(Debug, Serialize)]
+pub struct DescriptionBody {
+    name: String,
+    spec: String,
+    fingerprint: String,
+    signature: ShapeBody,
+    banding: BandingBody,
+    threshold: f64,
+    documents: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    linked: Option<u64>,
+    created: String,
+    expected_recall: RecallBody,
+}
+
+impl From<Description> for DescriptionBody {
+    fn from(description: Description) -> Self {
+        let settings = description.settings;
+        let shape = settings.spec.shape();
+        Self {
+            name: description.name.as_str().to_owned(),
+            spec: settings.spec.to_string(),
+            fingerprint: description.fingerprint.to_string(),
+            signature: ShapeBody { slots: shape.k, bits: shape.bits, bytes: shape.bytes() },
+            banding: settings.banding.into(),
+            threshold: ratio(settings.threshold),
+            documents: description.documents,
+            linked: description.linked,
+            created: timestamp(description.created),
+            expected_recall: RecallBody {
+                candidate: ratio(description.candidate_recall_at_threshold),
+                verdict: ratio(description.verdict_recall_at_threshold),
+            },
+        }
+    }
+}
+
+/// All collections.
+#[derive(Debug, Serialize)]
+pub struct CollectionList {
+    /// In the order of their names.
+    pub collections: Vec<DescriptionBody>,
+}
+
+/// What a dropped collection was called.
+#[derive(Debug, Serialize)]
+pub struct Dropped {
+    /// Its name.
+    pub dropped: String,
+}

@@ -1,0 +1,100 @@
+//! Two documents to compare, and how alike they are.
+
+use serde::Serialize;
+
+use super::document::{self, Invalid};
+use super::ratio;
+use crate::collection::{Comparand, Comparison};
+use crate::http::error::Problem;
+use crate::http::json::Object;
+use crate::types::DocId;
+
+/// Parses `{"a": {...}, "b": {...}}`.
+pub fn comparands(text: &str) -> Result<(Comparand, Comparand), Problem> {
+    let mut object = Object::parse(text)?;
+    let a = object.object("a")?;
+    let b = object.object("b")?;
+    object.finish()?;
+    let one = |name: &str, object: Option<Object<'_>>| {
+        let object = object.ok_or_else(|| Problem::invalid(name, "is needed"))?;
+        comparand(object).map_err(|problem| problem.within(name))
+    };
+    Ok((one("a", a)?, one("b", b)?))
+}
+
+fn comparand(mut object: Object<'_>) -> Result<Comparand, Problem> {
+    const CHOICES: &str = "text, id, set and signature";
+    let id = object.string("id")?.map(DocId::new).transpose()?;
+    let content = document::content(&mut object, Invalid::Refuse)?;
+    object.finish()?;
+    match (id, content) {
+        (Some(id), None) => Ok(Comparand::Id(id)),
+        (None, Some(content)) => Ok(Comparand::Content(content)),
+        (None, None) => Err(document::nothing(CHOICES)),
+        (Some(_), Some(_)) => Err(Problem::invalid("id", format!("exactly one of {CHOICES} must be given"))),
+    }
+}
+
+/// A comparison on the wire.
+#[derive(Debug, Serialize)]
+pub struct ComparisonBody {
+    estimate: EstimateBody,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exact: Option<ExactBody>,
+}
+
+#[derive(Debug, Serialize)]
+struct EstimateBody {
+    similarity: f64,
+    low: f64,
+    high: f64,
+    method: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct ExactBody {
+    jaccard: f64,
+    containment_a_in_b: f64,
+    containment_b_in_a: f64,
+    intersection: u64,
+    shingles_a: u64,
+    shingles_b: u64,
+}
+
+impl From<Comparison> for ComparisonBody {
+    fn from(comparison: Comparison) -> Self {
+        let estimate = comparison.estimate;
+        Self {
+            estimate: EstimateBody {
+                similarity: ratio(estimate.value),
+                low: ratio(estimate.low),
+                high: ratio(estimate.high),
+                method: estimate.method.as_str(),
+            },
+            exact: comparison.exact.map(|exact| ExactBody {
+                jaccard: ratio(exact.jaccard),
+                containment_a_in_b: ratio(exact.containment_a_in_b),
+                containment_b_in_a: ratio(exact.containment_b_in_a),
+                intersection: exact.intersection,
+                shingles_a: exact.shingles_a,
+                shingles_b: exact.shingles_b,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_side_is_one_thing() {
+        assert!(comparands(r#"{"a":{"text":"x"},"b":{"id":"y"}}"#).is_ok());
+        let field = |text: &str| comparands(text).err().unwrap().errors[0].field.clone();
+        assert_eq!(field(r#"{"a":{"text":"x"}}"#), "b");
+        assert_eq!(field(r#"{"a":{"text":"x"},"b":{}}"#), "b.text");
+        assert_eq!(field(r#"{"a":{"text":"x","id":"y"},"b":{"id":"y"}}"#), "a.id");
+        assert_eq!(field(r#"{"a":{"text":"x"},"b":{"txt":"y"}}"#), "b.txt");
+        assert_eq!(field(r#"{"a":{"text":"x"},"b":5}"#), "b");
+    }
+}

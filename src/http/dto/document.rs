@@ -1,0 +1,312 @@
+//! A document as clients send it, and as they get it back.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::http::error::{FieldError, Problem};
+use crate::http::extract::html;
+use crate::http::json::{self, Object};
+use crate::types::{Content, DocId, Document, Metadata, SetElement};
+
+/// What to do with a text that is not well-formed Unicode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invalid {
+    /// 422.
+    Refuse,
+    /// Put U+FFFD in place of what is ill-formed.
+    Replace,
+}
+
+/// A document to look up or to store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DocumentInput {
+    /// Its id, where given.
+    pub id: Option<DocId>,
+    /// What it says.
+    pub content: Content,
+    /// What to keep beside it.
+    pub metadata: Option<Metadata>,
+}
+
+impl DocumentInput {
+    /// The id, which storing asks for.
+    pub fn required_id(&self) -> Result<DocId, Problem> {
+        self.id.clone().ok_or_else(|| Problem::invalid("id", "is needed to store a document"))
+    }
+}
+
+/// Parses a document in JSON.
+pub fn from_json(text: &str, invalid: Invalid) -> Result<DocumentInput, Problem> {
+    let mut object = Object::parse(text)?;
+    let id = object.string("id")?.map(DocId::new).transpose()?;
+    let metadata =
+        object.raw("metadata").map(|raw| Ok::<_, Problem>(Metadata::new(json::compact("metadata", raw)?)?)).transpose()?;
+    let content = content(&mut object, invalid)?;
+    object.finish()?;
+    Ok(DocumentInput { id, content: content.ok_or_else(|| nothing("text, html, signature and set"))?, metadata })
+}
+
+/// Takes a raw text as a document.
+pub fn from_raw(id: Option<DocId>, mut bytes: Vec<u8>, invalid: Invalid) -> Result<DocumentInput, Problem> {
+    if bytes.starts_with(b"\xEF\xBB\xBF") {
+        bytes.drain(..3);
+    }
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) if invalid == Invalid::Replace => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            return Err(Problem::invalid("text", format!("is not UTF-8 at byte {at}; ?invalid=replace mends it")));
+        }
+    };
+    Ok(DocumentInput { id, content: Content::Text(text), metadata: None })
+}
+
+/// The one content among an object's fields; `None` where there is none.
+pub fn content(object: &mut Object<'_>, invalid: Invalid) -> Result<Option<Content>, Problem> {
+    let text = object.raw("text");
+    let markup = object.raw("html");
+    let signature = object.raw("signature");
+    let set = object.raw("set");
+    let fingerprint = object.raw("fingerprint");
+
+    if markup.is_some() {
+        return Err(html());
+    }
+    let given: Vec<_> = [("text", text), ("signature", signature), ("set", set)]
+        .into_iter()
+        .filter_map(|(name, raw)| raw.map(|_| name))
+        .collect();
+    if given.len() > 1 {
+        let detail = "only one of text, html, signature and set can be given";
+        let errors = given.into_iter().map(|name| FieldError { field: name.to_owned(), detail: detail.to_owned() });
+        return Err(Problem::invalid_fields(errors.collect()));
+    }
+    if fingerprint.is_some() && signature.is_none() {
+        return Err(Problem::invalid("fingerprint", "goes with a signature only"));
+    }
+    if let Some(raw) = text {
+        let text = match invalid {
+            Invalid::Refuse => json::string("text", raw)?,
+            Invalid::Replace => json::string_lossy("text", raw)?,
+        };
+        return Ok(Some(Content::Text(text)));
+    }
+    if let Some(raw) = set {
+        let elements = json::array("set", raw)?;
+        return elements.into_iter().map(element).collect::<Result<_, _>>().map(|set| Some(Content::Set(set)));
+    }
+    let Some(raw) = signature else { return Ok(None) };
+    let bytes = STANDARD
+        .decode(json::string("signature", raw)?)
+        .map_err(|_| Problem::invalid("signature", "must be standard base64 with padding (RFC 4648, section 4)"))?;
+    let fingerprint = fingerprint
+        .map(|raw| {
+            let text = json::string("fingerprint", raw)?;
+            text.parse().map_err(|_| Problem::invalid("fingerprint", "must be 32 lower-case hex digits"))
+        })
+        .transpose()?;
+    Ok(Some(Content::Signature { bytes, fingerprint }))
+}
+
+/// 422 for an object without a content.
+pub fn nothing(choices: &str) -> Problem {
+    Problem::invalid("text", format!("exactly one of {choices} must be given"))
+}
+
+/// A set's element: a string, or an integer of -2^63 ..= 2^64 - 1.
+fn element(raw: &RawValue) -> Result<SetElement, Problem> {
+    if raw.get().starts_with('"') {
+        return json::string("set", raw).map(SetElement::Text);
+    }
+    let integer: Option<i128> = raw.get().parse().ok();
+    integer
+        .filter(|integer| (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(integer))
+        .map(SetElement::Integer)
+        .ok_or_else(|| Problem::invalid("set", "each element must be a string or an integer of -2^63 to 2^64 - 1"))
+}
+
+/// A stored document on the wire.
+#[derive(Debug, Serialize)]
+pub struct DocumentRecord {
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Box<RawValue>>,
+    first_seen: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shingles: Option<u64>,
+    verdict: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicate_of: Option<String>,
+    linked: bool,
+}
+
+impl From<Document> for DocumentRecord {
+    fn from(document: Document) -> Self {
+        Self {
+            id: document.id.as_str().to_owned(),
+            metadata: document.metadata.map(super::metadata),
+            first_seen: super::timestamp(document.first_seen),
+            shingles: document.shingles,
+            verdict: document.verdict.as_str(),
+            duplicate_of: document.duplicate_of.map(|id| id.as_str().to_owned()),
+            linked: document.linked,
+        }
+    }
+}
+
+/// A page of documents.
+#[derive(Debug, Serialize)]
+pub struct Page {
+    /// The documents, in the order they were stored.
+    pub documents: Vec<DocumentRecord>,
+    /// Where the next page begins; absent on the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// The documents of some ids.
+#[derive(Debug, Serialize)]
+pub struct Found {
+    /// Those that are stored, in the order asked for.
+    pub documents: Vec<DocumentRecord>,
+    /// The ids that are not.
+    pub missing: Vec<String>,
+}
+
+/// How many documents were deleted.
+#[derive(Debug, Serialize)]
+pub struct Deleted {
+    /// How many of the ids were stored.
+    pub deleted: u64,
+}
+
+/// A document's signature.
+#[derive(Debug, Serialize)]
+pub struct Signature {
+    empty: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signature: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shingles: Option<u64>,
+    spec: String,
+    fingerprint: String,
+}
+
+impl Signature {
+    /// `bytes` are the packed slots; `None` for a document without a token.
+    pub fn new(bytes: Option<&[u8]>, shingles: Option<u64>, spec: &hapax_core::Spec) -> Self {
+        Self {
+            empty: bytes.is_none(),
+            signature: bytes.map(|bytes| STANDARD.encode(bytes)),
+            shingles,
+            spec: spec.to_string(),
+            fingerprint: spec.fingerprint().to_string(),
+        }
+    }
+}
+
+/// Parses `{"ids": [...]}`.
+pub fn ids(text: &str, max: usize) -> Result<Vec<DocId>, Problem> {
+    let mut object = Object::parse(text)?;
+    let raw = object.raw("ids").ok_or_else(|| Problem::invalid("ids", "is needed"))?;
+    object.finish()?;
+    let raws = json::array("ids", raw)?;
+    if raws.len() > max {
+        return Err(too_many("ids", raws.len(), max));
+    }
+    let id = |(at, raw): (usize, &RawValue)| {
+        let text = json::string("ids", raw)?;
+        DocId::new(text).map_err(|error| Problem::invalid(format!("ids[{at}]"), error.to_string()))
+    };
+    raws.into_iter().enumerate().map(id).collect()
+}
+
+/// 413 for a batch that is too long.
+pub fn too_many(what: &str, given: usize, max: usize) -> Problem {
+    let detail = format!("{what}: at most {max} in one request, here are {given}");
+    Problem::new(crate::http::error::Code::TooLarge, detail)
+}
+
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::error::Code;
+
+    fn parse(text: &str) -> Result<DocumentInput, Problem> {
+        from_json(text, Invalid::Refuse)
+    }
+
+    fn field(text: &str) -> String {
+        let problem = parse(text).unwrap_err();
+        assert_eq!(problem.code, Code::InvalidValue);
+        problem.errors[0].field.clone()
+    }
+
+    #[test]
+    fn a_document_is_flat() {
+        let document = parse(r#"{"metadata": {"z": 1, "a": [ 2 ]}, "text": "a\nb", "id": "https://a.example/?x#y"}"#);
+        let document = document.unwrap();
+        assert_eq!(document.id.unwrap().as_str(), "https://a.example/?x#y");
+        assert_eq!(document.content, Content::Text("a\nb".into()));
+        assert_eq!(document.metadata.unwrap().as_str(), r#"{"z":1,"a":[2]}"#);
+    }
+
+    #[test]
+    fn exactly_one_content_is_asked_for() {
+        assert_eq!(field(r#"{"id":"a"}"#), "text");
+        assert_eq!(field(r#"{"id":"a","text":"x","set":[]}"#), "text");
+        assert_eq!(parse(r#"{"html":"<p>"}"#).unwrap_err().code, Code::UnsupportedMediaType);
+        assert_eq!(field(r#"{"text":"x","fingerprint":"00"}"#), "fingerprint");
+    }
+
+    #[test]
+    fn wrong_types_name_their_field() {
+        assert_eq!(field(r#"{"text":5}"#), "text");
+        assert_eq!(field(r#"{"text":"x","id":5}"#), "id");
+        assert_eq!(field(r#"{"text":"x","id":""}"#), "id");
+        assert_eq!(field(r#"{"text":"x","metadata":"y"}"#), "metadata");
+        assert_eq!(field(r#"{"signature":"???"}"#), "signature");
+        assert_eq!(field(r#"{"text":"x","teXt":"y"}"#), "teXt");
+    }
+
+    #[test]
+    fn metadata_is_measured_compact() {
+        let text = |bytes: usize, space: usize| {
+            format!(r#"{{"text":"x","metadata":{{{}"k":"{}"}}}}"#, " ".repeat(space), "v".repeat(bytes - 8))
+        };
+        assert!(parse(&text(16 * 1024, 10_000)).is_ok());
+        assert_eq!(field(&text(16 * 1024 + 1, 0)), "metadata");
+    }
+
+    #[test]
+    fn sets_take_strings_and_64_bit_integers() {
+        let document = parse(r#"{"set":["a",-9223372036854775808,18446744073709551615,5,"5"]}"#).unwrap();
+        let Content::Set(set) = document.content else { panic!("a set") };
+        assert_eq!(set[1], SetElement::Integer(i128::from(i64::MIN)));
+        assert_eq!(set[2], SetElement::Integer(i128::from(u64::MAX)));
+        assert_ne!(set[3], set[4]);
+        for set in ["[1.5]", "[18446744073709551616]", "[-9223372036854775809]", "[null]", "[[1]]", "{}", "[1e3]"] {
+            assert_eq!(field(&format!(r#"{{"set":{set}}}"#)), "set", "{set}");
+        }
+    }
+
+    #[test]
+    fn raw_texts_lose_their_byte_order_mark_and_must_be_utf8() {
+        let text = from_raw(None, b"\xEF\xBB\xBFa".to_vec(), Invalid::Refuse).unwrap().content;
+        assert_eq!(text, Content::Text("a".into()));
+        assert!(from_raw(None, b"a\xFFb".to_vec(), Invalid::Refuse).is_err());
+        let text = from_raw(None, b"a\xFFb".to_vec(), Invalid::Replace).unwrap().content;
+        assert_eq!(text, Content::Text("a\u{FFFD}b".into()));
+    }
+
+    #[test]
+    fn ids_are_bounded_and_named_by_place() {
+        assert_eq!(ids(r#"{"ids":["a","b"]}"#, 2).unwrap().len(), 2);
+        assert_eq!(ids(r#"{"ids":["a","b"]}"#, 1).unwrap_err().code, Code::TooLarge);
+        assert_eq!(ids(r#"{"ids":["a",""]}"#, 9).unwrap_err().errors[0].field, "ids[1]");
+    }
+}

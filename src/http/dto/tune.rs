@@ -1,0 +1,130 @@
+//! Targets for a banding, and the banding that meets them with its curve.
+
+use hapax_core::tuning::{self, Choice, Targets};
+use hapax_core::SignatureShape;
+use serde::Serialize;
+
+use super::collection::BandingBody;
+use super::ratio;
+use crate::http::error::Problem;
+use crate::http::json::Object;
+use crate::http::query;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct TuneInput {
+    targets: Targets,
+    shape: SignatureShape,
+    threshold: f64,
+}
+
+impl TuneInput {
+    /// Absent fields have the defaults that the documentation names.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        let mut object = Object::parse(text)?;
+        let mut number = |name: &'static str, default: f64, low: f64, high: f64| {
+            let value = object.take::<f64>(name, "a number")?.unwrap_or(default);
+            if (low..=high).contains(&value) {
+                Ok(value)
+            } else {
+                Err(Problem::invalid(name, format!("must be from {low} to {high}")))
+            }
+        };
+        let threshold = query::threshold(number("threshold", 0.8, 0.0, 1.0)?)?;
+        let targets = Targets {
+            s_hi: number("s_hi", threshold, 0.01, 1.0)?,
+            recall: number("recall", 0.99, 0.5, 0.999_999)?,
+            s_lo: number("s_lo", 0.3, 0.0, 1.0)?,
+            documents: number("documents", 1e6, 1.0, 1e12)?,
+            s_bg: number("s_bg", 0.05, 0.0, 1.0)?,
+            candidates_max: number("candidates_max", 100.0, 0.0, 1e6)?,
+        };
+        let k = number("k", 256.0, 64.0, 1024.0)?;
+        let bits = number("bits", 8.0, 8.0, 64.0)?;
+        object.finish()?;
+        for (name, value) in [("s_lo", targets.s_lo), ("s_bg", targets.s_bg)] {
+            if value >= targets.s_hi {
+                return Err(Problem::invalid(name, "must be less than s_hi"));
+            }
+        }
+        if k.fract() != 0.0 || !(k as u32).is_power_of_two() {
+            return Err(Problem::invalid("k", "must be 64, 128, 256, 512 or 1024"));
+        }
+        if ![8.0, 16.0, 32.0, 64.0].contains(&bits) {
+            return Err(Problem::invalid("bits", "must be 8, 16, 32 or 64"));
+        }
+        Ok(Self { targets, shape: SignatureShape { k: k as u32, bits: bits as u32 }, threshold })
+    }
+
+    /// Chooses, or says why no banding will do.
+    pub fn choose(self) -> Result<TuneBody, Problem> {
+        let choice = tuning::choose(self.targets, self.shape)
+            .map_err(|error| Problem::invalid("recall", error.to_string()))?;
+        Ok(self.body(choice))
+    }
+
+    fn body(self, choice: Choice) -> TuneBody {
+        let point = |step: u32| {
+            let jaccard = f64::from(step) / 20.0;
+            CurvePoint {
+                jaccard,
+                candidate: ratio(tuning::candidate_probability(jaccard, choice.banding, self.shape)),
+                verdict: ratio(tuning::verdict_probability(jaccard, choice.banding, self.shape, self.threshold)),
+            }
+        };
+        TuneBody {
+            banding: choice.banding.into(),
+            k: self.shape.k,
+            bits: self.shape.bits,
+            threshold: self.threshold,
+            recall_at_s_hi: ratio(choice.recall_at_s_hi),
+            candidate_rate_at_s_lo: choice.candidate_rate_at_s_lo,
+            background_candidates: choice.background_candidates,
+            curve: (0..=20).map(point).collect(),
+        }
+    }
+}
+
+/// The banding chosen.
+#[derive(Debug, Serialize)]
+pub struct TuneBody {
+    banding: BandingBody,
+    k: u32,
+    bits: u32,
+    threshold: f64,
+    recall_at_s_hi: f64,
+    candidate_rate_at_s_lo: f64,
+    background_candidates: f64,
+    curve: Vec<CurvePoint>,
+}
+
+#[derive(Debug, Serialize)]
+struct CurvePoint {
+    jaccard: f64,
+    candidate: f64,
+    verdict: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_bounded_before_any_work() {
+        assert!(TuneInput::parse("{}").is_ok());
+        for (text, field) in [
+            (r#"{"k":1e9}"#, "k"),
+            (r#"{"k":100}"#, "k"),
+            (r#"{"bits":7}"#, "bits"),
+            (r#"{"bits":9}"#, "bits"),
+            (r#"{"recall":1}"#, "recall"),
+            (r#"{"s_lo":0.9}"#, "s_lo"),
+            (r#"{"documents":-1}"#, "documents"),
+            (r#"{"documents":"many"}"#, "documents"),
+            (r#"{"threshold":0}"#, "threshold"),
+            (r#"{"speed":1}"#, "speed"),
+        ] {
+            assert_eq!(TuneInput::parse(text).unwrap_err().errors[0].field, field, "{text}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! A verdict on the wire. Fields that do not apply are left out, never null.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{metadata, ratio, timestamp};
+use crate::types::{CollectionName, Match, Previous, Verdict};
+
+/// The answer to "have we seen this, or nearly this?".
+#[derive(Debug, Serialize)]
+pub struct VerdictBody {
+    verdict: &'static str,
+    outcome: &'static str,
+    stored: bool,
+    collection: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicate_of: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    similarity: Option<f64>,
+    threshold: f64,
+    matches: Vec<MatchBody>,
+    candidates: u32,
+    complete: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shingles: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous: Option<PreviousBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected_recall: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct MatchBody {
+    id: String,
+    similarity: f64,
+    low: f64,
+    high: f64,
+    method: &'static str,
+    first_seen: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Serialize)]
+struct PreviousBody {
+    similarity: f64,
+    low: f64,
+    high: f64,
+    method: &'static str,
+    first_seen: String,
+}
+
+impl VerdictBody {
+    /// The wire form of a verdict in `collection`.
+    pub fn new(collection: &CollectionName, verdict: Verdict) -> Self {
+        Self {
+            verdict: verdict.kind.as_str(),
+            outcome: verdict.outcome.as_str(),
+            stored: verdict.stored,
+            collection: collection.as_str().to_owned(),
+            id: verdict.id.map(|id| id.as_str().to_owned()),
+            duplicate_of: verdict.duplicate_of.map(|id| id.as_str().to_owned()),
+            similarity: verdict.similarity.map(ratio),
+            threshold: ratio(verdict.threshold),
+            matches: verdict.matches.into_iter().map(MatchBody::from).collect(),
+            candidates: verdict.candidates,
+            complete: verdict.complete,
+            shingles: verdict.shingles,
+            previous: verdict.previous.map(PreviousBody::from),
+            expected_recall: verdict.expected_recall.map(ratio),
+        }
+    }
+}
+
+impl From<Match> for MatchBody {
+    fn from(found: Match) -> Self {
+        Self {
+            id: found.id.as_str().to_owned(),
+            similarity: ratio(found.similarity.value),
+            low: ratio(found.similarity.low),
+            high: ratio(found.similarity.high),
+            method: found.similarity.method.as_str(),
+            first_seen: timestamp(found.first_seen),
+            metadata: found.metadata.map(metadata),
+        }
+    }
+}
+
+impl From<Previous> for PreviousBody {
+    fn from(previous: Previous) -> Self {
+        Self {
+            similarity: ratio(previous.similarity.value),
+            low: ratio(previous.similarity.low),
+            high: ratio(previous.similarity.high),
+            method: previous.similarity.method.as_str(),
+            first_seen: timestamp(previous.first_seen),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{DocId, Method, Outcome, Similarity, TimestampMs, VerdictKind};
+
+    fn verdict() -> Verdict {
+        Verdict {
+            kind: VerdictKind::Unique,
+            outcome: Outcome::Checked,
+            stored: false,
+            id: None,
+            duplicate_of: None,
+            similarity: None,
+            threshold: 0.8,
+            matches: Vec::new(),
+            candidates: 0,
+            complete: true,
+            shingles: Some(3),
+            previous: None,
+            expected_recall: None,
+        }
+    }
+
+    fn text(verdict: Verdict) -> String {
+        serde_json::to_string(&VerdictBody::new(&CollectionName::default_collection(), verdict)).unwrap()
+    }
+
+    #[test]
+    fn absent_fields_are_left_out_never_null() {
+        assert_eq!(
+            text(verdict()),
+            r#"{"verdict":"unique","outcome":"checked","stored":false,"collection":"default","threshold":0.8,"#.to_owned()
+                + r#""matches":[],"candidates":0,"complete":true,"shingles":3}"#
+        );
+    }
+
+    #[test]
+    fn a_duplicate_names_its_best_match_with_interval_and_method() {
+        let id = DocId::new("https://a.example/x").unwrap();
+        let similarity = Similarity { value: 0.914_062_5, low: 0.87, high: 0.95, method: Method::Estimate };
+        let found = Match { id: id.clone(), similarity, first_seen: TimestampMs(1_795_168_800_000), metadata: None };
+        let verdict = Verdict {
+            kind: VerdictKind::NearDuplicate,
+            outcome: Outcome::Skipped,
+            id: Some(DocId::new("https://b.example/x").unwrap()),
+            duplicate_of: Some(id),
+            similarity: Some(0.914_062_5),
+            matches: vec![found],
+            candidates: 12,
+            ..verdict()
+        };
+        assert_eq!(
+            text(verdict),
+            r#"{"verdict":"near_duplicate","outcome":"skipped","stored":false,"collection":"default","#.to_owned()
+                + r#""id":"https://b.example/x","duplicate_of":"https://a.example/x","similarity":0.914063,"#
+                + r#""threshold":0.8,"matches":[{"id":"https://a.example/x","similarity":0.914063,"low":0.87,"#
+                + r#""high":0.95,"method":"estimate","first_seen":"2026-11-20T10:00:00Z"}],"candidates":12,"#
+                + r#""complete":true,"shingles":3}"#
+        );
+    }
+}

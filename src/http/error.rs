@@ -1,0 +1,330 @@
+//! What went wrong -> RFC 9457 `application/problem+json`.
+//! The only file that knows statuses: every [`Code`] has one, and every error of the floors below has one `Code`.
+//! It must never put a document's text, a key or the inside of an internal error into an answer.
+
+use std::time::Duration;
+
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::collection::CollectionError;
+use crate::types::InvalidName;
+
+/// A problem's stable name, on which clients branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// The body is not JSON.
+    MalformedJson,
+    /// The body broke off, or its compression is broken.
+    MalformedBody,
+    /// No key, or another one.
+    Unauthorized,
+    /// `default` cannot be dropped.
+    DefaultStays,
+    /// No such path.
+    RouteNotFound,
+    /// No such collection.
+    CollectionNotFound,
+    /// No such document.
+    DocumentNotFound,
+    /// The path has other methods.
+    MethodNotAllowed,
+    /// The body came too slowly.
+    RequestTimeout,
+    /// The id holds other content.
+    IdConflict,
+    /// Made with another spec or key.
+    SpecMismatch,
+    /// The collection has other settings.
+    CollectionExists,
+    /// A limit on bytes, lines or documents was passed.
+    TooLarge,
+    /// This content type or encoding is not taken.
+    UnsupportedMediaType,
+    /// A field or parameter is not what it must be.
+    InvalidValue,
+    /// No room for another collection.
+    TooManyCollections,
+    /// A bug, or a disk error that says nothing to the client.
+    Internal,
+    /// The disk refused the write.
+    WriteFailed,
+    /// The index is being built.
+    Starting,
+    /// The server is going down.
+    ShuttingDown,
+    /// Too much at once.
+    Overloaded,
+    /// The client did not read its answers.
+    Stalled,
+    /// No room on the disk.
+    StorageFull,
+}
+
+impl Code {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        self.row().0
+    }
+
+    /// The HTTP status.
+    pub fn status(self) -> StatusCode {
+        self.row().1
+    }
+
+    /// A sentence for people, the same for each problem of this code.
+    pub fn title(self) -> &'static str {
+        self.row().2
+    }
+
+    fn row(self) -> (&'static str, StatusCode, &'static str) {
+        match self {
+            Self::MalformedJson => ("malformed_json", StatusCode::BAD_REQUEST, "The body is not well-formed JSON"),
+            Self::MalformedBody => ("malformed_body", StatusCode::BAD_REQUEST, "The body could not be read"),
+            Self::Unauthorized => ("unauthorized", StatusCode::UNAUTHORIZED, "A valid API key is needed"),
+            Self::DefaultStays => ("default_stays", StatusCode::FORBIDDEN, "The default collection cannot be dropped"),
+            Self::RouteNotFound => ("route_not_found", StatusCode::NOT_FOUND, "There is no such path"),
+            Self::CollectionNotFound => ("collection_not_found", StatusCode::NOT_FOUND, "There is no such collection"),
+            Self::DocumentNotFound => ("document_not_found", StatusCode::NOT_FOUND, "There is no such document"),
+            Self::MethodNotAllowed => {
+                ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "The path does not take this method")
+            }
+            Self::RequestTimeout => {
+                ("request_timeout", StatusCode::REQUEST_TIMEOUT, "The request did not arrive in time")
+            }
+            Self::IdConflict => ("id_conflict", StatusCode::CONFLICT, "The id holds other content"),
+            Self::SpecMismatch => ("spec_mismatch", StatusCode::CONFLICT, "Made with another spec or key"),
+            Self::CollectionExists => {
+                ("collection_exists", StatusCode::CONFLICT, "The collection exists with other settings")
+            }
+            Self::TooLarge => ("too_large", StatusCode::PAYLOAD_TOO_LARGE, "A size limit was passed"),
+            Self::UnsupportedMediaType => (
+                "unsupported_media_type",
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "This content type or encoding is not accepted",
+            ),
+            Self::InvalidValue => ("invalid_value", StatusCode::UNPROCESSABLE_ENTITY, "A value is not valid"),
+            Self::TooManyCollections => {
+                ("too_many_collections", StatusCode::TOO_MANY_REQUESTS, "No room for another collection")
+            }
+            Self::Internal => ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong in the server"),
+            Self::WriteFailed => {
+                ("write_failed", StatusCode::INTERNAL_SERVER_ERROR, "The write could not be made durable")
+            }
+            Self::Starting => ("starting", StatusCode::SERVICE_UNAVAILABLE, "The server is starting"),
+            Self::ShuttingDown => ("shutting_down", StatusCode::SERVICE_UNAVAILABLE, "The server is shutting down"),
+            Self::Overloaded => ("overloaded", StatusCode::SERVICE_UNAVAILABLE, "The server has too much to do"),
+            Self::Stalled => ("stalled", StatusCode::REQUEST_TIMEOUT, "The stream stood still"),
+            Self::StorageFull => ("storage_full", StatusCode::INSUFFICIENT_STORAGE, "The disk is full"),
+        }
+    }
+}
+
+/// One field or parameter that is not what it must be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FieldError {
+    /// Its name: `threshold`, `a.signature`, `documents`.
+    pub field: String,
+    /// What is wrong with it.
+    pub detail: String,
+}
+
+/// An error on its way to the client.
+///
+/// As a response it is empty and carries itself as an extension; the outermost layer writes it out, because only
+/// that layer knows the request's id.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    /// Which one.
+    pub code: Code,
+    /// What happened this time.
+    pub detail: String,
+    /// Fields at fault.
+    pub errors: Vec<FieldError>,
+    /// When to try again.
+    pub retry_after: Option<Duration>,
+    /// How much of the boot is done, 0 to 1.
+    pub progress: Option<f64>,
+}
+
+/// A [`Problem`] as JSON.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProblemBody {
+    r#type: String,
+    code: &'static str,
+    title: &'static str,
+    status: u16,
+    detail: String,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    request_id: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<FieldError>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<f64>,
+}
+
+impl Problem {
+    /// A problem without fields.
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        let again = code.status() == StatusCode::SERVICE_UNAVAILABLE;
+        let retry_after = again.then_some(Duration::from_secs(1));
+        Self { code, detail: detail.into(), errors: Vec::new(), retry_after, progress: None }
+    }
+
+    /// 422 for one field or parameter.
+    pub fn invalid(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::invalid_fields(vec![FieldError { field: field.into(), detail: detail.into() }])
+    }
+
+    /// 422 for several fields; `errors` is not empty.
+    pub fn invalid_fields(errors: Vec<FieldError>) -> Self {
+        let detail = match errors.as_slice() {
+            [one] => format!("{}: {}", one.field, one.detail),
+            several => format!("{} fields are not valid", several.len()),
+        };
+        Self { errors, ..Self::new(Code::InvalidValue, detail) }
+    }
+
+    /// 500; `cause` goes to the log alone.
+    pub fn internal(cause: &str) -> Self {
+        tracing::error!(cause, "internal error");
+        Self::new(Code::Internal, "the server met an error of its own; its log has the cause under this request's id")
+    }
+
+    /// Names the fields within an outer one: `signature` becomes `a.signature`.
+    pub fn within(mut self, outer: &str) -> Self {
+        for error in &mut self.errors {
+            error.field = format!("{outer}.{}", error.field);
+        }
+        if let [one] = self.errors.as_slice() {
+            self.detail = format!("{}: {}", one.field, one.detail);
+        }
+        self
+    }
+
+    /// The JSON form.
+    pub fn into_body(self, request_id: &str) -> ProblemBody {
+        ProblemBody {
+            r#type: format!("urn:hapax:problem:{}", self.code.as_str().replace('_', "-")),
+            code: self.code.as_str(),
+            title: self.code.title(),
+            status: self.code.status().as_u16(),
+            detail: self.detail,
+            request_id: request_id.to_owned(),
+            errors: self.errors,
+            progress: self.progress,
+        }
+    }
+
+    /// The whole answer; `head` is the response that carried the problem, whose headers (`Allow`, say) stay.
+    pub fn render(self, mut head: Response, request_id: &str) -> Response {
+        let headers = head.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.remove(axum::http::header::CONTENT_LENGTH);
+        if let Some(after) = self.retry_after {
+            // Rounded up: a client must not come back before the time is over.
+            headers.insert(RETRY_AFTER, HeaderValue::from(after.as_millis().div_ceil(1000).max(1) as u64));
+        }
+        if self.code == Code::Unauthorized {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if self.code == Code::UnsupportedMediaType {
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, zstd"));
+        }
+        *head.status_mut() = self.code.status();
+        let body = serde_json::to_vec(&self.into_body(request_id)).expect("a problem is always JSON");
+        *head.body_mut() = body.into();
+        head
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.code.status().into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<CollectionError> for Problem {
+    fn from(error: CollectionError) -> Self {
+        let detail = error.to_string();
+        match error {
+            CollectionError::NoSuchCollection(_) => Self::new(Code::CollectionNotFound, detail),
+            CollectionError::CollectionExists { .. } => Self::new(Code::CollectionExists, detail),
+            CollectionError::SpecMismatch { .. } => Self::new(Code::SpecMismatch, detail),
+            CollectionError::TooManyCollections { .. } => Self::new(Code::TooManyCollections, detail),
+            CollectionError::DefaultStays => Self::new(Code::DefaultStays, detail),
+            CollectionError::IdConflict { .. } => Self::new(Code::IdConflict, detail),
+            CollectionError::Invalid { field, detail } => Self::invalid(field, detail),
+            CollectionError::Overloaded { detail, retry_after } => {
+                Self { retry_after: Some(retry_after), ..Self::new(Code::Overloaded, detail) }
+            }
+            CollectionError::WriteFailed { disk_full: true, .. } => {
+                tracing::error!(cause = detail, "disk full");
+                Self::new(Code::StorageFull, "there is no room on the disk for this write; nothing of it was kept")
+            }
+            CollectionError::WriteFailed { disk_full: false, .. } => {
+                tracing::error!(cause = detail, "write failed");
+                Self::new(Code::WriteFailed, "the disk refused this write; nothing of it was kept")
+            }
+            CollectionError::NoSuchDocument { .. } => Self::new(Code::DocumentNotFound, detail),
+            CollectionError::Store(cause) => Self::internal(&cause),
+        }
+    }
+}
+
+impl From<InvalidName> for Problem {
+    fn from(error: InvalidName) -> Self {
+        let detail = error.to_string();
+        match error {
+            InvalidName::IdEmpty | InvalidName::IdTooLong { .. } => Self::invalid("id", detail),
+            InvalidName::MetadataTooLong { .. } => Self::invalid("metadata", detail),
+            InvalidName::CollectionName => Self::invalid("collection", detail),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_names_its_type_code_status_and_fields() {
+        let problem = Problem::invalid("threshold", "must be over 0").within("a");
+        let json = serde_json::to_value(problem.into_body("r-1")).unwrap();
+        assert_eq!(
+            json,
+            serde_json::json!({
+                "type": "urn:hapax:problem:invalid-value",
+                "code": "invalid_value",
+                "title": "A value is not valid",
+                "status": 422,
+                "detail": "a.threshold: must be over 0",
+                "request_id": "r-1",
+                "errors": [{"field": "a.threshold", "detail": "must be over 0"}],
+            })
+        );
+    }
+
+    #[test]
+    fn absent_fields_are_left_out() {
+        let json = serde_json::to_value(Problem::new(Code::Starting, "x").into_body("")).unwrap();
+        assert!(json.get("errors").is_none() && json.get("progress").is_none() && json.get("request_id").is_none());
+    }
+
+    #[test]
+    fn retry_after_is_rounded_up_to_whole_seconds() {
+        let problem = Problem { retry_after: Some(Duration::from_millis(1200)), ..Problem::new(Code::Overloaded, "x") };
+        let response = problem.clone().render(problem.into_response(), "r");
+        assert_eq!(response.headers()[RETRY_AFTER], "2");
+    }
+
+    #[test]
+    fn the_inside_of_an_internal_error_stays_inside() {
+        let problem = Problem::from(CollectionError::Store("table document: page 7".into()));
+        assert!(!problem.detail.contains("page"));
+    }
+}

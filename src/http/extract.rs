@@ -1,0 +1,210 @@
+//! A request's parts -> what handlers ask for.
+//! Every refusal is a [`Problem`]; axum's own extractors, whose rejections are plain text, are not used on bodies.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+
+use super::body::{self, Room, Whole};
+use super::dto::document::{self, DocumentInput, Invalid};
+use super::error::{Code, Problem};
+use super::query::Query;
+use super::state::AppState;
+use crate::collection::{Collection, Collections};
+use crate::types::CollectionName;
+
+/// Texts up to this many bytes are parsed where they are; longer ones off the async threads.
+const INLINE_BYTES_MAX: usize = 64 * 1024;
+
+/// All collections, or 503 while they are being opened.
+pub struct Open(pub Arc<Collections>);
+
+impl FromRequestParts<AppState> for Open {
+    type Rejection = Problem;
+
+    async fn from_request_parts(_parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        state.boot().collections().map(|collections| Self(Arc::clone(collections)))
+    }
+}
+
+/// The collection's name in the path, or 422.
+pub struct Name(pub CollectionName);
+
+impl FromRequestParts<AppState> for Name {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let params = RawPathParams::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::invalid("collection", "is not UTF-8 after percent-decoding"))?;
+        let name = params.iter().find(|(name, _)| *name == "collection").map_or("", |(_, value)| value);
+        Ok(Self(CollectionName::new(name)?))
+    }
+}
+
+/// The collection named in the path, or 404.
+pub struct Target(pub Arc<Collection>);
+
+impl FromRequestParts<AppState> for Target {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let Open(collections) = Open::from_request_parts(parts, state).await?;
+        let Name(name) = Name::from_request_parts(parts, state).await?;
+        Ok(Self(collections.get(&name).await?))
+    }
+}
+
+impl FromRequestParts<AppState> for Query {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &AppState) -> Result<Self, Problem> {
+        // The route's own layer has parsed it, or the request would not be here.
+        Ok(parts.extensions.remove::<Self>().unwrap_or_default())
+    }
+}
+
+/// What a Content-Type says, without its parameters, and its charset.
+struct MediaType {
+    essence: String,
+    charset: Option<String>,
+}
+
+impl MediaType {
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        let text = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+        let mut parts = text.split(';');
+        let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
+        let charset = parts.find_map(|part| {
+            let (name, value) = part.split_once('=')?;
+            let named = name.trim().eq_ignore_ascii_case("charset");
+            named.then(|| value.trim().trim_matches('"').to_ascii_lowercase())
+        });
+        Some(Self { essence, charset })
+    }
+
+    fn utf8(&self) -> bool {
+        self.charset.as_deref().is_none_or(|charset| matches!(charset, "utf-8" | "utf8"))
+    }
+}
+
+/// 415 unless the body is announced as one of `essences`, in UTF-8.
+fn expect(headers: &HeaderMap, essences: &[&str]) -> Result<MediaType, Problem> {
+    let wanted = essences[0];
+    let Some(media) = MediaType::of(headers) else {
+        return Err(Problem::new(Code::UnsupportedMediaType, format!("there is no Content-Type; send {wanted}")));
+    };
+    if media.essence == "text/html" || media.essence == "application/xhtml+xml" {
+        return Err(html());
+    }
+    if !essences.contains(&media.essence.as_str()) {
+        let detail = format!("the Content-Type is not one of {}", essences.join(", "));
+        return Err(Problem::new(Code::UnsupportedMediaType, detail));
+    }
+    if !media.utf8() {
+        return Err(Problem::new(Code::UnsupportedMediaType, "the charset must be utf-8"));
+    }
+    Ok(media)
+}
+
+/// HTML is not taken.
+pub fn html() -> Problem {
+    Problem::new(Code::UnsupportedMediaType, "HTML is not accepted; send its main text as `text` or text/plain")
+}
+
+/// 415 unless the body is announced as lines of JSON.
+pub fn expect_lines(headers: &HeaderMap) -> Result<(), Problem> {
+    expect(headers, &["application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-lines"])
+        .map(drop)
+}
+
+async fn read(headers: &HeaderMap, body: Body, state: &AppState) -> Result<Whole, Problem> {
+    let limits = state.limits();
+    body::whole(headers, body, limits.body_bytes_max, state.budget(), limits.request_timeout).await
+}
+
+/// The text of a JSON body.
+pub fn utf8(bytes: Vec<u8>) -> Result<String, Problem> {
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        Problem::invalid("body", format!("is not UTF-8 at byte {}", error.utf8_error().valid_up_to()))
+    })?;
+    if text.starts_with('\u{FEFF}') {
+        text.drain(..'\u{FEFF}'.len_utf8());
+    }
+    Ok(text)
+}
+
+/// Runs `work` on a text of `bytes` bytes, off the async threads where that takes long.
+pub async fn parse<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    if bytes <= INLINE_BYTES_MAX {
+        return work();
+    }
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(Problem::internal(&error.to_string())),
+    }
+}
+
+/// A JSON body: UTF-8, not yet parsed.
+pub struct JsonText {
+    /// The text.
+    pub text: String,
+    /// The room it takes; given back when the request is over.
+    pub(super) room: Room,
+}
+
+impl FromRequest<AppState> for JsonText {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        expect(&parts.headers, &["application/json", "application/merge-patch+json"])?;
+        let Whole { bytes, room } = read(&parts.headers, body, state).await?;
+        Ok(Self { text: utf8(bytes)?, room })
+    }
+}
+
+/// One document: JSON, or a raw text whose id is in the query.
+pub struct DocumentBody {
+    /// The document.
+    pub document: DocumentInput,
+    /// The request's parameters.
+    pub query: Query,
+    /// The room its text takes; given back when the request is over.
+    pub(super) room: Room,
+}
+
+impl FromRequest<AppState> for DocumentBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let query = Query::from_request_parts(&mut parts, state).await?;
+        let media = expect(&parts.headers, &["application/json", "text/plain"])?;
+        let id = query.id()?;
+        let invalid = invalid(&query)?;
+        let raw = media.essence == "text/plain";
+        if !raw && id.is_some() {
+            return Err(Problem::invalid("id", "belongs into the JSON document; in the query it names a raw text"));
+        }
+        let Whole { bytes, room } = read(&parts.headers, body, state).await?;
+        let document = parse(bytes.len(), move || match raw {
+            true => document::from_raw(id, bytes, invalid),
+            false => document::from_json(&utf8(bytes)?, invalid),
+        })
+        .await?;
+        Ok(Self { document, query, room })
+    }
+}
+
+/// What `?invalid=` asks for.
+pub fn invalid(query: &Query) -> Result<Invalid, Problem> {
+    query.choice("invalid", &[("refuse", Invalid::Refuse), ("replace", Invalid::Replace)])
+}

@@ -1,0 +1,49 @@
+//! A stream of documents.
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, EXPECT};
+use axum::response::{IntoResponse, Response};
+
+use crate::http::body;
+use crate::http::bulk::Bulk;
+use crate::http::error::{Code, Problem};
+use crate::http::extract::{Target, expect_lines, invalid};
+use crate::http::layers::RequestId;
+use crate::http::query::Query;
+use crate::http::state::AppState;
+use crate::http::work::{Op, Work};
+
+/// `POST …/bulk?op=`
+pub async fn bulk(
+    State(state): State<AppState>,
+    Target(collection): Target,
+    Extension(request_id): Extension<RequestId>,
+    query: Query,
+    request: Request,
+) -> Result<Response, Problem> {
+    let limits = *state.limits();
+    let op = query.get("op").ok_or_else(|| Problem::invalid("op", "is needed: check, insert or delete"))?;
+    let op = Op::new(op, &query)?;
+    let invalid = invalid(&query)?;
+    let duplex = query.flag("duplex")?;
+    let (parts, body) = request.into_parts();
+    expect_lines(&parts.headers)?;
+    let announced = body::announced(&parts.headers).filter(|_| !parts.headers.contains_key(CONTENT_ENCODING));
+    let reader = body::decoded(&parts.headers, body)?;
+    if !duplex && announced.is_some_and(|bytes| bytes > limits.bulk_body_bytes_max) {
+        if !parts.headers.contains_key(EXPECT) {
+            body::linger(reader).await;
+        }
+        let detail = format!("a bulk body has at most {} bytes; ?duplex=true lifts this", limits.bulk_body_bytes_max);
+        return Err(Problem::new(Code::TooLarge, detail));
+    }
+    let permit = state.bulks().clone().try_acquire_owned();
+    let permit = permit.map_err(|_| Problem::new(Code::Overloaded, "too many bulk requests at once"))?;
+    let work = Work { collection, op, invalid, open_max: limits.bulk_open_max };
+    let answers: Body = Bulk { work, duplex, request_id: request_id.0, permit }.start(&state, reader);
+    // Proxies must pass lines on as they come.
+    let headers = [(CONTENT_TYPE, "application/x-ndjson"), (CACHE_CONTROL, "no-store, no-transform")];
+    Ok((headers, [("x-accel-buffering", "no")], answers).into_response())
+}

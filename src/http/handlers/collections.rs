@@ -1,0 +1,51 @@
+//! Collections: made, listed, described, changed, dropped.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+
+use crate::http::dto::collection::{self, CollectionList, DescriptionBody, Dropped};
+use crate::http::error::Problem;
+use crate::http::extract::{JsonText, Name, Open, Target};
+use crate::http::query::Query;
+use crate::http::state::AppState;
+
+/// `GET /v1/collections`
+pub async fn list(Open(collections): Open) -> Result<Json<CollectionList>, Problem> {
+    let mut descriptions = collections.list().await?;
+    descriptions.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Json(CollectionList { collections: descriptions.into_iter().map(DescriptionBody::from).collect() }))
+}
+
+/// `GET /v1/collections/{collection}`
+pub async fn describe(Target(collection): Target) -> Json<DescriptionBody> {
+    Json(collection.describe().into())
+}
+
+/// `PUT /v1/collections/{collection}`: 201 made, 200 was there with equal settings.
+pub async fn create(
+    State(state): State<AppState>,
+    Open(collections): Open,
+    Name(name): Name,
+    body: JsonText,
+) -> Result<(StatusCode, Json<DescriptionBody>), Problem> {
+    let settings = collection::settings(&body.text, state.default_settings(), state.secret_fingerprint())?;
+    let (collection, made) = collections.create(name, settings).await?;
+    let status = if made { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(collection.describe().into())))
+}
+
+/// `PATCH /v1/collections/{collection}`
+pub async fn update(Target(collection): Target, body: JsonText) -> Result<Json<DescriptionBody>, Problem> {
+    let (threshold, banding) = collection::changes(&body.text, collection.settings().spec.shape())?;
+    Ok(Json(collection.update(threshold, banding).await?.into()))
+}
+
+/// `DELETE /v1/collections/{collection}?confirm={collection}`
+pub async fn remove(Open(collections): Open, Name(name): Name, query: Query) -> Result<Json<Dropped>, Problem> {
+    if query.get("confirm") != Some(name.as_str()) {
+        return Err(Problem::invalid("confirm", "must repeat the collection's name: this drops all its documents"));
+    }
+    collections.remove(&name).await?;
+    Ok(Json(Dropped { dropped: name.as_str().to_owned() }))
+}

@@ -1,0 +1,139 @@
+//! Single documents, and documents by id.
+
+use axum::Json;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use futures::{StreamExt, TryStreamExt};
+
+use crate::http::dto::document::{self, Deleted, DocumentRecord, Found, Page};
+use crate::http::dto::verdict::VerdictBody;
+use crate::http::error::{Code, Problem};
+use crate::http::extract::{DocumentBody, JsonText, Target, parse};
+use crate::http::query::Query;
+use crate::http::state::AppState;
+use crate::http::work;
+use crate::types::{DocId, Seq};
+
+const PAGE_DEFAULT: usize = 100;
+const PAGE_MAX: usize = 1000;
+/// Records read side by side.
+const READS_AT_ONCE: usize = 16;
+
+/// `POST …/check`
+pub async fn check(Target(collection): Target, body: DocumentBody) -> Result<Json<VerdictBody>, Problem> {
+    let DocumentBody { document, query, room: _room } = body;
+    let verdict = collection.check(document.id, document.content, work::check_options(&query)?).await?;
+    Ok(Json(VerdictBody::new(collection.name(), verdict)))
+}
+
+/// `POST …/documents`
+pub async fn insert(Target(collection): Target, body: DocumentBody) -> Result<Json<VerdictBody>, Problem> {
+    let DocumentBody { document, query, room: _room } = body;
+    let options = work::insert_options(&query)?;
+    let id = document.required_id()?;
+    let prepared = collection.prepare(document.content).await?;
+    let verdict = collection.insert(id, document.metadata, prepared, options).await?.wait().await?;
+    Ok(Json(VerdictBody::new(collection.name(), verdict)))
+}
+
+/// `GET …/documents`: one by `?id=`, or a page.
+pub async fn read(Target(collection): Target, query: Query) -> Result<Response, Problem> {
+    if let Some(id) = query.id()? {
+        if let Some(other) = ["limit", "cursor"].into_iter().find(|other| query.get(other).is_some()) {
+            return Err(Problem::invalid(other, "goes with pages, not with an id"));
+        }
+        let document = collection.document(&id).await?;
+        let document = document.ok_or_else(|| Problem::new(Code::DocumentNotFound, "the id is not stored here"))?;
+        return Ok(Json(DocumentRecord::from(document)).into_response());
+    }
+    let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
+    let after = query.get("cursor").map_or(Ok(Seq(0)), from_cursor)?;
+    let documents = collection.documents(after, limit).await?;
+    let next_cursor = documents.last().filter(|_| documents.len() == limit).map(|last| to_cursor(last.seq));
+    let documents = documents.into_iter().map(DocumentRecord::from).collect();
+    Ok(Json(Page { documents, next_cursor }).into_response())
+}
+
+/// `DELETE …/documents?id=`
+pub async fn delete(Target(collection): Target, query: Query) -> Result<Json<Deleted>, Problem> {
+    let id = query.id()?.ok_or_else(|| Problem::invalid("id", "is needed"))?;
+    let was_there = collection.delete(id).await?.wait().await?;
+    Ok(Json(Deleted { deleted: was_there.into() }))
+}
+
+/// `POST …/documents/get`
+pub async fn get_many(
+    State(state): State<AppState>,
+    Target(collection): Target,
+    body: JsonText,
+) -> Result<Json<Found>, Problem> {
+    let ids = ids(&state, body).await?;
+    let read = |id: DocId| {
+        let collection = collection.clone();
+        async move {
+            let document = collection.document(&id).await?;
+            Ok::<_, Problem>((id, document))
+        }
+    };
+    let mut found = Found { documents: Vec::new(), missing: Vec::new() };
+    let mut records = futures::stream::iter(ids).map(read).buffered(READS_AT_ONCE);
+    while let Some((id, document)) = records.try_next().await? {
+        match document {
+            Some(document) => found.documents.push(document.into()),
+            None => found.missing.push(id.as_str().to_owned()),
+        }
+    }
+    Ok(Json(found))
+}
+
+/// `POST …/documents/delete`
+pub async fn delete_many(
+    State(state): State<AppState>,
+    Target(collection): Target,
+    body: JsonText,
+) -> Result<Json<Deleted>, Problem> {
+    // Decided one after another, made durable together.
+    let mut tickets = Vec::new();
+    for id in ids(&state, body).await? {
+        tickets.push(collection.delete(id).await?);
+    }
+    let mut deleted = 0;
+    for ticket in tickets {
+        deleted += u64::from(ticket.wait().await?);
+    }
+    Ok(Json(Deleted { deleted }))
+}
+
+async fn ids(state: &AppState, body: JsonText) -> Result<Vec<DocId>, Problem> {
+    let max = state.limits().batch_documents_max;
+    parse(body.text.len(), move || document::ids(&body.text, max)).await
+}
+
+/// A place between two pages, in a form nobody is tempted to count with.
+fn to_cursor(seq: Seq) -> String {
+    URL_SAFE_NO_PAD.encode(seq.0.to_be_bytes())
+}
+
+fn from_cursor(text: &str) -> Result<Seq, Problem> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
+    bytes
+        .map(|bytes| Seq(u64::from_be_bytes(bytes)))
+        .ok_or_else(|| Problem::invalid("cursor", "is not one that a page gave"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_come_back() {
+        for seq in [0, 1, u64::MAX] {
+            assert_eq!(from_cursor(&to_cursor(Seq(seq))).unwrap(), Seq(seq));
+        }
+        for text in ["", "AAAA", "!!!!!!!!!!!", "AAAAAAAAAAAAAAAA"] {
+            assert!(from_cursor(text).is_err());
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! One function per route: extract, ask the floor below, shape the answer. No logic of their own.
+
+pub mod batch;
+pub mod bulk;
+pub mod collections;
+pub mod documents;
+pub mod ops;
+pub mod tools;

@@ -1,0 +1,310 @@
+//! JSON text -> its fields, taken one by one, each error naming its field.
+//! Unknown and repeated fields are refused, nesting is bounded, nothing is dropped in silence.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::error::{Code, FieldError, Problem};
+
+/// A JSON object whose fields have not been looked at yet.
+#[derive(Debug)]
+pub struct Object<'a> {
+    fields: Vec<(Cow<'a, str>, &'a RawValue)>,
+    known: Vec<&'static str>,
+}
+
+impl<'a> Object<'a> {
+    /// `text` must be one JSON object.
+    pub fn parse(text: &'a str) -> Result<Self, Problem> {
+        if !text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{') {
+            // Well-formed JSON of another kind is a wrong value; anything else is malformed.
+            return Err(match serde_json::from_str::<IgnoredAny>(text) {
+                Ok(_) => Problem::new(Code::InvalidValue, "the body must be a JSON object"),
+                Err(error) => malformed(&error),
+            });
+        }
+        let Fields(fields) = serde_json::from_str(text).map_err(|error| malformed(&error))?;
+        for (at, (name, _)) in fields.iter().enumerate() {
+            if fields[..at].iter().any(|(earlier, _)| earlier == name) {
+                return Err(Problem::invalid(name.clone().into_owned(), "is given twice"));
+            }
+        }
+        Ok(Self { fields, known: Vec::new() })
+    }
+
+    /// The raw value of a field; `null` counts as absent.
+    pub fn raw(&mut self, name: &'static str) -> Option<&'a RawValue> {
+        self.known.push(name);
+        let at = self.fields.iter().position(|(field, _)| field == name)?;
+        let (_, value) = self.fields.swap_remove(at);
+        (value.get() != "null").then_some(value)
+    }
+
+    /// A field of type `T`; `expected` completes "must be …".
+    pub fn take<T: Deserialize<'a>>(&mut self, name: &'static str, expected: &str) -> Result<Option<T>, Problem> {
+        let Some(raw) = self.raw(name) else { return Ok(None) };
+        serde_json::from_str(raw.get()).map(Some).map_err(|_| Problem::invalid(name, format!("must be {expected}")))
+    }
+
+    /// A string, unescaped.
+    pub fn string(&mut self, name: &'static str) -> Result<Option<String>, Problem> {
+        let Some(raw) = self.raw(name) else { return Ok(None) };
+        string(name, raw).map(Some)
+    }
+
+    /// An object within this one.
+    pub fn object(&mut self, name: &'static str) -> Result<Option<Object<'a>>, Problem> {
+        let Some(raw) = self.raw(name) else { return Ok(None) };
+        match Object::parse(raw.get()) {
+            Ok(object) => Ok(Some(object)),
+            Err(problem) if problem.errors.is_empty() => Err(Problem::invalid(name, "must be an object")),
+            Err(problem) => Err(problem.within(name)),
+        }
+    }
+
+    /// Refuses what no one asked for.
+    pub fn finish(self) -> Result<(), Problem> {
+        if self.fields.is_empty() {
+            return Ok(());
+        }
+        let detail = format!("is not known; allowed are {}", self.known.join(", "));
+        let errors =
+            self.fields.into_iter().map(|(name, _)| FieldError { field: name.into_owned(), detail: detail.clone() });
+        Err(Problem::invalid_fields(errors.collect()))
+    }
+}
+
+/// The string in `raw`.
+pub fn string(name: &'static str, raw: &RawValue) -> Result<String, Problem> {
+    serde_json::from_str(raw.get()).map_err(|error| {
+        let unpaired = raw.get().starts_with('"') && !error.is_data();
+        Problem::invalid(name, if unpaired { "has an unpaired surrogate escape" } else { "must be a string" })
+    })
+}
+
+/// The string in `raw`, each unpaired surrogate escape replaced with U+FFFD.
+pub fn string_lossy(name: &'static str, raw: &RawValue) -> Result<String, Problem> {
+    if let Ok(text) = string(name, raw) {
+        return Ok(text);
+    }
+    struct Wtf8;
+    impl<'de> Visitor<'de> for Wtf8 {
+        type Value = Vec<u8>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string")
+        }
+        fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+            Ok(bytes.to_vec())
+        }
+    }
+    if !raw.get().starts_with('"') {
+        return Err(Problem::invalid(name, "must be a string"));
+    }
+    // serde_json gives byte visitors unpaired surrogates as the three bytes UTF-8 would have for them, all starting
+    // with ED A0..BF; no well-formed text has those.
+    let bytes = serde_json::Deserializer::from_str(raw.get())
+        .deserialize_bytes(Wtf8)
+        .map_err(|_| Problem::invalid(name, "must be a string"))?;
+    let mut mended = Vec::with_capacity(bytes.len());
+    let mut rest = bytes.as_slice();
+    while let [first, tail @ ..] = rest {
+        if let [0xED, 0xA0..=0xBF, 0x80..=0xBF, tail @ ..] = rest {
+            mended.extend_from_slice("\u{FFFD}".as_bytes());
+            rest = tail;
+        } else {
+            mended.push(*first);
+            rest = tail;
+        }
+    }
+    String::from_utf8(mended).map_err(|_| Problem::invalid(name, "is not UTF-8"))
+}
+
+/// The elements of an array, unread.
+pub fn array<'a>(name: &'static str, raw: &'a RawValue) -> Result<Vec<&'a RawValue>, Problem> {
+    serde_json::from_str(raw.get()).map_err(|_| Problem::invalid(name, "must be an array"))
+}
+
+/// Well-formed JSON without the white space between its tokens; the order of keys and the spelling of numbers stay.
+///
+/// Refuses repeated keys and deep nesting anywhere inside.
+pub fn compact(name: &'static str, raw: &RawValue) -> Result<String, Problem> {
+    if !raw.get().starts_with('{') {
+        return Err(Problem::invalid(name, "must be an object"));
+    }
+    Strict
+        .deserialize(&mut serde_json::Deserializer::from_str(raw.get()))
+        .map_err(|error| Problem::invalid(name, error.to_string()))?;
+    let mut text = String::with_capacity(raw.get().len());
+    let (mut quoted, mut escaped) = (false, false);
+    for character in raw.get().chars() {
+        if quoted || !matches!(character, ' ' | '\t' | '\n' | '\r') {
+            text.push(character);
+        }
+        if character == '"' && !escaped {
+            quoted = !quoted;
+        }
+        escaped = quoted && character == '\\' && !escaped;
+    }
+    Ok(text)
+}
+
+/// 400 with the place of the error, but none of the text.
+fn malformed(error: &serde_json::Error) -> Problem {
+    let what = error.to_string();
+    let known = ["recursion limit exceeded", "EOF while parsing", "trailing characters", "too many fields"];
+    let what = known.into_iter().find(|known| what.contains(known)).unwrap_or("not JSON");
+    Problem::new(Code::MalformedJson, format!("{what} at line {} column {}", error.line(), error.column()))
+}
+
+struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Fields<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some((name, value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+                    // Repeats are found by comparing all pairs, so their number is bounded here.
+                    if fields.len() == FIELDS_MAX {
+                        return Err(A::Error::custom("too many fields"));
+                    }
+                    fields.push((name.0, value));
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+/// No object of the API has more than a dozen fields.
+const FIELDS_MAX: usize = 64;
+
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// Walks any JSON value and refuses repeated keys; serde_json itself bounds the depth.
+struct Strict;
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = ();
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while seq.next_element_seed(Strict)?.is_some() {}
+        Ok(())
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut names = std::collections::HashSet::new();
+        while let Some(name) = map.next_key::<String>()? {
+            map.next_value_seed(Strict)?;
+            if !names.insert(name) {
+                return Err(A::Error::custom("has a key twice"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn unknown_and_repeated_fields_are_named() {
+        let mut object = Object::parse(r#"{"id":"a","txet":"b"}"#).unwrap();
+        assert_eq!(object.string("id").unwrap().as_deref(), Some("a"));
+        let problem = object.finish().unwrap_err();
+        assert_eq!(problem.errors[0].field, "txet");
+        assert_eq!(problem.errors[0].detail, "is not known; allowed are id");
+        // The same key in two spellings is the same key.
+        let problem = Object::parse(r#"{"id":"a","\u0069d":"b"}"#).unwrap_err();
+        assert_eq!((problem.code, problem.errors[0].field.as_str()), (Code::InvalidValue, "id"));
+    }
+
+    #[test]
+    fn what_is_not_an_object_is_told_apart_from_what_is_not_json() {
+        assert_eq!(Object::parse("[1]").unwrap_err().code, Code::InvalidValue);
+        for text in ["", "{", "[1", "{'a':1}", "{\"a\":1}x", "nul"] {
+            assert_eq!(Object::parse(text).unwrap_err().code, Code::MalformedJson, "{text}");
+        }
+    }
+
+    #[test]
+    fn malformed_json_does_not_come_back_in_the_answer() {
+        let problem = Object::parse(r#"{"id": secret}"#).unwrap_err();
+        assert!(!problem.detail.contains("secret"), "{}", problem.detail);
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error_not_an_overflow() {
+        let deep = format!("{}1{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
+        let mut object = Object::parse(&deep).unwrap();
+        assert!(compact("a", object.raw("a").unwrap()).is_err());
+        let text = "[".repeat(1_000_000);
+        assert_eq!(Object::parse(&text).unwrap_err().code, Code::MalformedJson);
+    }
+
+    #[test]
+    fn a_flood_of_fields_is_refused() {
+        let fields: Vec<String> = (0..100_000).map(|n| format!("\"f{n}\":1")).collect();
+        assert!(Object::parse(&format!("{{{}}}", fields.join(","))).is_err());
+    }
+
+    #[test]
+    fn compact_keeps_order_numbers_and_quoted_space() {
+        let text = "{ \"b\" : 1.10 ,\n \"a b\":[ \"x \\\" y\\\\\" , 1e400 , null ] }";
+        assert_eq!(compact("metadata", &raw(text)).unwrap_err().errors[0].field, "metadata");
+        let text = "{ \"b\" : 1.10 ,\n \"a b\":[ \"x \\\" y\\\\\" , 1e40 , null ] }";
+        assert_eq!(compact("metadata", &raw(text)).unwrap(), r#"{"b":1.10,"a b":["x \" y\\",1e40,null]}"#);
+        assert!(compact("metadata", &raw(r#"{"a":{"k":1,"k":2}}"#)).is_err());
+        assert!(compact("metadata", &raw("[1]")).is_err());
+    }
+
+    #[test]
+    fn unpaired_surrogates_are_refused_or_replaced() {
+        let text = raw(r#""a\ud800b \ud83e\udd80 é""#);
+        assert!(string("text", &text).unwrap_err().detail.contains("surrogate"));
+        assert_eq!(string_lossy("text", &text).unwrap(), "a\u{FFFD}b 🦀 é");
+        assert!(string_lossy("text", &raw("5")).is_err());
+    }
+}

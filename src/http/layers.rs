@@ -1,0 +1,210 @@
+//! What happens around every request: its id, its span, its metrics, panics, load, time.
+//! Never logs or counts anything a client chose: no query, no id, no text, no key.
+
+use std::any::Any;
+use std::hash::{BuildHasher, RandomState};
+use std::pin::Pin;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tracing::Instrument;
+
+use super::auth;
+use super::error::{Code, Problem};
+use super::query::Query;
+use super::routes::Route;
+use super::state::AppState;
+use crate::telemetry::names::{self, label};
+
+/// Carries a request's id both ways.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// A request's id: the client's own where it is harmless, else a new one.
+#[derive(Clone, Debug)]
+pub struct RequestId(pub String);
+
+impl RequestId {
+    fn of(request: &Request) -> Self {
+        let given = request.headers().get(&REQUEST_ID).and_then(|value| value.to_str().ok());
+        let harmless = |id: &&str| {
+            (1..=REQUEST_ID_BYTES_MAX).contains(&id.len())
+                && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte))
+        };
+        given.filter(harmless).map_or_else(Self::new, |id| Self(id.to_owned()))
+    }
+
+    fn new() -> Self {
+        static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one("request ids"));
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        // Unlike between processes by the seed, within one by the count.
+        Self(format!("{:016x}-{:x}", *SEED, NEXT.fetch_add(1, Ordering::Relaxed)))
+    }
+}
+
+/// Outermost: the id, the span, the metrics, and problems written out.
+pub async fn observe(mut request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let id = RequestId::of(&request);
+    let method = method(request.method());
+    let head = request.method() == Method::HEAD;
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let route = matched.as_ref().map_or("unmatched", MatchedPath::as_str).to_owned();
+    let span = tracing::info_span!("request", request_id = %id.0, method, route);
+    request.extensions_mut().insert(id.clone());
+    let guard = Measured { begun, route: route.clone(), method };
+    metrics::gauge!(names::HTTP_REQUESTS_IN_FLIGHT).increment(1.0);
+
+    let mut response = next.run(request).instrument(span.clone()).await;
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        response = problem.render(response, &id.0);
+        if head {
+            *response.body_mut() = Body::empty();
+        }
+    }
+    if let Ok(value) = HeaderValue::from_str(&id.0) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    let status = response.status();
+    metrics::counter!(
+        names::HTTP_REQUESTS, label::ROUTE => route, label::METHOD => method, label::STATUS => status.as_str().to_owned()
+    )
+    .increment(1);
+    span.in_scope(|| {
+        let elapsed_ms = begun.elapsed().as_secs_f64() * 1e3;
+        if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE {
+            tracing::error!(status = status.as_u16(), elapsed_ms, "request failed");
+        } else {
+            tracing::debug!(status = status.as_u16(), elapsed_ms, "request answered");
+        }
+    });
+    response.map(|body| Body::new(Guarded { body, _guard: guard }))
+}
+
+/// A method's name as a label; the client's inventions are one.
+fn method(method: &Method) -> &'static str {
+    let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    known.into_iter().find(|known| method.as_str() == *known).unwrap_or("other")
+}
+
+/// Counts a request as over when its answer has been sent, or dropped.
+struct Measured {
+    begun: Instant,
+    route: String,
+    method: &'static str,
+}
+
+impl Drop for Measured {
+    fn drop(&mut self) {
+        metrics::gauge!(names::HTTP_REQUESTS_IN_FLIGHT).decrement(1.0);
+        let route = std::mem::take(&mut self.route);
+        metrics::histogram!(names::HTTP_REQUEST_DURATION, label::ROUTE => route, label::METHOD => self.method)
+            .record(self.begun.elapsed().as_secs_f64());
+    }
+}
+
+/// A body that keeps something until it is over.
+struct Guarded<G> {
+    body: Body,
+    _guard: G,
+}
+
+impl<G: Unpin> HttpBody for Guarded<G> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A panic becomes a problem. The message stays in the log: it may hold what a client sent.
+pub fn panicked(cause: Box<dyn Any + Send>) -> Response {
+    let cause = cause.downcast::<String>().map(|text| *text).or_else(|cause| cause.downcast::<&str>().map(|text| (*text).to_owned()));
+    Problem::internal(&format!("panic: {}", cause.as_deref().unwrap_or("?"))).into_response()
+}
+
+/// 503 where too many requests are being worked on. Probes and metrics always get through.
+pub async fn shed(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    if auth::OPEN_PATHS.contains(&path) || path == "/metrics" {
+        return next.run(request).await;
+    }
+    let Ok(permit) = state.requests().clone().try_acquire_owned() else {
+        return Problem::new(Code::Overloaded, "too many requests at once").into_response();
+    };
+    let response = next.run(request).await;
+    drop(permit);
+    response
+}
+
+/// On each route: its parameters, whether the server has started, and time. Bulk is free of the last.
+pub async fn admit(
+    State((state, route)): State<(AppState, &'static Route)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match Query::parse(request.uri().query().unwrap_or_default(), route.query) {
+        Ok(query) => request.extensions_mut().insert(query),
+        Err(problem) => return problem.into_response(),
+    };
+    if route.path.starts_with("/v1/")
+        && let Err(problem) = state.boot().collections()
+    {
+        return problem.into_response();
+    }
+    if route.streams {
+        return next.run(request).await;
+    }
+    // The body has its own timeout of this length; the answer has the rest.
+    let timeout = 2 * state.limits().request_timeout;
+    match tokio::time::timeout(timeout, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let detail = "the answer was not ready in time; a write may have been made, and can be sent again safely";
+            Problem::new(Code::Overloaded, detail).into_response()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(id: &[u8]) -> Request {
+        let mut request = Request::new(Body::empty());
+        request.headers_mut().insert(REQUEST_ID, HeaderValue::from_bytes(id).unwrap());
+        request
+    }
+
+    #[test]
+    fn harmless_request_ids_are_kept_and_others_replaced() {
+        assert_eq!(RequestId::of(&request(b"4bf92f35-77b3.a:1")).0, "4bf92f35-77b3.a:1");
+        for id in [&b""[..], b"a b", b"\xFF", b"a\"b", &[b'a'; 129]] {
+            assert_ne!(RequestId::of(&request(id)).0.as_bytes(), id);
+        }
+        assert_ne!(RequestId::new().0, RequestId::new().0);
+    }
+
+    #[test]
+    fn invented_methods_share_a_label() {
+        assert_eq!(method(&Method::from_bytes(b"BREW").unwrap()), "other");
+        assert_eq!(method(&Method::PATCH), "PATCH");
+    }
+}

@@ -1,0 +1,159 @@
+//! A raw query string -> checked parameters.
+//! Strict, because ids travel here: a malformed `%` or ill-formed UTF-8 is refused instead of being mended into
+//! another document's id. Knows nothing of what the parameters mean beyond their types.
+
+use std::str::FromStr;
+
+use super::error::{FieldError, Problem};
+use crate::types::DocId;
+
+/// The parameters of one request, each named in the route's table and given once.
+#[derive(Clone, Debug, Default)]
+pub struct Query(Vec<(&'static str, String)>);
+
+impl Query {
+    /// Decodes `raw` (`application/x-www-form-urlencoded`) and refuses every name that is not `allowed`.
+    pub fn parse(raw: &str, allowed: &'static [&'static str]) -> Result<Self, Problem> {
+        let mut pairs: Vec<(&'static str, String)> = Vec::new();
+        let mut errors = Vec::new();
+        for part in raw.split('&').filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let name = match decode(name) {
+                Ok(name) => name,
+                Err(detail) => {
+                    errors.push(FieldError { field: name.to_owned(), detail: detail.to_owned() });
+                    continue;
+                }
+            };
+            let detail = match (allowed.iter().find(|allowed| **allowed == name), decode(value)) {
+                (None, _) if allowed.is_empty() => "is not known; there are no parameters here".to_owned(),
+                (None, _) => format!("is not known; allowed are {}", allowed.join(", ")),
+                (Some(_), Err(detail)) => detail.to_owned(),
+                (Some(known), Ok(_)) if pairs.iter().any(|(name, _)| name == known) => "is given twice".to_owned(),
+                (Some(known), Ok(value)) => {
+                    pairs.push((known, value));
+                    continue;
+                }
+            };
+            errors.push(FieldError { field: name, detail });
+        }
+        if errors.is_empty() { Ok(Self(pairs)) } else { Err(Problem::invalid_fields(errors)) }
+    }
+
+    /// The value as given.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The document's id.
+    pub fn id(&self) -> Result<Option<DocId>, Problem> {
+        Ok(self.get("id").map(DocId::new).transpose()?)
+    }
+
+    /// A number in `range`, or `default`.
+    pub fn integer(&self, name: &str, default: usize, range: std::ops::RangeInclusive<usize>) -> Result<usize, Problem> {
+        let Some(text) = self.get(name) else { return Ok(default) };
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        match usize::from_str(text) {
+            Ok(value) if digits && range.contains(&value) => Ok(value),
+            _ => {
+                Err(Problem::invalid(name, format!("must be a whole number from {} to {}", range.start(), range.end())))
+            }
+        }
+    }
+
+    /// A threshold: over 0, at most 1.
+    pub fn threshold(&self) -> Result<Option<f64>, Problem> {
+        self.get("threshold").map(|text| threshold(f64::from_str(text).unwrap_or(f64::NAN))).transpose()
+    }
+
+    /// `true` or `false`; absent is false.
+    pub fn flag(&self, name: &str) -> Result<bool, Problem> {
+        self.choice(name, &[("false", false), ("true", true)])
+    }
+
+    /// One of the named values; the first is the default.
+    pub fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<T, Problem> {
+        let Some(text) = self.get(name) else { return Ok(choices[0].1) };
+        choices.iter().find(|(known, _)| *known == text).map(|(_, value)| *value).ok_or_else(|| {
+            let names: Vec<_> = choices.iter().map(|(known, _)| *known).collect();
+            Problem::invalid(name, format!("must be one of {}", names.join(", ")))
+        })
+    }
+}
+
+/// A threshold from a query or a body: over 0, at most 1.
+pub fn threshold(value: f64) -> Result<f64, Problem> {
+    if value > 0.0 && value <= 1.0 {
+        Ok(value)
+    } else {
+        Err(Problem::invalid("threshold", "must be a number over 0 and at most 1"))
+    }
+}
+
+/// Percent-decodes one name or value; `+` is a space.
+fn decode(text: &str) -> Result<String, &'static str> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
+                match (digit(rest.next()), digit(rest.next())) {
+                    (Some(high), Some(low)) => (high * 16 + low) as u8,
+                    _ => return Err("has a % that is not followed by two hex digits"),
+                }
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).map_err(|_| "is not UTF-8 after percent-decoding")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(result: Result<Query, Problem>) -> Vec<String> {
+        result.unwrap_err().errors.into_iter().map(|error| error.field).collect()
+    }
+
+    #[test]
+    fn values_are_decoded_once() {
+        let query = Query::parse("id=a%252Fb+c%26%3D%F0%9F%A6%80", &["id"]).unwrap();
+        assert_eq!(query.get("id"), Some("a%2Fb c&=🦀"));
+    }
+
+    #[test]
+    fn unknown_names_are_refused_and_the_allowed_are_listed() {
+        let problem = Query::parse("id=1&treshold=0.5&x", &["id", "threshold"]).unwrap_err();
+        assert_eq!(problem.errors.len(), 2);
+        assert!(problem.errors[0].detail.contains("id, threshold"));
+    }
+
+    #[test]
+    fn broken_encoding_is_refused_not_mended() {
+        for raw in ["id=%", "id=%2", "id=%zz", "id=%+1", "id=%ff", "id=%ED%A0%80"] {
+            assert_eq!(fields(Query::parse(raw, &["id"])), ["id"], "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_given_twice_is_refused() {
+        assert_eq!(fields(Query::parse("id=1&id=1", &["id"])), ["id"]);
+    }
+
+    #[test]
+    fn numbers_and_choices_are_checked() {
+        let query = Query::parse("limit=1001&threshold=0&with=all", &["limit", "threshold", "with"]).unwrap();
+        assert!(query.integer("limit", 10, 1..=1000).is_err());
+        assert!(query.threshold().is_err());
+        assert!(query.choice("with", &[("", false), ("metadata", true)]).is_err());
+        for text in ["+5", "-1", "", "5.0", "NaN"] {
+            let query = Query(vec![("limit", text.to_owned()), ("threshold", "NaN".to_owned())]);
+            assert!(query.integer("limit", 10, 1..=1000).is_err(), "{text}");
+            assert!(query.threshold().is_err());
+        }
+    }
+}

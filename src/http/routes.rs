@@ -1,0 +1,77 @@
+//! The table of routes. The router is built from it, parameters are checked against it, and `openapi.yaml` is held
+//! equal to it by a test: there is no second list of what this server answers.
+
+use axum::http::Method;
+use axum::routing::{MethodRouter, delete, get, patch, post, put};
+
+use super::handlers::{batch, bulk, collections, documents, ops, tools};
+use super::state::AppState;
+
+/// One method on one path.
+pub struct Route {
+    /// The method; `GET` answers `HEAD` too.
+    pub method: Method,
+    /// The path, in axum's and OpenAPI's common form.
+    pub path: &'static str,
+    /// Its query parameters; any other is refused.
+    pub query: &'static [&'static str],
+    /// Every status it answers with.
+    pub statuses: &'static [u16],
+    /// Whether its answer begins before its request is over.
+    pub streams: bool,
+    pub(super) handler: fn() -> MethodRouter<AppState>,
+}
+
+/// A route that is not a stream.
+macro_rules! route {
+    ($method:ident $path:literal ?[$($query:literal),*] -> [$($status:literal),*] $handler:expr) => {
+        Route {
+            method: Method::$method,
+            path: $path,
+            query: &[$($query),*],
+            statuses: &[$($status),*],
+            streams: false,
+            handler: || $handler,
+        }
+    };
+}
+
+/// Everything that is answered.
+#[rustfmt::skip]
+pub static ROUTES: &[Route] = &[
+    route!(POST "/v1/collections/{collection}/check" ?["id", "threshold", "limit", "with", "invalid"]
+        -> [200, 400, 401, 404, 408, 409, 413, 415, 422, 500, 503] post(documents::check)),
+    route!(POST "/v1/collections/{collection}/documents" ?["id", "on_duplicate", "on_existing", "limit", "with", "invalid"]
+        -> [200, 400, 401, 404, 408, 409, 413, 415, 422, 500, 503, 507] post(documents::insert)),
+    route!(GET "/v1/collections/{collection}/documents" ?["id", "limit", "cursor"]
+        -> [200, 401, 404, 422, 500, 503] get(documents::read)),
+    route!(DELETE "/v1/collections/{collection}/documents" ?["id"]
+        -> [200, 401, 404, 422, 500, 503, 507] delete(documents::delete)),
+    route!(POST "/v1/collections/{collection}/documents/get" ?[]
+        -> [200, 400, 401, 404, 408, 413, 415, 422, 500, 503] post(documents::get_many)),
+    route!(POST "/v1/collections/{collection}/documents/delete" ?[]
+        -> [200, 400, 401, 404, 408, 413, 415, 422, 500, 503, 507] post(documents::delete_many)),
+    route!(POST "/v1/collections/{collection}/batch" ?["threshold", "limit", "with", "on_duplicate", "on_existing", "invalid"]
+        -> [200, 400, 401, 404, 408, 413, 415, 422, 500, 503] post(batch::batch)),
+    Route { streams: true, ..route!(POST "/v1/collections/{collection}/bulk"
+        ?["op", "threshold", "limit", "with", "on_duplicate", "on_existing", "invalid", "duplex"]
+        -> [200, 401, 404, 413, 415, 422, 500, 503] post(bulk::bulk)) },
+    route!(POST "/v1/collections/{collection}/compare" ?[]
+        -> [200, 400, 401, 404, 408, 409, 413, 415, 422, 500, 503] post(tools::compare)),
+    route!(POST "/v1/collections/{collection}/sign" ?["id", "invalid"]
+        -> [200, 400, 401, 404, 408, 409, 413, 415, 422, 500, 503] post(tools::sign)),
+    route!(GET "/v1/collections" ?[] -> [200, 401, 422, 500, 503] get(collections::list)),
+    route!(GET "/v1/collections/{collection}" ?[] -> [200, 401, 404, 422, 500, 503] get(collections::describe)),
+    route!(PUT "/v1/collections/{collection}" ?[]
+        -> [200, 201, 400, 401, 408, 409, 413, 415, 422, 429, 500, 503, 507] put(collections::create)),
+    route!(PATCH "/v1/collections/{collection}" ?[]
+        -> [200, 400, 401, 404, 408, 413, 415, 422, 500, 503, 507] patch(collections::update)),
+    route!(DELETE "/v1/collections/{collection}" ?["confirm"]
+        -> [200, 401, 403, 404, 422, 500, 503] delete(collections::remove)),
+    route!(POST "/v1/tune" ?[] -> [200, 400, 401, 408, 413, 415, 422, 500, 503] post(tools::tune)),
+    route!(GET "/v1/version" ?[] -> [200, 401, 422, 500, 503] get(ops::version)),
+    route!(GET "/livez" ?[] -> [200, 422, 500] get(ops::livez)),
+    route!(GET "/readyz" ?[] -> [200, 422, 500, 503] get(ops::readyz)),
+    route!(GET "/metrics" ?[] -> [200, 401, 422, 500] get(ops::metrics)),
+    route!(GET "/openapi.yaml" ?[] -> [200, 401, 422, 500, 503] get(ops::openapi)),
+];

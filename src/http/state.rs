@@ -1,0 +1,230 @@
+//! What every handler shares: the collections once they are open, the limits, the key.
+//! Knows nothing of routes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::body::Budget;
+use super::error::{Code, Problem};
+use crate::collection::{Collections, Settings};
+
+/// Bounds of the HTTP floor. Passing a size is 413, passing a number of things at once is 503.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HttpLimits {
+    /// Longest body, after decompression; bulk has its own.
+    pub body_bytes_max: usize,
+    /// Longest bulk body, after decompression; `?duplex=true` lifts it.
+    pub bulk_body_bytes_max: u64,
+    /// Most lines of a bulk request, blank ones included; `?duplex=true` lifts it.
+    pub bulk_lines_max: u64,
+    /// Longest line; longer ones get an error line of their own.
+    pub bulk_line_bytes_max: usize,
+    /// Answers a bulk request may hold back before it stops reading.
+    pub bulk_answer_buffer_bytes_max: usize,
+    /// How long full answers may stand unread before the stream is ended.
+    pub bulk_stall_timeout: Duration,
+    /// How long a bulk request may send nothing before the stream is ended.
+    pub bulk_idle_timeout: Duration,
+    /// Decisions of one bulk request that may wait for the disk.
+    pub bulk_open_max: usize,
+    /// Bulk requests at once.
+    pub bulk_requests_max: usize,
+    /// Documents or ids of one batch request.
+    pub batch_documents_max: usize,
+    /// Requests at once, probes and metrics apart.
+    pub requests_concurrent_max: usize,
+    /// Bytes of request bodies in memory, over all requests.
+    pub bodies_bytes_max: usize,
+    /// From the connection's opening, or the last answer, to the end of a request's head.
+    pub header_timeout: Duration,
+    /// For a body to arrive, and again for the answer to be made; bulk is free of it.
+    pub request_timeout: Duration,
+    /// How long a client may leave an answer unread before its connection is closed.
+    pub write_timeout: Duration,
+    /// For open requests to end after a signal.
+    pub drain_timeout: Duration,
+    /// Connections at once; more wait in the listen queue.
+    pub connections_max: usize,
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self {
+            body_bytes_max: 16 << 20,
+            bulk_body_bytes_max: 64 << 20,
+            bulk_lines_max: 20_000,
+            bulk_line_bytes_max: 16 << 20,
+            bulk_answer_buffer_bytes_max: 16 << 20,
+            bulk_stall_timeout: Duration::from_secs(30),
+            bulk_idle_timeout: Duration::from_secs(300),
+            bulk_open_max: 1024,
+            bulk_requests_max: 64,
+            batch_documents_max: 1000,
+            requests_concurrent_max: 1024,
+            bodies_bytes_max: 512 << 20,
+            header_timeout: Duration::from_secs(10),
+            request_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(60),
+            drain_timeout: Duration::from_secs(20),
+            connections_max: 4096,
+        }
+    }
+}
+
+/// A secret that clients must show. Its `Debug` shows nothing.
+#[derive(Clone)]
+pub struct ApiKey(Arc<str>);
+
+impl ApiKey {
+    /// The key as configured.
+    pub fn new(key: &str) -> Self {
+        Self(key.into())
+    }
+
+    /// Whether `shown` is the key, in a time that does not tell how much of it is right.
+    pub fn admits(&self, shown: &[u8]) -> bool {
+        subtle::ConstantTimeEq::ct_eq(self.0.as_bytes(), shown).into()
+    }
+}
+
+impl std::fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ApiKey(..)")
+    }
+}
+
+/// The way from process start to open collections. Written by whoever boots, read by every request.
+#[derive(Default)]
+pub struct Boot {
+    progress: AtomicU64,
+    collections: OnceLock<Arc<Collections>>,
+}
+
+impl Boot {
+    /// Nothing is open yet.
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// How much of the work is done, 0 to 1.
+    pub fn set_progress(&self, ratio: f64) {
+        self.progress.store(ratio.to_bits(), Ordering::Relaxed);
+    }
+
+    /// What was last set.
+    pub fn progress(&self) -> f64 {
+        f64::from_bits(self.progress.load(Ordering::Relaxed))
+    }
+
+    /// From now on requests are answered. Later calls change nothing.
+    pub fn finish(&self, collections: Arc<Collections>) {
+        self.set_progress(1.0);
+        // A second boot in one process is not a thing; the first stays.
+        let _ = self.collections.set(collections);
+    }
+
+    /// The collections, or 503 `starting`.
+    pub fn collections(&self) -> Result<&Arc<Collections>, Problem> {
+        self.collections.get().ok_or_else(|| {
+            let progress = self.progress();
+            let detail = format!("the index is being built: {:.0} % done", progress * 100.0);
+            Problem { progress: Some(progress), ..Problem::new(Code::Starting, detail) }
+        })
+    }
+}
+
+/// What the router is given.
+pub struct Wiring {
+    /// See [`Boot`].
+    pub boot: Arc<Boot>,
+    /// See [`HttpLimits`].
+    pub limits: HttpLimits,
+    /// Where set, all but the probes ask for it.
+    pub api_key: Option<ApiKey>,
+    /// Writes the answer of `/metrics`.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// What `PUT` fills absent fields from.
+    pub default_settings: Settings,
+    /// What `"key": "configured"` stands for.
+    pub secret_fingerprint: Option<u64>,
+}
+
+/// What every handler shares. Cheap to clone.
+#[derive(Clone)]
+pub struct AppState(Arc<Inner>);
+
+struct Inner {
+    wiring: Wiring,
+    requests: Arc<Semaphore>,
+    bulks: Arc<Semaphore>,
+    budget: Budget,
+    draining: CancellationToken,
+}
+
+impl AppState {
+    /// Makes the counters that the limits name.
+    pub fn new(wiring: Wiring) -> Self {
+        let limits = wiring.limits;
+        Self(Arc::new(Inner {
+            requests: Arc::new(Semaphore::new(limits.requests_concurrent_max)),
+            bulks: Arc::new(Semaphore::new(limits.bulk_requests_max)),
+            budget: Budget::new(limits.bodies_bytes_max),
+            draining: CancellationToken::new(),
+            wiring,
+        }))
+    }
+
+    /// The bounds.
+    pub fn limits(&self) -> &HttpLimits {
+        &self.0.wiring.limits
+    }
+
+    /// See [`Boot`].
+    pub fn boot(&self) -> &Boot {
+        &self.0.wiring.boot
+    }
+
+    /// The key to ask for.
+    pub fn api_key(&self) -> Option<&ApiKey> {
+        self.0.wiring.api_key.as_ref()
+    }
+
+    /// The text of `/metrics`.
+    pub fn metrics(&self) -> String {
+        (self.0.wiring.metrics)()
+    }
+
+    /// What `PUT` fills absent fields from.
+    pub fn default_settings(&self) -> &Settings {
+        &self.0.wiring.default_settings
+    }
+
+    /// What `"key": "configured"` stands for.
+    pub fn secret_fingerprint(&self) -> Option<u64> {
+        self.0.wiring.secret_fingerprint
+    }
+
+    /// Places for requests.
+    pub(super) fn requests(&self) -> &Arc<Semaphore> {
+        &self.0.requests
+    }
+
+    /// Places for bulk requests.
+    pub(super) fn bulks(&self) -> &Arc<Semaphore> {
+        &self.0.bulks
+    }
+
+    /// Room for bodies.
+    pub(super) fn budget(&self) -> &Budget {
+        &self.0.budget
+    }
+
+    /// Cancelled once the server is going down.
+    pub fn draining(&self) -> &CancellationToken {
+        &self.0.draining
+    }
+}

@@ -1,0 +1,271 @@
+//! Documents, one after another -> what became of each, in the same order. Batch and bulk are this.
+//! Documents are parsed and signed ahead, side by side; decided strictly in their order, so that each sees those
+//! before it; and answered once they are on disk. Knows nothing of lines or of answers' shapes.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{Stream, StreamExt};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument;
+
+use super::body::Room;
+use super::dto::document::{self, DocumentInput, Invalid};
+use super::error::Problem;
+use super::json::Object;
+use super::query::Query;
+use crate::collection::{CheckOptions, Collection, InsertOptions, Prepared};
+use crate::types::{DocId, Metadata, OnDuplicate, OnExisting, Verdict};
+
+/// Most matches in one verdict.
+pub const MATCHES_MAX: usize = 1000;
+const MATCHES_DEFAULT: usize = 10;
+
+/// What to do with each document.
+#[derive(Clone, Copy, Debug)]
+pub enum Op {
+    /// Look it up.
+    Check(CheckOptions),
+    /// Look it up and store it.
+    Insert(InsertOptions),
+    /// Delete it by its id.
+    Delete,
+}
+
+impl Op {
+    /// The operation called `name`, with what the query says about it.
+    pub fn new(name: &str, query: &Query) -> Result<Self, Problem> {
+        let (op, of_others): (_, &[&str]) = match name {
+            "check" => (Self::Check(check_options(query)?), &["on_duplicate", "on_existing"]),
+            "insert" => (Self::Insert(insert_options(query)?), &["threshold"]),
+            "delete" => (Self::Delete, &["threshold", "limit", "with", "on_duplicate", "on_existing", "invalid"]),
+            _ => return Err(Problem::invalid("op", "must be one of check, insert, delete")),
+        };
+        match of_others.iter().find(|other| query.get(other).is_some()) {
+            Some(other) => Err(Problem::invalid(*other, format!("has no meaning for {name}"))),
+            None => Ok(op),
+        }
+    }
+}
+
+/// What a query says about a check.
+pub fn check_options(query: &Query) -> Result<CheckOptions, Problem> {
+    Ok(CheckOptions { threshold: query.threshold()?, limit: limit(query)?, with_metadata: with_metadata(query)? })
+}
+
+/// What a query says about an insert.
+pub fn insert_options(query: &Query) -> Result<InsertOptions, Problem> {
+    let on_duplicate = [("skip", OnDuplicate::Skip), ("link", OnDuplicate::Link), ("store", OnDuplicate::Store)];
+    let on_existing =
+        [("conflict", OnExisting::Conflict), ("replace", OnExisting::Replace), ("keep", OnExisting::Keep)];
+    Ok(InsertOptions {
+        on_duplicate: query.choice("on_duplicate", &on_duplicate)?,
+        on_existing: query.choice("on_existing", &on_existing)?,
+        limit: limit(query)?,
+        with_metadata: with_metadata(query)?,
+    })
+}
+
+fn limit(query: &Query) -> Result<usize, Problem> {
+    query.integer("limit", MATCHES_DEFAULT, 1..=MATCHES_MAX)
+}
+
+fn with_metadata(query: &Query) -> Result<bool, Problem> {
+    query.choice("with", &[("none", false), ("metadata", true)])
+}
+
+/// A document to be worked on. `T` comes back with its answer.
+pub struct Input<T> {
+    /// Line number, place in a batch …
+    pub tag: T,
+    /// Its JSON, or why there is none.
+    pub json: Result<Bytes, Problem>,
+    /// The room its text takes, given back as soon as it is signed.
+    pub(super) room: Option<Room>,
+}
+
+/// What became of a document.
+pub enum Answer {
+    /// Checked or inserted.
+    Verdict(Verdict),
+    /// Deleted, or not there.
+    Deleted {
+        /// Its id.
+        id: DocId,
+        /// Whether there was something to delete.
+        was_there: bool,
+    },
+    /// Neither.
+    Failed {
+        /// Its id, where it has one.
+        id: Option<DocId>,
+        /// Why.
+        problem: Problem,
+    },
+}
+
+/// How documents are worked on.
+#[derive(Clone)]
+pub struct Work {
+    /// Where they live.
+    pub collection: Arc<Collection>,
+    /// What is done.
+    pub op: Op,
+    /// What to do with ill-formed texts.
+    pub invalid: Invalid,
+    /// Decisions that may wait for the disk.
+    pub open_max: usize,
+}
+
+/// A document that needs nothing more than its turn.
+enum Ready {
+    Done(Answer),
+    Insert(DocId, Option<Metadata>, Prepared, InsertOptions),
+    Delete(DocId),
+}
+
+impl Work {
+    /// The answers, in the order of the inputs.
+    pub fn answers<T: Send + 'static>(
+        self,
+        inputs: impl Stream<Item = Input<T>> + Send,
+    ) -> impl Stream<Item = (T, Answer)> + Send {
+        let open_max = self.open_max;
+        // Twice the cores: enough that none is idle while the line in front is a long one.
+        let ahead = 2 * std::thread::available_parallelism().map_or(2, usize::from);
+        let preparing = self.clone();
+        let ready = inputs.map(move |input| preparing.clone().spawn_prepare(input)).buffered(ahead);
+        let decided = ready.then(move |(tag, ready)| {
+            let work = self.clone();
+            async move { (tag, work.decide(ready).await) }
+        });
+        decided.map(|(tag, waiting)| waiting.map(move |answer| (tag, answer))).buffered(open_max)
+    }
+
+    fn spawn_prepare<T: Send + 'static>(self, input: Input<T>) -> impl Future<Output = (T, Ready)> + Send {
+        let Input { tag, json, room } = input;
+        let task = async move {
+            let ready = match json {
+                Ok(json) => self.prepare(&json).await,
+                Err(problem) => failed(None, problem),
+            };
+            drop(room);
+            ready
+        };
+        let task = AbortOnDropHandle::new(tokio::spawn(task.in_current_span()));
+        async move {
+            // A panic over one document spoils that document only.
+            let ready = task.await.unwrap_or_else(|error| failed(None, Problem::internal(&error.to_string())));
+            (tag, ready)
+        }
+    }
+
+    async fn prepare(&self, json: &[u8]) -> Ready {
+        let text = match std::str::from_utf8(json) {
+            Ok(text) => text,
+            Err(error) => {
+                let detail = format!("is not UTF-8 at byte {}", error.valid_up_to());
+                return failed(None, Problem::invalid("body", detail));
+            }
+        };
+        if let Op::Delete = self.op {
+            return match id_alone(text) {
+                Ok(id) => Ready::Delete(id),
+                Err(problem) => failed(id_of(text), problem),
+            };
+        }
+        let DocumentInput { id, content, metadata } = match document::from_json(text, self.invalid) {
+            Ok(document) => document,
+            Err(problem) => return failed(id_of(text), problem),
+        };
+        match self.op {
+            Op::Check(options) => match self.collection.check(id.clone(), content, options).await {
+                Ok(verdict) => Ready::Done(Answer::Verdict(verdict)),
+                Err(error) => failed(id, error.into()),
+            },
+            Op::Insert(options) => {
+                let Some(id) = id else {
+                    return failed(None, Problem::invalid("id", "is needed to store a document"));
+                };
+                match self.collection.prepare(content).await {
+                    Ok(prepared) => Ready::Insert(id, metadata, prepared, options),
+                    Err(error) => failed(Some(id), error.into()),
+                }
+            }
+            Op::Delete => unreachable!("deletes have been dealt with"),
+        }
+    }
+
+    async fn decide(self, ready: Ready) -> BoxFuture<'static, Answer> {
+        match ready {
+            Ready::Done(answer) => futures::future::ready(answer).boxed(),
+            Ready::Insert(id, metadata, prepared, options) => {
+                match self.collection.insert(id.clone(), metadata, prepared, options).await {
+                    Ok(ticket) => ticket
+                        .wait()
+                        .map(|result| match result {
+                            Ok(verdict) => Answer::Verdict(verdict),
+                            Err(error) => Answer::Failed { id: Some(id), problem: error.into() },
+                        })
+                        .boxed(),
+                    Err(error) => {
+                        futures::future::ready(Answer::Failed { id: Some(id), problem: error.into() }).boxed()
+                    }
+                }
+            }
+            Ready::Delete(id) => match self.collection.delete(id.clone()).await {
+                Ok(ticket) => ticket
+                    .wait()
+                    .map(|result| match result {
+                        Ok(was_there) => Answer::Deleted { id, was_there },
+                        Err(error) => Answer::Failed { id: Some(id), problem: error.into() },
+                    })
+                    .boxed(),
+                Err(error) => futures::future::ready(Answer::Failed { id: Some(id), problem: error.into() }).boxed(),
+            },
+        }
+    }
+}
+
+fn failed(id: Option<DocId>, problem: Problem) -> Ready {
+    Ready::Done(Answer::Failed { id, problem })
+}
+
+fn id_alone(text: &str) -> Result<DocId, Problem> {
+    let mut object = Object::parse(text)?;
+    let id = object.string("id")?.ok_or_else(|| Problem::invalid("id", "is needed"))?;
+    object.finish()?;
+    Ok(DocId::new(id)?)
+}
+
+/// The id of a faulty document, where it can be told.
+fn id_of(text: &str) -> Option<DocId> {
+    DocId::new(Object::parse(text).ok()?.string("id").ok()??).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(raw: &str) -> Query {
+        Query::parse(raw, &["threshold", "limit", "with", "on_duplicate", "on_existing", "invalid"]).unwrap()
+    }
+
+    #[test]
+    fn options_of_another_operation_are_refused() {
+        assert!(Op::new("check", &query("threshold=0.5&limit=1000&with=metadata")).is_ok());
+        assert!(Op::new("insert", &query("on_duplicate=store&on_existing=replace")).is_ok());
+        for (op, raw) in [("insert", "threshold=0.5"), ("check", "on_existing=keep"), ("delete", "limit=1"), ("x", "")] {
+            assert!(Op::new(op, &query(raw)).is_err(), "{op} {raw}");
+        }
+    }
+
+    #[test]
+    fn a_faulty_document_still_tells_its_id() {
+        assert_eq!(id_of(r#"{"id":"a","nonsense":1}"#).unwrap().as_str(), "a");
+        assert_eq!(id_of(r#"{"id":5}"#), None);
+        assert_eq!(id_of("{"), None);
+    }
+}

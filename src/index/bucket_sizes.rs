@@ -1,0 +1,109 @@
+//! How many documents share a band key: a running count of buckets per size class.
+//! Kept up to date with every posting, because sweeping all keys for a scrape would stall a large index.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Sizes below this have a class each; above, eight classes to an octave (within 12.5 %).
+const EXACT: usize = 16;
+const PER_OCTAVE: usize = 8;
+const CLASSES: usize = EXACT + PER_OCTAVE * 28;
+
+/// Buckets per size class.
+pub struct BucketSizes {
+    counts: [AtomicU64; CLASSES],
+}
+
+impl Default for BucketSizes {
+    fn default() -> Self {
+        Self { counts: [const { AtomicU64::new(0) }; CLASSES] }
+    }
+}
+
+impl BucketSizes {
+    /// Notes that a bucket of `from` documents now has `to`; 0 means it is not there.
+    pub fn changed(&self, from: usize, to: usize) {
+        let (from, to) = (class(from), class(to));
+        if from == to {
+            return;
+        }
+        if from != 0 {
+            self.counts[from].fetch_sub(1, Ordering::Relaxed);
+        }
+        if to != 0 {
+            self.counts[to].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Buckets with at least one document.
+    pub fn buckets(&self) -> u64 {
+        self.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Documents in the largest bucket, rounded down to its class; 0 where there is none.
+    pub fn largest(&self) -> u64 {
+        let class = self.counts.iter().rposition(|count| count.load(Ordering::Relaxed) != 0);
+        class.map_or(0, floor)
+    }
+
+    /// The size that `share` (0 to 1) of all buckets do not pass, rounded down to its class.
+    pub fn quantile(&self, share: f64) -> u64 {
+        let target = (self.buckets() as f64 * share).ceil() as u64;
+        let mut seen = 0;
+        for (class, count) in self.counts.iter().enumerate() {
+            seen += count.load(Ordering::Relaxed);
+            if seen >= target && seen > 0 {
+                return floor(class);
+            }
+        }
+        0
+    }
+}
+
+fn class(size: usize) -> usize {
+    if size < EXACT {
+        return size;
+    }
+    let octave = size.ilog2() as usize;
+    let within = (size >> (octave - PER_OCTAVE.ilog2() as usize)) - PER_OCTAVE;
+    EXACT + (octave - EXACT.ilog2() as usize) * PER_OCTAVE + within
+}
+
+fn floor(class: usize) -> u64 {
+    if class < EXACT {
+        return class as u64;
+    }
+    let octave = (class - EXACT) / PER_OCTAVE + EXACT.ilog2() as usize;
+    let within = (class - EXACT) % PER_OCTAVE;
+    ((PER_OCTAVE + within) as u64) << (octave - PER_OCTAVE.ilog2() as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_starts_at_its_floor_and_is_an_eighth_of_an_octave_wide() {
+        for size in 1..100_000_usize {
+            let low = floor(class(size));
+            assert!(low as usize <= size && size as f64 <= low as f64 * 1.125, "{size} is filed under {low}");
+        }
+        assert!(class(u32::MAX as usize) < CLASSES);
+    }
+
+    #[test]
+    fn largest_and_quantile_follow_the_changes() {
+        let sizes = BucketSizes::default();
+        assert_eq!((sizes.largest(), sizes.quantile(0.99)), (0, 0));
+        for _ in 0..99 {
+            sizes.changed(0, 1);
+        }
+        for size in 0..14 {
+            sizes.changed(size, size + 1);
+        }
+        assert_eq!((sizes.buckets(), sizes.largest(), sizes.quantile(0.99), sizes.quantile(1.0)), (100, 14, 1, 14));
+        for size in (0..14).rev() {
+            sizes.changed(size + 1, size);
+        }
+        assert_eq!((sizes.buckets(), sizes.largest()), (99, 1));
+    }
+}

@@ -1,0 +1,13 @@
+//! Signatures in memory and the band index over them.
+//! In: packed signatures with their `seq`. Out: slots that share a band with a query, and what stands in a slot.
+//! Knows nothing of ids' text, of storage, or of who may see what: callers compare `seq` themselves.
+
+mod arena;
+mod bands;
+mod bucket_sizes;
+mod ids;
+
+pub use arena::{Arena, SLOTS_MAX, Seen};
+pub use bands::{BandIndex, Probe};
+pub use bucket_sizes::BucketSizes;
+pub use ids::IdIndex;

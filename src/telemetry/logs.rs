@@ -1,0 +1,72 @@
+//! The log subscriber: words for people on a terminal, JSON lines for machines.
+//! Comes in: a format and a filter. Goes out: lines on stderr; stdout is for data.
+//! Must never know: a document's text or a key. Those who log give ids of requests, names and numbers.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::ParseError;
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// [`Format::Human`] when stderr is a terminal, else [`Format::Json`].
+    Auto,
+    /// Coloured words.
+    Human,
+    /// One JSON object a line, with the fields of its spans.
+    Json,
+}
+
+/// Why logging could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum LogsError {
+    /// The filter does not parse.
+    #[error("{0}")]
+    Filter(#[from] ParseError),
+    /// The process logs already.
+    #[error("logging was begun before")]
+    Installed,
+}
+
+/// Whether `level` is a filter: a level, or directives such as `info,hapax::store=debug`.
+pub fn check_level(level: &str) -> Result<(), LogsError> {
+    EnvFilter::builder().parse(level)?;
+    Ok(())
+}
+
+/// Begins logging to stderr. Only the first call of a process succeeds.
+pub fn install(format: Format, level: &str) -> Result<(), LogsError> {
+    let filter = EnvFilter::builder().parse(level)?;
+    let terminal = std::io::stderr().is_terminal();
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let installed = match format {
+        Format::Json => builder.json().flatten_event(true).try_init(),
+        Format::Auto if !terminal => builder.json().flatten_event(true).try_init(),
+        Format::Auto | Format::Human => builder.with_ansi(terminal).with_target(false).try_init(),
+    };
+    installed.map_err(|_| LogsError::Installed)
+}
+
+/// Logs panics as errors. A formatted message may quote what it broke on, a piece of a document; so only messages
+/// written in the source are logged, and the place.
+pub fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let message = panic.payload().downcast_ref::<&'static str>().copied().unwrap_or("message withheld");
+        let thread = std::thread::current();
+        tracing::error!(place, message, thread = thread.name().unwrap_or("unnamed"), "a bug: panic");
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_level;
+
+    #[test]
+    fn levels_and_directives_are_filters() {
+        assert!(check_level("info").is_ok());
+        assert!(check_level("warn,hapax::store=debug").is_ok());
+        assert!(check_level("hapax=loud").is_err());
+    }
+}

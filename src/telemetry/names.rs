@@ -1,0 +1,208 @@
+//! Every metric name, its labels, unit and meaning, in one table.
+//! Comes in: nothing. Goes out: constants for those who measure, descriptions for the recorder, the list for tests.
+//! Must never know: who sets a metric, or when.
+//!
+//! A renamed metric breaks somebody's dashboard: names here are part of the interface, like routes.
+
+use metrics::Unit;
+
+/// What kind of series a metric is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Observations counted in the given buckets.
+    Histogram(&'static [f64]),
+}
+
+/// One metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Metric {
+    /// The name, as scraped.
+    pub name: &'static str,
+    /// Counter, gauge or histogram.
+    pub kind: Kind,
+    /// `None` for plain numbers.
+    pub unit: Option<Unit>,
+    /// Label names, in no order.
+    pub labels: &'static [&'static str],
+    /// One sentence for `# HELP`.
+    pub help: &'static str,
+}
+
+/// Label names.
+pub mod label {
+    /// Matched route template, such as `/v1/collections/{c}/check`; never the path itself.
+    pub const ROUTE: &str = "route";
+    /// HTTP method.
+    pub const METHOD: &str = "method";
+    /// HTTP status, three digits.
+    pub const STATUS: &str = "status";
+    /// Collection name.
+    pub const COLLECTION: &str = "collection";
+    /// `verdict`, `deleted`, `error`, `fatal` or `summary`.
+    pub const KIND: &str = "kind";
+    /// `check`, `insert` or `delete`.
+    pub const OP: &str = "op";
+    /// A verdict as on the wire.
+    pub const VERDICT: &str = "verdict";
+    /// `match` or `below_threshold`.
+    pub const RESULT: &str = "result";
+    /// A sketch as in the spec, such as `fss256x8`.
+    pub const SKETCH: &str = "sketch";
+    /// `postings`, `signatures` or `ids`.
+    pub const PART: &str = "part";
+    /// hapax's version.
+    pub const VERSION: &str = "version";
+}
+
+/// Label values that are not words of the wire.
+pub mod value {
+    /// [`super::label::OP`]: a lookup that never writes.
+    pub const OP_CHECK: &str = "check";
+    /// [`super::label::OP`]: check-and-insert.
+    pub const OP_INSERT: &str = "insert";
+    /// [`super::label::RESULT`]: a candidate at or above the threshold.
+    pub const RESULT_MATCH: &str = "match";
+    /// [`super::label::RESULT`]: a candidate that bands proposed and verification refused.
+    pub const RESULT_BELOW: &str = "below_threshold";
+    /// [`super::label::PART`]: band postings.
+    pub const PART_POSTINGS: &str = "postings";
+    /// [`super::label::PART`]: the signature arena.
+    pub const PART_SIGNATURES: &str = "signatures";
+    /// [`super::label::PART`]: the id map.
+    pub const PART_IDS: &str = "ids";
+}
+
+/// 10 µs to 10 s, in steps of 1, 2.5, 5.
+pub const SECONDS: &[f64] = &[
+    0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+    0.5, 1.0, 2.5, 5.0, 10.0,
+];
+/// 0 to 4096, the default bound on candidates.
+pub const CANDIDATES: &[f64] =
+    &[0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0];
+/// 1 to 4096, the default bound on a commit.
+pub const COMMIT_SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0];
+/// 0 to a million documents that share a band key.
+pub const BUCKET_SIZES: &[f64] =
+    &[0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0, 16_384.0, 65_536.0, 1_048_576.0];
+
+/// One constant per metric, and [`ALL`] of them: a metric cannot be named without being described.
+macro_rules! metrics_table {
+    ($($constant:ident = $name:literal, $kind:expr, $unit:expr, [$($label:expr),*], $help:literal;)*) => {
+        $(#[doc = $help] pub const $constant: &str = $name;)*
+        /// Every metric of hapax's own; `process_*` come from elsewhere.
+        pub const ALL: &[Metric] = &[
+            $(Metric { name: $name, kind: $kind, unit: $unit, labels: &[$($label),*], help: $help },)*
+        ];
+    };
+}
+
+metrics_table! {
+    HTTP_REQUESTS = "hapax_http_requests_total", Kind::Counter, None, [label::ROUTE, label::METHOD, label::STATUS],
+        "Requests answered.";
+    HTTP_REQUEST_DURATION = "hapax_http_request_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
+        [label::ROUTE, label::METHOD], "Time from a request's headers to the end of its answer.";
+    HTTP_REQUESTS_IN_FLIGHT = "hapax_http_requests_in_flight", Kind::Gauge, None, [],
+        "Requests being answered now.";
+    HTTP_CONNECTIONS = "hapax_http_connections", Kind::Gauge, None, [],
+        "Connections open now.";
+    HTTP_BUFFERED_BYTES = "hapax_http_buffered_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Memory that request bodies take now.";
+    HTTP_BULK_LINES = "hapax_http_bulk_lines_total", Kind::Counter, None, [label::KIND],
+        "Lines of bulk answers.";
+    VERDICTS = "hapax_verdicts_total", Kind::Counter, None, [label::COLLECTION, label::OP, label::VERDICT],
+        "Verdicts given.";
+    INCOMPLETE_VERDICTS = "hapax_incomplete_verdicts_total", Kind::Counter, None, [label::COLLECTION],
+        "Verdicts where a bound on buckets or candidates may have hidden a match.";
+    CHECK_CANDIDATES = "hapax_check_candidates", Kind::Histogram(CANDIDATES), None, [label::COLLECTION],
+        "Distinct documents that the bands proposed for one document.";
+    VERIFIED_CANDIDATES = "hapax_verified_candidates_total", Kind::Counter, None, [label::COLLECTION, label::RESULT],
+        "Candidates compared slot by slot, by whether they reached the threshold.";
+    SIGN_DURATION = "hapax_sign_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [label::SKETCH],
+        "Time from text to signature of one document.";
+    PROBE_DURATION = "hapax_probe_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
+        [label::COLLECTION], "Time to read all bands of one document.";
+    VERIFY_DURATION = "hapax_verify_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
+        [label::COLLECTION], "Time to compare one document with all its candidates.";
+    BUCKET_DOCUMENTS = "hapax_bucket_documents", Kind::Histogram(BUCKET_SIZES), None, [label::COLLECTION],
+        "Documents in the fullest bucket that one lookup met.";
+    BUCKET_DOCUMENTS_LARGEST = "hapax_bucket_documents_largest", Kind::Gauge, None, [label::COLLECTION],
+        "Documents in the largest bucket of the index.";
+    BUCKET_DOCUMENTS_P99 = "hapax_bucket_documents_p99", Kind::Gauge, None, [label::COLLECTION],
+        "Bucket size that 99 % of the index's buckets do not exceed.";
+    DOCUMENTS = "hapax_documents", Kind::Gauge, None, [label::COLLECTION],
+        "Documents stored and indexed.";
+    INDEX_BYTES = "hapax_index_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION, label::PART],
+        "Memory held by the index.";
+    COMMIT_DURATION = "hapax_commit_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
+        [label::COLLECTION], "Time of one transaction, fsync included.";
+    COMMIT_DOCUMENTS = "hapax_commit_documents", Kind::Histogram(COMMIT_SIZES), None, [label::COLLECTION],
+        "Operations in one transaction.";
+    COMMIT_FAILURES = "hapax_commit_failures_total", Kind::Counter, None, [label::COLLECTION],
+        "Transactions that the disk refused.";
+    COMMIT_QUEUE_DEPTH = "hapax_commit_queue_depth", Kind::Gauge, None, [label::COLLECTION],
+        "Decisions waiting for the disk.";
+    COMMIT_QUEUE_MAX = "hapax_commit_queue_max", Kind::Gauge, None, [label::COLLECTION],
+        "Most decisions that may wait for the disk.";
+    CHECKPOINT_DURATION = "hapax_checkpoint_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
+        [label::COLLECTION], "Time of one checkpoint of the write-ahead log.";
+    WAL_BYTES = "hapax_wal_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION],
+        "Size of the write-ahead log.";
+    BOOT_PROGRESS = "hapax_boot_progress_ratio", Kind::Gauge, None, [],
+        "How much of the index is rebuilt, 0 to 1.";
+    BUILD_INFO = "hapax_build_info", Kind::Gauge, None, [label::VERSION],
+        "Always 1; the version is in the label.";
+}
+
+/// Gives the installed recorder the meaning of every metric.
+pub fn describe_all() {
+    for metric in ALL {
+        let (name, unit, help) = (metric.name, metric.unit.unwrap_or(Unit::Count), metric.help);
+        match metric.kind {
+            Kind::Counter => metrics::describe_counter!(name, unit, help),
+            Kind::Gauge => metrics::describe_gauge!(name, unit, help),
+            Kind::Histogram(_) => metrics::describe_histogram!(name, unit, help),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_their_kind_and_unit() {
+        for metric in ALL {
+            assert!(metric.name.starts_with("hapax_"), "{}", metric.name);
+            assert_eq!(metric.name.ends_with("_total"), metric.kind == Kind::Counter, "{}", metric.name);
+            let unit_suffix = match metric.unit {
+                Some(Unit::Seconds) => "_seconds",
+                Some(Unit::Bytes) => "_bytes",
+                _ => "",
+            };
+            assert!(metric.name.ends_with(unit_suffix), "{}", metric.name);
+            assert!(metric.help.ends_with('.'), "{}", metric.name);
+        }
+    }
+
+    #[test]
+    fn names_are_distinct() {
+        let mut names: Vec<_> = ALL.iter().map(|metric| metric.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+    }
+
+    #[test]
+    fn buckets_ascend() {
+        for metric in ALL {
+            if let Kind::Histogram(buckets) = metric.kind {
+                assert!(buckets.is_sorted_by(|a, b| a < b), "{}", metric.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Settings: what is merged, what is refused, and that each refusal names its key.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use hapax::config::{Config, ConfigError, Loaded, Sources, load};
+
+fn environment(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+    pairs.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
+}
+
+fn with_environment(pairs: &[(&str, &str)]) -> Result<Loaded, ConfigError> {
+    load(&Sources { environment: environment(pairs), ..Sources::default() })
+}
+
+fn with_file(text: &str) -> Result<Loaded, ConfigError> {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let path = dir.path().join("hapax.toml");
+    std::fs::write(&path, text).expect("write");
+    load(&Sources { file: Some(path), ..Sources::default() })
+}
+
+fn refusal(loaded: Result<Loaded, ConfigError>) -> String {
+    loaded.map(|loaded| loaded.effective).expect_err("must be refused").to_string()
+}
+
+#[test]
+fn defaults_alone_are_a_valid_configuration() {
+    let Config { server, api_key, collections, .. } = load(&Sources::default()).expect("defaults").config;
+    assert_eq!(server.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(api_key, None);
+    assert_eq!(collections.data_dir.to_str(), Some("./hapax-data"));
+    assert_eq!(collections.collections_max, 64);
+    assert_eq!(collections.default_settings.banding.bands(), 31);
+    assert_eq!(collections.default_settings.banding.rows(), 8);
+    assert!(
+        collections
+            .default_settings
+            .spec
+            .to_string()
+            .ends_with("fold=nfkc_casefold;marks=keep;digits=keep;shingle=word5;sketch=fss256x8;key=none")
+    );
+}
+
+#[test]
+fn flags_win_over_environment_over_file_over_defaults() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let path = dir.path().join("hapax.toml");
+    std::fs::write(&path, "[server]\nlisten = \"127.0.0.1:1\"\ndrain_timeout_ms = 1\nbody_bytes_max = 2048\n")
+        .expect("write");
+    let sources = Sources {
+        file: Some(path),
+        environment: environment(&[
+            ("HAPAX__SERVER__LISTEN", "127.0.0.1:2"),
+            ("HAPAX__SERVER__DRAIN_TIMEOUT_MS", "2"),
+            ("HAPAX_PORT", "tcp://10.0.0.1:80"),
+            ("PATH", "/bin"),
+        ]),
+        flags: vec![("--listen", "server.listen", "127.0.0.1:3".into())],
+    };
+    let Loaded { config, effective } = load(&sources).expect("all possible");
+    assert_eq!(config.server.listen.port(), 3);
+    assert_eq!(config.server.drain_timeout, Duration::from_millis(2));
+    assert_eq!(config.server.body_bytes_max, 2048);
+    assert_eq!(config.server.batch_documents_max, 1000);
+    let line = |key: &str| effective.lines().find(|line| line.starts_with(key)).expect(key).to_owned();
+    assert!(line("listen").ends_with("# the flag --listen"), "{effective}");
+    assert!(line("drain_timeout_ms").ends_with("# the environment variable HAPAX__SERVER__DRAIN_TIMEOUT_MS"));
+    assert!(line("body_bytes_max").contains("hapax.toml"), "{effective}");
+    assert!(!line("batch_documents_max").contains('#'), "{effective}");
+}
+
+#[test]
+fn the_effective_settings_are_a_configuration_that_means_the_same() {
+    let shown = with_environment(&[("HAPAX__DEFAULT_COLLECTION__THRESHOLD", "0.7")]).expect("possible").effective;
+    let again = with_file(&shown).expect("what is shown can be read");
+    assert_eq!(again.config.collections.default_settings.threshold, 0.7);
+}
+
+#[test]
+fn unknown_keys_are_refused_with_key_and_origin() {
+    let message = refusal(with_file("[server]\nlisten_adress = \"127.0.0.1:1\"\n"));
+    assert!(message.contains("server.listen_adress") && message.contains("hapax.toml"), "{message}");
+    assert!(message.contains("listen, "), "says what there is: {message}");
+    let message = refusal(with_file("[sever]\nlisten = \"127.0.0.1:1\"\n"));
+    assert!(message.contains("sever") && message.contains("hapax.toml"), "{message}");
+    let message = refusal(with_environment(&[("HAPAX__LOG__COLOUR", "1")]));
+    assert!(message.contains("log.colour") && message.contains("HAPAX__LOG__COLOUR"), "{message}");
+    let message = refusal(with_environment(&[("HAPAX__LISTEN", "127.0.0.1:1")]));
+    assert!(message.contains("HAPAX__LISTEN"), "{message}");
+    let message = refusal(with_environment(&[("HAPAX__SERVER", "127.0.0.1:1")]));
+    assert!(message.contains("HAPAX__SERVER"), "{message}");
+    let message = refusal(with_environment(&[("HAPAX__SERVER__LISTEN__PORT", "1")]));
+    assert!(message.contains("HAPAX__SERVER__LISTEN__PORT"), "{message}");
+    let message = refusal(with_environment(&[("HAPAX__", "1")]));
+    assert!(message.contains("HAPAX__"), "{message}");
+}
+
+#[test]
+fn values_of_the_wrong_type_are_refused_with_key_and_origin() {
+    let message = refusal(with_file("[server]\nlisten = 8080\n"));
+    assert!(message.contains("server.listen") && message.contains("hapax.toml"), "{message}");
+    let message = refusal(with_environment(&[("HAPAX__COLLECTIONS__MAX", "many")]));
+    assert!(message.contains("collections.max") && message.contains("HAPAX__COLLECTIONS__MAX"), "{message}");
+    let message = refusal(with_file("server = 5\n"));
+    assert!(message.contains("server"), "{message}");
+    let message = refusal(with_file("[server\n"));
+    assert!(message.contains("hapax.toml") && message.contains("TOML"), "{message}");
+}
+
+#[test]
+fn impossible_values_are_refused_with_key_and_what_is_allowed() {
+    for (variable, value, key, allowed) in [
+        ("HAPAX__SERVER__LISTEN", "localhost", "server.listen", "127.0.0.1:8080"),
+        ("HAPAX__SERVER__CONNECTIONS_MAX", "0", "server.connections_max", "1 to 1000000"),
+        ("HAPAX__SERVER__BODY_BYTES_MAX", "12", "server.body_bytes_max", "1024 to"),
+        ("HAPAX__SERVER__BULK_LINE_BYTES_MAX", "134217728", "server.bulk_line_bytes_max", "server.bulk_body_bytes_max"),
+        ("HAPAX__SERVER__BODIES_BYTES_MAX", "1048576", "server.bodies_bytes_max", "server.body_bytes_max"),
+        ("HAPAX__SERVER__HEADER_TIMEOUT_MS", "1", "server.header_timeout_ms", "100 to"),
+        ("HAPAX__AUTH__API_KEY", "short", "auth.api_key", "at least 16"),
+        ("HAPAX__AUTH__API_KEY", "", "auth.api_key", "at least 16"),
+        ("HAPAX__AUTH__API_KEY", "a key with some spaces", "auth.api_key", "no spaces"),
+        ("HAPAX__DATA__DIR", "", "data.dir", "a path"),
+        ("HAPAX__COLLECTIONS__MAX", "0", "collections.max", "1 to"),
+        ("HAPAX__DEFAULT_COLLECTION__FOLD", "nfc", "default_collection.fold", "\"nfkc_casefold\", \"nfkc\", \"none\""),
+        ("HAPAX__DEFAULT_COLLECTION__MARKS", "drop", "default_collection.marks", "\"strip\""),
+        ("HAPAX__DEFAULT_COLLECTION__DIGITS", "drop", "default_collection.digits", "\"zero\""),
+        ("HAPAX__DEFAULT_COLLECTION__SHINGLE", "word33", "default_collection.shingle", "word32"),
+        ("HAPAX__DEFAULT_COLLECTION__SHINGLE", "word05", "default_collection.shingle", "word32"),
+        ("HAPAX__DEFAULT_COLLECTION__SHINGLE", "line", "default_collection.shingle", "word32"),
+        ("HAPAX__DEFAULT_COLLECTION__SKETCH", "fss100x8", "default_collection.sketch", "power of two"),
+        ("HAPAX__DEFAULT_COLLECTION__SKETCH", "simhash64", "default_collection.sketch", "classic"),
+        ("HAPAX__DEFAULT_COLLECTION__KEY", "secret", "default_collection.key", "hashing.secret"),
+        ("HAPAX__DEFAULT_COLLECTION__KEY", "yes", "default_collection.key", "\"none\""),
+        ("HAPAX__DEFAULT_COLLECTION__BANDS", "300", "default_collection.bands", ""),
+        ("HAPAX__DEFAULT_COLLECTION__THRESHOLD", "0", "default_collection.threshold", "above 0"),
+        ("HAPAX__DEFAULT_COLLECTION__THRESHOLD", "1.01", "default_collection.threshold", "at most 1"),
+        ("HAPAX__DEFAULT_COLLECTION__THRESHOLD", "NaN", "default_collection.threshold", "above 0"),
+        ("HAPAX__HASHING__SECRET", "abc", "hashing.secret", "32 hexadecimal"),
+        ("HAPAX__LIMITS__CANDIDATES_MAX", "0", "limits.candidates_max", "1 to"),
+        ("HAPAX__COMMIT__BATCH_MAX", "9000", "commit.batch_max", "commit.queue_max"),
+        ("HAPAX__LOG__FORMAT", "xml", "log.format", "\"json\""),
+        ("HAPAX__LOG__LEVEL", "hapax=loud", "log.level", "info"),
+    ] {
+        let message = refusal(with_environment(&[(variable, value)]));
+        assert!(message.contains(key), "{variable}={value}: {message}");
+        assert!(message.contains(allowed), "{variable}={value}: {message}");
+    }
+}
+
+#[test]
+fn secrets_are_read_from_files_and_shown_nowhere() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let file = dir.path().join("key");
+    // Digits only: a number for every parser that guesses.
+    std::fs::write(&file, "00112233445566778899\n").expect("write");
+    let path = file.to_str().expect("UTF-8");
+    let secret = "00112233445566778899001122334455";
+    let loaded = with_environment(&[
+        ("HAPAX__AUTH__API_KEY_FILE", path),
+        ("HAPAX__HASHING__SECRET", secret),
+        ("HAPAX__DEFAULT_COLLECTION__KEY", "secret"),
+    ])
+    .expect("possible");
+    let key = loaded.config.api_key.clone().expect("a key");
+    assert_eq!(key.expose(), "00112233445566778899");
+    for shown in [loaded.effective.clone(), format!("{loaded:?}")] {
+        assert!(!shown.contains(secret) && !shown.contains(key.expose()), "{shown}");
+    }
+    assert!(loaded.effective.contains("secret = \"********\""), "{}", loaded.effective);
+    let refused = refusal(with_environment(&[("HAPAX__HASHING__SECRET", "0011223344556677889900112233445z")]));
+    assert!(!refused.contains("00112233"), "{refused}");
+}
+
+#[test]
+fn secrets_that_are_doubled_empty_or_missing_are_refused() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let empty = dir.path().join("empty");
+    std::fs::write(&empty, "\n").expect("write");
+    let empty = empty.to_str().expect("UTF-8");
+    let missing = dir.path().join("missing");
+    let missing = missing.to_str().expect("UTF-8");
+    for (key, good) in [("AUTH__API_KEY", "0123456789abcdef"), ("HASHING__SECRET", "00112233445566778899aabbccddeeff")]
+    {
+        let (variable, file) = (format!("HAPAX__{key}"), format!("HAPAX__{key}_FILE"));
+        let name = key.to_ascii_lowercase().replace("__", ".");
+        for pairs in [
+            [(&*variable, good), (&*file, missing)].as_slice(),
+            [(&*file, missing)].as_slice(),
+            [(&*file, empty)].as_slice(),
+        ] {
+            let message = refusal(with_environment(pairs));
+            assert!(message.contains(&name), "{message}");
+        }
+    }
+}
+
+#[test]
+fn listening_beyond_loopback_needs_a_key() {
+    let message = refusal(with_environment(&[("HAPAX__SERVER__LISTEN", "0.0.0.0:8080")]));
+    assert!(message.contains("0.0.0.0:8080") && message.contains("HAPAX__AUTH__API_KEY_FILE"), "{message}");
+    assert!(with_environment(&[("HAPAX__SERVER__LISTEN", "[::]:8080")]).is_err());
+    assert!(with_environment(&[("HAPAX__SERVER__LISTEN", "[::1]:8080")]).is_ok());
+    assert!(with_environment(&[("HAPAX__SERVER__LISTEN", "127.1.2.3:8080")]).is_ok());
+    let keyed = [("HAPAX__SERVER__LISTEN", "0.0.0.0:8080"), ("HAPAX__AUTH__API_KEY", "0123456789abcdef")];
+    assert!(with_environment(&keyed).is_ok());
+}

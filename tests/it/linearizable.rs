@@ -1,0 +1,172 @@
+//! Check-and-insert is linearizable: what concurrent writers are told is what one writer would have been told, had it
+//! done the same operations one after another in the commit order.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use hapax::collection::{Collection, InsertOptions};
+use hapax::types::{Content, DocId, OnDuplicate, OnExisting, Outcome, Seq, VerdictKind};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::support::library;
+
+const WRITERS: u64 = 64;
+const GROUPS: u64 = 1000;
+
+/// What one operation did, with its place in the order. Operations that changed nothing stand behind the change at
+/// whose place they were decided.
+#[derive(Debug)]
+enum Event {
+    Judged { group: u64, id: String, kind: VerdictKind, duplicate_of: Option<String>, outcome: Outcome },
+    Deleted { id: String, was_there: bool },
+}
+
+/// Texts of a group differ in one word of 400, so that any two are near-duplicates; groups share nothing.
+fn text(group: u64, variant: u64) -> String {
+    let mut rng = ChaCha8Rng::seed_from_u64(group);
+    let mut words: Vec<String> = (0..400).map(|_| format!("g{group}w{}", rng.random_range(0..10_000_u32))).collect();
+    words[(variant % 400) as usize] = format!("variant{variant}");
+    words.join(" ")
+}
+
+fn options(on_duplicate: OnDuplicate, on_existing: OnExisting) -> InsertOptions {
+    InsertOptions { on_duplicate, on_existing, limit: 10, with_metadata: false }
+}
+
+async fn insert(collection: &Arc<Collection>, group: u64, id: &str, variant: u64, options: InsertOptions) -> (Seq, Event) {
+    let prepared = collection.prepare(Content::Text(text(group, variant))).await.unwrap();
+    let ticket = collection.insert(DocId::new(id).unwrap(), None, prepared, options).await.unwrap();
+    let at = ticket.at();
+    let verdict = ticket.wait().await.unwrap();
+    let duplicate_of = verdict.duplicate_of.map(|id| id.as_str().to_owned());
+    (at, Event::Judged { group, id: id.to_owned(), kind: verdict.kind, duplicate_of, outcome: verdict.outcome })
+}
+
+/// Replays the events one by one and compares each answer with what the documents present at that moment demand.
+fn replay(mut events: Vec<(Seq, Event)>) -> HashMap<String, u64> {
+    let changes = |event: &Event| match event {
+        Event::Judged { outcome, .. } => matches!(outcome, Outcome::Inserted | Outcome::Replaced | Outcome::Linked),
+        Event::Deleted { was_there, .. } => *was_there,
+    };
+    events.sort_by_key(|(at, event)| (*at, !changes(event)));
+    let mut held: HashMap<String, u64> = HashMap::new();
+    let mut groups: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for (at, event) in events {
+        match event {
+            Event::Deleted { id, was_there } => {
+                if was_there {
+                    let group = held.remove(&id).unwrap_or_else(|| panic!("{at:?}: {id} deleted and not there"));
+                    groups.get_mut(&group).unwrap().retain(|held| *held != id);
+                }
+            }
+            Event::Judged { group, id, kind, duplicate_of, outcome } => {
+                let others: Vec<&String> =
+                    groups.entry(group).or_default().iter().filter(|other| **other != id).collect();
+                let expected = if others.is_empty() { VerdictKind::Unique } else { VerdictKind::NearDuplicate };
+                if kind == VerdictKind::ExactDuplicate {
+                    assert!(!others.is_empty(), "{at:?}: {id} duplicates nothing that is there");
+                } else {
+                    assert_eq!(kind, expected, "{at:?}: {id} of group {group} among {others:?}");
+                }
+                if let Some(original) = duplicate_of {
+                    assert!(others.contains(&&original), "{at:?}: {id} cites {original}, which is not there");
+                }
+                match outcome {
+                    Outcome::Inserted => assert_eq!(held.insert(id.clone(), group), None, "{at:?}: {id} was there"),
+                    Outcome::Replaced => {
+                        let before = held.insert(id.clone(), group);
+                        let before = before.unwrap_or_else(|| panic!("{at:?}: {id} replaced and not there"));
+                        groups.get_mut(&before).unwrap().retain(|held| *held != id);
+                    }
+                    Outcome::Skipped => continue,
+                    other => panic!("{at:?}: {id}: {other:?}"),
+                }
+                groups.get_mut(&group).unwrap().push(id);
+            }
+        }
+    }
+    held
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_near_identical_insertions_one_is_unique() {
+    let dir = library::dir();
+    let collections = library::open(library::config(&dir));
+    let collection = library::default(&collections).await;
+    let mut writers = Vec::new();
+    for writer in 0..WRITERS {
+        let collection = Arc::clone(&collection);
+        writers.push(tokio::spawn(async move {
+            let mut uniques = Vec::new();
+            for step in 0..GROUPS * 4 / WRITERS {
+                // Each group is inserted by four writers at about the same time.
+                let group = step * (WRITERS / 4) + writer / 4;
+                let options = options(OnDuplicate::Skip, OnExisting::Conflict);
+                let (_, event) = insert(&collection, group, &format!("{group}/{writer}"), writer, options).await;
+                let Event::Judged { kind: VerdictKind::Unique, .. } = event else { continue };
+                uniques.push(group);
+            }
+            uniques
+        }));
+    }
+    let mut uniques = Vec::new();
+    for writer in writers {
+        uniques.extend(writer.await.unwrap());
+    }
+    uniques.sort_unstable();
+    let expected: Vec<u64> = (0..GROUPS / (WRITERS / 4) * (WRITERS / 4)).collect();
+    assert_eq!(uniques, expected);
+    library::close(collections).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_those_of_the_commit_order_with_deletes_and_replacements() {
+    let seed = library::seed();
+    let dir = library::dir();
+    let collections = library::open(library::config(&dir));
+    let collection = library::default(&collections).await;
+    let mut writers = Vec::new();
+    for writer in 0..WRITERS {
+        let collection = Arc::clone(&collection);
+        writers.push(tokio::spawn(async move {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed ^ writer.wrapping_mul(0x9E37_79B9));
+            let mut events = Vec::new();
+            for _ in 0..60 {
+                // Few groups and few ids, so that nearly every operation meets another.
+                let (group, variant) = (rng.random_range(0..12), rng.random_range(0..400));
+                let id = format!("id{}", rng.random_range(0..80));
+                if rng.random_bool(0.3) {
+                    let ticket = collection.delete(DocId::new(id.as_str()).unwrap()).await.unwrap();
+                    let at = ticket.at();
+                    events.push((at, Event::Deleted { id, was_there: ticket.wait().await.unwrap() }));
+                    continue;
+                }
+                let on_duplicate = if rng.random_bool(0.5) { OnDuplicate::Skip } else { OnDuplicate::Store };
+                let (at, event) =
+                    insert(&collection, group, &id, variant, options(on_duplicate, OnExisting::Replace)).await;
+                if !matches!(event, Event::Judged { outcome: Outcome::Unchanged, .. }) {
+                    events.push((at, event));
+                }
+            }
+            events
+        }));
+    }
+    let mut events = Vec::new();
+    for writer in writers {
+        events.extend(writer.await.unwrap());
+    }
+    let held = replay(events);
+    let mut stored: Vec<String> = collection
+        .documents(Seq(0), 10_000)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|document| document.id.as_str().to_owned())
+        .collect();
+    stored.sort();
+    let mut expected: Vec<String> = held.into_keys().collect();
+    expected.sort();
+    assert_eq!(stored, expected, "seed {seed}");
+    library::close(collections).await;
+}

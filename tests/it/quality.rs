@@ -1,0 +1,349 @@
+//! It is right on real text: every corpus is streamed through a real server, each document asks for all its matches,
+//! and the answers are compared with exact truth.
+//!
+//! The corpora are not part of the project: they are read from `HAPAX_CORPORA` or `../shared/given`. Where neither is
+//! there these tests say so on stderr and pass. The small sets run always, the large ones in `make quality`.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+
+use crate::reference_tokens;
+use crate::support::server::Server;
+
+const THRESHOLD: f64 = 0.8;
+/// A match whose exact similarity is below this is wrong.
+const WRONG_BELOW: f64 = THRESHOLD - 0.05;
+const RECALL_AT_90: f64 = 0.99;
+const RECALL_AT_85: f64 = 0.95;
+const PRECISION: f64 = 0.95;
+
+/// Where exact truth comes from.
+#[derive(Clone, Copy, PartialEq)]
+enum Truth {
+    /// The pairs file beside the corpus.
+    File,
+    /// Joined anew over the tokens of the reference tokeniser: hapax cuts scripts without spaces and keeps marks,
+    /// which the pairs files do not.
+    ReferenceTokens,
+}
+
+struct Document {
+    id: String,
+    text: String,
+}
+
+struct Pair {
+    ids: (String, String),
+    jaccard: f64,
+}
+
+fn corpora() -> Option<PathBuf> {
+    let dir = std::env::var_os("HAPAX_CORPORA")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/given"), PathBuf::from);
+    if dir.is_dir() {
+        return Some(dir);
+    }
+    eprintln!("LEFT OUT: no corpora at {} (set HAPAX_CORPORA to their folder)", dir.display());
+    None
+}
+
+fn read_zst(path: &Path) -> String {
+    let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    String::from_utf8(zstd::decode_all(file).unwrap()).unwrap()
+}
+
+fn documents(path: &Path) -> Vec<Document> {
+    let parse = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        Document { id: line["id"].as_str().unwrap().to_owned(), text: line["text"].as_str().unwrap().to_owned() }
+    };
+    read_zst(path).lines().map(parse).collect()
+}
+
+fn ordered(a: &str, b: &str) -> (String, String) {
+    if a < b { (a.to_owned(), b.to_owned()) } else { (b.to_owned(), a.to_owned()) }
+}
+
+fn pairs(tsv: &str) -> Vec<Pair> {
+    let parse = |line: &str| {
+        let mut fields = line.split('\t');
+        let ids = ordered(fields.next().unwrap(), fields.next().unwrap());
+        Pair { ids, jaccard: fields.next().unwrap().parse().unwrap() }
+    };
+    tsv.lines().map(parse).collect()
+}
+
+/// The exact join, built once from its sources beside the corpora; it was written apart from hapax.
+fn exactjoin(corpora: &Path) -> PathBuf {
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = BUILDING.lock().unwrap();
+    let source = corpora.join("../tools/exactjoin");
+    let work = Path::new(env!("CARGO_TARGET_TMPDIR")).join("exactjoin");
+    std::fs::create_dir_all(work.join("src")).unwrap();
+    for file in ["Cargo.toml", "src/main.rs"] {
+        let text = std::fs::read_to_string(source.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        // A workspace of its own: it lies under the target folder of another.
+        let text = if file == "Cargo.toml" { format!("{text}\n[workspace]\n") } else { text };
+        std::fs::write(work.join(file), text).unwrap();
+    }
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--quiet", "--target-dir", "target"])
+        .current_dir(&work)
+        .env_remove("CARGO_TARGET_DIR")
+        .status()
+        .unwrap();
+    assert!(built.success(), "exactjoin does not build");
+    work.join("target/release/exactjoin")
+}
+
+fn joined_over_reference_tokens(corpora: &Path, documents: &[Document], mode: &str) -> Vec<Pair> {
+    let mut numbers: HashMap<String, usize> = HashMap::new();
+    let mut input = String::new();
+    for document in documents {
+        let mut text = String::new();
+        for token in reference_tokens::tokens(&document.text) {
+            let next = numbers.len();
+            write!(text, "t{} ", numbers.entry(token).or_insert(next)).unwrap();
+        }
+        writeln!(input, "{}", json!({ "id": document.id, "text": text })).unwrap();
+    }
+    let output = tempfile::NamedTempFile::new().unwrap();
+    let mut join = Command::new(exactjoin(corpora))
+        .args([mode, "0.5"])
+        .arg(output.path())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    join.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    assert!(join.wait().unwrap().success());
+    pairs(&std::fs::read_to_string(output.path()).unwrap())
+}
+
+/// Streams the documents, and returns for each its matches, in order.
+fn stream(server: &Server, collection: &str, documents: &[Document]) -> Vec<Vec<(String, f64)>> {
+    let mut all = Vec::new();
+    for part in documents.chunks(4000) {
+        let mut body = String::new();
+        for document in part {
+            writeln!(body, "{}", json!({ "id": document.id, "text": document.text })).unwrap();
+        }
+        let path = format!("/v1/collections/{collection}/bulk?op=insert&on_duplicate=store&limit=1000");
+        let lines = server.post_ndjson(&path, body.as_bytes());
+        assert_eq!(lines.len(), part.len() + 1, "an answer for each line and a summary");
+        for (line, document) in lines.iter().zip(part) {
+            assert_eq!(line["kind"], "verdict", "{line}");
+            assert_eq!(line["id"], document.id.as_str());
+            let matches = line["matches"].as_array().map_or(&[][..], Vec::as_slice);
+            let found = |found: &Value| {
+                (found["id"].as_str().unwrap().to_owned(), found["similarity"].as_f64().unwrap())
+            };
+            all.push(matches.iter().map(found).collect());
+        }
+    }
+    all
+}
+
+/// Runs one corpus under one shingling; prints its figures and holds them against the bars.
+fn judge_corpus(corpora: &Path, file: &str, mode: &str, truth: Truth) {
+    let documents = documents(&corpora.join(format!("{file}.jsonl.zst")));
+    let truth = match truth {
+        Truth::File => pairs(&read_zst(&corpora.join(format!("{file}.{mode}.j50.tsv.zst")))),
+        Truth::ReferenceTokens => joined_over_reference_tokens(corpora, &documents, mode),
+    };
+    let shingle = match mode.split_at(1) {
+        ("w", width) => format!("word{width}"),
+        (_, width) => format!("char{width}"),
+    };
+    let server = Server::start();
+    let settings = json!({ "shingle": shingle, "threshold": THRESHOLD });
+    server.put_json("/v1/collections/quality", &settings);
+    let answers = stream(&server, "quality", &documents);
+
+    let mut found: HashMap<(String, String), f64> = HashMap::new();
+    let mut flagged: HashSet<&str> = HashSet::new();
+    for (document, matches) in documents.iter().zip(&answers) {
+        if !matches.is_empty() {
+            flagged.insert(&document.id);
+        }
+        for (id, similarity) in matches {
+            found.insert(ordered(&document.id, id), *similarity);
+        }
+    }
+    let exact: HashMap<&(String, String), f64> = truth.iter().map(|pair| (&pair.ids, pair.jaccard)).collect();
+    let place: HashMap<&str, usize> =
+        documents.iter().enumerate().map(|(at, document)| (document.id.as_str(), at)).collect();
+
+    let pair_recall = |from: f64| {
+        let at_least: Vec<&Pair> = truth.iter().filter(|pair| pair.jaccard >= from).collect();
+        let hits = at_least.iter().filter(|pair| found.contains_key(&pair.ids)).count();
+        (hits, at_least.len())
+    };
+    let verdict_recall = |from: f64| {
+        let later = |pair: &Pair| {
+            let (a, b) = (pair.ids.0.as_str(), pair.ids.1.as_str());
+            documents[place[a].max(place[b])].id.as_str()
+        };
+        let with_neighbour: HashSet<&str> =
+            truth.iter().filter(|pair| pair.jaccard >= from).map(|pair| documents[place[later(pair)]].id.as_str()).collect();
+        (with_neighbour.iter().filter(|id| flagged.contains(**id)).count(), with_neighbour.len())
+    };
+    let wrong = found.keys().filter(|ids| exact.get(ids).copied().unwrap_or(0.0) < WRONG_BELOW).count();
+    let errors: Vec<f64> =
+        found.iter().filter_map(|(ids, similarity)| Some(similarity - exact.get(ids)?)).collect();
+    let count = errors.len().max(1) as f64;
+    let bias = errors.iter().sum::<f64>() / count;
+    let rmse = (errors.iter().map(|error| error * error).sum::<f64>() / count).sqrt();
+    let share = |(hits, of): (usize, usize)| if of == 0 { 1.0 } else { hits as f64 / of as f64 };
+    let precision = 1.0 - wrong as f64 / found.len().max(1) as f64;
+
+    let mut line = format!("{file:<32} {mode:<3} {:>6} docs", documents.len());
+    for from in [0.9, 0.85, 0.8] {
+        let (pairs, verdicts) = (pair_recall(from), verdict_recall(from));
+        write!(line, " | J>={from}: pairs {:.4} of {:>5}, verdicts {:.4}", share(pairs), pairs.1, share(verdicts)).unwrap();
+    }
+    write!(line, " | precision {precision:.4} of {} | estimate bias {bias:+.4} rmse {rmse:.4}", found.len()).unwrap();
+    println!("{line}");
+    assert!(share(pair_recall(0.9)) >= RECALL_AT_90, "recall at J >= 0.9: {line}");
+    assert!(share(pair_recall(0.85)) >= RECALL_AT_85, "recall at J >= 0.85: {line}");
+    assert!(precision >= PRECISION, "precision: {line}");
+}
+
+/// The author of the set planted copies and says which.
+fn planted_pairs_are_found(corpora: &Path, file: &str) {
+    let documents = documents(&corpora.join(format!("{file}.jsonl.zst")));
+    let planted = std::fs::read_to_string(corpora.join(format!("{file}.author-truth.tsv"))).unwrap();
+    let server = Server::start();
+    let answers = stream(&server, "default", &documents);
+    let found: HashSet<(String, String)> = documents
+        .iter()
+        .zip(&answers)
+        .flat_map(|(document, matches)| matches.iter().map(|(id, _)| ordered(&document.id, id)))
+        .collect();
+    for line in planted.lines() {
+        let (a, b) = line.split_once(['\t', ' ']).unwrap();
+        assert!(found.contains(&ordered(a, b)), "{file}: planted pair {a} {b} was not found among {found:?}");
+    }
+}
+
+#[test]
+fn every_planted_pair_is_found() {
+    let Some(corpora) = corpora() else { return };
+    planted_pairs_are_found(&corpora, "mccormick_100");
+    planted_pairs_are_found(&corpora, "mccormick_1000");
+}
+
+#[test]
+fn small_corpora_meet_the_bars() {
+    let Some(corpora) = corpora() else { return };
+    judge_corpus(&corpora, "mccormick_1000", "w3", Truth::File);
+    judge_corpus(&corpora, "mccormick_1000", "c5", Truth::File);
+    judge_corpus(&corpora, "licences", "w3", Truth::File);
+    judge_corpus(&corpora, "chinese_poems", "c3", Truth::File);
+    judge_corpus(&corpora, "tldr_cjk_and_others", "w3", Truth::ReferenceTokens);
+}
+
+#[test]
+#[ignore = "minutes; `make quality` runs it"]
+fn large_corpora_meet_the_bars() {
+    let Some(corpora) = corpora() else { return };
+    judge_corpus(&corpora, "licences", "c5", Truth::File);
+    judge_corpus(&corpora, "chinese_poems", "c5", Truth::File);
+    judge_corpus(&corpora, "django_docs_5_versions", "w3", Truth::File);
+    judge_corpus(&corpora, "django_docs_5_versions", "c5", Truth::File);
+    judge_corpus(&corpora, "boost_html_2_versions.text", "w3", Truth::File);
+    judge_corpus(&corpora, "tldr_cjk_and_others", "c5", Truth::File);
+}
+
+/// Odd inputs: each gets a verdict or a clear error, never a 500, never a hang.
+#[test]
+fn odd_inputs_get_a_verdict_or_a_clear_error() {
+    let Some(corpora) = corpora() else { return };
+    let server = Server::start();
+    let check = |name: &str, content_type: &str, encoding: Option<&str>, body: &[u8], query: &str| {
+        let (status, answer) =
+            server.post_bytes(&format!("/v1/collections/default/check{query}"), content_type, encoding, body);
+        let answer: Value = serde_json::from_slice(&answer).unwrap_or_else(|error| panic!("{name}: {status} {error}"));
+        match status {
+            200 => assert!(answer["verdict"].is_string(), "{name}: {answer}"),
+            400..500 => assert!(answer["code"].is_string() && answer["detail"].is_string(), "{name}: {answer}"),
+            _ => panic!("{name}: {status} {answer}"),
+        }
+        (status, answer)
+    };
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(corpora.join("adversarial/raw")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    for path in files {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let bytes = std::fs::read(&path).unwrap();
+        let bytes = if name.ends_with(".zst") { zstd::decode_all(&bytes[..]).unwrap() } else { bytes };
+        let (status, answer) = if name.ends_with(".gz") {
+            check(&name, "text/plain", Some("gzip"), &bytes, "")
+        } else if name.ends_with(".html") {
+            check(&name, "text/html", None, &bytes, "")
+        } else {
+            check(&name, "text/plain", None, &bytes, "")
+        };
+        let expected = match name.as_str() {
+            "empty.txt" | "only_punctuation.txt" | "only_whitespace.txt" | "emoji.txt" => Some((200, "empty")),
+            "bad_utf8.txt" | "latin1_french.txt" | "shift_jis.txt" | "image.png" | "random_64k.bin" => Some((422, "")),
+            "bomb_100MB_of_a.txt.gz" => Some((413, "")),
+            _ if name.starts_with("udhr_") => Some((200, "unique")),
+            _ => None,
+        };
+        if let Some((expected, verdict)) = expected {
+            assert_eq!(status, expected, "{name}: {answer}");
+            assert!(verdict.is_empty() || answer["verdict"] == verdict, "{name}: {answer}");
+        }
+        let (status, answer) = check(&name, "text/plain", None, &bytes, "?invalid=replace");
+        assert!(status == 200 || status == 413, "{name}: {answer}");
+    }
+    for bad in ["bad_lines.jsonl", "naughty.jsonl"] {
+        let bytes = std::fs::read(corpora.join("adversarial/raw").join(bad)).unwrap();
+        let lines = server.post_ndjson("/v1/collections/default/bulk?op=insert", &bytes);
+        let summary = lines.last().unwrap();
+        assert_eq!(summary["kind"], "summary", "{bad}: {summary}");
+        for line in &lines[..lines.len() - 1] {
+            match line["kind"].as_str() {
+                Some("verdict") => assert!(line["verdict"].is_string(), "{bad}: {line}"),
+                Some("error") => {
+                    let status = line["error"]["status"].as_u64().unwrap();
+                    assert!((400..500).contains(&status), "{bad}: {line}");
+                }
+                _ => panic!("{bad}: {line}"),
+            }
+        }
+    }
+    for document in documents(&corpora.join("adversarial/odd_docs.jsonl.zst")) {
+        let body = json!({ "id": document.id, "text": document.text }).to_string();
+        check(&document.id, "application/json", None, body.as_bytes(), "");
+    }
+}
+
+/// Pairs that only folding brings together.
+#[test]
+fn forms_of_one_text_are_one_text() {
+    let Some(corpora) = corpora() else { return };
+    let server = Server::start();
+    for (stored, asked) in [
+        ("utf8_plain.txt", "utf8_bom_crlf.txt"),
+        ("vie_nfc.txt", "vie_nfd.txt"),
+        ("udhr_kor.txt", "kor_nfd.txt"),
+    ] {
+        let read = |name: &str| std::fs::read(corpora.join("adversarial/raw").join(name)).unwrap();
+        let path = format!("/v1/collections/default/documents?id={stored}&on_duplicate=store");
+        let (status, _) = server.post_bytes(&path, "text/plain", None, &read(stored));
+        assert_eq!(status, 200);
+        let (_, answer) = server.post_bytes("/v1/collections/default/check", "text/plain", None, &read(asked));
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        assert_eq!(answer["verdict"], "exact_duplicate", "{asked} against {stored}: {answer}");
+        assert_eq!(answer["duplicate_of"], stored);
+    }
+}

@@ -1,0 +1,62 @@
+//! The library's collections on a folder of their own, without a server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hapax::collection::{Collection, Collections, CollectionsConfig, Limits, Settings};
+use hapax::types::CollectionName;
+use hapax_core::{Banding, Spec};
+
+pub(crate) type Dir = tempfile::TempDir;
+
+/// Generous bounds, so that a test meets only those it sets itself.
+pub(crate) const LIMITS: Limits = Limits {
+    bucket_read_max: 1000,
+    candidates_max: 4096,
+    commit_queue_max: 8192,
+    commit_batch_max: 4096,
+    commit_queue_wait: Duration::from_secs(30),
+};
+
+pub(crate) fn dir() -> Dir {
+    tempfile::tempdir().unwrap()
+}
+
+pub(crate) fn settings() -> Settings {
+    let spec = Spec::default();
+    Settings { banding: Banding::default_for(spec.shape(), 0.8), spec, threshold: 0.8 }
+}
+
+pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
+    CollectionsConfig {
+        data_dir: dir.path().join("data"),
+        lock_wait: Duration::ZERO,
+        collections_max: 64,
+        secret: None,
+        default_settings: settings(),
+        limits: LIMITS,
+    }
+}
+
+pub(crate) fn open(config: CollectionsConfig) -> Arc<Collections> {
+    Collections::open(config, &|_| {}).unwrap()
+}
+
+pub(crate) async fn default(collections: &Arc<Collections>) -> Arc<Collection> {
+    collections.get(&CollectionName::default_collection()).await.unwrap()
+}
+
+/// Waits until all is on disk and gives up the folder.
+pub(crate) async fn close(collections: Arc<Collections>) {
+    tokio::task::spawn_blocking(move || collections.close()).await.unwrap();
+}
+
+/// `HAPAX_SEED`, or one of its own; printed, so that a failure can be run again.
+pub(crate) fn seed() -> u64 {
+    let seed = match std::env::var("HAPAX_SEED") {
+        Ok(seed) => seed.parse().expect("HAPAX_SEED is a number"),
+        Err(_) => 0x6861_7061_7821,
+    };
+    println!("HAPAX_SEED={seed}");
+    seed
+}
