@@ -137,7 +137,7 @@ fn read_text(path: &Path) -> Result<Chunk> {
     let text = String::from_utf8(bytes).map_err(|error| anyhow!("not UTF-8: {}", error.utf8_error()))?;
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
     let origin = Origin { file: path.to_string_lossy().into(), line: 1 };
-    Ok(Chunk { lines: vec![text_document(text)], origins: vec![origin], ..Chunk::default() })
+    Ok(Chunk::single(origin, text_document(text)))
 }
 
 fn bulk_path(args: &Args) -> String {

@@ -63,6 +63,13 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// A document that is no line of a file.
+    pub fn single(origin: Origin, line: Vec<u8>) -> Self {
+        let mut chunk = Self::default();
+        chunk.push(origin, line);
+        chunk
+    }
+
     fn is_full(&self, next: usize) -> bool {
         !self.lines.is_empty() && (self.lines.len() >= CHUNK_LINES_MAX || self.bytes + next > CHUNK_BYTES_MAX)
             || self.failures.len() >= CHUNK_LINES_MAX

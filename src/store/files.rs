@@ -74,6 +74,11 @@ pub(super) fn orphan(path: &Path) -> Option<PathBuf> {
     COMPANIONS.iter().map(|companion| with_suffix(path, companion)).find(|companion| companion.exists())
 }
 
+/// The write-ahead log of `path`.
+pub(super) fn log(path: &Path) -> PathBuf {
+    with_suffix(path, COMPANIONS[0])
+}
+
 /// The whole file takes its name.
 pub(super) fn finish_creation(path: &Path) -> io::Result<()> {
     let temporary = creating(path);

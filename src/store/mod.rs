@@ -20,6 +20,7 @@ mod checkpoint;
 mod error;
 mod files;
 pub mod lock;
+mod log;
 mod reader;
 mod rows;
 mod scan;

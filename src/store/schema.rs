@@ -8,7 +8,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use super::error::{Result, StoreError};
-use super::{Meta, Opened, files, rows};
+use super::{Meta, Opened, checkpoint, files, log, rows};
 use crate::types::{CollectionName, Seq, TimestampMs};
 
 /// "hapx": tells our files from other SQLite files, also to `file(1)`.
@@ -210,6 +210,7 @@ pub(super) fn check_format(connection: &Connection, path: &Path) -> Result<()> {
 
 /// The writer's connection, with what the file says of itself.
 pub(super) fn open_for_writing(path: &Path) -> Result<(Connection, Opened, Ledger)> {
+    check_log(path)?;
     let connection = connect(path, Role::Writer)?;
     check_format(&connection, path)?;
     let meta = read_meta(&connection, &label(path))?;
@@ -222,8 +223,29 @@ pub(super) fn open_for_writing(path: &Path) -> Result<(Connection, Opened, Ledge
         return Err(StoreError::NotAStore { path: path.to_owned(), detail });
     }
     let ledger = read_ledger(&connection, name)?;
+    restart_log(&connection, name)?;
     let opened = Opened { last_seq: ledger.last_seq, documents: ledger.signatures.rows, meta };
     Ok((connection, opened, ledger))
+}
+
+fn check_log(path: &Path) -> Result<()> {
+    match log::flaw(&files::log(path)) {
+        Ok(None) => Ok(()),
+        Ok(Some(detail)) => Err(StoreError::Damaged { collection: label(path), record: None, detail }),
+        Err(source) => Err(StoreError::Io { collection: label(path), doing: "reading its log", source: source.into() }),
+    }
+}
+
+/// The log starts anew with each life of the file, so that the remains of a torn transaction are never taken for
+/// commits of a later one. Without room for that the collection is still good for reading.
+fn restart_log(connection: &Connection, name: &str) -> Result<()> {
+    match checkpoint::run(connection, checkpoint::Mode::Truncate) {
+        Ok(_) => Ok(()),
+        Err(error) => match StoreError::from_sqlite(name, "moving its log into the database", error) {
+            StoreError::Full { .. } | StoreError::Busy { .. } => Ok(()),
+            error => Err(error),
+        },
+    }
 }
 
 /// Writes `meta` over what was there.

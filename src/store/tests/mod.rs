@@ -1,3 +1,8 @@
+//! What the store promises, where nothing is damaged.
+
+mod damage;
+mod properties;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -5,12 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use hapax_core::ContentHash;
-use proptest::prelude::*;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::rows::{DocumentRow, meta_sum};
 use super::*;
+use crate::store::rows::{DocumentRow, meta_sum};
 
 fn meta() -> Meta {
     Meta {
@@ -32,7 +36,7 @@ fn record(seq: u64) -> Record {
         content: ContentHash(u128::from(seq) << 77 | 5),
         given: false,
         linked: seq.is_multiple_of(5),
-        metadata: (seq % 2 == 0).then(|| Metadata::new(format!(r#"{{"n":{seq}}}"#)).unwrap()),
+        metadata: seq.is_multiple_of(2).then(|| Metadata::new(format!(r#"{{"n":{seq}}}"#)).unwrap()),
         first_seen: TimestampMs(1_700_000_000_000 + seq as i64),
         shingles: Some(seq),
         verdict: StoredVerdict {
@@ -70,6 +74,18 @@ fn filled(count: u64) -> Place {
     place
 }
 
+/// A collection that was never closed, its `commits` commits of 3 records each in the log.
+fn left_open(commits: u64) -> (Place, PathBuf) {
+    let place = place();
+    let (_store, mut writer) = Store::create(&place.path, &meta()).unwrap();
+    for commit in 0..commits {
+        let changes: Vec<_> = (commit * 3 + 1..=commit * 3 + 3).map(insert).collect();
+        writer.commit(&changes, Seq(commit * 3 + 3)).unwrap();
+    }
+    let log = place.dir.path().join("pages.sqlite-wal");
+    (place, log)
+}
+
 fn seqs(store: &Store) -> Result<Vec<u64>> {
     let seen = Mutex::new(Vec::new());
     let totals = store.scan(3, |row| seen.lock().unwrap().push(row.seq.0), &AtomicU64::new(0))?;
@@ -77,17 +93,6 @@ fn seqs(store: &Store) -> Result<Vec<u64>> {
     seen.sort_unstable();
     assert_eq!(totals.documents, seen.len() as u64);
     Ok(seen)
-}
-
-fn scan_error(path: &Path) -> StoreError {
-    let (store, _writer, _) = Store::open(path).unwrap();
-    seqs(&store).unwrap_err()
-}
-
-fn tamper(path: &Path, sql: &str) {
-    let connection = Connection::open(path).unwrap();
-    assert_eq!(connection.execute(sql, []).unwrap(), 1);
-    connection.close().unwrap();
 }
 
 fn hostile_ids() -> Vec<String> {
@@ -276,119 +281,6 @@ fn settings_that_may_change_are_kept() {
 }
 
 #[test]
-fn a_lost_row_is_found_out_at_boot() {
-    for sql in [
-        "DELETE FROM signature WHERE seq = 7",
-        "INSERT INTO signature SELECT 99, id_fingerprint, content_prefix, flags, bytes, sum FROM signature WHERE seq = 7",
-        "UPDATE ledger SET rows = rows + 1 WHERE tally = 'signature'",
-        "UPDATE ledger SET sum = sum + 1 WHERE tally = 'signature'",
-        "UPDATE ledger SET last_seq = 6",
-    ] {
-        let place = filled(10);
-        let connection = Connection::open(&place.path).unwrap();
-        connection.execute(sql, []).unwrap();
-        connection.close().unwrap();
-        let error = Store::open(&place.path).and_then(|(store, _, _)| seqs(&store)).unwrap_err();
-        assert!(matches!(&error, StoreError::Damaged { collection, .. } if collection == "pages"), "{sql}: {error}");
-    }
-}
-
-#[test]
-fn a_changed_signature_row_is_named_at_boot_and_on_reading() {
-    for column in
-        ["bytes = zeroblob(256)", "id_fingerprint = 1", "content_prefix = 1", "flags = 3", "flags = 200", "sum = 1"]
-    {
-        let place = filled(10);
-        tamper(&place.path, &format!("UPDATE signature SET {column} WHERE seq = 7"));
-        let error = scan_error(&place.path);
-        assert!(matches!(error, StoreError::Damaged { record: Some(Seq(7)), .. }), "{column}: {error}");
-        let (store, _writer, _) = Store::open(&place.path).unwrap();
-        let error = store.record(Seq(7)).unwrap_err();
-        assert!(matches!(error, StoreError::Damaged { record: Some(Seq(7)), .. }), "{column}: {error}");
-        assert!(store.record(Seq(6)).unwrap().is_some());
-    }
-}
-
-#[test]
-fn a_changed_document_row_is_an_error_that_names_it() {
-    for column in [
-        "id = 'https://a.example/9'",
-        "metadata = NULL",
-        "metadata = '{\"n\":7}'",
-        "content_hash = zeroblob(16)",
-        "content_hash = x''",
-        "flags = 1",
-        "first_seen_ms = 0",
-        "shingles = NULL",
-        "shingles = 0",
-        "verdict = '{}'",
-        "id = CAST(x'ff' AS TEXT)",
-        "sum = 0",
-    ] {
-        let place = filled(10);
-        tamper(&place.path, &format!("UPDATE document SET {column} WHERE seq = 8"));
-        let (store, _writer, _) = Store::open(&place.path).unwrap();
-        let errors = [
-            store.record(Seq(8)).map(drop),
-            store.head(Seq(8), false).map(drop),
-            store.heads(&[Seq(7), Seq(8)], true).map(drop),
-            store.document(Seq(8)).map(drop),
-            store.page(Seq(0), 100).map(drop),
-        ];
-        for error in errors.map(Result::unwrap_err) {
-            assert!(matches!(error, StoreError::Damaged { record: Some(Seq(8)), .. }), "{column}: {error}");
-        }
-        assert_eq!(store.page(Seq(0), 7).unwrap().len(), 7);
-    }
-}
-
-#[test]
-fn a_lost_document_row_is_an_error_and_not_an_absence() {
-    let place = filled(10);
-    tamper(&place.path, "DELETE FROM document WHERE seq = 8");
-    let (store, mut writer, _) = Store::open(&place.path).unwrap();
-    let errors = [
-        store.record(Seq(8)).map(drop),
-        store.heads(&[Seq(8)], false).map(drop),
-        store.page(Seq(0), 100).map(drop),
-        writer.commit(&[Change::Delete { seq: Seq(11), target: Seq(8) }], Seq(11)),
-    ];
-    for error in errors.map(Result::unwrap_err) {
-        assert!(matches!(error, StoreError::Damaged { record: Some(Seq(8)), .. }), "{error}");
-    }
-}
-
-#[test]
-fn changed_settings_are_refused() {
-    let place = filled(1);
-    tamper(&place.path, "UPDATE meta SET spec = 'another'");
-    for error in [Store::open(&place.path).map(drop).unwrap_err(), Store::read_meta(&place.path).unwrap_err()] {
-        assert!(matches!(&error, StoreError::Damaged { collection, .. } if collection == "pages"), "{error}");
-    }
-}
-
-#[test]
-fn what_is_not_ours_or_not_there_is_refused() {
-    let newer = filled(1);
-    let connection = Connection::open(&newer.path).unwrap();
-    connection.pragma_update(None, "user_version", 2).unwrap();
-    drop(connection);
-    let error = Store::open(&newer.path).map(drop).unwrap_err();
-    assert!(matches!(&error, StoreError::NewerFormat { found: 2, known: 1, path } if *path == newer.path), "{error}");
-    assert!(matches!(Store::read_meta(&newer.path).unwrap_err(), StoreError::NewerFormat { .. }));
-
-    let place = place();
-    assert!(matches!(Store::open(&place.path).map(drop).unwrap_err(), StoreError::Missing { .. }));
-    fs::write(&place.path, "no database at all, but long enough to look at, and then some more of it".repeat(99))
-        .unwrap();
-    assert!(matches!(Store::open(&place.path).map(drop).unwrap_err(), StoreError::NotAStore { .. }));
-    fs::remove_file(&place.path).unwrap();
-    Connection::open(&place.path).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
-    assert!(matches!(Store::open(&place.path).map(drop).unwrap_err(), StoreError::NotAStore { .. }));
-    assert!(matches!(Store::create(&place.path, &meta()).map(drop).unwrap_err(), StoreError::Exists { .. }));
-}
-
-#[test]
 fn half_made_and_half_dropped_collections_are_cleared_away() {
     let place = filled(2);
     let dir = place.dir.path();
@@ -557,174 +449,5 @@ fn the_background_thread_moves_the_log_into_the_database() {
     while fs::metadata(&place.path).unwrap().len() < 4 << 20 {
         assert!(waited.elapsed().as_secs() < 30);
         std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-}
-
-/// Stored sums outlive versions: another sum for the same record makes every stored one look damaged.
-#[test]
-fn sums_are_frozen() {
-    let record = record(42);
-    let mut buffer = Vec::new();
-    let sums = [
-        SignatureRow::of(&record).sum(&mut buffer),
-        DocumentRow::of(&record, &verdict::to_json(&record.verdict)).sum(&mut buffer),
-        meta_sum(&meta()),
-    ];
-    assert_eq!(sums, [1314110554811504567, 17350328442067921718, 2615956988820461857]);
-}
-
-fn any_verdict() -> impl Strategy<Value = StoredVerdict> {
-    let matching = (1..i64::MAX as u64, any::<u32>(), any::<bool>()).prop_map(|(seq, matching, exact)| StoredMatch {
-        seq: Seq(seq),
-        matching,
-        exact,
-    });
-    (
-        0..4usize,
-        prop::option::of(any_id()),
-        0.0..=1.0f64,
-        any::<u32>(),
-        any::<bool>(),
-        prop::collection::vec(matching, 0..4),
-    )
-        .prop_map(|(kind, duplicate_of, threshold, candidates, complete, matches)| StoredVerdict {
-            kind: VerdictKind::ALL[kind],
-            duplicate_of,
-            threshold,
-            candidates,
-            complete,
-            matches,
-        })
-}
-
-fn any_id() -> impl Strategy<Value = DocId> {
-    prop::collection::vec(any::<char>(), 1..40).prop_map(|id| DocId::new(id.into_iter().collect::<String>()).unwrap())
-}
-
-fn any_record() -> impl Strategy<Value = Record> {
-    let metadata = prop::option::of(prop::collection::vec(any::<char>(), 0..40));
-    let given = (any::<bool>(), any::<bool>(), any::<u128>(), any::<i64>(), prop::option::of(any::<u64>()));
-    (any_id(), any::<u64>(), prop::collection::vec(any::<u8>(), 0..70), metadata, given, any_verdict()).prop_map(
-        |(id, id_fingerprint, signature, metadata, (given, linked, content, first_seen, shingles), verdict)| Record {
-            seq: Seq(0),
-            id,
-            id_fingerprint,
-            signature,
-            content: ContentHash(content),
-            given,
-            linked,
-            metadata: metadata.map(|metadata| Metadata::new(metadata.into_iter().collect::<String>()).unwrap()),
-            first_seen: TimestampMs(first_seen),
-            shingles,
-            verdict,
-        },
-    )
-}
-
-/// What to do to the document that `pick` chooses among those there are.
-#[derive(Clone, Debug)]
-enum Step {
-    Insert(Record),
-    Replace(prop::sample::Index, Record),
-    Delete(prop::sample::Index),
-    Commit,
-    Reopen,
-}
-
-fn any_step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        6 => any_record().prop_map(Step::Insert),
-        3 => (any::<prop::sample::Index>(), any_record()).prop_map(|(pick, record)| Step::Replace(pick, record)),
-        3 => any::<prop::sample::Index>().prop_map(Step::Delete),
-        3 => Just(Step::Commit),
-        1 => Just(Step::Reopen),
-    ]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
-
-    /// Whatever is inserted, replaced and deleted in whatever batches, with reopening in between, with and without
-    /// closing: the file holds exactly what the model holds.
-    #[test]
-    fn the_file_holds_what_was_committed(steps in prop::collection::vec(any_step(), 1..60), close in any::<bool>()) {
-        let place = place();
-        let (mut store, mut writer) = Store::create(&place.path, &meta()).unwrap();
-        let (mut model, mut batch, mut last) = (BTreeMap::<u64, Record>::new(), Vec::new(), 0);
-        for step in steps.into_iter().chain([Step::Commit]) {
-            last += 1;
-            match step {
-                Step::Insert(record) => {
-                    let record = Record { seq: Seq(last), ..record };
-                    model.insert(last, record.clone());
-                    batch.push(Change::Insert(Arc::new(record)));
-                }
-                Step::Replace(pick, record) if !model.is_empty() => {
-                    let target = *pick.get(&model.keys().copied().collect::<Vec<_>>());
-                    let record = Record { seq: Seq(last), ..record };
-                    model.remove(&target);
-                    model.insert(last, record.clone());
-                    batch.push(Change::Replace { record: Arc::new(record), target: Seq(target) });
-                }
-                Step::Delete(pick) if !model.is_empty() => {
-                    let target = *pick.get(&model.keys().copied().collect::<Vec<_>>());
-                    model.remove(&target);
-                    batch.push(Change::Delete { seq: Seq(last), target: Seq(target) });
-                }
-                Step::Replace(..) | Step::Delete(_) => {}
-                Step::Commit => writer.commit(&std::mem::take(&mut batch), Seq(last)).unwrap(),
-                Step::Reopen => {
-                    writer.commit(&std::mem::take(&mut batch), Seq(last)).unwrap();
-                    if close { writer.close().unwrap() } else { drop(writer) }
-                    let opened;
-                    (store, writer, opened) = Store::open(&place.path).unwrap();
-                    prop_assert_eq!((opened.last_seq, opened.documents), (Seq(last), model.len() as u64));
-                }
-            }
-        }
-        prop_assert_eq!(seqs(&store).unwrap(), model.keys().copied().collect::<Vec<_>>());
-        for (seq, record) in &model {
-            let held = store.record(Seq(*seq)).unwrap();
-            prop_assert_eq!(held.as_ref(), Some(record));
-        }
-        let listed: Vec<_> = store.page(Seq(0), 1000).unwrap().into_iter().map(|document| document.id).collect();
-        prop_assert_eq!(listed, model.values().map(|record| record.id.clone()).collect::<Vec<_>>());
-        for seq in (1..=last).filter(|seq| !model.contains_key(seq)) {
-            prop_assert_eq!(store.head(Seq(seq), true).unwrap(), None);
-        }
-    }
-
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
-
-    /// A flipped bit anywhere in a closed file is refused, or changes nothing that is read.
-    #[test]
-    fn a_flipped_bit_is_never_another_answer(at in any::<prop::sample::Index>(), bit in 0..8u32) {
-        let place = filled(60);
-        let mut bytes = fs::read(&place.path).unwrap();
-        let at = at.index(bytes.len());
-        bytes[at] ^= 1 << bit;
-        fs::write(&place.path, bytes).unwrap();
-        let Ok((store, _writer, opened)) = Store::open(&place.path) else { return Ok(()) };
-        prop_assert_eq!(opened.meta, meta());
-        let seen = Mutex::new(BTreeMap::new());
-        let visit = |row: SignatureRow<'_>| drop(seen.lock().unwrap().insert(row.seq.0, row.bytes.to_vec()));
-        if store.scan(2, visit, &AtomicU64::new(0)).is_err() {
-            return Ok(());
-        }
-        let wanted: Vec<_> = (1..=60).map(record).collect();
-        let signatures: Vec<_> = wanted.iter().map(|record| record.signature.clone()).collect();
-        prop_assert_eq!(seen.into_inner().unwrap().into_values().collect::<Vec<_>>(), signatures);
-        for wanted in &wanted {
-            if let Ok(held) = store.record(wanted.seq) {
-                prop_assert_eq!(held.as_ref(), Some(wanted));
-            }
-        }
-        if let Ok(page) = store.page(Seq(0), 100) {
-            let ids = |records: &[Record]| records.iter().map(|record| record.id.clone()).collect::<Vec<_>>();
-            prop_assert_eq!(page.into_iter().map(|document| document.id).collect::<Vec<_>>(), ids(&wanted));
-        }
     }
 }

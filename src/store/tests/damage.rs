@@ -1,0 +1,180 @@
+//! Files that were tampered with: refused, and named.
+
+use super::*;
+
+fn scan_error(path: &Path) -> StoreError {
+    let (store, _writer, _) = Store::open(path).unwrap();
+    seqs(&store).unwrap_err()
+}
+
+fn tamper(path: &Path, sql: &str) {
+    let connection = Connection::open(path).unwrap();
+    assert_eq!(connection.execute(sql, []).unwrap(), 1);
+    connection.close().unwrap();
+}
+
+#[test]
+fn a_lost_row_is_found_out_at_boot() {
+    for sql in [
+        "DELETE FROM signature WHERE seq = 7",
+        "INSERT INTO signature SELECT 99, id_fingerprint, content_prefix, flags, bytes, sum FROM signature WHERE seq = 7",
+        "UPDATE ledger SET rows = rows + 1 WHERE tally = 'signature'",
+        "UPDATE ledger SET sum = sum + 1 WHERE tally = 'signature'",
+        "UPDATE ledger SET last_seq = 6",
+    ] {
+        let place = filled(10);
+        let connection = Connection::open(&place.path).unwrap();
+        connection.execute(sql, []).unwrap();
+        connection.close().unwrap();
+        let error = Store::open(&place.path).and_then(|(store, _, _)| seqs(&store)).unwrap_err();
+        assert!(matches!(&error, StoreError::Damaged { collection, .. } if collection == "pages"), "{sql}: {error}");
+    }
+}
+
+#[test]
+fn a_changed_signature_row_is_named_at_boot_and_on_reading() {
+    for column in
+        ["bytes = zeroblob(256)", "id_fingerprint = 1", "content_prefix = 1", "flags = 3", "flags = 200", "sum = 1"]
+    {
+        let place = filled(10);
+        tamper(&place.path, &format!("UPDATE signature SET {column} WHERE seq = 7"));
+        let error = scan_error(&place.path);
+        assert!(matches!(error, StoreError::Damaged { record: Some(Seq(7)), .. }), "{column}: {error}");
+        let (store, _writer, _) = Store::open(&place.path).unwrap();
+        let error = store.record(Seq(7)).unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { record: Some(Seq(7)), .. }), "{column}: {error}");
+        assert!(store.record(Seq(6)).unwrap().is_some());
+    }
+}
+
+#[test]
+fn a_changed_document_row_is_an_error_that_names_it() {
+    for column in [
+        "id = 'https://a.example/9'",
+        "metadata = NULL",
+        "metadata = '{\"n\":7}'",
+        "content_hash = zeroblob(16)",
+        "content_hash = x''",
+        "flags = 1",
+        "first_seen_ms = 0",
+        "shingles = NULL",
+        "shingles = 0",
+        "verdict = '{}'",
+        "id = CAST(x'ff' AS TEXT)",
+        "sum = 0",
+    ] {
+        let place = filled(10);
+        tamper(&place.path, &format!("UPDATE document SET {column} WHERE seq = 8"));
+        let (store, _writer, _) = Store::open(&place.path).unwrap();
+        let errors = [
+            store.record(Seq(8)).map(drop),
+            store.head(Seq(8), false).map(drop),
+            store.heads(&[Seq(7), Seq(8)], true).map(drop),
+            store.document(Seq(8)).map(drop),
+            store.page(Seq(0), 100).map(drop),
+        ];
+        for error in errors.map(Result::unwrap_err) {
+            assert!(matches!(error, StoreError::Damaged { record: Some(Seq(8)), .. }), "{column}: {error}");
+        }
+        assert_eq!(store.page(Seq(0), 7).unwrap().len(), 7);
+    }
+}
+
+#[test]
+fn a_lost_document_row_is_an_error_and_not_an_absence() {
+    let place = filled(10);
+    tamper(&place.path, "DELETE FROM document WHERE seq = 8");
+    let (store, mut writer, _) = Store::open(&place.path).unwrap();
+    let errors = [
+        store.record(Seq(8)).map(drop),
+        store.heads(&[Seq(8)], false).map(drop),
+        store.page(Seq(0), 100).map(drop),
+        writer.commit(&[Change::Delete { seq: Seq(11), target: Seq(8) }], Seq(11)),
+    ];
+    for error in errors.map(Result::unwrap_err) {
+        assert!(matches!(error, StoreError::Damaged { record: Some(Seq(8)), .. }), "{error}");
+    }
+}
+
+#[test]
+fn changed_settings_are_refused() {
+    let place = filled(1);
+    tamper(&place.path, "UPDATE meta SET spec = 'another'");
+    for error in [Store::open(&place.path).map(drop).unwrap_err(), Store::read_meta(&place.path).unwrap_err()] {
+        assert!(matches!(&error, StoreError::Damaged { collection, .. } if collection == "pages"), "{error}");
+    }
+}
+
+#[test]
+fn what_is_not_ours_or_not_there_is_refused() {
+    let newer = filled(1);
+    let connection = Connection::open(&newer.path).unwrap();
+    connection.pragma_update(None, "user_version", 2).unwrap();
+    drop(connection);
+    let error = Store::open(&newer.path).map(drop).unwrap_err();
+    assert!(matches!(&error, StoreError::NewerFormat { found: 2, known: 1, path } if *path == newer.path), "{error}");
+    assert!(matches!(Store::read_meta(&newer.path).unwrap_err(), StoreError::NewerFormat { .. }));
+
+    let place = place();
+    assert!(matches!(Store::open(&place.path).map(drop).unwrap_err(), StoreError::Missing { .. }));
+    fs::write(&place.path, "no database at all, but long enough to look at, and then some more of it".repeat(99))
+        .unwrap();
+    assert!(matches!(Store::open(&place.path).map(drop).unwrap_err(), StoreError::NotAStore { .. }));
+    fs::remove_file(&place.path).unwrap();
+    Connection::open(&place.path).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    assert!(matches!(Store::open(&place.path).map(drop).unwrap_err(), StoreError::NotAStore { .. }));
+    assert!(matches!(Store::create(&place.path, &meta()).map(drop).unwrap_err(), StoreError::Exists { .. }));
+}
+
+#[test]
+fn a_bad_frame_with_commits_behind_it_is_refused() {
+    for at in [3, 20, 40, 32 + 100, 32 + 5 * 4120] {
+        let (place, log) = left_open(20);
+        let mut bytes = fs::read(&log).unwrap();
+        bytes[at] ^= 4;
+        fs::write(&log, bytes).unwrap();
+        let error = Store::open(&place.path).map(drop).unwrap_err();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{at}: {error}");
+    }
+}
+
+/// The end of a torn commit may stay behind the commits of the next life: a second torn one must not be taken for
+/// damage on its account.
+#[test]
+fn remains_of_two_torn_commits_add_up_to_no_damage() {
+    let tear = |log: &Path, frame: u64| {
+        let mut bytes = fs::read(log).unwrap();
+        let at = 32 + frame as usize * 4120;
+        bytes[at..at + 4120].fill(0);
+        fs::write(log, bytes).unwrap();
+    };
+    let (place, log) = left_open(1);
+    let (_, mut writer, _) = Store::open(&place.path).unwrap();
+    writer.commit(&[insert(4)], Seq(4)).unwrap();
+    let frames = writer.log_bytes / 4096;
+    writer.commit(&(5..=300).map(insert).collect::<Vec<_>>(), Seq(300)).unwrap();
+    drop(writer);
+    tear(&log, frames);
+    let (_, mut writer, opened) = Store::open(&place.path).unwrap();
+    assert_eq!(opened.last_seq, Seq(4));
+    writer.commit(&[insert(5)], Seq(5)).unwrap();
+    let frames = writer.log_bytes / 4096;
+    writer.commit(&[insert(6)], Seq(6)).unwrap();
+    drop(writer);
+    tear(&log, frames);
+    let (store, _writer, _) = Store::open(&place.path).unwrap();
+    assert_eq!(seqs(&store).unwrap(), [1, 2, 3, 4, 5]);
+}
+
+/// Stored sums outlive versions: another sum for the same record makes every stored one look damaged.
+#[test]
+fn sums_are_frozen() {
+    let record = record(42);
+    let mut buffer = Vec::new();
+    let sums = [
+        SignatureRow::of(&record).sum(&mut buffer),
+        DocumentRow::of(&record, &verdict::to_json(&record.verdict)).sum(&mut buffer),
+        meta_sum(&meta()),
+    ];
+    assert_eq!(sums, [1314110554811504567, 17350328442067921718, 2615956988820461857]);
+}

@@ -1,0 +1,186 @@
+//! Random histories against a model, and random damage.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn any_verdict() -> impl Strategy<Value = StoredVerdict> {
+    let matching = (1..i64::MAX as u64, any::<u32>(), any::<bool>()).prop_map(|(seq, matching, exact)| StoredMatch {
+        seq: Seq(seq),
+        matching,
+        exact,
+    });
+    (
+        0..4usize,
+        prop::option::of(any_id()),
+        0.0..=1.0f64,
+        any::<u32>(),
+        any::<bool>(),
+        prop::collection::vec(matching, 0..4),
+    )
+        .prop_map(|(kind, duplicate_of, threshold, candidates, complete, matches)| StoredVerdict {
+            kind: VerdictKind::ALL[kind],
+            duplicate_of,
+            threshold,
+            candidates,
+            complete,
+            matches,
+        })
+}
+
+fn any_id() -> impl Strategy<Value = DocId> {
+    prop::collection::vec(any::<char>(), 1..40).prop_map(|id| DocId::new(id.into_iter().collect::<String>()).unwrap())
+}
+
+fn any_record() -> impl Strategy<Value = Record> {
+    let metadata = prop::option::of(prop::collection::vec(any::<char>(), 0..40));
+    let given = (any::<bool>(), any::<bool>(), any::<u128>(), any::<i64>(), prop::option::of(any::<u64>()));
+    (any_id(), any::<u64>(), prop::collection::vec(any::<u8>(), 0..70), metadata, given, any_verdict()).prop_map(
+        |(id, id_fingerprint, signature, metadata, (given, linked, content, first_seen, shingles), verdict)| Record {
+            seq: Seq(0),
+            id,
+            id_fingerprint,
+            signature,
+            content: ContentHash(content),
+            given,
+            linked,
+            metadata: metadata.map(|metadata| Metadata::new(metadata.into_iter().collect::<String>()).unwrap()),
+            first_seen: TimestampMs(first_seen),
+            shingles,
+            verdict,
+        },
+    )
+}
+
+/// What to do to the document that `pick` chooses among those there are.
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(Record),
+    Replace(prop::sample::Index, Record),
+    Delete(prop::sample::Index),
+    Commit,
+    Reopen,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => any_record().prop_map(Step::Insert),
+        3 => (any::<prop::sample::Index>(), any_record()).prop_map(|(pick, record)| Step::Replace(pick, record)),
+        3 => any::<prop::sample::Index>().prop_map(Step::Delete),
+        3 => Just(Step::Commit),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Whatever is inserted, replaced and deleted in whatever batches, with reopening in between, with and without
+    /// closing: the file holds exactly what the model holds.
+    #[test]
+    fn the_file_holds_what_was_committed(steps in prop::collection::vec(any_step(), 1..60), close in any::<bool>()) {
+        let place = place();
+        let (mut store, mut writer) = Store::create(&place.path, &meta()).unwrap();
+        let (mut model, mut batch, mut last) = (BTreeMap::<u64, Record>::new(), Vec::new(), 0);
+        for step in steps.into_iter().chain([Step::Commit]) {
+            last += 1;
+            match step {
+                Step::Insert(record) => {
+                    let record = Record { seq: Seq(last), ..record };
+                    model.insert(last, record.clone());
+                    batch.push(Change::Insert(Arc::new(record)));
+                }
+                Step::Replace(pick, record) if !model.is_empty() => {
+                    let target = *pick.get(&model.keys().copied().collect::<Vec<_>>());
+                    let record = Record { seq: Seq(last), ..record };
+                    model.remove(&target);
+                    model.insert(last, record.clone());
+                    batch.push(Change::Replace { record: Arc::new(record), target: Seq(target) });
+                }
+                Step::Delete(pick) if !model.is_empty() => {
+                    let target = *pick.get(&model.keys().copied().collect::<Vec<_>>());
+                    model.remove(&target);
+                    batch.push(Change::Delete { seq: Seq(last), target: Seq(target) });
+                }
+                Step::Replace(..) | Step::Delete(_) => {}
+                Step::Commit => writer.commit(&std::mem::take(&mut batch), Seq(last)).unwrap(),
+                Step::Reopen => {
+                    writer.commit(&std::mem::take(&mut batch), Seq(last)).unwrap();
+                    if close { writer.close().unwrap() } else { drop(writer) }
+                    let opened;
+                    (store, writer, opened) = Store::open(&place.path).unwrap();
+                    prop_assert_eq!((opened.last_seq, opened.documents), (Seq(last), model.len() as u64));
+                }
+            }
+        }
+        prop_assert_eq!(seqs(&store).unwrap(), model.keys().copied().collect::<Vec<_>>());
+        for (seq, record) in &model {
+            let held = store.record(Seq(*seq)).unwrap();
+            prop_assert_eq!(held.as_ref(), Some(record));
+        }
+        let listed: Vec<_> = store.page(Seq(0), 1000).unwrap().into_iter().map(|document| document.id).collect();
+        prop_assert_eq!(listed, model.values().map(|record| record.id.clone()).collect::<Vec<_>>());
+        for seq in (1..=last).filter(|seq| !model.contains_key(seq)) {
+            prop_assert_eq!(store.head(Seq(seq), true).unwrap(), None);
+        }
+    }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// A log cut anywhere, as a crash would, gives the commits before the cut, and never a refusal.
+    #[test]
+    fn a_cut_log_keeps_the_commits_before_the_cut(at in any::<prop::sample::Index>()) {
+        let (place, log) = left_open(8);
+        let bytes = fs::read(&log).unwrap();
+        fs::write(&log, &bytes[..at.index(bytes.len() + 1)]).unwrap();
+        let (store, _writer, opened) = Store::open(&place.path).unwrap();
+        prop_assert!(opened.documents.is_multiple_of(3));
+        prop_assert_eq!(seqs(&store).unwrap(), (1..=opened.documents).collect::<Vec<_>>());
+    }
+
+    /// A flipped bit anywhere in the log is refused, harmless, or within the last commit, where it cannot be told from a
+    /// torn write.
+    #[test]
+    fn a_flipped_bit_in_the_log_drops_no_earlier_commit(at in any::<prop::sample::Index>(), bit in 0..8u32) {
+        let (place, log) = left_open(8);
+        let mut bytes = fs::read(&log).unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] ^= 1 << bit;
+        fs::write(&log, bytes).unwrap();
+        let Ok((store, _writer, opened)) = Store::open(&place.path) else { return Ok(()) };
+        prop_assert!(opened.documents >= 21, "{} documents are left", opened.documents);
+        prop_assert_eq!(seqs(&store).unwrap(), (1..=opened.documents).collect::<Vec<_>>());
+    }
+
+    /// A flipped bit anywhere in a closed file is refused, or changes nothing that is read.
+    #[test]
+    fn a_flipped_bit_is_never_another_answer(at in any::<prop::sample::Index>(), bit in 0..8u32) {
+        let place = filled(60);
+        let mut bytes = fs::read(&place.path).unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] ^= 1 << bit;
+        fs::write(&place.path, bytes).unwrap();
+        let Ok((store, _writer, opened)) = Store::open(&place.path) else { return Ok(()) };
+        prop_assert_eq!(opened.meta, meta());
+        let seen = Mutex::new(BTreeMap::new());
+        let visit = |row: SignatureRow<'_>| drop(seen.lock().unwrap().insert(row.seq.0, row.bytes.to_vec()));
+        if store.scan(2, visit, &AtomicU64::new(0)).is_err() {
+            return Ok(());
+        }
+        let wanted: Vec<_> = (1..=60).map(record).collect();
+        let signatures: Vec<_> = wanted.iter().map(|record| record.signature.clone()).collect();
+        prop_assert_eq!(seen.into_inner().unwrap().into_values().collect::<Vec<_>>(), signatures);
+        for wanted in &wanted {
+            if let Ok(held) = store.record(wanted.seq) {
+                prop_assert_eq!(held.as_ref(), Some(wanted));
+            }
+        }
+        if let Ok(page) = store.page(Seq(0), 100) {
+            let ids = |records: &[Record]| records.iter().map(|record| record.id.clone()).collect::<Vec<_>>();
+            prop_assert_eq!(page.into_iter().map(|document| document.id).collect::<Vec<_>>(), ids(&wanted));
+        }
+    }
+}
