@@ -3,11 +3,14 @@
 
 mod auth;
 mod bounds;
+mod bulk;
 mod config;
 mod durability;
 mod errors;
+mod hostile_ids;
 mod linearizable;
 mod openapi;
 mod quality;
 mod reference_tokens;
+mod routes;
 mod support;
