@@ -116,9 +116,9 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     let Config { server, api_key, collections: collections_config, log: _ } = config;
     let mut signals = Signals::new()?;
     let listen = server.listen;
-    let listener = TcpListener::bind(listen)
-        .await
-        .with_context(|| format!("cannot listen on {listen}. Is another server there? --listen takes another address"))?;
+    let listener = TcpListener::bind(listen).await.with_context(|| {
+        format!("cannot listen on {listen}. Is another server there? --listen takes another address")
+    })?;
     let address = listener.local_addr().context("the listener has no address")?;
     let boot = Boot::new();
     let state = AppState::new(Wiring {

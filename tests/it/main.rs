@@ -2,9 +2,13 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, unreachable_pub, missing_docs)]
 
 mod bounds;
+mod cli;
 mod config;
 mod durability;
+mod floors;
 mod linearizable;
+mod logs;
+mod metrics;
 mod quality;
 mod reference_tokens;
 mod support;
