@@ -122,9 +122,9 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
         tracing::warn!("the API key is short enough to be guessed; take 16 random characters or more");
     }
     let listen = server.listen;
-    let listener = TcpListener::bind(listen)
-        .await
-        .with_context(|| format!("cannot listen on {listen}. Is another server there? --listen takes another address"))?;
+    let listener = TcpListener::bind(listen).await.with_context(|| {
+        format!("cannot listen on {listen}. Is another server there? --listen takes another address")
+    })?;
     let address = listener.local_addr().context("the listener has no address")?;
     let boot = Boot::new();
     let state = AppState::new(Wiring {

@@ -3,10 +3,14 @@
 
 mod auth;
 mod bounds;
+mod cli;
 mod config;
 mod durability;
 mod errors;
+mod floors;
 mod linearizable;
+mod logs;
+mod metrics;
 mod openapi;
 mod quality;
 mod reference_tokens;
