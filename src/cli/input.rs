@@ -230,7 +230,8 @@ type Input = (Box<dyn BufRead>, Arc<AtomicU64>);
 /// Opens and, where the first bytes say so, decompresses.
 fn open(path: &Path) -> io::Result<Input> {
     let consumed = Arc::new(AtomicU64::new(0));
-    let raw: Box<dyn Read> = if path == Path::new("-") { Box::new(io::stdin().lock()) } else { Box::new(File::open(path)?) };
+    let raw: Box<dyn Read> =
+        if path == Path::new("-") { Box::new(io::stdin().lock()) } else { Box::new(File::open(path)?) };
     let mut raw = BufReader::with_capacity(1 << 17, Counting { raw, consumed: Arc::clone(&consumed) });
     let magic = raw.fill_buf()?;
     let reader: Box<dyn BufRead> = if magic.starts_with(&[0x1F, 0x8B]) {
