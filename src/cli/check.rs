@@ -1,7 +1,7 @@
 //! `hapax check`: documents in, verdicts out; against a running server, or against its data directory.
 
-use std::io::{self, BufWriter, Write};
 use std::collections::VecDeque;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::collection::{CheckOptions, Collection, Collections};
 use crate::config::{self, Sources};
 use crate::http::dto::document::{Invalid, from_json};
 use crate::http::dto::verdict::VerdictBody;
-use crate::http::error::{Problem, ProblemBody};
+use crate::http::error::Problem;
 use crate::types::CollectionName;
 
 /// Look documents up; nothing is stored.
@@ -89,6 +89,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         }
         None => {
             let client = Client::new(&args.server)?;
+            client.reach()?;
             let path = bulk_path(args);
             each_chunk(args, &mut report, |chunk, report| online(&client, &path, chunk, report))?;
         }
@@ -137,7 +138,7 @@ fn read_text(path: &Path) -> Result<Chunk> {
     let text = String::from_utf8(bytes).map_err(|error| anyhow!("not UTF-8: {}", error.utf8_error()))?;
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
     let origin = Origin { file: path.to_string_lossy().into(), line: 1 };
-    Ok(Chunk { lines: vec![text_document(text)], origins: vec![origin], ..Chunk::default() })
+    Ok(Chunk::single(origin, text_document(text)))
 }
 
 fn bulk_path(args: &Args) -> String {
@@ -183,8 +184,8 @@ impl Report {
 
     fn failure(&mut self, origin: &Origin, reason: &str) {
         self.failed += 1;
-        let error = serde_json::json!({ "detail": reason });
-        self.write_line(origin, &serde_json::json!({ "kind": "error", "line": origin.line, "error": error }));
+        let error = Unreadable { detail: reason };
+        self.write_line(origin, &ErrorLine { kind: "error", line: origin.line, error });
     }
 
     fn write_line(&mut self, origin: &Origin, line: &impl Serialize) {
@@ -227,10 +228,16 @@ struct VerdictLine {
 
 /// An error as the bulk route writes it.
 #[derive(Serialize)]
-struct ErrorLine {
+struct ErrorLine<E> {
     kind: &'static str,
     line: u64,
-    error: ProblemBody,
+    error: E,
+}
+
+/// What is wrong with a line that was never sent.
+#[derive(Serialize)]
+struct Unreadable<'a> {
+    detail: &'a str,
 }
 
 impl Offline {

@@ -142,6 +142,11 @@ impl Client {
         &self.base
     }
 
+    /// An error at once where nobody listens. Later a server that is gone is waited for: it may be restarting.
+    pub fn reach(&self) -> Result<(), ClientError> {
+        self.get("/livez").map(|_| ())
+    }
+
     /// Sends NDJSON and returns the answer's lines as they come. `path` begins with `/`, query included.
     pub fn post_lines(&self, path: &str, lines: &[u8]) -> Result<impl Read + use<>, ClientError> {
         let mut request = self.agent.post(format!("{}{path}", self.base)).content_type("application/x-ndjson");
@@ -191,10 +196,7 @@ impl Client {
                 ClientError::Unreachable { url, detail }
             }
             ureq::Error::Io(io)
-                if matches!(
-                    io.kind(),
-                    ConnectionRefused | HostUnreachable | NetworkUnreachable | AddrNotAvailable
-                ) =>
+                if matches!(io.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable | AddrNotAvailable) =>
             {
                 ClientError::Unreachable { url, detail: io.to_string() }
             }

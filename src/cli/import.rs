@@ -157,6 +157,7 @@ impl Progress {
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let client = Client::new(&args.server)?;
+    client.reach()?;
     let path = args.path();
     let bar = progress_bar(input_bytes(&args.files));
     let progress = Mutex::new(Progress::default());
@@ -169,9 +170,8 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
             scope.spawn(|| send_chunks(&client, &path, &take, &progress, &bar, begun));
         }
         for file in &args.files {
-            let read = read_chunks(file, &args.fields, |chunk| {
-                locked(&progress).error.is_none() && give.send(chunk).is_ok()
-            });
+            let read =
+                read_chunks(file, &args.fields, |chunk| locked(&progress).error.is_none() && give.send(chunk).is_ok());
             if let Err(error) = read {
                 let error = anyhow!(error).context(format!("cannot read {}", file.display()));
                 locked(&progress).error.get_or_insert(error);

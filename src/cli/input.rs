@@ -63,6 +63,13 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// A document that is no line of a file.
+    pub fn single(origin: Origin, line: Vec<u8>) -> Self {
+        let mut chunk = Self::default();
+        chunk.push(origin, line);
+        chunk
+    }
+
     fn is_full(&self, next: usize) -> bool {
         !self.lines.is_empty() && (self.lines.len() >= CHUNK_LINES_MAX || self.bytes + next > CHUNK_BYTES_MAX)
             || self.failures.len() >= CHUNK_LINES_MAX
@@ -223,7 +230,8 @@ type Input = (Box<dyn BufRead>, Arc<AtomicU64>);
 /// Opens and, where the first bytes say so, decompresses.
 fn open(path: &Path) -> io::Result<Input> {
     let consumed = Arc::new(AtomicU64::new(0));
-    let raw: Box<dyn Read> = if path == Path::new("-") { Box::new(io::stdin().lock()) } else { Box::new(File::open(path)?) };
+    let raw: Box<dyn Read> =
+        if path == Path::new("-") { Box::new(io::stdin().lock()) } else { Box::new(File::open(path)?) };
     let mut raw = BufReader::with_capacity(1 << 17, Counting { raw, consumed: Arc::clone(&consumed) });
     let magic = raw.fill_buf()?;
     let reader: Box<dyn BufRead> = if magic.starts_with(&[0x1F, 0x8B]) {

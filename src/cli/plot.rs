@@ -38,10 +38,7 @@ pub fn draw(curve: &Curve<'_>) -> Result<String, Box<dyn std::error::Error>> {
     Ok(svg)
 }
 
-fn draw_on(
-    root: &DrawingArea<SVGBackend<'_>, Shift>,
-    curve: &Curve<'_>,
-) -> Result<(), Box<dyn std::error::Error>> {
+fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, curve: &Curve<'_>) -> Result<(), Box<dyn std::error::Error>> {
     let mut chart = ChartBuilder::on(root)
         .caption(&curve.title, ("sans-serif", 20))
         .margin(18)

@@ -17,9 +17,8 @@ const TABLE: [f64; 15] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.
 /// Shingles in each simulated document: about two pages of text.
 const SIMULATED_SET_SIZE: usize = 1000;
 /// Similarities of a simulation, closest where the curve is steep.
-const SIMULATED: [f64; 19] = [
-    0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.725, 0.75, 0.775, 0.8, 0.825, 0.85, 0.9, 0.95, 0.98,
-];
+const SIMULATED: [f64; 19] =
+    [0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.725, 0.75, 0.775, 0.8, 0.825, 0.85, 0.9, 0.95, 0.98];
 
 /// Choose bands and rows, and see what they find and cost.
 ///
@@ -257,8 +256,8 @@ fn warnings(args: &Args, report: &Report) -> Vec<String> {
     let mut warnings = Vec::new();
     if report.verdict_recall_at_threshold < 0.9 {
         warnings.push(format!(
-            "At the threshold itself ({}) a duplicate is reported with {} only: the estimate falls below it about as \
-             often as above. Duplicates you must not miss should lie above it.",
+            "Of the pairs exactly at the threshold ({}) only {} are reported: an estimate falls below the truth about \
+             as often as above. Set the threshold a little under what you must not miss.",
             args.threshold,
             percent(report.verdict_recall_at_threshold)
         ));

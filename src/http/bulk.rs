@@ -65,7 +65,6 @@ enum AnswerLine {
     },
     Summary {
         lines: u64,
-        #[serde(flatten)]
         summary: Summary,
     },
 }
@@ -357,7 +356,7 @@ mod tests {
     #[test]
     fn lines_carry_their_kind_first() {
         let text = serde_json::to_string(&AnswerLine::Summary { lines: 3, summary: Summary::default() }).unwrap();
-        assert!(text.starts_with(r#"{"kind":"summary","lines":3,"documents":0,"errors":0,"#), "{text}");
+        assert!(text.starts_with(r#"{"kind":"summary","lines":3,"summary":{"documents":0,"errors":0,"#), "{text}");
         let error = Problem::new(Code::TooLarge, "x").into_body("r");
         let text = serde_json::to_string(&AnswerLine::Error { line: 17, id: None, error }).unwrap();
         assert!(text.starts_with(r#"{"kind":"error","line":17,"error":{"type":"urn:hapax:problem:too-large""#), "{text}");

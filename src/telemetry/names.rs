@@ -148,10 +148,6 @@ metrics_table! {
         "Decisions waiting for the disk.";
     COMMIT_QUEUE_MAX = "hapax_commit_queue_max", Kind::Gauge, None, [label::COLLECTION],
         "Most decisions that may wait for the disk.";
-    CHECKPOINT_DURATION = "hapax_checkpoint_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
-        [label::COLLECTION], "Time of one checkpoint of the write-ahead log.";
-    WAL_BYTES = "hapax_wal_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION],
-        "Size of the write-ahead log.";
     BOOT_PROGRESS = "hapax_boot_progress_ratio", Kind::Gauge, None, [],
         "How much of the index is rebuilt, 0 to 1.";
     BUILD_INFO = "hapax_build_info", Kind::Gauge, None, [label::VERSION],

@@ -1,0 +1,348 @@
+//! The command line, run as people run it: the real binary, its output and its exit status.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::server::{Server, Starting};
+
+/// The binary without the variables of whoever runs the tests.
+fn hapax(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HAPAX")) {
+        command.env_remove(name);
+    }
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    hapax(arguments).output().expect("the binary runs")
+}
+
+fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = hapax(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut stdin = child.stdin.take().expect("stdin is piped");
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let output = child.wait_with_output().expect("the binary ends");
+    // A process that has seen enough may close its stdin.
+    let _ = writer.join().expect("the writer does not panic");
+    output
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or_else(|| panic!("ended by a signal: {output:?}"))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// The rows of the table that `import` prints.
+fn row(output: &Output, name: &str) -> u64 {
+    let table = text(&output.stdout);
+    let line = table.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name} in {table}"));
+    line[name.len()..].trim().replace(',', "").parse().unwrap_or_else(|_| panic!("{line}"))
+}
+
+/// 24 words that no other `n` has.
+fn words(n: usize) -> String {
+    (0..24).map(|place| format!("w{}", n * 100 + place)).collect::<Vec<_>>().join(" ")
+}
+
+/// 100 originals, each with one near duplicate (its last word changed), one empty document, one exact copy.
+fn corpus() -> Vec<String> {
+    let mut lines = Vec::new();
+    for n in 0..100 {
+        lines.push(json!({ "url": format!("original-{n}"), "body": words(n), "extra": [1, 2] }).to_string());
+    }
+    for n in 0..100 {
+        let text = words(n);
+        let (kept, _) = text.rsplit_once(' ').expect("several words");
+        lines.push(json!({ "url": format!("near-{n}"), "body": format!("{kept} other") }).to_string());
+    }
+    lines.push(json!({ "url": 7, "body": "… !" }).to_string());
+    lines.push(json!({ "url": "copy", "body": words(3) }).to_string());
+    lines
+}
+
+#[test]
+fn help_teaches_with_examples() {
+    let help = run(&["--help"]);
+    assert_eq!(code(&help), 0);
+    assert!(text(&help.stdout).contains("hapax serve"));
+    for verb in ["serve", "import", "check", "tune", "health"] {
+        let help = run(&[verb, "--help"]);
+        assert_eq!(code(&help), 0, "{verb}");
+        let help = text(&help.stdout);
+        assert!(help.contains("Examples:") && help.contains("Exit status:") || verb == "tune", "{verb}: {help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 140), "{verb}");
+    }
+    assert_eq!(text(&run(&["--version"]).stdout).trim(), concat!("hapax ", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn wrong_usage_exits_with_2() {
+    for arguments in [
+        ["frobnicate"].as_slice(),
+        &["serve", "--no-such-flag"],
+        &["serve", "--lock-wait", "60"],
+        &["import"],
+        &["check", "--threshold", "7", "x"],
+        &["tune", "--threshold", "0"],
+        &["tune", "--k", "100"],
+        &["tune", "--bands", "3"],
+        &["health", "--server", "https://127.0.0.1"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}: {output:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn settings_that_cannot_be_refuse_to_start_and_name_the_key() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let file = dir.path().join("hapax.toml");
+    std::fs::write(&file, "[server]\nlisten_adress = \"127.0.0.1:0\"\n").expect("write");
+    let data = dir.path().join("data");
+    let serve = |more: &[&str], environment: &[(&str, &str)]| {
+        let mut arguments = vec!["serve", "--data-dir", path(&data)];
+        arguments.extend(more);
+        let output = hapax(&arguments).envs(environment.iter().copied()).output().expect("the binary runs");
+        assert_eq!(code(&output), 2, "{output:?}");
+        assert!(output.stdout.is_empty());
+        text(&output.stderr)
+    };
+    let message = serve(&["--config", path(&file)], &[]);
+    assert!(message.contains("server.listen_adress") && message.contains("hapax.toml"), "{message}");
+    let message = serve(&["--config", "no-such-file.toml"], &[]);
+    assert!(message.contains("no-such-file.toml"), "{message}");
+    let message = serve(&["--listen", "everywhere"], &[]);
+    assert!(message.contains("server.listen") && message.contains("127.0.0.1:8080"), "{message}");
+    let message = serve(&[], &[("HAPAX__COLLECTIONS__MAX", "0")]);
+    assert!(message.contains("collections.max"), "{message}");
+    let message = serve(&[], &[("HAPAX__COLECTIONS__MAX", "5")]);
+    assert!(message.contains("HAPAX__COLECTIONS__MAX"), "{message}");
+    let message = serve(&["--listen", "0.0.0.0:0"], &[]);
+    assert!(message.contains("API key") && message.contains("HAPAX__AUTH__API_KEY_FILE"), "{message}");
+    assert!(!data.exists(), "nothing is made by a server that does not start");
+}
+
+#[test]
+fn check_config_shows_what_would_be_used_and_masks_secrets() {
+    let output = hapax(&["serve", "--check-config", "--listen", "0.0.0.0:9999"])
+        .envs([
+            ("HAPAX__AUTH__API_KEY", "a-key-that-must-not-be-seen"),
+            ("HAPAX__HASHING__SECRET", "00112233445566778899aabbccddeeff"),
+            ("HAPAX__LIMITS__CANDIDATES_MAX", "99"),
+        ])
+        .output()
+        .expect("the binary runs");
+    assert_eq!(code(&output), 0, "{output:?}");
+    let shown = text(&output.stdout);
+    assert!(shown.contains("listen = \"0.0.0.0:9999\"") && shown.contains("the flag --listen"), "{shown}");
+    assert!(shown.contains("candidates_max = 99") && shown.contains("HAPAX__LIMITS__CANDIDATES_MAX"), "{shown}");
+    assert!(shown.contains("api_key = \"********\""), "{shown}");
+    assert!(!shown.contains("must-not-be-seen") && !shown.contains("00112233"), "{shown}");
+    let refused = run(&["serve", "--check-config", "--log-format", "xml"]);
+    assert_eq!(code(&refused), 2);
+    assert!(text(&refused.stderr).contains("log.format"));
+}
+
+#[test]
+fn a_second_process_on_the_same_data_is_refused_or_waits() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let data = dir.path().join("data");
+    let first = Server::start(&data);
+    let second = run(&["serve", "--listen", "127.0.0.1:0", "--data-dir", path(&data)]);
+    assert_eq!(code(&second), 2, "{second:?}");
+    assert!(text(&second.stderr).contains(path(&data)), "{second:?}");
+    assert!(second.stdout.is_empty(), "no ready line");
+    let offline = run(&["check", "--data-dir", path(&data), path(&data)]);
+    assert_eq!(code(&offline), 2, "{offline:?}");
+
+    let waiting = Starting::spawn_with(&data, &["--lock-wait", "60s"], &[]);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(first.terminate().success());
+    let third = waiting.ready();
+    assert_eq!(third.documents(), 0);
+    assert!(third.terminate().success(), "SIGTERM drains and exits 0");
+}
+
+#[test]
+fn import_then_check_finds_what_was_planted() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let data = dir.path().join("data");
+    let server = Server::start(&data);
+    let url = server.url("");
+    let fields = ["--server", &url, "--id-field", "url", "--text-field", "body"];
+    let with = |verb: &'static str, more: &[&'static str]| {
+        let mut arguments = vec![verb];
+        arguments.extend(fields);
+        arguments.extend(more);
+        arguments
+    };
+
+    let clean = (corpus().join("\n") + "\n").into_bytes();
+    let import = run_with_input(&with("import", &["--connections", "1", "-"]), &clean);
+    assert_eq!(code(&import), 0, "{import:?}");
+    let counts = ["documents", "unique", "near", "exact", "empty", "unchanged", "failed"];
+    assert_eq!(counts.map(|name| row(&import, name)), [202, 100, 100, 1, 1, 0, 0]);
+
+    // Again, compressed, with bad lines in between: the good ones change nothing, the bad ones are named.
+    let mut lines = corpus();
+    lines.insert(0, String::new());
+    lines.insert(5, "{\"url\": \"broken\"".into());
+    lines.insert(10, "{\"url\": \"no text\"}".into());
+    lines.insert(20, json!({ "url": "original-0", "body": words(5000) }).to_string());
+    let bad = zstd::encode_all(lines.join("\n").as_bytes(), 3).expect("compress");
+    let import = run_with_input(&with("import", &["-"]), &bad);
+    assert_eq!(code(&import), 1, "{import:?}");
+    assert_eq!(counts.map(|name| row(&import, name)), [205, 0, 100, 1, 1, 100, 3]);
+    let words_said = text(&import.stderr);
+    assert!(words_said.contains("-:6: not a JSON object"), "{words_said}");
+    assert!(words_said.contains("-:11: no field \"body\""), "{words_said}");
+    assert!(words_said.contains("-:21 (id \"original-0\")"), "{words_said}");
+    assert!(!words_said.contains("w500000"), "no text of a document: {words_said}");
+
+    let near: Vec<_> = corpus()[100..110].to_vec();
+    let check = run_with_input(&with("check", &["-"]), near.join("\n").as_bytes());
+    assert_eq!(code(&check), 1, "{check:?}");
+    let verdicts: Vec<Value> =
+        text(&check.stdout).lines().map(|line| serde_json::from_str(line).expect("JSON lines")).collect();
+    assert_eq!(verdicts.len(), 10);
+    for (n, verdict) in verdicts.iter().enumerate() {
+        assert_eq!(verdict["line"], n + 1);
+        assert_eq!(verdict["verdict"], "near_duplicate");
+        assert_eq!(verdict["duplicate_of"], format!("original-{n}"));
+    }
+
+    let fresh = json!({ "body": words(9999) }).to_string();
+    let check = run_with_input(&with("check", &["-"]), fresh.as_bytes());
+    assert_eq!(code(&check), 0, "{check:?}");
+    let mixed = format!("{fresh}\nnonsense\n{}\n", near[0]);
+    let check = run_with_input(&with("check", &["-"]), mixed.as_bytes());
+    assert_eq!(code(&check), 2, "{check:?}");
+    let kinds: Vec<_> = text(&check.stdout)
+        .lines()
+        .map(|line| {
+            let line: Value = serde_json::from_str(line).expect("JSON lines");
+            (line["kind"].as_str().expect("a kind").to_owned(), line["line"].as_u64().expect("a number"))
+        })
+        .collect();
+    assert_eq!(kinds, [("verdict".into(), 1), ("error".into(), 2), ("verdict".into(), 3)]);
+
+    let page = dir.path().join("page.txt");
+    std::fs::write(&page, format!("\u{FEFF}{}\n", words(42))).expect("write");
+    let check = run(&["check", "--server", &url, "--text", path(&page)]);
+    assert_eq!(code(&check), 1, "{check:?}");
+    assert!(text(&check.stdout).contains("\"exact_duplicate\""));
+
+    // The same answers without a server.
+    assert!(server.terminate().success());
+    let offline = ["check", "--id-field", "url", "--text-field", "body", "--data-dir", path(&data), "-"];
+    let check = run_with_input(&offline, near.join("\n").as_bytes());
+    assert_eq!(code(&check), 1, "{check:?}");
+    let again: Vec<Value> =
+        text(&check.stdout).lines().map(|line| serde_json::from_str(line).expect("JSON lines")).collect();
+    assert_eq!(again, verdicts);
+}
+
+#[test]
+fn clients_say_what_to_do_where_there_is_no_server_or_no_key() {
+    // Bound and dropped: nobody listens there.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number");
+    let url = format!("http://{free}");
+    for arguments in [["import", "--server", &url, "-"], ["check", "--server", &url, "-"]] {
+        let output = run_with_input(&arguments, b"{\"id\":\"a\",\"text\":\"b\"}\n");
+        assert_eq!(code(&output), 2, "{output:?}");
+        let words = text(&output.stderr);
+        assert!(words.contains(&url) && words.contains("hapax serve"), "{words}");
+    }
+    assert_eq!(code(&run(&["health", "--server", &url])), 1);
+
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let key = dir.path().join("key");
+    std::fs::write(&key, "a-key-of-the-tests\n").expect("write");
+    let data = dir.path().join("data");
+    let server = Starting::spawn_with(&data, &[], &[("HAPAX__AUTH__API_KEY_FILE", path(&key))]).ready();
+    let url = server.url("");
+    assert_eq!(code(&run(&["health", "--server", &url])), 0, "probes need no key");
+    let document = b"{\"id\":\"a\",\"text\":\"some words of a document\"}\n";
+    let refused = run_with_input(&["import", "--server", &url, "-"], document);
+    assert_eq!(code(&refused), 2, "{refused:?}");
+    assert!(text(&refused.stderr).contains("--api-key-file"), "{refused:?}");
+    let taken = run_with_input(&["import", "--server", &url, "--api-key-file", path(&key), "-"], document);
+    assert_eq!(code(&taken), 0, "{taken:?}");
+    assert_eq!(row(&taken, "unique"), 1);
+    let elsewhere = ["import", "--server", &url, "--api-key-file", path(&key), "--collection", "no-such", "-"];
+    let missing = run_with_input(&elsewhere, document);
+    assert_eq!(code(&missing), 2, "{missing:?}");
+    assert!(text(&missing.stderr).contains("no-such"), "{missing:?}");
+}
+
+#[test]
+fn an_import_outlives_a_restart_of_the_server() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let data = dir.path().join("data");
+    let server = Server::start(&data);
+    let url = server.url("");
+    let listen = url.strip_prefix("http://").expect("a URL").to_owned();
+    let count = 20_000;
+    let lines: Vec<_> = (0..count).map(|n| json!({ "id": format!("{n}"), "text": words(n) }).to_string()).collect();
+    let input = lines.join("\n").into_bytes();
+    let import = std::thread::spawn(move || run_with_input(&["import", "--server", &url, "-"], &input));
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    server.kill();
+    let again = Starting::spawn_with(&data, &["--listen", &listen], &[]).ready();
+    let import = import.join().expect("it does not panic");
+    assert_eq!(code(&import), 0, "{import:?}\n{}", again.log_tail());
+    assert_eq!(row(&import, "documents"), count as u64);
+    assert_eq!(row(&import, "unique") + row(&import, "unchanged"), count as u64, "{import:?}");
+    assert!(again.terminate().success());
+    let third = Server::start(&data);
+    assert_eq!(third.documents(), count as u64);
+}
+
+#[test]
+fn tune_prints_a_banding_and_draws_it() {
+    let json = run(&["tune", "--json", "--bands", "31", "--rows", "8"]);
+    assert_eq!(code(&json), 0, "{json:?}");
+    let report: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!((report["bands"].as_u64(), report["rows"].as_u64()), (Some(31), Some(8)));
+    let candidate = report["candidate_recall_at_threshold"].as_f64().expect("a number");
+    let verdict = report["verdict_recall_at_threshold"].as_f64().expect("a number");
+    assert!(candidate > 0.99 && (0.4..0.6).contains(&verdict), "{report}");
+    assert!(report["warnings"][0].as_str().is_some_and(|warning| warning.contains("threshold")), "{report}");
+
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let (theory, both) = (dir.path().join("theory.svg"), dir.path().join("both.svg"));
+    let words = run(&["tune", "--plot", path(&theory)]);
+    assert_eq!(code(&words), 0, "{words:?}");
+    let said = text(&words.stdout);
+    assert!(said.contains("bands of") && said.contains("<- threshold") && said.contains("note:"), "{said}");
+    let simulated = run(&["tune", "--simulate", "--pairs", "100", "--plot", path(&both)]);
+    assert_eq!(code(&simulated), 0, "{simulated:?}");
+    assert!(text(&simulated.stdout).contains("measured"));
+    let [theory, both] = [theory, both].map(|path| std::fs::read_to_string(path).expect("an SVG"));
+    for svg in [&theory, &both] {
+        assert!(svg.starts_with("<svg") && svg.contains("Jaccard similarity") && svg.contains("threshold 0.8"));
+    }
+    assert!(!theory.contains("measured") && both.contains("measured"));
+    let impossible = run(&["tune", "--plot", "/no-such-folder/x.svg"]);
+    assert_eq!(code(&impossible), 2);
+    assert!(text(&impossible.stderr).contains("/no-such-folder/x.svg"));
+}

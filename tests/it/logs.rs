@@ -1,0 +1,67 @@
+//! Logs: JSON that parses, a request id in every line of a request, and never a text, an id, metadata or the key.
+
+use serde_json::Value;
+
+use crate::support::server::Starting;
+
+const KEY: &str = "a-key-nobody-must-read-in-a-log";
+const SECRETS: [&str; 5] = [KEY, "zanzibar", "document-no-17", "metadatum", "Zanzibar"];
+
+fn lines(log: &std::path::Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(log).expect("a log");
+    for secret in SECRETS {
+        assert!(!text.contains(secret), "{secret} stands in the log:\n{text}");
+    }
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"))).collect()
+}
+
+#[test]
+fn json_lines_carry_the_request_and_nothing_of_its_document() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let data = dir.path().join("data");
+    let arguments = ["--log-format", "json", "--log-level", "info,hapax=trace"];
+    let server = Starting::spawn_with(&data, &arguments, &[("HAPAX__AUTH__API_KEY", KEY)]).ready();
+    let agent = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().new_agent();
+    let post = |path: &str, key: &str, body: &str| {
+        let answer = agent
+            .post(server.url(path))
+            .header("authorization", format!("Bearer {key}"))
+            .header("x-request-id", "request-of-this-test")
+            .content_type("application/json")
+            .send(body)
+            .expect("an answer");
+        answer.status().as_u16()
+    };
+    let document = r#"{"id":"document-no-17","text":"zanzibar one two three four","metadata":{"m":"metadatum"}}"#;
+    assert_eq!(post("/v1/collections/default/documents", KEY, document), 200);
+    assert_eq!(post("/v1/collections/default/check?with=metadata", KEY, document), 200);
+    assert_eq!(post("/v1/collections/default/documents", "zanzibar-zanzibar", document), 401);
+    assert_eq!(post("/v1/collections/default/documents", KEY, &document[..60]), 400);
+    let other = document.replace("four", "five zanzibar six seven");
+    assert_eq!(post("/v1/collections/default/documents", KEY, &other), 409);
+    assert_eq!(post("/v1/collections/default/bulk?op=insert", KEY, &format!("{document}\n{other}\nzanzibar")), 200);
+    assert_eq!(post("/v1/collections/default/documents?id=document-no-17&x=zanzibar", KEY, document), 422);
+    assert!(server.terminate().success());
+
+    let lines = lines(&data.with_extension("log"));
+    assert!(lines.iter().any(|line| line["message"] == "ready"), "{lines:?}");
+    assert!(lines.iter().all(|line| line["timestamp"].is_string() && line["level"].is_string()));
+    let of_requests: Vec<_> = lines.iter().filter(|line| line["message"] == "request answered").collect();
+    assert_eq!(of_requests.len(), 7, "{lines:?}");
+    for line in of_requests {
+        assert_eq!(line["span"]["request_id"], "request-of-this-test", "{line}");
+        assert!(line["span"]["route"].as_str().is_some_and(|route| route.starts_with("/v1/collections/{")), "{line}");
+        assert!(line["status"].is_u64(), "{line}");
+    }
+}
+
+#[test]
+fn people_get_words() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let data = dir.path().join("data");
+    let server = Starting::spawn_with(&data, &["--log-format", "human"], &[]).ready();
+    assert!(server.terminate().success());
+    let log = std::fs::read_to_string(data.with_extension("log")).expect("a log");
+    assert!(log.contains("INFO") && log.contains("ready") && !log.contains("{\""), "{log}");
+    assert!(!log.contains('\u{1b}'), "no colours where there is no terminal: {log}");
+}

@@ -1,0 +1,184 @@
+//! Metrics: every one that is named is there, and moves when what it measures happens.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use hapax::telemetry::names::{self, Kind};
+use serde_json::json;
+use ureq::Agent;
+
+use crate::support::server::{Server, Starting};
+
+/// One scrape.
+struct Scrape(String);
+
+impl Scrape {
+    fn of(server: &Server) -> Self {
+        let mut answer = agent().get(server.url("/metrics")).call().expect("metrics");
+        Self(answer.body_mut().with_config().limit(1 << 30).read_to_string().expect("text"))
+    }
+
+    /// The sum over all series of a name whose labels contain all of `labels`, such as `op="check"`.
+    fn sum(&self, name: &str, labels: &[&str]) -> f64 {
+        let series = self.0.lines().filter_map(|line| {
+            let rest = line.strip_prefix(name)?;
+            let (of, value) = rest.rsplit_once(' ')?;
+            let same = of.is_empty() || of.starts_with('{');
+            (same && labels.iter().all(|label| of.contains(label))).then(|| value.parse::<f64>().expect("a number"))
+        });
+        series.sum()
+    }
+}
+
+fn agent() -> Agent {
+    Agent::config_builder().http_status_as_error(false).proxy(None).build().new_agent()
+}
+
+fn post(server: &Server, path: &str, body: &str) -> u16 {
+    let answer = agent().post(server.url(path)).content_type("application/json").send(body).expect("an answer");
+    answer.status().as_u16()
+}
+
+/// 24 words that no other `n` has, the last one of the caller's choice.
+fn text(n: usize, last: &str) -> String {
+    (0..23).map(|place| format!("w{n}x{place} ")).collect::<String>() + last
+}
+
+fn document(id: &str, text: &str) -> String {
+    json!({ "id": id, "text": text }).to_string()
+}
+
+#[test]
+fn every_metric_moves() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    // A bucket of two is more than is read: verdicts become incomplete.
+    let bounds = [("HAPAX__LIMITS__BUCKET_READ_MAX", "1")];
+    let server = Starting::spawn_with(&dir.path().join("data"), &[], &bounds).ready();
+    let before = Scrape::of(&server);
+    const DOCUMENTS: &str = "/v1/collections/default/documents?on_duplicate=store";
+    const CHECK: &str = "/v1/collections/default/check";
+    for n in 0..20 {
+        assert_eq!(post(&server, DOCUMENTS, &document(&format!("a{n}"), &text(n, "one"))), 200);
+        assert_eq!(post(&server, DOCUMENTS, &document(&format!("b{n}"), &text(n, "two"))), 200);
+        assert_eq!(post(&server, CHECK, &document("c", &text(n, "two"))), 200);
+    }
+    assert_eq!(post(&server, CHECK, &document("c", "…")), 200);
+    assert_eq!(post(&server, CHECK, "{"), 400);
+    let lines = format!("{}\n{{\n", document("d", &text(900, "one")));
+    assert_eq!(post(&server, "/v1/collections/default/bulk?op=insert", &lines), 200);
+    let after = Scrape::of(&server);
+    let moved = |name: &str, labels: &[&str]| after.sum(name, labels) - before.sum(name, labels);
+
+    let ok = "status=\"200\"";
+    assert_eq!(
+        moved(names::HTTP_REQUESTS, &["route=\"/v1/collections/{collection}/check\"", "method=\"POST\"", ok]),
+        21.0
+    );
+    assert_eq!(moved(names::HTTP_REQUESTS, &["status=\"400\""]), 1.0);
+    assert_eq!(moved("hapax_http_request_duration_seconds_count", &["/check\""]), 22.0);
+    assert!(after.sum(names::HTTP_REQUESTS_IN_FLIGHT, &[]) >= 1.0, "the scrape itself");
+    assert!(after.sum(names::HTTP_CONNECTIONS, &[]) >= 1.0, "the scrape's own");
+    assert_eq!(moved(names::HTTP_BULK_LINES, &["kind=\"verdict\""]), 1.0);
+    assert_eq!(moved(names::HTTP_BULK_LINES, &["kind=\"error\""]), 1.0);
+    assert_eq!(moved(names::HTTP_BULK_LINES, &["kind=\"summary\""]), 1.0);
+
+    let verdicts = |op: &str, verdict: &str| {
+        let (op, verdict) = (format!("op=\"{op}\""), format!("verdict=\"{verdict}\""));
+        moved(names::VERDICTS, &["collection=\"default\"", &op, &verdict])
+    };
+    assert_eq!(verdicts("insert", "unique"), 21.0);
+    assert_eq!(verdicts("insert", "near_duplicate"), 20.0);
+    assert_eq!(verdicts("check", "exact_duplicate"), 20.0);
+    assert_eq!(verdicts("check", "empty"), 1.0);
+    assert!(moved(names::INCOMPLETE_VERDICTS, &["default"]) >= 1.0);
+    assert!(moved(names::VERIFIED_CANDIDATES, &["result=\"match\""]) >= 40.0);
+    assert_eq!(moved("hapax_sign_duration_seconds_count", &["sketch=\"fss256x8\""]), 62.0);
+    for name in [
+        "hapax_check_candidates",
+        "hapax_probe_duration_seconds",
+        "hapax_verify_duration_seconds",
+        "hapax_bucket_documents",
+    ] {
+        assert!(moved(&format!("{name}_count"), &["default"]) >= 60.0, "{name}");
+    }
+    assert!(after.sum(names::BUCKET_DOCUMENTS_LARGEST, &["default"]) >= 2.0);
+    assert!(after.sum(names::BUCKET_DOCUMENTS_P99, &["default"]) >= 1.0);
+    assert_eq!(after.sum(names::DOCUMENTS, &["default"]), 41.0);
+    for part in ["postings", "signatures", "ids"] {
+        assert!(after.sum(names::INDEX_BYTES, &[&format!("part=\"{part}\"")]) > 0.0, "{part}");
+    }
+    assert!((1.0..=41.0).contains(&moved("hapax_commit_duration_seconds_count", &["default"])));
+    assert_eq!(moved("hapax_commit_documents_sum", &["default"]), 41.0);
+    assert_eq!(after.sum(names::COMMIT_QUEUE_MAX, &["default"]), 8192.0);
+    assert_eq!(after.sum(names::BOOT_PROGRESS, &[]), 1.0);
+    assert_eq!(after.sum(names::BUILD_INFO, &[concat!("version=\"", env!("CARGO_PKG_VERSION"), "\"")]), 1.0);
+    assert!(after.sum("process_resident_memory_bytes", &[]) > 1e6);
+
+    every_name_is_described(&after);
+    names_and_labels_are_those_of_the_table(&after);
+}
+
+#[test]
+fn bodies_under_way_are_counted_and_given_back() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let server = Server::start(&dir.path().join("data"));
+    let host = server.url("").replace("http://", "");
+    let mut slow = TcpStream::connect(&host).expect("a connection");
+    let head = format!(
+        "POST /v1/collections/default/check HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n\
+         content-length: 1000000\r\n\r\n"
+    );
+    slow.write_all(head.as_bytes()).expect("sent");
+    slow.write_all(&vec![b' '; 500_000]).expect("sent");
+    let until = |wanted: &dyn Fn(f64) -> bool| {
+        let since = Instant::now();
+        while !wanted(Scrape::of(&server).sum(names::HTTP_BUFFERED_BYTES, &[])) {
+            assert!(since.elapsed() < Duration::from_secs(20), "the gauge does not move");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    until(&|bytes| bytes >= 400_000.0);
+    drop(slow);
+    until(&|bytes| bytes == 0.0);
+}
+
+fn every_name_is_described(scrape: &Scrape) {
+    // Commits that fail need a disk that fails: the counter is there from the start, at 0.
+    assert_eq!(scrape.sum(names::COMMIT_FAILURES, &["default"]), 0.0);
+    for metric in names::ALL {
+        let kind = match metric.kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram(_) => "histogram",
+        };
+        let (help, kind) =
+            (format!("# HELP {} {}\n", metric.name, metric.help), format!("# TYPE {} {kind}\n", metric.name));
+        assert!(scrape.0.contains(&help) && scrape.0.contains(&kind), "{} is not there:\n{}", metric.name, scrape.0);
+    }
+}
+
+/// What `names.rs` says is what is scraped, both ways.
+fn names_and_labels_are_those_of_the_table(scrape: &Scrape) {
+    for line in scrape.0.lines().filter(|line| line.starts_with("hapax_")) {
+        let name = line.split(['{', ' ']).next().expect("a name");
+        let metric = names::ALL
+            .iter()
+            .find(|metric| {
+                let series = ["_bucket", "_sum", "_count"].map(|suffix| format!("{}{suffix}", metric.name));
+                match metric.kind {
+                    Kind::Histogram(_) => series.iter().any(|series| series == name),
+                    Kind::Counter | Kind::Gauge => metric.name == name,
+                }
+            })
+            .unwrap_or_else(|| panic!("{name} is in no table"));
+        let labels: BTreeSet<_> = line
+            .split_once('{')
+            .and_then(|(_, rest)| rest.rsplit_once('}'))
+            .map(|(labels, _)| labels.split("\",").map(|label| label.split('=').next().expect("a label")).collect())
+            .unwrap_or_default();
+        let labels: BTreeSet<_> = labels.into_iter().filter(|label| *label != "le").collect();
+        assert_eq!(labels, metric.labels.iter().copied().collect(), "{line}");
+    }
+}
