@@ -28,7 +28,7 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    pub fn new(collection: &CollectionName, sketch: &str) -> Self {
+    pub(super) fn new(collection: &CollectionName, sketch: &str) -> Self {
         let name = || collection.to_string();
         let by_collection = |metric: &'static str| histogram!(metric, label::COLLECTION => name());
         let result = |result: &'static str| {
@@ -55,7 +55,7 @@ impl Meters {
         }
     }
 
-    pub fn verdict(&self, op: Op, verdict: &Verdict) {
+    pub(super) fn verdict(&self, op: Op, verdict: &Verdict) {
         if !verdict.complete {
             self.incomplete.increment(1);
         }

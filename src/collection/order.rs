@@ -124,7 +124,7 @@ pub(super) struct Insertion {
 }
 
 impl Order {
-    pub fn new(last: Seq, slots: u32) -> Self {
+    pub(super) fn new(last: Seq, slots: u32) -> Self {
         Self { last, queue: VecDeque::new(), slots, free: Vec::new(), closed: false }
     }
 
@@ -143,7 +143,7 @@ impl Order {
         })
     }
 
-    pub fn open(&self) -> Result<()> {
+    pub(super) fn open(&self) -> Result<()> {
         if self.closed { Err(closed()) } else { Ok(()) }
     }
 }

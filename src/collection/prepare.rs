@@ -31,7 +31,7 @@ pub(super) struct Made {
 
 impl Made {
     /// The part of the content hash that memory keeps; 0 says there is none.
-    pub fn content_prefix(&self) -> u64 {
+    pub(super) fn content_prefix(&self) -> u64 {
         self.content.map_or(0, |content| store::content_prefix(content).max(1))
     }
 }

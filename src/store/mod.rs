@@ -197,6 +197,16 @@ impl Store {
         Ok((store, writer, opened))
     }
 
+    /// The settings and the counts of a collection that need not be open.
+    pub fn peek(path: &Path) -> Result<Opened> {
+        let connection = schema::connect(path, schema::Role::Reader)?;
+        schema::check_format(&connection, path)?;
+        let label = schema::label(path);
+        let meta = schema::read_meta(&connection, &label)?;
+        let ledger = schema::read_ledger(&connection, &label)?;
+        Ok(Opened { meta, last_seq: ledger.last_seq, documents: ledger.signatures.rows })
+    }
+
     /// The settings of a collection that need not be open.
     pub fn read_meta(path: &Path) -> Result<Meta> {
         let connection = schema::connect(path, schema::Role::Reader)?;

@@ -1,14 +1,17 @@
 //! Claims about the whole service, each tested against the real thing. One binary, so that it links once.
 #![allow(clippy::print_stdout, clippy::print_stderr, unreachable_pub, missing_docs)]
 
+mod auth;
 mod bounds;
 mod cli;
 mod config;
 mod durability;
+mod errors;
 mod floors;
 mod linearizable;
 mod logs;
 mod metrics;
+mod openapi;
 mod quality;
 mod reference_tokens;
 mod support;

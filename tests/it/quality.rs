@@ -14,6 +14,8 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 
 use crate::reference_tokens;
+use crate::support::client::Client;
+use crate::support::library::{self, Dir};
 use crate::support::server::Server;
 
 const THRESHOLD: f64 = 0.8;
@@ -41,6 +43,19 @@ struct Document {
 struct Pair {
     ids: (String, String),
     jaccard: f64,
+}
+
+/// A real server with a folder of its own, and a client of it.
+struct Service {
+    client: Client,
+    _server: Server,
+    _dir: Dir,
+}
+
+fn start() -> Service {
+    let dir = library::dir();
+    let server = Server::start(&dir.path().join("data"));
+    Service { client: Client::new(server.url("")), _server: server, _dir: dir }
 }
 
 fn corpora() -> Option<PathBuf> {
@@ -127,7 +142,7 @@ fn joined_over_reference_tokens(corpora: &Path, documents: &[Document], mode: &s
 }
 
 /// Streams the documents, and returns for each its matches, in order.
-fn stream(server: &Server, collection: &str, documents: &[Document]) -> Vec<Vec<(String, f64)>> {
+fn stream(service: &Service, collection: &str, documents: &[Document]) -> Vec<Vec<(String, f64)>> {
     let mut all = Vec::new();
     for part in documents.chunks(4000) {
         let mut body = String::new();
@@ -135,7 +150,8 @@ fn stream(server: &Server, collection: &str, documents: &[Document]) -> Vec<Vec<
             writeln!(body, "{}", json!({ "id": document.id, "text": document.text })).unwrap();
         }
         let path = format!("/v1/collections/{collection}/bulk?op=insert&on_duplicate=store&limit=1000");
-        let lines = server.post_ndjson(&path, body.as_bytes());
+        let headers = [("content-type", "application/x-ndjson")];
+        let lines = service.client.send("POST", &path, &headers, body.as_bytes()).lines();
         assert_eq!(lines.len(), part.len() + 1, "an answer for each line and a summary");
         for (line, document) in lines.iter().zip(part) {
             assert_eq!(line["kind"], "verdict", "{line}");
@@ -161,10 +177,11 @@ fn judge_corpus(corpora: &Path, file: &str, mode: &str, truth: Truth) {
         ("w", width) => format!("word{width}"),
         (_, width) => format!("char{width}"),
     };
-    let server = Server::start();
+    let service = start();
     let settings = json!({ "shingle": shingle, "threshold": THRESHOLD });
-    server.put_json("/v1/collections/quality", &settings);
-    let answers = stream(&server, "quality", &documents);
+    let made = service.client.json("PUT", "/v1/collections/quality", &settings);
+    assert_eq!(made.status, 201, "{}", made.text());
+    let answers = stream(&service, "quality", &documents);
 
     let mut found: HashMap<(String, String), f64> = HashMap::new();
     let mut flagged: HashSet<&str> = HashSet::new();
@@ -219,8 +236,8 @@ fn judge_corpus(corpora: &Path, file: &str, mode: &str, truth: Truth) {
 fn planted_pairs_are_found(corpora: &Path, file: &str) {
     let documents = documents(&corpora.join(format!("{file}.jsonl.zst")));
     let planted = std::fs::read_to_string(corpora.join(format!("{file}.author-truth.tsv"))).unwrap();
-    let server = Server::start();
-    let answers = stream(&server, "default", &documents);
+    let service = start();
+    let answers = stream(&service, "default", &documents);
     let found: HashSet<(String, String)> = documents
         .iter()
         .zip(&answers)
@@ -265,11 +282,13 @@ fn large_corpora_meet_the_bars() {
 #[test]
 fn odd_inputs_get_a_verdict_or_a_clear_error() {
     let Some(corpora) = corpora() else { return };
-    let server = Server::start();
+    let service = start();
     let check = |name: &str, content_type: &str, encoding: Option<&str>, body: &[u8], query: &str| {
-        let (status, answer) =
-            server.post_bytes(&format!("/v1/collections/default/check{query}"), content_type, encoding, body);
-        let answer: Value = serde_json::from_slice(&answer).unwrap_or_else(|error| panic!("{name}: {status} {error}"));
+        let mut headers = vec![("content-type", content_type)];
+        headers.extend(encoding.map(|encoding| ("content-encoding", encoding)));
+        let path = format!("/v1/collections/default/check{query}");
+        let answer = service.client.send("POST", &path, &headers, body);
+        let (status, answer) = (answer.status, answer.json());
         match status {
             200 => assert!(answer["verdict"].is_string(), "{name}: {answer}"),
             400..500 => assert!(answer["code"].is_string() && answer["detail"].is_string(), "{name}: {answer}"),
@@ -307,7 +326,8 @@ fn odd_inputs_get_a_verdict_or_a_clear_error() {
     }
     for bad in ["bad_lines.jsonl", "naughty.jsonl"] {
         let bytes = std::fs::read(corpora.join("adversarial/raw").join(bad)).unwrap();
-        let lines = server.post_ndjson("/v1/collections/default/bulk?op=insert", &bytes);
+        let headers = [("content-type", "application/x-ndjson")];
+        let lines = service.client.send("POST", "/v1/collections/default/bulk?op=insert", &headers, &bytes).lines();
         let summary = lines.last().unwrap();
         assert_eq!(summary["kind"], "summary", "{bad}: {summary}");
         for line in &lines[..lines.len() - 1] {
@@ -331,7 +351,7 @@ fn odd_inputs_get_a_verdict_or_a_clear_error() {
 #[test]
 fn forms_of_one_text_are_one_text() {
     let Some(corpora) = corpora() else { return };
-    let server = Server::start();
+    let service = start();
     for (stored, asked) in [
         ("utf8_plain.txt", "utf8_bom_crlf.txt"),
         ("vie_nfc.txt", "vie_nfd.txt"),
@@ -339,10 +359,8 @@ fn forms_of_one_text_are_one_text() {
     ] {
         let read = |name: &str| std::fs::read(corpora.join("adversarial/raw").join(name)).unwrap();
         let path = format!("/v1/collections/default/documents?id={stored}&on_duplicate=store");
-        let (status, _) = server.post_bytes(&path, "text/plain", None, &read(stored));
-        assert_eq!(status, 200);
-        let (_, answer) = server.post_bytes("/v1/collections/default/check", "text/plain", None, &read(asked));
-        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        assert_eq!(service.client.text(&path, &read(stored)).status, 200);
+        let answer = service.client.text("/v1/collections/default/check", &read(asked)).json();
         assert_eq!(answer["verdict"], "exact_duplicate", "{asked} against {stored}: {answer}");
         assert_eq!(answer["duplicate_of"], stored);
     }

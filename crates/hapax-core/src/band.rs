@@ -3,6 +3,8 @@
 //! from signatures at every boot, but a change here must still come with a change of whatever stores them:
 //! `tests/vectors.json` pins the output.
 
+use std::ops::Range;
+
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::spec::SignatureShape;
@@ -56,9 +58,20 @@ impl Banding {
     #[inline]
     pub fn key(self, signature: &[u8], shape: SignatureShape, band: u32) -> BandKey {
         debug_assert!(band < self.bands && signature.len() == shape.bytes());
-        let row = (shape.bits / 8) as usize;
-        let (start, len) = ((band * self.rows) as usize * row, self.rows as usize * row);
-        BandKey(xxh3_64_with_seed(&signature[start..start + len], u64::from(band)))
+        Self::key_of_rows(&signature[self.row_bytes(shape, band)], band)
+    }
+
+    /// Where the rows of a band stand in a packed signature, for those who keep signatures in pieces.
+    #[inline]
+    pub fn row_bytes(self, shape: SignatureShape, band: u32) -> Range<usize> {
+        let len = self.rows as usize * (shape.bits / 8) as usize;
+        band as usize * len..(band as usize + 1) * len
+    }
+
+    /// The key of a band from the bytes of its rows.
+    #[inline]
+    pub fn key_of_rows(rows: &[u8], band: u32) -> BandKey {
+        BandKey(xxh3_64_with_seed(rows, u64::from(band)))
     }
 
     /// All keys of a packed signature, in order of bands.

@@ -66,7 +66,7 @@ impl Rules {
 /// The white space of ASCII by the White_Space property: U+001C..U+001F are not in it.
 #[inline(always)]
 const fn is_ascii_space(b: u8) -> bool {
-    b == b' ' || matches!(b, 0x09..=0x0d)
+    (b == b' ') | (b.wrapping_sub(0x09) < 5)
 }
 
 /// Turns text, given in pieces, into canonical text, appended to a buffer of the caller.
@@ -87,6 +87,8 @@ pub struct Normaliser {
     rules: Rules,
     /// Last starter, not yet put out: what follows may compose with it.
     starter: Option<char>,
+    /// The starter stands for its whole decomposition, which is taken apart only if something may combine with it.
+    whole: bool,
     /// Non-starters since the last starter or cut, in the order given.
     marks: [(u8, char); NON_STARTERS_MAX],
     marks_len: usize,
@@ -111,6 +113,7 @@ impl Normaliser {
         Self {
             rules,
             starter: None,
+            whole: false,
             marks: [(0, '\0'); NON_STARTERS_MAX],
             marks_len: 0,
             at_start: true,
@@ -201,9 +204,8 @@ impl Normaliser {
             piece = piece.strip_prefix(BOM).unwrap_or(piece);
         }
         while !piece.is_empty() {
-            let ascii = piece.bytes().position(|b| !b.is_ascii()).unwrap_or(piece.len());
-            let (run, rest) = piece.split_at(ascii);
-            self.push_ascii(run.as_bytes(), out);
+            let (run, rest) = piece.split_at(ascii_len(piece.as_bytes()));
+            self.push_ascii(run, out);
             let mut chars = rest.chars();
             // Most text that is not ASCII stays so for a while; a lone space is no reason to change over.
             while let Some(c) = chars.clone().next() {
@@ -224,32 +226,36 @@ impl Normaliser {
     }
 
     /// ASCII folds bytewise and never composes with what stands before it; only the last byte may take marks.
-    fn push_ascii(&mut self, run: &[u8], out: &mut String) {
-        let Some((&last, body)) = run.split_last() else { return };
+    fn push_ascii(&mut self, run: &str, out: &mut String) {
+        let bytes = run.as_bytes();
+        let Some(&last) = bytes.last() else { return };
         self.settle(out);
-        let body = if self.rules.composes { body } else { run };
-        let mut words = body.split(|&b| is_ascii_space(b));
-        // Between two pieces of the split stands white space.
-        let mut word = words.next().unwrap_or_default();
+        let takes_marks = self.rules.composes && !is_ascii_space(last);
+        let end = bytes.len() - usize::from(takes_marks);
+        let mut at = 0;
         loop {
-            if !word.is_empty() {
-                if self.space_pending {
-                    out.push(' ');
-                    self.space_pending = false;
-                }
-                self.started = true;
-                let rules = self.rules;
-                out.extend(word.iter().map(|&b| char::from(rules.ascii(b))));
+            let spaces = bytes[at..end].iter().take_while(|&&b| is_ascii_space(b)).count();
+            if spaces > 0 {
+                self.space_pending = self.started;
+                at += spaces;
             }
-            match words.next() {
-                Some(next) => {
-                    self.space_pending = self.started;
-                    word = next;
-                }
-                None => break,
+            if at == end {
+                break;
             }
+            self.begin_word(out);
+            let clean = clean_len(&bytes[at..end]);
+            let from = out.len();
+            if self.rules.zero_digits {
+                out.extend(bytes[at..at + clean].iter().map(|&b| char::from(self.rules.ascii(b))));
+            } else {
+                out.push_str(&run[at..at + clean]);
+                if self.rules.lower_ascii {
+                    out[from..].make_ascii_lowercase();
+                }
+            }
+            at += clean;
         }
-        if self.rules.composes {
+        if takes_marks {
             self.starter = Some(char::from(self.rules.ascii(last)));
         }
     }
@@ -257,9 +263,18 @@ impl Normaliser {
     #[inline]
     fn push_char(&mut self, c: char, out: &mut String) {
         let table = self.rules.table;
-        match table.mapping(table.get(c)) {
-            None => self.push_mapped(c, out),
-            Some(mapped) => mapped.iter().for_each(|&m| self.push_mapped(m, out)),
+        let Some(mapping) = table.mapping(table.get(c)) else { return self.push_mapped(c, out) };
+        // Stripping and zeroing look at the parts.
+        if let Some(whole) = mapping.whole
+            && !self.rules.strip_marks
+            && !self.rules.zero_digits
+        {
+            self.compose_marks();
+            self.put_out(out);
+            self.starter = Some(whole);
+            self.whole = true;
+        } else {
+            table.mapped(mapping).iter().for_each(|&m| self.push_mapped(m, out));
         }
     }
 
@@ -271,21 +286,32 @@ impl Normaliser {
         if self.rules.strip_marks && entry.class() == Class::Mark {
             return;
         }
+        if entry.class() == Class::Space {
+            // Nothing composes with white space, so it need not be held.
+            self.settle(out);
+            self.space_pending = self.started;
+            return;
+        }
         if self.rules.zero_digits && entry.is_digit() {
             c = '0';
         }
         if !self.rules.composes {
-            self.emit(c, out);
+            self.begin_word(out);
+            out.push(c);
             return;
         }
         let ccc = entry.combining_class();
         if ccc != 0 {
+            self.take_apart(out);
             if self.marks_len == NON_STARTERS_MAX {
                 self.settle(out);
             }
             self.marks[self.marks_len] = (ccc, c);
             self.marks_len += 1;
             return;
+        }
+        if entry.composes_backward() {
+            self.take_apart(out);
         }
         self.compose_marks();
         if entry.composes_backward()
@@ -300,6 +326,21 @@ impl Normaliser {
         self.starter = Some(c);
     }
 
+    /// What follows may combine with a part of the starter.
+    #[inline]
+    fn take_apart(&mut self, out: &mut String) {
+        if self.whole
+            && let Some(whole) = self.starter.take()
+        {
+            self.whole = false;
+            let table = self.rules.table;
+            match table.mapping(table.get(whole)) {
+                Some(mapping) => table.mapped(mapping).iter().for_each(|&m| self.push_mapped(m, out)),
+                None => self.starter = Some(whole),
+            }
+        }
+    }
+
     /// Composes and puts out what is pending; what comes next composes with nothing before it.
     fn settle(&mut self, out: &mut String) {
         self.compose_marks();
@@ -307,14 +348,28 @@ impl Normaliser {
         self.starter = None;
     }
 
+    #[inline]
     fn put_out(&mut self, out: &mut String) {
         if let Some(starter) = self.starter {
-            self.emit(starter, out);
+            self.begin_word(out);
+            out.push(starter);
         }
-        for i in 0..self.marks_len {
-            self.emit(self.marks[i].1, out);
+        if self.marks_len > 0 {
+            self.begin_word(out);
+            out.extend(self.marks[..self.marks_len].iter().map(|&(_, mark)| mark));
+            self.marks_len = 0;
         }
-        self.marks_len = 0;
+        self.whole = false;
+    }
+
+    /// Something that is not white space comes next.
+    #[inline]
+    fn begin_word(&mut self, out: &mut String) {
+        if self.space_pending {
+            out.push(' ');
+            self.space_pending = false;
+        }
+        self.started = true;
     }
 
     /// Canonical ordering, then composition with the starter (UAX #15, D117); marks that did not compose are left.
@@ -340,20 +395,35 @@ impl Normaliser {
         self.starter = Some(starter);
         self.marks_len = kept;
     }
+}
 
-    #[inline]
-    fn emit(&mut self, c: char, out: &mut String) {
-        let space =
-            if c.is_ascii() { is_ascii_space(c as u8) } else { self.rules.table.get(c).class() == Class::Space };
-        if space {
-            self.space_pending = self.started;
-            return;
+/// How many bytes are ASCII at the beginning.
+pub(crate) fn ascii_len(bytes: &[u8]) -> usize {
+    const BLOCK: usize = 32;
+    let blocks = BLOCK * bytes.chunks_exact(BLOCK).take_while(|block| block.is_ascii()).count();
+    blocks + bytes[blocks..].iter().take_while(|b| b.is_ascii()).count()
+}
+
+/// How many bytes of ASCII at the beginning can be put out as they stand: up to white space that is not one space
+/// between two other characters.
+fn clean_len(bytes: &[u8]) -> usize {
+    const BLOCK: usize = 32;
+    let mut at = 0;
+    // No early exit inside a block, so that it vectorises.
+    while let Some(block) = bytes.get(at..at + BLOCK + 1) {
+        let dirty = block.iter().zip(&block[1..]).fold(false, |dirty, (&b, &next)| {
+            dirty | (b.wrapping_sub(0x09) < 5) | ((b == b' ') & is_ascii_space(next))
+        });
+        if dirty {
+            break;
         }
-        if self.space_pending {
-            out.push(' ');
-            self.space_pending = false;
-        }
-        self.started = true;
-        out.push(c);
+        at += BLOCK;
     }
+    let is_clean = |at: usize| {
+        !is_ascii_space(bytes[at]) || bytes[at] == b' ' && bytes.get(at + 1).is_some_and(|&next| !is_ascii_space(next))
+    };
+    while at < bytes.len() && is_clean(at) {
+        at += 1;
+    }
+    at
 }

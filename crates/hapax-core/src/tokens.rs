@@ -2,6 +2,7 @@
 //! follow; in scripts written without spaces each letter or number with its marks is a token. Knows nothing of hashes:
 //! it hands out bytes. Tokens that span two pieces are held in a buffer of at most [`TOKEN_BYTES_MAX`] bytes.
 
+use crate::normalise::ascii_len;
 use crate::unicode::{Class, Table};
 
 /// A longer token is cut at the last character boundary not beyond this, and the rest goes on as a new token.
@@ -36,56 +37,87 @@ impl Tokeniser {
         let bytes = piece.as_bytes();
         let (mut at, mut start) = (0, 0);
         while at < bytes.len() {
-            let limit = start + TOKEN_BYTES_MAX - self.held.len();
-            if self.running == Running::No {
-                while at < bytes.len() && bytes[at].is_ascii() && !bytes[at].is_ascii_alphanumeric() {
-                    at += 1;
+            let ascii_end = at + ascii_len(&bytes[at..]);
+            while at < ascii_end {
+                let block = &bytes[at..ascii_end.min(at + BLOCK)];
+                if self.running != Running::No && self.held.len() + (at - start) + BLOCK > TOKEN_BYTES_MAX {
+                    // The token may have to be cut: look closely.
+                    for &b in block {
+                        let class = if b.is_ascii_alphanumeric() { Class::Letter } else { Class::Other };
+                        self.step(bytes, &mut start, at, 1, class, false, &mut token);
+                        at += 1;
+                    }
+                    continue;
                 }
-                start = at;
-            } else if self.running == Running::Word {
-                let until = limit.min(bytes.len());
-                while at < until && bytes[at].is_ascii_alphanumeric() {
-                    at += 1;
+                if self.running == Running::Single {
+                    self.end(&bytes[start..at], &mut token); // no mark is ASCII
+                    self.running = Running::No;
                 }
+                let words = word_mask(block);
+                let before = words << 1 | u64::from(self.running == Running::Word);
+                let mut changes = (words ^ before) & (u64::MAX >> (BLOCK - block.len()));
+                while changes != 0 {
+                    let change = at + changes.trailing_zeros() as usize;
+                    changes &= changes - 1;
+                    if self.running == Running::Word {
+                        self.end(&bytes[start..change], &mut token);
+                        self.running = Running::No;
+                    } else {
+                        start = change;
+                        self.running = Running::Word;
+                    }
+                }
+                at += block.len();
             }
-            if at == bytes.len() {
-                break;
-            }
-            let (class, unspaced, len) = if bytes[at].is_ascii() {
-                let class = if bytes[at].is_ascii_alphanumeric() { Class::Letter } else { Class::Other };
-                (class, false, 1)
-            } else {
-                let c = piece[at..].chars().next().expect("not at the end");
+            for c in piece[at..].chars() {
+                if c.is_ascii() {
+                    break;
+                }
                 let entry = self.table.get(c);
-                (entry.class(), entry.is_unspaced(), c.len_utf8())
-            };
-            let begins = matches!(class, Class::Letter | Class::Number);
-            let goes_on = match self.running {
-                Running::No => false,
-                Running::Word => class == Class::Mark || begins && !unspaced,
-                Running::Single => class == Class::Mark,
-            };
-            if goes_on {
-                if at + len > limit {
-                    self.end(&bytes[start..at], &mut token);
-                    start = at;
-                }
-            } else {
-                if self.running != Running::No {
-                    self.end(&bytes[start..at], &mut token);
-                }
-                start = at;
-                self.running = match (begins, unspaced) {
-                    (false, _) => Running::No,
-                    (true, false) => Running::Word,
-                    (true, true) => Running::Single,
-                };
+                self.step(bytes, &mut start, at, c.len_utf8(), entry.class(), entry.is_unspaced(), &mut token);
+                at += c.len_utf8();
             }
-            at += len;
         }
         if self.running != Running::No {
             self.held.extend_from_slice(&bytes[start..]);
         }
+    }
+
+    /// Takes one character of `len` bytes at `at`; the running token began at `start`.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    fn step(
+        &mut self,
+        bytes: &[u8],
+        start: &mut usize,
+        at: usize,
+        len: usize,
+        class: Class,
+        unspaced: bool,
+        token: &mut impl FnMut(&[u8]),
+    ) {
+        let begins = matches!(class, Class::Letter | Class::Number);
+        let goes_on = match self.running {
+            Running::No => false,
+            Running::Word => class == Class::Mark || begins && !unspaced,
+            Running::Single => class == Class::Mark,
+        };
+        if goes_on {
+            if self.held.len() + (at - *start) + len > TOKEN_BYTES_MAX {
+                self.end(&bytes[*start..at], token);
+                *start = at;
+            }
+            return;
+        }
+        if self.running != Running::No {
+            self.end(&bytes[*start..at], token);
+        }
+        *start = at;
+        self.running = match (begins, unspaced) {
+            (false, _) => Running::No,
+            (true, false) => Running::Word,
+            (true, true) => Running::Single,
+        };
     }
 
     /// Gives the token that the end of the text ends.
@@ -113,6 +145,39 @@ impl Tokeniser {
     }
 }
 
+/// Bytes of ASCII that are classified at a time, one bit each.
+const BLOCK: usize = 64;
+
+/// Which of at most 64 bytes of ASCII are letters or digits.
+#[inline(always)]
+fn word_mask(block: &[u8]) -> u64 {
+    let mut mask = 0;
+    let (eights, rest) = block.as_chunks::<8>();
+    for (i, eight) in eights.iter().enumerate() {
+        mask |= word_mask_of_eight(u64::from_le_bytes(*eight)) << (8 * i);
+    }
+    if !rest.is_empty() {
+        let mut eight = [0; 8];
+        eight[..rest.len()].copy_from_slice(rest);
+        mask |= word_mask_of_eight(u64::from_le_bytes(eight)) << (8 * eights.len());
+    }
+    mask
+}
+
+/// The same for eight bytes in a word. Every byte is below 0x80, so no addition carries over into the next one.
+#[inline(always)]
+fn word_mask_of_eight(eight: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * ONES;
+    let at_least = |bytes: u64, least: u8| bytes + ONES * u64::from(0x80 - least);
+    let lower = eight | (0x20 * ONES);
+    let letters = at_least(lower, b'a') & !at_least(lower, b'z' + 1);
+    let digits = at_least(eight, b'0') & !at_least(eight, b'9' + 1);
+    let found = ((letters | digits) & HIGH) >> 7;
+    // Byte i's lowest bit comes to stand at bit 56 + i.
+    found.wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,6 +190,18 @@ mod tests {
         pieces.iter().for_each(|piece| tokeniser.push(piece, &mut take));
         tokeniser.finish(&mut take);
         found
+    }
+
+    #[test]
+    fn the_mask_of_a_block_is_what_the_standard_library_says() {
+        let ascii: Vec<u8> = (0..128).chain((0..128).rev()).collect();
+        for len in 0..=BLOCK {
+            for block in ascii.windows(len.max(1)) {
+                let block = &block[..len];
+                let expected = block.iter().rev().fold(0, |mask, b| mask << 1 | u64::from(b.is_ascii_alphanumeric()));
+                assert_eq!(word_mask(block), expected, "{block:?}");
+            }
+        }
     }
 
     #[test]

@@ -64,11 +64,12 @@ pub fn interval95(matching: u32, shape: SignatureShape) -> (f64, f64) {
 }
 
 /// Least m whose similarity reaches the threshold, which is taken to nine decimals: 0.8 means 8/10 and not the double
-/// next to it, so that no match at the very edge is lost (k=256, w=8: 205). The threshold is clamped to 0..=1.
+/// next to it, so that no match at the very edge is lost (k=256, w=8: 205). The threshold is clamped to 0..=1;
+/// NaN asks for all slots.
 pub fn matching_min(threshold: f64, shape: SignatureShape) -> u32 {
     const NANOS: i128 = 1_000_000_000;
-    // f64::min takes the other side of a NaN, so that it matches nothing but equal signatures.
-    let nanos = (threshold.min(1.0).max(0.0) * NANOS as f64).round() as i128;
+    let threshold = if threshold.is_nan() { 1.0 } else { threshold.clamp(0.0, 1.0) };
+    let nanos = (threshold * NANOS as f64).round() as i128;
     if nanos == 0 {
         return 0;
     }
@@ -146,6 +147,7 @@ mod tests {
     fn the_least_matching_reaches_the_threshold_and_one_less_does_not() {
         assert_eq!(matching_min(0.8, SignatureShape { k: 256, bits: 8 }), 205);
         assert_eq!(similarity(205, SignatureShape { k: 256, bits: 8 }), 0.8);
+        assert_eq!(matching_min(f64::NAN, SignatureShape { k: 256, bits: 8 }), 256);
         for shape in shapes() {
             assert_eq!(matching_min(1.0, shape), shape.k);
             assert_eq!(matching_min(0.0, shape), 0);

@@ -177,7 +177,7 @@ mod tests {
         let mut generator = SplitMix64::new(8);
         let random: Vec<u64> = (0..5_000).map(|_| generator.next_u64()).collect();
         let avoiding = avoiding(&constants, k, 5_000);
-        let mut repeats = vec![1, 2, 3, 4].repeat(2_000);
+        let mut repeats = [1, 2, 3, 4].repeat(2_000);
         repeats.extend_from_slice(&random[..20]);
         for set in [&random[..1], &random[..5], &random[..100], &random, &avoiding[..900], &avoiding, &repeats] {
             let expected = definition(&constants, k, set);

@@ -3,7 +3,7 @@
 
 mod simulate;
 
-pub use simulate::{SimulatedPoint, Simulation, random_pair, simulate};
+pub use simulate::{SimulatedPoint, Simulation, simulate};
 
 use crate::band::Banding;
 use crate::spec::SignatureShape;

@@ -17,7 +17,7 @@ pub struct Simulation {
     pub banding: Banding,
     /// Least estimated similarity of a verdict.
     pub threshold: f64,
-    /// Shingles in each set of a pair.
+    /// Shingles in each set of a pair, at least 1.
     pub set_size: usize,
     /// Pairs at each similarity.
     pub pairs: u32,
@@ -58,7 +58,7 @@ fn point(simulation: &Simulation, sketcher: &Sketcher, jaccard: f64) -> Simulate
     let (mut candidates, mut verdicts, mut sum, mut squares) = (0u32, 0u32, 0u64, 0u64);
     let mut achieved = 0.0;
     for _ in 0..pairs {
-        achieved = random_pair(&mut generator, simulation.set_size, jaccard, &mut a, &mut b);
+        achieved = random_pair(&mut generator, simulation.set_size.max(1), jaccard, &mut a, &mut b);
         let mut sign = |set: &[u64]| {
             sketcher.begin(&mut state);
             sketcher.push(&mut state, set);
@@ -89,12 +89,12 @@ fn point(simulation: &Simulation, sketcher: &Sketcher, jaccard: f64) -> Simulate
 
 /// Fills both with `size` random shingles each, as many of them shared as comes nearest to the similarity, and returns
 /// the similarity they have.
-pub fn random_pair(generator: &mut SplitMix64, size: usize, jaccard: f64, a: &mut Vec<u64>, b: &mut Vec<u64>) -> f64 {
+fn random_pair(generator: &mut SplitMix64, size: usize, jaccard: f64, a: &mut Vec<u64>, b: &mut Vec<u64>) -> f64 {
     let shared = ((2.0 * size as f64 * jaccard / (1.0 + jaccard)).round() as usize).min(size);
     a.clear();
     b.clear();
     a.extend((0..size).map(|_| generator.next_u64()));
     b.extend_from_slice(&a[..shared]);
     b.extend((shared..size).map(|_| generator.next_u64()));
-    shared as f64 / (2 * size - shared).max(1) as f64
+    shared as f64 / (2 * size - shared) as f64
 }

@@ -1,0 +1,165 @@
+//! What sketches promise on the average, by simulation with a fixed seed: every bound is a multiple of the sampling
+//! error, so a bound that is broken means a sketch that is, and not bad luck.
+
+#![allow(clippy::print_stdout)] // seeds and figures, shown when a test fails
+
+use hapax_core::tuning::verdict_probability;
+use hapax_core::tuning::{SimulatedPoint, Simulation, candidate_probability, simulate, slot_agreement};
+use hapax_core::{Banding, SignatureShape, SketchKind};
+
+const SEED: u64 = 170_404_370;
+const SHAPE: SignatureShape = SignatureShape { k: 256, bits: 8 };
+const JACCARDS: [f64; 7] = [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95];
+
+fn run(sketch: SketchKind, banding: (u32, u32), set_size: usize, pairs: u32) -> Vec<SimulatedPoint> {
+    let banding = Banding::new(banding.0, banding.1, SHAPE).expect("fits");
+    let simulation = Simulation { sketch, shape: SHAPE, banding, threshold: 0.8, set_size, pairs, seed: SEED };
+    simulate(&simulation, &JACCARDS)
+}
+
+/// Set sizes, with as many pairs as there is time for.
+fn grid(sketch: SketchKind) -> Vec<(usize, u32)> {
+    match sketch {
+        SketchKind::Fss => {
+            vec![(5, 3_000), (10, 3_000), (25, 3_000), (100, 3_000), (400, 2_000), (1_000, 1_500), (5_000, 400)]
+        }
+        SketchKind::Classic => {
+            vec![(5, 3_000), (10, 3_000), (25, 3_000), (100, 1_500), (400, 500), (1_000, 200), (5_000, 50)]
+        }
+    }
+}
+
+/// Mean agreement is s = J + (1-J)/2^w, whatever the size; its variance is that of k independent slots (classic) or
+/// less (FSS).
+fn estimates_are_unbiased(sketch: SketchKind) {
+    println!("seed {SEED}");
+    let (mut sum, mut cells) = (0.0, 0.0f64);
+    for (size, pairs) in grid(sketch) {
+        for point in run(sketch, (31, 8), size, pairs) {
+            let s = slot_agreement(point.jaccard, SHAPE.bits);
+            if point.jaccard == 1.0 {
+                assert_eq!((point.agreement_mean, point.agreement_variance), (1.0, 0.0), "{sketch:?} {size}");
+                continue;
+            }
+            let variance = s * (1.0 - s) / f64::from(SHAPE.k);
+            let z = (point.agreement_mean - s) / (variance / f64::from(pairs)).sqrt();
+            let ratio = point.agreement_variance / variance;
+            let spread = 4.5 * (2.0 / f64::from(pairs)).sqrt();
+            println!("{sketch:?} n={size:4} J={:.3}: bias {z:+.2} standard errors, variance {ratio:.3}", point.jaccard);
+            assert!(z.abs() < 4.5, "{sketch:?} n={size} {point:?}: biased by {z} standard errors");
+            assert!(ratio < 1.0 + spread, "{sketch:?} n={size} {point:?}: variance {ratio}");
+            match sketch {
+                SketchKind::Classic => assert!(ratio > 1.0 - spread, "n={size} {point:?}: variance {ratio}"),
+                SketchKind::Fss if size == 25 || size == 100 => assert!(ratio < 0.6 + spread, "n={size}: {ratio}"),
+                SketchKind::Fss => {}
+            }
+            sum += z;
+            cells += 1.0;
+        }
+    }
+    let pooled = sum / cells.sqrt();
+    assert!(cells > 40.0 && pooled.abs() < 4.0, "{sketch:?}: {pooled} standard errors over all cells");
+}
+
+#[test]
+fn fss_is_unbiased_and_varies_less_than_independent_slots() {
+    estimates_are_unbiased(SketchKind::Fss);
+}
+
+#[test]
+fn classic_is_unbiased_and_varies_as_independent_slots() {
+    estimates_are_unbiased(SketchKind::Classic);
+}
+
+const BANDINGS: [(u32, u32); 4] = [(31, 8), (21, 6), (16, 8), (42, 6)];
+
+/// Sampling error of a rate, with room for the few events that a normal distribution does not describe.
+fn sampling_error(rate: f64, pairs: u32) -> f64 {
+    let n = f64::from(pairs);
+    4.0 * (rate * (1.0 - rate) / n).sqrt() + 3.0 / n
+}
+
+#[test]
+fn classic_candidates_follow_the_curve() {
+    println!("seed {SEED}");
+    for (bands, rows) in BANDINGS {
+        let banding = Banding::new(bands, rows, SHAPE).expect("fits");
+        for (size, pairs) in [(10, 2_000), (60, 2_000)] {
+            for point in run(SketchKind::Classic, (bands, rows), size, pairs) {
+                let theory = candidate_probability(point.jaccard, banding, SHAPE);
+                let bound = sampling_error(theory, pairs);
+                assert!((point.candidate_rate - theory).abs() <= bound, "{bands}x{rows} n={size} {theory} {point:?}");
+                let theory = verdict_probability(point.jaccard, banding, SHAPE, 0.8);
+                let bound = sampling_error(theory, pairs);
+                assert!((point.verdict_rate - theory).abs() <= bound, "{bands}x{rows} n={size} {theory} {point:?}");
+            }
+        }
+    }
+}
+
+/// FSS slots are a little correlated: within a tenth in the tail, and no pair that must be found is lost to it.
+#[test]
+fn fss_candidates_stay_near_the_curve_and_never_lose_recall() {
+    println!("seed {SEED}");
+    let mut recalls = 0;
+    for (bands, rows) in BANDINGS {
+        let banding = Banding::new(bands, rows, SHAPE).expect("fits");
+        for (size, pairs) in [(5, 4_000), (25, 4_000), (100, 4_000), (400, 4_000), (2_000, 1_000)] {
+            for point in run(SketchKind::Fss, (bands, rows), size, pairs) {
+                let theory = candidate_probability(point.jaccard, banding, SHAPE);
+                let error = sampling_error(theory, pairs);
+                println!(
+                    "{bands}x{rows} n={size:4} J={:.3}: {:.4} of {theory:.4}",
+                    point.jaccard, point.candidate_rate
+                );
+                if theory >= 0.05 {
+                    let off = (point.candidate_rate - theory).abs();
+                    assert!(off <= 0.1 * theory + error, "{bands}x{rows} n={size} {theory} {point:?}");
+                }
+                if theory > 0.99 {
+                    recalls += 1;
+                    assert!(point.candidate_rate >= theory - error, "{bands}x{rows} n={size} {theory} {point:?}");
+                }
+            }
+        }
+    }
+    assert!(recalls > 40, "{recalls} cells above 0.99");
+}
+
+#[test]
+fn a_simulation_is_the_same_every_time_and_for_every_list_of_similarities() {
+    let all = run(SketchKind::Fss, (21, 6), 40, 50);
+    assert_eq!(all, run(SketchKind::Fss, (21, 6), 40, 50));
+    let banding = Banding::new(21, 6, SHAPE).expect("fits");
+    let simulation = Simulation {
+        sketch: SketchKind::Fss,
+        shape: SHAPE,
+        banding,
+        threshold: 0.8,
+        set_size: 40,
+        pairs: 50,
+        seed: SEED,
+    };
+    assert_eq!(simulate(&simulation, &[0.7]), all[3..4]);
+}
+
+/// Wide slots agree by chance less, and k slots of any number keep the promise.
+#[test]
+fn other_shapes_are_unbiased_too() {
+    println!("seed {SEED}");
+    for (sketch, k, bits) in [
+        (SketchKind::Fss, 64, 16),
+        (SketchKind::Fss, 1024, 32),
+        (SketchKind::Classic, 64, 32),
+        (SketchKind::Fss, 128, 8),
+    ] {
+        let shape = SignatureShape { k, bits };
+        let banding = Banding::new(8, 8, shape).expect("fits");
+        let simulation = Simulation { sketch, shape, banding, threshold: 0.5, set_size: 60, pairs: 1_500, seed: SEED };
+        for point in simulate(&simulation, &[0.2, 0.6, 0.9]) {
+            let s = slot_agreement(point.jaccard, bits);
+            let error = (s * (1.0 - s) / f64::from(k) / 1_500.0).sqrt();
+            assert!((point.agreement_mean - s).abs() < 4.5 * error, "{sketch:?} {shape:?} {point:?}");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! `openapi.yaml` and the router say the same: routes, methods, parameters and statuses; and each status that is
+//! declared can be met.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use hapax::http::{OPENAPI, ROUTES, Route};
+use serde_json::{Value, json};
+
+use crate::support::client::{Client, Raw, encode, words};
+use crate::support::description::{self, DESCRIPTION, Entry};
+use crate::support::library::dir;
+use crate::support::local::{Local, Setup};
+
+#[test]
+fn router_and_description_name_the_same() {
+    let table: BTreeMap<_, _> = ROUTES
+        .iter()
+        .map(|route| {
+            let query = route.query.iter().map(|name| (*name).to_owned()).collect();
+            let statuses = route.statuses.iter().copied().collect();
+            ((route.method.to_string(), route.path.to_owned()), Entry { query, statuses })
+        })
+        .collect();
+    assert_eq!(table.len(), ROUTES.len(), "no route stands in the table twice");
+    let described = description::routes();
+    for (route, entry) in &table {
+        assert_eq!(Some(entry), described.get(route), "{route:?}");
+    }
+    for route in described.keys() {
+        assert!(table.contains_key(route), "{route:?} is described but not routed");
+    }
+}
+
+#[test]
+fn the_description_is_served_as_it_is_kept() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    assert_eq!(Client::of(&server).get("/openapi.yaml").text(), OPENAPI);
+}
+
+#[test]
+fn generators_find_what_they_need() {
+    fn walk(value: &Value, visit: &mut impl FnMut(&str, &Value)) {
+        match value {
+            Value::Object(fields) => fields.iter().for_each(|(name, field)| {
+                visit(name, field);
+                walk(field, visit);
+            }),
+            Value::Array(items) => items.iter().for_each(|item| walk(item, visit)),
+            _ => {}
+        }
+    }
+    let mut operation_ids = BTreeSet::new();
+    walk(&DESCRIPTION, &mut |name, value| {
+        assert!(!["oneOf", "anyOf", "allOf", "nullable"].contains(&name), "{name}: {value}");
+        if name == "operationId" {
+            assert!(operation_ids.insert(value.to_string()), "{value} twice");
+        }
+    });
+    assert_eq!(operation_ids.len(), ROUTES.len());
+}
+
+#[test]
+fn the_problem_schema_knows_every_code() {
+    // Each code that a test here meets is checked against the schema by the client; this holds the two lists equal
+    // in length, so that a new code is not forgotten.
+    let codes = DESCRIPTION["components"]["schemas"]["Problem"]["properties"]["code"]["enum"].as_array().unwrap();
+    let source = include_str!("../../src/http/error.rs");
+    let rows = codes.iter().filter(|code| source.contains(&format!("({code}, StatusCode::")) || source.contains(&format!("{code},\n")));
+    let in_source = source.matches("StatusCode::").count();
+    assert_eq!(rows.count(), codes.len());
+    assert!(in_source >= codes.len());
+}
+
+/// Statuses that no request brings about, and why.
+const NOT_PROVOKED: [(u16, &str); 2] = [
+    (500, "a bug of our own, or a disk that fails"),
+    (507, "a full disk"),
+];
+
+const COLLECTION: &str = "thing";
+
+fn path(route: &Route) -> String {
+    route.path.replace("{collection}", COLLECTION)
+}
+
+fn is(route: &Route, method: &str, end: &str) -> bool {
+    route.method == method && route.path.ends_with(end)
+}
+
+/// A request that is answered with 200, or 201.
+fn good(route: &Route) -> (String, Option<Value>) {
+    let path = path(route);
+    let document = || Some(json!({"id": "a", "text": words(1)}));
+    match route.path.strip_prefix("/v1/collections/{collection}") {
+        Some("/check" | "/documents" | "/sign") if route.method == "POST" => (path, document()),
+        Some("/documents") => (format!("{path}?id=a"), None),
+        Some("/documents/get" | "/documents/delete") => (path, Some(json!({"ids": ["a", "b"]}))),
+        Some("/batch") => (path, Some(json!({"op": "insert", "documents": [{"id": "a", "text": words(1)}]}))),
+        Some("/bulk") => (format!("{path}?op=insert"), document()),
+        Some("/compare") => (path, Some(json!({"a": {"text": words(1)}, "b": {"text": words(2)}}))),
+        Some("") if route.method == "PUT" => (path, Some(json!({}))),
+        Some("") if route.method == "PATCH" => (path, Some(json!({"threshold": 0.7}))),
+        Some("") if route.method == "DELETE" => (format!("{path}?confirm={COLLECTION}"), None),
+        _ if route.method == "POST" => (path, Some(json!({}))),
+        _ => (path, None),
+    }
+}
+
+fn send(client: &Client, route: &Route, (target, body): (String, Option<Value>)) -> u16 {
+    match body {
+        None => client.send(route.method.as_str(), &target, &[], &[]).status,
+        Some(body) if route.path.ends_with("/bulk") => {
+            let ndjson = [("content-type", "application/x-ndjson")];
+            client.send("POST", &target, &ndjson, body.to_string().as_bytes()).status
+        }
+        Some(body) => client.json(route.method.as_str(), &target, &body).status,
+    }
+}
+
+#[test]
+fn every_declared_status_can_be_met() {
+    let mut met: BTreeMap<(String, &str), BTreeSet<u16>> = BTreeMap::new();
+    let mut meet = |route: &Route, status: u16| {
+        met.entry((route.method.to_string(), route.path)).or_default().insert(status);
+    };
+    let declared = |status: u16| ROUTES.iter().filter(move |route| route.statuses.contains(&status));
+
+    // 200 and 201, on a collection made anew each time.
+    let plain_dir = dir();
+    let plain = Local::plain(&plain_dir);
+    let client = Client::of(&plain);
+    let make = || client.json("PUT", &format!("/v1/collections/{COLLECTION}"), &json!({})).status;
+    for route in ROUTES {
+        client.delete(&format!("/v1/collections/{COLLECTION}?confirm={COLLECTION}"));
+        if route.method == "PUT" {
+            meet(route, make());
+        } else {
+            assert_eq!(make(), 201);
+        }
+        if is(route, "GET", "/documents") {
+            client.post(&format!("/v1/collections/{COLLECTION}/documents"), &json!({"id": "a", "text": words(1)})).ok();
+        }
+        meet(route, send(&client, route, good(route)));
+    }
+    assert_eq!(make(), 201);
+    // 422: a parameter that is not known; on every route.
+    for route in ROUTES {
+        meet(route, send(&client, route, (format!("{}?nonsense=1", path(route)), good(route).1)));
+    }
+    for route in declared(400) {
+        let json = [("content-type", "application/json")];
+        meet(route, client.send(route.method.as_str(), &path(route), &json, b"{").status);
+    }
+    for route in declared(403) {
+        meet(route, client.delete("/v1/collections/default?confirm=default").status);
+        assert_eq!(route.method, "DELETE");
+    }
+    for route in declared(404) {
+        let (target, body) = good(route);
+        meet(route, send(&client, route, (target.replace(COLLECTION, "none"), body)));
+    }
+    for route in declared(415) {
+        let target = good(route).0;
+        meet(route, client.send(route.method.as_str(), &target, &[("content-type", "text/html")], b"<p>").status);
+    }
+
+    // 401
+    let keyed_dir = dir();
+    let keyed = Setup { api_key: Some("a-key-of-some-length-1"), ..Setup::new(&keyed_dir) }.start();
+    for route in declared(401) {
+        meet(route, send(&Client::of(&keyed), route, good(route)));
+    }
+
+    // 413, 408 and 429, with small bounds.
+    let small_dir = dir();
+    let mut small = Setup::new(&small_dir).limits(|limits| {
+        limits.body_bytes_max = 1000;
+        limits.bulk_body_bytes_max = 1000;
+        limits.request_timeout = Duration::from_millis(200);
+    });
+    small.collections.collections_max = 2;
+    let small = small.start();
+    let small_client = Client::of(&small);
+    assert_eq!(small_client.json("PUT", &format!("/v1/collections/{COLLECTION}"), &json!({})).status, 201);
+    for route in declared(413) {
+        let large = json!({"text": "x".repeat(2000)});
+        meet(route, send(&small_client, route, (good(route).0, Some(large))));
+    }
+    for route in declared(408) {
+        let mut raw = Raw::connect(small.address);
+        raw.send(format!("{} {} HTTP/1.1\r\nHost: x\r\n", route.method, path(route)));
+        raw.send("Content-Type: application/json\r\nContent-Length: 10\r\n\r\n{");
+        meet(route, raw.status());
+    }
+    for route in declared(429) {
+        meet(route, small_client.json("PUT", "/v1/collections/one-too-many", &json!({})).status);
+    }
+
+    // 503: nothing has started; no room for a single request.
+    let starting_dir = dir();
+    let starting = Setup { boots: false, ..Setup::new(&starting_dir) }.start();
+    let full_dir = dir();
+    let full = Setup::new(&full_dir).limits(|limits| limits.requests_concurrent_max = 0).start();
+    for route in declared(503) {
+        let server = if route.path == "/openapi.yaml" { &full } else { &starting };
+        meet(route, send(&Client::of(server), route, good(route)));
+    }
+
+    // 409: a collection made with another secret; one that is there with other settings.
+    let secret_dir = dir();
+    let secret = Setup::new(&secret_dir).secret(1).start();
+    let target = format!("/v1/collections/{COLLECTION}");
+    assert_eq!(Client::of(&secret).json("PUT", &target, &json!({"key": "configured"})).status, 201);
+    assert_eq!(secret.stopped(), 0);
+    let secret = Setup::new(&secret_dir).secret(2).start();
+    for route in declared(409) {
+        meet(route, send(&Client::of(&secret), route, good(route)));
+    }
+
+    for route in ROUTES {
+        let met = &met[&(route.method.to_string(), route.path)];
+        for status in route.statuses {
+            let excused = NOT_PROVOKED.iter().any(|(excused, _)| excused == status);
+            assert!(excused || met.contains(status), "{} {}: {status} was not met; {met:?}", route.method, route.path);
+        }
+    }
+}
+
+#[test]
+fn unknown_parameters_are_refused_on_every_route() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    for route in ROUTES {
+        let target = format!("{}?{}=1", path(route), encode("näme"));
+        let problem = client.send(route.method.as_str(), &target, &[], &[]).problem(422, "invalid_value");
+        let detail = problem["errors"][0]["detail"].as_str().unwrap().to_owned();
+        assert!(route.query.iter().all(|name| detail.contains(name)), "{detail}");
+    }
+}

@@ -1,0 +1,191 @@
+//! A thin HTTP client that holds every answer it sees to `openapi.yaml`.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::http::Request;
+
+use super::description;
+use super::local::Local;
+
+/// A client of one server.
+#[derive(Clone)]
+pub struct Client {
+    agent: ureq::Agent,
+    base: String,
+    key: Option<String>,
+}
+
+/// An answer, whole.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub content_type: String,
+    pub headers: ureq::http::HeaderMap,
+    pub body: Vec<u8>,
+}
+
+impl Client {
+    pub fn new(base: impl Into<String>) -> Self {
+        let agent = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .allow_non_standard_methods(true)
+            .timeout_global(Some(Duration::from_secs(120)))
+            .build()
+            .into();
+        Self { agent, base: base.into(), key: None }
+    }
+
+    pub fn of(local: &Local) -> Self {
+        Self::new(local.url())
+    }
+
+    pub fn key(mut self, key: &str) -> Self {
+        self.key = Some(key.to_owned());
+        self
+    }
+
+    /// `target` is path and query; the answer must be one that the description names.
+    pub fn send(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let mut request = Request::builder().method(method).uri(format!("{}{target}", self.base));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if let Some(key) = &self.key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        let sent = if body.is_empty() && matches!(method, "GET" | "HEAD" | "DELETE" | "OPTIONS") {
+            self.agent.run(request.body(()).unwrap())
+        } else {
+            self.agent.run(request.body(body).unwrap())
+        };
+        let mut response = sent.unwrap_or_else(|error| panic!("{method} {target}: {error}"));
+        let body = response.body_mut().with_config().limit(1 << 30).read_to_vec();
+        let body = body.unwrap_or_else(|error| panic!("{method} {target}: {error}"));
+        let content_type = response.headers().get("content-type").map_or("", |value| value.to_str().unwrap());
+        let content_type = content_type.split(';').next().unwrap().to_owned();
+        let status = response.status().as_u16();
+        let path = target.split('?').next().unwrap();
+        description::check(method, path, status, &content_type, &body);
+        Answer { status, content_type, headers: response.headers().clone(), body }
+    }
+
+    pub fn get(&self, target: &str) -> Answer {
+        self.send("GET", target, &[], &[])
+    }
+
+    pub fn delete(&self, target: &str) -> Answer {
+        self.send("DELETE", target, &[], &[])
+    }
+
+    pub fn json(&self, method: &str, target: &str, body: &Value) -> Answer {
+        self.send(method, target, &[("content-type", "application/json")], body.to_string().as_bytes())
+    }
+
+    pub fn post(&self, target: &str, body: &Value) -> Answer {
+        self.json("POST", target, body)
+    }
+
+    pub fn text(&self, target: &str, text: &[u8]) -> Answer {
+        self.send("POST", target, &[("content-type", "text/plain")], text)
+    }
+
+    /// Bulk: the answer's lines.
+    pub fn bulk(&self, query: &str, lines: &str) -> Vec<Value> {
+        let target = format!("/v1/collections/default/bulk?{query}");
+        let answer = self.send("POST", &target, &[("content-type", "application/x-ndjson")], lines.as_bytes());
+        assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+        answer.lines()
+    }
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("not JSON: {}", self.text()))
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as lines of JSON, each held to the description.
+    pub fn lines(&self) -> Vec<Value> {
+        let schema = &description::DESCRIPTION["components"]["schemas"]["BulkLine"];
+        let lines: Vec<Value> = self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        lines.iter().for_each(|line| description::conforms("bulk line", line, schema));
+        lines
+    }
+
+    /// Asserts a problem's status and code, and gives it out.
+    pub fn problem(&self, status: u16, code: &str) -> Value {
+        let problem = self.json();
+        assert_eq!((self.status, problem["code"].as_str()), (status, Some(code)), "{problem}");
+        assert_eq!(problem["request_id"].as_str(), self.headers["x-request-id"].to_str().ok());
+        problem
+    }
+
+    /// Asserts 200 and gives out the body.
+    pub fn ok(&self) -> Value {
+        assert_eq!(self.status, 200, "{}", self.text());
+        self.json()
+    }
+}
+
+/// The names of the fields that a problem complains of.
+pub fn fields(problem: &Value) -> Vec<&str> {
+    problem["errors"].as_array().into_iter().flatten().map(|error| error["field"].as_str().unwrap()).collect()
+}
+
+/// Percent-encodes all but letters and digits.
+pub fn encode(text: &str) -> String {
+    let encode = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encode).collect()
+}
+
+/// A text of its own for each number: no two share a shingle.
+pub fn words(number: u64) -> String {
+    (0..40).map(|word| format!("w{number}x{word}")).collect::<Vec<_>>().join(" ")
+}
+
+/// A socket for what no HTTP library will send.
+pub struct Raw(pub TcpStream);
+
+impl Raw {
+    pub fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self(stream)
+    }
+
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.0.write_all(bytes.as_ref()).unwrap();
+    }
+
+    /// Reads until `end` says that enough is there, or the server closes.
+    pub fn read_until(&mut self, end: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+        let mut seen = Vec::new();
+        let mut piece = [0; 16 * 1024];
+        while !end(&seen) {
+            match self.0.read(&mut piece) {
+                Ok(0) => break,
+                Ok(read) => seen.extend_from_slice(&piece[..read]),
+                Err(error) => panic!("{error} after {:?}", String::from_utf8_lossy(&seen)),
+            }
+        }
+        seen
+    }
+
+    /// The status line's number, once the head is there.
+    pub fn status(&mut self) -> u16 {
+        let head = self.read_until(|seen| seen.windows(4).any(|four| four == b"\r\n\r\n"));
+        let text = String::from_utf8_lossy(&head).into_owned();
+        text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no status: {text:?}"))
+    }
+}

@@ -1,0 +1,110 @@
+//! A server within the test's own process, on a real socket: for bounds and keys that a test sets itself.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use hapax::collection::{Collections, CollectionsConfig};
+use hapax::http::{ApiKey, AppState, Boot, HttpLimits, Wiring, serve};
+use hapax_core::SecretKey;
+use tokio_util::sync::CancellationToken;
+
+use super::library::{self, Dir};
+
+/// What a test may change.
+pub struct Setup {
+    pub limits: HttpLimits,
+    pub api_key: Option<&'static str>,
+    pub collections: CollectionsConfig,
+    /// False: the collections never open.
+    pub boots: bool,
+}
+
+/// A running server. Stopped when dropped.
+pub struct Local {
+    pub address: SocketAddr,
+    pub state: AppState,
+    stop: CancellationToken,
+    thread: Option<JoinHandle<usize>>,
+}
+
+impl Setup {
+    pub fn new(dir: &Dir) -> Self {
+        Self { limits: HttpLimits::default(), api_key: None, collections: library::config(dir), boots: true }
+    }
+
+    pub fn secret(mut self, byte: u8) -> Self {
+        self.collections.secret = Some(SecretKey::new([byte; 16]));
+        self
+    }
+
+    pub fn limits(mut self, change: impl FnOnce(&mut HttpLimits)) -> Self {
+        change(&mut self.limits);
+        self
+    }
+
+    pub fn start(self) -> Local {
+        let boot = Boot::new();
+        let state = AppState::new(Wiring {
+            boot: Arc::clone(&boot),
+            limits: self.limits,
+            api_key: self.api_key.map(ApiKey::new),
+            metrics: Arc::new(|| "# none\n".to_owned()),
+            default_settings: self.collections.default_settings.clone(),
+            secret_fingerprint: self.collections.secret.as_ref().map(SecretKey::fingerprint),
+        });
+        let collections = self.boots.then(|| Collections::open(self.collections, &|_| {}).unwrap());
+        if let Some(collections) = &collections {
+            boot.finish(Arc::clone(collections));
+        }
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let (stopped, serving) = (stop.clone(), state.clone());
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+            let cut = runtime.block_on(async move {
+                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+                serve(listener, serving, stopped.cancelled_owned()).await
+            });
+            if let Some(collections) = collections {
+                collections.close();
+            }
+            cut
+        });
+        Local { address, state, stop, thread: Some(thread) }
+    }
+}
+
+impl Local {
+    /// A server with nothing special.
+    pub fn plain(dir: &Dir) -> Self {
+        Setup::new(dir).start()
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Begins the drain.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Waits for the drain; returns how many connections were cut off.
+    pub fn stopped(mut self) -> usize {
+        self.stop.cancel();
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        if let Some(thread) = self.thread.take() {
+            // A failed assertion elsewhere is the better message.
+            let _ = thread.join();
+        }
+    }
+}
