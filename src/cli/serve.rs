@@ -107,6 +107,9 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     if let Some(threads) = config.server.worker_threads {
         runtime.worker_threads(threads);
     }
+    // They do the processors' and the disk's work, which more threads would not make faster; the rest queues.
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    runtime.max_blocking_threads((4 * cores).max(16));
     let runtime = runtime.enable_all().thread_name("hapax-serve").build().context("cannot start threads")?;
     let outcome = runtime.block_on(serve(config, metrics));
     // What still runs is a boot that a signal made pointless; nothing it does was promised to anyone.
@@ -117,6 +120,9 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     let Config { server, api_key, collections: collections_config, log: _ } = config;
     let mut signals = Signals::new()?;
+    if api_key.as_ref().is_some_and(config::checked::ApiKey::is_short) {
+        tracing::warn!("the API key is short enough to be guessed; take 16 random characters or more");
+    }
     let listen = server.listen;
     let listener = TcpListener::bind(listen).await.with_context(|| {
         format!("cannot listen on {listen}. Is another server there? --listen takes another address")

@@ -15,8 +15,8 @@ use super::raw::{self, Raw};
 use crate::collection::{CollectionsConfig, Limits, Settings};
 use crate::telemetry::logs;
 
-/// Fewest characters of an API key: what people type as a password is guessed within days.
-pub const API_KEY_CHARS_MIN: usize = 16;
+/// An API key with fewer characters draws a warning at start: what people type as a password is guessed within days.
+const API_KEY_CHARS_SHORT: usize = 16;
 
 /// Everything `hapax serve` is told.
 #[derive(Clone, Debug)]
@@ -88,12 +88,17 @@ pub struct Log {
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// [`API_KEY_CHARS_MIN`] or more printable ASCII characters without spaces, or else what is allowed.
+    /// Printable ASCII characters without spaces, or else what is allowed.
     pub fn new(text: &str) -> Result<Self, String> {
-        if text.len() >= API_KEY_CHARS_MIN && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Ok(Self(text.to_owned()));
         }
-        Err(format!("a key has at least {API_KEY_CHARS_MIN} printable ASCII characters and no spaces"))
+        Err("a key has at least one character, all printable ASCII, and no spaces".to_owned())
+    }
+
+    /// Whether it can be guessed.
+    pub fn is_short(&self) -> bool {
+        self.0.len() < API_KEY_CHARS_SHORT
     }
 
     /// The key itself.

@@ -64,6 +64,33 @@ pub enum Code {
 }
 
 impl Code {
+    /// All codes.
+    pub const ALL: &[Self] = &[
+        Self::MalformedJson,
+        Self::MalformedBody,
+        Self::Unauthorized,
+        Self::DefaultStays,
+        Self::RouteNotFound,
+        Self::CollectionNotFound,
+        Self::DocumentNotFound,
+        Self::MethodNotAllowed,
+        Self::RequestTimeout,
+        Self::IdConflict,
+        Self::SpecMismatch,
+        Self::CollectionExists,
+        Self::TooLarge,
+        Self::UnsupportedMediaType,
+        Self::InvalidValue,
+        Self::TooManyCollections,
+        Self::Internal,
+        Self::WriteFailed,
+        Self::Starting,
+        Self::ShuttingDown,
+        Self::Overloaded,
+        Self::Stalled,
+        Self::StorageFull,
+    ];
+
     /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         self.row().0

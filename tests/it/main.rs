@@ -3,15 +3,18 @@
 
 mod auth;
 mod bounds;
+mod bulk;
 mod cli;
 mod config;
 mod durability;
 mod errors;
 mod floors;
+mod hostile_ids;
 mod linearizable;
 mod logs;
 mod metrics;
 mod openapi;
 mod quality;
 mod reference_tokens;
+mod routes;
 mod support;

@@ -427,3 +427,37 @@ fn clean_len(bytes: &[u8]) -> usize {
     }
     at
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_is_found_at_every_place_of_a_block() {
+        let plain = |text: &str| text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+        for len in [1, 31, 32, 33, 64, 65, 100] {
+            for at in 0..len {
+                for odd in [" ", "  ", "\n", " \n", "\n ", "\t\t", " \r\n ", "\x0c"] {
+                    let mut text = "Some words Apart ".repeat(10);
+                    text.truncate(len);
+                    text.insert_str(at, odd);
+                    let mut out = String::new();
+                    let mut normaliser = Normaliser::new(Fold::NfkcCasefold, Marks::Keep, Digits::Keep);
+                    normaliser.push(&text, &mut out);
+                    normaliser.finish(&mut out);
+                    assert_eq!(out, plain(&text.to_ascii_lowercase()), "{text:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_ascii_beginning_is_measured_to_the_byte() {
+        for len in 0..100 {
+            let mut bytes = vec![b'a'; len];
+            assert_eq!(ascii_len(&bytes), len);
+            bytes.extend("é and more that is long enough for another block of ASCII".bytes());
+            assert_eq!(ascii_len(&bytes), len);
+        }
+    }
+}

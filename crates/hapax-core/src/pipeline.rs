@@ -288,3 +288,121 @@ impl Signer<'_> {
         self.scratch.shingles.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{Fold, SignatureShape};
+
+    fn plain() -> Pipeline {
+        Pipeline::new(&TextSpec::default(), None).expect("the default spec is valid")
+    }
+
+    fn keyed(secret: &SecretKey) -> TextSpec {
+        TextSpec { key: Some(secret.fingerprint()), ..TextSpec::default() }
+    }
+
+    #[test]
+    fn pipelines_and_scratches_go_between_threads() {
+        fn is_shared<T: Send + Sync>() {}
+        is_shared::<Pipeline>();
+        is_shared::<Scratch>();
+    }
+
+    #[test]
+    fn a_keyed_spec_needs_its_own_secret() {
+        let (secret, other) = (SecretKey::new([1; 16]), SecretKey::new([2; 16]));
+        assert!(Pipeline::new(&keyed(&secret), Some(&secret)).is_ok());
+        let refusal = |given| Pipeline::new(&keyed(&secret), given).err().expect("refused").to_string();
+        for text in [refusal(None), refusal(Some(&other))] {
+            assert!(text.contains(&format!("{:016x}", secret.fingerprint())), "{text}");
+        }
+        assert!(refusal(Some(&other)).contains(&format!("{:016x}", other.fingerprint())));
+        assert!(Pipeline::new(&TextSpec::default(), Some(&secret)).is_ok(), "a spec without key uses none");
+    }
+
+    #[test]
+    fn a_secret_changes_every_hash() {
+        let (secret, other) = (SecretKey::new([1; 16]), SecretKey::new([2; 16]));
+        let pipelines = [
+            plain(),
+            Pipeline::new(&keyed(&secret), Some(&secret)).expect("valid"),
+            Pipeline::new(&keyed(&other), Some(&other)).expect("valid"),
+        ];
+        let mut scratch = Scratch::default();
+        let made = pipelines.each_ref().map(|pipeline| pipeline.sign(&mut scratch, "one two three").expect("tokens"));
+        for (a, b) in [(0, 1), (0, 2), (1, 2)] {
+            assert_ne!(made[a].content, made[b].content);
+            assert_ne!(made[a].signature, made[b].signature);
+            assert_ne!(pipelines[a].element_text("x"), pipelines[b].element_text("x"));
+            assert_ne!(pipelines[a].element_integer(1), pipelines[b].element_integer(1));
+        }
+    }
+
+    #[test]
+    fn a_spec_out_of_range_is_refused() {
+        for spec in [
+            TextSpec { shingling: Shingling::Word(0), ..TextSpec::default() },
+            TextSpec { shingling: Shingling::Char(33), ..TextSpec::default() },
+            TextSpec { shape: SignatureShape { k: 100, bits: 8 }, ..TextSpec::default() },
+            TextSpec { shape: SignatureShape { k: 256, bits: 64 }, ..TextSpec::default() },
+        ] {
+            assert!(Pipeline::new(&spec, None).is_err(), "{spec:?}");
+        }
+    }
+
+    #[test]
+    fn empty_is_named_and_a_scratch_remembers_nothing() {
+        let (pipeline, mut scratch) = (plain(), Scratch::default());
+        let alone = pipeline.sign(&mut Scratch::default(), "a text by itself");
+        for before in ["", " \u{200b} ", "!?", "something else altogether, and rather longer than that", "half"] {
+            let mut abandoned = pipeline.signer(&mut scratch);
+            abandoned.push("left halfway thr");
+            drop(abandoned);
+            let made = pipeline.sign(&mut scratch, before);
+            assert_eq!(made.is_none(), !before.contains('e') && !before.contains('a'), "{before:?}");
+            assert_eq!(pipeline.sign(&mut scratch, "a text by itself"), alone);
+        }
+        assert!(pipeline.shingle_set(&mut scratch, "…").is_empty());
+        assert!(pipeline.ranks(&mut scratch, "…").is_none());
+        assert!(pipeline.sign_set(&mut scratch, &mut Vec::new()).is_none());
+    }
+
+    #[test]
+    fn shingles_are_windows_and_repeats_count() {
+        let (pipeline, mut scratch) = (plain(), Scratch::default());
+        let mut count = |text: &str| pipeline.sign(&mut scratch, text).map(|signed| signed.shingles);
+        assert_eq!(count("a"), Some(1));
+        assert_eq!(count("a b c d"), Some(1));
+        assert_eq!(count("a b c d e"), Some(1));
+        assert_eq!(count("a b c d e f"), Some(2));
+        assert_eq!(count(&"a ".repeat(10_000)), Some(9_996));
+    }
+
+    #[test]
+    fn ranks_and_signature_are_of_the_shingle_set() {
+        let spec = TextSpec { fold: Fold::Nfkc, shingling: Shingling::Char(7), ..TextSpec::default() };
+        let (pipeline, mut scratch) = (Pipeline::new(&spec, None).expect("valid"), Scratch::default());
+        let text = "The harbour, the boat; the harbour, the gull. ".repeat(300);
+        let signed = pipeline.sign(&mut scratch, &text).expect("tokens");
+        let set = pipeline.shingle_set(&mut scratch, &text);
+        assert!(set.is_sorted_by(|a, b| a < b));
+        assert!((set.len() as u64) < signed.shingles);
+        assert_eq!(pipeline.ranks(&mut scratch, &text).expect("tokens").pack(8), signed.signature);
+        let of_set = pipeline.sign_set(&mut scratch, &mut set.clone()).expect("not empty");
+        assert_eq!(of_set.signature, signed.signature);
+        assert_ne!(of_set.content, signed.content, "a set is no text");
+    }
+
+    #[test]
+    fn a_set_has_neither_order_nor_repeats() {
+        let (pipeline, mut scratch) = (plain(), Scratch::default());
+        let mut sign = |elements: &[&str]| {
+            let mut hashes: Vec<u64> = elements.iter().map(|element| pipeline.element_text(element)).collect();
+            pipeline.sign_set(&mut scratch, &mut hashes).expect("not empty")
+        };
+        assert_eq!(sign(&["a", "b", "c"]), sign(&["c", "a", "b", "a"]));
+        assert_eq!(sign(&["a", "b", "c"]).shingles, 3);
+        assert_ne!(sign(&["a", "b"]).content, sign(&["a", "B"]).content);
+    }
+}

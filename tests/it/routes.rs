@@ -1,0 +1,319 @@
+//! What each route answers, field by field, as a client sees it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::client::{Client, Raw, fields, words};
+use crate::support::library::dir;
+use crate::support::local::{Local, Setup};
+
+const DOCUMENTS: &str = "/v1/collections/default/documents";
+const CHECK: &str = "/v1/collections/default/check";
+
+/// A text that shares most shingles with `words(number)`.
+fn nearly(number: u64) -> String {
+    let text: String = (0..20).map(|part| words(number * 1000 + part)).collect::<Vec<_>>().join(" ");
+    text
+}
+
+fn nearly_changed(number: u64) -> String {
+    format!("{} and a new end", nearly(number))
+}
+
+#[test]
+fn a_check_never_writes_and_an_insert_does() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let document = json!({"id": "a", "text": nearly(1), "metadata": {"z": 1, "a": [1.50, "x"]}});
+    let verdict = client.post(CHECK, &document).ok();
+    assert_eq!((&verdict["verdict"], &verdict["outcome"]), (&json!("unique"), &json!("checked")));
+    assert_eq!(verdict["stored"], false);
+    assert_eq!(client.get("/v1/collections/default").ok()["documents"], 0);
+
+    let verdict = client.post(DOCUMENTS, &document).ok();
+    assert_eq!((&verdict["verdict"], &verdict["outcome"]), (&json!("unique"), &json!("inserted")));
+    assert_eq!(verdict["stored"], true);
+    let again = client.post(DOCUMENTS, &document).ok();
+    assert_eq!((&again["verdict"], &again["outcome"]), (&json!("unique"), &json!("unchanged")));
+    assert_eq!(again["stored"], true);
+
+    let near = json!({"id": "b", "text": nearly_changed(1)});
+    let verdict = client.post(&format!("{CHECK}?with=metadata"), &near).ok();
+    assert_eq!((&verdict["verdict"], &verdict["duplicate_of"]), (&json!("near_duplicate"), &json!("a")));
+    let found = &verdict["matches"][0];
+    assert_eq!((&found["id"], &found["method"]), (&json!("a"), &json!("estimate")));
+    assert_eq!(found["metadata"], document["metadata"]);
+    let number = |name: &str| found[name].as_f64().unwrap();
+    assert!(number("low") <= number("similarity") && number("similarity") <= number("high"));
+    assert!(found["first_seen"].as_str().unwrap().ends_with('Z'));
+    let skipped = client.post(DOCUMENTS, &near).ok();
+    assert_eq!((&skipped["outcome"], &skipped["stored"]), (&json!("skipped"), &json!(false)));
+    assert!(skipped["matches"][0].get("metadata").is_none());
+
+    let exact = client.post(CHECK, &json!({"id": "c", "text": nearly(1).to_uppercase()})).ok();
+    assert_eq!(exact["verdict"], "exact_duplicate", "canonical text is what counts");
+}
+
+#[test]
+fn metadata_comes_back_as_it_was_given() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let body = r#"{"id":"a","text":"one two three","metadata": { "z" : 1.10, "a" : "\u00e9 \" \\", "n": 1e2 } }"#;
+    client.send("POST", DOCUMENTS, &[("content-type", "application/json")], body.as_bytes()).ok();
+    let record = client.get(&format!("{DOCUMENTS}?id=a")).text();
+    let compact = r#""metadata":{"z":1.10,"a":"\u00e9 \" \\","n":1e2}"#;
+    assert!(record.contains(compact), "order of keys and spelling of numbers stay: {record}");
+}
+
+#[test]
+fn every_on_existing_and_on_duplicate() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let insert = |query: &str, id: &str, text: &str| {
+        client.post(&format!("{DOCUMENTS}?{query}"), &json!({"id": id, "text": text}))
+    };
+    insert("", "a", &nearly(1)).ok();
+    insert("", "a", &nearly(2)).problem(409, "id_conflict");
+    insert("on_existing=conflict", "a", &nearly(2)).problem(409, "id_conflict");
+    let kept = insert("on_existing=keep", "a", &nearly(2)).ok();
+    assert_eq!((&kept["outcome"], &kept["stored"]), (&json!("skipped"), &json!(false)));
+    let replaced = insert("on_existing=replace", "a", &nearly_changed(1)).ok();
+    assert_eq!((&replaced["outcome"], &replaced["stored"]), (&json!("replaced"), &json!(true)));
+    assert!(replaced["previous"]["similarity"].as_f64().unwrap() > 0.8);
+    assert_eq!(replaced["verdict"], "unique", "its own earlier content is no match");
+    let linked = insert("on_duplicate=link", "b", &nearly(1)).ok();
+    assert_eq!((&linked["outcome"], &linked["duplicate_of"]), (&json!("linked"), &json!("a")));
+    assert_eq!(client.get(&format!("{DOCUMENTS}?id=b")).ok()["linked"], true);
+    let stored = insert("on_duplicate=store", "c", &nearly(1)).ok();
+    assert_eq!((&stored["outcome"], &stored["verdict"]), (&json!("inserted"), &json!("near_duplicate")));
+    let all = client.post(&format!("{CHECK}?limit=1"), &json!({"text": nearly(1)})).ok();
+    assert_eq!(all["matches"].as_array().unwrap().len(), 1);
+    assert_eq!(all["duplicate_of"], "c", "the best match, not the first");
+    assert_eq!(insert("on_duplicate=steal", "d", "x").problem(422, "invalid_value")["errors"][0]["field"], "on_duplicate");
+    assert_eq!(insert("threshold=0.5", "d", "x").problem(422, "invalid_value")["errors"][0]["field"], "threshold");
+}
+
+#[test]
+fn a_lowered_threshold_says_what_it_may_miss() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let verdict = client.post(&format!("{CHECK}?threshold=0.5"), &json!({"text": nearly(1)})).ok();
+    let recall = verdict["expected_recall"].as_f64().unwrap();
+    assert!(recall > 0.0 && recall < 0.9, "{recall}");
+    assert!(client.post(CHECK, &json!({"text": nearly(1)})).ok().get("expected_recall").is_none());
+    for threshold in ["0", "-0.1", "1.01", "NaN", "x", ""] {
+        client.post(&format!("{CHECK}?threshold={threshold}"), &json!({"text": "x"})).problem(422, "invalid_value");
+    }
+}
+
+#[test]
+fn collections_are_made_described_changed_and_dropped() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let put = |name: &str, body: Value| client.json("PUT", &format!("/v1/collections/{name}"), &body);
+    assert_eq!(put("news", json!({})).status, 201);
+    assert_eq!(put("news", json!({})).status, 200);
+    assert_eq!(put("news", json!({"threshold": 0.8})).status, 200);
+    let problem = put("news", json!({"threshold": 0.7})).problem(409, "collection_exists");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("0.8") && detail.contains("0.7"), "names both: {detail}");
+
+    let made = put("chars", json!({"shingle": "char5", "sketch": "classic128x16", "marks": "strip"}));
+    assert_eq!(made.status, 201);
+    let made = made.json();
+    assert!(made["spec"].as_str().unwrap().contains("marks=strip;digits=keep;shingle=char5;sketch=classic128x16"));
+    assert_eq!(made["signature"], json!({"slots": 128, "bits": 16, "bytes": 256}));
+    let same = put("chars", json!({"spec": made["spec"]}));
+    assert_eq!(same.status, 200, "{}", same.text());
+    assert_eq!(put("theirs", json!({"spec": "external:datasketch:128x64"})).json()["signature"]["bytes"], 1024);
+
+    for (body, field) in [
+        (json!({"shingle": "word0"}), "shingle"),
+        (json!({"shingle": "word33"}), "shingle"),
+        (json!({"sketch": "fss100x8"}), "sketch"),
+        (json!({"fold": "upper"}), "fold"),
+        (json!({"fold": "none;marks=strip"}), "fold"),
+        (json!({"key": "configured"}), "key"),
+        (json!({"key": "s3cret"}), "key"),
+        (json!({"spec": "hapax9"}), "spec"),
+        (json!({"spec": made["spec"], "fold": "none"}), "spec"),
+        (json!({"threshold": 0}), "threshold"),
+        (json!({"threshold": "0.5"}), "threshold"),
+        (json!({"banding": {"bands": 100, "rows": 100}}), "banding"),
+        (json!({"banding": {"bands": 0, "rows": 1}}), "banding"),
+        (json!({"banding": {"bands": 4}}), "banding.rows"),
+        (json!({"banding": {"bands": 4, "rows": 4, "columns": 1}}), "banding.columns"),
+        (json!({"banding": 5}), "banding"),
+        (json!({"thresold": 0.5}), "thresold"),
+    ] {
+        assert_eq!(fields(&put("bad", body.clone()).problem(422, "invalid_value")), [field], "{body}");
+    }
+    for name in ["UPPER", "-x", "a.b", "a%2Fb", "%2e%2e", &"x".repeat(65), "%ff"] {
+        assert_eq!(fields(&put(name, json!({})).problem(422, "invalid_value")), ["collection"], "{name}");
+    }
+    client.get("/v1/collections/bad").problem(404, "collection_not_found");
+
+    let list = client.get("/v1/collections").ok();
+    let names: Vec<_> = list["collections"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["chars", "default", "news", "theirs"]);
+
+    let patch = |body: Value| client.json("PATCH", "/v1/collections/news", &body);
+    let changed = patch(json!({"threshold": 0.9, "banding": {"bands": 16, "rows": 8}})).ok();
+    assert_eq!(changed["banding"], json!({"bands": 16, "rows": 8}));
+    assert_eq!(client.get("/v1/collections/news").ok()["threshold"], 0.9);
+    patch(json!({})).problem(422, "invalid_value");
+    patch(json!({"spec": "x"})).problem(422, "invalid_value");
+
+    let drop = |name: &str, confirm: &str| client.delete(&format!("/v1/collections/{name}{confirm}"));
+    drop("news", "").problem(422, "invalid_value");
+    drop("news", "?confirm=chars").problem(422, "invalid_value");
+    drop("default", "?confirm=default").problem(403, "default_stays");
+    assert_eq!(drop("news", "?confirm=news").ok()["dropped"], "news");
+    drop("news", "?confirm=news").problem(404, "collection_not_found");
+}
+
+#[test]
+fn keyed_collections_need_the_servers_secret() {
+    let dir = dir();
+    let server = Setup::new(&dir).secret(7).start();
+    let client = Client::of(&server);
+    let made = client.json("PUT", "/v1/collections/keyed", &json!({"key": "configured"}));
+    assert_eq!(made.status, 201);
+    let spec = made.json()["spec"].as_str().unwrap().to_owned();
+    assert!(!spec.ends_with("key=none") && !spec.contains("07070707"), "the fingerprint, never the secret: {spec}");
+    let documents = "/v1/collections/keyed/documents";
+    client.post(documents, &json!({"id": "a", "text": nearly(1)})).ok();
+    assert_eq!(client.post(documents, &json!({"id": "b", "text": nearly(1)})).ok()["verdict"], "exact_duplicate");
+}
+
+#[test]
+fn signatures_stand_in_for_texts() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let signed = client.post("/v1/collections/default/sign", &json!({"text": nearly(1)})).ok();
+    assert_eq!(signed["empty"], false);
+    client.post(DOCUMENTS, &json!({"id": "a", "text": nearly(1)})).ok();
+    let given = json!({"id": "b", "signature": signed["signature"], "fingerprint": signed["fingerprint"]});
+    let verdict = client.post(CHECK, &given).ok();
+    assert_eq!((&verdict["verdict"], &verdict["similarity"]), (&json!("near_duplicate"), &json!(1.0)));
+    assert!(verdict.get("shingles").is_none());
+    let alone = client.post(CHECK, &json!({"signature": signed["signature"]})).problem(422, "invalid_value");
+    assert_eq!(fields(&alone), ["fingerprint"]);
+    let empty = client.post("/v1/collections/default/sign", &json!({"text": "—"})).ok();
+    assert_eq!((&empty["empty"], empty.get("signature")), (&json!(true), None));
+
+    client.json("PUT", "/v1/collections/theirs", &json!({"spec": "external:ours:256x8"}));
+    let documents = "/v1/collections/theirs/documents";
+    client.post(documents, &json!({"id": "a", "signature": signed["signature"]})).ok();
+    let again = client.post(documents, &json!({"id": "b", "signature": signed["signature"]})).ok();
+    assert_eq!(again["duplicate_of"], "a");
+    assert_eq!(fields(&client.post(documents, &json!({"id": "c", "text": "x"})).problem(422, "invalid_value")), ["text"]);
+}
+
+#[test]
+fn sets_and_comparisons() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let a: Vec<_> = (0..100).collect();
+    let b: Vec<_> = (50..150).collect();
+    let compared = client.post("/v1/collections/default/compare", &json!({"a": {"set": a}, "b": {"set": b}})).ok();
+    let exact = &compared["exact"];
+    assert_eq!(exact["intersection"], 50);
+    assert_eq!(exact["jaccard"], 0.333333);
+    assert_eq!((&exact["containment_a_in_b"], &exact["shingles_a"]), (&json!(0.5), &json!(100)));
+    assert_eq!(compared["estimate"]["method"], "estimate");
+    client.post(DOCUMENTS, &json!({"id": "s", "set": a})).ok();
+    let by_id = client.post("/v1/collections/default/compare", &json!({"a": {"id": "s"}, "b": {"set": a}})).ok();
+    assert_eq!((&by_id["estimate"]["similarity"], by_id.get("exact")), (&json!(1.0), None));
+    let missing = client.post("/v1/collections/default/compare", &json!({"a": {"id": "none"}, "b": {"set": a}}));
+    missing.problem(404, "document_not_found");
+    let strings: Vec<_> = a.iter().map(u32::to_string).collect();
+    let verdict = client.post(CHECK, &json!({"set": strings})).ok();
+    assert_eq!(verdict["verdict"], "unique", "5 and \"5\" are two elements");
+}
+
+#[test]
+fn tuning_chooses_a_banding_and_draws_its_curve() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let tuned = client.post("/v1/tune", &json!({})).ok();
+    assert!(tuned["recall_at_s_hi"].as_f64().unwrap() >= 0.99, "{tuned}");
+    let (bands, rows) = (&tuned["banding"]["bands"], &tuned["banding"]["rows"]);
+    assert!(bands.as_u64().unwrap() * rows.as_u64().unwrap() <= 256);
+    let curve = tuned["curve"].as_array().unwrap();
+    assert_eq!((curve.len(), &curve[20]["candidate"]), (21, &json!(1.0)));
+    let impossible = json!({"s_hi": 0.31, "s_lo": 0.3, "recall": 0.999, "s_bg": 0.3, "documents": 1e9, "candidates_max": 0.001});
+    client.post("/v1/tune", &impossible).problem(422, "invalid_value");
+}
+
+#[test]
+fn a_starting_server_says_so_and_how_far_it_is() {
+    let dir = dir();
+    let server = Setup { boots: false, ..Setup::new(&dir) }.start();
+    server.state.boot().set_progress(0.25);
+    let client = Client::of(&server);
+    client.get("/livez").ok();
+    let answer = client.get("/readyz");
+    assert_eq!(answer.problem(503, "starting")["progress"], 0.25);
+    assert_eq!(answer.headers["retry-after"], "1");
+    client.post(CHECK, &json!({"text": "x"})).problem(503, "starting");
+    assert_eq!(client.get("/metrics").status, 200);
+}
+
+#[test]
+fn too_many_requests_at_once_are_turned_away() {
+    let dir = dir();
+    let server = Setup::new(&dir).limits(|limits| limits.requests_concurrent_max = 1).start();
+    let client = Client::of(&server);
+    let mut slow = Raw::connect(server.address);
+    slow.send("POST /v1/tune HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{");
+    let turned_away = (0..100).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        let answer = client.get("/v1/version");
+        (answer.status == 503).then_some(answer)
+    });
+    let answer = turned_away.expect("the one place is taken");
+    answer.problem(503, "overloaded");
+    assert!(answer.headers.contains_key("retry-after"));
+    client.get("/livez").ok();
+    assert_eq!(client.get("/metrics").status, 200);
+    slow.send("}");
+    assert_eq!(slow.status(), 200);
+}
+
+#[test]
+fn a_stop_lets_open_requests_end() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let mut slow = Raw::connect(server.address);
+    slow.send("POST /v1/tune HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{");
+    // An idle connection must not hold up the stop.
+    let _idle = Raw::connect(server.address);
+    std::thread::sleep(Duration::from_millis(200));
+    server.stop();
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(std::net::TcpStream::connect(server.address).is_err(), "nobody new is let in");
+    slow.send("}");
+    assert_eq!(slow.status(), 200);
+    assert_eq!(server.stopped(), 0);
+}
+
+#[test]
+fn http2_without_tls_is_spoken() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let mut raw = Raw::connect(server.address);
+    // The preface and an empty SETTINGS frame; the server's first frame is its own SETTINGS.
+    raw.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
+    let answer = raw.read_until(|seen| seen.len() >= 9);
+    assert_eq!(answer[3], 4, "{answer:?}");
+}
