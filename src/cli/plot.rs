@@ -51,11 +51,10 @@ const fn dots(shown: u32) -> u32 {
 
 fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, curve: &Curve<'_>) -> Result<(), Box<dyn std::error::Error>> {
     let mut chart = ChartBuilder::on(root)
-        .caption(&curve.title, ("sans-serif", dots(20)))
         .margin(dots(18))
+        .margin_top(dots(66))
         .margin_right(dots(44))
         .x_label_area_size(dots(48))
-        .top_x_label_area_size(dots(24))
         .y_label_area_size(dots(64))
         .build_cartesian_2d(0.0..1.0, 0.0..1.0)?;
     chart
@@ -104,7 +103,9 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, curve: &Curve<'_>) -> Resu
     let (x, y) = chart.backend_coord(&(curve.threshold, 1.0));
     let centred = Pos::new(HPos::Center, VPos::Bottom);
     let style = ("sans-serif", dots(15)).into_text_style(root).color(&THRESHOLD).pos(centred);
-    root.draw_text(&format!("threshold {}", curve.threshold), &style, (x, y - dots(5) as i32))?;
+    root.draw_text(&format!("threshold {}", curve.threshold), &style, (x, y - dots(8) as i32))?;
+    let style = ("sans-serif", dots(20)).into_text_style(root).pos(centred);
+    root.draw_text(&curve.title, &style, ((dots(SIZE.0) / 2) as i32, dots(36) as i32))?;
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperLeft)
