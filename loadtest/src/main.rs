@@ -109,7 +109,7 @@ fn preload(args: &Args, server: &Server, agent: &Agent, texts: &Texts) -> Result
             let text = answer.body_mut().with_config().limit(1 << 30).read_to_string()?;
             let last = text.lines().last().unwrap_or_default();
             let summary: serde_json::Value = serde_json::from_str(last).context("the bulk answer has no summary")?;
-            if summary["kind"] != "summary" || summary["errors"] != 0 {
+            if summary["kind"] != "summary" || summary["summary"]["errors"] != 0 {
                 bail!("documents were refused: {summary}");
             }
         }

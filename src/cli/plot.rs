@@ -5,9 +5,12 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+/// Shown at this size.
 const SIZE: (u32, u32) = (960, 600);
-/// Steps of each line; the picture is about 850 dots wide.
-const STEPS: u32 = 425;
+/// Drawn so many times larger: plotters rounds to whole dots, and lines would have steps.
+const SCALE: u32 = 8;
+/// Steps of each line.
+const STEPS: u32 = 400;
 const CANDIDATE: RGBColor = RGBColor(0x1F, 0x5F, 0xA8);
 const VERDICT: RGBColor = RGBColor(0xC2, 0x4E, 0x0F);
 const THRESHOLD: RGBColor = RGBColor(0x55, 0x55, 0x55);
@@ -30,74 +33,87 @@ pub struct Curve<'a> {
 pub fn draw(curve: &Curve<'_>) -> Result<String, Box<dyn std::error::Error>> {
     let mut svg = String::new();
     {
-        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let drawn = (SIZE.0 * SCALE, SIZE.1 * SCALE);
+        let root = SVGBackend::with_string(&mut svg, drawn).into_drawing_area();
         root.fill(&WHITE)?;
         draw_on(&root, curve)?;
         root.present()?;
     }
-    Ok(svg)
+    // The drawing keeps its own measures in the viewBox; only the size it is shown at is set here.
+    let drawn = format!("width=\"{}\" height=\"{}\"", SIZE.0 * SCALE, SIZE.1 * SCALE);
+    Ok(svg.replacen(&drawn, &format!("width=\"{}\" height=\"{}\"", SIZE.0, SIZE.1), 1))
+}
+
+/// A length of the shown picture, in dots of the drawing.
+const fn dots(shown: u32) -> u32 {
+    shown * SCALE
 }
 
 fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, curve: &Curve<'_>) -> Result<(), Box<dyn std::error::Error>> {
     let mut chart = ChartBuilder::on(root)
-        .caption(&curve.title, ("sans-serif", 20))
-        .margin(18)
-        .x_label_area_size(48)
-        .y_label_area_size(64)
+        .margin(dots(18))
+        .margin_top(dots(66))
+        .margin_right(dots(44))
+        .x_label_area_size(dots(48))
+        .y_label_area_size(dots(64))
         .build_cartesian_2d(0.0..1.0, 0.0..1.0)?;
     chart
         .configure_mesh()
+        .set_all_tick_mark_size(dots(5))
         .x_desc("Jaccard similarity of two documents")
         .y_desc("probability")
         .x_labels(11)
         .y_labels(11)
         .x_label_formatter(&|value| format!("{value:.1}"))
         .y_label_formatter(&|value| format!("{value:.1}"))
-        .label_style(("sans-serif", 15))
-        .axis_desc_style(("sans-serif", 17))
-        .bold_line_style(BLACK.mix(0.14))
+        .label_style(("sans-serif", dots(15)))
+        .axis_desc_style(("sans-serif", dots(17)))
+        .axis_style(BLACK.stroke_width(dots(1)))
+        .bold_line_style(BLACK.mix(0.14).stroke_width(dots(1)))
         .light_line_style(TRANSPARENT)
         .draw()?;
     let line = |of: &dyn Fn(f64) -> f64| -> Vec<(f64, f64)> {
         (0..=STEPS).map(|step| f64::from(step) / f64::from(STEPS)).map(|jaccard| (jaccard, of(jaccard))).collect()
     };
-    let thick = |colour: RGBColor| colour.stroke_width(3);
+    let thick = |colour: RGBColor| colour.stroke_width(dots(5) / 2);
     chart
         .draw_series(LineSeries::new(line(curve.candidate), thick(CANDIDATE)))?
         .label("proposed by the bands (theory)")
-        .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], thick(CANDIDATE)));
+        .legend(move |(x, y)| PathElement::new([(x, y), (x + dots(24) as i32, y)], thick(CANDIDATE)));
     chart
         .draw_series(LineSeries::new(line(curve.verdict), thick(VERDICT)))?
         .label("reported: proposed, and estimated at or above the threshold (theory)")
-        .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], thick(VERDICT)));
+        .legend(move |(x, y)| PathElement::new([(x, y), (x + dots(24) as i32, y)], thick(VERDICT)));
     let points = |colour: RGBColor, of: fn(&SimulatedPoint) -> f64| {
-        curve.measured.iter().map(move |point| Circle::new((point.jaccard, of(point)), 5, colour.filled()))
+        curve.measured.iter().map(move |point| Circle::new((point.jaccard, of(point)), dots(4), colour.filled()))
     };
     if !curve.measured.is_empty() {
         chart
             .draw_series(points(CANDIDATE, |point| point.candidate_rate))?
             .label("proposed by the bands (measured)")
-            .legend(|(x, y)| Circle::new((x + 12, y), 5, CANDIDATE.filled()));
+            .legend(|(x, y)| Circle::new((x + dots(12) as i32, y), dots(4), CANDIDATE.filled()));
         chart
             .draw_series(points(VERDICT, |point| point.verdict_rate))?
             .label("reported (measured)")
-            .legend(|(x, y)| Circle::new((x + 12, y), 5, VERDICT.filled()));
+            .legend(|(x, y)| Circle::new((x + dots(12) as i32, y), dots(4), VERDICT.filled()));
     }
     let dashes = [(curve.threshold, 0.0), (curve.threshold, 1.0)];
-    chart.draw_series(DashedLineSeries::new(dashes, 7, 5, THRESHOLD.stroke_width(2)))?;
-    let right = curve.threshold > 0.5;
-    let anchor = Pos::new(if right { HPos::Right } else { HPos::Left }, VPos::Bottom);
-    let beside = curve.threshold + if right { -0.008 } else { 0.008 };
-    let style = ("sans-serif", 15).into_text_style(root).color(&THRESHOLD).pos(anchor);
-    chart.draw_series([Text::new(format!("threshold {}", curve.threshold), (beside, 0.02), style)])?;
+    chart.draw_series(DashedLineSeries::new(dashes, dots(7), dots(5), THRESHOLD.stroke_width(dots(3) / 2)))?;
+    // Above the frame: inside, one of the curves is always in the way.
+    let (x, y) = chart.backend_coord(&(curve.threshold, 1.0));
+    let centred = Pos::new(HPos::Center, VPos::Bottom);
+    let style = ("sans-serif", dots(15)).into_text_style(root).color(&THRESHOLD).pos(centred);
+    root.draw_text(&format!("threshold {}", curve.threshold), &style, (x, y - dots(8) as i32))?;
+    let style = ("sans-serif", dots(20)).into_text_style(root).pos(centred);
+    root.draw_text(&curve.title, &style, ((dots(SIZE.0) / 2) as i32, dots(36) as i32))?;
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperLeft)
-        .margin(14)
-        .legend_area_size(34)
-        .label_font(("sans-serif", 15))
+        .margin(dots(14))
+        .legend_area_size(dots(34))
+        .label_font(("sans-serif", dots(15)))
         .background_style(WHITE.mix(0.9))
-        .border_style(BLACK.mix(0.25))
+        .border_style(BLACK.mix(0.25).stroke_width(dots(1)))
         .draw()?;
     Ok(())
 }

@@ -28,6 +28,8 @@ const EXIT_INTERRUPTED: i32 = 130;
 /// line on stdout says so; everything else goes to stderr. SIGINT and SIGTERM let requests under way finish; a second
 /// signal does not.
 #[derive(Debug, clap::Args)]
+// The last of two equal flags wins, so that a wrapper's can be overridden.
+#[command(args_override_self = true)]
 #[command(after_help = "Examples:
   hapax serve
   hapax serve --listen 127.0.0.1:9000 --data-dir /var/lib/hapax

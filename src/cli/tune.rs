@@ -216,9 +216,12 @@ fn report(args: &Args, banding: Banding, shape: SignatureShape, measured: &[Simu
         [] => TABLE.to_vec(),
         measured => measured.iter().map(|point| point.jaccard).collect(),
     };
-    similarities.extend([args.threshold, args.s_hi]);
+    for wanted in [args.threshold, args.s_hi] {
+        if !similarities.iter().any(|&jaccard| is_same_row(jaccard, wanted)) {
+            similarities.push(wanted);
+        }
+    }
     similarities.sort_by(f64::total_cmp);
-    similarities.dedup();
     let table = similarities
         .into_iter()
         .map(|jaccard| Row {
@@ -227,7 +230,7 @@ fn report(args: &Args, banding: Banding, shape: SignatureShape, measured: &[Simu
             verdict: verdict(jaccard),
             measured: measured
                 .iter()
-                .find(|point| point.jaccard == jaccard)
+                .find(|point| is_same_row(point.jaccard, jaccard))
                 .map(|point| Measured { candidate: point.candidate_rate, verdict: point.verdict_rate }),
         })
         .collect();
@@ -248,6 +251,11 @@ fn report(args: &Args, banding: Banding, shape: SignatureShape, measured: &[Simu
     };
     report.warnings = warnings(args, &report);
     report
+}
+
+/// Closer than the table shows, and than simulated sets can tell apart.
+fn is_same_row(a: f64, b: f64) -> bool {
+    (a - b).abs() < 0.001
 }
 
 /// What people are surprised by later.
@@ -322,7 +330,7 @@ fn write_words(out: &mut impl Write, args: &Args, report: &Report) -> std::io::R
             (None, true) => " ".repeat(32),
             (None, false) => String::new(),
         };
-        let mark = if row.jaccard == report.threshold { "   <- threshold" } else { "" };
+        let mark = if is_same_row(row.jaccard, report.threshold) { "   <- threshold" } else { "" };
         writeln!(out, "{:>10.3}   {:>8.4}   {:>8.4}{measured}{mark}", row.jaccard, row.candidate, row.verdict)?;
     }
     for warning in &report.warnings {

@@ -27,7 +27,7 @@ fn json_lines_carry_the_request_and_nothing_of_its_document() {
             .post(server.url(path))
             .header("authorization", format!("Bearer {key}"))
             .header("x-request-id", "request-of-this-test")
-            .content_type("application/json")
+            .content_type(if path.contains("/bulk") { "application/x-ndjson" } else { "application/json" })
             .send(body)
             .expect("an answer");
         answer.status().as_u16()

@@ -37,7 +37,10 @@ fn agent() -> Agent {
 }
 
 fn post(server: &Server, path: &str, body: &str) -> u16 {
-    let answer = agent().post(server.url(path)).content_type("application/json").send(body).expect("an answer");
+    let media_type = if path.contains("/bulk") { "application/x-ndjson" } else { "application/json" };
+    let mut answer = agent().post(server.url(path)).content_type(media_type).send(body).expect("an answer");
+    // To its end: a bulk answer is made while it is read.
+    answer.body_mut().read_to_string().expect("a whole answer");
     answer.status().as_u16()
 }
 
