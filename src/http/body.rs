@@ -9,7 +9,7 @@ use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
 use async_compression::zstd::DParameter;
 use axum::body::Body;
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use bytes::Bytes;
 use futures::TryStreamExt;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -22,10 +22,6 @@ use crate::telemetry::names;
 
 /// Most memory one zstd frame may ask for, as a power of two: 8 MiB, what RFC 8878 (3.1.1.1.2) asks decoders to take.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
-/// How much of a refused body is read and thrown away, so that the client gets to see the refusal: a connection
-/// closed on unread bytes is reset, and the answer with it.
-const LINGER_BYTES_MAX: usize = 32 << 20;
-pub(super) const LINGER_TIME: Duration = Duration::from_secs(2);
 /// Bytes a semaphore permit of [`Budget`] stands for.
 const UNIT: usize = 4096;
 /// Bytes read at once.
@@ -151,10 +147,6 @@ pub(super) async fn whole(
     let too_large = || Problem::new(Code::TooLarge, format!("a body has at most {max} bytes, after decompression"));
     let plain = !headers.contains_key(CONTENT_ENCODING);
     if plain && announced.is_some_and(|bytes| bytes > max as u64) {
-        // A client that waits for `100 Continue` has sent nothing, and shall not be told to.
-        if !headers.contains_key(EXPECT) {
-            linger(&mut reader, LINGER_TIME).await;
-        }
         return Err(too_large());
     }
     // One byte over what is expected, so that the end is seen without growing once more. Room follows what has
@@ -171,10 +163,7 @@ pub(super) async fn whole(
         let mut window = (&mut reader).take((bytes.capacity() - bytes.len()) as u64);
         match tokio::time::timeout_at(deadline, window.read_buf(&mut bytes)).await.map_err(late)? {
             Ok(0) => return Ok(Whole { bytes, room }),
-            Ok(_) if bytes.len() > max => {
-                linger(&mut reader, LINGER_TIME).await;
-                return Err(too_large());
-            }
+            Ok(_) if bytes.len() > max => return Err(too_large()),
             Ok(_) => {}
             Err(error) => return Err(broken(&error)),
         }
@@ -184,22 +173,6 @@ pub(super) async fn whole(
 /// The length the client announced.
 pub(super) fn announced(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
-}
-
-/// Reads on for a little while, keeping nothing.
-pub(super) async fn linger(reader: &mut (impl AsyncRead + Unpin), time: Duration) {
-    let mut scratch = vec![0; CHUNK];
-    let mut seen = 0;
-    let drain = async {
-        while seen < LINGER_BYTES_MAX {
-            match reader.read(&mut scratch).await {
-                Ok(0) | Err(_) => break,
-                Ok(read) => seen += read,
-            }
-        }
-    };
-    // Either end is fine: this is a courtesy.
-    let _ = tokio::time::timeout(time, drain).await;
 }
 
 /// Reads the next piece; `None` at the end.

@@ -20,6 +20,7 @@ use super::body::{self, Budget, Room};
 use super::dto::summary::Summary;
 use super::dto::verdict::VerdictBody;
 use super::error::{Code, Problem, ProblemBody};
+use super::leftover;
 use super::lines::{Line, Splitter};
 use super::state::AppState;
 use super::work::{Answer, Input, Work};
@@ -139,8 +140,8 @@ impl Bulk {
             Some(problem) => {
                 writer.push(&AnswerLine::Fatal { line: last_line, error: problem.into_body(&request_id) });
                 // Closing on unread bytes would reset the connection, and the line be lost on its way.
-                let courtesy = if stalled { state.limits().bulk_stall_timeout } else { body::LINGER_TIME };
-                body::linger(&mut source.reader, courtesy).await;
+                let courtesy = if stalled { state.limits().bulk_stall_timeout } else { leftover::TIME_MAX };
+                let _ = tokio::time::timeout(courtesy, source.throw_away(leftover::BYTES_MAX)).await;
             }
             None => writer.push(&AnswerLine::Summary { lines: source.splitter.lines(), summary }),
         }
@@ -219,6 +220,16 @@ impl Source {
         }
         let room = self.budget.wait(json.len()).await;
         Some(Input { tag: number, json: Ok(json), room: Some(room) })
+    }
+
+    /// Reads on, keeping nothing.
+    async fn throw_away(&mut self, bytes_max: usize) {
+        let mut seen = 0;
+        while seen < bytes_max
+            && let Ok(Some(piece)) = body::piece(&mut self.reader).await
+        {
+            seen += piece.len();
+        }
     }
 
     /// Reads one piece.

@@ -19,6 +19,7 @@ use tracing::Instrument;
 
 use super::auth;
 use super::error::{Code, Problem};
+use super::leftover::Leftover;
 use super::query::Query;
 use super::routes::Route;
 use super::state::AppState;
@@ -61,9 +62,14 @@ pub async fn observe(mut request: Request, next: Next) -> Response {
     let span = tracing::info_span!("request", request_id = %id.0, method, route);
     request.extensions_mut().insert(id.clone());
     let guard = Measured { begun, route: route.clone(), method };
+    let leftover = Leftover::of(&mut request);
     metrics::gauge!(names::HTTP_REQUESTS_IN_FLIGHT).increment(1.0);
 
     let mut response = next.run(request).instrument(span.clone()).await;
+    let too_slow = response.extensions().get::<Problem>().is_some_and(|problem| problem.code == Code::RequestTimeout);
+    if let Some(leftover) = leftover.filter(|_| !too_slow) {
+        leftover.drain().await;
+    }
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         response = problem.render(response, &id.0);
         if head {

@@ -16,6 +16,7 @@ pub mod state;
 pub mod work;
 
 mod body;
+mod leftover;
 mod serve;
 
 use axum::Router;

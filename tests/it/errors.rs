@@ -255,3 +255,18 @@ fn request_ids_come_back() {
     let (one, two) = (client.get("/livez"), client.get("/livez"));
     assert_ne!(one.headers["x-request-id"], two.headers["x-request-id"]);
 }
+
+#[test]
+fn a_refusal_leaves_the_connection_fit_for_the_next_request() {
+    let dir = dir();
+    let server = Setup { api_key: Some("a-key-of-some-length-1"), ..Setup::new(&dir) }.start();
+    let mut raw = Raw::connect(server.address);
+    for _ in 0..20 {
+        raw.send("POST /v1/tune HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 300000\r\n\r\n");
+        std::thread::sleep(Duration::from_millis(5));
+        raw.send(vec![b' '; 300_000]);
+        assert_eq!(raw.status(), 401);
+        raw.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert_eq!(raw.status(), 200);
+    }
+}

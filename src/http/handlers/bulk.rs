@@ -3,7 +3,7 @@
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, EXPECT};
+use axum::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 
 use crate::http::body;
@@ -31,11 +31,8 @@ pub async fn bulk(
     let (parts, body) = request.into_parts();
     expect_lines(&parts.headers)?;
     let announced = body::announced(&parts.headers).filter(|_| !parts.headers.contains_key(CONTENT_ENCODING));
-    let mut reader = body::decoded(&parts.headers, body)?;
+    let reader = body::decoded(&parts.headers, body)?;
     if !duplex && announced.is_some_and(|bytes| bytes > limits.bulk_body_bytes_max) {
-        if !parts.headers.contains_key(EXPECT) {
-            body::linger(&mut reader, body::LINGER_TIME).await;
-        }
         let detail = format!("a bulk body has at most {} bytes; ?duplex=true lifts this", limits.bulk_body_bytes_max);
         return Err(Problem::new(Code::TooLarge, detail));
     }

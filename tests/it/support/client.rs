@@ -184,9 +184,14 @@ impl Raw {
         seen
     }
 
-    /// The status line's number, once the head is there.
+    /// The status line's number, once the whole answer is there; for answers of an announced length.
     pub fn status(&mut self) -> u16 {
-        let head = self.read_until(|seen| seen.windows(4).any(|four| four == b"\r\n\r\n"));
+        let head = self.read_until(|seen| {
+            let text = String::from_utf8_lossy(seen);
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            length.is_some_and(|length| body.len() >= length.parse().unwrap())
+        });
         let text = String::from_utf8_lossy(&head).into_owned();
         text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no status: {text:?}"))
     }

@@ -1,0 +1,72 @@
+//! What a handler leaves unread of a request's body is read and thrown away, up to a bound.
+//! HTTP/1.1 has no other way to go on: closing on unread bytes resets the connection and takes the answer with it,
+//! and a client that keeps connections sends its next request into one that is being closed.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::Request;
+use axum::http::header::EXPECT;
+use futures::StreamExt;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use parking_lot::Mutex;
+
+/// Most bytes that are read only to be thrown away.
+pub(super) const BYTES_MAX: usize = 32 << 20;
+/// Longest time spent on it.
+pub(super) const TIME_MAX: Duration = Duration::from_secs(2);
+
+/// The other half of a body that a handler was given.
+pub(super) struct Leftover(Arc<Mutex<Body>>);
+
+/// The body as the handler has it.
+struct Shared(Arc<Mutex<Body>>);
+
+impl Leftover {
+    /// Puts a shared body into the request; `None` where there is nothing that could be left.
+    pub(super) fn of(request: &mut Request<Body>) -> Option<Self> {
+        // A client that waits for `100 Continue` has sent nothing, and reading would tell it to.
+        if request.body().is_end_stream() || request.headers().contains_key(EXPECT) {
+            return None;
+        }
+        let body = Arc::new(Mutex::new(std::mem::take(request.body_mut())));
+        *request.body_mut() = Body::new(Shared(Arc::clone(&body)));
+        Some(Self(body))
+    }
+
+    /// Reads the rest, unless the handler's half is still in use: a stream that goes on.
+    pub(super) async fn drain(self) {
+        let Ok(body) = Arc::try_unwrap(self.0) else { return };
+        let mut frames = body.into_inner().into_data_stream();
+        let mut seen = 0;
+        let drain = async {
+            while seen < BYTES_MAX
+                && let Some(Ok(piece)) = frames.next().await
+            {
+                seen += piece.len();
+            }
+        };
+        // Either end is fine: this is a courtesy.
+        let _ = tokio::time::timeout(TIME_MAX, drain).await;
+    }
+}
+
+impl HttpBody for Shared {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut *self.0.lock()).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.lock().is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.lock().size_hint()
+    }
+}
