@@ -316,7 +316,7 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
-    use http_body_util::BodyExt;
+    use axum::body::to_bytes;
 
     use super::*;
 
@@ -336,14 +336,14 @@ mod tests {
         }
         assert!(full, "the bound holds");
         drop(writer);
-        let read = body.collect().await.unwrap().to_bytes();
+        let read = to_bytes(body, usize::MAX).await.unwrap();
         assert_eq!(read.iter().filter(|&&byte| byte == b'\n').count(), 100, "nothing that was pushed is lost");
     }
 
     #[tokio::test]
     async fn a_reader_lets_the_writer_go_on() {
         let (writer, body) = answers(5_000, Duration::from_secs(5));
-        let reader = tokio::spawn(async move { body.collect().await.unwrap().to_bytes().len() });
+        let reader = tokio::spawn(async move { to_bytes(body, usize::MAX).await.unwrap().len() });
         for number in 0..1_000 {
             assert!(writer.write(&line(number)).await.is_ok());
         }

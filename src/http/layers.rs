@@ -188,7 +188,15 @@ pub async fn admit(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tower::ServiceExt;
+    use tower_http::catch_panic::CatchPanicLayer;
+
     use super::*;
+    use crate::collection::Settings;
+    use crate::http::state::{Boot, HttpLimits, Wiring};
 
     fn request(id: &[u8]) -> Request {
         let mut request = Request::new(Body::empty());
@@ -203,6 +211,52 @@ mod tests {
             assert_ne!(RequestId::of(&request(id)).0.as_bytes(), id);
         }
         assert_ne!(RequestId::new().0, RequestId::new().0);
+    }
+
+    async fn answer(router: axum::Router) -> (StatusCode, serde_json::Value) {
+        let request = Request::builder().uri("/test").body(Body::empty()).unwrap();
+        let response = router.layer(axum::middleware::from_fn(observe)).oneshot(request).await.unwrap();
+        let status = response.status();
+        assert_eq!(response.headers()["content-type"], "application/problem+json");
+        let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
+        (status, serde_json::from_slice(&body).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_problem_that_tells_nothing_of_its_message() {
+        async fn broken() -> String {
+            panic!("the document said: secret")
+        }
+        let router = axum::Router::new().route("/test", axum::routing::get(broken));
+        let (status, problem) = answer(router.layer(CatchPanicLayer::custom(panicked))).await;
+        assert_eq!((status.as_u16(), &problem["code"]), (500, &serde_json::json!("internal")));
+        assert!(problem["request_id"].is_string() && !problem.to_string().contains("secret"), "{problem}");
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_takes_too_long_is_given_up() {
+        static SLOW: Route = Route {
+            method: Method::GET,
+            path: "/test",
+            query: &[],
+            statuses: &[503],
+            streams: false,
+            handler: || axum::routing::get(std::future::pending::<String>),
+        };
+        let spec = hapax_core::Spec::default();
+        let banding = hapax_core::Banding::default_for(spec.shape(), 0.8);
+        let state = AppState::new(Wiring {
+            boot: Boot::new(),
+            limits: HttpLimits { request_timeout: Duration::from_millis(10), ..HttpLimits::default() },
+            api_key: None,
+            metrics: Arc::new(String::new),
+            default_settings: Settings { spec, banding, threshold: 0.8 },
+            secret_fingerprint: None,
+        });
+        let admit = axum::middleware::from_fn_with_state((state.clone(), &SLOW), admit);
+        let router = axum::Router::new().route("/test", (SLOW.handler)().route_layer(admit)).with_state(state);
+        let (status, problem) = answer(router).await;
+        assert_eq!((status.as_u16(), &problem["code"]), (503, &serde_json::json!("overloaded")));
     }
 
     #[test]
