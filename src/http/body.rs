@@ -25,7 +25,7 @@ const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 /// How much of a refused body is read and thrown away, so that the client gets to see the refusal: a connection
 /// closed on unread bytes is reset, and the answer with it.
 const LINGER_BYTES_MAX: usize = 32 << 20;
-const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
+pub(super) const LINGER_TIME: Duration = Duration::from_secs(2);
 /// Bytes a semaphore permit of [`Budget`] stands for.
 const UNIT: usize = 4096;
 /// Bytes read at once.
@@ -121,7 +121,10 @@ pub(super) fn decoded(headers: &HeaderMap, body: Body) -> Result<Box<dyn AsyncRe
         decoder.multiple_members(true);
         Ok(Box::new(decoder))
     } else {
-        Err(Problem::new(Code::UnsupportedMediaType, "the Content-Encoding must be gzip, zstd or identity, and one alone"))
+        Err(Problem::new(
+            Code::UnsupportedMediaType,
+            "the Content-Encoding must be gzip, zstd or identity, and one alone",
+        ))
     }
 }
 
@@ -141,7 +144,8 @@ pub(super) async fn whole(
     timeout: Duration,
 ) -> Result<Whole, Problem> {
     let deadline = Instant::now() + timeout;
-    let late = |_| Problem::new(Code::RequestTimeout, format!("the body did not arrive within {} s", timeout.as_secs()));
+    let late =
+        |_| Problem::new(Code::RequestTimeout, format!("the body did not arrive within {} s", timeout.as_secs()));
     let announced = announced(headers);
     let mut reader = decoded(headers, body)?;
     let too_large = || Problem::new(Code::TooLarge, format!("a body has at most {max} bytes, after decompression"));
@@ -149,7 +153,7 @@ pub(super) async fn whole(
     if plain && announced.is_some_and(|bytes| bytes > max as u64) {
         // A client that waits for `100 Continue` has sent nothing, and shall not be told to.
         if !headers.contains_key(EXPECT) {
-            linger(reader).await;
+            linger(&mut reader, LINGER_TIME).await;
         }
         return Err(too_large());
     }
@@ -168,7 +172,7 @@ pub(super) async fn whole(
         match tokio::time::timeout_at(deadline, window.read_buf(&mut bytes)).await.map_err(late)? {
             Ok(0) => return Ok(Whole { bytes, room }),
             Ok(_) if bytes.len() > max => {
-                linger(reader).await;
+                linger(&mut reader, LINGER_TIME).await;
                 return Err(too_large());
             }
             Ok(_) => {}
@@ -183,7 +187,7 @@ pub(super) fn announced(headers: &HeaderMap) -> Option<u64> {
 }
 
 /// Reads on for a little while, keeping nothing.
-pub(super) async fn linger(mut reader: impl AsyncRead + Unpin) {
+pub(super) async fn linger(reader: &mut (impl AsyncRead + Unpin), time: Duration) {
     let mut scratch = vec![0; CHUNK];
     let mut seen = 0;
     let drain = async {
@@ -195,7 +199,7 @@ pub(super) async fn linger(mut reader: impl AsyncRead + Unpin) {
         }
     };
     // Either end is fine: this is a courtesy.
-    let _ = tokio::time::timeout(LINGER_TIME_MAX, drain).await;
+    let _ = tokio::time::timeout(time, drain).await;
 }
 
 /// Reads the next piece; `None` at the end.

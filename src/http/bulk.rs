@@ -135,10 +135,15 @@ impl Bulk {
         } else {
             source.fatal.take()
         };
-        writer.push(&match fatal {
-            Some(problem) => AnswerLine::Fatal { line: last_line, error: problem.into_body(&request_id) },
-            None => AnswerLine::Summary { lines: source.splitter.lines(), summary },
-        });
+        match fatal {
+            Some(problem) => {
+                writer.push(&AnswerLine::Fatal { line: last_line, error: problem.into_body(&request_id) });
+                // Closing on unread bytes would reset the connection, and the line be lost on its way.
+                let courtesy = if stalled { state.limits().bulk_stall_timeout } else { body::LINGER_TIME };
+                body::linger(&mut source.reader, courtesy).await;
+            }
+            None => writer.push(&AnswerLine::Summary { lines: source.splitter.lines(), summary }),
+        }
         drop(permit);
     }
 }
@@ -359,6 +364,9 @@ mod tests {
         assert!(text.starts_with(r#"{"kind":"summary","lines":3,"summary":{"documents":0,"errors":0,"#), "{text}");
         let error = Problem::new(Code::TooLarge, "x").into_body("r");
         let text = serde_json::to_string(&AnswerLine::Error { line: 17, id: None, error }).unwrap();
-        assert!(text.starts_with(r#"{"kind":"error","line":17,"error":{"type":"urn:hapax:problem:too-large""#), "{text}");
+        assert!(
+            text.starts_with(r#"{"kind":"error","line":17,"error":{"type":"urn:hapax:problem:too-large""#),
+            "{text}"
+        );
     }
 }

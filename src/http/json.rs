@@ -40,7 +40,7 @@ impl<'a> Object<'a> {
     pub fn raw(&mut self, name: &'static str) -> Option<&'a RawValue> {
         self.known.push(name);
         let at = self.fields.iter().position(|(field, _)| field == name)?;
-        let (_, value) = self.fields.swap_remove(at);
+        let (_, value) = self.fields.remove(at);
         (value.get() != "null").then_some(value)
     }
 

@@ -136,7 +136,10 @@ impl<G: Unpin> HttpBody for Guarded<G> {
 
 /// A panic becomes a problem. The message stays in the log: it may hold what a client sent.
 pub fn panicked(cause: Box<dyn Any + Send>) -> Response {
-    let cause = cause.downcast::<String>().map(|text| *text).or_else(|cause| cause.downcast::<&str>().map(|text| (*text).to_owned()));
+    let cause = cause
+        .downcast::<String>()
+        .map(|text| *text)
+        .or_else(|cause| cause.downcast::<&str>().map(|text| (*text).to_owned()));
     Problem::internal(&format!("panic: {}", cause.as_deref().unwrap_or("?"))).into_response()
 }
 

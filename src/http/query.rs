@@ -51,7 +51,12 @@ impl Query {
     }
 
     /// A number in `range`, or `default`.
-    pub fn integer(&self, name: &str, default: usize, range: std::ops::RangeInclusive<usize>) -> Result<usize, Problem> {
+    pub fn integer(
+        &self,
+        name: &str,
+        default: usize,
+        range: std::ops::RangeInclusive<usize>,
+    ) -> Result<usize, Problem> {
         let Some(text) = self.get(name) else { return Ok(default) };
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         match usize::from_str(text) {

@@ -90,7 +90,11 @@ pub async fn serve(listener: TcpListener, state: AppState, shutdown: impl Future
 
 fn builder(limits: &HttpLimits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.header_timeout).max_buf_size(HEADER_BYTES_MAX * 2);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_timeout)
+        .max_buf_size(HEADER_BYTES_MAX * 2);
     builder
         .http2()
         .timer(TokioTimer::new())

@@ -257,7 +257,8 @@ mod tests {
     fn options_of_another_operation_are_refused() {
         assert!(Op::new("check", &query("threshold=0.5&limit=1000&with=metadata")).is_ok());
         assert!(Op::new("insert", &query("on_duplicate=store&on_existing=replace")).is_ok());
-        for (op, raw) in [("insert", "threshold=0.5"), ("check", "on_existing=keep"), ("delete", "limit=1"), ("x", "")] {
+        for (op, raw) in [("insert", "threshold=0.5"), ("check", "on_existing=keep"), ("delete", "limit=1"), ("x", "")]
+        {
             assert!(Op::new(op, &query(raw)).is_err(), "{op} {raw}");
         }
     }

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! SQLite alone lets a flipped bit in a page header drop rows in silence. So each row carries a checksum over all its
-//! columns, each transaction moves the ledger, and [`Store::scan`] compares the rows with it before a collection serves.
+//! columns, each transaction moves the ledger, and [`Store::scan`] compares the rows with it before a collection serves. A log that is bad in its middle would take
+//! rows and ledger back together: [`Store::open`] looks at it first (`log.rs`).
 //!
 //! [`Store`] reads, from any thread; [`Writer`] is the one who writes; a background thread moves the write-ahead log
 //! into the database while both go on.

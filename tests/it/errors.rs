@@ -63,7 +63,8 @@ fn bodies_that_are_not_documents() {
     let server = Local::plain(&dir);
     let client = Client::of(&server);
     let send = |body: &[u8]| client.send("POST", CHECK, &[JSON], body);
-    for body in ["", "{", "nonsense", "{\"text\":\"a\"} x", "{\"text\":'a'}", "{\"text\":\"a\",}", "{\"text\":\"\n\"}"] {
+    for body in ["", "{", "nonsense", "{\"text\":\"a\"} x", "{\"text\":'a'}", "{\"text\":\"a\",}", "{\"text\":\"\n\"}"]
+    {
         assert_eq!(send(body.as_bytes()).problem(400, "malformed_json")["errors"], json!(null), "{body}");
     }
     let open = vec![b'['; 1 << 20];

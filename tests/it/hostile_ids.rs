@@ -163,7 +163,9 @@ fn a_path_that_looks_like_an_id_is_no_document() {
     let server = Local::plain(&dir);
     let client = Client::of(&server);
     client.post(DOCUMENTS, &json!({"id": "get", "text": words(1)})).ok();
-    for path in ["/documents/x", "/documents/", "/documents/%2e%2e", "//documents", "/documents//get", "/documents/get/"] {
+    for path in
+        ["/documents/x", "/documents/", "/documents/%2e%2e", "//documents", "/documents//get", "/documents/get/"]
+    {
         let answer = client.delete(&format!("/v1/collections/default{path}"));
         assert_eq!(answer.status, 404, "{path}");
     }

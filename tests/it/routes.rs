@@ -93,7 +93,10 @@ fn every_on_existing_and_on_duplicate() {
     let all = client.post(&format!("{CHECK}?limit=1"), &json!({"text": nearly(1)})).ok();
     assert_eq!(all["matches"].as_array().unwrap().len(), 1);
     assert_eq!(all["duplicate_of"], "c", "the best match, not the first");
-    assert_eq!(insert("on_duplicate=steal", "d", "x").problem(422, "invalid_value")["errors"][0]["field"], "on_duplicate");
+    assert_eq!(
+        insert("on_duplicate=steal", "d", "x").problem(422, "invalid_value")["errors"][0]["field"],
+        "on_duplicate"
+    );
     assert_eq!(insert("threshold=0.5", "d", "x").problem(422, "invalid_value")["errors"][0]["field"], "threshold");
 }
 
@@ -160,7 +163,8 @@ fn collections_are_made_described_changed_and_dropped() {
     client.get("/v1/collections/bad").problem(404, "collection_not_found");
 
     let list = client.get("/v1/collections").ok();
-    let names: Vec<_> = list["collections"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    let names: Vec<_> =
+        list["collections"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["chars", "default", "news", "theirs"]);
 
     let patch = |body: Value| client.json("PATCH", "/v1/collections/news", &body);
@@ -214,7 +218,10 @@ fn signatures_stand_in_for_texts() {
     client.post(documents, &json!({"id": "a", "signature": signed["signature"]})).ok();
     let again = client.post(documents, &json!({"id": "b", "signature": signed["signature"]})).ok();
     assert_eq!(again["duplicate_of"], "a");
-    assert_eq!(fields(&client.post(documents, &json!({"id": "c", "text": "x"})).problem(422, "invalid_value")), ["text"]);
+    assert_eq!(
+        fields(&client.post(documents, &json!({"id": "c", "text": "x"})).problem(422, "invalid_value")),
+        ["text"]
+    );
 }
 
 #[test]
@@ -251,7 +258,8 @@ fn tuning_chooses_a_banding_and_draws_its_curve() {
     assert!(bands.as_u64().unwrap() * rows.as_u64().unwrap() <= 256);
     let curve = tuned["curve"].as_array().unwrap();
     assert_eq!((curve.len(), &curve[20]["candidate"]), (21, &json!(1.0)));
-    let impossible = json!({"s_hi": 0.31, "s_lo": 0.3, "recall": 0.999, "s_bg": 0.3, "documents": 1e9, "candidates_max": 0.001});
+    let impossible =
+        json!({"s_hi": 0.31, "s_lo": 0.3, "recall": 0.999, "s_bg": 0.3, "documents": 1e9, "candidates_max": 0.001});
     client.post("/v1/tune", &impossible).problem(422, "invalid_value");
 }
 

@@ -31,7 +31,11 @@ pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>
         Some(_) if !parts.is_empty() || key.is_some() => {
             return Err(Problem::invalid("spec", "already says what the named parts and `key` would say"));
         }
-        Some(text) => Spec::parse(&text).map_err(|error| Problem::invalid("spec", error.to_string()))?,
+        Some(text) => {
+            // `external:ours:128x64` is how people write it; the version is in the canonical text.
+            let text = if text.starts_with("external:") { format!("hapax1;{text}") } else { text };
+            Spec::parse(&text).map_err(|error| Problem::invalid("spec", error.to_string()))?
+        }
         None if parts.is_empty() && key.is_none() => defaults.spec.clone(),
         None => Spec::Text(named(&defaults.spec, &parts, key.as_deref(), secret_fingerprint)?),
     };

@@ -41,8 +41,10 @@ impl DocumentInput {
 pub fn from_json(text: &str, invalid: Invalid) -> Result<DocumentInput, Problem> {
     let mut object = Object::parse(text)?;
     let id = object.string("id")?.map(DocId::new).transpose()?;
-    let metadata =
-        object.raw("metadata").map(|raw| Ok::<_, Problem>(Metadata::new(json::compact("metadata", raw)?)?)).transpose()?;
+    let metadata = object
+        .raw("metadata")
+        .map(|raw| Ok::<_, Problem>(Metadata::new(json::compact("metadata", raw)?)?))
+        .transpose()?;
     let content = content(&mut object, invalid)?;
     object.finish()?;
     Ok(DocumentInput { id, content: content.ok_or_else(|| nothing("text, html, signature and set"))?, metadata })
@@ -229,7 +231,6 @@ pub fn too_many(what: &str, given: usize, max: usize) -> Problem {
     let detail = format!("{what}: at most {max} in one request, here are {given}");
     Problem::new(crate::http::error::Code::TooLarge, detail)
 }
-
 
 #[cfg(test)]
 mod tests {

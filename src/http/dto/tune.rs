@@ -1,7 +1,7 @@
 //! Targets for a banding, and the banding that meets them with its curve.
 
-use hapax_core::tuning::{self, Choice, Targets};
 use hapax_core::SignatureShape;
+use hapax_core::tuning::{self, Choice, Targets};
 use serde::Serialize;
 
 use super::collection::BandingBody;
@@ -58,8 +58,8 @@ impl TuneInput {
 
     /// Chooses, or says why no banding will do.
     pub fn choose(self) -> Result<TuneBody, Problem> {
-        let choice = tuning::choose(self.targets, self.shape)
-            .map_err(|error| Problem::invalid("recall", error.to_string()))?;
+        let choice =
+            tuning::choose(self.targets, self.shape).map_err(|error| Problem::invalid("recall", error.to_string()))?;
         Ok(self.body(choice))
     }
 

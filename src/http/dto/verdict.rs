@@ -131,7 +131,8 @@ mod tests {
     fn absent_fields_are_left_out_never_null() {
         assert_eq!(
             text(verdict()),
-            r#"{"verdict":"unique","outcome":"checked","stored":false,"collection":"default","threshold":0.8,"#.to_owned()
+            r#"{"verdict":"unique","outcome":"checked","stored":false,"collection":"default","threshold":0.8,"#
+                .to_owned()
                 + r#""matches":[],"candidates":0,"complete":true,"shingles":3}"#
         );
     }

@@ -1,7 +1,7 @@
 //! Many documents in one body.
 
-use axum::{Extension, Json};
 use axum::extract::State;
+use axum::{Extension, Json};
 use bytes::Bytes;
 use futures::StreamExt;
 use serde::Serialize;

@@ -31,10 +31,10 @@ pub async fn bulk(
     let (parts, body) = request.into_parts();
     expect_lines(&parts.headers)?;
     let announced = body::announced(&parts.headers).filter(|_| !parts.headers.contains_key(CONTENT_ENCODING));
-    let reader = body::decoded(&parts.headers, body)?;
+    let mut reader = body::decoded(&parts.headers, body)?;
     if !duplex && announced.is_some_and(|bytes| bytes > limits.bulk_body_bytes_max) {
         if !parts.headers.contains_key(EXPECT) {
-            body::linger(reader).await;
+            body::linger(&mut reader, body::LINGER_TIME).await;
         }
         let detail = format!("a bulk body has at most {} bytes; ?duplex=true lifts this", limits.bulk_body_bytes_max);
         return Err(Problem::new(Code::TooLarge, detail));

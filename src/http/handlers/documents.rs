@@ -1,10 +1,10 @@
 //! Single documents, and documents by id.
 
 use axum::Json;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::{StreamExt, TryStreamExt};
 
 use crate::http::dto::document::{self, Deleted, DocumentRecord, Found, Page};

@@ -22,7 +22,6 @@ pub struct Client {
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
-    pub content_type: String,
     pub headers: ureq::http::HeaderMap,
     pub body: Vec<u8>,
 }
@@ -69,7 +68,7 @@ impl Client {
         let status = response.status().as_u16();
         let path = target.split('?').next().unwrap();
         description::check(method, path, status, &content_type, &body);
-        Answer { status, content_type, headers: response.headers().clone(), body }
+        Answer { status, headers: response.headers().clone(), body }
     }
 
     pub fn get(&self, target: &str) -> Answer {
@@ -176,7 +175,10 @@ impl Raw {
             match self.0.read(&mut piece) {
                 Ok(0) => break,
                 Ok(read) => seen.extend_from_slice(&piece[..read]),
-                Err(error) => panic!("{error} after {:?}", String::from_utf8_lossy(&seen)),
+                Err(error) => {
+                    let end = &seen[seen.len().saturating_sub(300)..];
+                    panic!("{error} after {} bytes: {:?}", seen.len(), String::from_utf8_lossy(end));
+                }
             }
         }
         seen
