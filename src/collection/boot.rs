@@ -4,13 +4,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use hapax_core::{Banding, Pipeline, SecretKey, SignatureShape, SketchKind, Spec, TextSpec};
 use parking_lot::{Condvar, Mutex, RwLock};
 use tokio::sync::Semaphore;
 
+use super::epoch::Epochs;
 use super::meters::Meters;
 use super::order::Order;
 use super::records::Records;
@@ -100,9 +101,10 @@ fn assemble(
     let total = documents.max(1) as f64;
     let scanned = AtomicU64::new(0);
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    let (watcher, done) = (std::thread::current(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let scan = scope.spawn(|| {
-            store.scan(
+            let scanned = store.scan(
                 threads,
                 |row| {
                     let slot = Slot(slots.fetch_add(1, Ordering::Relaxed));
@@ -112,11 +114,14 @@ fn assemble(
                     linked.fetch_add(i64::from(row.linked), Ordering::Relaxed);
                 },
                 &scanned,
-            )
+            );
+            done.store(true, Ordering::Release);
+            watcher.unpark();
+            scanned
         });
-        while !scan.is_finished() {
+        while !done.load(Ordering::Acquire) && !scan.is_finished() {
             progress(scanned.load(Ordering::Relaxed) as f64 / total / 2.0);
-            std::thread::park_timeout(std::time::Duration::from_millis(50));
+            std::thread::park_timeout(Duration::from_millis(50));
         }
         scan.join().expect("the scan does not panic")
     })?;
@@ -148,6 +153,7 @@ fn assemble(
         order: Mutex::new(Order::new(last_seq, slots)),
         work: Condvar::new(),
         durable: AtomicU64::new(last_seq.0),
+        epochs: Epochs::default(),
         documents: AtomicI64::new(i64::from(slots)),
         linked,
         latches: Arc::default(),

@@ -4,23 +4,35 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use super::epoch::{Gone, Leaving};
 use super::order::{Decision, Order, Step, Work};
 use super::{Collection, CollectionError, Result};
 use crate::store::{Change, StoreError, Writer};
 use crate::types::{Seq, Slot};
 
+/// How soon after its last reader the memory of a removed document is given back, where no write comes before.
+const LEAVING_CHECK: Duration = Duration::from_millis(20);
+
 /// Runs until the collection is closed and its queue is empty.
 pub(super) fn run(collection: &Collection, mut writer: Writer) {
     // Should this thread ever panic, nobody may go on waiting for it.
     let _closes = CloseOnDrop(collection);
-    while let Some(batch) = next_batch(collection) {
+    let mut leaving = Leaving::default();
+    while let Some(batch) = next_batch(collection, !leaving.is_empty()) {
         match batch {
-            Batch::Decisions(decisions) => commit(collection, &mut writer, decisions),
+            Batch::Nothing => {}
+            Batch::Decisions(decisions) => commit(collection, &mut writer, &mut leaving, decisions),
             Batch::Settings { bands, rows, threshold, answer } => {
                 let written = writer.set_banding_and_threshold(bands, rows, threshold);
                 drop(answer.send(written.map_err(|error| write_failed(&error))));
+            }
+        }
+        while let Some(gone) = leaving.pop() {
+            for (id_fingerprint, slot) in gone {
+                // Taken for each document anew: unlinking thousands must not keep deciders waiting.
+                forget(collection, &mut collection.order.lock(), id_fingerprint, slot);
             }
         }
     }
@@ -30,8 +42,15 @@ pub(super) fn run(collection: &Collection, mut writer: Writer) {
 }
 
 enum Batch {
+    /// Nothing came in time.
+    Nothing,
     Decisions(Vec<Decision>),
-    Settings { bands: u32, rows: u32, threshold: f64, answer: tokio::sync::oneshot::Sender<Result<()>> },
+    Settings {
+        bands: u32,
+        rows: u32,
+        threshold: f64,
+        answer: tokio::sync::oneshot::Sender<Result<()>>,
+    },
 }
 
 struct CloseOnDrop<'a>(&'a Collection);
@@ -44,13 +63,20 @@ impl Drop for CloseOnDrop<'_> {
     }
 }
 
-fn next_batch(collection: &Collection) -> Option<Batch> {
+/// What to do next; `None` once the collection is closed and nothing is left. With `hurry` it does not wait long.
+fn next_batch(collection: &Collection, hurry: bool) -> Option<Batch> {
     let mut order = collection.order.lock();
     while order.queue.is_empty() {
         if order.closed {
             return None;
         }
-        collection.work.wait(&mut order);
+        if hurry {
+            if collection.work.wait_for(&mut order, LEAVING_CHECK).timed_out() {
+                return Some(Batch::Nothing);
+            }
+        } else {
+            collection.work.wait(&mut order);
+        }
     }
     let mut decisions = Vec::new();
     while decisions.len() < collection.limits.commit_batch_max {
@@ -69,7 +95,7 @@ fn next_batch(collection: &Collection) -> Option<Batch> {
     Some(Batch::Decisions(decisions))
 }
 
-fn commit(collection: &Collection, writer: &mut Writer, mut decisions: Vec<Decision>) {
+fn commit(collection: &Collection, writer: &mut Writer, leaving: &mut Leaving, mut decisions: Vec<Decision>) {
     let last = decisions.last().expect("a batch has a decision").at;
     let changes: Vec<Change> = decisions.iter_mut().filter_map(|decision| decision.change.take()).collect();
     if !changes.is_empty() {
@@ -83,17 +109,17 @@ fn commit(collection: &Collection, writer: &mut Writer, mut decisions: Vec<Decis
         collection.meters.commit_seconds.record(started.elapsed());
         collection.meters.commit_documents.record(changes.len() as f64);
     }
-    // Checks see the batch from here on; what it removed is hidden from them before its memory is given back.
+    // Checks see the batch from here on. What it removed waits for those that began before.
     collection.durable.store(last.0, Ordering::Release);
-    settle(collection, &decisions);
+    leaving.push(&collection.epochs, settle(collection, &decisions));
     for decision in decisions {
         let Decision { answer, _latch, _place, .. } = decision;
         drop(answer.send(Ok(())));
     }
 }
 
-/// Counts what is now durable and frees what is now gone.
-fn settle(collection: &Collection, decisions: &[Decision]) {
+/// Counts what is now durable, and returns what is now gone.
+fn settle(collection: &Collection, decisions: &[Decision]) -> Vec<Gone> {
     let mut gone = Vec::new();
     for decision in decisions {
         match decision.step {
@@ -105,12 +131,9 @@ fn settle(collection: &Collection, decisions: &[Decision]) {
             Step::Removed { id_fingerprint, slot } => gone.push((id_fingerprint, slot)),
         }
     }
-    for (id_fingerprint, slot) in gone {
-        collection.count(slot, -1);
-        // Taken for each document anew: unlinking thousands must not keep deciders waiting.
-        forget(collection, &mut collection.order.lock(), id_fingerprint, slot);
-    }
+    gone.iter().for_each(|&(_, slot)| collection.count(slot, -1));
     collection.records.settle(collection.durable());
+    gone
 }
 
 /// Takes a document out of memory: postings first, so that none ever names an empty slot.
@@ -133,13 +156,19 @@ fn forget(collection: &Collection, order: &mut Order, id_fingerprint: u64, slot:
 /// held throughout: whoever decides next sees none of what is undone.
 fn undo(collection: &Collection, failed: Vec<Decision>, error: &StoreError) {
     let mut decisions = failed;
-    let mut settings = Vec::new();
     let mut order = collection.order.lock();
     for work in std::mem::take(&mut order.queue) {
         match work {
             Work::Decision(decision) => decisions.push(decision),
-            Work::Settings { answer, .. } => settings.push(answer),
+            // New settings rest on no decision.
+            settings @ Work::Settings { .. } => order.queue.push_back(settings),
         }
+    }
+    if error.is_uncertain() {
+        // What was undone here may stand on disk. No answer may rest on either before the file is opened anew.
+        order.refused = Some(format!(
+            "an earlier write failed so that nobody can tell what is on disk; restart to write again ({error})"
+        ));
     }
     for decision in decisions.iter().rev() {
         match decision.step {
@@ -147,10 +176,10 @@ fn undo(collection: &Collection, failed: Vec<Decision>, error: &StoreError) {
             Step::Added { id_fingerprint, slot, replaced } => {
                 forget(collection, &mut order, id_fingerprint, slot);
                 if let Some(replaced) = replaced {
-                    collection.arena.set_removed(replaced, Seq(0));
+                    stay(collection, replaced);
                 }
             }
-            Step::Removed { slot, .. } => collection.arena.set_removed(slot, Seq(0)),
+            Step::Removed { slot, .. } => stay(collection, slot),
         }
     }
     // Nothing up to here is undecided any more. The numbers are not given out again.
@@ -159,13 +188,22 @@ fn undo(collection: &Collection, failed: Vec<Decision>, error: &StoreError) {
     for decision in decisions {
         drop(decision.answer.send(Err(write_failed(error))));
     }
-    for answer in settings {
-        drop(answer.send(Err(write_failed(error))));
-    }
+}
+
+/// Takes a deletion or replacement back.
+fn stay(collection: &Collection, slot: Slot) {
+    collection.arena.set_removed(slot, Seq(0));
+    let seen = collection.arena.peek(slot).expect("what leaves keeps its slot until that is durable");
+    collection.records.stays(seen.seq);
 }
 
 fn write_failed(error: &StoreError) -> CollectionError {
-    CollectionError::WriteFailed { detail: error.to_string(), disk_full: matches!(error, StoreError::Full { .. }) }
+    let kept =
+        if error.is_uncertain() { "whether it was kept shows after a restart" } else { "nothing of it was kept" };
+    CollectionError::WriteFailed {
+        detail: format!("the disk refused the write, and {kept}: {}", error.chain()),
+        disk_full: matches!(error, StoreError::Full { .. }),
+    }
 }
 
 impl Collection {

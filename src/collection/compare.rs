@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hapax_core::verify;
 
-use super::{Collection, CollectionError, Result, View};
+use super::{Collection, CollectionError, Result};
 use crate::index::IdIndex;
 use crate::types::{Content, DocId, Similarity};
 
@@ -58,7 +58,14 @@ impl Collection {
                 let verify::Exact { jaccard, containment_a_in_b, containment_b_in_a, intersection } =
                     verify::exact(a, b);
                 let (shingles_a, shingles_b) = (a.len() as u64, b.len() as u64);
-                ExactComparison { jaccard, containment_a_in_b, containment_b_in_a, shingles_a, shingles_b, intersection }
+                ExactComparison {
+                    jaccard,
+                    containment_a_in_b,
+                    containment_b_in_a,
+                    shingles_a,
+                    shingles_b,
+                    intersection,
+                }
             });
             Ok(Comparison { estimate: collection.similarity(matching, false), exact })
         })
@@ -76,7 +83,7 @@ impl Collection {
                 Ok(Side { signature: made.signature, shingles })
             }
             Comparand::Id(id) => {
-                let view = View::Durable(self.durable());
+                let (_reading, view) = self.read();
                 let existing = self.find(&id, IdIndex::fingerprint(&id), view)?;
                 let existing = existing.ok_or(CollectionError::NoSuchDocument { id })?;
                 Ok(Side { signature: existing.record.signature.clone(), shingles: None })

@@ -71,10 +71,10 @@ pub enum CollectionError {
         /// When to try again.
         retry_after: Duration,
     },
-    /// The disk refused; nothing of the write was kept.
-    #[error("the write could not be made durable and was undone: {detail}")]
+    /// The write did not become durable.
+    #[error("{detail}")]
     WriteFailed {
-        /// The store's words.
+        /// What failed, and what became of the write.
         detail: String,
         /// Whether making room helps.
         disk_full: bool,
@@ -88,17 +88,7 @@ impl From<StoreError> for CollectionError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Closed { .. } => super::order::closed(),
-            other => Self::Store(with_causes(&other)),
+            other => Self::Store(other.chain()),
         }
     }
-}
-
-fn with_causes(error: &StoreError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

@@ -110,7 +110,9 @@ pub(super) fn judge(
                 judgement.ranked.push(Ranked { seq: seen.seq, matching, same_content });
             }
         }
-        judgement.ranked.sort_unstable_by_key(|found| (Reverse(found.same_content), Reverse(found.matching), found.seq));
+        judgement
+            .ranked
+            .sort_unstable_by_key(|found| (Reverse(found.same_content), Reverse(found.matching), found.seq));
 
         meters.probe_seconds.record(probed.duration_since(started));
         meters.verify_seconds.record(probed.elapsed());

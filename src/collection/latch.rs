@@ -34,6 +34,9 @@ impl Latches {
                 }
                 Some(waiting) => {
                     let (sender, turn) = oneshot::channel();
+                    if waiting.len() == waiting.capacity() {
+                        waiting.retain(|waiter| !waiter.is_closed());
+                    }
                     waiting.push_back(sender);
                     turn
                 }
@@ -48,14 +51,16 @@ impl Drop for Latch {
         let next = {
             let mut held = self.latches.held.lock();
             let waiting = held.get_mut(&self.id).expect("a latch is in the map while it is held");
-            let next = waiting.pop_front();
+            // Those that have left are passed over here and not by handing them the latch: each would drop it again,
+            // one call deeper.
+            let next = std::iter::from_fn(|| waiting.pop_front()).find(|next| !next.is_closed());
             if next.is_none() {
                 held.remove(&self.id);
             }
             next
         };
         if let Some(next) = next {
-            // A waiter that has left gives the latch back unsent; dropping it here hands it to the one behind.
+            // A waiter that leaves just now gives the latch back unsent; dropping it here hands it to the one behind.
             let latch = Latch { latches: Arc::clone(&self.latches), id: self.id.clone() };
             drop(next.send(latch));
         }

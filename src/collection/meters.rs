@@ -31,9 +31,7 @@ impl Meters {
     pub(super) fn new(collection: &CollectionName, sketch: &str) -> Self {
         let name = || collection.to_string();
         let by_collection = |metric: &'static str| histogram!(metric, label::COLLECTION => name());
-        let result = |result: &'static str| {
-            counter!(names::VERIFIED_CANDIDATES, label::COLLECTION => name(), label::RESULT => result)
-        };
+        let result = |result: &'static str| counter!(names::VERIFIED_CANDIDATES, label::COLLECTION => name(), label::RESULT => result);
         let verdicts = |op: &'static str| {
             VerdictKind::ALL.map(|kind| {
                 counter!(names::VERDICTS, label::COLLECTION => name(), label::OP => op, label::VERDICT => kind.as_str())

@@ -8,6 +8,7 @@
 mod boot;
 mod commit;
 mod compare;
+mod epoch;
 mod error;
 mod judge;
 mod latch;
@@ -22,6 +23,7 @@ mod settings;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use hapax_core::{Fingerprint, Pipeline, SignatureShape, Spec, tuning, verify};
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -41,14 +43,12 @@ pub use prepare::Prepared;
 pub use registry::Collections;
 pub use settings::{CollectionsConfig, Description, Limits, Settings};
 
+use epoch::{Epochs, Reading};
 use judge::{Query, View};
-use meters::{Meters, Op};
 use latch::{Latch, Latches};
+use meters::{Meters, Op};
 use order::{Insertion, Order};
 use records::{Heads, Records};
-
-/// How often a check looks again because a document it found was deleted meanwhile.
-const CHECK_ATTEMPTS: usize = 4;
 
 /// How to look a document up.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +93,7 @@ pub struct Collection {
     work: Condvar,
     /// The place in the order up to which everything is on disk.
     durable: AtomicU64,
+    epochs: Epochs,
     documents: AtomicI64,
     linked: AtomicI64,
     meters: Meters,
@@ -154,6 +155,9 @@ impl Collection {
         prepared: Prepared,
         options: InsertOptions,
     ) -> Result<Ticket<Verdict>> {
+        if prepared.made.is_none() {
+            return Ok(self.nothing_to_insert(id));
+        }
         let (latch, place) = self.enter(&id).await?;
         let insertion = Insertion { id, metadata, prepared, options };
         let ticket = self.blocking(move |collection| collection.decide_insert(insertion, latch, place)).await?;
@@ -171,7 +175,7 @@ impl Collection {
     pub async fn document(self: &Arc<Self>, id: &DocId) -> Result<Option<Document>> {
         let id = id.clone();
         self.blocking(move |collection| {
-            let view = View::Durable(collection.durable());
+            let (_reading, view) = collection.read();
             let existing = collection.find(&id, IdIndex::fingerprint(&id), view)?;
             Ok(existing.map(|existing| {
                 let record = &existing.record;
@@ -221,11 +225,20 @@ impl Collection {
         set(names::BUCKET_DOCUMENTS_LARGEST, bands.sizes().largest() as f64);
         set(names::BUCKET_DOCUMENTS_P99, bands.sizes().quantile(0.99) as f64);
         let slots = u64::from(self.order.lock().slots);
-        for (part, bytes) in
-            [(value::PART_SIGNATURES, self.arena.bytes_for(slots)), (value::PART_POSTINGS, bands.bytes()), (value::PART_IDS, self.ids.bytes())]
-        {
+        for (part, bytes) in [
+            (value::PART_SIGNATURES, self.arena.bytes_for(slots)),
+            (value::PART_POSTINGS, bands.bytes()),
+            (value::PART_IDS, self.ids.bytes()),
+        ] {
             metrics::gauge!(names::INDEX_BYTES, label::COLLECTION => label(), label::PART => part).set(bytes as f64);
         }
+    }
+
+    /// The view of a check. What it shows stays readable until the guard is dropped.
+    fn read(&self) -> (Reading, View) {
+        // Entered first: what leaves after this waits, whichever place is taken below.
+        let reading = self.epochs.enter();
+        (reading, View::Durable(self.durable()))
     }
 
     fn durable(&self) -> Seq {
@@ -242,68 +255,69 @@ impl Collection {
             self.meters.verdict(Op::Check, &verdict);
             return Ok(verdict);
         };
-        let mut attempt = 1;
-        loop {
-            // First, so that all that is durable here is in the index that is read next.
-            let durable = self.durable();
-            let view = View::Durable(durable);
-            let existing = match &id {
-                Some(id) => self.find(id, IdIndex::fingerprint(id), view)?,
-                None => None,
-            };
-            let (bands, own_threshold, own_matching_min) = {
-                let live = self.live.read();
-                (Arc::clone(&live.bands), live.threshold, live.matching_min)
-            };
-            let threshold = options.threshold.unwrap_or(own_threshold);
-            let query = Query {
-                signature: &made.signature,
-                content: made.content_prefix(),
-                own: existing.as_ref().map(|existing| existing.slot),
-                matching_min: match options.threshold {
-                    Some(threshold) => verify::matching_min(threshold, self.shape),
-                    None => own_matching_min,
-                },
-            };
-            let judgement = self.judge(&bands, view, &query);
-            let cited = order::cited(&judgement, options.limit);
-            let mut heads = Heads::default();
-            let missing = self.records.recall(&mut heads, cited.iter().map(|found| found.seq));
-            self.records.load(&mut heads, &missing, options.with_metadata)?;
-            // Deleted since it was found: look again, as if the check had come after.
-            if missing.iter().any(|&seq| heads.get(seq).is_none()) && attempt < CHECK_ATTEMPTS {
-                attempt += 1;
-                continue;
-            }
-            let mut verdict = self.verdict(&judgement, &heads, made.content, options.limit, |head| {
-                if options.with_metadata { head.metadata.clone() } else { None }
-            });
-            verdict.threshold = threshold;
-            verdict.shingles = prepared.shingles;
-            verdict.stored = existing.as_ref().is_some_and(|existing| self.holds(existing, made));
-            if !verdict.stored {
-                verdict.previous = existing.as_ref().and_then(|existing| self.previous(existing, &made.signature));
-            }
-            verdict.id = id;
-            if threshold < own_threshold {
-                verdict.expected_recall = Some(tuning::candidate_probability(threshold, bands.banding(), self.shape));
-            }
-            self.meters.verdict(Op::Check, &verdict);
-            return Ok(verdict);
+        let (_reading, view) = self.read();
+        let existing = match &id {
+            Some(id) => self.find(id, IdIndex::fingerprint(id), view)?,
+            None => None,
+        };
+        // Held until the probe is over: a banding that has been taken over is no longer kept up to date.
+        let live = self.live.read();
+        let threshold = options.threshold.unwrap_or(live.threshold);
+        let query = Query {
+            signature: &made.signature,
+            content: made.content_prefix(),
+            own: existing.as_ref().map(|existing| existing.slot),
+            matching_min: match options.threshold {
+                Some(threshold) => verify::matching_min(threshold, self.shape),
+                None => live.matching_min,
+            },
+        };
+        let judgement = self.judge(&live.bands, view, &query);
+        let expected_recall = (threshold < live.threshold)
+            .then(|| tuning::candidate_probability(threshold, live.bands.banding(), self.shape));
+        drop(live);
+
+        let cited = order::cited(&judgement, options.limit);
+        let mut heads = Heads::default();
+        let missing = self.records.recall(&mut heads, cited.iter().map(|found| found.seq));
+        self.records.load(&mut heads, &missing, options.with_metadata)?;
+        let mut verdict = self.verdict(&judgement, &heads, made.content, options.limit, |head| {
+            if options.with_metadata { head.metadata.clone() } else { None }
+        });
+        verdict.threshold = threshold;
+        verdict.shingles = prepared.shingles;
+        verdict.stored = existing.as_ref().is_some_and(|existing| self.holds(existing, made));
+        if !verdict.stored {
+            verdict.previous = existing.as_ref().map(|existing| self.previous(existing, made));
         }
+        verdict.id = id;
+        verdict.expected_recall = expected_recall;
+        self.meters.verdict(Op::Check, &verdict);
+        Ok(verdict)
     }
 
     /// The right to write an id, and a place in the queue.
     async fn enter(&self, id: &DocId) -> Result<(Latch, OwnedSemaphorePermit)> {
-        let latch = self.latches.acquire(id).await;
         let wait = self.limits.commit_queue_wait;
-        match tokio::time::timeout(wait, Arc::clone(&self.places).acquire_owned()).await {
-            Ok(place) => Ok((latch, place.expect("the places are never closed"))),
-            Err(_) => Err(CollectionError::Overloaded {
-                detail: format!("{} writes wait for the disk already; nothing was written", self.limits.commit_queue_max),
-                retry_after: wait.max(std::time::Duration::from_secs(1)),
-            }),
-        }
+        let entered = async {
+            let latch = self.latches.acquire(id).await;
+            let place = Arc::clone(&self.places).acquire_owned().await.expect("the places are never closed");
+            (latch, place)
+        };
+        tokio::time::timeout(wait, entered).await.map_err(|_| CollectionError::Overloaded {
+            detail: format!(
+                "{} writes, or an earlier one of the same id, wait for the disk; nothing was written",
+                self.limits.commit_queue_max - self.places.available_permits()
+            ),
+            retry_after: wait.max(Duration::from_secs(1)),
+        })
+    }
+
+    /// The answer to an insertion without a token: never stored, so there is nothing to wait for.
+    fn nothing_to_insert(&self, id: DocId) -> Ticket<Verdict> {
+        let verdict = self.empty_verdict(Some(id), Outcome::Skipped);
+        self.meters.verdict(Op::Insert, &verdict);
+        Ticket::ready(verdict, self.durable())
     }
 
     /// Runs processor and disk work off the async threads.

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use hapax_core::ContentHash;
+use hapax_core::{ContentHash, verify};
 
 use super::judge::{Judgement, Query, Ranked, View};
 use super::latch::Latch;
@@ -37,6 +37,8 @@ pub(super) struct Order {
     pub free: Vec<Slot>,
     /// No more work is taken.
     pub closed: bool,
+    /// Why no write is taken until the file is opened anew: an earlier one may or may not be on disk.
+    pub refused: Option<String>,
 }
 
 /// What waits for the committer, in order.
@@ -86,7 +88,7 @@ pub struct Ticket<T> {
 }
 
 impl<T> Ticket<T> {
-    fn ready(value: T, at: Seq) -> Self {
+    pub(super) fn ready(value: T, at: Seq) -> Self {
         Self { value, at, durable: None }
     }
 
@@ -125,7 +127,7 @@ pub(super) struct Insertion {
 
 impl Order {
     pub(super) fn new(last: Seq, slots: u32) -> Self {
-        Self { last, queue: VecDeque::new(), slots, free: Vec::new(), closed: false }
+        Self { last, queue: VecDeque::new(), slots, free: Vec::new(), closed: false, refused: None }
     }
 
     fn next(&mut self) -> Seq {
@@ -144,7 +146,11 @@ impl Order {
     }
 
     pub(super) fn open(&self) -> Result<()> {
-        if self.closed { Err(closed()) } else { Ok(()) }
+        match &self.refused {
+            Some(detail) => Err(CollectionError::WriteFailed { detail: detail.clone(), disk_full: false }),
+            None if self.closed => Err(closed()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -166,7 +172,7 @@ impl Collection {
         let id_fingerprint = IdIndex::fingerprint(&insertion.id);
         let existing = self.find(&insertion.id, id_fingerprint, View::Decided)?;
         let Some(made) = &insertion.prepared.made else {
-            return Ok(Ticket::ready(self.empty_verdict(Some(insertion.id), Outcome::Skipped), self.durable()));
+            return Ok(self.nothing_to_insert(insertion.id));
         };
         if let Some(existing) = &existing {
             if self.holds(existing, made) && existing.record.metadata == insertion.metadata {
@@ -202,7 +208,8 @@ impl Collection {
             });
             verdict.threshold = live.threshold;
             verdict.shingles = insertion.prepared.shingles;
-            verdict.previous = existing.as_ref().and_then(|existing| self.previous(existing, &made.signature));
+            let held = existing.as_ref().is_some_and(|existing| self.holds(existing, made));
+            verdict.previous = existing.as_ref().filter(|_| !held).map(|existing| self.previous(existing, made));
             let keep = existing.is_some() && insertion.options.on_existing == OnExisting::Keep;
             verdict.outcome = match (verdict.kind.is_duplicate(), insertion.options.on_duplicate) {
                 _ if keep => Outcome::Skipped,
@@ -211,9 +218,11 @@ impl Collection {
                 _ if existing.is_some() => Outcome::Replaced,
                 _ => Outcome::Inserted,
             };
-            verdict.stored = verdict.outcome != Outcome::Skipped;
+            let writes = verdict.outcome != Outcome::Skipped;
+            // Skipped with its content there already: only the metadata is another.
+            verdict.stored = writes || held;
 
-            let (change, step) = if verdict.stored {
+            let (change, step) = if writes {
                 let slot = order.take_slot().ok_or_else(|| CollectionError::Overloaded {
                     detail: format!("the collection holds {} documents, the most it can", SLOTS_MAX),
                     retry_after: Duration::from_secs(60),
@@ -245,6 +254,7 @@ impl Collection {
                 let replaced = existing.as_ref().map(|existing| existing.slot);
                 let change = match &existing {
                     Some(existing) => {
+                        self.records.leaves(Arc::clone(&existing.record));
                         self.arena.set_removed(existing.slot, seq);
                         Change::Replace { record, target: existing.record.seq }
                     }
@@ -273,6 +283,7 @@ impl Collection {
         let mut order = self.order.lock();
         order.open()?;
         let seq = order.next();
+        self.records.leaves(Arc::clone(&existing.record));
         self.arena.set_removed(existing.slot, seq);
         let change = Change::Delete { seq, target: existing.record.seq };
         let step = Step::Removed { id_fingerprint, slot: existing.slot };
@@ -296,21 +307,14 @@ impl Collection {
     pub(super) fn holds(&self, existing: &Existing, made: &Made) -> bool {
         match made.content {
             Some(content) => !existing.record.given && existing.record.content == content,
-            None => existing.record.given && self.matching(existing, &made.signature) == Some(self.shape.k),
+            None => existing.record.given && existing.record.signature == made.signature,
         }
     }
 
     /// How the id's earlier content compares.
-    pub(super) fn previous(&self, existing: &Existing, signature: &[u8]) -> Option<Previous> {
-        let similarity = self.similarity(self.matching(existing, signature)?, false);
-        Some(Previous { similarity, first_seen: existing.record.first_seen })
-    }
-
-    fn matching(&self, existing: &Existing, signature: &[u8]) -> Option<u32> {
-        let mut words = vec![0; self.arena.words()];
-        self.arena.read(existing.slot, &mut words)?;
-        let held = &bytemuck::cast_slice(&words)[..signature.len()];
-        Some(hapax_core::verify::matching_slots(signature, held, self.shape))
+    pub(super) fn previous(&self, existing: &Existing, made: &Made) -> Previous {
+        let matching = verify::matching_slots(&existing.record.signature, &made.signature, self.shape);
+        Previous { similarity: self.similarity(matching, false), first_seen: existing.record.first_seen }
     }
 
     /// A verdict of nothing to compare.
@@ -448,9 +452,8 @@ pub(super) fn now() -> TimestampMs {
 }
 
 fn stored_verdict(verdict: &Verdict, cited: &[Ranked]) -> StoredVerdict {
-    let exact = |at: usize| {
-        verdict.matches.get(at).is_some_and(|found| found.similarity.method == crate::types::Method::Exact)
-    };
+    let exact =
+        |at: usize| verdict.matches.get(at).is_some_and(|found| found.similarity.method == crate::types::Method::Exact);
     StoredVerdict {
         kind: verdict.kind,
         duplicate_of: verdict.duplicate_of.clone(),

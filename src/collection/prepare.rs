@@ -36,7 +36,6 @@ impl Made {
     }
 }
 
-
 impl Prepared {
     /// Packed slots; `None` for an empty document.
     pub fn signature(&self) -> Option<&[u8]> {

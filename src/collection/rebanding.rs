@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use hapax_core::{Banding, verify};
+use parking_lot::MutexGuard;
 use tokio::sync::oneshot;
 
 use super::order::{Work, closed};
@@ -70,13 +71,18 @@ impl Collection {
     /// Adds every document that was there before decisions began to do so themselves.
     fn fill(&self, next: &BandIndex, last: Seq, slots: u32) {
         for first in (0..slots).step_by(STEP as usize) {
-            let _order = self.order.lock();
+            let order = self.order.lock();
+            if order.closed {
+                return;
+            }
             for slot in (first..slots.min(first + STEP)).map(Slot) {
                 let older = self.arena.peek(slot).is_some_and(|seen| seen.seq <= last);
                 if older && !self.arena.is_linked(slot) {
                     next.insert(&self.arena, slot);
                 }
             }
+            // To whoever waits: taken and given up in a row, the lock would rarely change hands.
+            MutexGuard::unlock_fair(order);
         }
     }
 }

@@ -9,7 +9,7 @@ use hapax_core::ContentHash;
 use parking_lot::RwLock;
 
 use super::Result;
-use crate::store::{Record, Store};
+use crate::store::{self, Record, Store};
 use crate::types::{DocId, Metadata, Seq, TimestampMs};
 
 /// Records kept after they are durable: enough that a decision seldom has to look twice.
@@ -42,6 +42,8 @@ impl Head {
 /// Records by `seq`: the newest in memory, all in the store.
 pub(super) struct Records {
     recent: RwLock<BTreeMap<Seq, Arc<Record>>>,
+    /// Documents that are going. Whoever sees them still must find their records, though the store may have none.
+    leaving: RwLock<HashMap<Seq, Arc<Record>>>,
     store: Store,
 }
 
@@ -52,7 +54,7 @@ pub(super) struct Heads(HashMap<Seq, Head>);
 impl Records {
     /// With nothing recent.
     pub(super) fn new(store: Store) -> Self {
-        Self { recent: RwLock::default(), store }
+        Self { recent: RwLock::default(), leaving: RwLock::default(), store }
     }
 
     /// The store behind.
@@ -65,9 +67,20 @@ impl Records {
         self.recent.write().insert(record.seq, record);
     }
 
-    /// Forgets a document that was undone or is gone for good.
+    /// Notes a document whose deletion or replacement has been decided.
+    pub(super) fn leaves(&self, record: Arc<Record>) {
+        self.leaving.write().insert(record.seq, record);
+    }
+
+    /// The deletion or replacement was undone.
+    pub(super) fn stays(&self, seq: Seq) {
+        self.leaving.write().remove(&seq);
+    }
+
+    /// Forgets a document that was undone, or is gone and no longer looked for.
     pub(super) fn forget(&self, seq: Seq) {
         self.recent.write().remove(&seq);
+        self.leaving.write().remove(&seq);
     }
 
     /// Lets go of the oldest records, all of them on disk up to `durable`.
@@ -83,7 +96,11 @@ impl Records {
         if let Some(record) = self.recent.read().get(&seq) {
             return Ok(Some(Arc::clone(record)));
         }
-        Ok(self.store.record(seq)?.map(Arc::new))
+        match self.store.record(seq)? {
+            Some(record) => Ok(Some(Arc::new(record))),
+            // In this order: a record is noted as leaving before the store lets go of it.
+            None => Ok(self.leaving.read().get(&seq).cloned()),
+        }
     }
 
     /// Adds to `heads` those of `seqs` that memory has, and returns those it has not.
@@ -104,17 +121,20 @@ impl Records {
         missing
     }
 
-    /// Adds heads from the store; those of documents that are gone stay missing.
+    /// Adds heads from the store; those of documents that are gone and no longer looked for stay missing.
     pub(super) fn load(&self, heads: &mut Heads, missing: &[Seq], with_metadata: bool) -> Result<()> {
         if missing.is_empty() {
             return Ok(());
         }
         let found = self.store.heads(missing, with_metadata)?;
         for (&seq, head) in missing.iter().zip(found) {
-            if let Some(head) = head {
-                let crate::store::Head { id, content, first_seen, metadata, .. } = head;
-                heads.0.insert(seq, Head { id, content, first_seen, metadata });
-            }
+            let head = match head {
+                Some(store::Head { id, content, first_seen, metadata, .. }) => {
+                    Some(Head { id, content, first_seen, metadata })
+                }
+                None => self.leaving.read().get(&seq).map(|record| Head::of(record)),
+            };
+            heads.0.extend(head.map(|head| (seq, head)));
         }
         Ok(())
     }

@@ -18,11 +18,14 @@ use crate::types::CollectionName;
 /// How long a request waits for a collection to be opened before it is told to come again.
 const OPEN_WAIT: Duration = Duration::from_secs(20);
 
+/// Filled once, by whoever opens, makes or drops the collection first; `None`: it was dropped.
+type Cell = Arc<OnceCell<Option<Arc<Collection>>>>;
+
 /// The collections of one data directory.
 pub struct Collections {
     config: CollectionsConfig,
     dir: PathBuf,
-    open: Mutex<HashMap<CollectionName, Arc<OnceCell<Arc<Collection>>>>>,
+    open: Mutex<HashMap<CollectionName, Cell>>,
     /// Held while a collection is made or dropped.
     changing: tokio::sync::Mutex<()>,
     _lock: DataDirLock,
@@ -39,13 +42,8 @@ impl Collections {
         for leftover in store::clean_leftovers(&dir).map_err(unusable)? {
             tracing::warn!(path = %leftover.display(), "removed what a crash left of a creation or a drop");
         }
-        let collections = Self {
-            dir,
-            open: Mutex::default(),
-            changing: tokio::sync::Mutex::default(),
-            _lock: lock,
-            config,
-        };
+        let collections =
+            Self { dir, open: Mutex::default(), changing: tokio::sync::Mutex::default(), _lock: lock, config };
         let name = CollectionName::default_collection();
         let path = collections.path(&name);
         let CollectionsConfig { default_settings: asked, secret, limits, .. } = &collections.config;
@@ -66,36 +64,45 @@ impl Collections {
         if held != *asked {
             tracing::info!(%held, %asked, "`default` keeps its settings; those of the configuration are for a new one");
         }
-        collections.open.lock().insert(name, Arc::new(OnceCell::new_with(Some(default))));
+        collections.open.lock().insert(name, Arc::new(OnceCell::new_with(Some(Some(default)))));
         Ok(Arc::new(collections))
     }
 
     /// A collection, opened if it is not yet.
     pub async fn get(self: &Arc<Self>, name: &CollectionName) -> Result<Arc<Collection>> {
+        let missing = || CollectionError::NoSuchCollection(name.clone());
         let cell = {
             let mut open = self.open.lock();
             match open.get(name) {
                 Some(cell) => Arc::clone(cell),
                 None if self.path(name).exists() => Arc::clone(open.entry(name.clone()).or_default()),
-                None => return Err(CollectionError::NoSuchCollection(name.clone())),
+                None => return Err(missing()),
             }
         };
-        if let Some(collection) = cell.get() {
-            return Ok(Arc::clone(collection));
+        if let Some(opened) = cell.get() {
+            return opened.clone().ok_or_else(missing);
         }
         // In a task of its own: a client that leaves must not stop what others wait for.
-        let (this, name) = (Arc::clone(self), name.clone());
+        let (this, opened_name) = (Arc::clone(self), name.clone());
         let opening = tokio::spawn(async move {
-            cell.get_or_try_init(|| async {
-                let path = this.path(&name);
+            let open = async || {
+                let path = this.path(&opened_name);
                 let (secret, limits) = (this.config.secret.clone(), this.config.limits);
-                blocking(move || boot::open(&path, secret.as_ref(), limits, &|_| {})).await
-            })
-            .await
-            .cloned()
+                blocking(move || {
+                    // It was being made, and that came to nothing.
+                    if !path.exists() {
+                        return Ok(None);
+                    }
+                    boot::open(&path, secret.as_ref(), limits, &|_| {}).map(Some)
+                })
+                .await?
+                .ok_or(CollectionError::NoSuchCollection(opened_name.clone()))
+                .map(Some)
+            };
+            cell.get_or_try_init(open).await.cloned()
         });
         match tokio::time::timeout(OPEN_WAIT, opening).await {
-            Ok(opened) => opened.unwrap_or_else(|stopped| std::panic::resume_unwind(stopped.into_panic())),
+            Ok(opened) => finished(opened)?.ok_or_else(missing),
             Err(_) => Err(CollectionError::Overloaded {
                 detail: "the collection is still being opened".into(),
                 retry_after: OPEN_WAIT,
@@ -104,47 +111,59 @@ impl Collections {
     }
 
     /// Makes a collection. False: it was there with equal settings.
-    pub async fn create(
-        self: &Arc<Self>,
-        name: CollectionName,
-        settings: Settings,
-    ) -> Result<(Arc<Collection>, bool)> {
+    pub async fn create(self: &Arc<Self>, name: CollectionName, settings: Settings) -> Result<(Arc<Collection>, bool)> {
         let settings = settings.checked()?;
         let this = Arc::clone(self);
         // A task of its own, so that a client that leaves does not leave a file that nobody knows.
-        let created = tokio::spawn(async move {
-            let _one_at_a_time = this.changing.lock().await;
-            if this.path(&name).exists() {
-                let held = this.get(&name).await?;
-                if held.settings() != settings {
-                    let (held, asked) = (held.settings().to_string(), settings.to_string());
-                    return Err(CollectionError::CollectionExists { name, held, asked });
-                }
-                return Ok((held, false));
+        finished(tokio::spawn(async move { this.create_whole(name, settings).await }).await)
+    }
+
+    async fn create_whole(
+        self: Arc<Self>,
+        name: CollectionName,
+        settings: Settings,
+    ) -> Result<(Arc<Collection>, bool)> {
+        let _one_at_a_time = self.changing.lock().await;
+        if self.path(&name).exists() {
+            let held = self.get(&name).await?;
+            if held.settings() != settings {
+                let (held, asked) = (held.settings().to_string(), settings.to_string());
+                return Err(CollectionError::CollectionExists { name, held, asked });
             }
-            let max = this.config.collections_max;
-            if this.names()?.len() >= max {
-                return Err(CollectionError::TooManyCollections { max });
+            return Ok((held, false));
+        }
+        let max = self.config.collections_max;
+        if self.names()?.len() >= max {
+            return Err(CollectionError::TooManyCollections { max });
+        }
+        // Made through its cell, so that whoever asks for it meanwhile waits and does not open the file beside us.
+        let cell = self.cell(&name);
+        let (path, secret, limits) = (self.path(&name), self.config.secret.clone(), self.config.limits);
+        let for_file = name.clone();
+        let made = cell
+            .get_or_try_init(|| {
+                blocking(move || boot::create(&path, &for_file, &settings, secret.as_ref(), limits).map(Some))
+            })
+            .await;
+        match made {
+            Ok(made) => Ok((made.clone().ok_or(CollectionError::NoSuchCollection(name))?, true)),
+            Err(error) => {
+                self.open.lock().remove(&name);
+                Err(error)
             }
-            let (path, secret, limits) = (this.path(&name), this.config.secret.clone(), this.config.limits);
-            let for_file = name.clone();
-            let made =
-                blocking(move || boot::create(&path, &for_file, &settings, secret.as_ref(), limits)).await?;
-            this.open.lock().insert(name, Arc::new(OnceCell::new_with(Some(Arc::clone(&made)))));
-            Ok((made, true))
-        });
-        created.await.unwrap_or_else(|stopped| std::panic::resume_unwind(stopped.into_panic()))
+        }
     }
 
     /// Every collection by name, open or not.
     pub async fn list(self: &Arc<Self>) -> Result<Vec<Description>> {
+        let _nothing_dropped_meanwhile = self.changing.lock().await;
         let this = Arc::clone(self);
         blocking(move || {
             this.names()?
                 .into_iter()
                 .map(|name| {
-                    let open = this.open.lock().get(&name).and_then(|cell| cell.get().cloned());
-                    match open {
+                    let opened = this.open.lock().get(&name).and_then(|cell| cell.get().cloned().flatten());
+                    match opened {
                         Some(collection) => Ok(collection.describe()),
                         None => describe_closed(&this.path(&name)),
                     }
@@ -160,29 +179,30 @@ impl Collections {
             return Err(CollectionError::DefaultStays);
         }
         let (this, name) = (Arc::clone(self), name.clone());
-        let removed = tokio::spawn(async move {
-            let _one_at_a_time = this.changing.lock().await;
-            let path = this.path(&name);
-            if !path.exists() {
-                return Err(CollectionError::NoSuchCollection(name));
+        finished(tokio::spawn(async move { this.remove_whole(name).await }).await)
+    }
+
+    async fn remove_whole(self: Arc<Self>, name: CollectionName) -> Result<()> {
+        let _one_at_a_time = self.changing.lock().await;
+        let path = self.path(&name);
+        if !path.exists() {
+            return Err(CollectionError::NoSuchCollection(name));
+        }
+        // Waits for an opening under way, and bars those that come later.
+        let opened = self.cell(&name).get_or_init(|| async { None }).await.clone();
+        let removed = blocking(move || {
+            if let Some(opened) = opened {
+                opened.close();
             }
-            let opened = this.open.lock().get(&name).cloned();
-            if let Some(cell) = opened {
-                // Waits for an opening under way, so that no committer works on a file that is gone.
-                let _ = cell.get_or_try_init(|| async { Err(()) }).await;
-                if let Some(collection) = cell.get().cloned() {
-                    blocking(move || {
-                        collection.close();
-                        Ok(())
-                    })
-                    .await?;
-                }
-            }
-            blocking(move || Ok(Store::remove(&path)?)).await?;
-            this.open.lock().remove(&name);
-            Ok(())
-        });
-        removed.await.unwrap_or_else(|stopped| std::panic::resume_unwind(stopped.into_panic()))
+            Ok(Store::remove(&path)?)
+        })
+        .await;
+        self.open.lock().remove(&name);
+        removed
+    }
+
+    fn cell(&self, name: &CollectionName) -> Cell {
+        Arc::clone(self.open.lock().entry(name.clone()).or_default())
     }
 
     /// Documents in the collections that are open.
@@ -205,7 +225,7 @@ impl Collections {
     }
 
     fn each_open(&self) -> Vec<Arc<Collection>> {
-        self.open.lock().values().filter_map(|cell| cell.get().cloned()).collect()
+        self.open.lock().values().filter_map(|cell| cell.get().cloned().flatten()).collect()
     }
 
     fn path(&self, name: &CollectionName) -> PathBuf {
@@ -221,15 +241,16 @@ fn describe_closed(path: &Path) -> Result<Description> {
     let Opened { meta, documents, .. } = Store::peek(path)?;
     let damaged = |detail: String| CollectionError::Store(format!("{}: {detail}", path.display()));
     let spec = Spec::parse(&meta.spec).map_err(|error| damaged(error.to_string()))?;
-    let banding =
-        Banding::new(meta.bands, meta.rows, spec.shape()).map_err(|error| damaged(error.to_string()))?;
+    let banding = Banding::new(meta.bands, meta.rows, spec.shape()).map_err(|error| damaged(error.to_string()))?;
     let settings = Settings { spec, banding, threshold: meta.threshold };
     Ok(Description::new(meta.name, settings, meta.created, documents, None))
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(stopped) => std::panic::resume_unwind(stopped.into_panic()),
-    }
+    finished(tokio::task::spawn_blocking(work).await)
+}
+
+/// What a task returned; its panic goes on in whoever waits.
+fn finished<T>(joined: std::result::Result<Result<T>, tokio::task::JoinError>) -> Result<T> {
+    joined.unwrap_or_else(|stopped| std::panic::resume_unwind(stopped.into_panic()))
 }

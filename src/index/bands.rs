@@ -32,6 +32,8 @@ struct Shard {
     entries: HashTable<u32>,
     lists: Vec<Vec<Slot>>,
     free_lists: Vec<u32>,
+    /// Capacity of all lists together, so that a scrape need not walk them.
+    list_slots: usize,
 }
 
 /// What probing all bands of a query found.
@@ -135,7 +137,7 @@ impl BandIndex {
     fn insert_band(&self, arena: &Arena, slot: Slot, band: u32) {
         let key = self.key_in_arena(arena, slot, band);
         let shard = &mut *self.shard(band, key).write();
-        let Shard { entries, lists, free_lists } = shard;
+        let Shard { entries, lists, free_lists, list_slots } = shard;
         let first_of = |entry: u32, lists: &[Vec<Slot>]| first(entry, lists);
         let found = entries.find_mut(key.0, |&entry| self.key_in_arena(arena, first_of(entry, lists), band) == key);
         let size = match found {
@@ -145,6 +147,7 @@ impl BandIndex {
             }
             Some(entry) if *entry & LIST == 0 => {
                 let list = vec![Slot(*entry), slot];
+                *list_slots += list.capacity();
                 let number = match free_lists.pop() {
                     Some(number) => {
                         lists[number as usize] = list;
@@ -160,7 +163,9 @@ impl BandIndex {
             }
             Some(entry) => {
                 let list = &mut lists[(*entry & !LIST) as usize];
+                let before = list.capacity();
                 list.push(slot);
+                *list_slots += list.capacity() - before;
                 list.len() - 1
             }
         };
@@ -170,7 +175,7 @@ impl BandIndex {
     fn remove_band(&self, arena: &Arena, slot: Slot, band: u32) {
         let key = self.key_in_arena(arena, slot, band);
         let shard = &mut *self.shard(band, key).write();
-        let Shard { entries, lists, free_lists } = shard;
+        let Shard { entries, lists, free_lists, list_slots } = shard;
         let found = entries.find_entry(key.0, |&entry| self.key_in_arena(arena, first(entry, lists), band) == key);
         let Ok(mut found) = found else { return };
         let entry = *found.get();
@@ -185,6 +190,7 @@ impl BandIndex {
         let list = &mut lists[number as usize];
         let Some(at) = list.iter().position(|&held| held == slot) else { return };
         list.remove(at);
+        let before = list.capacity();
         self.sizes.changed(list.len() + 1, list.len());
         if let [last] = list[..] {
             *found.get_mut() = last.0;
@@ -193,6 +199,7 @@ impl BandIndex {
         } else if list.capacity() > 4 * list.len() {
             list.shrink_to(2 * list.len());
         }
+        *list_slots -= before - lists[number as usize].capacity();
     }
 
     fn key_in_arena(&self, arena: &Arena, slot: Slot, band: u32) -> BandKey {
@@ -220,11 +227,10 @@ impl Shard {
     }
 
     fn bytes(&self) -> u64 {
-        let lists: usize = self.lists.iter().map(|list| list.capacity() * size_of::<Slot>()).sum();
         (self.entries.allocation_size()
             + self.lists.capacity() * size_of::<Vec<Slot>>()
             + self.free_lists.capacity() * size_of::<u32>()
-            + lists) as u64
+            + self.list_slots * size_of::<Slot>()) as u64
     }
 }
 

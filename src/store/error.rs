@@ -136,12 +136,12 @@ impl StoreError {
     }
 
     /// Whether a failed write with this error leaves it uncertain what the disk holds.
-    pub(super) fn is_uncertain(&self) -> bool {
+    pub fn is_uncertain(&self) -> bool {
         !matches!(self, Self::Full { .. } | Self::OutOfOrder { .. } | Self::Poisoned { .. } | Self::Closed { .. })
     }
 
     /// The error with its causes in one line.
-    pub(super) fn chain(&self) -> String {
+    pub fn chain(&self) -> String {
         let mut text = self.to_string();
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause {

@@ -9,8 +9,12 @@ use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting, Outc
 
 use crate::support::library::{self, Dir};
 
-const STORE: InsertOptions =
-    InsertOptions { on_duplicate: OnDuplicate::Store, on_existing: OnExisting::Conflict, limit: 10, with_metadata: false };
+const STORE: InsertOptions = InsertOptions {
+    on_duplicate: OnDuplicate::Store,
+    on_existing: OnExisting::Conflict,
+    limit: 10,
+    with_metadata: false,
+};
 const SKIP: InsertOptions = InsertOptions { on_duplicate: OnDuplicate::Skip, ..STORE };
 
 fn id(text: &str) -> DocId {

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use hapax::collection::{Collection, InsertOptions};
-use hapax::types::{Content, DocId, OnDuplicate, OnExisting, Outcome, Seq, VerdictKind};
+use hapax::collection::{CheckOptions, Collection, CollectionError, InsertOptions};
+use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting, Outcome, Seq, VerdictKind};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -34,7 +35,13 @@ fn options(on_duplicate: OnDuplicate, on_existing: OnExisting) -> InsertOptions 
     InsertOptions { on_duplicate, on_existing, limit: 10, with_metadata: false }
 }
 
-async fn insert(collection: &Arc<Collection>, group: u64, id: &str, variant: u64, options: InsertOptions) -> (Seq, Event) {
+async fn insert(
+    collection: &Arc<Collection>,
+    group: u64,
+    id: &str,
+    variant: u64,
+    options: InsertOptions,
+) -> (Seq, Event) {
     let prepared = collection.prepare(Content::Text(text(group, variant))).await.unwrap();
     let ticket = collection.insert(DocId::new(id).unwrap(), None, prepared, options).await.unwrap();
     let at = ticket.at();
@@ -168,5 +175,84 @@ async fn answers_are_those_of_the_commit_order_with_deletes_and_replacements() {
     let mut expected: Vec<String> = held.into_keys().collect();
     expected.sort();
     assert_eq!(stored, expected, "seed {seed}");
+    library::close(collections).await;
+}
+
+/// A replacement is one step: whoever looks finds the old content or the new, never neither. Once a check could take
+/// its place in the order, find the old content gone from memory, and the new one still ahead of that place.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_is_replaced_is_there_all_the_time() {
+    let dir = library::dir();
+    let collections = library::open(library::config(&dir));
+    let collection = library::default(&collections).await;
+    let replace = options(OnDuplicate::Store, OnExisting::Replace);
+    insert(&collection, 7, "moving", 0, replace).await;
+    let done = Arc::new(AtomicBool::new(false));
+    let mut readers = Vec::new();
+    for reader in 0..4 {
+        let (collection, done) = (Arc::clone(&collection), Arc::clone(&done));
+        readers.push(tokio::spawn(async move {
+            let id = DocId::new("moving").unwrap();
+            let look = CheckOptions { threshold: None, limit: 1, with_metadata: false };
+            let mut looks = 0_u64;
+            while !done.load(Ordering::Relaxed) {
+                assert!(collection.document(&id).await.unwrap().is_some(), "not there");
+                let twin = Content::Text(text(7, 399));
+                let verdict = collection.check(None, twin, look).await.unwrap();
+                assert!(verdict.kind.is_duplicate(), "reader {reader}: {verdict:?}");
+                let own = Content::Text(text(7, 398));
+                let verdict = collection.check(Some(id.clone()), own, look).await.unwrap();
+                assert!(verdict.previous.is_some(), "reader {reader}: {verdict:?}");
+                looks += 1;
+            }
+            looks
+        }));
+    }
+    for round in 1..400 {
+        insert(&collection, 7, "moving", round % 390, replace).await;
+    }
+    done.store(true, Ordering::Relaxed);
+    for reader in readers {
+        assert!(reader.await.unwrap() > 0);
+    }
+    library::close(collections).await;
+}
+
+/// Whoever makes, opens and drops a collection at the same time works on one collection or on none.
+#[tokio::test(flavor = "multi_thread")]
+async fn making_opening_and_dropping_meet_without_a_second_collection() {
+    let dir = library::dir();
+    let collections = library::open(library::config(&dir));
+    let name = CollectionName::new("flicker").unwrap();
+    let mut workers = Vec::new();
+    for worker in 0..8_u64 {
+        let (collections, name) = (Arc::clone(&collections), name.clone());
+        workers.push(tokio::spawn(async move {
+            for round in 0..12 {
+                match (worker + round) % 4 {
+                    0 => drop(collections.create(name.clone(), library::settings()).await),
+                    1 => drop(collections.remove(&name).await),
+                    _ => {
+                        let Ok(collection) = collections.get(&name).await else { continue };
+                        let prepared = collection.prepare(Content::Text(text(worker, round))).await.unwrap();
+                        let id = DocId::new(format!("{worker}/{round}")).unwrap();
+                        let inserted =
+                            collection.insert(id, None, prepared, options(OnDuplicate::Store, OnExisting::Keep)).await;
+                        let outcome = match inserted {
+                            Ok(ticket) => ticket.wait().await.map(drop),
+                            Err(error) => Err(error),
+                        };
+                        // Dropped under our hands, yes; a second committer on the same file, no.
+                        assert!(matches!(outcome, Ok(()) | Err(CollectionError::Overloaded { .. })), "{outcome:?}");
+                    }
+                }
+            }
+        }));
+    }
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    let (collection, _) = collections.create(name, library::settings()).await.unwrap();
+    insert(&collection, 1, "last", 1, options(OnDuplicate::Store, OnExisting::Keep)).await;
     library::close(collections).await;
 }

@@ -124,6 +124,28 @@ fn every_metric_moves() {
 }
 
 #[test]
+fn a_commit_that_is_refused_is_counted_and_undone() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let data = dir.path().join("data");
+    let server = Server::start(&data);
+    const DOCUMENTS: &str = "/v1/collections/default/documents";
+    assert_eq!(post(&server, DOCUMENTS, &document("a", &text(1, "one"))), 200);
+    // Another process in the middle of a transaction; the server waits for it, but not for ever.
+    let other = rusqlite::Connection::open(data.join("collections/default.sqlite")).expect("the file");
+    other.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+    assert!(post(&server, DOCUMENTS, &document("b", &text(2, "one"))) >= 500);
+    drop(other);
+    let after = Scrape::of(&server);
+    assert_eq!(after.sum(names::COMMIT_FAILURES, &["default"]), 1.0);
+    assert_eq!(after.sum(names::DOCUMENTS, &["default"]), 1.0);
+    assert_eq!(post(&server, "/v1/collections/default/check", &document("c", &text(1, "one"))), 200, "reads go on");
+    assert!(server.terminate().success());
+    let again = Server::start(&data);
+    assert_eq!(again.documents(), 1);
+    assert_eq!(post(&again, DOCUMENTS, &document("b", &text(2, "one"))), 200);
+}
+
+#[test]
 fn bodies_under_way_are_counted_and_given_back() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let server = Server::start(&dir.path().join("data"));
@@ -148,7 +170,7 @@ fn bodies_under_way_are_counted_and_given_back() {
 }
 
 fn every_name_is_described(scrape: &Scrape) {
-    // Commits that fail need a disk that fails: the counter is there from the start, at 0.
+    // Counters are there from the start, at 0: an alert on their rate sees the first failure.
     assert_eq!(scrape.sum(names::COMMIT_FAILURES, &["default"]), 0.0);
     for metric in names::ALL {
         let kind = match metric.kind {

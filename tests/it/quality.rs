@@ -157,9 +157,8 @@ fn stream(service: &Service, collection: &str, documents: &[Document]) -> Vec<Ve
             assert_eq!(line["kind"], "verdict", "{line}");
             assert_eq!(line["id"], document.id.as_str());
             let matches = line["matches"].as_array().map_or(&[][..], Vec::as_slice);
-            let found = |found: &Value| {
-                (found["id"].as_str().unwrap().to_owned(), found["similarity"].as_f64().unwrap())
-            };
+            let found =
+                |found: &Value| (found["id"].as_str().unwrap().to_owned(), found["similarity"].as_f64().unwrap());
             all.push(matches.iter().map(found).collect());
         }
     }
@@ -207,13 +206,15 @@ fn judge_corpus(corpora: &Path, file: &str, mode: &str, truth: Truth) {
             let (a, b) = (pair.ids.0.as_str(), pair.ids.1.as_str());
             documents[place[a].max(place[b])].id.as_str()
         };
-        let with_neighbour: HashSet<&str> =
-            truth.iter().filter(|pair| pair.jaccard >= from).map(|pair| documents[place[later(pair)]].id.as_str()).collect();
+        let with_neighbour: HashSet<&str> = truth
+            .iter()
+            .filter(|pair| pair.jaccard >= from)
+            .map(|pair| documents[place[later(pair)]].id.as_str())
+            .collect();
         (with_neighbour.iter().filter(|id| flagged.contains(**id)).count(), with_neighbour.len())
     };
     let wrong = found.keys().filter(|ids| exact.get(ids).copied().unwrap_or(0.0) < WRONG_BELOW).count();
-    let errors: Vec<f64> =
-        found.iter().filter_map(|(ids, similarity)| Some(similarity - exact.get(ids)?)).collect();
+    let errors: Vec<f64> = found.iter().filter_map(|(ids, similarity)| Some(similarity - exact.get(ids)?)).collect();
     let count = errors.len().max(1) as f64;
     let bias = errors.iter().sum::<f64>() / count;
     let rmse = (errors.iter().map(|error| error * error).sum::<f64>() / count).sqrt();
@@ -223,7 +224,8 @@ fn judge_corpus(corpora: &Path, file: &str, mode: &str, truth: Truth) {
     let mut line = format!("{file:<32} {mode:<3} {:>6} docs", documents.len());
     for from in [0.9, 0.85, 0.8] {
         let (pairs, verdicts) = (pair_recall(from), verdict_recall(from));
-        write!(line, " | J>={from}: pairs {:.4} of {:>5}, verdicts {:.4}", share(pairs), pairs.1, share(verdicts)).unwrap();
+        write!(line, " | J>={from}: pairs {:.4} of {:>5}, verdicts {:.4}", share(pairs), pairs.1, share(verdicts))
+            .unwrap();
     }
     write!(line, " | precision {precision:.4} of {} | estimate bias {bias:+.4} rmse {rmse:.4}", found.len()).unwrap();
     println!("{line}");
@@ -352,11 +354,9 @@ fn odd_inputs_get_a_verdict_or_a_clear_error() {
 fn forms_of_one_text_are_one_text() {
     let Some(corpora) = corpora() else { return };
     let service = start();
-    for (stored, asked) in [
-        ("utf8_plain.txt", "utf8_bom_crlf.txt"),
-        ("vie_nfc.txt", "vie_nfd.txt"),
-        ("udhr_kor.txt", "kor_nfd.txt"),
-    ] {
+    for (stored, asked) in
+        [("utf8_plain.txt", "utf8_bom_crlf.txt"), ("vie_nfc.txt", "vie_nfd.txt"), ("udhr_kor.txt", "kor_nfd.txt")]
+    {
         let read = |name: &str| std::fs::read(corpora.join("adversarial/raw").join(name)).unwrap();
         let path = format!("/v1/collections/default/documents?id={stored}&on_duplicate=store");
         assert_eq!(service.client.text(&path, &read(stored)).status, 200);
