@@ -262,7 +262,9 @@ fn a_refusal_leaves_the_connection_fit_for_the_next_request() {
     let server = Setup { api_key: Some("a-key-of-some-length-1"), ..Setup::new(&dir) }.start();
     let mut raw = Raw::connect(server.address);
     for _ in 0..20 {
-        raw.send("POST /v1/tune HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 300000\r\n\r\n");
+        raw.send(
+            "POST /v1/tune HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 300000\r\n\r\n",
+        );
         std::thread::sleep(Duration::from_millis(5));
         raw.send(vec![b' '; 300_000]);
         assert_eq!(raw.status(), 401);
