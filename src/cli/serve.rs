@@ -107,9 +107,10 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     if let Some(threads) = config.server.worker_threads {
         runtime.worker_threads(threads);
     }
-    // They do the processors' and the disk's work, which more threads would not make faster; the rest queues.
+    // They do the processors' work and short reads of the disk, which more threads would not make faster: the rest
+    // queues, and each thread costs the allocator some megabytes.
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    runtime.max_blocking_threads((4 * cores).max(16));
+    runtime.max_blocking_threads(cores + 2);
     let runtime = runtime.enable_all().thread_name("hapax-serve").build().context("cannot start threads")?;
     let outcome = runtime.block_on(serve(config, metrics));
     // What still runs is a boot that a signal made pointless; nothing it does was promised to anyone.

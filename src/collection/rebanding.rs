@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::order::{Work, closed};
 use super::settings::{check_banding, check_threshold};
-use super::{Collection, Description, Result};
+use super::{Collection, Description, Result, registry};
 use crate::index::BandIndex;
 use crate::types::{Seq, Slot};
 
@@ -37,7 +37,8 @@ impl Collection {
         } else {
             let unfinished = Unfinished::begin(&self, BandIndex::new(banding, self.shape));
             let (next, last, slots) = (Arc::clone(&unfinished.next), unfinished.last, unfinished.slots);
-            self.blocking(move |collection| {
+            let collection = Arc::clone(&self);
+            registry::blocking(move || {
                 collection.fill(&next, last, slots);
                 Ok(())
             })

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hapax_core::{Banding, Spec};
 use parking_lot::Mutex;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, oneshot};
 
 use super::{Collection, CollectionError, CollectionsConfig, Description, Result, Settings, boot};
 use crate::store::lock::DataDirLock;
@@ -246,8 +246,17 @@ fn describe_closed(path: &Path) -> Result<Description> {
     Ok(Description::new(meta.name, settings, meta.created, documents, None))
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    finished(tokio::task::spawn_blocking(work).await)
+/// Runs work that may take long on a thread of its own: the few threads for requests must stay free for them.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let (done, outcome) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("hapax-long".into()).spawn(move || {
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        // Whoever waited may have left.
+        drop(done.send(caught));
+    });
+    thread.map_err(|error| CollectionError::Store(format!("no thread for this work: {error}")))?;
+    let outcome = outcome.await.expect("the thread sends before it ends, even when it panics");
+    outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// What a task returned; its panic goes on in whoever waits.
