@@ -149,6 +149,26 @@ pub enum Content {
     },
 }
 
+impl Content {
+    /// How much there is to sign.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Set(elements) => elements.iter().map(SetElement::bytes).sum(),
+            Self::Signature { bytes, .. } => bytes.len(),
+        }
+    }
+}
+
+impl SetElement {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Integer(_) => size_of::<u64>(),
+        }
+    }
+}
+
 /// What a lookup found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerdictKind {

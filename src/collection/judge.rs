@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hapax_core::{BandKey, SignatureShape, verify};
 
@@ -64,6 +64,15 @@ pub(super) struct Judgement {
     pub(super) candidates: u32,
     /// False where a bound kept a posting from being read or a candidate from being verified.
     pub(super) complete: bool,
+    cost: Cost,
+}
+
+/// What a lookup cost, for the metrics.
+#[derive(Debug)]
+struct Cost {
+    probe: Duration,
+    verify: Duration,
+    fullest_bucket: usize,
 }
 
 #[derive(Default)]
@@ -83,7 +92,6 @@ pub(super) fn judge(
     bands: &BandIndex,
     shape: SignatureShape,
     limits: &Limits,
-    meters: &Meters,
     view: View,
     query: &Query<'_>,
 ) -> Judgement {
@@ -96,7 +104,8 @@ pub(super) fn judge(
         let probed = Instant::now();
 
         words.resize(arena.words(), 0);
-        let mut judgement = Judgement { ranked: Vec::new(), candidates: 0, complete: probe.complete && !dropped };
+        let cost = Cost { probe: probed - started, verify: Duration::ZERO, fullest_bucket: probe.fullest };
+        let mut judgement = Judgement { ranked: Vec::new(), candidates: 0, complete: probe.complete && !dropped, cost };
         for &slot in &probe.hits {
             if query.own == Some(slot) {
                 continue;
@@ -114,15 +123,22 @@ pub(super) fn judge(
             .ranked
             .sort_unstable_by_key(|found| (Reverse(found.same_content), Reverse(found.matching), found.seq));
 
-        meters.probe_seconds.record(probed.duration_since(started));
-        meters.verify_seconds.record(probed.elapsed());
-        meters.candidates.record(judgement.candidates);
-        meters.fullest_bucket.record(probe.fullest as f64);
-        let above = judgement.ranked.len() as u64;
-        meters.candidates_above.increment(above);
-        meters.candidates_below.increment(u64::from(judgement.candidates) - above);
+        judgement.cost.verify = probed.elapsed();
         judgement
     })
+}
+
+impl Judgement {
+    /// Counts it. A decision that has to look again counts the last look only.
+    pub(super) fn meter(&self, meters: &Meters) {
+        meters.probe_seconds.record(self.cost.probe);
+        meters.verify_seconds.record(self.cost.verify);
+        meters.candidates.record(self.candidates);
+        meters.fullest_bucket.record(self.cost.fullest_bucket as f64);
+        let above = self.ranked.len() as u64;
+        meters.candidates_above.increment(above);
+        meters.candidates_below.increment(u64::from(self.candidates) - above);
+    }
 }
 
 /// Makes the hits distinct. Where there are more than `max`, those that share the most bands with the query stay:

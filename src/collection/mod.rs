@@ -44,11 +44,16 @@ pub use registry::Collections;
 pub use settings::{CollectionsConfig, Description, Limits, Settings};
 
 use epoch::{Epochs, Reading};
-use judge::{Query, View};
+use judge::{Judgement, Query, Ranked, View};
 use latch::{Latch, Latches};
 use meters::{Meters, Op};
-use order::{Insertion, Order};
+use order::{Decided, Disk, Existing, Insertion, Order};
+use prepare::Made;
 use records::{Heads, Records};
+
+/// Contents up to this size are signed where they are, in some ten microseconds per 2 KB: handing them to another
+/// thread and back costs more. Larger ones must not keep the connections of an async thread waiting.
+const HERE_BYTES_MAX: usize = 16 * 1024;
 
 /// How to look a document up.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +108,27 @@ pub struct Collection {
     rebanding: tokio::sync::Mutex<()>,
 }
 
+/// A lookup, ready to be made.
+struct Check {
+    id: Option<DocId>,
+    made: Made,
+    shingles: Option<u64>,
+    options: CheckOptions,
+}
+
+/// What a lookup found in memory.
+struct Looked {
+    judgement: Judgement,
+    threshold: f64,
+    expected_recall: Option<f64>,
+}
+
+impl Looked {
+    fn cited(&self, check: &Check) -> &[Ranked] {
+        order::cited(&self.judgement, check.options.limit)
+    }
+}
+
 /// What can change while the collection is open.
 struct Live {
     threshold: f64,
@@ -134,6 +160,9 @@ impl Collection {
 
     /// Makes a document ready to be judged.
     pub async fn prepare(self: &Arc<Self>, content: Content) -> Result<Prepared> {
+        if content.bytes() <= HERE_BYTES_MAX {
+            return self.prepare_now(content);
+        }
         self.blocking(move |collection| collection.prepare_now(content)).await
     }
 
@@ -144,7 +173,16 @@ impl Collection {
         content: Content,
         options: CheckOptions,
     ) -> Result<Verdict> {
-        self.blocking(move |collection| collection.check_now(id, content, options)).await
+        if let Some(threshold) = options.threshold {
+            settings::check_threshold(threshold)?;
+        }
+        let prepared = self.prepare(content).await?;
+        let Some(made) = prepared.made else { return Ok(self.nothing_to_check(id)) };
+        let check = Check { id, made, shingles: prepared.shingles, options };
+        match self.check_in_memory(&check) {
+            Some(verdict) => Ok(verdict),
+            None => self.blocking(move |collection| collection.check_now(check)).await,
+        }
     }
 
     /// Check-and-insert: decided when this returns, durable when the ticket is.
@@ -160,7 +198,16 @@ impl Collection {
         }
         let (latch, place) = self.enter(&id).await?;
         let insertion = Insertion { id, metadata, prepared, options };
-        let ticket = self.blocking(move |collection| collection.decide_insert(insertion, latch, place)).await?;
+        let ticket = match self.decide_insert(insertion, latch, place, Disk::Later)? {
+            Decided::Now(ticket) => ticket,
+            Decided::Later(insertion, latch, place) => {
+                let decide = move |collection: &Self| collection.decide_insert(insertion, latch, place, Disk::Now);
+                match self.blocking(decide).await? {
+                    Decided::Now(ticket) => ticket,
+                    Decided::Later(..) => unreachable!("the disk was to be read at once"),
+                }
+            }
+        };
         self.meters.verdict(Op::Insert, ticket.value());
         Ok(ticket)
     }
@@ -245,55 +292,76 @@ impl Collection {
         Seq(self.durable.load(Ordering::Acquire))
     }
 
-    fn check_now(&self, id: Option<DocId>, content: Content, options: CheckOptions) -> Result<Verdict> {
-        if let Some(threshold) = options.threshold {
-            settings::check_threshold(threshold)?;
+    /// The verdict, where it takes no look at the disk.
+    fn check_in_memory(&self, check: &Check) -> Option<Verdict> {
+        let id_may_be_held =
+            check.id.as_ref().is_some_and(|id| !self.ids.candidates(IdIndex::fingerprint(id)).is_empty());
+        if id_may_be_held {
+            return None;
         }
-        let prepared = self.prepare_now(content)?;
-        let Some(made) = &prepared.made else {
-            let verdict = self.empty_verdict(id, Outcome::Checked);
-            self.meters.verdict(Op::Check, &verdict);
-            return Ok(verdict);
-        };
         let (_reading, view) = self.read();
-        let existing = match &id {
+        let looked = self.look(check, None, view);
+        let mut heads = Heads::default();
+        let missing = self.records.recall(&mut heads, looked.cited(check).iter().map(|found| found.seq));
+        missing.is_empty().then(|| self.conclude(check, None, looked, &heads))
+    }
+
+    fn check_now(&self, check: Check) -> Result<Verdict> {
+        let (_reading, view) = self.read();
+        let existing = match &check.id {
             Some(id) => self.find(id, IdIndex::fingerprint(id), view)?,
             None => None,
         };
+        let looked = self.look(&check, existing.as_ref(), view);
+        let mut heads = Heads::default();
+        let missing = self.records.recall(&mut heads, looked.cited(&check).iter().map(|found| found.seq));
+        self.records.load(&mut heads, &missing, check.options.with_metadata)?;
+        Ok(self.conclude(&check, existing.as_ref(), looked, &heads))
+    }
+
+    fn look(&self, check: &Check, existing: Option<&Existing>, view: View) -> Looked {
         // Held until the probe is over: a banding that has been taken over is no longer kept up to date.
         let live = self.live.read();
-        let threshold = options.threshold.unwrap_or(live.threshold);
+        let threshold = check.options.threshold.unwrap_or(live.threshold);
         let query = Query {
-            signature: &made.signature,
-            content: made.content_prefix(),
-            own: existing.as_ref().map(|existing| existing.slot),
-            matching_min: match options.threshold {
+            signature: &check.made.signature,
+            content: check.made.content_prefix(),
+            own: existing.map(|existing| existing.slot),
+            matching_min: match check.options.threshold {
                 Some(threshold) => verify::matching_min(threshold, self.shape),
                 None => live.matching_min,
             },
         };
-        let judgement = self.judge(&live.bands, view, &query);
-        let expected_recall = (threshold < live.threshold)
-            .then(|| tuning::candidate_probability(threshold, live.bands.banding(), self.shape));
-        drop(live);
+        Looked {
+            judgement: self.judge(&live.bands, view, &query),
+            threshold,
+            expected_recall: (threshold < live.threshold)
+                .then(|| tuning::candidate_probability(threshold, live.bands.banding(), self.shape)),
+        }
+    }
 
-        let cited = order::cited(&judgement, options.limit);
-        let mut heads = Heads::default();
-        let missing = self.records.recall(&mut heads, cited.iter().map(|found| found.seq));
-        self.records.load(&mut heads, &missing, options.with_metadata)?;
-        let mut verdict = self.verdict(&judgement, &heads, made.content, options.limit, |head| {
+    fn conclude(&self, check: &Check, existing: Option<&Existing>, looked: Looked, heads: &Heads) -> Verdict {
+        let Check { id, made, shingles, options } = check;
+        let mut verdict = self.verdict(&looked.judgement, heads, made.content, options.limit, |head| {
             if options.with_metadata { head.metadata.clone() } else { None }
         });
-        verdict.threshold = threshold;
-        verdict.shingles = prepared.shingles;
-        verdict.stored = existing.as_ref().is_some_and(|existing| self.holds(existing, made));
+        verdict.threshold = looked.threshold;
+        verdict.shingles = *shingles;
+        verdict.stored = existing.is_some_and(|existing| self.holds(existing, made));
         if !verdict.stored {
-            verdict.previous = existing.as_ref().map(|existing| self.previous(existing, made));
+            verdict.previous = existing.map(|existing| self.previous(existing, made));
         }
-        verdict.id = id;
-        verdict.expected_recall = expected_recall;
+        verdict.id = id.clone();
+        verdict.expected_recall = looked.expected_recall;
+        looked.judgement.meter(&self.meters);
         self.meters.verdict(Op::Check, &verdict);
-        Ok(verdict)
+        verdict
+    }
+
+    fn nothing_to_check(&self, id: Option<DocId>) -> Verdict {
+        let verdict = self.empty_verdict(id, Outcome::Checked);
+        self.meters.verdict(Op::Check, &verdict);
+        verdict
     }
 
     /// The right to write an id, and a place in the queue.
@@ -340,8 +408,8 @@ impl Collection {
         Similarity { value: verify::similarity(matching, self.shape), low, high, method: Method::Estimate }
     }
 
-    fn judge(&self, bands: &BandIndex, view: View, query: &Query<'_>) -> judge::Judgement {
-        judge::judge(&self.arena, bands, self.shape, &self.limits, &self.meters, view, query)
+    fn judge(&self, bands: &BandIndex, view: View, query: &Query<'_>) -> Judgement {
+        judge::judge(&self.arena, bands, self.shape, &self.limits, view, query)
     }
 }
 

@@ -125,6 +125,19 @@ pub(super) struct Insertion {
     pub options: InsertOptions,
 }
 
+/// Whether a decision may read the disk on the thread it is made on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Disk {
+    Now,
+    Later,
+}
+
+/// A decision, or all it needs to be made where the disk may be read.
+pub(super) enum Decided {
+    Now(Ticket<Verdict>),
+    Later(Insertion, Latch, OwnedSemaphorePermit),
+}
+
 impl Order {
     pub(super) fn new(last: Seq, slots: u32) -> Self {
         Self { last, queue: VecDeque::new(), slots, free: Vec::new(), closed: false, refused: None }
@@ -168,15 +181,20 @@ impl Collection {
         insertion: Insertion,
         latch: Latch,
         place: OwnedSemaphorePermit,
-    ) -> Result<Ticket<Verdict>> {
+        disk: Disk,
+    ) -> Result<Decided> {
         let id_fingerprint = IdIndex::fingerprint(&insertion.id);
+        if disk == Disk::Later && !self.ids.candidates(id_fingerprint).is_empty() {
+            return Ok(Decided::Later(insertion, latch, place));
+        }
         let existing = self.find(&insertion.id, id_fingerprint, View::Decided)?;
         let Some(made) = &insertion.prepared.made else {
-            return Ok(self.nothing_to_insert(insertion.id));
+            return Ok(Decided::Now(self.nothing_to_insert(insertion.id)));
         };
         if let Some(existing) = &existing {
             if self.holds(existing, made) && existing.record.metadata == insertion.metadata {
-                return Ok(Ticket::ready(self.repeat(existing, &insertion)?, self.durable()));
+                let ticket = Ticket::ready(self.repeat(existing, &insertion)?, self.durable());
+                return Ok(Decided::Now(ticket));
             }
             if insertion.options.on_existing == OnExisting::Conflict {
                 return Err(CollectionError::IdConflict { id: insertion.id });
@@ -199,6 +217,9 @@ impl Collection {
             let missing = self.records.recall(&mut heads, cited.iter().map(|found| found.seq));
             if !missing.is_empty() {
                 drop((live, order));
+                if disk == Disk::Later {
+                    return Ok(Decided::Later(insertion, latch, place));
+                }
                 self.records.load(&mut heads, &missing, insertion.options.with_metadata)?;
                 continue;
             }
@@ -266,7 +287,8 @@ impl Collection {
             };
             drop(live);
             verdict.id = Some(insertion.id);
-            return Ok(self.enqueue(&mut order, verdict, change, step, latch, place));
+            judgement.meter(&self.meters);
+            return Ok(Decided::Now(self.enqueue(&mut order, verdict, change, step, latch, place)));
         }
         Err(CollectionError::Overloaded {
             detail: "the documents this one resembles change faster than they can be read".into(),

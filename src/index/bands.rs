@@ -275,7 +275,6 @@ mod tests {
     #[test]
     fn probes_agree_with_a_plain_map_through_inserts_and_removals() {
         let seed = 42;
-        println!("seed {seed}");
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let arena = Arena::new(SHAPE);
         let index = BandIndex::new(banding(), SHAPE);
