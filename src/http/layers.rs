@@ -142,11 +142,9 @@ impl<G: Unpin> HttpBody for Guarded<G> {
 
 /// A panic becomes a problem. The message stays in the log: it may hold what a client sent.
 pub fn panicked(cause: Box<dyn Any + Send>) -> Response {
-    let cause = cause
-        .downcast::<String>()
-        .map(|text| *text)
-        .or_else(|cause| cause.downcast::<&str>().map(|text| (*text).to_owned()));
-    Problem::internal(&format!("panic: {}", cause.as_deref().unwrap_or("?"))).into_response()
+    // A formatted message may quote what was being worked on; a literal one is our own.
+    let cause = cause.downcast_ref::<&str>().copied().unwrap_or("see the panic's place in the log");
+    Problem::internal(&format!("panic: {cause}")).into_response()
 }
 
 /// 503 where too many requests are being worked on. Probes and metrics always get through.

@@ -8,6 +8,7 @@ use hapax_core::{BandKey, Banding, SignatureShape};
 use hashbrown::HashTable;
 use parking_lot::RwLock;
 use rayon::prelude::*;
+use smallvec::{SmallVec, smallvec};
 
 use super::{Arena, BucketSizes};
 use crate::types::Slot;
@@ -30,11 +31,14 @@ pub struct BandIndex {
 #[derive(Default)]
 struct Shard {
     entries: HashTable<u32>,
-    lists: Vec<Vec<Slot>>,
+    lists: Vec<List>,
     free_lists: Vec<u32>,
-    /// Capacity of all lists together, so that a scrape need not walk them.
-    list_slots: usize,
+    /// Slots that lists keep on the heap, all together, so that a scrape need not walk them.
+    heap_slots: usize,
 }
+
+/// Documents that share a key. Most are few, and stand in the list itself: 24 bytes, as an empty vector takes.
+type List = SmallVec<[Slot; 4]>;
 
 /// What probing all bands of a query found.
 #[derive(Default)]
@@ -137,17 +141,15 @@ impl BandIndex {
     fn insert_band(&self, arena: &Arena, slot: Slot, band: u32) {
         let key = self.key_in_arena(arena, slot, band);
         let shard = &mut *self.shard(band, key).write();
-        let Shard { entries, lists, free_lists, list_slots } = shard;
-        let first_of = |entry: u32, lists: &[Vec<Slot>]| first(entry, lists);
-        let found = entries.find_mut(key.0, |&entry| self.key_in_arena(arena, first_of(entry, lists), band) == key);
+        let Shard { entries, lists, free_lists, heap_slots } = shard;
+        let found = entries.find_mut(key.0, |&entry| self.key_in_arena(arena, first(entry, lists), band) == key);
         let size = match found {
             None => {
-                entries.insert_unique(key.0, slot.0, |&entry| self.key_in_arena(arena, first_of(entry, lists), band).0);
+                entries.insert_unique(key.0, slot.0, |&entry| self.key_in_arena(arena, first(entry, lists), band).0);
                 0
             }
             Some(entry) if *entry & LIST == 0 => {
-                let list = vec![Slot(*entry), slot];
-                *list_slots += list.capacity();
+                let list = smallvec![Slot(*entry), slot];
                 let number = match free_lists.pop() {
                     Some(number) => {
                         lists[number as usize] = list;
@@ -163,9 +165,9 @@ impl BandIndex {
             }
             Some(entry) => {
                 let list = &mut lists[(*entry & !LIST) as usize];
-                let before = list.capacity();
+                *heap_slots -= on_heap(list);
                 list.push(slot);
-                *list_slots += list.capacity() - before;
+                *heap_slots += on_heap(list);
                 list.len() - 1
             }
         };
@@ -175,7 +177,7 @@ impl BandIndex {
     fn remove_band(&self, arena: &Arena, slot: Slot, band: u32) {
         let key = self.key_in_arena(arena, slot, band);
         let shard = &mut *self.shard(band, key).write();
-        let Shard { entries, lists, free_lists, list_slots } = shard;
+        let Shard { entries, lists, free_lists, heap_slots } = shard;
         let found = entries.find_entry(key.0, |&entry| self.key_in_arena(arena, first(entry, lists), band) == key);
         let Ok(mut found) = found else { return };
         let entry = *found.get();
@@ -189,17 +191,17 @@ impl BandIndex {
         let number = entry & !LIST;
         let list = &mut lists[number as usize];
         let Some(at) = list.iter().position(|&held| held == slot) else { return };
+        *heap_slots -= on_heap(list);
         list.remove(at);
-        let before = list.capacity();
         self.sizes.changed(list.len() + 1, list.len());
         if let [last] = list[..] {
             *found.get_mut() = last.0;
-            *list = Vec::new();
+            *list = List::new();
             free_lists.push(number);
-        } else if list.capacity() > 4 * list.len() {
-            list.shrink_to(2 * list.len());
+        } else if list.spilled() && list.capacity() > 4 * list.len() {
+            list.shrink_to_fit();
         }
-        *list_slots -= before - lists[number as usize].capacity();
+        *heap_slots += on_heap(list);
     }
 
     fn key_in_arena(&self, arena: &Arena, slot: Slot, band: u32) -> BandKey {
@@ -228,15 +230,19 @@ impl Shard {
 
     fn bytes(&self) -> u64 {
         (self.entries.allocation_size()
-            + self.lists.capacity() * size_of::<Vec<Slot>>()
+            + self.lists.capacity() * size_of::<List>()
             + self.free_lists.capacity() * size_of::<u32>()
-            + self.list_slots * size_of::<Slot>()) as u64
+            + self.heap_slots * size_of::<Slot>()) as u64
     }
 }
 
 /// A slot that has the key the entry stands for.
-fn first(entry: u32, lists: &[Vec<Slot>]) -> Slot {
+fn first(entry: u32, lists: &[List]) -> Slot {
     if entry & LIST == 0 { Slot(entry) } else { lists[(entry & !LIST) as usize][0] }
+}
+
+fn on_heap(list: &List) -> usize {
+    if list.spilled() { list.capacity() } else { 0 }
 }
 
 /// `count` places of a list of `len`, evenly spread, shifted from band to band.
