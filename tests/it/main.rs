@@ -15,6 +15,7 @@ mod logs;
 mod metrics;
 mod openapi;
 mod quality;
+mod readme;
 mod reference_tokens;
 mod routes;
 mod support;
