@@ -3,5 +3,6 @@
 //! Must never know: what is measured, or a document's text.
 
 pub mod logs;
+pub mod memory;
 pub mod names;
 pub mod recorder;

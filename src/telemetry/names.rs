@@ -138,6 +138,8 @@ metrics_table! {
         "Documents stored and indexed.";
     INDEX_BYTES = "hapax_index_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION, label::PART],
         "Memory held by the index.";
+    MEMORY_BUDGET = "hapax_memory_budget_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Memory the machine or the container grants; hold process_resident_memory_bytes against it.";
     COMMIT_DURATION = "hapax_commit_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
         [label::COLLECTION], "Time of one transaction, fsync included.";
     COMMIT_DOCUMENTS = "hapax_commit_documents", Kind::Histogram(COMMIT_SIZES), None, [label::COLLECTION],

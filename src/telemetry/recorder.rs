@@ -7,6 +7,7 @@ use std::time::Duration;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use metrics_process::Collector;
 
+use super::memory;
 use super::names::{self, Kind};
 
 /// How often histograms are drained. Without it each observation stays in memory until somebody scrapes.
@@ -39,6 +40,9 @@ impl Metrics {
         let process = Collector::default();
         process.describe();
         metrics::gauge!(names::BUILD_INFO, names::label::VERSION => env!("CARGO_PKG_VERSION")).set(1.0);
+        if let Some(bytes) = memory::budget_bytes() {
+            metrics::gauge!(names::MEMORY_BUDGET).set(bytes as f64);
+        }
         Ok(Self { handle, process })
     }
 

@@ -1,0 +1,28 @@
+//! How much memory this process may take, as the machine or its container says.
+
+use std::fs;
+
+/// The least of what the kernel has and what the control group allows, in bytes; `None` where neither tells.
+pub fn budget_bytes() -> Option<u64> {
+    let installed = fs::read_to_string("/proc/meminfo").ok().and_then(|text| installed_bytes(&text));
+    // In a container this is its own group; elsewhere the root group, which has no such file.
+    let allowed = fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
+    installed.into_iter().chain(allowed).min()
+}
+
+fn installed_bytes(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_word_is_understood() {
+        assert_eq!(installed_bytes("MemTotal:       24633348 kB\nMemFree: 1 kB\n"), Some(24_633_348 * 1024));
+        assert_eq!(installed_bytes("MemFree: 1 kB\n"), None);
+    }
+}
