@@ -95,7 +95,7 @@ fn assemble(
     let banding = Banding::new(meta.bands, meta.rows, shape)
         .map_err(|error| CollectionError::Store(format!("collection `{}`: {error}", meta.name)))?;
     let arena = Arena::new(shape);
-    let ids = IdIndex::default();
+    let ids = IdIndex::with_fingerprint_bits(limits.id_fingerprint_bits);
     let (slots, linked) = (AtomicU32::new(0), AtomicI64::new(0));
 
     let total = documents.max(1) as f64;

@@ -38,6 +38,8 @@ pub struct Limits {
     pub commit_batch_max: usize,
     /// How long a write may wait for a place in the queue before it is refused as overloaded.
     pub commit_queue_wait: Duration,
+    /// Bits of an id's fingerprint that memory tells ids apart by: 64. Tests take fewer, so that ids often collide.
+    pub id_fingerprint_bits: u32,
 }
 
 /// What a collection is made with. The spec is frozen; the rest can be changed.

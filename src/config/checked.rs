@@ -199,6 +199,7 @@ fn limits(raw: &raw::Limits, commit: &raw::Commit) -> Result<Limits, ConfigError
         commit_queue_max: count("commit.queue_max", commit.queue_max, MILLION)?,
         commit_batch_max: count("commit.batch_max", commit.batch_max, MILLION)?,
         commit_queue_wait: milliseconds("commit.queue_wait_ms", commit.queue_wait_ms, 0..=600_000)?,
+        id_fingerprint_bits: u64::BITS,
     };
     if limits.commit_batch_max > limits.commit_queue_max {
         let allowed = format!("at most commit.queue_max, which is {}", limits.commit_queue_max);

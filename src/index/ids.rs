@@ -40,14 +40,8 @@ impl Hasher for FingerprintHasher {
     }
 }
 
-impl Default for IdIndex {
-    fn default() -> Self {
-        Self::with_fingerprint_bits(64)
-    }
-}
-
 impl IdIndex {
-    /// Fewer bits than 64 make collisions common; for tests.
+    /// Tells ids apart by 1 to 64 bits of their fingerprints.
     pub fn with_fingerprint_bits(bits: u32) -> Self {
         Self { slots: DashMap::default(), mask: u64::MAX >> (64 - bits) }
     }

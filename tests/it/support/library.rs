@@ -16,6 +16,7 @@ pub(crate) const LIMITS: Limits = Limits {
     commit_queue_max: 8192,
     commit_batch_max: 4096,
     commit_queue_wait: Duration::from_secs(30),
+    id_fingerprint_bits: 64,
 };
 
 pub(crate) fn dir() -> Dir {
