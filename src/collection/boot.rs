@@ -71,8 +71,8 @@ fn pipeline(name: &CollectionName, spec: &Spec, secret: Option<&SecretKey>) -> R
     let asked = secret.map(SecretKey::fingerprint);
     if text.key.is_some() && text.key != asked {
         let asked = match asked {
-            None => "no `hashing.secret` in the configuration".to_owned(),
-            Some(asked) => format!("a `hashing.secret` of fingerprint {asked:016x} in the configuration"),
+            None => "the configuration has no `hashing.secret`".to_owned(),
+            Some(asked) => format!("the configuration has a `hashing.secret` of fingerprint {asked:016x}"),
         };
         return Err(CollectionError::SpecMismatch { name: name.clone(), held: format!("spec `{spec}`"), asked });
     }

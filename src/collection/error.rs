@@ -25,13 +25,13 @@ pub enum CollectionError {
         asked: String,
     },
     /// A spec, a key or a signature of another make.
-    #[error("collection `{name}` was made with {held}, but this is {asked}")]
+    #[error("collection `{name}` was made with {held}, but {asked}")]
     SpecMismatch {
         /// Which.
         name: CollectionName,
         /// What it was made with.
         held: String,
-        /// What was given.
+        /// What was given, as a clause.
         asked: String,
     },
     /// The limit on collections is reached.

@@ -80,7 +80,7 @@ impl Collection {
                     return Err(CollectionError::SpecMismatch {
                         name: self.name.clone(),
                         held: format!("the spec with fingerprint {} (`{}`)", self.fingerprint, self.spec),
-                        asked: format!("a signature of fingerprint {given}"),
+                        asked: format!("this signature has fingerprint {given}"),
                     });
                 }
                 if bytes.len() != self.shape.bytes() {

@@ -53,7 +53,7 @@ impl Collections {
                 return Err(CollectionError::SpecMismatch {
                     name,
                     held: format!("spec `{}`", held.spec),
-                    asked: format!("`{}` in `default_collection` of the configuration", asked.spec),
+                    asked: format!("`default_collection` of the configuration asks for spec `{}`", asked.spec),
                 });
             }
             boot::open(&path, secret.as_ref(), *limits, progress)?
