@@ -95,6 +95,14 @@ pub enum StoreError {
         /// How it shows.
         detail: String,
     },
+    /// Nothing was begun, most likely because another program holds the file. The next write may succeed.
+    #[error("collection {collection}: the write could not begin: {detail}")]
+    NotBegun {
+        /// Whose file.
+        collection: String,
+        /// What SQLite said.
+        detail: String,
+    },
     /// A change that does not fit the order: its caller is at fault, the file is unharmed and the batch rolled back.
     #[error("collection {collection}: the change at {} does not fit: {detail}", seq.0)]
     OutOfOrder {
@@ -137,7 +145,14 @@ impl StoreError {
 
     /// Whether a failed write with this error leaves it uncertain what the disk holds.
     pub fn is_uncertain(&self) -> bool {
-        !matches!(self, Self::Full { .. } | Self::OutOfOrder { .. } | Self::Poisoned { .. } | Self::Closed { .. })
+        !matches!(
+            self,
+            Self::Full { .. }
+                | Self::NotBegun { .. }
+                | Self::OutOfOrder { .. }
+                | Self::Poisoned { .. }
+                | Self::Closed { .. }
+        )
     }
 
     /// The error with its causes in one line.

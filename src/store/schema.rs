@@ -19,7 +19,7 @@ pub(super) const FORMAT: i32 = 1;
 /// How long a connection asks again for a lock of SQLite's. Locks are held for microseconds, but recovery of a log after
 /// a crash may take a while.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-const WRITER_CACHE_KIB: u32 = 16 * 1024;
+const WRITER_CACHE_KIB: u32 = 8 * 1024;
 /// Readers fetch single records at random places: the system's page cache serves that better than their own.
 const READER_CACHE_KIB: u32 = 1024;
 

@@ -120,6 +120,12 @@ impl Writer {
             .map_err(|(_, error)| StoreError::from_sqlite(&self.collection, "closing its file", error))
     }
 
+    /// How long a commit waits for a lock that another program holds.
+    #[cfg(test)]
+    pub(super) fn set_patience(&self, wait: std::time::Duration) {
+        self.connection.busy_timeout(wait).unwrap();
+    }
+
     fn check_usable(&self) -> Result<()> {
         match self.poison.reason() {
             None => Ok(()),
@@ -148,7 +154,10 @@ impl Writer {
 
     fn transaction(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.check_usable()?;
-        let done = self.execute("BEGIN IMMEDIATE").and_then(|()| work(self)).and_then(|()| self.execute("COMMIT"));
+        // An operator's own SQLite session may hold the file: that must not cost the collection its writes for good.
+        self.execute("BEGIN IMMEDIATE")
+            .map_err(|error| StoreError::NotBegun { collection: self.collection.clone(), detail: error.chain() })?;
+        let done = work(self).and_then(|()| self.execute("COMMIT"));
         let Err(error) = done else { return Ok(()) };
         // Some errors end the transaction by themselves.
         if !self.connection.is_autocommit()

@@ -451,3 +451,19 @@ fn the_background_thread_moves_the_log_into_the_database() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
+
+/// An operator's open transaction once poisoned the writer: no write was taken until a restart, though nothing had
+/// been written that could be in doubt.
+#[test]
+fn a_file_held_by_another_program_refuses_one_batch_and_not_the_next() {
+    let place = place();
+    let (store, mut writer) = Store::create(&place.path, &meta()).unwrap();
+    writer.set_patience(std::time::Duration::from_millis(20));
+    let other = Connection::open(&place.path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let refused = writer.commit(&[insert(1)], Seq(1)).unwrap_err();
+    assert!(matches!(refused, StoreError::NotBegun { .. }) && !refused.is_uncertain(), "{refused}");
+    other.execute_batch("ROLLBACK").unwrap();
+    writer.commit(&[insert(2)], Seq(2)).unwrap();
+    assert!(store.record(Seq(1)).unwrap().is_none() && store.record(Seq(2)).unwrap().is_some());
+}
