@@ -193,11 +193,10 @@ impl Collection {
         prepared: Prepared,
         options: InsertOptions,
     ) -> Result<Ticket<Verdict>> {
-        if prepared.made.is_none() {
-            return Ok(self.nothing_to_insert(id));
-        }
+        let Prepared { made, shingles } = prepared;
+        let Some(made) = made else { return Ok(self.nothing_to_insert(id)) };
         let (latch, place) = self.enter(&id).await?;
-        let insertion = Insertion { id, metadata, prepared, options };
+        let insertion = Insertion { id, metadata, made, shingles, options };
         let ticket = match self.decide_insert(insertion, latch, place, Disk::Later)? {
             Decided::Now(ticket) => ticket,
             Decided::Later(insertion, latch, place) => {

@@ -13,11 +13,11 @@ use hapax_core::{ContentHash, verify};
 
 use super::judge::{Judgement, Query, Ranked, View};
 use super::latch::Latch;
-use super::prepare::{Made, Prepared};
+use super::prepare::Made;
 use super::records::Heads;
 use super::{Collection, CollectionError, InsertOptions, Result};
 use crate::index::{IdIndex, SLOTS_MAX};
-use crate::store::{Change, Record, StoredMatch, StoredVerdict};
+use crate::store::{Change, Head, Record, StoredMatch, StoredVerdict};
 use crate::types::{
     DocId, Match, Metadata, OnDuplicate, OnExisting, Outcome, Previous, Seq, Slot, TimestampMs, Verdict, VerdictKind,
 };
@@ -121,7 +121,8 @@ pub(super) struct Existing {
 pub(super) struct Insertion {
     pub id: DocId,
     pub metadata: Option<Metadata>,
-    pub prepared: Prepared,
+    pub made: Made,
+    pub shingles: Option<u64>,
     pub options: InsertOptions,
 }
 
@@ -188,9 +189,7 @@ impl Collection {
             return Ok(Decided::Later(insertion, latch, place));
         }
         let existing = self.find(&insertion.id, id_fingerprint, View::Decided)?;
-        let Some(made) = &insertion.prepared.made else {
-            return Ok(Decided::Now(self.nothing_to_insert(insertion.id)));
-        };
+        let made = &insertion.made;
         if let Some(existing) = &existing {
             if self.holds(existing, made) && existing.record.metadata == insertion.metadata {
                 let ticket = Ticket::ready(self.repeat(existing, &insertion)?, self.durable());
@@ -228,7 +227,7 @@ impl Collection {
                 if insertion.options.with_metadata { found.metadata.clone() } else { None }
             });
             verdict.threshold = live.threshold;
-            verdict.shingles = insertion.prepared.shingles;
+            verdict.shingles = insertion.shingles;
             let held = existing.as_ref().is_some_and(|existing| self.holds(existing, made));
             verdict.previous = existing.as_ref().filter(|_| !held).map(|existing| self.previous(existing, made));
             let keep = existing.is_some() && insertion.options.on_existing == OnExisting::Keep;
@@ -260,7 +259,7 @@ impl Collection {
                     linked,
                     metadata: insertion.metadata.clone(),
                     first_seen: existing.as_ref().map_or_else(now, |existing| existing.record.first_seen),
-                    shingles: insertion.prepared.shingles,
+                    shingles: insertion.shingles,
                     verdict: stored_verdict(&verdict, cited),
                 });
                 self.arena.publish(slot, seq, &record.signature, made.content_prefix(), linked);
@@ -365,7 +364,7 @@ impl Collection {
         heads: &Heads,
         content: Option<ContentHash>,
         limit: usize,
-        metadata: impl Fn(&super::records::Head) -> Option<Metadata>,
+        metadata: impl Fn(&Head) -> Option<Metadata>,
     ) -> Verdict {
         let mut matches: Vec<Match> = cited(judgement, limit)
             .iter()

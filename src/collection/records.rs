@@ -5,39 +5,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use hapax_core::ContentHash;
 use parking_lot::RwLock;
 
 use super::Result;
-use crate::store::{self, Record, Store};
-use crate::types::{DocId, Metadata, Seq, TimestampMs};
+use crate::store::{Head, Record, Store};
+use crate::types::Seq;
 
 /// Records kept after they are durable: enough that a decision seldom has to look twice.
 const KEPT: usize = 1024;
-
-/// What an answer says of a document.
-#[derive(Clone, Debug)]
-pub(super) struct Head {
-    /// Its id.
-    pub(super) id: DocId,
-    /// Hash of its canonical text.
-    pub(super) content: ContentHash,
-    /// When its id was first stored.
-    pub(super) first_seen: TimestampMs,
-    /// Its metadata.
-    pub(super) metadata: Option<Metadata>,
-}
-
-impl Head {
-    fn of(record: &Record) -> Self {
-        Self {
-            id: record.id.clone(),
-            content: record.content,
-            first_seen: record.first_seen,
-            metadata: record.metadata.clone(),
-        }
-    }
-}
 
 /// Records by `seq`: the newest in memory, all in the store.
 pub(super) struct Records {
@@ -113,7 +88,7 @@ impl Records {
             }
             match recent.get(&seq) {
                 Some(record) => {
-                    heads.0.insert(seq, Head::of(record));
+                    heads.0.insert(seq, record.head());
                 }
                 None => missing.push(seq),
             }
@@ -128,12 +103,7 @@ impl Records {
         }
         let found = self.store.heads(missing, with_metadata)?;
         for (&seq, head) in missing.iter().zip(found) {
-            let head = match head {
-                Some(store::Head { id, content, first_seen, metadata, .. }) => {
-                    Some(Head { id, content, first_seen, metadata })
-                }
-                None => self.leaving.read().get(&seq).map(|record| Head::of(record)),
-            };
+            let head = head.or_else(|| self.leaving.read().get(&seq).map(|record| record.head()));
             heads.0.extend(head.map(|head| (seq, head)));
         }
         Ok(())

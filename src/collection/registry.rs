@@ -48,7 +48,7 @@ impl Collections {
         let path = collections.path(&name);
         let CollectionsConfig { default_settings: asked, secret, limits, .. } = &collections.config;
         let default = if path.exists() {
-            let held = Store::read_meta(&path)?;
+            let held = Store::peek(&path)?.meta;
             if held.spec != asked.spec.to_string() {
                 return Err(CollectionError::SpecMismatch {
                     name,

@@ -138,6 +138,22 @@ pub struct Head {
     pub shingles: Option<u64>,
 }
 
+impl Record {
+    /// The part of it that a match shows.
+    pub fn head(&self) -> Head {
+        Head {
+            seq: self.seq,
+            id: self.id.clone(),
+            metadata: self.metadata.clone(),
+            content: self.content,
+            given: self.given,
+            linked: self.linked,
+            first_seen: self.first_seen,
+            shingles: self.shingles,
+        }
+    }
+}
+
 /// One entry of the commit order.
 #[derive(Clone, Debug)]
 pub enum Change {
@@ -206,13 +222,6 @@ impl Store {
         let meta = schema::read_meta(&connection, &label)?;
         let ledger = schema::read_ledger(&connection, &label)?;
         Ok(Opened { meta, last_seq: ledger.last_seq, documents: ledger.signatures.rows })
-    }
-
-    /// The settings of a collection that need not be open.
-    pub fn read_meta(path: &Path) -> Result<Meta> {
-        let connection = schema::connect(path, schema::Role::Reader)?;
-        schema::check_format(&connection, path)?;
-        schema::read_meta(&connection, &schema::label(path))
     }
 
     /// Removes a collection's file for good: gone in one step, whatever happens. Close its [`Writer`] first.

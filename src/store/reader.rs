@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 use super::error::{Result, StoreError};
 use super::rows::{DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, SignatureRow, document_columns, signature_columns};
@@ -173,43 +173,37 @@ struct Snapshot<'a> {
 
 impl Snapshot<'_> {
     fn document<T>(&mut self, seq: Seq, make: impl FnOnce(&DocumentRow<'_>) -> Result<T, Flaw>) -> Result<Option<T>> {
-        let reading = |error| sqlite(self.collection, error);
-        let mut statement = self
-            .connection
-            .prepare_cached(concat!("SELECT ", document_columns!(), " FROM document d WHERE d.seq = ?1"))
-            .map_err(reading)?;
-        let mut rows = statement.query([seq.0 as i64]).map_err(reading)?;
-        match rows.next().map_err(reading)? {
-            Some(row) => DocumentRow::read(row, 0, &mut self.buffer)
-                .and_then(|row| make(&row))
-                .map(Some)
-                .map_err(|flaw| damaged(self.collection, seq, flaw)),
-            None if self.has_signature(seq)? => Err(damaged(self.collection, seq, DOCUMENT_GONE)),
-            None => Ok(None),
-        }
+        let sql = concat!("SELECT ", document_columns!(), " FROM document d WHERE d.seq = ?1");
+        self.one(seq, sql, |row, buffer| make(&DocumentRow::read(row, 0, buffer)?))
     }
 
     fn record(&mut self, seq: Seq) -> Result<Option<Record>> {
+        let sql = concat!(
+            "SELECT ",
+            document_columns!(),
+            ", ",
+            signature_columns!(),
+            " FROM document d LEFT JOIN signature s ON s.seq = d.seq WHERE d.seq = ?1"
+        );
+        self.one(seq, sql, |row, buffer| {
+            let document = DocumentRow::read(row, 0, buffer)?;
+            let (signature, _) = SignatureRow::read(row, DOCUMENT_COLUMN_COUNT, buffer)?;
+            document.record(&signature)
+        })
+    }
+
+    /// The one row of a document; that a signature has none is damage and not an absence.
+    fn one<T>(
+        &mut self,
+        seq: Seq,
+        sql: &str,
+        make: impl FnOnce(&Row<'_>, &mut Vec<u8>) -> Result<T, Flaw>,
+    ) -> Result<Option<T>> {
         let reading = |error| sqlite(self.collection, error);
-        let mut statement = self
-            .connection
-            .prepare_cached(concat!(
-                "SELECT ",
-                document_columns!(),
-                ", ",
-                signature_columns!(),
-                " FROM document d LEFT JOIN signature s ON s.seq = d.seq WHERE d.seq = ?1"
-            ))
-            .map_err(reading)?;
+        let mut statement = self.connection.prepare_cached(sql).map_err(reading)?;
         let mut rows = statement.query([seq.0 as i64]).map_err(reading)?;
         match rows.next().map_err(reading)? {
-            Some(row) => DocumentRow::read(row, 0, &mut self.buffer)
-                .and_then(|document| {
-                    let (signature, _) = SignatureRow::read(row, DOCUMENT_COLUMN_COUNT, &mut self.buffer)?;
-                    document.record(&signature)
-                })
-                .map(Some)
-                .map_err(|flaw| damaged(self.collection, seq, flaw)),
+            Some(row) => make(row, &mut self.buffer).map(Some).map_err(|flaw| damaged(self.collection, seq, flaw)),
             None if self.has_signature(seq)? => Err(damaged(self.collection, seq, DOCUMENT_GONE)),
             None => Ok(None),
         }

@@ -100,7 +100,7 @@ fn a_lost_document_row_is_an_error_and_not_an_absence() {
 fn changed_settings_are_refused() {
     let place = filled(1);
     tamper(&place.path, "UPDATE meta SET spec = 'another'");
-    for error in [Store::open(&place.path).map(drop).unwrap_err(), Store::read_meta(&place.path).unwrap_err()] {
+    for error in [Store::open(&place.path).map(drop).unwrap_err(), Store::peek(&place.path).unwrap_err()] {
         assert!(matches!(&error, StoreError::Damaged { collection, .. } if collection == "pages"), "{error}");
     }
 }
@@ -113,7 +113,7 @@ fn what_is_not_ours_or_not_there_is_refused() {
     drop(connection);
     let error = Store::open(&newer.path).map(drop).unwrap_err();
     assert!(matches!(&error, StoreError::NewerFormat { found: 2, known: 1, path } if *path == newer.path), "{error}");
-    assert!(matches!(Store::read_meta(&newer.path).unwrap_err(), StoreError::NewerFormat { .. }));
+    assert!(matches!(Store::peek(&newer.path).unwrap_err(), StoreError::NewerFormat { .. }));
 
     let place = place();
     assert!(matches!(Store::open(&place.path).map(drop).unwrap_err(), StoreError::Missing { .. }));

@@ -157,7 +157,7 @@ fn a_closed_collection_is_one_file_and_opens_as_it_was() {
     let names: Vec<_> = fs::read_dir(place.dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["pages.sqlite"]);
     assert_eq!(list(place.dir.path()).unwrap(), [meta().name]);
-    assert_eq!(Store::read_meta(&place.path).unwrap(), meta());
+    assert_eq!(Store::peek(&place.path).unwrap().meta, meta());
     let (store, mut writer, opened) = Store::open(&place.path).unwrap();
     assert_eq!(opened, Opened { meta: meta(), last_seq: Seq(2500), documents: 2500 });
     let progress = AtomicU64::new(0);
@@ -277,7 +277,7 @@ fn settings_that_may_change_are_kept() {
     writer.set_banding_and_threshold(21, 6, 0.7).unwrap();
     writer.close().unwrap();
     let wanted = Meta { bands: 21, rows: 6, threshold: 0.7, ..meta() };
-    assert_eq!(Store::read_meta(&place.path).unwrap(), wanted);
+    assert_eq!(Store::peek(&place.path).unwrap().meta, wanted);
 }
 
 #[test]
