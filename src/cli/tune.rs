@@ -92,6 +92,8 @@ enum Sketch {
     Fss,
     /// k hash functions
     Classic,
+    /// One permutation, densified
+    Oph,
 }
 
 fn similarity(text: &str) -> Result<f64, String> {
@@ -194,6 +196,7 @@ fn simulate(args: &Args, banding: Banding, shape: SignatureShape) -> Vec<Simulat
     let sketch = match args.sketch {
         Sketch::Fss => SketchKind::Fss,
         Sketch::Classic => SketchKind::Classic,
+        Sketch::Oph => SketchKind::Oph,
     };
     let simulation = Simulation {
         sketch,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hapax_core::{Banding, Pipeline, SecretKey, SignatureShape, SketchKind, Spec, TextSpec};
+use hapax_core::{Banding, Pipeline, SecretKey, SignatureShape, Spec, TextSpec};
 use parking_lot::{Condvar, Mutex, RwLock};
 use tokio::sync::Semaphore;
 
@@ -169,8 +169,7 @@ fn assemble(
 fn sketch_name(spec: &Spec) -> String {
     let SignatureShape { k, bits } = spec.shape();
     match spec {
-        Spec::Text(TextSpec { sketch: SketchKind::Classic, .. }) => format!("classic{k}x{bits}"),
-        Spec::Text(TextSpec { sketch: SketchKind::Fss, .. }) => format!("fss{k}x{bits}"),
+        Spec::Text(TextSpec { sketch, .. }) => format!("{}{k}x{bits}", sketch.name()),
         Spec::External { name, .. } => format!("external:{name}:{k}x{bits}"),
     }
 }

@@ -132,7 +132,7 @@ impl Prepared {
     fn from_signed(signed: Option<Signed>) -> Self {
         match signed {
             None => Self { made: None, shingles: Some(0) },
-            Some(Signed { signature, content, shingles }) => {
+            Some(Signed { signature, content, shingles, .. }) => {
                 Self { made: Some(Made { signature, content: Some(content) }), shingles: Some(shingles) }
             }
         }

@@ -266,15 +266,11 @@ fn log(raw: raw::Log) -> Result<Log, ConfigError> {
     Ok(Log { format, level: raw.level })
 }
 
-const SKETCHES: &str = "\"fss\" or \"classic\", then slots (a power of two, 64 to 1024), \"x\", bits (8, 16 or 32), \
+const SKETCHES: &str = "\"fss\", \"classic\" or \"oph\", then slots (a power of two, 64 to 1024), \"x\", bits (8, 16 or 32), \
                         such as \"fss256x8\"";
 
 fn sketch(text: &str) -> Option<(SketchKind, SignatureShape)> {
-    let (kind, shape) = match (text.strip_prefix("fss"), text.strip_prefix("classic")) {
-        (Some(shape), _) => (SketchKind::Fss, shape),
-        (_, Some(shape)) => (SketchKind::Classic, shape),
-        _ => return None,
-    };
+    let (kind, shape) = SketchKind::split(text)?;
     let (k, bits) = shape.split_once('x')?;
     let (k, bits) = (plain_number(k)?, plain_number(bits)?);
     let fits = k.is_power_of_two() && (64..=1024).contains(&k) && [8, 16, 32].contains(&bits);

@@ -152,30 +152,55 @@ fn sip13(SecretKey(key): &SecretKey, bytes: &[u8]) -> u64 {
 pub struct ContentHash(pub u128);
 
 /// A content hash in the making; however the bytes are cut, the result is the same.
-pub(crate) enum ContentHasher {
+#[derive(Clone)]
+pub(crate) struct ContentHasher {
+    kind: ContentHasherKind,
+    /// Something was hashed since the beginning.
+    begun: bool,
+}
+
+#[derive(Clone)]
+enum ContentHasherKind {
     Plain(Box<Xxh3>),
     Keyed(SipHasher13x128),
 }
 
 impl ContentHasher {
     pub(crate) fn new(tokens: &TokenHasher) -> Self {
-        match tokens {
-            TokenHasher::Plain => Self::Plain(Box::new(Xxh3::new())),
-            TokenHasher::Keyed(SecretKey(key)) => Self::Keyed(SipHasher13x128::new_with_key(key)),
+        let kind = match tokens {
+            TokenHasher::Plain => ContentHasherKind::Plain(Box::new(Xxh3::new())),
+            TokenHasher::Keyed(SecretKey(key)) => ContentHasherKind::Keyed(SipHasher13x128::new_with_key(key)),
+        };
+        Self { kind, begun: false }
+    }
+
+    /// Begins another content with what is at hand.
+    pub(crate) fn begin(&mut self, tokens: &TokenHasher) {
+        match (&mut self.kind, tokens) {
+            (ContentHasherKind::Plain(hasher), TokenHasher::Plain) if self.begun => hasher.reset(),
+            (ContentHasherKind::Plain(_), TokenHasher::Plain) => {}
+            _ => *self = Self::new(tokens),
         }
+        self.begun = false;
     }
 
     pub(crate) fn update(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Plain(hasher) => hasher.update(bytes),
-            Self::Keyed(hasher) => hasher.write(bytes),
+        self.begun = true;
+        match &mut self.kind {
+            ContentHasherKind::Plain(hasher) => hasher.update(bytes),
+            ContentHasherKind::Keyed(hasher) => hasher.write(bytes),
         }
     }
 
-    pub(crate) fn finish(&self) -> ContentHash {
-        ContentHash(match self {
-            Self::Plain(hasher) => hasher.digest128(),
-            Self::Keyed(hasher) => hasher.finish128().as_u128(),
+    /// The hash of everything; `rest` is the end, and most often all there is.
+    pub(crate) fn finish(&mut self, rest: &[u8]) -> ContentHash {
+        if let (ContentHasherKind::Plain(_), false) = (&self.kind, self.begun) {
+            return ContentHash(xxh3_128(rest));
+        }
+        self.update(rest);
+        ContentHash(match &self.kind {
+            ContentHasherKind::Plain(hasher) => hasher.digest128(),
+            ContentHasherKind::Keyed(hasher) => hasher.finish128().as_u128(),
         })
     }
 }
@@ -187,7 +212,7 @@ pub(crate) fn content_of_set(tokens: &TokenHasher, sorted_distinct: &[u64]) -> C
     for element in sorted_distinct {
         hasher.update(&element.to_le_bytes());
     }
-    hasher.finish()
+    hasher.finish(&[])
 }
 
 /// 128-bit name of a canonical spec text.
@@ -254,11 +279,14 @@ mod tests {
     fn a_content_hash_does_not_depend_on_how_the_bytes_are_cut() {
         let bytes: Vec<u8> = (0..2_000u32).map(|i| (i * 31) as u8).collect();
         for tokens in [TokenHasher::Plain, TokenHasher::Keyed(SecretKey::new([1; 16]))] {
-            let mut whole = ContentHasher::new(&tokens);
-            whole.update(&bytes);
-            let mut pieces = ContentHasher::new(&tokens);
-            bytes.chunks(7).for_each(|piece| pieces.update(piece));
-            assert_eq!(whole.finish(), pieces.finish());
+            let mut hasher = ContentHasher::new(&tokens);
+            let whole = hasher.finish(&bytes);
+            for size in [7, 300, 1_999] {
+                hasher.begin(&tokens);
+                let (pieces, rest) = bytes.split_at(bytes.len() - 13);
+                pieces.chunks(size).for_each(|piece| hasher.update(piece));
+                assert_eq!(hasher.finish(rest), whole);
+            }
         }
     }
 }

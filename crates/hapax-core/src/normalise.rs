@@ -125,6 +125,11 @@ impl Normaliser {
         }
     }
 
+    /// Ready for another text.
+    pub(crate) fn begin(&mut self, rules: Rules) {
+        *self = Self::with_rules(rules);
+    }
+
     /// Takes the next piece, cut anywhere. After an error the text is lost: begin anew.
     pub fn push_bytes(&mut self, mut piece: &[u8], ill_formed: IllFormed, out: &mut String) -> Result<(), NotUtf8> {
         let end = self.bytes + piece.len() as u64;
@@ -222,7 +227,7 @@ impl Normaliser {
     /// The end of the text. The normaliser is then ready for another one.
     pub fn finish(&mut self, out: &mut String) {
         self.settle(out);
-        *self = Self::with_rules(self.rules);
+        self.begin(self.rules);
     }
 
     /// ASCII folds bytewise and never composes with what stands before it; only the last byte may take marks.

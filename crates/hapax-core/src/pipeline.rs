@@ -31,11 +31,19 @@ pub struct Pipeline {
     sketcher: Sketcher,
 }
 
-/// Reusable buffers of one thread. Any pipeline may use them.
+/// Reusable buffers, and how far a text that is given in pieces has come. Any pipeline may use them. Once they have
+/// met the longest text, signing allocates nothing.
 #[derive(Default)]
 pub struct Scratch {
+    /// Absent before the first text.
+    stream: Option<Stream>,
+    buffers: Buffers,
+}
+
+/// What goes from stage to stage.
+#[derive(Default)]
+struct Buffers {
     canonical: String,
-    held: Vec<u8>,
     hashes: Vec<u64>,
     shingles: Vec<u64>,
     sketch: SketchState,
@@ -50,6 +58,14 @@ pub struct Signed {
     pub content: ContentHash,
     /// Windows of a text, repeats counted; distinct elements of a set.
     pub shingles: u64,
+    /// Slots that no shingle reached and densification filled; 0 but with an `oph` sketch.
+    pub empty_slots: u32,
+}
+
+impl Default for Signed {
+    fn default() -> Self {
+        Self { signature: Vec::new(), content: ContentHash(0), shingles: 0, empty_slots: 0 }
+    }
 }
 
 impl Pipeline {
@@ -88,11 +104,27 @@ impl Pipeline {
         signer.finish()
     }
 
+    /// Signs a text into what an earlier one was signed into. `false`: it has no token, and `signed` is as it was.
+    pub fn sign_into(&self, scratch: &mut Scratch, text: &str, signed: &mut Signed) -> bool {
+        let mut signer = self.signer(scratch);
+        signer.push(text);
+        signer.finish_into(signed)
+    }
+
     /// Signs a text that is given in pieces.
     pub fn signer<'a>(&'a self, scratch: &'a mut Scratch) -> Signer<'a> {
-        self.sketcher.begin(&mut scratch.sketch);
-        let content = ContentHasher::new(&self.hasher);
-        Signer { content, stream: self.stream(scratch), scratch, pipeline: self }
+        let (stream, buffers) = self.begin(scratch);
+        Signer { pipeline: self, stream, buffers }
+    }
+
+    /// Goes on with the text that [`Pipeline::signer`] began on this scratch: the scratch may have changed threads, and
+    /// must not have been used for anything else.
+    ///
+    /// # Panics
+    /// If no text was begun.
+    pub fn resume<'a>(&'a self, scratch: &'a mut Scratch) -> Signer<'a> {
+        let Scratch { stream, buffers } = scratch;
+        Signer { pipeline: self, stream: stream.as_mut().expect("a text was begun"), buffers }
     }
 
     /// A ready set, elements given as 64-bit shingle hashes from `element_text` / `element_integer`; sorted and made
@@ -103,14 +135,22 @@ impl Pipeline {
         if elements.is_empty() {
             return None;
         }
-        self.sketcher.begin(&mut scratch.sketch);
-        self.sketcher.push(&mut scratch.sketch, elements);
-        self.sketcher.finish(&mut scratch.sketch);
-        Some(Signed {
-            signature: self.sketcher.packed(&scratch.sketch, self.spec.shape),
+        let sketch = &mut scratch.buffers.sketch;
+        self.sketcher.begin(sketch);
+        self.sketcher.push(sketch, elements);
+        self.sketcher.finish(sketch);
+        let mut signed = Signed {
             content: content_of_set(&self.hasher, elements),
             shingles: elements.len() as u64,
-        })
+            ..Signed::default()
+        };
+        signed.empty_slots = self.sketcher.pack_into(sketch, self.spec.shape.bits, &mut signed.signature);
+        Some(signed)
+    }
+
+    /// The ranks of what was signed last on this scratch: unlike signatures they merge.
+    pub fn ranks(&self, scratch: &Scratch) -> Ranks {
+        self.sketcher.take_ranks(&scratch.buffers.sketch)
     }
 
     /// Shingle hash of a string of a given set; the string is not normalised.
@@ -125,23 +165,17 @@ impl Pipeline {
 
     /// Sorted distinct shingle hashes, for exact comparison. Empty: the text has no token.
     pub fn shingle_set(&self, scratch: &mut Scratch, text: &str) -> Vec<u64> {
-        let mut stream = self.stream(scratch);
+        let (stream, buffers) = self.begin(scratch);
         for block in blocks(text) {
-            stream.normaliser.push(block, &mut scratch.canonical);
-            stream.advance(self, scratch);
-            scratch.canonical.clear();
+            stream.normaliser.push(block, &mut buffers.canonical);
+            stream.advance(self, buffers, 0);
+            buffers.canonical.clear();
         }
-        stream.finish(self, scratch);
-        let mut set = std::mem::take(&mut scratch.shingles);
+        stream.finish(self, buffers);
+        let mut set = std::mem::take(&mut buffers.shingles);
         set.sort_unstable();
         set.dedup();
         set
-    }
-
-    /// The ranks of a text: unlike signatures they merge. `None`: it has no token.
-    pub fn ranks(&self, scratch: &mut Scratch, text: &str) -> Option<Ranks> {
-        let set = self.shingle_set(scratch, text);
-        (!set.is_empty()).then(|| self.sketcher.ranks(&set))
     }
 
     /// The canonical text.
@@ -161,7 +195,7 @@ impl Pipeline {
         }
         let mut tokens = Vec::new();
         let mut take = |bytes: &[u8]| tokens.push(String::from_utf8_lossy(bytes).into_owned());
-        let mut tokeniser = Tokeniser::new(self.rules.table(), Vec::new());
+        let mut tokeniser = Tokeniser::new(self.rules.table());
         tokeniser.push(&canonical, &mut take);
         tokeniser.finish(&mut take);
         tokens
@@ -175,16 +209,24 @@ impl Pipeline {
         }
     }
 
-    fn stream(&self, scratch: &mut Scratch) -> Stream {
-        scratch.canonical.clear();
-        scratch.hashes.clear();
-        scratch.shingles.clear();
+    fn begin<'a>(&self, scratch: &'a mut Scratch) -> (&'a mut Stream, &'a mut Buffers) {
+        let Scratch { stream, buffers } = scratch;
+        buffers.canonical.clear();
+        buffers.hashes.clear();
+        buffers.shingles.clear();
+        self.sketcher.begin(&mut buffers.sketch);
         let (Shingling::Word(window) | Shingling::Char(window)) = self.spec.shingling;
-        Stream {
+        let stream = stream.get_or_insert_with(|| Stream {
             normaliser: Normaliser::with_rules(self.rules),
-            tokeniser: Tokeniser::new(self.rules.table(), std::mem::take(&mut scratch.held)),
+            tokeniser: Tokeniser::new(self.rules.table()),
             shingler: Shingler::new(window),
-        }
+            content: ContentHasher::new(&self.hasher),
+        });
+        stream.normaliser.begin(self.rules);
+        stream.tokeniser.begin(self.rules.table());
+        stream.shingler = Shingler::new(window);
+        stream.content.begin(&self.hasher);
+        (stream, buffers)
     }
 }
 
@@ -197,17 +239,19 @@ fn blocks(mut text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where a text stands on its way from pieces to shingles.
+/// Where a text stands on its way from pieces to shingles and content hash.
 struct Stream {
     normaliser: Normaliser,
     tokeniser: Tokeniser,
     shingler: Shingler,
+    content: ContentHasher,
 }
 
 impl Stream {
-    /// Appends the shingles that the canonical text in the scratch completes.
-    fn advance(&mut self, pipeline: &Pipeline, scratch: &mut Scratch) {
-        let Scratch { canonical, hashes, shingles, .. } = scratch;
+    /// Appends the shingles that the canonical text in the buffers completes; it is new from byte `from` on.
+    fn advance(&mut self, pipeline: &Pipeline, buffers: &mut Buffers, from: usize) {
+        let Buffers { canonical, hashes, shingles, .. } = buffers;
+        let canonical = &canonical[from..];
         match pipeline.spec.shingling {
             Shingling::Word(_) => {
                 self.tokeniser.push(canonical, |token| hashes.push(pipeline.hasher.token(token)));
@@ -218,31 +262,32 @@ impl Stream {
     }
 
     /// Appends what only the end of the text completes, and returns how many shingles there were, repeats counted.
-    fn finish(mut self, pipeline: &Pipeline, scratch: &mut Scratch) -> u64 {
-        self.normaliser.finish(&mut scratch.canonical);
-        self.advance(pipeline, scratch);
-        let Scratch { hashes, shingles, .. } = scratch;
+    fn finish(&mut self, pipeline: &Pipeline, buffers: &mut Buffers) -> u64 {
+        let from = buffers.canonical.len();
+        self.normaliser.finish(&mut buffers.canonical);
+        self.advance(pipeline, buffers, from);
+        let Buffers { hashes, shingles, .. } = buffers;
         self.tokeniser.finish(|token| hashes.push(pipeline.hasher.token(token)));
         self.shingler.push(hashes, shingles);
-        scratch.held = self.tokeniser.into_buffer();
         self.shingler.finish(hashes, shingles)
     }
 }
 
-/// A text on its way to a signature, given in pieces cut anywhere. Memory is bounded whatever the length.
+/// A text on its way to a signature, given in pieces cut anywhere. Memory is bounded whatever the length. Everything is
+/// in the scratch: a signer that is dropped is taken up again by [`Pipeline::resume`].
 pub struct Signer<'a> {
     pipeline: &'a Pipeline,
-    scratch: &'a mut Scratch,
-    stream: Stream,
-    content: ContentHasher,
+    stream: &'a mut Stream,
+    buffers: &'a mut Buffers,
 }
 
 impl Signer<'_> {
     /// Takes the next piece.
     pub fn push(&mut self, piece: &str) {
         for block in blocks(piece) {
-            self.stream.normaliser.push(block, &mut self.scratch.canonical);
-            self.advance();
+            self.hand_on();
+            self.stream.normaliser.push(block, &mut self.buffers.canonical);
+            self.stream.advance(self.pipeline, self.buffers, 0);
         }
     }
 
@@ -250,42 +295,53 @@ impl Signer<'_> {
     /// lost.
     pub fn push_bytes(&mut self, piece: &[u8], ill_formed: IllFormed) -> Result<(), NotUtf8> {
         for block in piece.chunks(BLOCK_BYTES) {
-            self.stream.normaliser.push_bytes(block, ill_formed, &mut self.scratch.canonical)?;
-            self.advance();
+            self.hand_on();
+            self.stream.normaliser.push_bytes(block, ill_formed, &mut self.buffers.canonical)?;
+            self.stream.advance(self.pipeline, self.buffers, 0);
         }
         Ok(())
     }
 
     /// The end of a text given as bytes. `None`: it has no token.
-    pub fn finish_bytes(mut self, ill_formed: IllFormed) -> Result<Option<Signed>, NotUtf8> {
-        self.stream.normaliser.finish_bytes(ill_formed, &mut self.scratch.canonical)?;
-        self.advance();
+    pub fn finish_bytes(self, ill_formed: IllFormed) -> Result<Option<Signed>, NotUtf8> {
+        let from = self.buffers.canonical.len();
+        self.stream.normaliser.finish_bytes(ill_formed, &mut self.buffers.canonical)?;
+        self.stream.advance(self.pipeline, self.buffers, from);
         Ok(self.finish())
     }
 
     /// The end of the text. `None`: it has no token.
     pub fn finish(self) -> Option<Signed> {
-        let Self { pipeline, scratch, stream, mut content } = self;
-        let shingles = stream.finish(pipeline, scratch);
-        if shingles == 0 {
-            return None;
-        }
-        content.update(scratch.canonical.as_bytes());
-        pipeline.sketcher.push(&mut scratch.sketch, &scratch.shingles);
-        pipeline.sketcher.finish(&mut scratch.sketch);
-        Some(Signed {
-            signature: pipeline.sketcher.packed(&scratch.sketch, pipeline.spec.shape),
-            content: content.finish(),
-            shingles,
-        })
+        let mut signed = Signed::default();
+        self.finish_into(&mut signed).then_some(signed)
     }
 
-    fn advance(&mut self) {
-        self.stream.advance(self.pipeline, self.scratch);
-        self.content.update(self.scratch.canonical.as_bytes());
-        self.pipeline.sketcher.push(&mut self.scratch.sketch, &self.scratch.shingles);
-        self.scratch.canonical.clear();
-        self.scratch.shingles.clear();
+    /// The end of the text. `false`: it has no token, and `signed` is as it was.
+    pub fn finish_into(self, signed: &mut Signed) -> bool {
+        let Self { pipeline, stream, buffers } = self;
+        let shingles = stream.finish(pipeline, buffers);
+        if shingles == 0 {
+            return false;
+        }
+        signed.shingles = shingles;
+        signed.content = stream.content.finish(buffers.canonical.as_bytes());
+        pipeline.sketcher.push(&mut buffers.sketch, &buffers.shingles);
+        pipeline.sketcher.finish(&mut buffers.sketch);
+        let bits = pipeline.spec.shape.bits;
+        signed.empty_slots = pipeline.sketcher.pack_into(&mut buffers.sketch, bits, &mut signed.signature);
+        true
+    }
+
+    /// Hands on what the last piece came to. It waits until there is another piece, because most texts have but one,
+    /// whose content hash is then made in one go.
+    fn hand_on(&mut self) {
+        let Buffers { canonical, shingles, sketch, .. } = &mut *self.buffers;
+        if !canonical.is_empty() {
+            self.stream.content.update(canonical.as_bytes());
+            canonical.clear();
+        }
+        self.pipeline.sketcher.push(sketch, shingles);
+        shingles.clear();
     }
 }
 
@@ -364,7 +420,6 @@ mod tests {
             assert_eq!(pipeline.sign(&mut scratch, "a text by itself"), alone);
         }
         assert!(pipeline.shingle_set(&mut scratch, "…").is_empty());
-        assert!(pipeline.ranks(&mut scratch, "…").is_none());
         assert!(pipeline.sign_set(&mut scratch, &mut Vec::new()).is_none());
     }
 
@@ -385,10 +440,10 @@ mod tests {
         let (pipeline, mut scratch) = (Pipeline::new(&spec, None).expect("valid"), Scratch::default());
         let text = "The harbour, the boat; the harbour, the gull. ".repeat(300);
         let signed = pipeline.sign(&mut scratch, &text).expect("tokens");
+        assert_eq!(pipeline.ranks(&scratch).pack(8), signed.signature);
         let set = pipeline.shingle_set(&mut scratch, &text);
         assert!(set.is_sorted_by(|a, b| a < b));
         assert!((set.len() as u64) < signed.shingles);
-        assert_eq!(pipeline.ranks(&mut scratch, &text).expect("tokens").pack(8), signed.signature);
         let of_set = pipeline.sign_set(&mut scratch, &mut set.clone()).expect("not empty");
         assert_eq!(of_set.signature, signed.signature);
         assert_ne!(of_set.content, signed.content, "a set is no text");

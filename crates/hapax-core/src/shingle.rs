@@ -40,7 +40,7 @@ impl Shingler {
 
     /// The end of the text: what `push` left behind is a shingle where there was no complete window.
     /// Returns how many shingles there were, repeats counted.
-    pub(crate) fn finish(self, hashes: &[u64], out: &mut Vec<u64>) -> u64 {
+    pub(crate) fn finish(&self, hashes: &[u64], out: &mut Vec<u64>) -> u64 {
         if self.windows > 0 || hashes.is_empty() {
             return self.windows;
         }

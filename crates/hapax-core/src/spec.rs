@@ -79,6 +79,27 @@ pub enum SketchKind {
     Fss,
     /// k independent minima (Broder 1997).
     Classic,
+    /// One permutation hashing with optimal densification (arXiv:1703.04664).
+    Oph,
+}
+
+impl SketchKind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Fss, Self::Classic, Self::Oph];
+
+    /// The name that specs and settings use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fss => "fss",
+            Self::Classic => "classic",
+            Self::Oph => "oph",
+        }
+    }
+
+    /// The kind that a text such as `fss256x8` begins with, and what follows its name.
+    pub fn split(text: &str) -> Option<(Self, &str)> {
+        Self::ALL.into_iter().find_map(|kind| text.strip_prefix(kind.name()).map(|rest| (kind, rest)))
+    }
 }
 
 /// Shape of a signature: k slots of `bits` bits (8, 16, 32; external also 64), packed little-endian.
@@ -245,10 +266,7 @@ impl fmt::Display for TextSpec {
             Shingling::Word(width) => ("word", width),
             Shingling::Char(width) => ("char", width),
         };
-        let sketch = match self.sketch {
-            SketchKind::Fss => "fss",
-            SketchKind::Classic => "classic",
-        };
+        let sketch = self.sketch.name();
         let SignatureShape { k, bits } = self.shape;
         write!(f, "hapax1;unicode=17;fold={fold};marks={marks};digits={digits};shingle={unit}{width}")?;
         write!(f, ";sketch={sketch}{k}x{bits};key=")?;
@@ -315,18 +333,9 @@ fn parse_text(fields: &str) -> Result<TextSpec, SpecError> {
 }
 
 fn parse_sketch(sketch: &str) -> Result<(SketchKind, SignatureShape), SpecError> {
-    const ALLOWED: &str = "fssKxB or classicKxB with K a power of two from 64 to 1024 and B 8, 16 or 32";
-    let (kind, shape) = if let Some(shape) = sketch.strip_prefix("fss") {
-        (SketchKind::Fss, shape)
-    } else if let Some(shape) = sketch.strip_prefix("classic") {
-        (SketchKind::Classic, shape)
-    } else if sketch.starts_with("oph") {
-        return Err(SpecError(format!("sketch: `oph` is not offered, use fss or classic, not {sketch:?}")));
-    } else {
-        return Err(refused("sketch", ALLOWED, sketch));
-    };
-    let shape = parse_shape(shape).ok_or_else(|| refused("sketch", ALLOWED, sketch))?;
-    Ok((kind, shape))
+    const ALLOWED: &str = "fssKxB, classicKxB or ophKxB with K a power of two from 64 to 1024 and B 8, 16 or 32";
+    let read = SketchKind::split(sketch).and_then(|(kind, shape)| Some((kind, parse_shape(shape)?)));
+    read.ok_or_else(|| refused("sketch", ALLOWED, sketch))
 }
 
 fn parse_external(external: &str) -> Result<Spec, SpecError> {
@@ -389,7 +398,7 @@ mod tests {
             prop::sample::select(vec![Marks::Keep, Marks::Strip]),
             prop::sample::select(vec![Digits::Keep, Digits::Zero]),
             shingling,
-            prop::sample::select(vec![SketchKind::Fss, SketchKind::Classic]),
+            prop::sample::select(&SketchKind::ALL[..]),
             shape,
             any::<Option<u64>>(),
         )
@@ -415,7 +424,7 @@ mod tests {
         }
 
         #[test]
-        fn one_spec_has_one_spelling(text in "hapax1;unicode=17;fold=(nfkc|none);marks=keep;digits=zero;shingle=(word|char)[+0-9]{1,3};sketch=(fss|classic)[0-9 ]{2,4}x[0-9]{1,2};key=(none|[0-9a-fA-F]{16})") {
+        fn one_spec_has_one_spelling(text in "hapax1;unicode=17;fold=(nfkc|none);marks=keep;digits=zero;shingle=(word|char)[+0-9]{1,3};sketch=(fss|classic|oph)[0-9 ]{2,4}x[0-9]{1,2};key=(none|[0-9a-fA-F]{16})") {
             if let Ok(spec) = Spec::parse(&text) {
                 prop_assert_eq!(spec.to_string(), text);
             }
@@ -443,7 +452,7 @@ mod tests {
             ("fss256x8", "fss2048x8", "sketch"),
             ("fss256x8", "fss256x64", "sketch"),
             ("fss256x8", "fss256", "sketch"),
-            ("fss256x8", "oph256x8", "oph"),
+            ("fss256x8", "oph100x8", "sketch"),
             ("key=none", "key=0123456789ABCDEF", "key"),
             ("key=none", "key=", "key"),
             ("key=none", "key=none;more=1", "more"),

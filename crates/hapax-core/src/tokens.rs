@@ -26,9 +26,15 @@ pub(crate) struct Tokeniser {
 }
 
 impl Tokeniser {
-    pub(crate) fn new(table: &'static Table, mut held: Vec<u8>) -> Self {
-        held.clear();
-        Self { table, running: Running::No, held }
+    pub(crate) fn new(table: &'static Table) -> Self {
+        Self { table, running: Running::No, held: Vec::with_capacity(TOKEN_BYTES_MAX) }
+    }
+
+    /// Ready for another text.
+    pub(crate) fn begin(&mut self, table: &'static Table) {
+        self.table = table;
+        self.running = Running::No;
+        self.held.clear();
     }
 
     /// Gives each token that ends in this piece to `token`.
@@ -128,11 +134,6 @@ impl Tokeniser {
         }
     }
 
-    /// The buffer, to be used again.
-    pub(crate) fn into_buffer(self) -> Vec<u8> {
-        self.held
-    }
-
     #[inline(always)]
     fn end(&mut self, tail: &[u8], token: &mut impl FnMut(&[u8])) {
         if self.held.is_empty() {
@@ -185,7 +186,7 @@ mod tests {
 
     fn tokens(pieces: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
-        let mut tokeniser = Tokeniser::new(Table::of(Fold::NfkcCasefold), Vec::new());
+        let mut tokeniser = Tokeniser::new(Table::of(Fold::NfkcCasefold));
         let mut take = |bytes: &[u8]| found.push(std::str::from_utf8(bytes).expect("cut at characters").to_owned());
         pieces.iter().for_each(|piece| tokeniser.push(piece, &mut take));
         tokeniser.finish(&mut take);

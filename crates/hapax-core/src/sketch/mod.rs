@@ -3,53 +3,50 @@
 
 mod classic;
 mod fss;
+mod oph;
 
 use crate::hash::fmix64;
-use crate::spec::{SignatureShape, SketchKind};
+use crate::spec::SketchKind;
 
 /// What a slot holds that no shingle has reached: greater than every rank.
 const EMPTY: u64 = u64::MAX;
 
 /// The least rank of each slot: the sketch before it is packed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ranks(Vec<u64>);
+pub struct Ranks {
+    kind: SketchKind,
+    slots: Vec<u64>,
+}
 
 impl Ranks {
     /// Slots.
     pub fn k(&self) -> usize {
-        self.0.len()
+        self.slots.len()
     }
 
-    /// The ranks, slot by slot. 2^64 - 1 stands in the slots of the empty set only.
+    /// The ranks, slot by slot. 2^64 - 1 stands in slots that no shingle reached: all of the empty set, and with `oph`
+    /// those that packing will fill from others.
     pub fn as_slice(&self) -> &[u64] {
-        &self.0
+        &self.slots
     }
 
-    /// Makes this the sketch of the union of both sets.
+    /// Makes this the sketch of the union of both sets: the lesser rank of each slot.
     ///
     /// # Panics
-    /// If the ranks have different lengths; of different kinds or lengths they are not comparable.
+    /// If the ranks are of different kinds or lengths: they are not comparable.
     pub fn merge(&mut self, other: &Self) {
-        assert_eq!(self.0.len(), other.0.len(), "ranks of one spec have one length");
-        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+        assert_eq!((self.kind, self.k()), (other.kind, other.k()), "ranks of one spec");
+        for (mine, theirs) in self.slots.iter_mut().zip(&other.slots) {
             *mine = (*mine).min(*theirs);
         }
     }
 
     /// The low 8, 16 or 32 bits of each rank, mixed, little-endian.
     pub fn pack(&self, bits: u32) -> Vec<u8> {
-        pack(&self.0, bits)
-    }
-}
-
-/// Mixing first, because the low bits of a rank carry its slot and the high bits its round.
-fn pack(ranks: &[u64], bits: u32) -> Vec<u8> {
-    let mixed = ranks.iter().map(|&rank| fmix64(rank));
-    match bits {
-        8 => mixed.map(|slot| slot as u8).collect(),
-        16 => mixed.flat_map(|slot| (slot as u16).to_le_bytes()).collect(),
-        32 => mixed.flat_map(|slot| (slot as u32).to_le_bytes()).collect(),
-        _ => unreachable!("a text spec has slots of 8, 16 or 32 bits"),
+        let mut state = SketchState { ranks: self.slots.clone(), ..SketchState::default() };
+        let mut packed = Vec::new();
+        Sketcher::new(self.kind, self.k() as u32).pack_into(&mut state, bits, &mut packed);
+        packed
     }
 }
 
@@ -64,6 +61,7 @@ pub struct Sketcher {
 enum Constants {
     Fss(fss::Constants),
     Classic(classic::Constants),
+    Oph,
 }
 
 /// A sketch in the making; its buffers can be used again.
@@ -71,6 +69,15 @@ enum Constants {
 pub struct SketchState {
     ranks: Vec<u64>,
     fss: fss::Progress,
+    /// Where `oph` fills its empty slots.
+    dense: Vec<u64>,
+}
+
+impl SketchState {
+    /// The ranks as they stand; those of the whole set after [`Sketcher::finish`].
+    pub fn ranks(&self) -> &[u64] {
+        &self.ranks
+    }
 }
 
 impl Sketcher {
@@ -81,8 +88,17 @@ impl Sketcher {
         let constants = match kind {
             SketchKind::Fss => Constants::Fss(fss::Constants::new(k)),
             SketchKind::Classic => Constants::Classic(classic::Constants::new(k)),
+            SketchKind::Oph => Constants::Oph,
         };
         Self { constants, k }
+    }
+
+    fn kind(&self) -> SketchKind {
+        match self.constants {
+            Constants::Fss(_) => SketchKind::Fss,
+            Constants::Classic(_) => SketchKind::Classic,
+            Constants::Oph => SketchKind::Oph,
+        }
     }
 
     /// Begins the sketch of another set.
@@ -97,20 +113,29 @@ impl Sketcher {
         match &self.constants {
             Constants::Fss(constants) => constants.push(&mut state.ranks, &mut state.fss, shingles),
             Constants::Classic(constants) => constants.push(&mut state.ranks, shingles),
+            Constants::Oph => oph::push(&mut state.ranks, shingles),
         }
     }
 
-    /// Ends the set and returns its ranks, which stay in the state until the next [`Sketcher::begin`].
-    pub fn finish<'a>(&self, state: &'a mut SketchState) -> &'a [u64] {
+    /// Ends the set: its ranks stay in the state until the next [`Sketcher::begin`].
+    pub fn finish(&self, state: &mut SketchState) {
         if let Constants::Fss(constants) = &self.constants {
             constants.finish(&mut state.ranks, &mut state.fss);
         }
-        &state.ranks
     }
 
-    /// The packed signature of a set that [`Sketcher::finish`] has ended.
-    pub fn packed(&self, state: &SketchState, shape: SignatureShape) -> Vec<u8> {
-        pack(&state.ranks, shape.bits)
+    /// Replaces `packed` by the packed signature of a set that [`Sketcher::finish`] has ended: the low 8, 16 or 32 bits
+    /// of each rank, mixed, little-endian. Returns how many slots no shingle had reached.
+    pub fn pack_into(&self, state: &mut SketchState, bits: u32, packed: &mut Vec<u8>) -> u32 {
+        packed.clear();
+        match self.constants {
+            Constants::Fss(_) | Constants::Classic(_) => pack(&state.ranks, bits, packed),
+            Constants::Oph => {
+                oph::densify(&state.ranks, &mut state.dense);
+                pack(&state.dense, bits, packed);
+            }
+        }
+        state.ranks.iter().map(|&rank| u32::from(rank == EMPTY)).sum()
     }
 
     /// Ranks of a whole set at once.
@@ -119,7 +144,23 @@ impl Sketcher {
         self.begin(&mut state);
         self.push(&mut state, shingles);
         self.finish(&mut state);
-        Ranks(state.ranks)
+        self.take_ranks(&state)
+    }
+
+    /// A copy of the ranks of a set that [`Sketcher::finish`] has ended.
+    pub fn take_ranks(&self, state: &SketchState) -> Ranks {
+        Ranks { kind: self.kind(), slots: state.ranks.clone() }
+    }
+}
+
+/// Mixing first, because the low bits of a rank carry its slot and the high bits its round.
+fn pack(ranks: &[u64], bits: u32, packed: &mut Vec<u8>) {
+    let mixed = ranks.iter().map(|&rank| fmix64(rank));
+    match bits {
+        8 => packed.extend(mixed.map(|slot| slot as u8)),
+        16 => packed.extend(mixed.flat_map(|slot| (slot as u16).to_le_bytes())),
+        32 => packed.extend(mixed.flat_map(|slot| (slot as u32).to_le_bytes())),
+        _ => unreachable!("a text spec has slots of 8, 16 or 32 bits"),
     }
 }
 
@@ -128,8 +169,6 @@ mod tests {
     use super::*;
     use crate::hash::SplitMix64;
 
-    const KINDS: [SketchKind; 2] = [SketchKind::Fss, SketchKind::Classic];
-
     fn random_set(generator: &mut SplitMix64, len: usize) -> Vec<u64> {
         (0..len).map(|_| generator.next_u64()).collect()
     }
@@ -137,7 +176,7 @@ mod tests {
     #[test]
     fn merging_ranks_equals_the_sketch_of_the_union() {
         let mut generator = SplitMix64::new(3);
-        for kind in KINDS {
+        for kind in SketchKind::ALL {
             for k in [64, 256] {
                 let sketcher = Sketcher::new(kind, k);
                 for round in 0..300 {
@@ -155,7 +194,7 @@ mod tests {
     #[test]
     fn neither_order_nor_repeats_nor_blocks_matter() {
         let mut generator = SplitMix64::new(4);
-        for kind in KINDS {
+        for kind in SketchKind::ALL {
             let sketcher = Sketcher::new(kind, 128);
             for len in [1, 4, 30, 700, 20_000] {
                 let set = random_set(&mut generator, len);
@@ -166,7 +205,8 @@ mod tests {
                 for block in [1, 17, 4096] {
                     sketcher.begin(&mut state);
                     shuffled.chunks(block).for_each(|shingles| sketcher.push(&mut state, shingles));
-                    assert_eq!(sketcher.finish(&mut state), expected.as_slice(), "{kind:?} {len} in {block}s");
+                    sketcher.finish(&mut state);
+                    assert_eq!(state.ranks(), expected.as_slice(), "{kind:?} {len} in {block}s");
                 }
             }
         }
@@ -174,9 +214,15 @@ mod tests {
 
     #[test]
     fn every_slot_of_a_set_with_an_element_is_filled() {
-        for kind in KINDS {
+        for kind in SketchKind::ALL {
             let sketcher = Sketcher::new(kind, 1024);
-            assert!(sketcher.ranks(&[5]).as_slice().iter().all(|&rank| rank != EMPTY));
+            let mut one = SketchState::default();
+            sketcher.begin(&mut one);
+            sketcher.push(&mut one, &[5]);
+            sketcher.finish(&mut one);
+            let empty = sketcher.pack_into(&mut one, 16, &mut Vec::new());
+            assert_eq!(empty, if kind == SketchKind::Oph { 1023 } else { 0 });
+            assert_eq!(one.ranks().iter().filter(|&&rank| rank == EMPTY).count(), empty as usize);
             assert!(sketcher.ranks(&[]).as_slice().iter().all(|&rank| rank == EMPTY));
         }
     }

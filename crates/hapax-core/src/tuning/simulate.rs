@@ -63,7 +63,9 @@ fn point(simulation: &Simulation, sketcher: &Sketcher, jaccard: f64) -> Simulate
             sketcher.begin(&mut state);
             sketcher.push(&mut state, set);
             sketcher.finish(&mut state);
-            sketcher.packed(&state, shape)
+            let mut packed = Vec::new();
+            sketcher.pack_into(&mut state, shape.bits, &mut packed);
+            packed
         };
         let (a, b) = (sign(&a), sign(&b));
         let matching = matching_slots(&a, &b, shape);

@@ -54,11 +54,11 @@ pub(crate) fn of_text(spec: &str, secret: Option<&str>, text: &str) -> Value {
     stages.insert("tokens".into(), json!(tokens));
     numbers(&mut stages, "token_hashes", &hashes);
     numbers(&mut stages, "shingle_set", &pipeline.shingle_set(&mut scratch, text));
-    if let Some(ranks) = pipeline.ranks(&mut scratch, text) {
-        numbers(&mut stages, "ranks", ranks.as_slice());
-    }
     match pipeline.sign(&mut scratch, text) {
-        Some(made) => signed(&mut stages, pipeline.spec(), &made),
+        Some(made) => {
+            numbers(&mut stages, "ranks", pipeline.ranks(&scratch).as_slice());
+            signed(&mut stages, pipeline.spec(), &made);
+        }
         None => drop(stages.insert("empty".into(), json!(true))),
     }
     Value::Object(stages)

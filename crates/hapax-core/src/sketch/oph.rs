@@ -1,0 +1,68 @@
+//! One permutation hashing (Li, Owen, Zhang 2012) with optimal densification (Shrivastava 2017, arXiv:1703.04664).
+//!
+//! A shingle goes to one slot, `v = fmix64(x ^ c)`: the low bits of v choose the slot, `v >> 8` is its rank. Slots that
+//! no shingle reached stay empty in the ranks, so that ranks merge; packing gives each the value of another slot,
+//! the first that is not empty among those drawn for it, `fmix64(d ^ (slot << 32 | draw))` for draws 0, 1, 2 ….
+
+use super::EMPTY;
+use crate::hash::{SplitMix64, fmix64, named_seed};
+
+const CONSTANTS: [u64; 2] = {
+    let mut generator = SplitMix64::new(named_seed(b"oneperm/"));
+    [generator.next_u64(), generator.next_u64()]
+};
+const PLACE: u64 = CONSTANTS[0];
+const DRAW: u64 = CONSTANTS[1];
+
+pub(super) fn push(ranks: &mut [u64], shingles: &[u64]) {
+    let mask = ranks.len() - 1;
+    for &x in shingles {
+        let v = fmix64(x ^ PLACE);
+        let slot = &mut ranks[v as usize & mask];
+        *slot = (*slot).min(v >> 8);
+    }
+}
+
+/// Gives every empty slot the rank of its donor, read from `ranks` and written to `dense`.
+pub(super) fn densify(ranks: &[u64], dense: &mut Vec<u64>) {
+    dense.clear();
+    dense.extend_from_slice(ranks);
+    let mut occupied = ranks.iter().filter(|&&rank| rank != EMPTY);
+    let Some(&first) = occupied.next() else { return };
+    if occupied.next().is_none() {
+        // There is but one donor, and drawing until it comes up would take k draws a slot.
+        dense.fill(first);
+        return;
+    }
+    for (slot, rank) in dense.iter_mut().enumerate().filter(|(_, rank)| **rank == EMPTY) {
+        *rank = (0u64..)
+            .map(|draw| ranks[fmix64(DRAW ^ ((slot as u64) << 32 | draw)) as usize & (ranks.len() - 1)])
+            .find(|&drawn| drawn != EMPTY)
+            .expect("some slot is not empty, and draws go on until it is met");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_slot_takes_the_first_occupied_one_drawn_for_it() {
+        let k = 64;
+        for occupied in [1, 2, 5, 60] {
+            let mut ranks = vec![EMPTY; k];
+            (0..occupied).for_each(|i| ranks[(i * 37 + 11) % k] = i as u64);
+            let mut dense = Vec::new();
+            densify(&ranks, &mut dense);
+            for slot in 0..k {
+                let mut at = slot;
+                let mut draw = 0;
+                while ranks[at] == EMPTY {
+                    at = (fmix64(DRAW ^ ((slot as u64) << 32 | draw)) % k as u64) as usize;
+                    draw += 1;
+                }
+                assert_eq!(dense[slot], ranks[at], "slot {slot} of {occupied} occupied");
+            }
+        }
+    }
+}
