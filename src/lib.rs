@@ -6,6 +6,7 @@ pub mod telemetry;
 pub mod types;
 
 // F2
+pub mod cpu;
 pub mod index;
 pub mod store;
 

@@ -90,6 +90,9 @@ pub const COMMIT_SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 
 pub const BUCKET_SIZES: &[f64] =
     &[0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0, 16_384.0, 65_536.0, 1_048_576.0];
 
+/// 0 to 1, finer where most documents are.
+pub const RATIOS: &[f64] = &[0.0, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
+
 /// One constant per metric, and [`ALL`] of them: a metric cannot be named without being described.
 macro_rules! metrics_table {
     ($($constant:ident = $name:literal, $kind:expr, $unit:expr, [$($label:expr),*], $help:literal;)*) => {
@@ -124,6 +127,14 @@ metrics_table! {
         "Candidates compared slot by slot, by whether they reached the threshold.";
     SIGN_DURATION = "hapax_sign_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [label::SKETCH],
         "Time from text to signature of one document.";
+    OPH_EMPTY_SLOTS = "hapax_oph_empty_slots_ratio", Kind::Histogram(RATIOS), None, [label::SKETCH],
+        "Share of its slots that no shingle of a document reached, with an oph sketch.";
+    CPU_QUEUE_DEPTH = "hapax_cpu_queue_depth", Kind::Gauge, None, [],
+        "Pieces of long work waiting for a processor.";
+    CPU_QUEUE_MAX = "hapax_cpu_queue_max", Kind::Gauge, None, [],
+        "Most pieces of long work that may wait for a processor.";
+    CPU_QUEUE_WAIT = "hapax_cpu_queue_wait_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [],
+        "Time that a piece of long work waited for a processor, and for its place in the queue.";
     PROBE_DURATION = "hapax_probe_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
         [label::COLLECTION], "Time to read all bands of one document.";
     VERIFY_DURATION = "hapax_verify_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
