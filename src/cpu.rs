@@ -190,7 +190,7 @@ mod tests {
         let place = pool.place(WhenFull::Wait).await.unwrap();
         tokio::spawn(place.run(move || {
             begun.send(()).unwrap();
-            drop(released.recv());
+            _ = released.recv();
         }));
         begins.await.unwrap();
         release

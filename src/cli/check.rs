@@ -14,6 +14,7 @@ use super::client::{Client, ServerArgs, encode};
 use super::input::{Chunk, FieldArgs, Fields, Origin, read_chunks, text_document};
 use crate::collection::{CheckOptions, Collection, Collections};
 use crate::config::{self, Sources};
+use crate::cpu::CpuPool;
 use crate::http::dto::document::{Invalid, from_json};
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
@@ -254,7 +255,7 @@ impl Offline {
         };
         let config = config::load(&sources)?.config;
         let runtime = tokio::runtime::Runtime::new().context("cannot start threads")?;
-        let collections = Collections::open(config.collections, &|_| {})?;
+        let collections = Collections::open(config.collections, CpuPool::new(config.cpu), &|_| {})?;
         let collection = runtime.block_on(collections.get(&name))?;
         Ok(Self { runtime, collections, collection })
     }
@@ -264,7 +265,10 @@ impl Offline {
         for (line, origin) in chunk.lines.iter().zip(&chunk.origins) {
             let text = std::str::from_utf8(line).expect("lines are made of UTF-8");
             let verdict = from_json(text, Invalid::Refuse).and_then(|document| {
-                let check = self.collection.check(document.id, document.content, options);
+                let check = async {
+                    let prepared = self.collection.prepare(document.content).await?;
+                    self.collection.check(document.id, prepared, options).await
+                };
                 self.runtime.block_on(check).map_err(Problem::from)
             });
             match verdict {

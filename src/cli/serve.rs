@@ -16,6 +16,7 @@ use super::ExitStatus;
 use crate::collection::Collections;
 use crate::config::checked::Server;
 use crate::config::{self, Config, Sources};
+use crate::cpu::CpuPool;
 use crate::http::{self, ApiKey, AppState, Boot, HttpLimits, Wiring};
 use crate::telemetry::{logs, names, recorder::Metrics};
 
@@ -107,8 +108,8 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     if let Some(threads) = config.server.worker_threads {
         runtime.worker_threads(threads);
     }
-    // They do the processors' work and short reads of the disk, which more threads would not make faster: the rest
-    // queues, and each thread costs the allocator some megabytes.
+    // They do short reads of the disk, which more threads would not make faster: the rest queues, and each thread costs
+    // the allocator some megabytes.
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     runtime.max_blocking_threads(cores + 2);
     let runtime = runtime.enable_all().thread_name("hapax-serve").build().context("cannot start threads")?;
@@ -119,7 +120,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 }
 
 async fn serve(config: Config, metrics: Metrics) -> Result<()> {
-    let Config { server, api_key, collections: collections_config, log: _ } = config;
+    let Config { server, api_key, collections: collections_config, cpu, log: _ } = config;
     let mut signals = Signals::new()?;
     if api_key.as_ref().is_some_and(config::checked::ApiKey::is_short) {
         tracing::warn!("the API key is short enough to be guessed; take 16 random characters or more");
@@ -130,11 +131,13 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     })?;
     let address = listener.local_addr().context("the listener has no address")?;
     let boot = Boot::new();
+    let cpu = CpuPool::new(cpu);
     let state = AppState::new(Wiring {
         boot: Arc::clone(&boot),
         limits: limits(&server),
         api_key: api_key.map(|key| ApiKey::new(key.expose())),
-        metrics: scrape(metrics.clone(), Arc::clone(&boot)),
+        metrics: scrape(metrics.clone(), Arc::clone(&boot), cpu.clone()),
+        cpu: cpu.clone(),
         default_settings: collections_config.default_settings.clone(),
         secret_fingerprint: collections_config.secret.as_ref().map(hapax_core::SecretKey::fingerprint),
     });
@@ -147,7 +150,7 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
         let boot = Arc::clone(&boot);
         tokio::task::spawn_blocking(move || {
             let progress = BootLog::default();
-            Collections::open(collections_config, &|ratio| {
+            Collections::open(collections_config, cpu, &|ratio| {
                 boot.set_progress(ratio);
                 progress.report(ratio);
             })
@@ -196,9 +199,10 @@ fn announce(address: SocketAddr, data_dir: &std::path::Path, documents: u64) -> 
         .context("cannot write the ready line")
 }
 
-/// The text of `/metrics`; gauges of the collections are read when somebody asks.
-fn scrape(metrics: Metrics, boot: Arc<Boot>) -> Arc<dyn Fn() -> String + Send + Sync> {
+/// The text of `/metrics`; gauges of the collections and of the pool are read when somebody asks.
+fn scrape(metrics: Metrics, boot: Arc<Boot>, cpu: CpuPool) -> Arc<dyn Fn() -> String + Send + Sync> {
     Arc::new(move || {
+        cpu.observe();
         if let Ok(collections) = boot.collections() {
             collections.observe();
         }
@@ -209,6 +213,8 @@ fn scrape(metrics: Metrics, boot: Arc<Boot>) -> Arc<dyn Fn() -> String + Send + 
 fn limits(server: &Server) -> HttpLimits {
     HttpLimits {
         body_bytes_max: server.body_bytes_max,
+        text_body_bytes_max: server.text_body_bytes_max,
+        text_bytes_per_second_min: server.text_bytes_per_second_min,
         bulk_body_bytes_max: server.bulk_body_bytes_max,
         bulk_lines_max: server.bulk_lines_max,
         bulk_line_bytes_max: server.bulk_line_bytes_max,

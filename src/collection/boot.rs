@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hapax_core::{Banding, Pipeline, SecretKey, SignatureShape, Spec, TextSpec};
+use hapax_core::{Banding, Pipeline, SecretKey, Spec};
 use parking_lot::{Condvar, Mutex, RwLock};
 use tokio::sync::Semaphore;
 
@@ -17,20 +17,31 @@ use super::order::Order;
 use super::records::Records;
 use super::settings::{Limits, Settings};
 use super::{Collection, CollectionError, Live, Result};
+use crate::cpu::CpuPool;
 use crate::index::{Arena, BandIndex, IdIndex};
 use crate::store::{Meta, Opened, Store, Writer};
 use crate::types::{CollectionName, Seq, Slot};
+
+/// What all collections of a process have in common.
+#[derive(Clone)]
+pub(super) struct Common {
+    /// The secret of those with keyed hashing.
+    pub secret: Option<SecretKey>,
+    /// Bounds of each one's work.
+    pub limits: Limits,
+    /// Where long contents are signed.
+    pub cpu: CpuPool,
+}
 
 /// Makes a new collection in a file that does not exist.
 pub(super) fn create(
     path: &Path,
     name: &CollectionName,
     settings: &Settings,
-    secret: Option<&SecretKey>,
-    limits: Limits,
+    common: &Common,
 ) -> Result<Arc<Collection>> {
     // First, so that a key that is missing leaves no file behind.
-    let pipeline = pipeline(name, &settings.spec, secret)?;
+    let pipeline = pipeline(name, &settings.spec, common.secret.as_ref())?;
     let meta = Meta {
         name: name.clone(),
         spec: settings.spec.to_string(),
@@ -41,22 +52,17 @@ pub(super) fn create(
     };
     let (store, writer) = Store::create(path, &meta)?;
     let opened = Opened { meta, last_seq: Seq(0), documents: 0 };
-    assemble(store, writer, opened, settings.spec.clone(), pipeline, limits, &|_| {})
+    assemble(store, writer, opened, settings.spec.clone(), pipeline, common, &|_| {})
 }
 
 /// Opens a collection's file; `progress` is told shares of the work from 0 to 1.
-pub(super) fn open(
-    path: &Path,
-    secret: Option<&SecretKey>,
-    limits: Limits,
-    progress: &(dyn Fn(f64) + Sync),
-) -> Result<Arc<Collection>> {
+pub(super) fn open(path: &Path, common: &Common, progress: &(dyn Fn(f64) + Sync)) -> Result<Arc<Collection>> {
     let started = Instant::now();
     let (store, writer, opened) = Store::open(path)?;
     let damaged = |detail: String| CollectionError::Store(format!("{}: {detail}", path.display()));
     let spec = Spec::parse(&opened.meta.spec).map_err(|error| damaged(error.to_string()))?;
-    let pipeline = pipeline(&opened.meta.name, &spec, secret)?;
-    let collection = assemble(store, writer, opened, spec, pipeline, limits, progress)?;
+    let pipeline = pipeline(&opened.meta.name, &spec, common.secret.as_ref())?;
+    let collection = assemble(store, writer, opened, spec, pipeline, common, progress)?;
     tracing::info!(
         collection = %collection.name,
         documents = collection.documents.load(Ordering::Relaxed),
@@ -87,10 +93,11 @@ fn assemble(
     opened: Opened,
     spec: Spec,
     pipeline: Option<Pipeline>,
-    limits: Limits,
+    common: &Common,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<Arc<Collection>> {
     let Opened { meta, last_seq, documents, .. } = opened;
+    let Common { limits, ref cpu, .. } = *common;
     let shape = spec.shape();
     let banding = Banding::new(meta.bands, meta.rows, shape)
         .map_err(|error| CollectionError::Store(format!("collection `{}`: {error}", meta.name)))?;
@@ -138,12 +145,13 @@ fn assemble(
     progress(1.0);
 
     let collection = Arc::new(Collection {
-        meters: Meters::new(&meta.name, &sketch_name(&spec)),
+        meters: Meters::new(&meta.name, &spec),
         name: meta.name,
         fingerprint: spec.fingerprint(),
         spec,
         shape,
-        pipeline,
+        pipeline: pipeline.map(Arc::new),
+        cpu: cpu.clone(),
         created: meta.created,
         limits,
         arena,
@@ -163,13 +171,4 @@ fn assemble(
     });
     collection.start_committer(writer);
     Ok(collection)
-}
-
-/// The sketch as the spec names it.
-fn sketch_name(spec: &Spec) -> String {
-    let SignatureShape { k, bits } = spec.shape();
-    match spec {
-        Spec::Text(TextSpec { sketch, .. }) => format!("{}{k}x{bits}", sketch.name()),
-        Spec::External { name, .. } => format!("external:{name}:{k}x{bits}"),
-    }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use hapax_core::verify;
 
-use super::{Collection, CollectionError, Result};
+use super::{Collection, CollectionError, PrepareOptions, Result};
+use crate::cpu::WhenFull;
 use crate::index::IdIndex;
 use crate::types::{Content, DocId, Similarity};
 
@@ -51,42 +52,44 @@ struct Side {
 impl Collection {
     /// Compares two documents; both must have something to compare.
     pub async fn compare(self: &Arc<Self>, a: Comparand, b: Comparand) -> Result<Comparison> {
-        self.blocking(move |collection| {
-            let (a, b) = (collection.side(a, "a")?, collection.side(b, "b")?);
-            let matching = verify::matching_slots(&a.signature, &b.signature, collection.shape);
-            let exact = a.shingles.as_ref().zip(b.shingles.as_ref()).map(|(a, b)| {
-                let verify::Exact { jaccard, containment_a_in_b, containment_b_in_a, intersection } =
-                    verify::exact(a, b);
-                let (shingles_a, shingles_b) = (a.len() as u64, b.len() as u64);
-                ExactComparison {
-                    jaccard,
-                    containment_a_in_b,
-                    containment_b_in_a,
-                    shingles_a,
-                    shingles_b,
-                    intersection,
-                }
-            });
-            Ok(Comparison { estimate: collection.similarity(matching, false), exact })
-        })
-        .await
+        let a = self.side(a, "a", WhenFull::Refuse).await?;
+        let b = self.side(b, "b", WhenFull::Wait).await?;
+        let bytes = [&a, &b].iter().map(|side| size_of_val(side.shingles.as_deref().unwrap_or_default())).sum();
+        self.compute(bytes, WhenFull::Wait, move |collection| Ok(collection.side_by_side(&a, &b))).await
     }
 
-    fn side(&self, comparand: Comparand, field: &'static str) -> Result<Side> {
+    fn side_by_side(&self, a: &Side, b: &Side) -> Comparison {
+        let matching = verify::matching_slots(&a.signature, &b.signature, self.shape);
+        let exact = a.shingles.as_ref().zip(b.shingles.as_ref()).map(|(a, b)| {
+            let verify::Exact { jaccard, containment_a_in_b, containment_b_in_a, intersection } = verify::exact(a, b);
+            let (shingles_a, shingles_b) = (a.len() as u64, b.len() as u64);
+            ExactComparison { jaccard, containment_a_in_b, containment_b_in_a, shingles_a, shingles_b, intersection }
+        });
+        Comparison { estimate: self.similarity(matching, false), exact }
+    }
+
+    async fn side(self: &Arc<Self>, comparand: Comparand, field: &'static str, when_full: WhenFull) -> Result<Side> {
         match comparand {
             Comparand::Content(content) => {
-                let shingles = self.shingle_set(&content)?;
-                let made = self.prepare_now(content)?.made.ok_or_else(|| CollectionError::Invalid {
+                let bytes = content.bytes();
+                let shingle = move |collection: &Self| Ok((collection.shingle_set(&content)?, content));
+                let (shingles, content) = self.compute(bytes, when_full, shingle).await?;
+                let options = PrepareOptions { when_full: WhenFull::Wait, ranks: false };
+                let prepared = self.prepare_with(content, options).await?;
+                let made = prepared.made.ok_or_else(|| CollectionError::Invalid {
                     field,
                     detail: "an empty document can't be compared: it has no shingle".into(),
                 })?;
                 Ok(Side { signature: made.signature, shingles })
             }
             Comparand::Id(id) => {
-                let (_reading, view) = self.read();
-                let existing = self.find(&id, IdIndex::fingerprint(&id), view)?;
-                let existing = existing.ok_or(CollectionError::NoSuchDocument { id })?;
-                Ok(Side { signature: existing.record.signature.clone(), shingles: None })
+                self.blocking(move |collection| {
+                    let (_reading, view) = collection.read();
+                    let existing = collection.find(&id, IdIndex::fingerprint(&id), view)?;
+                    let existing = existing.ok_or(CollectionError::NoSuchDocument { id })?;
+                    Ok(Side { signature: existing.record.signature.clone(), shingles: None })
+                })
+                .await
             }
         }
     }

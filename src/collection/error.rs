@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use hapax_core::NotUtf8;
+
+use crate::cpu::Full;
 use crate::store::StoreError;
 use crate::types::{CollectionName, DocId};
 
@@ -63,6 +66,9 @@ pub enum CollectionError {
         /// What is wrong and what is allowed.
         detail: String,
     },
+    /// A text given as bytes is not UTF-8.
+    #[error(transparent)]
+    NotUtf8(#[from] NotUtf8),
     /// Try again later.
     #[error("{detail}")]
     Overloaded {
@@ -82,6 +88,13 @@ pub enum CollectionError {
     /// The data directory or a file in it can't be used.
     #[error("{0}")]
     Store(String),
+}
+
+impl From<Full> for CollectionError {
+    fn from(full: Full) -> Self {
+        // What waits is done in milliseconds each; a second sees most of it gone.
+        Self::Overloaded { detail: full.to_string(), retry_after: Duration::from_secs(1) }
+    }
 }
 
 impl From<StoreError> for CollectionError {

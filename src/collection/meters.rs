@@ -1,5 +1,6 @@
 //! A collection's metrics, looked up once: a lookup by name and labels costs more than a probe.
 
+use hapax_core::{SignatureShape, SketchKind, Spec, TextSpec};
 use metrics::{Counter, Histogram, counter, histogram};
 
 use crate::telemetry::names::{self, label, value};
@@ -14,6 +15,8 @@ pub(super) enum Op {
 
 pub(super) struct Meters {
     pub sign_seconds: Histogram,
+    /// Absent but with an `oph` sketch.
+    pub empty_slots_ratio: Option<Histogram>,
     pub probe_seconds: Histogram,
     pub verify_seconds: Histogram,
     pub candidates: Histogram,
@@ -28,7 +31,7 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    pub(super) fn new(collection: &CollectionName, sketch: &str) -> Self {
+    pub(super) fn new(collection: &CollectionName, spec: &Spec) -> Self {
         let name = || collection.to_string();
         let by_collection = |metric: &'static str| histogram!(metric, label::COLLECTION => name());
         let result = |result: &'static str| counter!(names::VERIFIED_CANDIDATES, label::COLLECTION => name(), label::RESULT => result);
@@ -38,7 +41,9 @@ impl Meters {
             })
         };
         Self {
-            sign_seconds: histogram!(names::SIGN_DURATION, label::SKETCH => sketch.to_owned()),
+            sign_seconds: histogram!(names::SIGN_DURATION, label::SKETCH => sketch_name(spec)),
+            empty_slots_ratio: matches!(spec, Spec::Text(TextSpec { sketch: SketchKind::Oph, .. }))
+                .then(|| histogram!(names::OPH_EMPTY_SLOTS, label::SKETCH => sketch_name(spec))),
             probe_seconds: by_collection(names::PROBE_DURATION),
             verify_seconds: by_collection(names::VERIFY_DURATION),
             candidates: by_collection(names::CHECK_CANDIDATES),
@@ -59,5 +64,14 @@ impl Meters {
         }
         let kind = VerdictKind::ALL.iter().position(|kind| *kind == verdict.kind).expect("ALL has every kind");
         self.verdicts[op as usize][kind].increment(1);
+    }
+}
+
+/// The sketch as the spec names it.
+fn sketch_name(spec: &Spec) -> String {
+    let SignatureShape { k, bits } = spec.shape();
+    match spec {
+        Spec::Text(TextSpec { sketch, .. }) => format!("{}{k}x{bits}", sketch.name()),
+        Spec::External { name, .. } => format!("external:{name}:{k}x{bits}"),
     }
 }

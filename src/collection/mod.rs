@@ -3,7 +3,8 @@
 //! Knows nothing of HTTP or of files' formats.
 //!
 //! A write goes through `prepare` (sign), `latch` (its id), `order` (decide under one lock, enter the index as
-//! pending) and `commit` (group commit, then answer). A check goes through `prepare` and `judge` alone and never waits.
+//! pending) and `commit` (group commit, then answer). A check goes through `prepare` and `judge` alone and never waits
+//! for a write.
 
 mod boot;
 mod commit;
@@ -29,17 +30,18 @@ use hapax_core::{Fingerprint, Pipeline, SignatureShape, Spec, tuning, verify};
 use parking_lot::{Condvar, Mutex, RwLock};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::cpu::CpuPool;
 use crate::index::{Arena, BandIndex, IdIndex};
 use crate::telemetry::names::{self, label, value};
 use crate::types::{
-    CollectionName, Content, DocId, Document, Metadata, Method, OnDuplicate, OnExisting, Outcome, Seq, Similarity,
-    TimestampMs, Verdict,
+    CollectionName, DocId, Document, Metadata, Method, OnDuplicate, OnExisting, Outcome, Seq, Similarity, TimestampMs,
+    Verdict,
 };
 
 pub use compare::{Comparand, Comparison, ExactComparison};
 pub use error::{CollectionError, Result};
 pub use order::Ticket;
-pub use prepare::Prepared;
+pub use prepare::{PrepareOptions, Prepared, TextSigner};
 pub use registry::Collections;
 pub use settings::{CollectionsConfig, Description, Limits, Settings};
 
@@ -50,10 +52,6 @@ use meters::{Meters, Op};
 use order::{Decided, Disk, Existing, Insertion, Order};
 use prepare::Made;
 use records::{Heads, Records};
-
-/// Contents up to this size are signed where they are, in some ten microseconds per 2 KB: handing them to another
-/// thread and back costs more. Larger ones must not keep the connections of an async thread waiting.
-const HERE_BYTES_MAX: usize = 16 * 1024;
 
 /// How to look a document up.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +84,8 @@ pub struct Collection {
     shape: SignatureShape,
     fingerprint: Fingerprint,
     /// Absent in a collection that takes only given signatures.
-    pipeline: Option<Pipeline>,
+    pipeline: Option<Arc<Pipeline>>,
+    cpu: CpuPool,
     created: TimestampMs,
     limits: Limits,
     arena: Arena,
@@ -158,27 +157,19 @@ impl Collection {
         Description::new(self.name.clone(), self.settings(), self.created, documents, Some(linked))
     }
 
-    /// Makes a document ready to be judged.
-    pub async fn prepare(self: &Arc<Self>, content: Content) -> Result<Prepared> {
-        if content.bytes() <= HERE_BYTES_MAX {
-            return self.prepare_now(content);
-        }
-        self.blocking(move |collection| collection.prepare_now(content)).await
-    }
-
     /// Looks a document up. Never writes and never waits for a write.
     pub async fn check(
         self: &Arc<Self>,
         id: Option<DocId>,
-        content: Content,
+        prepared: Prepared,
         options: CheckOptions,
     ) -> Result<Verdict> {
         if let Some(threshold) = options.threshold {
             settings::check_threshold(threshold)?;
         }
-        let prepared = self.prepare(content).await?;
-        let Some(made) = prepared.made else { return Ok(self.nothing_to_check(id)) };
-        let check = Check { id, made, shingles: prepared.shingles, options };
+        let Prepared { made, shingles, .. } = prepared;
+        let Some(made) = made else { return Ok(self.nothing_to_check(id)) };
+        let check = Check { id, made, shingles, options };
         match self.check_in_memory(&check) {
             Some(verdict) => Ok(verdict),
             None => self.blocking(move |collection| collection.check_now(check)).await,
@@ -193,7 +184,7 @@ impl Collection {
         prepared: Prepared,
         options: InsertOptions,
     ) -> Result<Ticket<Verdict>> {
-        let Prepared { made, shingles } = prepared;
+        let Prepared { made, shingles, .. } = prepared;
         let Some(made) = made else { return Ok(self.nothing_to_insert(id)) };
         let (latch, place) = self.enter(&id).await?;
         let insertion = Insertion { id, metadata, made, shingles, options };
@@ -387,7 +378,7 @@ impl Collection {
         Ticket::ready(verdict, self.durable())
     }
 
-    /// Runs processor and disk work off the async threads.
+    /// Runs work that reads the disk off the async threads.
     async fn blocking<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T> + Send + 'static,

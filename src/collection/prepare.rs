@@ -1,17 +1,39 @@
 //! Content -> what a decision needs of it: signature, content hash, shingle count.
-//! The processor's share of a request, done before any lock is taken.
+//! The processor's share of a request, done before any lock is taken. Small contents are signed where they are, long
+//! ones on the pool; a long text slice by slice, so that others get their turn, and so that it need never be whole.
 
 use std::cell::RefCell;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use hapax_core::{ContentHash, Pipeline, Scratch, Signed, Spec};
+use bytes::Bytes;
+use hapax_core::{ContentHash, IllFormed, Pipeline, Scratch, Signed, SketchKind, Spec};
+use parking_lot::Mutex;
 
 use super::{Collection, CollectionError, Result};
+use crate::cpu::{Place, WhenFull};
 use crate::store;
 use crate::types::{Content, SetElement};
 
+/// Contents up to this size are signed where they are, in some ten microseconds per 2 KB: handing them to another
+/// thread and back costs more. Larger ones must not keep the connections of an async thread waiting.
+const HERE_BYTES_MAX: usize = 16 * 1024;
+/// Text signed in one go on a thread of the pool: one to two milliseconds, after which others have their turn.
+const SLICE_BYTES: usize = 256 * 1024;
+/// Scratches kept for long texts to come.
+const SPARE_SCRATCHES_MAX: usize = 16;
+
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// How a content is prepared.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PrepareOptions {
+    /// What to do with a long content where too many others wait for a processor.
+    pub when_full: WhenFull,
+    /// Whether to keep the ranks, which merge as signatures do not.
+    pub ranks: bool,
 }
 
 /// A document, ready to be judged. `made` is absent for an empty one.
@@ -19,6 +41,8 @@ thread_local! {
 pub struct Prepared {
     pub(super) made: Option<Made>,
     pub(super) shingles: Option<u64>,
+    ranks: Option<Vec<u64>>,
+    empty_slots: Option<u32>,
 }
 
 /// What a document that is not empty was made into.
@@ -46,25 +70,157 @@ impl Prepared {
     pub fn shingles(&self) -> Option<u64> {
         self.shingles
     }
+
+    /// The least rank in each slot, 2^64 - 1 where there is none; `None` where they were not asked for.
+    pub fn ranks(&self) -> Option<&[u64]> {
+        self.ranks.as_deref()
+    }
+
+    /// Slots that no shingle reached; `None` but for texts and sets in a collection with an `oph` sketch.
+    pub fn empty_slots(&self) -> Option<u32> {
+        self.empty_slots
+    }
+}
+
+/// A text given in pieces, cut anywhere, of any length. Each is signed on the pool; between two of them the text takes
+/// no thread, so a client may take its time.
+pub struct TextSigner {
+    collection: Arc<Collection>,
+    pipeline: Arc<Pipeline>,
+    scratch: Lent,
+    ill_formed: IllFormed,
+    options: PrepareOptions,
+    /// Whether a piece has been signed.
+    begun: bool,
+    /// Time that signing took, without the waiting.
+    spent: Duration,
+}
+
+impl TextSigner {
+    /// Signs the next piece.
+    pub async fn push(self, piece: Bytes) -> Result<Self> {
+        self.place().await?.run(move || self.push_now(&piece)).await
+    }
+
+    /// Signs the last piece, which may be empty.
+    pub async fn finish(self, piece: Bytes) -> Result<Prepared> {
+        self.place().await?.run(move || self.push_now(&piece)?.finish_now()).await
+    }
+
+    async fn place(&self) -> Result<Place> {
+        // Refusing a text halfway would throw away what was done for it.
+        let when_full = if self.begun { WhenFull::Wait } else { self.options.when_full };
+        Ok(self.collection.cpu.place(when_full).await?)
+    }
+
+    fn push_now(mut self, piece: &[u8]) -> Result<Self> {
+        let started = Instant::now();
+        self.pipeline.resume(&mut self.scratch.0).push_bytes(piece, self.ill_formed)?;
+        self.begun = true;
+        self.spent += started.elapsed();
+        Ok(self)
+    }
+
+    fn finish_now(mut self) -> Result<Prepared> {
+        let started = Instant::now();
+        let signed = self.pipeline.resume(&mut self.scratch.0).finish_bytes(self.ill_formed)?;
+        self.collection.meters.sign_seconds.record(self.spent + started.elapsed());
+        Ok(self.collection.prepared(&self.pipeline, signed, &self.scratch.0, self.options.ranks))
+    }
+}
+
+/// A scratch that changes threads, and so cannot be a thread's own; kept for the next text when dropped.
+struct Lent(Scratch);
+
+static SPARE_SCRATCHES: Mutex<Vec<Scratch>> = Mutex::new(Vec::new());
+
+impl Lent {
+    fn new() -> Self {
+        Self(SPARE_SCRATCHES.lock().pop().unwrap_or_default())
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let mut spare = SPARE_SCRATCHES.lock();
+        if spare.len() < SPARE_SCRATCHES_MAX {
+            spare.push(std::mem::take(&mut self.0));
+        }
+    }
 }
 
 impl Collection {
+    /// Makes a document ready to be judged.
+    pub async fn prepare(self: &Arc<Self>, content: Content) -> Result<Prepared> {
+        self.prepare_with(content, PrepareOptions::default()).await
+    }
+
+    /// Makes a document ready to be judged, or for other uses.
+    pub async fn prepare_with(self: &Arc<Self>, content: Content, options: PrepareOptions) -> Result<Prepared> {
+        match content {
+            Content::Text(text) if text.len() > HERE_BYTES_MAX => {
+                let mut signer = self.text_signer(IllFormed::Refuse, options)?;
+                let mut text = Bytes::from(text);
+                while text.len() > SLICE_BYTES {
+                    signer = signer.push(text.split_to(SLICE_BYTES)).await?;
+                }
+                signer.finish(text).await
+            }
+            content => {
+                let (bytes, PrepareOptions { when_full, ranks }) = (content.bytes(), options);
+                self.compute(bytes, when_full, move |collection| collection.prepare_now(content, ranks)).await
+            }
+        }
+    }
+
+    /// Begins a text that will be given in pieces.
+    pub fn text_signer(self: &Arc<Self>, ill_formed: IllFormed, options: PrepareOptions) -> Result<TextSigner> {
+        let pipeline = Arc::clone(self.pipeline_for("text")?);
+        let mut scratch = Lent::new();
+        drop(pipeline.signer(&mut scratch.0));
+        let collection = Arc::clone(self);
+        Ok(TextSigner { collection, pipeline, scratch, ill_formed, options, begun: false, spent: Duration::ZERO })
+    }
+
+    /// Works on contents of so many bytes: on this thread where they are few, else on the pool.
+    pub(super) async fn compute<T: Send + 'static>(
+        self: &Arc<Self>,
+        bytes: usize,
+        when_full: WhenFull,
+        work: impl FnOnce(&Self) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        if bytes <= HERE_BYTES_MAX {
+            return work(self);
+        }
+        let collection = Arc::clone(self);
+        self.cpu.place(when_full).await?.run(move || work(&collection)).await
+    }
+
     /// Signs a content, or takes its signature.
-    pub(super) fn prepare_now(&self, content: Content) -> Result<Prepared> {
+    fn prepare_now(&self, content: Content, ranks: bool) -> Result<Prepared> {
         match content {
             Content::Text(text) => {
                 let pipeline = self.pipeline_for("text")?;
-                let started = Instant::now();
-                let signed = SCRATCH.with_borrow_mut(|scratch| pipeline.sign(scratch, &text));
-                self.meters.sign_seconds.record(started.elapsed());
-                Ok(Prepared::from_signed(signed))
+                Ok(SCRATCH.with_borrow_mut(|scratch| {
+                    let started = Instant::now();
+                    let signed = pipeline.sign(scratch, &text);
+                    self.meters.sign_seconds.record(started.elapsed());
+                    self.prepared(pipeline, signed, scratch, ranks)
+                }))
             }
             Content::Set(elements) => {
                 let pipeline = self.pipeline_for("set")?;
                 let mut hashes = element_hashes(pipeline, &elements);
-                let signed = SCRATCH.with_borrow_mut(|scratch| pipeline.sign_set(scratch, &mut hashes));
-                Ok(Prepared::from_signed(signed))
+                Ok(SCRATCH.with_borrow_mut(|scratch| {
+                    let signed = pipeline.sign_set(scratch, &mut hashes);
+                    self.prepared(pipeline, signed, scratch, ranks)
+                }))
             }
+            Content::Signature { .. } if ranks => Err(CollectionError::Invalid {
+                field: "ranks",
+                detail: "cannot be had of a signature, which keeps but some bits of each; give the text or the set"
+                    .into(),
+            }),
             Content::Signature { bytes, fingerprint } => {
                 let given = fingerprint.or(matches!(self.spec, Spec::External { .. }).then_some(self.fingerprint));
                 let Some(given) = given else {
@@ -98,7 +254,7 @@ impl Collection {
                 let slot_bytes = (self.shape.bits / 8) as usize;
                 let empty = bytes.chunks(slot_bytes).all(|slot| slot == &bytes[..slot_bytes]);
                 let made = (!empty).then_some(Made { signature: bytes, content: None });
-                Ok(Prepared { made, shingles: None })
+                Ok(Prepared { made, shingles: None, ranks: None, empty_slots: None })
             }
         }
     }
@@ -120,21 +276,30 @@ impl Collection {
         })
     }
 
-    fn pipeline_for(&self, field: &'static str) -> Result<&Pipeline> {
+    fn pipeline_for(&self, field: &'static str) -> Result<&Arc<Pipeline>> {
         self.pipeline.as_ref().ok_or_else(|| CollectionError::Invalid {
             field,
             detail: format!("collection `{}` is `{}` and takes only given signatures", self.name, self.spec),
         })
     }
-}
 
-impl Prepared {
-    fn from_signed(signed: Option<Signed>) -> Self {
-        match signed {
-            None => Self { made: None, shingles: Some(0) },
-            Some(Signed { signature, content, shingles, .. }) => {
-                Self { made: Some(Made { signature, content: Some(content) }), shingles: Some(shingles) }
-            }
+    /// What was signed last on `scratch`.
+    fn prepared(&self, pipeline: &Pipeline, signed: Option<Signed>, scratch: &Scratch, ranks: bool) -> Prepared {
+        let k = self.shape.k;
+        let oph = pipeline.spec().sketch == SketchKind::Oph;
+        let Some(Signed { signature, content, shingles, empty_slots }) = signed else {
+            // The ranks of nothing: merged with others they change none.
+            let ranks = ranks.then(|| vec![u64::MAX; k as usize]);
+            return Prepared { made: None, shingles: Some(0), ranks, empty_slots: oph.then_some(k) };
+        };
+        if let Some(empty_slots_ratio) = &self.meters.empty_slots_ratio {
+            empty_slots_ratio.record(f64::from(empty_slots) / f64::from(k));
+        }
+        Prepared {
+            made: Some(Made { signature, content: Some(content) }),
+            shingles: Some(shingles),
+            ranks: ranks.then(|| pipeline.ranks(scratch).as_slice().to_vec()),
+            empty_slots: oph.then_some(empty_slots),
         }
     }
 }

@@ -10,7 +10,9 @@ use hapax_core::{Banding, Spec};
 use parking_lot::Mutex;
 use tokio::sync::{OnceCell, oneshot};
 
+use super::boot::Common;
 use super::{Collection, CollectionError, CollectionsConfig, Description, Result, Settings, boot};
+use crate::cpu::CpuPool;
 use crate::store::lock::DataDirLock;
 use crate::store::{self, Opened, Store};
 use crate::types::CollectionName;
@@ -23,7 +25,8 @@ type Cell = Arc<OnceCell<Option<Arc<Collection>>>>;
 
 /// The collections of one data directory.
 pub struct Collections {
-    config: CollectionsConfig,
+    common: Common,
+    collections_max: usize,
     dir: PathBuf,
     open: Mutex<HashMap<CollectionName, Cell>>,
     /// Held while a collection is made or dropped.
@@ -32,21 +35,30 @@ pub struct Collections {
 }
 
 impl Collections {
-    /// Takes the data directory, and makes or opens `default`; blocking. `progress` is told shares from 0 to 1.
-    pub fn open(config: CollectionsConfig, progress: &(dyn Fn(f64) + Sync)) -> Result<Arc<Self>> {
-        let lock = DataDirLock::acquire(&config.data_dir, config.lock_wait)
-            .map_err(|error| CollectionError::Store(error.to_string()))?;
-        let dir = config.data_dir.join("collections");
+    /// Takes the data directory, and makes or opens `default`; blocking. Long contents will be signed on `cpu`;
+    /// `progress` is told shares from 0 to 1.
+    pub fn open(config: CollectionsConfig, cpu: CpuPool, progress: &(dyn Fn(f64) + Sync)) -> Result<Arc<Self>> {
+        let CollectionsConfig { data_dir, lock_wait, collections_max, secret, default_settings: asked, limits } =
+            config;
+        let lock =
+            DataDirLock::acquire(&data_dir, lock_wait).map_err(|error| CollectionError::Store(error.to_string()))?;
+        let dir = data_dir.join("collections");
         let unusable = |error: std::io::Error| CollectionError::Store(format!("{}: {error}", dir.display()));
         std::fs::create_dir_all(&dir).map_err(unusable)?;
         for leftover in store::clean_leftovers(&dir).map_err(unusable)? {
             tracing::warn!(path = %leftover.display(), "removed what a crash left of a creation or a drop");
         }
-        let collections =
-            Self { dir, open: Mutex::default(), changing: tokio::sync::Mutex::default(), _lock: lock, config };
+        let common = Common { secret, limits, cpu };
+        let collections = Self {
+            common,
+            collections_max,
+            dir,
+            open: Mutex::default(),
+            changing: tokio::sync::Mutex::default(),
+            _lock: lock,
+        };
         let name = CollectionName::default_collection();
         let path = collections.path(&name);
-        let CollectionsConfig { default_settings: asked, secret, limits, .. } = &collections.config;
         let default = if path.exists() {
             let held = Store::peek(&path)?.meta;
             if held.spec != asked.spec.to_string() {
@@ -56,12 +68,12 @@ impl Collections {
                     asked: format!("`default_collection` of the configuration asks for spec `{}`", asked.spec),
                 });
             }
-            boot::open(&path, secret.as_ref(), *limits, progress)?
+            boot::open(&path, &collections.common, progress)?
         } else {
-            boot::create(&path, &name, &asked.clone().checked()?, secret.as_ref(), *limits)?
+            boot::create(&path, &name, &asked.clone().checked()?, &collections.common)?
         };
         let held = default.settings();
-        if held != *asked {
+        if held != asked {
             tracing::info!(%held, %asked, "`default` keeps its settings; those of the configuration are for a new one");
         }
         collections.open.lock().insert(name, Arc::new(OnceCell::new_with(Some(Some(default)))));
@@ -87,13 +99,13 @@ impl Collections {
         let opening = tokio::spawn(async move {
             let open = async || {
                 let path = this.path(&opened_name);
-                let (secret, limits) = (this.config.secret.clone(), this.config.limits);
+                let common = this.common.clone();
                 blocking(move || {
                     // It was being made, and that came to nothing.
                     if !path.exists() {
                         return Ok(None);
                     }
-                    boot::open(&path, secret.as_ref(), limits, &|_| {}).map(Some)
+                    boot::open(&path, &common, &|_| {}).map(Some)
                 })
                 .await?
                 .ok_or(CollectionError::NoSuchCollection(opened_name.clone()))
@@ -132,18 +144,16 @@ impl Collections {
             }
             return Ok((held, false));
         }
-        let max = self.config.collections_max;
+        let max = self.collections_max;
         if self.names()?.len() >= max {
             return Err(CollectionError::TooManyCollections { max });
         }
         // Made through its cell, so that whoever asks for it meanwhile waits and does not open the file beside us.
         let cell = self.cell(&name);
-        let (path, secret, limits) = (self.path(&name), self.config.secret.clone(), self.config.limits);
+        let (path, common) = (self.path(&name), self.common.clone());
         let for_file = name.clone();
         let made = cell
-            .get_or_try_init(|| {
-                blocking(move || boot::create(&path, &for_file, &settings, secret.as_ref(), limits).map(Some))
-            })
+            .get_or_try_init(|| blocking(move || boot::create(&path, &for_file, &settings, &common).map(Some)))
             .await;
         match made {
             Ok(made) => Ok((made.clone().ok_or(CollectionError::NoSuchCollection(name))?, true)),

@@ -13,6 +13,7 @@ use hapax_core::{Banding, Digits, Fold, Marks, SecretKey, Shingling, SignatureSh
 use super::error::ConfigError;
 use super::raw::{self, Raw};
 use crate::collection::{CollectionsConfig, Limits, Settings};
+use crate::cpu::CpuConfig;
 use crate::telemetry::logs;
 
 /// An API key with fewer characters draws a warning at start: what people type as a password is guessed within days.
@@ -27,6 +28,8 @@ pub struct Config {
     pub api_key: Option<ApiKey>,
     /// Sections `[data]`, `[collections]`, `[default_collection]`, `[hashing]`, `[limits]` and `[commit]`.
     pub collections: CollectionsConfig,
+    /// Section `[cpu]`.
+    pub cpu: CpuConfig,
     /// Section `[log]`.
     pub log: Log,
 }
@@ -44,8 +47,12 @@ pub struct Server {
     pub requests_concurrent_max: usize,
     /// Bytes of request bodies in memory.
     pub bodies_bytes_max: usize,
-    /// Body of any request but a bulk one.
+    /// Body of any request but a bulk one or a streamed text.
     pub body_bytes_max: usize,
+    /// A streamed text.
+    pub text_body_bytes_max: u64,
+    /// How fast it has to come.
+    pub text_bytes_per_second_min: u64,
     /// Documents of a batch.
     pub batch_documents_max: usize,
     /// Bulk requests being answered.
@@ -66,7 +73,7 @@ pub struct Server {
     pub bulk_idle_timeout: Duration,
     /// Time for a request's headers.
     pub header_timeout: Duration,
-    /// Time for a body to arrive, and for an answer to be made.
+    /// Time for a body to arrive, and for an answer to be made; most that a streamed text may stand still.
     pub request_timeout: Duration,
     /// Time for an answer to be read.
     pub write_timeout: Duration,
@@ -138,13 +145,15 @@ impl Config {
             secret: hashing,
             limits,
         };
-        Ok(Self { server, api_key, collections, log: log(raw.log)? })
+        Ok(Self { server, api_key, collections, cpu: cpu(&raw.cpu)?, log: log(raw.log)? })
     }
 }
 
 fn server(raw: &raw::Server) -> Result<Server, ConfigError> {
     const KIB: u64 = 1 << 10;
+    const MIB: u64 = 1 << 20;
     const GIB: u64 = 1 << 30;
+    const TIB: u64 = 1 << 40;
     const TIMES: RangeInclusive<u64> = 100..=3_600_000;
     let listen = raw.listen.parse().map_err(|_| {
         let allowed = "an IP address and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080".into();
@@ -158,11 +167,13 @@ fn server(raw: &raw::Server) -> Result<Server, ConfigError> {
         },
         connections_max: count("server.connections_max", raw.connections_max, 1..=1_000_000)?,
         requests_concurrent_max: count("server.requests_concurrent_max", raw.requests_concurrent_max, 1..=100_000)?,
-        bodies_bytes_max: count("server.bodies_bytes_max", raw.bodies_bytes_max, KIB..=1 << 40)?,
+        bodies_bytes_max: count("server.bodies_bytes_max", raw.bodies_bytes_max, MIB..=TIB)?,
         body_bytes_max: count("server.body_bytes_max", raw.body_bytes_max, KIB..=GIB)?,
+        text_body_bytes_max: within("server.text_body_bytes_max", raw.text_body_bytes_max, KIB..=TIB)?,
+        text_bytes_per_second_min: within("server.text_bytes_per_second_min", raw.text_bytes_per_second_min, 1..=GIB)?,
         batch_documents_max: count("server.batch_documents_max", raw.batch_documents_max, 1..=100_000)?,
         bulk_requests_max: count("server.bulk_requests_max", raw.bulk_requests_max, 1..=100_000)?,
-        bulk_body_bytes_max: within("server.bulk_body_bytes_max", raw.bulk_body_bytes_max, KIB..=1 << 40)?,
+        bulk_body_bytes_max: within("server.bulk_body_bytes_max", raw.bulk_body_bytes_max, KIB..=TIB)?,
         bulk_lines_max: within("server.bulk_lines_max", raw.bulk_lines_max, 1..=100_000_000)?,
         bulk_line_bytes_max: count("server.bulk_line_bytes_max", raw.bulk_line_bytes_max, KIB..=GIB)?,
         bulk_open_max: count("server.bulk_open_max", raw.bulk_open_max, 1..=100_000)?,
@@ -206,6 +217,15 @@ fn limits(raw: &raw::Limits, commit: &raw::Commit) -> Result<Limits, ConfigError
         return Err(impossible("commit.batch_max", limits.commit_batch_max, allowed));
     }
     Ok(limits)
+}
+
+fn cpu(raw: &raw::Cpu) -> Result<CpuConfig, ConfigError> {
+    let threads = match count("cpu.threads", raw.threads, 0..=1024)? {
+        // One core is left to the connections.
+        0 => std::thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(1),
+        threads => threads,
+    };
+    Ok(CpuConfig { threads, queue_max: count("cpu.queue_max", raw.queue_max, 1..=1_000_000)? })
 }
 
 fn default_collection(raw: &raw::DefaultCollection, secret: Option<&SecretKey>) -> Result<Settings, ConfigError> {

@@ -17,6 +17,7 @@ pub struct Raw {
     pub default_collection: DefaultCollection,
     pub hashing: Hashing,
     pub limits: Limits,
+    pub cpu: Cpu,
     pub commit: Commit,
     pub log: Log,
 }
@@ -30,6 +31,8 @@ pub struct Server {
     pub requests_concurrent_max: u64,
     pub bodies_bytes_max: u64,
     pub body_bytes_max: u64,
+    pub text_body_bytes_max: u64,
+    pub text_bytes_per_second_min: u64,
     pub batch_documents_max: u64,
     pub bulk_requests_max: u64,
     pub bulk_body_bytes_max: u64,
@@ -91,6 +94,13 @@ pub struct Hashing {
 pub struct Limits {
     pub bucket_read_max: u64,
     pub candidates_max: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cpu {
+    pub threads: u64,
+    pub queue_max: u64,
 }
 
 #[derive(Debug, Deserialize)]

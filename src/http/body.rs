@@ -10,14 +10,16 @@ use async_compression::zstd::DParameter;
 use axum::body::Body;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
-use bytes::Bytes;
+use bytes::{Buf, Bytes, BytesMut};
 use futures::TryStreamExt;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::io::StreamReader;
 
+use super::deadline::Deadline;
 use super::error::{Code, Problem};
+use super::state::HttpLimits;
 use crate::telemetry::names;
 
 /// Most memory one zstd frame may ask for, as a power of two: 8 MiB, what RFC 8878 (3.1.1.1.2) asks decoders to take.
@@ -26,6 +28,8 @@ const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 const UNIT: usize = 4096;
 /// Bytes read at once.
 const CHUNK: usize = 64 * 1024;
+/// Bytes of a streamed text that are in memory at once.
+const SLICE_BYTES: usize = 256 * 1024;
 
 /// Room for bodies in memory, shared by all requests.
 #[derive(Clone)]
@@ -61,6 +65,10 @@ impl Budget {
 }
 
 impl Room {
+    fn bytes(&self) -> usize {
+        self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * UNIT
+    }
+
     /// Makes it `bytes` long in all, or 503 where that is more than there is.
     pub(super) fn resize(&mut self, bytes: usize) -> Result<(), Problem> {
         let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
@@ -170,6 +178,128 @@ pub(super) async fn whole(
     }
 }
 
+/// A body in slices, of which one at a time is in memory: a streamed text, whose length tells nothing of what it takes.
+/// (A decoder has its window beside that: 32 KiB for gzip, at most 8 MiB for zstd.)
+pub(super) struct Slices {
+    reader: Box<dyn AsyncRead + Send + Unpin>,
+    /// What has arrived of the next slice.
+    buffer: BytesMut,
+    room: Room,
+    /// All bytes that have arrived.
+    seen: u64,
+    bytes_max: u64,
+    /// Bytes of a slice; fewer where a shorter length is announced.
+    slice_bytes: usize,
+    patience: Patience,
+    deadline: Deadline,
+}
+
+/// Some of a body.
+pub(super) enum Slice {
+    /// More follows.
+    Full(Bytes),
+    /// Nothing follows; may be empty.
+    Last(Bytes),
+}
+
+impl Slice {
+    /// Without `prefix`, where it begins so.
+    pub(super) fn without_prefix(mut self, prefix: &[u8]) -> Self {
+        let (Self::Full(bytes) | Self::Last(bytes)) = &mut self;
+        if bytes.starts_with(prefix) {
+            bytes.advance(prefix.len());
+        }
+        self
+    }
+}
+
+impl Slices {
+    /// Nothing has been read yet. What arrives puts off `deadline`.
+    pub(super) fn new(
+        headers: &HeaderMap,
+        body: Body,
+        limits: &HttpLimits,
+        budget: &Budget,
+        deadline: Deadline,
+    ) -> Result<Self, Problem> {
+        let bytes_max = limits.text_body_bytes_max;
+        let reader = decoded(headers, body)?;
+        let announced = announced(headers).filter(|_| !headers.contains_key(CONTENT_ENCODING));
+        if announced.is_some_and(|bytes| bytes > bytes_max) {
+            return Err(too_large(bytes_max));
+        }
+        // One byte over what is expected, so that the end is seen without growing once more.
+        let slice_bytes = announced.map_or(SLICE_BYTES, |bytes| SLICE_BYTES.min(bytes as usize + 1));
+        let patience = Patience::new(limits.request_timeout, limits.text_bytes_per_second_min);
+        let (buffer, room) = (BytesMut::new(), budget.room());
+        Ok(Self { reader, buffer, room, seen: 0, bytes_max, slice_bytes, patience, deadline })
+    }
+
+    /// The next slice; none after the last.
+    pub(super) async fn next(&mut self) -> Result<Slice, Problem> {
+        while self.buffer.len() < self.slice_bytes {
+            if self.buffer.len() == self.buffer.capacity() {
+                // Room follows what has arrived, and stays: the next slice takes the same memory.
+                let wanted = (self.buffer.len() * 2).max(CHUNK).min(self.slice_bytes);
+                self.room.resize(wanted.max(self.room.bytes()))?;
+                self.buffer.reserve(wanted - self.buffer.len());
+            }
+            let read = self.patience.wait(self.reader.read_buf(&mut self.buffer)).await?;
+            self.deadline.put_off();
+            self.seen += read as u64;
+            if self.seen > self.bytes_max {
+                return Err(too_large(self.bytes_max));
+            }
+            if read == 0 {
+                return Ok(Slice::Last(self.buffer.split().freeze()));
+            }
+        }
+        Ok(Slice::Full(self.buffer.split().freeze()))
+    }
+
+    /// The room that the last slice takes.
+    pub(super) fn into_room(self) -> Room {
+        self.room
+    }
+}
+
+/// How long a client may yet keep us waiting: some time at a stretch, and on the whole what its bytes earn. One that
+/// sends a byte now and then uses it up; one that sends for hours does not.
+struct Patience {
+    left: Duration,
+    max: Duration,
+    bytes_per_second_min: u64,
+}
+
+impl Patience {
+    fn new(max: Duration, bytes_per_second_min: u64) -> Self {
+        Self { left: max, max, bytes_per_second_min }
+    }
+
+    /// Waits for bytes, and returns how many there are.
+    async fn wait(&mut self, bytes: impl Future<Output = std::io::Result<usize>>) -> Result<usize, Problem> {
+        let begun = Instant::now();
+        let read = tokio::time::timeout(self.left, bytes).await.map_err(|_| self.exhausted())?;
+        let bytes = read.map_err(|error| broken(&error))?;
+        let earned = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second_min as f64);
+        self.left = (self.left.saturating_sub(begun.elapsed()) + earned).min(self.max);
+        Ok(bytes)
+    }
+
+    fn exhausted(&self) -> Problem {
+        let detail = format!(
+            "the text stood still for {} s, or came at less than {} bytes a second",
+            self.max.as_secs_f64(),
+            self.bytes_per_second_min
+        );
+        Problem::new(Code::RequestTimeout, detail)
+    }
+}
+
+fn too_large(bytes_max: u64) -> Problem {
+    Problem::new(Code::TooLarge, format!("a text has at most {bytes_max} bytes, after decompression"))
+}
+
 /// The length the client announced.
 pub(super) fn announced(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
@@ -177,7 +307,7 @@ pub(super) fn announced(headers: &HeaderMap) -> Option<u64> {
 
 /// Reads the next piece; `None` at the end.
 pub(super) async fn piece(reader: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Option<Bytes>> {
-    let mut bytes = bytes::BytesMut::with_capacity(CHUNK);
+    let mut bytes = BytesMut::with_capacity(CHUNK);
     let read = reader.read_buf(&mut bytes).await?;
     Ok((read > 0).then(|| bytes.freeze()))
 }

@@ -7,9 +7,11 @@ use std::time::Duration;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use hapax_core::NotUtf8;
 use serde::Serialize;
 
 use crate::collection::CollectionError;
+use crate::cpu::Full;
 use crate::types::InvalidName;
 
 /// A problem's stable name, on which clients branch.
@@ -214,6 +216,11 @@ impl Problem {
         Self { errors, ..Self::new(Code::InvalidValue, detail) }
     }
 
+    /// 422 for a raw text that is ill-formed from byte `at` on.
+    pub fn ill_formed(at: u64) -> Self {
+        Self::invalid("text", format!("is not UTF-8 at byte {at}; ?invalid=replace mends it"))
+    }
+
     /// 500; `cause` goes to the log alone.
     pub fn internal(cause: &str) -> Self {
         tracing::error!(cause, "internal error");
@@ -286,6 +293,7 @@ impl From<CollectionError> for Problem {
             CollectionError::DefaultStays => Self::new(Code::DefaultStays, detail),
             CollectionError::IdConflict { .. } => Self::new(Code::IdConflict, detail),
             CollectionError::Invalid { field, detail } => Self::invalid(field, detail),
+            CollectionError::NotUtf8(NotUtf8 { offset }) => Self::ill_formed(offset),
             CollectionError::Overloaded { detail, retry_after } => {
                 Self { retry_after: Some(retry_after), ..Self::new(Code::Overloaded, detail) }
             }
@@ -300,6 +308,12 @@ impl From<CollectionError> for Problem {
             CollectionError::NoSuchDocument { .. } => Self::new(Code::DocumentNotFound, detail),
             CollectionError::Store(cause) => Self::internal(&cause),
         }
+    }
+}
+
+impl From<Full> for Problem {
+    fn from(full: Full) -> Self {
+        CollectionError::from(full).into()
     }
 }
 

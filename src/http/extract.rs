@@ -9,16 +9,21 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 
-use super::body::{self, Room, Whole};
-use super::dto::document::{self, DocumentInput, Invalid};
+use super::body::{self, Room, Slice, Slices, Whole};
+use super::deadline::Deadline;
+use super::dto::document::{self, BYTE_ORDER_MARK, DocumentInput, Invalid};
 use super::error::{Code, Problem};
 use super::query::Query;
 use super::state::AppState;
-use crate::collection::{Collection, Collections};
-use crate::types::CollectionName;
+use crate::collection::{Collection, Collections, PrepareOptions, Prepared};
+use crate::cpu::{CpuPool, WhenFull};
+use crate::types::{CollectionName, Content, DocId};
 
 /// Texts up to this many bytes are parsed where they are; longer ones off the async threads.
 const INLINE_BYTES_MAX: usize = 64 * 1024;
+
+/// A raw text up to this many bytes is taken whole, like one in JSON: it is signed at once, without changing threads.
+const STREAMED_BYTES_MIN: usize = 16 * 1024;
 
 /// All collections, or 503 while they are being opened.
 pub struct Open(pub Arc<Collections>);
@@ -140,16 +145,15 @@ pub fn utf8(bytes: Vec<u8>) -> Result<String, Problem> {
 
 /// Runs `work` on a text of `bytes` bytes, off the async threads where that takes long.
 pub async fn parse<T: Send + 'static>(
+    cpu: &CpuPool,
+    when_full: WhenFull,
     bytes: usize,
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     if bytes <= INLINE_BYTES_MAX {
         return work();
     }
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => Err(Problem::internal(&error.to_string())),
-    }
+    cpu.place(when_full).await?.run(work).await
 }
 
 /// A JSON body: UTF-8, not yet parsed.
@@ -167,7 +171,9 @@ impl FromRequest<AppState> for JsonText {
         let (parts, body) = request.into_parts();
         expect(&parts.headers, &["application/json", "application/merge-patch+json"])?;
         let Whole { bytes, room } = read(&parts.headers, body, state).await?;
-        Ok(Self { text: utf8(bytes)?, room })
+        let len = bytes.len();
+        let text = parse(state.cpu(), WhenFull::Refuse, len, move || utf8(bytes)).await?;
+        Ok(Self { text, room })
     }
 }
 
@@ -181,12 +187,18 @@ pub struct DocumentBody {
     pub(super) room: Room,
 }
 
-impl FromRequest<AppState> for DocumentBody {
-    type Rejection = Problem;
+/// What a request says of its document before the body.
+struct Announced {
+    /// A raw text, as against JSON.
+    raw: bool,
+    id: Option<DocId>,
+    invalid: Invalid,
+    query: Query,
+}
 
-    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
-        let (mut parts, body) = request.into_parts();
-        let query = Query::from_request_parts(&mut parts, state).await?;
+impl Announced {
+    async fn of(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let query = Query::from_request_parts(parts, state).await?;
         let media = expect(&parts.headers, &["application/json", "text/plain"])?;
         let id = query.id()?;
         let invalid = invalid(&query)?;
@@ -194,13 +206,98 @@ impl FromRequest<AppState> for DocumentBody {
         if !raw && id.is_some() {
             return Err(Problem::invalid("id", "belongs into the JSON document; in the query it names a raw text"));
         }
+        Ok(Self { raw, id, invalid, query })
+    }
+}
+
+impl FromRequest<AppState> for DocumentBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let Announced { raw, id, invalid, query } = Announced::of(&mut parts, state).await?;
         let Whole { bytes, room } = read(&parts.headers, body, state).await?;
-        let document = parse(bytes.len(), move || match raw {
+        let len = bytes.len();
+        let document = parse(state.cpu(), WhenFull::Refuse, len, move || match raw {
             true => document::from_raw(id, bytes, invalid),
             false => document::from_json(&utf8(bytes)?, invalid),
         })
         .await?;
         Ok(Self { document, query, room })
+    }
+}
+
+/// One document to look at and not to keep: JSON, or a raw text of any length, whose id is in the query.
+pub struct Subject {
+    /// Its id, where given.
+    pub id: Option<DocId>,
+    /// The request's parameters.
+    pub query: Query,
+    /// What it says.
+    pub(super) content: SubjectContent,
+}
+
+/// What a document says that will not be kept.
+pub(super) enum SubjectContent {
+    /// All of it, and the room it takes.
+    Whole(Content, Room),
+    /// A raw text that is still arriving.
+    Streamed(StreamedText),
+}
+
+/// A raw text that is too long to wait for.
+pub(super) struct StreamedText {
+    first: Slice,
+    rest: Slices,
+    invalid: Invalid,
+}
+
+impl FromRequest<AppState> for Subject {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let Announced { raw, id, invalid, query } = Announced::of(&mut parts, state).await?;
+        if raw {
+            let deadline = parts.extensions.remove::<Deadline>().expect("the route's own layer has set it");
+            let mut rest = Slices::new(&parts.headers, body, state.limits(), state.budget(), deadline)?;
+            let content = match rest.next().await? {
+                Slice::Last(bytes) if bytes.len() <= STREAMED_BYTES_MIN => {
+                    let document = document::from_raw(None, bytes.into(), invalid)?;
+                    SubjectContent::Whole(document.content, rest.into_room())
+                }
+                first => SubjectContent::Streamed(StreamedText { first, rest, invalid }),
+            };
+            return Ok(Self { id, query, content });
+        }
+        let Whole { bytes, room } = read(&parts.headers, body, state).await?;
+        let len = bytes.len();
+        let read = move || document::from_json(&utf8(bytes)?, invalid);
+        let DocumentInput { id, content, .. } = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
+        Ok(Self { id, query, content: SubjectContent::Whole(content, room) })
+    }
+}
+
+impl SubjectContent {
+    /// Makes it ready to be judged; the room it takes is given back with that.
+    pub(super) async fn prepare(
+        self,
+        collection: &Arc<Collection>,
+        options: PrepareOptions,
+    ) -> Result<Prepared, Problem> {
+        let StreamedText { first, mut rest, invalid } = match self {
+            Self::Whole(content, _room) => return Ok(collection.prepare_with(content, options).await?),
+            Self::Streamed(text) => text,
+        };
+        let mut signer = collection.text_signer(invalid.into(), options)?;
+        let mut slice = first.without_prefix(BYTE_ORDER_MARK);
+        loop {
+            match slice {
+                Slice::Full(bytes) => signer = signer.push(bytes).await?,
+                Slice::Last(bytes) => return Ok(signer.finish(bytes).await?),
+            }
+            slice = rest.next().await?;
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tracing::Instrument;
 
 use super::auth;
+use super::deadline::{Deadline, Passed};
 use super::error::{Code, Problem};
 use super::leftover::Leftover;
 use super::query::Query;
@@ -179,11 +180,12 @@ pub async fn admit(
     if route.streams {
         return next.run(request).await;
     }
-    // The body has its own timeout of this length; the answer has the rest.
-    let timeout = 2 * state.limits().request_timeout;
-    match tokio::time::timeout(timeout, next.run(request)).await {
+    // Half of it is the body's, which has a timeout of its own; the answer has the rest.
+    let deadline = Deadline::after(2 * state.limits().request_timeout);
+    request.extensions_mut().insert(deadline.clone());
+    match deadline.hold(next.run(request)).await {
         Ok(response) => response,
-        Err(_) => {
+        Err(Passed) => {
             let detail = "the answer was not ready in time; a write may have been made, and can be sent again safely";
             Problem::new(Code::Overloaded, detail).into_response()
         }
@@ -200,6 +202,7 @@ mod tests {
 
     use super::*;
     use crate::collection::Settings;
+    use crate::cpu::{CpuConfig, CpuPool};
     use crate::http::state::{Boot, HttpLimits, Wiring};
 
     fn request(id: &[u8]) -> Request {
@@ -254,6 +257,7 @@ mod tests {
             limits: HttpLimits { request_timeout: Duration::from_millis(10), ..HttpLimits::default() },
             api_key: None,
             metrics: Arc::new(String::new),
+            cpu: CpuPool::new(CpuConfig { threads: 1, queue_max: 1 }),
             default_settings: Settings { spec, banding, threshold: 0.8 },
             secret_fingerprint: None,
         });

@@ -1,8 +1,9 @@
 //! The service over HTTP. Requests come in, answers go out; everything between is a call to the floor below.
-//! Knows nothing of files, threads or hashing.
+//! Knows nothing of files or hashing.
 
 pub mod auth;
 pub mod bulk;
+pub mod deadline;
 pub mod dto;
 pub mod error;
 pub mod extract;

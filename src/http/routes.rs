@@ -58,7 +58,7 @@ pub static ROUTES: &[Route] = &[
         -> [200, 401, 404, 409, 413, 415, 422, 500, 503] post(bulk::bulk)) },
     route!(POST "/v1/collections/{collection}/compare" ?[]
         -> [200, 400, 401, 404, 408, 409, 413, 415, 422, 500, 503] post(tools::compare)),
-    route!(POST "/v1/collections/{collection}/sign" ?["id", "invalid"]
+    route!(POST "/v1/collections/{collection}/sign" ?["id", "invalid", "ranks"]
         -> [200, 400, 401, 404, 408, 409, 413, 415, 422, 500, 503] post(tools::sign)),
     route!(GET "/v1/collections" ?[] -> [200, 401, 422, 500, 503] get(collections::list)),
     route!(GET "/v1/collections/{collection}" ?[] -> [200, 401, 404, 409, 422, 500, 503] get(collections::describe)),

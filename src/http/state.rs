@@ -11,12 +11,17 @@ use tokio_util::sync::CancellationToken;
 use super::body::Budget;
 use super::error::{Code, Problem};
 use crate::collection::{Collections, Settings};
+use crate::cpu::CpuPool;
 
 /// Bounds of the HTTP floor. Passing a size is 413, passing a number of things at once is 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Longest body, after decompression; bulk has its own.
+    /// Longest body, after decompression; bulk and streamed texts have their own.
     pub body_bytes_max: usize,
+    /// Longest streamed text, after decompression.
+    pub text_body_bytes_max: u64,
+    /// Bytes of a streamed text that earn its client a second to send more.
+    pub text_bytes_per_second_min: u64,
     /// Longest bulk body, after decompression; `?duplex=true` lifts it.
     pub bulk_body_bytes_max: u64,
     /// Most lines of a bulk request, blank ones included; `?duplex=true` lifts it.
@@ -41,7 +46,8 @@ pub struct HttpLimits {
     pub bodies_bytes_max: usize,
     /// From the connection's opening, or the last answer, to the end of a request's head.
     pub header_timeout: Duration,
-    /// For a body to arrive, and again for the answer to be made; bulk is free of it.
+    /// For a body to arrive, and again for the answer to be made; the longest that the client of a streamed text may
+    /// keep us waiting at a stretch. Bulk is free of it.
     pub request_timeout: Duration,
     /// How long a client may leave an answer unread before its connection is closed.
     pub write_timeout: Duration,
@@ -55,6 +61,8 @@ impl Default for HttpLimits {
     fn default() -> Self {
         Self {
             body_bytes_max: 16 << 20,
+            text_body_bytes_max: 1 << 30,
+            text_bytes_per_second_min: 64 << 10,
             bulk_body_bytes_max: 64 << 20,
             bulk_lines_max: 20_000,
             bulk_line_bytes_max: 16 << 20,
@@ -147,6 +155,8 @@ pub struct Wiring {
     pub api_key: Option<ApiKey>,
     /// Writes the answer of `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// Where long work is done; the collections' own.
+    pub cpu: CpuPool,
     /// What `PUT` fills absent fields from.
     pub default_settings: Settings,
     /// What `"key": "configured"` stands for.
@@ -196,6 +206,11 @@ impl AppState {
     /// The text of `/metrics`.
     pub fn metrics(&self) -> String {
         (self.0.wiring.metrics)()
+    }
+
+    /// Where long work is done.
+    pub fn cpu(&self) -> &CpuPool {
+        &self.0.wiring.cpu
     }
 
     /// What `PUT` fills absent fields from.

@@ -14,9 +14,11 @@ use tracing::Instrument;
 use super::body::Room;
 use super::dto::document::{self, DocumentInput, Invalid};
 use super::error::Problem;
+use super::extract::parse;
 use super::json::Object;
 use super::query::Query;
-use crate::collection::{CheckOptions, Collection, InsertOptions, Prepared};
+use crate::collection::{CheckOptions, Collection, InsertOptions, PrepareOptions, Prepared};
+use crate::cpu::{CpuPool, WhenFull};
 use crate::types::{DocId, Metadata, OnDuplicate, OnExisting, Verdict};
 
 /// Most matches in one verdict.
@@ -111,6 +113,8 @@ pub enum Answer {
 pub struct Work {
     /// Where they live.
     pub collection: Arc<Collection>,
+    /// Where long documents are parsed; they are signed on the collection's.
+    pub cpu: CpuPool,
     /// What is done.
     pub op: Op,
     /// What to do with ill-formed texts.
@@ -125,6 +129,36 @@ enum Ready {
     Insert(DocId, Option<Metadata>, Prepared, InsertOptions),
     Delete(DocId),
 }
+
+/// What a document's JSON asks for.
+enum Parsed {
+    Check(DocumentInput, CheckOptions),
+    Insert(DocId, DocumentInput, InsertOptions),
+    Delete(DocId),
+    Faulty(Option<DocId>, Problem),
+}
+
+impl Parsed {
+    fn new(json: &[u8], op: Op, invalid: Invalid) -> Self {
+        let text = match std::str::from_utf8(json) {
+            Ok(text) => text,
+            Err(error) => {
+                let detail = format!("is not UTF-8 at byte {}", error.valid_up_to());
+                return Self::Faulty(None, Problem::invalid("body", detail));
+            }
+        };
+        let parsed = match op {
+            Op::Check(options) => document::from_json(text, invalid).map(|document| Self::Check(document, options)),
+            Op::Insert(options) => document::from_json(text, invalid)
+                .and_then(|document| Ok(Self::Insert(document.required_id()?, document, options))),
+            Op::Delete => id_alone(text).map(Self::Delete),
+        };
+        parsed.unwrap_or_else(|problem| Self::Faulty(id_of(text), problem))
+    }
+}
+
+/// Lines wait for a processor: nothing reads on while they do, so the client is held back instead of refused.
+const IN_TURN: PrepareOptions = PrepareOptions { when_full: WhenFull::Wait, ranks: false };
 
 impl Work {
     /// The answers, in the order of the inputs.
@@ -148,7 +182,7 @@ impl Work {
         let Input { tag, json, room } = input;
         let task = async move {
             let ready = match json {
-                Ok(json) => self.prepare(&json).await,
+                Ok(json) => self.prepare(json).await,
                 Err(problem) => failed(None, problem),
             };
             drop(room);
@@ -162,39 +196,29 @@ impl Work {
         }
     }
 
-    async fn prepare(&self, json: &[u8]) -> Ready {
-        let text = match std::str::from_utf8(json) {
-            Ok(text) => text,
-            Err(error) => {
-                let detail = format!("is not UTF-8 at byte {}", error.valid_up_to());
-                return failed(None, Problem::invalid("body", detail));
-            }
-        };
-        if let Op::Delete = self.op {
-            return match id_alone(text) {
-                Ok(id) => Ready::Delete(id),
-                Err(problem) => failed(id_of(text), problem),
-            };
-        }
-        let DocumentInput { id, content, metadata } = match document::from_json(text, self.invalid) {
-            Ok(document) => document,
-            Err(problem) => return failed(id_of(text), problem),
-        };
-        match self.op {
-            Op::Check(options) => match self.collection.check(id.clone(), content, options).await {
-                Ok(verdict) => Ready::Done(Answer::Verdict(verdict)),
-                Err(error) => failed(id, error.into()),
-            },
-            Op::Insert(options) => {
-                let Some(id) = id else {
-                    return failed(None, Problem::invalid("id", "is needed to store a document"));
+    async fn prepare(&self, json: Bytes) -> Ready {
+        let (op, invalid) = (self.op, self.invalid);
+        let parsed = parse(&self.cpu, WhenFull::Wait, json.len(), move || Ok(Parsed::new(&json, op, invalid))).await;
+        match parsed {
+            Ok(Parsed::Check(DocumentInput { id, content, .. }, options)) => {
+                let checked = async {
+                    let prepared = self.collection.prepare_with(content, IN_TURN).await?;
+                    self.collection.check(id.clone(), prepared, options).await
                 };
-                match self.collection.prepare(content).await {
+                match checked.await {
+                    Ok(verdict) => Ready::Done(Answer::Verdict(verdict)),
+                    Err(error) => failed(id, error.into()),
+                }
+            }
+            Ok(Parsed::Insert(id, DocumentInput { content, metadata, .. }, options)) => {
+                match self.collection.prepare_with(content, IN_TURN).await {
                     Ok(prepared) => Ready::Insert(id, metadata, prepared, options),
                     Err(error) => failed(Some(id), error.into()),
                 }
             }
-            Op::Delete => unreachable!("deletes have been dealt with"),
+            Ok(Parsed::Delete(id)) => Ready::Delete(id),
+            Ok(Parsed::Faulty(id, problem)) => failed(id, problem),
+            Err(problem) => failed(None, problem),
         }
     }
 

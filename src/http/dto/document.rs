@@ -2,13 +2,18 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use hapax_core::{IllFormed, Spec};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::collection::Prepared;
 use crate::http::error::{FieldError, Problem};
 use crate::http::extract::html;
 use crate::http::json::{self, Object};
 use crate::types::{Content, DocId, Document, Metadata, SetElement};
+
+/// What some editors put before a text; no part of it, and not counted where an offset is told.
+pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// What to do with a text that is not well-formed Unicode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +22,15 @@ pub enum Invalid {
     Refuse,
     /// Put U+FFFD in place of what is ill-formed.
     Replace,
+}
+
+impl From<Invalid> for IllFormed {
+    fn from(invalid: Invalid) -> Self {
+        match invalid {
+            Invalid::Refuse => Self::Refuse,
+            Invalid::Replace => Self::Replace,
+        }
+    }
 }
 
 /// A document to look up or to store.
@@ -52,16 +66,13 @@ pub fn from_json(text: &str, invalid: Invalid) -> Result<DocumentInput, Problem>
 
 /// Takes a raw text as a document.
 pub fn from_raw(id: Option<DocId>, mut bytes: Vec<u8>, invalid: Invalid) -> Result<DocumentInput, Problem> {
-    if bytes.starts_with(b"\xEF\xBB\xBF") {
-        bytes.drain(..3);
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
     }
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) if invalid == Invalid::Replace => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-        Err(error) => {
-            let at = error.utf8_error().valid_up_to();
-            return Err(Problem::invalid("text", format!("is not UTF-8 at byte {at}; ?invalid=replace mends it")));
-        }
+        Err(error) => return Err(Problem::ill_formed(error.utf8_error().valid_up_to() as u64)),
     };
     Ok(DocumentInput { id, content: Content::Text(text), metadata: None })
 }
@@ -192,18 +203,25 @@ pub struct Signature {
     #[serde(skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    ranks: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    empty_slots: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     shingles: Option<u64>,
     spec: String,
     fingerprint: String,
 }
 
 impl Signature {
-    /// `bytes` are the packed slots; `None` for a document without a token.
-    pub fn new(bytes: Option<&[u8]>, shingles: Option<u64>, spec: &hapax_core::Spec) -> Self {
+    /// Of a document that was made ready under `spec`.
+    pub fn new(prepared: &Prepared, spec: &Spec) -> Self {
+        let ranks = |ranks: &[u64]| ranks.iter().flat_map(|rank| rank.to_le_bytes()).collect::<Vec<_>>();
         Self {
-            empty: bytes.is_none(),
-            signature: bytes.map(|bytes| STANDARD.encode(bytes)),
-            shingles,
+            empty: prepared.signature().is_none(),
+            signature: prepared.signature().map(|bytes| STANDARD.encode(bytes)),
+            ranks: prepared.ranks().map(|all| STANDARD.encode(ranks(all))),
+            empty_slots: prepared.empty_slots(),
+            shingles: prepared.shingles(),
             spec: spec.to_string(),
             fingerprint: spec.fingerprint().to_string(),
         }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use serde::Serialize;
 
+use crate::cpu::WhenFull;
 use crate::http::dto::document::too_many;
 use crate::http::dto::summary::Summary;
 use crate::http::dto::verdict::VerdictBody;
@@ -50,8 +51,11 @@ pub async fn batch(
     let limits = *state.limits();
     let invalid = invalid(&query)?;
     let JsonText { text, room: _room } = body;
-    let (op, documents) = parse(text.len(), move || read(text, &query, limits.batch_documents_max)).await?;
-    let work = Work { collection: collection.clone(), op, invalid, open_max: limits.bulk_open_max };
+    let bytes = text.len();
+    let read = move || read(text, &query, limits.batch_documents_max);
+    let (op, documents) = parse(state.cpu(), WhenFull::Refuse, bytes, read).await?;
+    let cpu = state.cpu().clone();
+    let work = Work { collection: collection.clone(), cpu, op, invalid, open_max: limits.bulk_open_max };
     let inputs = documents.into_iter().map(|json| Input { tag: (), json: Ok(json), room: None });
 
     let mut answer = BatchAnswer { summary: Summary::default(), results: Vec::new() };

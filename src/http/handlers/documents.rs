@@ -7,10 +7,12 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::{StreamExt, TryStreamExt};
 
+use crate::collection::PrepareOptions;
+use crate::cpu::WhenFull;
 use crate::http::dto::document::{self, Deleted, DocumentRecord, Found, Page};
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::{Code, Problem};
-use crate::http::extract::{DocumentBody, JsonText, Target, parse};
+use crate::http::extract::{DocumentBody, JsonText, Subject, Target, parse};
 use crate::http::query::Query;
 use crate::http::state::AppState;
 use crate::http::work;
@@ -22,9 +24,11 @@ const PAGE_MAX: usize = 1000;
 const READS_AT_ONCE: usize = 16;
 
 /// `POST …/check`
-pub async fn check(Target(collection): Target, body: DocumentBody) -> Result<Json<VerdictBody>, Problem> {
-    let DocumentBody { document, query, room: _room } = body;
-    let verdict = collection.check(document.id, document.content, work::check_options(&query)?).await?;
+pub async fn check(Target(collection): Target, subject: Subject) -> Result<Json<VerdictBody>, Problem> {
+    let Subject { id, query, content } = subject;
+    let options = work::check_options(&query)?;
+    let prepared = content.prepare(&collection, PrepareOptions::default()).await?;
+    let verdict = collection.check(id, prepared, options).await?;
     Ok(Json(VerdictBody::new(collection.name(), verdict)))
 }
 
@@ -108,7 +112,7 @@ pub async fn delete_many(
 
 async fn ids(state: &AppState, body: JsonText) -> Result<Vec<DocId>, Problem> {
     let max = state.limits().batch_documents_max;
-    parse(body.text.len(), move || document::ids(&body.text, max)).await
+    parse(state.cpu(), WhenFull::Refuse, body.text.len(), move || document::ids(&body.text, max)).await
 }
 
 /// A place between two pages, in a form nobody is tempted to count with.
