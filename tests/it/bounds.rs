@@ -104,7 +104,8 @@ async fn a_failed_commit_undoes_every_decision_that_is_not_durable() {
     assert_eq!(collection.describe().documents, held.len() as u64);
     for number in (0..20).chain((1..=20).flat_map(|round| (0..20).map(move |filler| 1000 * round + filler))) {
         let options = CheckOptions { threshold: None, limit: 10, with_metadata: false };
-        let verdict = collection.check(None, text(number), options).await.unwrap();
+        let prepared = collection.prepare(text(number)).await.unwrap();
+        let verdict = collection.check(None, prepared, options).await.unwrap();
         let there = held.iter().find(|(_, held)| **held == number).map(|(id, _)| id.as_str());
         assert_eq!(verdict.duplicate_of.as_ref().map(DocId::as_str), there, "text {number}");
     }

@@ -26,11 +26,13 @@ fn refusal(loaded: Result<Loaded, ConfigError>) -> String {
 
 #[test]
 fn defaults_alone_are_a_valid_configuration() {
-    let Config { server, api_key, collections, .. } = load(&Sources::default()).expect("defaults").config;
+    let Config { server, api_key, collections, cpu, .. } = load(&Sources::default()).expect("defaults").config;
     assert_eq!(server.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(api_key, None);
     assert_eq!(collections.data_dir.to_str(), Some("./hapax-data"));
     assert_eq!(collections.collections_max, 64);
+    assert_eq!(server.text_body_bytes_max, 1 << 30);
+    assert!(cpu.threads >= 1 && cpu.queue_max == 1024);
     assert_eq!(collections.default_settings.banding.bands(), 31);
     assert_eq!(collections.default_settings.banding.rows(), 8);
     assert!(
@@ -114,6 +116,10 @@ fn impossible_values_are_refused_with_key_and_what_is_allowed() {
         ("HAPAX__SERVER__LISTEN", "localhost", "server.listen", "127.0.0.1:8080"),
         ("HAPAX__SERVER__CONNECTIONS_MAX", "0", "server.connections_max", "1 to 1000000"),
         ("HAPAX__SERVER__BODY_BYTES_MAX", "12", "server.body_bytes_max", "1024 to"),
+        ("HAPAX__SERVER__TEXT_BODY_BYTES_MAX", "1023", "server.text_body_bytes_max", "1024 to 1099511627776"),
+        ("HAPAX__SERVER__TEXT_BYTES_PER_SECOND_MIN", "0", "server.text_bytes_per_second_min", "1 to"),
+        ("HAPAX__CPU__THREADS", "1025", "cpu.threads", "0 to 1024"),
+        ("HAPAX__CPU__QUEUE_MAX", "0", "cpu.queue_max", "1 to"),
         ("HAPAX__SERVER__BULK_LINE_BYTES_MAX", "134217728", "server.bulk_line_bytes_max", "server.bulk_body_bytes_max"),
         ("HAPAX__SERVER__BODIES_BYTES_MAX", "1048576", "server.bodies_bytes_max", "server.body_bytes_max"),
         ("HAPAX__SERVER__HEADER_TIMEOUT_MS", "1", "server.header_timeout_ms", "100 to"),

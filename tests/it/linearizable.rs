@@ -199,10 +199,10 @@ async fn a_document_that_is_replaced_is_there_all_the_time() {
             let mut looks = 0_u64;
             while !done.load(Ordering::Relaxed) {
                 assert!(collection.document(&id).await.unwrap().is_some(), "not there");
-                let twin = Content::Text(text(7, 399));
+                let twin = collection.prepare(Content::Text(text(7, 399))).await.unwrap();
                 let verdict = collection.check(None, twin, look).await.unwrap();
                 assert!(verdict.kind.is_duplicate(), "reader {reader}: {verdict:?}");
-                let own = Content::Text(text(7, 398));
+                let own = collection.prepare(Content::Text(text(7, 398))).await.unwrap();
                 let verdict = collection.check(Some(id.clone()), own, look).await.unwrap();
                 assert!(verdict.previous.is_some(), "reader {reader}: {verdict:?}");
                 looks += 1;

@@ -69,6 +69,12 @@ fn every_metric_moves() {
     }
     assert_eq!(post(&server, CHECK, &document("c", "…")), 200);
     assert_eq!(post(&server, CHECK, "{"), 400);
+    // 24,000 words are more than is signed at once; 24 reach few of 256 slots.
+    let long = document("l", &(0..1000).map(|n| text(n, "long ")).collect::<String>());
+    assert_eq!(post(&server, CHECK, &long), 200);
+    let made = agent().put(server.url("/v1/collections/oph")).content_type("application/json");
+    assert_eq!(made.send(r#"{"sketch":"oph256x8"}"#).expect("an answer").status(), 201);
+    assert_eq!(post(&server, "/v1/collections/oph/sign", &document("o", &text(1, "one"))), 200);
     let lines = format!("{}\n{{\n", document("d", &text(900, "one")));
     assert_eq!(post(&server, "/v1/collections/default/bulk?op=insert", &lines), 200);
     let after = Scrape::of(&server);
@@ -77,10 +83,10 @@ fn every_metric_moves() {
     let ok = "status=\"200\"";
     assert_eq!(
         moved(names::HTTP_REQUESTS, &["route=\"/v1/collections/{collection}/check\"", "method=\"POST\"", ok]),
-        21.0
+        22.0
     );
     assert_eq!(moved(names::HTTP_REQUESTS, &["status=\"400\""]), 1.0);
-    assert_eq!(moved("hapax_http_request_duration_seconds_count", &["/check\""]), 22.0);
+    assert_eq!(moved("hapax_http_request_duration_seconds_count", &["/check\""]), 23.0);
     assert!(after.sum(names::HTTP_REQUESTS_IN_FLIGHT, &[]) >= 1.0, "the scrape itself");
     assert!(after.sum(names::HTTP_CONNECTIONS, &[]) >= 1.0, "the scrape's own");
     assert_eq!(moved(names::HTTP_BULK_LINES, &["kind=\"verdict\""]), 1.0);
@@ -97,7 +103,12 @@ fn every_metric_moves() {
     assert_eq!(verdicts("check", "empty"), 1.0);
     assert!(moved(names::INCOMPLETE_VERDICTS, &["default"]) >= 1.0);
     assert!(moved(names::VERIFIED_CANDIDATES, &["result=\"match\""]) >= 40.0);
-    assert_eq!(moved("hapax_sign_duration_seconds_count", &["sketch=\"fss256x8\""]), 62.0);
+    assert_eq!(moved("hapax_sign_duration_seconds_count", &["sketch=\"fss256x8\""]), 63.0);
+    assert_eq!(moved("hapax_oph_empty_slots_ratio_count", &["sketch=\"oph256x8\""]), 1.0);
+    assert!((0.9..1.0).contains(&moved("hapax_oph_empty_slots_ratio_sum", &["sketch=\"oph256x8\""])));
+    assert!(moved("hapax_cpu_queue_wait_seconds_count", &[]) >= 1.0);
+    assert_eq!(after.sum(names::CPU_QUEUE_MAX, &[]), 1024.0);
+    assert_eq!(after.sum(names::CPU_QUEUE_DEPTH, &[]), 0.0);
     for name in [
         "hapax_check_candidates",
         "hapax_probe_duration_seconds",

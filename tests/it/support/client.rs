@@ -186,13 +186,21 @@ impl Raw {
 
     /// The status line's number, once the whole answer is there; for answers of an announced length.
     pub fn status(&mut self) -> u16 {
-        let head = self.read_until(|seen| {
+        self.answer().0
+    }
+
+    /// Status, headers as they were sent, and body; for answers of an announced length.
+    pub fn answer(&mut self) -> (u16, String, String) {
+        let seen = self.read_until(|seen| {
             let text = String::from_utf8_lossy(seen);
             let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
             let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
             length.is_some_and(|length| body.len() >= length.parse().unwrap())
         });
-        let text = String::from_utf8_lossy(&head).into_owned();
-        text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no status: {text:?}"))
+        let text = String::from_utf8_lossy(&seen).into_owned();
+        let status = text.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = status.unwrap_or_else(|| panic!("no status: {text:?}"));
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        (status, head.to_owned(), body.to_owned())
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hapax::collection::{Collection, Collections, CollectionsConfig, Limits, Settings};
+use hapax::cpu::{CpuConfig, CpuPool};
 use hapax::types::CollectionName;
 use hapax_core::{Banding, Spec};
 
@@ -18,6 +19,9 @@ pub(crate) const LIMITS: Limits = Limits {
     commit_queue_wait: Duration::from_secs(30),
     id_fingerprint_bits: 64,
 };
+
+/// For long documents, likewise.
+pub(crate) const CPU: CpuConfig = CpuConfig { threads: 2, queue_max: 1024 };
 
 pub(crate) fn dir() -> Dir {
     tempfile::tempdir().unwrap()
@@ -40,7 +44,7 @@ pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
 }
 
 pub(crate) fn open(config: CollectionsConfig) -> Arc<Collections> {
-    Collections::open(config, &|_| {}).unwrap()
+    Collections::open(config, CpuPool::new(CPU), &|_| {}).unwrap()
 }
 
 pub(crate) async fn default(collections: &Arc<Collections>) -> Arc<Collection> {

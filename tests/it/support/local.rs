@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use hapax::collection::{Collections, CollectionsConfig};
+use hapax::cpu::{CpuConfig, CpuPool};
 use hapax::http::{ApiKey, AppState, Boot, HttpLimits, Wiring, serve};
 use hapax_core::SecretKey;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +17,7 @@ pub struct Setup {
     pub limits: HttpLimits,
     pub api_key: Option<&'static str>,
     pub collections: CollectionsConfig,
+    pub cpu: CpuConfig,
     /// False: the collections never open.
     pub boots: bool,
 }
@@ -30,7 +32,13 @@ pub struct Local {
 
 impl Setup {
     pub fn new(dir: &Dir) -> Self {
-        Self { limits: HttpLimits::default(), api_key: None, collections: library::config(dir), boots: true }
+        Self {
+            limits: HttpLimits::default(),
+            api_key: None,
+            collections: library::config(dir),
+            cpu: library::CPU,
+            boots: true,
+        }
     }
 
     pub fn secret(mut self, byte: u8) -> Self {
@@ -45,15 +53,17 @@ impl Setup {
 
     pub fn start(self) -> Local {
         let boot = Boot::new();
+        let cpu = CpuPool::new(self.cpu);
         let state = AppState::new(Wiring {
             boot: Arc::clone(&boot),
             limits: self.limits,
             api_key: self.api_key.map(ApiKey::new),
             metrics: Arc::new(|| "# none\n".to_owned()),
+            cpu: cpu.clone(),
             default_settings: self.collections.default_settings.clone(),
             secret_fingerprint: self.collections.secret.as_ref().map(SecretKey::fingerprint),
         });
-        let collections = self.boots.then(|| Collections::open(self.collections, &|_| {}).unwrap());
+        let collections = self.boots.then(|| Collections::open(self.collections, cpu, &|_| {}).unwrap());
         if let Some(collections) = &collections {
             boot.finish(Arc::clone(collections));
         }

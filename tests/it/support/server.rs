@@ -132,6 +132,11 @@ impl Server {
         self.documents
     }
 
+    /// The process's id.
+    pub fn pid(&self) -> u32 {
+        self.process.child.id()
+    }
+
     /// SIGKILL, in the middle of whatever it does.
     pub fn kill(self) {
         self.process.kill();
@@ -139,7 +144,7 @@ impl Server {
 
     /// SIGTERM, and the exit status.
     pub fn terminate(mut self) -> ExitStatus {
-        let pid = self.process.child.id().to_string();
+        let pid = self.pid().to_string();
         let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill(1) is there");
         assert!(sent.success());
         self.process.wait()
