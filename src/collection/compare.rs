@@ -50,9 +50,9 @@ struct Side {
 }
 
 impl Collection {
-    /// Compares two documents; both must have something to compare.
-    pub async fn compare(self: &Arc<Self>, a: Comparand, b: Comparand) -> Result<Comparison> {
-        let a = self.side(a, "a", WhenFull::Refuse).await?;
+    /// Compares two documents; both must have something to compare. `when_full` is for the first of the work.
+    pub async fn compare(self: &Arc<Self>, a: Comparand, b: Comparand, when_full: WhenFull) -> Result<Comparison> {
+        let a = self.side(a, "a", when_full).await?;
         let b = self.side(b, "b", WhenFull::Wait).await?;
         let bytes = [&a, &b].iter().map(|side| size_of_val(side.shingles.as_deref().unwrap_or_default())).sum();
         self.compute(bytes, WhenFull::Wait, move |collection| Ok(collection.side_by_side(&a, &b))).await

@@ -156,10 +156,17 @@ pub async fn parse<T: Send + 'static>(
     cpu.place(when_full).await?.run(work).await
 }
 
+/// For what follows the parsing of `bytes` bytes: where that took a place already, refusing it would throw work away.
+fn after_parsing(bytes: usize) -> WhenFull {
+    if bytes <= INLINE_BYTES_MAX { WhenFull::Refuse } else { WhenFull::Wait }
+}
+
 /// A JSON body: UTF-8, not yet parsed.
 pub struct JsonText {
     /// The text.
     pub text: String,
+    /// For the work on it.
+    pub when_full: WhenFull,
     /// The room it takes; given back when the request is over.
     pub(super) room: Room,
 }
@@ -173,7 +180,7 @@ impl FromRequest<AppState> for JsonText {
         let Whole { bytes, room } = read(&parts.headers, body, state).await?;
         let len = bytes.len();
         let text = parse(state.cpu(), WhenFull::Refuse, len, move || utf8(bytes)).await?;
-        Ok(Self { text, room })
+        Ok(Self { text, when_full: after_parsing(len), room })
     }
 }
 
@@ -183,6 +190,8 @@ pub struct DocumentBody {
     pub document: DocumentInput,
     /// The request's parameters.
     pub query: Query,
+    /// For the work on it.
+    pub when_full: WhenFull,
     /// The room its text takes; given back when the request is over.
     pub(super) room: Room,
 }
@@ -223,7 +232,7 @@ impl FromRequest<AppState> for DocumentBody {
             false => document::from_json(&utf8(bytes)?, invalid),
         })
         .await?;
-        Ok(Self { document, query, room })
+        Ok(Self { document, query, when_full: after_parsing(len), room })
     }
 }
 
@@ -239,8 +248,14 @@ pub struct Subject {
 
 /// What a document says that will not be kept.
 pub(super) enum SubjectContent {
-    /// All of it, and the room it takes.
-    Whole(Content, Room),
+    /// All of it.
+    Whole {
+        content: Content,
+        /// For the work on it.
+        when_full: WhenFull,
+        /// The room it takes.
+        room: Room,
+    },
     /// A raw text that is still arriving.
     Streamed(StreamedText),
 }
@@ -263,8 +278,8 @@ impl FromRequest<AppState> for Subject {
             let mut rest = Slices::new(&parts.headers, body, state.limits(), state.budget(), deadline)?;
             let content = match rest.next().await? {
                 Slice::Last(bytes) if bytes.len() <= STREAMED_BYTES_MIN => {
-                    let document = document::from_raw(None, bytes.into(), invalid)?;
-                    SubjectContent::Whole(document.content, rest.into_room())
+                    let content = document::from_raw(None, bytes.into(), invalid)?.content;
+                    SubjectContent::Whole { content, when_full: WhenFull::Refuse, room: rest.into_room() }
                 }
                 first => SubjectContent::Streamed(StreamedText { first, rest, invalid }),
             };
@@ -274,21 +289,20 @@ impl FromRequest<AppState> for Subject {
         let len = bytes.len();
         let read = move || document::from_json(&utf8(bytes)?, invalid);
         let DocumentInput { id, content, .. } = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
-        Ok(Self { id, query, content: SubjectContent::Whole(content, room) })
+        Ok(Self { id, query, content: SubjectContent::Whole { content, when_full: after_parsing(len), room } })
     }
 }
 
 impl SubjectContent {
-    /// Makes it ready to be judged; the room it takes is given back with that.
-    pub(super) async fn prepare(
-        self,
-        collection: &Arc<Collection>,
-        options: PrepareOptions,
-    ) -> Result<Prepared, Problem> {
+    /// Makes it ready to be judged, with its `ranks` where asked for; the room it takes is given back with that.
+    pub(super) async fn prepare(self, collection: &Arc<Collection>, ranks: bool) -> Result<Prepared, Problem> {
         let StreamedText { first, mut rest, invalid } = match self {
-            Self::Whole(content, _room) => return Ok(collection.prepare_with(content, options).await?),
+            Self::Whole { content, when_full, room: _room } => {
+                return Ok(collection.prepare_with(content, PrepareOptions { when_full, ranks }).await?);
+            }
             Self::Streamed(text) => text,
         };
+        let options = PrepareOptions { when_full: WhenFull::Refuse, ranks };
         let mut signer = collection.text_signer(invalid.into(), options)?;
         let mut slice = first.without_prefix(BYTE_ORDER_MARK);
         loop {

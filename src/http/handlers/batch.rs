@@ -6,7 +6,6 @@ use bytes::Bytes;
 use futures::StreamExt;
 use serde::Serialize;
 
-use crate::cpu::WhenFull;
 use crate::http::dto::document::too_many;
 use crate::http::dto::summary::Summary;
 use crate::http::dto::verdict::VerdictBody;
@@ -50,10 +49,10 @@ pub async fn batch(
 ) -> Result<Json<BatchAnswer>, Problem> {
     let limits = *state.limits();
     let invalid = invalid(&query)?;
-    let JsonText { text, room: _room } = body;
+    let JsonText { text, when_full, room: _room } = body;
     let bytes = text.len();
     let read = move || read(text, &query, limits.batch_documents_max);
-    let (op, documents) = parse(state.cpu(), WhenFull::Refuse, bytes, read).await?;
+    let (op, documents) = parse(state.cpu(), when_full, bytes, read).await?;
     let cpu = state.cpu().clone();
     let work = Work { collection: collection.clone(), cpu, op, invalid, open_max: limits.bulk_open_max };
     let inputs = documents.into_iter().map(|json| Input { tag: (), json: Ok(json), room: None });

@@ -8,7 +8,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::{StreamExt, TryStreamExt};
 
 use crate::collection::PrepareOptions;
-use crate::cpu::WhenFull;
 use crate::http::dto::document::{self, Deleted, DocumentRecord, Found, Page};
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::{Code, Problem};
@@ -27,17 +26,17 @@ const READS_AT_ONCE: usize = 16;
 pub async fn check(Target(collection): Target, subject: Subject) -> Result<Json<VerdictBody>, Problem> {
     let Subject { id, query, content } = subject;
     let options = work::check_options(&query)?;
-    let prepared = content.prepare(&collection, PrepareOptions::default()).await?;
+    let prepared = content.prepare(&collection, false).await?;
     let verdict = collection.check(id, prepared, options).await?;
     Ok(Json(VerdictBody::new(collection.name(), verdict)))
 }
 
 /// `POST …/documents`
 pub async fn insert(Target(collection): Target, body: DocumentBody) -> Result<Json<VerdictBody>, Problem> {
-    let DocumentBody { document, query, room: _room } = body;
+    let DocumentBody { document, query, when_full, room: _room } = body;
     let options = work::insert_options(&query)?;
     let id = document.required_id()?;
-    let prepared = collection.prepare(document.content).await?;
+    let prepared = collection.prepare_with(document.content, PrepareOptions { when_full, ranks: false }).await?;
     let verdict = collection.insert(id, document.metadata, prepared, options).await?.wait().await?;
     Ok(Json(VerdictBody::new(collection.name(), verdict)))
 }
@@ -112,7 +111,7 @@ pub async fn delete_many(
 
 async fn ids(state: &AppState, body: JsonText) -> Result<Vec<DocId>, Problem> {
     let max = state.limits().batch_documents_max;
-    parse(state.cpu(), WhenFull::Refuse, body.text.len(), move || document::ids(&body.text, max)).await
+    parse(state.cpu(), body.when_full, body.text.len(), move || document::ids(&body.text, max)).await
 }
 
 /// A place between two pages, in a form nobody is tempted to count with.

@@ -3,8 +3,6 @@
 use axum::Json;
 use axum::extract::State;
 
-use crate::collection::PrepareOptions;
-use crate::cpu::WhenFull;
 use crate::http::dto::compare::{self, ComparisonBody};
 use crate::http::dto::document::Signature;
 use crate::http::dto::tune::{TuneBody, TuneInput};
@@ -18,15 +16,15 @@ pub async fn compare(
     Target(collection): Target,
     body: JsonText,
 ) -> Result<Json<ComparisonBody>, Problem> {
-    let JsonText { text, room: _room } = body;
-    let (a, b) = parse(state.cpu(), WhenFull::Refuse, text.len(), move || compare::comparands(&text)).await?;
-    Ok(Json(collection.compare(a, b).await?.into()))
+    let JsonText { text, when_full, room: _room } = body;
+    let (a, b) = parse(state.cpu(), when_full, text.len(), move || compare::comparands(&text)).await?;
+    Ok(Json(collection.compare(a, b, when_full).await?.into()))
 }
 
 /// `POST …/sign`
 pub async fn sign(Target(collection): Target, subject: Subject) -> Result<Json<Signature>, Problem> {
-    let options = PrepareOptions { ranks: subject.query.flag("ranks")?, ..PrepareOptions::default() };
-    let prepared = subject.content.prepare(&collection, options).await?;
+    let ranks = subject.query.flag("ranks")?;
+    let prepared = subject.content.prepare(&collection, ranks).await?;
     Ok(Json(Signature::new(&prepared, &collection.settings().spec)))
 }
 
@@ -34,6 +32,6 @@ pub async fn sign(Target(collection): Target, subject: Subject) -> Result<Json<S
 pub async fn tune(State(state): State<AppState>, body: JsonText) -> Result<Json<TuneBody>, Problem> {
     let input = TuneInput::parse(&body.text)?;
     // The search over bandings is arithmetic by the million.
-    let chosen = state.cpu().place(WhenFull::Refuse).await?.run(move || input.choose()).await;
+    let chosen = state.cpu().place(body.when_full).await?.run(move || input.choose()).await;
     Ok(Json(chosen?))
 }
