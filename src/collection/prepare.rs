@@ -177,7 +177,8 @@ impl Collection {
     pub fn text_signer(self: &Arc<Self>, ill_formed: IllFormed, options: PrepareOptions) -> Result<TextSigner> {
         let pipeline = Arc::clone(self.pipeline_for("text")?);
         let mut scratch = Lent::new();
-        drop(pipeline.signer(&mut scratch.0));
+        // Begins the text in the scratch; each piece resumes it.
+        _ = pipeline.signer(&mut scratch.0);
         let collection = Arc::clone(self);
         Ok(TextSigner { collection, pipeline, scratch, ill_formed, options, begun: false, spent: Duration::ZERO })
     }

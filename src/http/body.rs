@@ -386,6 +386,52 @@ mod tests {
         assert!(whole(&headers, Body::from(vec![1; 50_000]), 1 << 20, &budget, SECOND).await.is_ok());
     }
 
+    fn slices(body: Body, limits: &HttpLimits, budget: &Budget) -> Slices {
+        Slices::new(&HeaderMap::new(), body, limits, budget, Deadline::after(SECOND)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn slices_are_all_of_a_body_in_the_same_memory() {
+        let body: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
+        for piece in [1000, 65_536, 1_000_000] {
+            let pieces: Vec<_> = body.chunks(piece).map(|piece| Ok::<_, std::io::Error>(piece.to_vec())).collect();
+            let budget = Budget::new(SLICE_BYTES);
+            let mut slices = slices(Body::from_stream(futures::stream::iter(pieces)), &HttpLimits::default(), &budget);
+            let (mut whole, mut places) = (Vec::new(), Vec::new());
+            loop {
+                let slice = slices.next().await.unwrap_or_else(|problem| panic!("{problem:?}"));
+                let (Slice::Full(bytes) | Slice::Last(bytes)) = &slice;
+                whole.extend_from_slice(bytes);
+                if let Slice::Last(_) = slice {
+                    break;
+                }
+                assert_eq!(bytes.len(), SLICE_BYTES);
+                places.push(bytes.as_ptr());
+            }
+            assert!(whole == body, "in pieces of {piece}");
+            assert!(places.len() == 3 && places.iter().all(|place| *place == places[0]), "{places:?}");
+            drop(slices);
+            assert_eq!(budget.units.available_permits(), budget.units_max);
+        }
+    }
+
+    #[tokio::test]
+    async fn bytes_earn_patience_up_to_what_there_was() {
+        let mut patience = Patience::new(SECOND, 1000);
+        let after = async |pause: u64, bytes: usize| {
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            Ok(bytes)
+        };
+        for _ in 0..10 {
+            assert_eq!(patience.wait(after(20, 1000)).await, Ok(1000));
+            assert_eq!(patience.left, patience.max);
+        }
+        assert_eq!(patience.wait(after(300, 1)).await, Ok(1));
+        assert!(patience.left <= Duration::from_millis(701));
+        let exhausted = patience.wait(after(60_000, 1_000_000)).await;
+        assert_eq!(exhausted.map_err(|problem| problem.code), Err(Code::RequestTimeout));
+    }
+
     #[tokio::test]
     async fn a_body_that_never_ends_is_timed_out() {
         let body = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());

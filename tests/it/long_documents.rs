@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -210,17 +211,17 @@ fn broken_streams_are_answered() {
 #[test]
 fn a_stream_takes_its_time_while_it_flows_and_is_given_up_when_it_trickles() {
     let dir = dir();
-    let server = Setup::new(&dir).limits(|limits| limits.request_timeout = Duration::from_millis(500)).start();
+    let server = Setup::new(&dir).limits(|limits| limits.request_timeout = Duration::from_secs(1)).start();
     let text = prose(1, MIB);
     let since = Instant::now();
     let mut flowing = begin(server.address, SIGN, "identity");
     for chunk in text.as_bytes().chunks(64 * KIB) {
         send_chunk(&mut flowing, chunk);
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(150));
     }
     flowing.send("0\r\n\r\n");
     assert_eq!(flowing.status(), 200);
-    assert!(since.elapsed() > Duration::from_millis(1100), "longer than any other request may take");
+    assert!(since.elapsed() > Duration::from_millis(2200), "longer than any other request may take");
 
     let mut mute = begin(server.address, SIGN, "identity");
     send_chunk(&mut mute, text.as_bytes());
@@ -396,6 +397,44 @@ fn a_full_queue_refuses_what_begins_and_keeps_what_has_begun() {
     let lines = lines.join().unwrap();
     assert_eq!(lines.last().unwrap()["summary"]["unique"], 12, "{lines:?}");
     assert_eq!(batch.join().unwrap()["summary"]["errors"], 0);
+}
+
+#[test]
+fn an_operator_sees_the_queue_fill() {
+    let dir = dir();
+    let bounds = [("HAPAX__CPU__THREADS", "1"), ("HAPAX__CPU__QUEUE_MAX", "1")];
+    let server = Starting::spawn_with(&dir.path().join("data"), &[], &bounds).ready();
+    let client = Client::new(server.url(""));
+    let text = prose(1, 4 * MIB);
+    let over = AtomicBool::new(false);
+    let (signed, refused) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    let answer = client.text(SIGN, text.as_bytes());
+                    if answer.status == 200 {
+                        signed.fetch_add(1, Ordering::Relaxed);
+                    } else {
+                        answer.problem(503, "overloaded");
+                        assert_eq!(answer.headers["retry-after"], "1");
+                        refused.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        until("a full queue", || {
+            let scrape = client.get("/metrics").text();
+            assert!(scrape.contains("\nhapax_cpu_queue_max 1\n"), "{scrape}");
+            let done = signed.load(Ordering::Relaxed) > 0 && refused.load(Ordering::Relaxed) > 0;
+            done && scrape.contains("\nhapax_cpu_queue_depth 1\n")
+        });
+        over.store(true, Ordering::Relaxed);
+    });
+    let scrape = client.get("/metrics").text();
+    assert!(scrape.contains("\nhapax_cpu_queue_depth 0\n"), "{scrape}");
+    let slices = scrape.lines().find_map(|line| line.strip_prefix("hapax_cpu_queue_wait_seconds_count ")).unwrap();
+    assert!(slices.parse::<u64>().unwrap() >= 16 * signed.load(Ordering::Relaxed), "{slices}");
 }
 
 #[test]
