@@ -8,6 +8,7 @@ use siphasher::sip::{SipHasher13, SipHasher24};
 use siphasher::sip128::{Hasher128, SipHasher13 as SipHasher13x128};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed, xxh3_128};
 
+use crate::simd::{BATCH, Simd, lanes};
 use crate::spec::SpecError;
 
 /// MurmurHash3's 64-bit finaliser: a bijection in which every input bit moves every output bit.
@@ -109,12 +110,50 @@ impl TokenHasher {
         }
     }
 
+    /// Appends the hash of each token, as [`Self::token`] has it; they stand in `text` from `starts` to `ends`.
+    pub(crate) fn tokens(
+        &self,
+        simd: Simd,
+        text: &[u8],
+        (starts, ends): (&[u32], &[u32]),
+        batch: &mut TokenBatch,
+        hashes: &mut Vec<u64>,
+    ) {
+        let token = |start: u32, end: u32| &text[start as usize..end as usize];
+        if let Self::Keyed(secret) = self {
+            hashes.extend(starts.iter().zip(ends).map(|(&start, &end)| sip13(secret, token(start, end))));
+            return;
+        }
+        // Most words have eight bytes or less. Which of xxh3's ways a word's length takes cannot be predicted: all go
+        // the ways of short ones in vectors, and the few long ones are done over.
+        let TokenBatch { words, long } = batch;
+        for (starts, ends) in starts.chunks(BATCH).zip(ends.chunks(BATCH)) {
+            let mut longs = 0;
+            for ((i, (&start, &end)), word) in starts.iter().zip(ends).enumerate().zip(words.iter_mut()) {
+                *word = eight_bytes(text, start as usize);
+                long[longs % BATCH] = i as u16;
+                longs += usize::from(end.wrapping_sub(start) > 8);
+            }
+            let from = hashes.len();
+            hashes.resize(from + starts.len(), 0);
+            let hashes = &mut hashes[from..];
+            lanes::xxh3_short(simd, &words[..], starts, ends, hashes);
+            for i in long[..longs].iter().map(|&i| usize::from(i)) {
+                let token = token(starts[i], ends[i]);
+                hashes[i] = match (token.first_chunk(), token.last_chunk()) {
+                    (Some(first), Some(last)) if token.len() <= 16 => xxh3_9_to_16(first, last, token.len()),
+                    _ => xxh3_64(token),
+                };
+            }
+        }
+    }
+
     /// A scalar value as a token: fmix64, or SipHash-1-3 of its four little-endian bytes.
     #[inline(always)]
-    pub(crate) fn scalar(&self, c: char) -> u64 {
+    pub(crate) fn scalar(&self, c: u32) -> u64 {
         match self {
-            Self::Plain => fmix64(u64::from(u32::from(c)) ^ SCALAR),
-            Self::Keyed(secret) => sip13(secret, &u32::from(c).to_le_bytes()),
+            Self::Plain => fmix64(u64::from(c) ^ SCALAR),
+            Self::Keyed(secret) => sip13(secret, &c.to_le_bytes()),
         }
     }
 
@@ -138,6 +177,43 @@ impl TokenHasher {
                 hasher.finish()
             }
         }
+    }
+}
+
+/// XXH3_len_9to16_64b (xxHash specification, 3.5.2), seed 0.
+#[inline(always)]
+fn xxh3_9_to_16(first: &[u8; 8], last: &[u8; 8], len: usize) -> u64 {
+    let low = u64::from_le_bytes(*first) ^ 0x6782_737b_ea42_39b9;
+    let high = u64::from_le_bytes(*last) ^ 0xaf56_bc3b_0996_523a;
+    let product = u128::from(low) * u128::from(high);
+    let h = (len as u64)
+        .wrapping_add(low.swap_bytes())
+        .wrapping_add(high)
+        .wrapping_add(product as u64 ^ (product >> 64) as u64);
+    let h = (h ^ h >> 37).wrapping_mul(0x1656_6791_9e37_79f9);
+    h ^ h >> 32
+}
+
+/// Tokens that are hashed together; a buffer to be used again.
+pub(crate) struct TokenBatch {
+    /// The first bytes of each.
+    words: Box<[u64; BATCH]>,
+    /// Which of them are longer.
+    long: Box<[u16; BATCH]>,
+}
+
+impl Default for TokenBatch {
+    fn default() -> Self {
+        Self { words: Box::new([0; BATCH]), long: Box::new([0; BATCH]) }
+    }
+}
+
+/// Eight bytes, little-endian; those beyond the end are 0.
+#[inline(always)]
+fn eight_bytes(text: &[u8], at: usize) -> u64 {
+    match text[at..].first_chunk() {
+        Some(bytes) => u64::from_le_bytes(*bytes),
+        None => text[at..].iter().rev().fold(0, |eight, &byte| eight << 8 | u64::from(byte)),
     }
 }
 
@@ -241,6 +317,29 @@ mod tests {
         let shown = format!("{secret:?}");
         assert_eq!(shown, format!("SecretKey({:016x})", secret.fingerprint()));
         assert!(!shown.contains("abab"));
+    }
+
+    #[test]
+    fn tokens_hashed_together_are_hashed_as_each_alone() {
+        let text: Vec<u8> = (0..2_000u32).map(|i| (i * 37 % 251) as u8).collect();
+        let mut generator = SplitMix64::new(12);
+        let (mut starts, mut ends, mut at) = (Vec::new(), Vec::new(), 0u32);
+        while at < 1_960 {
+            let len = if generator.next_u64().is_multiple_of(8) { 40 } else { 1 + generator.next_u64() as u32 % 12 };
+            starts.push(at);
+            ends.push(at + len);
+            at += len + generator.next_u64() as u32 % 2;
+        }
+        let text = &text[..*ends.last().expect("there are some") as usize];
+        for hasher in [TokenHasher::Plain, TokenHasher::Keyed(SecretKey::new([7; 16]))] {
+            let alone: Vec<u64> =
+                starts.iter().zip(&ends).map(|(&s, &e)| hasher.token(&text[s as usize..e as usize])).collect();
+            for simd in Simd::available() {
+                let mut together = vec![1];
+                hasher.tokens(simd, text, (&starts, &ends), &mut TokenBatch::default(), &mut together);
+                assert_eq!(together[1..], alone, "{simd:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! A spec with its secret, ready to sign: text -> canonical text -> tokens -> shingles -> signature and content hash,
 //! block by block in bounded memory. Knows nothing of bands, storage or threads.
 
-use crate::hash::{ContentHash, ContentHasher, SecretKey, TokenHasher, content_of_set};
+use crate::hash::{ContentHash, ContentHasher, SecretKey, TokenBatch, TokenHasher, content_of_set};
 use crate::normalise::{IllFormed, Normaliser, NotUtf8, Rules};
 use crate::shingle::Shingler;
+use crate::simd::Simd;
 use crate::sketch::{Ranks, SketchState, Sketcher};
 use crate::spec::{Shingling, SpecError, TextSpec};
-use crate::tokens::Tokeniser;
+use crate::tokens::{Spans, Tokeniser};
+use crate::unicode::decode;
 
 /// Bytes of text that go through all stages before the next are looked at: all buffers stay in the cache.
 const BLOCK_BYTES: usize = 4096;
@@ -29,6 +31,7 @@ pub struct Pipeline {
     rules: Rules,
     hasher: TokenHasher,
     sketcher: Sketcher,
+    simd: Simd,
 }
 
 /// Reusable buffers, and how far a text that is given in pieces has come. Any pipeline may use them. Once they have
@@ -43,7 +46,9 @@ pub struct Scratch {
 /// What goes from stage to stage.
 #[derive(Default)]
 struct Buffers {
-    canonical: String,
+    canonical: Vec<u8>,
+    spans: Spans,
+    tokens: TokenBatch,
     hashes: Vec<u64>,
     shingles: Vec<u64>,
     sketch: SketchState,
@@ -72,6 +77,11 @@ impl Pipeline {
     /// Refuses a spec out of range, and a keyed spec without its secret or with another one. A spec without a key does
     /// not use the secret: one process may have both kinds of collections.
     pub fn new(spec: &TextSpec, secret: Option<&SecretKey>) -> Result<Self, SpecError> {
+        Self::with_simd(spec, secret, Simd::best())
+    }
+
+    /// The same, with given vector instructions instead of the best: for tests and benchmarks.
+    pub fn with_simd(spec: &TextSpec, secret: Option<&SecretKey>, simd: Simd) -> Result<Self, SpecError> {
         spec.validate()?;
         let hasher = match (spec.key, secret) {
             (None, _) => TokenHasher::Plain,
@@ -86,9 +96,10 @@ impl Pipeline {
         };
         Ok(Self {
             spec: spec.clone(),
-            rules: Rules::new(spec.fold, spec.marks, spec.digits),
+            rules: Rules::new(spec.fold, spec.marks, spec.digits, simd),
             hasher,
-            sketcher: Sketcher::new(spec.sketch, spec.shape.k),
+            sketcher: Sketcher::with_simd(spec.sketch, spec.shape.k, simd),
+            simd,
         })
     }
 
@@ -180,11 +191,11 @@ impl Pipeline {
 
     /// The canonical text.
     pub fn canonical(&self, text: &str) -> String {
-        let mut canonical = String::with_capacity(text.len());
+        let mut canonical = Vec::with_capacity(text.len());
         let mut normaliser = Normaliser::with_rules(self.rules);
         normaliser.push(text, &mut canonical);
         normaliser.finish(&mut canonical);
-        canonical
+        String::from_utf8(canonical).expect("canonical text is UTF-8")
     }
 
     /// The tokens of a text as they are hashed; in char mode the scalar values of the canonical text.
@@ -193,11 +204,16 @@ impl Pipeline {
         if matches!(self.spec.shingling, Shingling::Char(_)) {
             return canonical.chars().map(String::from).collect();
         }
+        let (mut tokeniser, mut spans) = (Tokeniser::new(self.rules.table()), Spans::default());
         let mut tokens = Vec::new();
-        let mut take = |bytes: &[u8]| tokens.push(String::from_utf8_lossy(bytes).into_owned());
-        let mut tokeniser = Tokeniser::new(self.rules.table());
-        tokeniser.push(&canonical, &mut take);
-        tokeniser.finish(&mut take);
+        let mut carried = Vec::new();
+        for block in blocks(&canonical) {
+            tokeniser.push(self.simd, block.as_bytes(), &mut spans, |token| carried.extend_from_slice(token));
+            let here = spans.starts().iter().zip(spans.ends()).map(|(&s, &e)| block[s as usize..e as usize].to_owned());
+            tokens.extend(utf8(&mut carried).into_iter().chain(here));
+        }
+        tokeniser.finish(|token| carried.extend_from_slice(token));
+        tokens.extend(utf8(&mut carried));
         tokens
     }
 
@@ -205,7 +221,7 @@ impl Pipeline {
     pub fn token_hash(&self, token: &str) -> u64 {
         match self.spec.shingling {
             Shingling::Word(_) => self.hasher.token(token.as_bytes()),
-            Shingling::Char(_) => self.hasher.scalar(token.chars().next().unwrap_or_default()),
+            Shingling::Char(_) => self.hasher.scalar(token.chars().next().unwrap_or_default().into()),
         }
     }
 
@@ -230,6 +246,22 @@ impl Pipeline {
     }
 }
 
+/// The scalar values of well-formed UTF-8.
+fn code_points(text: &[u8]) -> impl Iterator<Item = u32> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = &text[at..];
+        let (c, bytes) = if rest.first()?.is_ascii() { (u32::from(rest[0]), 1) } else { decode(rest) };
+        at += bytes;
+        Some(c)
+    })
+}
+
+/// Takes out a token that spanned two pieces, if there was one.
+fn utf8(token: &mut Vec<u8>) -> Option<String> {
+    (!token.is_empty()).then(|| String::from_utf8(std::mem::take(token)).expect("tokens are cut at characters"))
+}
+
 /// Pieces of a text of at most [`BLOCK_BYTES`].
 fn blocks(mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
@@ -250,15 +282,16 @@ struct Stream {
 impl Stream {
     /// Appends the shingles that the canonical text in the buffers completes; it is new from byte `from` on.
     fn advance(&mut self, pipeline: &Pipeline, buffers: &mut Buffers, from: usize) {
-        let Buffers { canonical, hashes, shingles, .. } = buffers;
-        let canonical = &canonical[from..];
+        let Buffers { canonical, spans, tokens, hashes, shingles, .. } = buffers;
+        let (canonical, hasher) = (&canonical[from..], &pipeline.hasher);
         match pipeline.spec.shingling {
             Shingling::Word(_) => {
-                self.tokeniser.push(canonical, |token| hashes.push(pipeline.hasher.token(token)));
+                self.tokeniser.push(pipeline.simd, canonical, spans, |token| hashes.push(hasher.token(token)));
+                hasher.tokens(pipeline.simd, canonical, (spans.starts(), spans.ends()), tokens, hashes);
             }
-            Shingling::Char(_) => hashes.extend(canonical.chars().map(|c| pipeline.hasher.scalar(c))),
+            Shingling::Char(_) => hashes.extend(code_points(canonical).map(|c| hasher.scalar(c))),
         }
-        self.shingler.push(hashes, shingles);
+        self.shingler.push(pipeline.simd, hashes, shingles);
     }
 
     /// Appends what only the end of the text completes, and returns how many shingles there were, repeats counted.
@@ -268,7 +301,7 @@ impl Stream {
         self.advance(pipeline, buffers, from);
         let Buffers { hashes, shingles, .. } = buffers;
         self.tokeniser.finish(|token| hashes.push(pipeline.hasher.token(token)));
-        self.shingler.push(hashes, shingles);
+        self.shingler.push(pipeline.simd, hashes, shingles);
         self.shingler.finish(hashes, shingles)
     }
 }
@@ -324,7 +357,7 @@ impl Signer<'_> {
             return false;
         }
         signed.shingles = shingles;
-        signed.content = stream.content.finish(buffers.canonical.as_bytes());
+        signed.content = stream.content.finish(&buffers.canonical);
         pipeline.sketcher.push(&mut buffers.sketch, &buffers.shingles);
         pipeline.sketcher.finish(&mut buffers.sketch);
         let bits = pipeline.spec.shape.bits;
@@ -337,7 +370,7 @@ impl Signer<'_> {
     fn hand_on(&mut self) {
         let Buffers { canonical, shingles, sketch, .. } = &mut *self.buffers;
         if !canonical.is_empty() {
-            self.stream.content.update(canonical.as_bytes());
+            self.stream.content.update(canonical);
             canonical.clear();
         }
         self.pipeline.sketcher.push(sketch, shingles);

@@ -3,6 +3,7 @@
 //! position. Fewer than w tokens make one shingle of all of them. Memory is bounded: w - 1 hashes are carried.
 
 use crate::hash::{SplitMix64, fmix64, named_seed};
+use crate::simd::{Simd, lanes};
 
 /// Base of the positional sum. 3 modulo 8: of the odd numbers these have the longest period (2^62) while
 /// `BASE - 1` and `BASE + 1` lose the fewest low bits, so exchanged and repeated neighbours stay apart.
@@ -13,27 +14,21 @@ const LENGTH: u64 = SplitMix64::new(named_seed(b"shin/len")).next_u64();
 /// Combines token hashes, given in blocks, to the hashes of all windows of w tokens.
 pub(crate) struct Shingler {
     window: usize,
-    /// `BASE^window`, what the oldest hash has been multiplied with when it leaves.
-    leaving: u64,
     windows: u64,
 }
 
 impl Shingler {
     pub(crate) fn new(window: u8) -> Self {
-        Self { window: usize::from(window), leaving: BASE.wrapping_pow(u32::from(window)), windows: 0 }
+        Self { window: usize::from(window), windows: 0 }
     }
 
     /// Appends the hash of every complete window of `hashes` to `out` and leaves the last w - 1 hashes behind.
-    pub(crate) fn push(&mut self, hashes: &mut Vec<u64>, out: &mut Vec<u64>) {
+    pub(crate) fn push(&mut self, simd: Simd, hashes: &mut Vec<u64>, out: &mut Vec<u64>) {
         let Some(complete) = (hashes.len() + 1).checked_sub(self.window).filter(|&n| n > 0) else { return };
         let length = LENGTH.wrapping_mul(self.window as u64);
-        let mut sum = horner(&hashes[..self.window]);
-        out.reserve(complete);
-        out.push(fmix64(sum.wrapping_add(length)));
-        for (&old, &new) in hashes.iter().zip(&hashes[self.window..]) {
-            sum = sum.wrapping_mul(BASE).wrapping_add(new).wrapping_sub(old.wrapping_mul(self.leaving));
-            out.push(fmix64(sum.wrapping_add(length)));
-        }
+        let from = out.len();
+        out.resize(from + complete, 0);
+        lanes::mix_windows(simd, hashes, self.window, BASE, length, &mut out[from..]);
         self.windows += complete as u64;
         hashes.drain(..complete);
     }
@@ -71,7 +66,7 @@ mod tests {
         let (mut shingler, mut hashes, mut out) = (Shingler::new(window), Vec::new(), Vec::new());
         for block in blocks {
             hashes.extend_from_slice(block);
-            shingler.push(&mut hashes, &mut out);
+            shingler.push(Simd::best(), &mut hashes, &mut out);
         }
         let count = shingler.finish(&hashes, &mut out);
         (out, count)

@@ -1,9 +1,9 @@
 //! Canonical text -> tokens. A token begins with a letter or a number and takes the marks, letters and numbers that
 //! follow; in scripts written without spaces each letter or number with its marks is a token. Knows nothing of hashes:
-//! it hands out bytes. Tokens that span two pieces are held in a buffer of at most [`TOKEN_BYTES_MAX`] bytes.
+//! it says where tokens stand. One that spans two pieces is held in a buffer of at most [`TOKEN_BYTES_MAX`] bytes.
 
-use crate::normalise::ascii_len;
-use crate::unicode::{Class, Table};
+use crate::simd::{Block, Bytes, Scan, Simd};
+use crate::unicode::{Class, Entry, Table, decode};
 
 /// A longer token is cut at the last character boundary not beyond this, and the rest goes on as a new token.
 pub const TOKEN_BYTES_MAX: usize = 256;
@@ -25,9 +25,76 @@ pub(crate) struct Tokeniser {
     held: Vec<u8>,
 }
 
+/// Where tokens stand in a piece, in order. Buffers to be used again.
+#[derive(Default)]
+pub(crate) struct Spans {
+    starts: Places,
+    ends: Places,
+}
+
+impl Spans {
+    fn begin(&mut self, bytes: usize) {
+        assert!(u32::try_from(bytes).is_ok(), "pieces are short");
+        self.starts.begin(bytes);
+        self.ends.begin(bytes);
+    }
+
+    /// First byte of each token.
+    pub(crate) fn starts(&self) -> &[u32] {
+        &self.starts.places[..self.starts.count]
+    }
+
+    /// The byte after each token.
+    pub(crate) fn ends(&self) -> &[u32] {
+        &self.ends.places[..self.ends.count]
+    }
+}
+
+#[derive(Default)]
+struct Places {
+    /// Longer than `count`, so that whole blocks can be written.
+    places: Vec<u32>,
+    count: usize,
+}
+
+impl Places {
+    fn begin(&mut self, bytes: usize) {
+        // No byte begins or ends two tokens; what a block writes beyond its bits stays in the room of one more.
+        if self.places.len() < bytes + 2 * BLOCK {
+            self.places.resize(bytes + 2 * BLOCK, 0);
+        }
+        self.count = 0;
+    }
+
+    #[inline(always)]
+    fn push(&mut self, place: usize) {
+        self.places[self.count] = place as u32;
+        self.count += 1;
+    }
+
+    /// Adds the places of the bits that are set, counted from `base`.
+    #[inline(always)]
+    fn push_bits(&mut self, base: usize, mut bits: u64) {
+        // Words of running text: more in one block are rare.
+        const AT_ONCE: usize = 12;
+        let count = bits.count_ones() as usize;
+        let mut at = self.count;
+        // So many are written whether they are there or not: a loop that ends with the bits is mispredicted every time.
+        while bits != 0 {
+            let room: &mut [u32; AT_ONCE] = self.places[at..].first_chunk_mut().expect("there is room for a block");
+            for place in room {
+                *place = base as u32 + bits.trailing_zeros();
+                bits &= bits.wrapping_sub(1);
+            }
+            at += AT_ONCE;
+        }
+        self.count += count;
+    }
+}
+
 impl Tokeniser {
     pub(crate) fn new(table: &'static Table) -> Self {
-        Self { table, running: Running::No, held: Vec::with_capacity(TOKEN_BYTES_MAX) }
+        Self { table, running: Running::No, held: Vec::with_capacity(2 * TOKEN_BYTES_MAX) }
     }
 
     /// Ready for another text.
@@ -37,146 +104,173 @@ impl Tokeniser {
         self.held.clear();
     }
 
-    /// Gives each token that ends in this piece to `token`.
-    #[inline]
-    pub(crate) fn push(&mut self, piece: &str, mut token: impl FnMut(&[u8])) {
-        let bytes = piece.as_bytes();
-        let (mut at, mut start) = (0, 0);
-        while at < bytes.len() {
-            let ascii_end = at + ascii_len(&bytes[at..]);
-            while at < ascii_end {
-                let block = &bytes[at..ascii_end.min(at + BLOCK)];
-                if self.running != Running::No && self.held.len() + (at - start) + BLOCK > TOKEN_BYTES_MAX {
-                    // The token may have to be cut: look closely.
-                    for &b in block {
-                        let class = if b.is_ascii_alphanumeric() { Class::Letter } else { Class::Other };
-                        self.step(bytes, &mut start, at, 1, class, false, &mut token);
-                        at += 1;
-                    }
-                    continue;
-                }
-                if self.running == Running::Single {
-                    self.end(&bytes[start..at], &mut token); // no mark is ASCII
-                    self.running = Running::No;
-                }
-                let words = word_mask(block);
-                let before = words << 1 | u64::from(self.running == Running::Word);
-                let mut changes = (words ^ before) & (u64::MAX >> (BLOCK - block.len()));
-                while changes != 0 {
-                    let change = at + changes.trailing_zeros() as usize;
-                    changes &= changes - 1;
-                    if self.running == Running::Word {
-                        self.end(&bytes[start..change], &mut token);
-                        self.running = Running::No;
-                    } else {
-                        start = change;
-                        self.running = Running::Word;
-                    }
-                }
-                at += block.len();
-            }
-            for c in piece[at..].chars() {
-                if c.is_ascii() {
-                    break;
-                }
-                let entry = self.table.get(c);
-                self.step(bytes, &mut start, at, c.len_utf8(), entry.class(), entry.is_unspaced(), &mut token);
-                at += c.len_utf8();
-            }
+    /// Finds the tokens that end in this piece of well-formed UTF-8, short enough for 32 bits. The first may have begun
+    /// in an earlier one: that is given to `carried`, and not among the spans.
+    pub(crate) fn push(&mut self, simd: Simd, text: &[u8], spans: &mut Spans, carried: impl FnOnce(&[u8])) {
+        spans.begin(text.len());
+        let begun_before = self.running != Running::No;
+        if begun_before {
+            spans.starts.push(0);
+        }
+        simd.scan(Pass { tokeniser: self, text, spans });
+        if begun_before && let Some(&end) = spans.ends().first() {
+            self.held.extend_from_slice(&text[..end as usize]);
+            carried(&self.held);
+            self.held.clear();
+            spans.starts.places.copy_within(1..spans.starts.count, 0);
+            spans.ends.places.copy_within(1..spans.ends.count, 0);
+            spans.starts.count -= 1;
+            spans.ends.count -= 1;
         }
         if self.running != Running::No {
-            self.held.extend_from_slice(&bytes[start..]);
+            spans.starts.count -= 1;
+            let start = spans.starts.places[spans.starts.count] as usize;
+            self.held.extend_from_slice(&text[start..]);
         }
     }
 
-    /// Takes one character of `len` bytes at `at`; the running token began at `start`.
+    /// Gives the token that the end of the text ends.
+    pub(crate) fn finish(&mut self, carried: impl FnOnce(&[u8])) {
+        if self.running != Running::No {
+            carried(&self.held);
+            self.held.clear();
+            self.running = Running::No;
+        }
+    }
+}
+
+/// Bytes that are looked at together, one bit each.
+const BLOCK: usize = size_of::<Block>();
+
+/// One piece on its way through the tokeniser.
+struct Pass<'a> {
+    tokeniser: &'a mut Tokeniser,
+    text: &'a [u8],
+    spans: &'a mut Spans,
+}
+
+impl Scan for Pass<'_> {
+    type Output = ();
+
     #[inline(always)]
-    #[allow(clippy::too_many_arguments)]
-    fn step(
-        &mut self,
-        bytes: &[u8],
-        start: &mut usize,
-        at: usize,
-        len: usize,
-        class: Class,
-        unspaced: bool,
-        token: &mut impl FnMut(&[u8]),
-    ) {
+    fn run<V: Bytes>(mut self, vector: V) {
+        let mut at = 0;
+        while at < self.text.len() {
+            at = self.block(vector, at);
+        }
+    }
+}
+
+impl Pass<'_> {
+    /// Takes the characters that are wholly within the next 64 bytes; returns where they end.
+    #[inline(always)]
+    fn block<V: Bytes>(&mut self, vector: V, at: usize) -> usize {
+        let rest = &self.text[at..];
+        let mut padded = [0; BLOCK];
+        let block = match rest.first_chunk() {
+            Some(block) => block,
+            None => {
+                padded[..rest.len()].copy_from_slice(rest);
+                &padded
+            }
+        };
+        let (mut letters, mut beyond) = vector.words(block);
+        let mut len = rest.len().min(BLOCK);
+        let (mut unspaced, mut unspaced_first, mut marks) = (0u64, 0u64, 0u64);
+        while beyond != 0 {
+            let first = beyond.trailing_zeros() as usize;
+            let (c, bytes) = decode(&block[first..]);
+            if first + bytes > len {
+                len = first;
+                break;
+            }
+            let bits = ((1u64 << bytes) - 1) << first;
+            beyond &= !bits;
+            let entry = self.tokeniser.table.of_code_point(c);
+            match entry.class() {
+                Class::Letter | Class::Number if entry.is_unspaced() => {
+                    unspaced |= bits;
+                    unspaced_first |= 1 << first;
+                }
+                Class::Letter | Class::Number => letters |= bits,
+                Class::Mark => marks |= bits,
+                Class::Other | Class::Space => {}
+            }
+        }
+        // Whether a mark is in a token depends on what stands before it, and a long token may have to be cut: then
+        // characters are taken one after another.
+        let running = self.tokeniser.running;
+        if marks != 0 || running != Running::No && self.running_bytes(at) + BLOCK > TOKEN_BYTES_MAX {
+            self.characters(at, at + len);
+            return at + len;
+        }
+        let there = u64::MAX >> (BLOCK - len);
+        let tokens = (letters | unspaced) & there;
+        let before = tokens << 1 | u64::from(running != Running::No);
+        let after_unspaced = unspaced << 1 | u64::from(running == Running::Single);
+        let starts = tokens & !before | unspaced_first & there | letters & after_unspaced & there;
+        let ends = before & (!tokens | starts) & there;
+        self.spans.starts.push_bits(at, starts);
+        self.spans.ends.push_bits(at, ends);
+        let last = 1 << (len - 1);
+        self.tokeniser.running = match (tokens & last != 0, unspaced & last != 0) {
+            (false, _) => Running::No,
+            (true, false) => Running::Word,
+            (true, true) => Running::Single,
+        };
+        at + len
+    }
+
+    /// Length of the running token, which has not ended at `at`.
+    #[inline(always)]
+    fn running_bytes(&self, at: usize) -> usize {
+        let starts = self.spans.starts();
+        let in_piece = at - starts[starts.len() - 1] as usize;
+        // Nothing ended yet: what earlier pieces held belongs to this token.
+        in_piece + if self.spans.ends.count == 0 { self.tokeniser.held.len() } else { 0 }
+    }
+
+    fn characters(&mut self, mut at: usize, end: usize) {
+        while at < end {
+            let byte = self.text[at];
+            let (class, unspaced, bytes) = if byte.is_ascii() {
+                (if byte.is_ascii_alphanumeric() { Class::Letter } else { Class::Other }, false, 1)
+            } else {
+                let (c, bytes) = decode(&self.text[at..]);
+                let entry: Entry = self.tokeniser.table.of_code_point(c);
+                (entry.class(), entry.is_unspaced(), bytes)
+            };
+            self.character(at, bytes, class, unspaced);
+            at += bytes;
+        }
+    }
+
+    fn character(&mut self, at: usize, bytes: usize, class: Class, unspaced: bool) {
         let begins = matches!(class, Class::Letter | Class::Number);
-        let goes_on = match self.running {
+        let goes_on = match self.tokeniser.running {
             Running::No => false,
             Running::Word => class == Class::Mark || begins && !unspaced,
             Running::Single => class == Class::Mark,
         };
         if goes_on {
-            if self.held.len() + (at - *start) + len > TOKEN_BYTES_MAX {
-                self.end(&bytes[*start..at], token);
-                *start = at;
+            if self.running_bytes(at) + bytes > TOKEN_BYTES_MAX {
+                self.spans.ends.push(at);
+                self.spans.starts.push(at);
             }
             return;
         }
-        if self.running != Running::No {
-            self.end(&bytes[*start..at], token);
+        if self.tokeniser.running != Running::No {
+            self.spans.ends.push(at);
         }
-        *start = at;
-        self.running = match (begins, unspaced) {
+        if begins {
+            self.spans.starts.push(at);
+        }
+        self.tokeniser.running = match (begins, unspaced) {
             (false, _) => Running::No,
             (true, false) => Running::Word,
             (true, true) => Running::Single,
         };
     }
-
-    /// Gives the token that the end of the text ends.
-    pub(crate) fn finish(&mut self, mut token: impl FnMut(&[u8])) {
-        if self.running != Running::No {
-            self.end(&[], &mut token);
-            self.running = Running::No;
-        }
-    }
-
-    #[inline(always)]
-    fn end(&mut self, tail: &[u8], token: &mut impl FnMut(&[u8])) {
-        if self.held.is_empty() {
-            token(tail);
-        } else {
-            self.held.extend_from_slice(tail);
-            token(&self.held);
-            self.held.clear();
-        }
-    }
-}
-
-/// Bytes of ASCII that are classified at a time, one bit each.
-const BLOCK: usize = 64;
-
-/// Which of at most 64 bytes of ASCII are letters or digits.
-#[inline(always)]
-fn word_mask(block: &[u8]) -> u64 {
-    let mut mask = 0;
-    let (eights, rest) = block.as_chunks::<8>();
-    for (i, eight) in eights.iter().enumerate() {
-        mask |= word_mask_of_eight(u64::from_le_bytes(*eight)) << (8 * i);
-    }
-    if !rest.is_empty() {
-        let mut eight = [0; 8];
-        eight[..rest.len()].copy_from_slice(rest);
-        mask |= word_mask_of_eight(u64::from_le_bytes(eight)) << (8 * eights.len());
-    }
-    mask
-}
-
-/// The same for eight bytes in a word. Every byte is below 0x80, so no addition carries over into the next one.
-#[inline(always)]
-fn word_mask_of_eight(eight: u64) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x80 * ONES;
-    let at_least = |bytes: u64, least: u8| bytes + ONES * u64::from(0x80 - least);
-    let lower = eight | (0x20 * ONES);
-    let letters = at_least(lower, b'a') & !at_least(lower, b'z' + 1);
-    let digits = at_least(eight, b'0') & !at_least(eight, b'9' + 1);
-    let found = ((letters | digits) & HIGH) >> 7;
-    // Byte i's lowest bit comes to stand at bit 56 + i.
-    found.wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
 #[cfg(test)]
@@ -185,24 +279,25 @@ mod tests {
     use crate::spec::Fold;
 
     fn tokens(pieces: &[&str]) -> Vec<String> {
-        let mut found = Vec::new();
-        let mut tokeniser = Tokeniser::new(Table::of(Fold::NfkcCasefold));
-        let mut take = |bytes: &[u8]| found.push(std::str::from_utf8(bytes).expect("cut at characters").to_owned());
-        pieces.iter().for_each(|piece| tokeniser.push(piece, &mut take));
-        tokeniser.finish(&mut take);
-        found
+        let of = |simd| tokens_with(simd, pieces);
+        let tokens = of(Simd::PORTABLE);
+        Simd::available().for_each(|simd| assert_eq!(of(simd), tokens, "{simd:?} {pieces:?}"));
+        tokens
     }
 
-    #[test]
-    fn the_mask_of_a_block_is_what_the_standard_library_says() {
-        let ascii: Vec<u8> = (0..128).chain((0..128).rev()).collect();
-        for len in 0..=BLOCK {
-            for block in ascii.windows(len.max(1)) {
-                let block = &block[..len];
-                let expected = block.iter().rev().fold(0, |mask, b| mask << 1 | u64::from(b.is_ascii_alphanumeric()));
-                assert_eq!(word_mask(block), expected, "{block:?}");
+    fn tokens_with(simd: Simd, pieces: &[&str]) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut take = |bytes: &[u8]| found.push(std::str::from_utf8(bytes).expect("cut at characters").to_owned());
+        let (mut tokeniser, mut spans) = (Tokeniser::new(Table::of(Fold::NfkcCasefold)), Spans::default());
+        for piece in pieces {
+            tokeniser.push(simd, piece.as_bytes(), &mut spans, &mut take);
+            assert_eq!(spans.starts().len(), spans.ends().len());
+            for (start, end) in spans.starts().iter().zip(spans.ends()) {
+                take(&piece.as_bytes()[*start as usize..*end as usize]);
             }
         }
+        tokeniser.finish(&mut take);
+        found
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub(crate) enum Class {
 }
 
 /// Everything about one scalar value in 32 bits: class (3), unspaced script, decimal digit, composes with what
-/// stands before it (1 each), combining class (8, from bit 8), mapping (16, from bit 16; 0 is "itself").
+/// stands before it, folds to itself or one other that stands alone (1 each), combining class (8, from bit 8), mapping
+/// (16, from bit 16; 0 is "itself").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry(u32);
 
@@ -38,6 +39,8 @@ const CLASS: u32 = 7;
 const UNSPACED: u32 = 1 << 3;
 const DIGIT: u32 = 1 << 4;
 const BACKWARD: u32 = 1 << 5;
+const ITSELF: u32 = 1 << 6;
+const ONE_OTHER: u32 = 1 << 7;
 
 impl Entry {
     #[inline(always)]
@@ -67,6 +70,18 @@ impl Entry {
     #[inline(always)]
     pub(crate) fn composes_backward(self) -> bool {
         self.0 & BACKWARD != 0
+    }
+
+    /// Folds to itself, is no white space, and composes with nothing that stands before it.
+    #[inline(always)]
+    pub(crate) fn is_itself(self) -> bool {
+        self.0 & ITSELF != 0
+    }
+
+    /// Folds to one other scalar value of which the same is true: [`Mapping::whole`].
+    #[inline(always)]
+    pub(crate) fn is_one_other(self) -> bool {
+        self.0 & ONE_OTHER != 0
     }
 
     /// Canonical_Combining_Class.
@@ -117,7 +132,13 @@ impl Table {
 
     #[inline(always)]
     pub(crate) fn get(&self, c: char) -> Entry {
-        let c = u32::from(c) as usize;
+        self.of_code_point(u32::from(c))
+    }
+
+    /// The same for what [`decode`] gave.
+    #[inline(always)]
+    pub(crate) fn of_code_point(&self, c: u32) -> Entry {
+        let c = c as usize;
         self.entries[usize::from(self.pages[c >> PAGE_BITS]) * PAGE + (c & (PAGE - 1))]
     }
 
@@ -145,7 +166,18 @@ impl Table {
         let mut raw = vec![0u32; 0x11_0000];
         classify(&mut raw);
         let pairs = Pairs::build(&mut raw);
-        let (mappings, mapped) = if fold == Fold::None { (vec![ITSELF], Vec::new()) } else { map(&mut raw, fold) };
+        let (mappings, mapped) = if fold == Fold::None { (vec![NO_MAPPING], Vec::new()) } else { map(&mut raw, fold) };
+
+        for bits in &mut raw {
+            let entry = Entry(*bits);
+            let stands_alone =
+                entry.combining_class() == 0 && !entry.composes_backward() && entry.class() != Class::Space;
+            match entry.mapping() {
+                0 if stands_alone => *bits |= ITSELF,
+                index if mappings[index].whole.is_some() => *bits |= ONE_OTHER,
+                _ => {}
+            }
+        }
 
         let mut known: HashMap<&[u32], u16> = HashMap::new();
         let mut entries = Vec::new();
@@ -206,14 +238,14 @@ const UNSPACED_SCRIPTS: [Script; 7] =
     [Script::Han, Script::Hiragana, Script::Katakana, Script::Thai, Script::Lao, Script::Khmer, Script::Myanmar];
 
 /// Stands where no mapping does.
-const ITSELF: Mapping = Mapping { start: 0, len: 0, whole: None };
+const NO_MAPPING: Mapping = Mapping { start: 0, len: 0, whole: None };
 
 /// Gives every code point that folds to something else its mapping; returns the mappings and their text.
 fn map(raw: &mut [u32], fold: Fold) -> (Vec<Mapping>, Vec<char>) {
     let folder = Folder::new(fold);
     let ideographs = CodePointSetData::new::<UnifiedIdeograph>();
     let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
-    let (mut mappings, mut mapped) = (vec![ITSELF], Vec::new());
+    let (mut mappings, mut mapped) = (vec![NO_MAPPING], Vec::new());
     let mut known: HashMap<Vec<char>, u32> = HashMap::new();
     let categories = CodePointMapData::<GeneralCategory>::new();
     let ranges = categories
@@ -302,6 +334,17 @@ impl Folder {
             }
             text = next;
         }
+    }
+}
+
+/// The code point at the front of well-formed UTF-8 that does not begin with ASCII, and its bytes.
+#[inline(always)]
+pub(crate) fn decode(text: &[u8]) -> (u32, usize) {
+    let byte = |i: usize| u32::from(text.get(i).copied().unwrap_or(0x80) & 0x3f);
+    match text[0] {
+        lead @ ..0xe0 => (u32::from(lead & 0x1f) << 6 | byte(1), 2),
+        lead @ ..0xf0 => (u32::from(lead & 0x0f) << 12 | byte(1) << 6 | byte(2), 3),
+        lead => (u32::from(lead & 0x07) << 18 | byte(1) << 12 | byte(2) << 6 | byte(3), 4),
     }
 }
 
@@ -394,7 +437,7 @@ mod tests {
             let entry = table.get(c);
             let own = [c];
             let mapped = table.mapping(entry).map_or(&own[..], |mapping| table.mapped(mapping));
-            let mut h = fmix64(u64::from(u32::from(c)) << 16 | u64::from(entry.0 & 0xffff));
+            let mut h = fmix64(u64::from(u32::from(c)) << 16 | u64::from(entry.0 & 0xff3f));
             for &m in mapped {
                 h = fmix64(h ^ u64::from(u32::from(m))).wrapping_add(1);
             }

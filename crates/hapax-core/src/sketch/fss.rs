@@ -5,8 +5,8 @@
 //! change anything and are not run. Slots that are empty after round 15 take the least
 //! `16 << 56 | (fmix64(x ^ d) * a_i) >> 8`.
 
-use super::EMPTY;
-use crate::hash::{SplitMix64, fmix64, named_seed};
+use crate::hash::{SplitMix64, named_seed};
+use crate::simd::{self, BATCH, SLOTS_MAX, Simd, SlotSet, lanes};
 
 const ROUNDS: usize = 16;
 
@@ -20,8 +20,14 @@ const REPEATS_PER_SLOT: usize = 8;
 pub(super) struct Constants {
     rounds: [u64; ROUNDS],
     last: u64,
+    /// a of each slot, odd.
     multipliers: Box<[u64]>,
+    /// The last resort adds nothing to its products.
+    zeros: Box<[u64]>,
 }
+
+const NO_SLOTS: SlotSet = [0; SLOTS_MAX / 64];
+const ALL_SLOTS: SlotSet = [u64::MAX; SLOTS_MAX / 64];
 
 /// How far a set has come besides its ranks.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +38,17 @@ pub(super) struct Progress {
     reach: usize,
     /// Every shingle runs through all rounds within reach, because too many would have to be held.
     eager: bool,
+    batch: Batch,
+}
+
+/// Shingles of a round: mixed, and those of them that may lower a slot.
+#[derive(Clone, Debug)]
+struct Batch(Box<[u64; BATCH]>);
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self(Box::new([0; BATCH]))
+    }
 }
 
 impl Progress {
@@ -48,94 +65,119 @@ impl Constants {
         let rounds = std::array::from_fn(|_| generator.next_u64());
         let last = generator.next_u64();
         let multipliers = (0..k).map(|_| generator.next_u64() | 1).collect();
-        Self { rounds, last, multipliers }
+        Self { rounds, last, multipliers, zeros: vec![0; k].into() }
     }
 
-    pub(super) fn push(&self, ranks: &mut [u64], progress: &mut Progress, shingles: &[u64]) {
-        self.round(0, ranks, shingles);
+    pub(super) fn push(&self, simd: Simd, ranks: &mut [u64], progress: &mut Progress, shingles: &[u64]) {
+        self.first_round(simd, ranks, &mut progress.batch, shingles);
         if progress.reach == 0 {
             return;
         }
         if progress.eager {
-            self.rounds_after_first(ranks, progress.reach, shingles);
+            self.rounds_after_first(simd, ranks, &mut progress.batch, progress.reach, shingles);
             progress.reach = reach(ranks);
-        } else if has_empty(ranks) {
-            progress.held.extend_from_slice(shingles);
-            let held_max = HELD_PER_SLOT * ranks.len();
-            if progress.held.len() > held_max {
-                progress.held.sort_unstable();
-                progress.held.dedup();
-                if progress.held.len() > held_max / 2 {
-                    self.rounds_after_first(ranks, ROUNDS, &progress.held);
-                    progress.held.clear();
-                    progress.eager = true;
-                    progress.reach = reach(ranks);
-                }
-            }
-        } else {
+            return;
+        }
+        progress.held.extend_from_slice(shingles);
+        let held_max = HELD_PER_SLOT * ranks.len();
+        if progress.held.len() <= held_max {
+            return;
+        }
+        if simd::untouched(simd, ranks) == NO_SLOTS {
             progress.held.clear();
             progress.reach = 0;
+            return;
+        }
+        progress.held.sort_unstable();
+        progress.held.dedup();
+        if progress.held.len() > held_max / 2 {
+            self.rounds_after_first(simd, ranks, &mut progress.batch, ROUNDS, &progress.held);
+            progress.held.clear();
+            progress.eager = true;
+            progress.reach = reach(ranks);
         }
     }
 
-    pub(super) fn finish(&self, ranks: &mut [u64], progress: &mut Progress) {
+    pub(super) fn finish(&self, simd: Simd, ranks: &mut [u64], progress: &mut Progress) {
         if progress.reach == 0 || progress.eager || progress.held.is_empty() {
             return;
         }
-        let held = &mut progress.held;
-        if held.len() > REPEATS_PER_SLOT * ranks.len() {
+        let Progress { held, batch, .. } = progress;
+        let mut open = simd::untouched(simd, ranks);
+        if open != NO_SLOTS && held.len() > REPEATS_PER_SLOT * ranks.len() {
             held.sort_unstable();
             held.dedup();
         }
         for t in 1..ROUNDS {
-            if !has_empty(ranks) {
+            if open == NO_SLOTS {
                 return;
             }
-            self.round(t, ranks, held);
+            open = self.round(simd, t, ranks, batch, &open, held);
         }
-        if has_empty(ranks) {
+        if open != NO_SLOTS {
             held.sort_unstable();
             held.dedup();
-            self.last_resort(ranks, held);
+            self.last_resort(simd, ranks, batch, held);
         }
     }
 
-    fn round(&self, t: usize, ranks: &mut [u64], shingles: &[u64]) {
-        let (constant, round) = (self.rounds[t], (t as u64) << 56);
-        let mask = ranks.len() - 1;
-        for &x in shingles {
-            let v = fmix64(x ^ constant);
-            let slot = &mut ranks[v as usize & mask];
-            *slot = (*slot).min(round | v >> 8);
+    fn first_round(&self, simd: Simd, ranks: &mut [u64], Batch(mixed): &mut Batch, shingles: &[u64]) {
+        for shingles in shingles.chunks(BATCH) {
+            lanes::mix(simd, shingles, self.rounds[0], &mut mixed[..]);
+            for &v in &mixed[..shingles.len()] {
+                lower(0, ranks, v);
+            }
         }
+    }
+
+    /// Only a slot that was empty before the round, or that this round itself has filled, can be lowered by it; they
+    /// are few, and most shingles fall through. Returns the slots that it leaves empty.
+    fn round(
+        &self,
+        simd: Simd,
+        t: usize,
+        ranks: &mut [u64],
+        Batch(selected): &mut Batch,
+        open: &SlotSet,
+        shingles: &[u64],
+    ) -> SlotSet {
+        let mut still_open = *open;
+        for shingles in shingles.chunks(BATCH) {
+            let count = simd::mix_and_select(simd, shingles, self.rounds[t], open, ranks.len(), selected);
+            for &v in &selected[..count] {
+                let slot = lower(t, ranks, v);
+                still_open[slot / 64] &= !(1 << (slot % 64));
+            }
+        }
+        still_open
     }
 
     /// All rounds from 1 to `reach`, without regard to what they fill: more work than stopping, the same result.
-    fn rounds_after_first(&self, ranks: &mut [u64], reach: usize, shingles: &[u64]) {
+    fn rounds_after_first(&self, simd: Simd, ranks: &mut [u64], batch: &mut Batch, reach: usize, shingles: &[u64]) {
         for t in 1..ROUNDS.min(reach + 1) {
-            self.round(t, ranks, shingles);
+            self.round(simd, t, ranks, batch, &ALL_SLOTS, shingles);
         }
         if reach == ROUNDS {
-            self.last_resort(ranks, shingles);
+            self.last_resort(simd, ranks, batch, shingles);
         }
     }
 
-    fn last_resort(&self, ranks: &mut [u64], shingles: &[u64]) {
-        for (slot, multiplier) in ranks.iter_mut().zip(&self.multipliers) {
-            if *slot < (ROUNDS as u64) << 56 {
-                continue;
-            }
-            for &x in shingles {
-                let rank = (ROUNDS as u64) << 56 | fmix64(x ^ self.last).wrapping_mul(*multiplier) >> 8;
-                *slot = (*slot).min(rank);
-            }
+    /// Slots that a round has filled hold less than this puts into any.
+    fn last_resort(&self, simd: Simd, ranks: &mut [u64], Batch(mixed): &mut Batch, shingles: &[u64]) {
+        for shingles in shingles.chunks(BATCH) {
+            lanes::mix(simd, shingles, self.last, &mut mixed[..]);
+            let high = (ROUNDS as u64) << 56;
+            lanes::lower_to_least(simd, &mixed[..shingles.len()], &self.multipliers, &self.zeros, high, ranks);
         }
     }
 }
 
-fn has_empty(ranks: &[u64]) -> bool {
-    // No early exit, so that it vectorises.
-    ranks.iter().fold(false, |empty, &rank| empty | (rank == EMPTY))
+/// Lowers the slot that a mixed shingle of round t names; returns which that is.
+#[inline(always)]
+fn lower(t: usize, ranks: &mut [u64], v: u64) -> usize {
+    let slot = v as usize & (ranks.len() - 1);
+    ranks[slot] = ranks[slot].min((t as u64) << 56 | v >> 8);
+    slot
 }
 
 fn reach(ranks: &[u64]) -> usize {
@@ -146,6 +188,8 @@ fn reach(ranks: &[u64]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hash::fmix64;
+    use crate::sketch::EMPTY;
 
     /// The definition: every shingle through every round and the last resort, then the least of each slot.
     fn definition(constants: &Constants, k: usize, shingles: &[u64]) -> Vec<u64> {
@@ -181,15 +225,15 @@ mod tests {
         repeats.extend_from_slice(&random[..20]);
         for set in [&random[..1], &random[..5], &random[..100], &random, &avoiding[..900], &avoiding, &repeats] {
             let expected = definition(&constants, k, set);
-            for block in [1, 7, 512, 5_000] {
+            for (block, simd) in [1, 7, 512, 5_000].into_iter().flat_map(|block| Simd::available().map(move |simd| (block, simd))) {
                 let (mut ranks, mut progress) = (vec![EMPTY; k], Progress::default());
                 progress.begin();
                 for shingles in set.chunks(block) {
-                    constants.push(&mut ranks, &mut progress, shingles);
+                    constants.push(simd, &mut ranks, &mut progress, shingles);
                     assert!(progress.held.len() <= HELD_PER_SLOT * k);
                 }
-                constants.finish(&mut ranks, &mut progress);
-                assert!(ranks == expected, "{} shingles in blocks of {block}", set.len());
+                constants.finish(simd, &mut ranks, &mut progress);
+                assert!(ranks == expected, "{} shingles in blocks of {block}, {simd:?}", set.len());
             }
         }
     }

@@ -5,7 +5,7 @@ mod classic;
 mod fss;
 mod oph;
 
-use crate::hash::fmix64;
+use crate::simd::{SLOTS_MAX, Simd, lanes};
 use crate::spec::SketchKind;
 
 /// What a slot holds that no shingle has reached: greater than every rank.
@@ -55,6 +55,7 @@ impl Ranks {
 pub struct Sketcher {
     constants: Constants,
     k: usize,
+    simd: Simd,
 }
 
 #[derive(Clone, Debug)]
@@ -83,14 +84,19 @@ impl SketchState {
 impl Sketcher {
     /// The constants of this kind for k slots, a power of two.
     pub fn new(kind: SketchKind, k: u32) -> Self {
+        Self::with_simd(kind, k, Simd::best())
+    }
+
+    /// The same, with given vector instructions.
+    pub fn with_simd(kind: SketchKind, k: u32, simd: Simd) -> Self {
         let k = k as usize;
-        assert!(k.is_power_of_two(), "k of a valid spec is a power of two");
+        assert!(k.is_power_of_two() && (64..=SLOTS_MAX).contains(&k), "k of a valid spec");
         let constants = match kind {
             SketchKind::Fss => Constants::Fss(fss::Constants::new(k)),
             SketchKind::Classic => Constants::Classic(classic::Constants::new(k)),
             SketchKind::Oph => Constants::Oph,
         };
-        Self { constants, k }
+        Self { constants, k, simd }
     }
 
     fn kind(&self) -> SketchKind {
@@ -111,30 +117,32 @@ impl Sketcher {
     /// Takes more shingle hashes; repeats and order do not matter.
     pub fn push(&self, state: &mut SketchState, shingles: &[u64]) {
         match &self.constants {
-            Constants::Fss(constants) => constants.push(&mut state.ranks, &mut state.fss, shingles),
-            Constants::Classic(constants) => constants.push(&mut state.ranks, shingles),
-            Constants::Oph => oph::push(&mut state.ranks, shingles),
+            Constants::Fss(constants) => constants.push(self.simd, &mut state.ranks, &mut state.fss, shingles),
+            Constants::Classic(constants) => constants.push(self.simd, &mut state.ranks, shingles),
+            Constants::Oph => oph::push(self.simd, &mut state.ranks, shingles),
         }
     }
 
     /// Ends the set: its ranks stay in the state until the next [`Sketcher::begin`].
     pub fn finish(&self, state: &mut SketchState) {
         if let Constants::Fss(constants) = &self.constants {
-            constants.finish(&mut state.ranks, &mut state.fss);
+            constants.finish(self.simd, &mut state.ranks, &mut state.fss);
         }
     }
 
     /// Replaces `packed` by the packed signature of a set that [`Sketcher::finish`] has ended: the low 8, 16 or 32 bits
     /// of each rank, mixed, little-endian. Returns how many slots no shingle had reached.
     pub fn pack_into(&self, state: &mut SketchState, bits: u32, packed: &mut Vec<u8>) -> u32 {
-        packed.clear();
-        match self.constants {
-            Constants::Fss(_) | Constants::Classic(_) => pack(&state.ranks, bits, packed),
+        let ranks = match self.constants {
+            Constants::Fss(_) | Constants::Classic(_) => &state.ranks,
             Constants::Oph => {
                 oph::densify(&state.ranks, &mut state.dense);
-                pack(&state.dense, bits, packed);
+                &state.dense
             }
-        }
+        };
+        packed.resize(ranks.len() * bits as usize / 8, 0);
+        // Mixing first, because the low bits of a rank carry its slot and the high bits its round.
+        lanes::pack(self.simd, ranks, packed);
         state.ranks.iter().map(|&rank| u32::from(rank == EMPTY)).sum()
     }
 
@@ -153,21 +161,10 @@ impl Sketcher {
     }
 }
 
-/// Mixing first, because the low bits of a rank carry its slot and the high bits its round.
-fn pack(ranks: &[u64], bits: u32, packed: &mut Vec<u8>) {
-    let mixed = ranks.iter().map(|&rank| fmix64(rank));
-    match bits {
-        8 => packed.extend(mixed.map(|slot| slot as u8)),
-        16 => packed.extend(mixed.flat_map(|slot| (slot as u16).to_le_bytes())),
-        32 => packed.extend(mixed.flat_map(|slot| (slot as u32).to_le_bytes())),
-        _ => unreachable!("a text spec has slots of 8, 16 or 32 bits"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::SplitMix64;
+    use crate::hash::{SplitMix64, fmix64};
 
     fn random_set(generator: &mut SplitMix64, len: usize) -> Vec<u64> {
         (0..len).map(|_| generator.next_u64()).collect()

@@ -6,6 +6,7 @@
 
 use super::EMPTY;
 use crate::hash::{SplitMix64, fmix64, named_seed};
+use crate::simd::{BATCH, Simd, lanes};
 
 const CONSTANTS: [u64; 2] = {
     let mut generator = SplitMix64::new(named_seed(b"oneperm/"));
@@ -14,12 +15,15 @@ const CONSTANTS: [u64; 2] = {
 const PLACE: u64 = CONSTANTS[0];
 const DRAW: u64 = CONSTANTS[1];
 
-pub(super) fn push(ranks: &mut [u64], shingles: &[u64]) {
+pub(super) fn push(simd: Simd, ranks: &mut [u64], shingles: &[u64]) {
     let mask = ranks.len() - 1;
-    for &x in shingles {
-        let v = fmix64(x ^ PLACE);
-        let slot = &mut ranks[v as usize & mask];
-        *slot = (*slot).min(v >> 8);
+    let mut mixed = [0; BATCH];
+    for shingles in shingles.chunks(BATCH) {
+        lanes::mix(simd, shingles, PLACE, &mut mixed);
+        for &v in &mixed[..shingles.len()] {
+            let slot = &mut ranks[v as usize & mask];
+            *slot = (*slot).min(v >> 8);
+        }
     }
 }
 

@@ -1,0 +1,133 @@
+//! Loops over 64-bit numbers that compilers turn into vector instructions by themselves, compiled for each level.
+
+use super::{Level, Simd};
+use crate::hash::fmix64;
+
+/// Slots of a sketch whose minima stay in registers while shingles run past them.
+const SLOTS: usize = 16;
+
+/// Compiles a function of plain loops once for each kind of vector instructions.
+macro_rules! for_each_level {
+    ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),*) $body:block)*) => {$(
+        $(#[$meta])*
+        pub(crate) fn $name(simd: Simd, $($arg: $type),*) {
+            #[inline(always)]
+            fn loops($($arg: $type),*) $body
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+            fn avx2($($arg: $type),*) {
+                loops($($arg),*)
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
+            fn avx512($($arg: $type),*) {
+                loops($($arg),*)
+            }
+            match simd.0 {
+                Level::Portable => loops($($arg),*),
+                #[cfg(target_arch = "aarch64")]
+                Level::Neon => loops($($arg),*),
+                // SAFETY: `Simd::available` makes this level only where the processor has these features.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx2 => unsafe { avx2($($arg),*) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx512 => unsafe { avx512($($arg),*) },
+            }
+        }
+    )*};
+}
+
+for_each_level! {
+    /// `fmix64(value ^ constant)` of each value.
+    fn mix(values: &[u64], constant: u64, mixed: &mut [u64]) {
+        for (mixed, value) in mixed.iter_mut().zip(values) {
+            *mixed = fmix64(value ^ constant);
+        }
+    }
+
+    /// `fmix64(added + sum of value[i] * base^(window-1-i))` of each window, as many as there is room for.
+    fn mix_windows(values: &[u64], window: usize, base: u64, added: u64, mixed: &mut [u64]) {
+        // Five words is the default: multiplications that do not wait for one another are twice as fast as a chain.
+        if window == 5 {
+            let powers: [u64; 4] = std::array::from_fn(|i| base.wrapping_pow(4 - i as u32));
+            for (mixed, values) in mixed.iter_mut().zip(values.array_windows::<5>()) {
+                let products: [u64; 4] = std::array::from_fn(|i| values[i].wrapping_mul(powers[i]));
+                let halves = products[0].wrapping_add(products[1]).wrapping_add(products[2].wrapping_add(products[3]));
+                *mixed = fmix64(halves.wrapping_add(values[4].wrapping_add(added)));
+            }
+        } else {
+            for (mixed, values) in mixed.iter_mut().zip(values.windows(window)) {
+                let sum = values.iter().fold(0, |sum: u64, value| sum.wrapping_mul(base).wrapping_add(*value));
+                *mixed = fmix64(sum.wrapping_add(added));
+            }
+        }
+    }
+
+    /// Lowers each slot, of a multiple of 16, to the least of `high | (x * factor + term) >> 8`.
+    fn lower_to_least(xs: &[u64], factors: &[u64], terms: &[u64], high: u64, slots: &mut [u64]) {
+        let (factors, terms) = (factors.as_chunks::<SLOTS>().0, terms.as_chunks::<SLOTS>().0);
+        for ((slots, factors), terms) in slots.as_chunks_mut::<SLOTS>().0.iter_mut().zip(factors).zip(terms) {
+            // Ranks have 56 bits: signed comparison, which older processors have alone, says the same.
+            let mut least = [i64::MAX; SLOTS];
+            for x in xs {
+                for i in 0..SLOTS {
+                    least[i] = least[i].min((x.wrapping_mul(factors[i]).wrapping_add(terms[i]) >> 8) as i64);
+                }
+            }
+            for (slot, least) in slots.iter_mut().zip(least) {
+                *slot = (*slot).min(high | least as u64);
+            }
+        }
+    }
+
+    /// xxh3_64 of tokens from `starts` to `ends`, of one to eight bytes each, which `words` hold, little-endian. Bytes
+    /// beyond the token's are of no account; nor is the hash of a longer one.
+    fn xxh3_short(words: &[u64], starts: &[u32], ends: &[u32], hashes: &mut [u64]) {
+        for (((&word, &start), &end), hash) in words.iter().zip(starts).zip(ends).zip(hashes) {
+            let len = u64::from(end.wrapping_sub(start));
+            let short = xxh3_1_to_3(word, len);
+            let long = xxh3_4_to_8(word, len);
+            *hash = if len < 4 { short } else { long };
+        }
+    }
+
+    /// The low bytes of each mixed value, little-endian, as many as `packed` has for each.
+    fn pack(values: &[u64], packed: &mut [u8]) {
+        match packed.len() / values.len().max(1) {
+            1 => packed.iter_mut().zip(values).for_each(|(packed, value)| *packed = fmix64(*value) as u8),
+            2 => {
+                for (packed, value) in packed.as_chunks_mut::<2>().0.iter_mut().zip(values) {
+                    *packed = (fmix64(*value) as u16).to_le_bytes();
+                }
+            }
+            _ => {
+                for (packed, value) in packed.as_chunks_mut::<4>().0.iter_mut().zip(values) {
+                    *packed = (fmix64(*value) as u32).to_le_bytes();
+                }
+            }
+        }
+    }
+}
+
+/// XXH3_len_1to3_64b (xxHash specification, 3.5.2), seed 0.
+#[inline(always)]
+fn xxh3_1_to_3(word: u64, len: u64) -> u64 {
+    let byte = |i: u64| word >> (i << 3 & 63) & 0xff;
+    let mut h = (byte(0) << 16 | byte(len >> 1) << 24 | byte(len.wrapping_sub(1)) | len << 8) ^ 0x8727_5a9b;
+    h = (h ^ h >> 33).wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
+    h = (h ^ h >> 29).wrapping_mul(0x1656_67b1_9e37_79f9);
+    h ^ h >> 32
+}
+
+/// XXH3_len_4to8_64b (the same), seed 0.
+#[inline(always)]
+fn xxh3_4_to_8(word: u64, len: u64) -> u64 {
+    const PRIME: u64 = 0x9fb2_1c65_1e98_df25;
+    let last = word >> (len.wrapping_sub(4) << 3 & 63) & 0xffff_ffff;
+    let mut h = (word << 32 | last) ^ 0xc73a_b174_c5ec_d5a2;
+    h ^= h.rotate_left(49) ^ h.rotate_left(24);
+    h = h.wrapping_mul(PRIME);
+    h = (h ^ (h >> 35).wrapping_add(len)).wrapping_mul(PRIME);
+    h ^ h >> 28
+}

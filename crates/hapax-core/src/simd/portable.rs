@@ -1,0 +1,83 @@
+//! What each hot loop does, in plain Rust: the specification of its vector forms, and what runs where there are none.
+
+use super::{BATCH, Block, Bytes, SlotSet};
+
+/// No vector instructions.
+#[derive(Clone, Copy)]
+pub(super) struct Portable;
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x80 * ONES;
+
+impl Bytes for Portable {
+    #[inline(always)]
+    fn words(self, block: &Block) -> (u64, u64) {
+        masks(block, |eight| {
+            let lower = eight | (0x20 * ONES);
+            let letters = at_least(lower, b'a') & !at_least(lower, b'z' + 1);
+            let digits = at_least(eight, b'0') & !at_least(eight, b'9' + 1);
+            letters | digits
+        })
+    }
+
+    #[inline(always)]
+    fn spaces(self, block: &Block) -> (u64, u64) {
+        masks(block, |eight| {
+            let controls = at_least(eight, 0x09) & !at_least(eight, 0x0e);
+            let space = at_least(eight, b' ') & !at_least(eight, b' ' + 1);
+            controls | space
+        })
+    }
+
+    #[inline(always)]
+    fn pack(self, block: &Block, kept: u64, packed: &mut Block) {
+        let mut at = 0;
+        for (i, byte) in block.iter().enumerate() {
+            packed[at % 64] = *byte;
+            at += (kept >> i & 1) as usize;
+        }
+    }
+}
+
+/// Whether each byte below 0x80 is at least `least`, in its highest bit: no addition carries over into the next byte.
+#[inline(always)]
+fn at_least(bytes: u64, least: u8) -> u64 {
+    bytes + ONES * u64::from(0x80 - least)
+}
+
+/// A bit for each byte: whether `found` finds it, given ASCII, in its highest bit; and whether it is not ASCII.
+#[inline(always)]
+fn masks(block: &Block, found: impl Fn(u64) -> u64) -> (u64, u64) {
+    let (mut of_found, mut of_beyond) = (0, 0);
+    for (i, eight) in block.as_chunks::<8>().0.iter().enumerate() {
+        let eight = u64::from_le_bytes(*eight);
+        let beyond = eight & HIGH;
+        of_found |= gather(found(eight ^ beyond) & HIGH & !beyond) << (8 * i);
+        of_beyond |= gather(beyond) << (8 * i);
+    }
+    (of_found, of_beyond)
+}
+
+/// The highest bits of eight bytes, side by side: byte i's bit comes to stand at bit 56 + i.
+#[inline(always)]
+fn gather(high: u64) -> u64 {
+    (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
+pub(super) fn untouched(slots: &[u64]) -> SlotSet {
+    let mut found = SlotSet::default();
+    for (word, slots) in found.iter_mut().zip(slots.chunks(64)) {
+        *word = slots.iter().rev().fold(0, |word, &slot| word << 1 | u64::from(slot == u64::MAX));
+    }
+    found
+}
+
+pub(super) fn select(values: &[u64], open: &SlotSet, slots: usize, selected: &mut [u64; BATCH]) -> usize {
+    let mut count = 0;
+    for &value in values.iter().take(BATCH) {
+        let slot = value as usize & (slots - 1);
+        selected[count % BATCH] = value;
+        count += (open[slot / 64 % open.len()] >> (slot % 64) & 1) as usize;
+    }
+    count
+}

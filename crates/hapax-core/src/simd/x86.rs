@@ -1,0 +1,212 @@
+//! The hot loops with AVX2. AVX-512 runs them too: what it would add here is less than what it adds to `lanes`.
+
+use std::arch::x86_64::*;
+
+use super::{BATCH, Block, Bytes, Scan, SlotSet};
+
+/// The features of AVX2. That there is one says that the processor has them.
+#[derive(Clone, Copy)]
+pub(super) struct Avx2(());
+
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) fn scan<S: Scan>(scan: S) -> S::Output {
+    scan.run(Avx2(()))
+}
+
+impl Bytes for Avx2 {
+    #[inline(always)]
+    fn words(self, block: &Block) -> (u64, u64) {
+        // SAFETY: an `Avx2` is made only where the processor has the features.
+        unsafe { words(block) }
+    }
+
+    #[inline(always)]
+    fn spaces(self, block: &Block) -> (u64, u64) {
+        // SAFETY: as above.
+        unsafe { spaces(block) }
+    }
+
+    #[inline(always)]
+    fn pack(self, block: &Block, kept: u64, packed: &mut Block) {
+        // SAFETY: as above.
+        unsafe { pack(block, kept, packed) }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn halves(block: &Block) -> [__m256i; 2] {
+    // SAFETY: each reads 32 of the 64 bytes; no alignment is asked for.
+    unsafe { [_mm256_loadu_si256(block.as_ptr().cast()), _mm256_loadu_si256(block.as_ptr().add(32).cast())] }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn mask([low, high]: [__m256i; 2]) -> u64 {
+    u64::from(_mm256_movemask_epi8(low) as u32) | u64::from(_mm256_movemask_epi8(high) as u32) << 32
+}
+
+/// Which bytes are `first` to `first + count - 1`: these are moved to the lowest of the signed bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn in_range(bytes: __m256i, first: u8, count: u8) -> __m256i {
+    let moved = _mm256_sub_epi8(bytes, _mm256_set1_epi8((first ^ 0x80) as i8));
+    _mm256_cmpgt_epi8(_mm256_set1_epi8((count ^ 0x80) as i8), moved)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn words(block: &Block) -> (u64, u64) {
+    let halves = halves(block);
+    let found = halves.map(|bytes| {
+        let lower = _mm256_or_si256(bytes, _mm256_set1_epi8(0x20));
+        _mm256_or_si256(in_range(lower, b'a', 26), in_range(bytes, b'0', 10))
+    });
+    (mask(found), mask(halves))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn spaces(block: &Block) -> (u64, u64) {
+    let halves = halves(block);
+    let found = halves.map(|bytes| {
+        _mm256_or_si256(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b' ' as i8)), in_range(bytes, 0x09, 5))
+    });
+    (mask(found), mask(halves))
+}
+
+/// For each set of eight bytes, the places of those that are kept, in order.
+static KEPT: [[u8; 8]; 256] = {
+    let mut table = [[0; 8]; 256];
+    let mut kept = 0;
+    while kept < 256 {
+        let (mut place, mut count) = (0, 0);
+        while place < 8 {
+            if kept >> place & 1 == 1 {
+                table[kept][count] = place;
+                count += 1;
+            }
+            place += 1;
+        }
+        kept += 1;
+    }
+    table
+};
+
+#[inline]
+#[target_feature(enable = "avx2,popcnt")]
+fn pack(block: &Block, kept: u64, packed: &mut Block) {
+    let mut at = 0;
+    for i in 0..8 {
+        let kept = (kept >> (8 * i)) as u8;
+        // SAFETY: the eight bytes from 8·i on are in the block, the row has eight bytes, and at most 8·i bytes were kept
+        // before, so that the eight bytes from `at` on are in `packed`.
+        unsafe {
+            let bytes = _mm_loadl_epi64(block.as_ptr().add(8 * i).cast());
+            let places = _mm_loadl_epi64(KEPT[usize::from(kept)].as_ptr().cast());
+            _mm_storel_epi64(packed.as_mut_ptr().add(at).cast(), _mm_shuffle_epi8(bytes, places));
+        }
+        at += kept.count_ones() as usize;
+    }
+}
+
+/// As `portable::untouched`.
+#[target_feature(enable = "avx2")]
+pub(super) fn untouched(slots: &[u64]) -> SlotSet {
+    let mut found = SlotSet::default();
+    let none = _mm256_set1_epi64x(-1);
+    for (word, slots) in found.iter_mut().zip(slots.chunks(64)) {
+        for (i, four) in slots.as_chunks::<4>().0.iter().enumerate() {
+            // SAFETY: reads the 32 bytes of the array.
+            let four = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
+            let equal = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(four, none)));
+            *word |= (equal as u64) << (4 * i);
+        }
+    }
+    found
+}
+
+/// Slots of which a vector holds a bit each.
+pub(super) const SELECT_SLOTS_MAX: usize = 256;
+
+/// For each set of four 64-bit lanes, given by the bits of their lower halves, the halves of those that are kept, in order.
+static KEPT_LANES: [[u32; 8]; 0x55 + 1] = {
+    let mut table = [[0; 8]; 0x55 + 1];
+    let mut kept = 0;
+    while kept <= 0x55 {
+        let (mut lane, mut count) = (0, 0);
+        while lane < 8 {
+            if kept >> lane & 1 == 1 {
+                table[kept][count] = lane;
+                table[kept][count + 1] = lane + 1;
+                count += 2;
+            }
+            lane += 2;
+        }
+        kept += 1;
+    }
+    table
+};
+
+/// As `lanes::mix`, then `portable::select`, for at most [`SELECT_SLOTS_MAX`] slots.
+#[target_feature(enable = "avx2,popcnt")]
+pub(super) fn mix_and_select(
+    values: &[u64],
+    constant: u64,
+    open: &SlotSet,
+    slots: usize,
+    selected: &mut [u64; BATCH],
+) -> usize {
+    debug_assert!(slots.is_power_of_two() && (64..=SELECT_SLOTS_MAX).contains(&slots));
+    let values = &values[..values.len().min(BATCH)];
+    // All 256 bits, where there are fewer slots again and again: no bit of a value beyond the slots then matters.
+    let words: [u64; 4] = std::array::from_fn(|i| open[i & (slots / 64 - 1)]);
+    // SAFETY: reads the 32 bytes of the array.
+    let open = unsafe { _mm256_loadu_si256(words.as_ptr().cast()) };
+    let mut count = 0;
+    let mut select = |four: &[u64; 4], there: usize| {
+        // SAFETY: reads the 32 bytes of the array.
+        let four = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
+        let mixed = fmix64(_mm256_xor_si256(four, _mm256_set1_epi64x(constant as i64)));
+        // In the low half of each lane: bits 5 to 7 choose one of eight words, bits 0 to 4 a bit of it.
+        let word = _mm256_permutevar8x32_epi32(open, _mm256_srli_epi64(mixed, 5));
+        let bit = _mm256_sllv_epi32(word, _mm256_andnot_si256(mixed, _mm256_set1_epi64x(31)));
+        let found = _mm256_movemask_ps(_mm256_castsi256_ps(bit)) as usize & there;
+        assert!(count + 4 <= BATCH);
+        // SAFETY: the row has 32 bytes; four lanes from `count` on are in the array.
+        unsafe {
+            let lanes = _mm256_loadu_si256(KEPT_LANES[found].as_ptr().cast());
+            let kept = _mm256_permutevar8x32_epi32(mixed, lanes);
+            _mm256_storeu_si256(selected.as_mut_ptr().add(count).cast(), kept);
+        }
+        count += found.count_ones() as usize;
+    };
+    let (fours, rest) = values.as_chunks::<4>();
+    fours.iter().for_each(|four| select(four, 0x55));
+    if !rest.is_empty() {
+        let mut four = [0; 4];
+        four[..rest.len()].copy_from_slice(rest);
+        select(&four, 0x55 >> (8 - 2 * rest.len()));
+    }
+    count
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn fmix64(h: __m256i) -> __m256i {
+    let h = _mm256_xor_si256(h, _mm256_srli_epi64(h, 33));
+    let h = times(h, 0xff51_afd7_ed55_8ccd);
+    let h = _mm256_xor_si256(h, _mm256_srli_epi64(h, 33));
+    let h = times(h, 0xc4ce_b9fe_1a85_ec53);
+    _mm256_xor_si256(h, _mm256_srli_epi64(h, 33))
+}
+
+/// The low 64 bits of the product of each lane: both cross products of its halves come from one multiplication.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn times(value: __m256i, factor: u64) -> __m256i {
+    let crossed = _mm256_mullo_epi32(value, _mm256_set1_epi64x(factor.rotate_left(32) as i64));
+    let crossed = _mm256_add_epi32(crossed, _mm256_slli_epi64(crossed, 32));
+    let crossed = _mm256_and_si256(crossed, _mm256_set1_epi64x(0xffff_ffff_0000_0000u64 as i64));
+    _mm256_add_epi64(_mm256_mul_epu32(value, _mm256_set1_epi64x(factor as i64)), crossed)
+}
