@@ -6,8 +6,8 @@
 //! (UAX #15). Runs of more than 30 non-starters are treated as if U+034F stood after every thirtieth (Stream-Safe Text,
 //! UAX #15 section 13, counted on the decomposed text so that canonical equivalents agree); nothing is put out for it.
 
-use crate::spec::{Digits, Fold, Marks};
 use crate::simd::{Block, Bytes, Scan, Simd};
+use crate::spec::{Digits, Fold, Marks};
 use crate::unicode::{Class, Table, decode};
 
 /// Longest run of non-starters that is reordered and composed as one (UAX #15, section 13).

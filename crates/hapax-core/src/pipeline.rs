@@ -31,7 +31,7 @@ pub struct Pipeline {
     rules: Rules,
     hasher: TokenHasher,
     sketcher: Sketcher,
-    simd: Simd,
+    pub(crate) simd: Simd,
 }
 
 /// Reusable buffers, and how far a text that is given in pieces has come. Any pipeline may use them. Once they have
@@ -45,13 +45,19 @@ pub struct Scratch {
 
 /// What goes from stage to stage.
 #[derive(Default)]
-struct Buffers {
+pub(crate) struct Buffers {
     canonical: Vec<u8>,
-    spans: Spans,
-    tokens: TokenBatch,
+    pub(crate) tokens: Tokens,
     hashes: Vec<u64>,
     shingles: Vec<u64>,
     sketch: SketchState,
+}
+
+/// What token hashes are made with.
+#[derive(Default)]
+pub(crate) struct Tokens {
+    spans: Spans,
+    batch: TokenBatch,
 }
 
 /// What a document is known by.
@@ -225,7 +231,7 @@ impl Pipeline {
         }
     }
 
-    fn begin<'a>(&self, scratch: &'a mut Scratch) -> (&'a mut Stream, &'a mut Buffers) {
+    pub(crate) fn begin<'a>(&self, scratch: &'a mut Scratch) -> (&'a mut Stream, &'a mut Buffers) {
         let Scratch { stream, buffers } = scratch;
         buffers.canonical.clear();
         buffers.hashes.clear();
@@ -263,7 +269,7 @@ fn utf8(token: &mut Vec<u8>) -> Option<String> {
 }
 
 /// Pieces of a text of at most [`BLOCK_BYTES`].
-fn blocks(mut text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn blocks(mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let (block, rest) = text.split_at(text.floor_char_boundary(BLOCK_BYTES));
         text = rest;
@@ -272,26 +278,42 @@ fn blocks(mut text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Where a text stands on its way from pieces to shingles and content hash.
-struct Stream {
-    normaliser: Normaliser,
+pub(crate) struct Stream {
+    pub(crate) normaliser: Normaliser,
     tokeniser: Tokeniser,
-    shingler: Shingler,
+    pub(crate) shingler: Shingler,
     content: ContentHasher,
 }
 
 impl Stream {
     /// Appends the shingles that the canonical text in the buffers completes; it is new from byte `from` on.
     fn advance(&mut self, pipeline: &Pipeline, buffers: &mut Buffers, from: usize) {
-        let Buffers { canonical, spans, tokens, hashes, shingles, .. } = buffers;
-        let (canonical, hasher) = (&canonical[from..], &pipeline.hasher);
+        let Buffers { canonical, tokens, hashes, shingles, .. } = buffers;
+        self.hash_tokens(pipeline, &canonical[from..], tokens, hashes);
+        self.shingler.push(pipeline.simd, hashes, shingles);
+    }
+
+    /// Appends the hashes of the tokens (of the scalar values, in char mode) that end in this canonical text.
+    pub(crate) fn hash_tokens(
+        &mut self,
+        pipeline: &Pipeline,
+        canonical: &[u8],
+        Tokens { spans, batch }: &mut Tokens,
+        hashes: &mut Vec<u64>,
+    ) {
+        let (simd, hasher) = (pipeline.simd, &pipeline.hasher);
         match pipeline.spec.shingling {
             Shingling::Word(_) => {
-                self.tokeniser.push(pipeline.simd, canonical, spans, |token| hashes.push(hasher.token(token)));
-                hasher.tokens(pipeline.simd, canonical, (spans.starts(), spans.ends()), tokens, hashes);
+                self.tokeniser.push(simd, canonical, spans, |token| hashes.push(hasher.token(token)));
+                hasher.tokens(simd, canonical, (spans.starts(), spans.ends()), batch, hashes);
             }
             Shingling::Char(_) => hashes.extend(code_points(canonical).map(|c| hasher.scalar(c))),
         }
-        self.shingler.push(pipeline.simd, hashes, shingles);
+    }
+
+    /// Appends the hash of the token that the end of the text ends.
+    pub(crate) fn hash_last_token(&mut self, pipeline: &Pipeline, hashes: &mut Vec<u64>) {
+        self.tokeniser.finish(|token| hashes.push(pipeline.hasher.token(token)));
     }
 
     /// Appends what only the end of the text completes, and returns how many shingles there were, repeats counted.
@@ -300,7 +322,7 @@ impl Stream {
         self.normaliser.finish(&mut buffers.canonical);
         self.advance(pipeline, buffers, from);
         let Buffers { hashes, shingles, .. } = buffers;
-        self.tokeniser.finish(|token| hashes.push(pipeline.hasher.token(token)));
+        self.hash_last_token(pipeline, hashes);
         self.shingler.push(pipeline.simd, hashes, shingles);
         self.shingler.finish(hashes, shingles)
     }

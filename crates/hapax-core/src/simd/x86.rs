@@ -69,9 +69,8 @@ fn words(block: &Block) -> (u64, u64) {
 #[target_feature(enable = "avx2")]
 fn spaces(block: &Block) -> (u64, u64) {
     let halves = halves(block);
-    let found = halves.map(|bytes| {
-        _mm256_or_si256(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b' ' as i8)), in_range(bytes, 0x09, 5))
-    });
+    let found = halves
+        .map(|bytes| _mm256_or_si256(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b' ' as i8)), in_range(bytes, 0x09, 5)));
     (mask(found), mask(halves))
 }
 

@@ -225,7 +225,9 @@ mod tests {
         repeats.extend_from_slice(&random[..20]);
         for set in [&random[..1], &random[..5], &random[..100], &random, &avoiding[..900], &avoiding, &repeats] {
             let expected = definition(&constants, k, set);
-            for (block, simd) in [1, 7, 512, 5_000].into_iter().flat_map(|block| Simd::available().map(move |simd| (block, simd))) {
+            for (block, simd) in
+                [1, 7, 512, 5_000].into_iter().flat_map(|block| Simd::available().map(move |simd| (block, simd)))
+            {
                 let (mut ranks, mut progress) = (vec![EMPTY; k], Progress::default());
                 progress.begin();
                 for shingles in set.chunks(block) {

@@ -1,0 +1,68 @@
+//! One stage at a time, for those who measure, test or explain them: what signing does block by block, done over a
+//! whole text. What comes out of one stage goes into the next.
+
+use crate::pipeline::{Pipeline, Scratch, blocks};
+
+/// The stages of a pipeline, with buffers of their own.
+///
+/// ```
+/// use hapax_core::{Pipeline, Scratch, Stages, TextSpec};
+///
+/// let pipeline = Pipeline::new(&TextSpec::default(), None)?;
+/// let mut stages = Stages::new(&pipeline);
+/// let canonical = stages.canonical("One STAGE at a time: text goes in, shingles come out.").to_owned();
+/// let hashes = stages.token_hashes(&canonical).to_owned();
+/// let mut shingles = stages.shingles(&hashes).to_owned();
+/// assert_eq!((hashes.len(), shingles.len()), (11, 7));
+/// shingles.sort_unstable();
+/// assert_eq!(shingles, pipeline.shingle_set(&mut Scratch::default(), &canonical));
+/// # Ok::<(), hapax_core::SpecError>(())
+/// ```
+pub struct Stages<'a> {
+    pipeline: &'a Pipeline,
+    scratch: Scratch,
+    canonical: String,
+    hashes: Vec<u64>,
+    shingles: Vec<u64>,
+}
+
+impl<'a> Stages<'a> {
+    /// The stages of this pipeline.
+    pub fn new(pipeline: &'a Pipeline) -> Self {
+        let (canonical, hashes, shingles) = (String::new(), Vec::new(), Vec::new());
+        Self { pipeline, scratch: Scratch::default(), canonical, hashes, shingles }
+    }
+
+    /// Text -> canonical text.
+    pub fn canonical(&mut self, text: &str) -> &str {
+        let mut bytes = std::mem::take(&mut self.canonical).into_bytes();
+        bytes.clear();
+        let (stream, _) = self.pipeline.begin(&mut self.scratch);
+        blocks(text).for_each(|block| stream.normaliser.push(block, &mut bytes));
+        stream.normaliser.finish(&mut bytes);
+        self.canonical = String::from_utf8(bytes).expect("canonical text is UTF-8");
+        &self.canonical
+    }
+
+    /// Canonical text -> the hash of each token (of each scalar value, in char mode).
+    pub fn token_hashes(&mut self, canonical: &str) -> &[u64] {
+        self.hashes.clear();
+        let (stream, buffers) = self.pipeline.begin(&mut self.scratch);
+        for block in blocks(canonical) {
+            stream.hash_tokens(self.pipeline, block.as_bytes(), &mut buffers.tokens, &mut self.hashes);
+        }
+        stream.hash_last_token(self.pipeline, &mut self.hashes);
+        &self.hashes
+    }
+
+    /// Token hashes -> the hash of each shingle, in order, repeats included.
+    pub fn shingles(&mut self, token_hashes: &[u64]) -> &[u64] {
+        self.shingles.clear();
+        self.hashes.clear();
+        self.hashes.extend_from_slice(token_hashes);
+        let (stream, _) = self.pipeline.begin(&mut self.scratch);
+        stream.shingler.push(self.pipeline.simd, &mut self.hashes, &mut self.shingles);
+        stream.shingler.finish(&self.hashes, &mut self.shingles);
+        &self.shingles
+    }
+}
