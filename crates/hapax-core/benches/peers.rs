@@ -26,8 +26,6 @@ const PYTHON: &str = "HAPAX_PEERS_PYTHON";
 const TEXTS: usize = 300;
 const TEXT_BYTES: usize = 2048;
 const ROUNDS: usize = 15;
-/// The reference is measured twice around every contender, and for half as long.
-const MEASURE_REFERENCE_FOR: Duration = Duration::from_millis(50);
 const MEASURE_FOR: Duration = Duration::from_millis(100);
 const PASSES_MIN: usize = 3;
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
@@ -67,10 +65,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut reference_ns = Vec::with_capacity(ROUNDS);
     let mut rows: Vec<Row> = contenders.iter().map(|contender| Row::new(&contender.what)).collect();
     for _ in 0..ROUNDS {
-        let mut before = reference.run(&texts, &mut processes, MEASURE_REFERENCE_FOR)?;
+        let mut before = reference.run(&texts, &mut processes)?;
         for (contender, row) in contenders.iter().zip(&mut rows) {
-            let ns = contender.run(&texts, &mut processes, MEASURE_FOR)?;
-            let after = reference.run(&texts, &mut processes, MEASURE_REFERENCE_FOR)?;
+            let ns = contender.run(&texts, &mut processes)?;
+            let after = reference.run(&texts, &mut processes)?;
             row.ns.push(ns);
             row.ratios.push(ns / ((before + after) / 2.0));
             reference_ns.push(after);
@@ -122,16 +120,16 @@ fn own_contenders(texts: &[String]) -> Result<Vec<Contender>, Box<dyn Error>> {
 
 impl Contender {
     /// Nanoseconds a document takes.
-    fn run(&self, texts: &[String], processes: &mut [Peer], measure_for: Duration) -> Result<f64, Box<dyn Error>> {
+    fn run(&self, texts: &[String], processes: &mut [Peer]) -> Result<f64, Box<dyn Error>> {
         match &self.measure {
             Measure::Sign(pipeline) => {
                 let (mut scratch, mut signed) = (Scratch::default(), Signed::default());
-                Ok(median_ns(texts, measure_for, |text| {
+                Ok(median_ns(texts, |text| {
                     pipeline.sign_into(&mut scratch, text, &mut signed);
                     black_box(&signed);
                 }))
             }
-            Measure::Copy => Ok(median_ns(texts, measure_for, |text| {
+            Measure::Copy => Ok(median_ns(texts, |text| {
                 black_box(text.to_ascii_lowercase());
             })),
             Measure::Peer { process, command } => processes[*process].ask(command),
@@ -140,10 +138,10 @@ impl Contender {
 }
 
 /// The median of the passes over all texts that fill the time: what peers answer too.
-fn median_ns(texts: &[String], measure_for: Duration, mut work: impl FnMut(&str)) -> f64 {
+fn median_ns(texts: &[String], mut work: impl FnMut(&str)) -> f64 {
     let mut passes = Vec::new();
     let start = Instant::now();
-    while passes.len() < PASSES_MIN || start.elapsed() < measure_for {
+    while passes.len() < PASSES_MIN || start.elapsed() < MEASURE_FOR {
         let pass = Instant::now();
         texts.iter().for_each(|text| work(black_box(text)));
         passes.push(pass.elapsed().as_nanos() as f64 / texts.len() as f64);
