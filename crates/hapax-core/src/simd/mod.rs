@@ -89,8 +89,9 @@ impl Simd {
     pub(crate) fn scan<S: Scan>(self, scan: S) -> S::Output {
         match self.0 {
             Level::Portable => scan.run(portable::Portable),
+            // SAFETY: `available` makes this level only where the processor has the features.
             #[cfg(target_arch = "aarch64")]
-            Level::Neon => neon::scan(scan),
+            Level::Neon => unsafe { neon::scan(scan) },
             // SAFETY: `available` makes these levels only where the processor has the features of AVX2.
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 | Level::Avx512 => unsafe { x86::scan(scan) },
@@ -120,6 +121,25 @@ pub(crate) trait Bytes: Copy {
     /// Moves the bytes whose bits are set to the front of `packed`; what follows them there is of no account.
     fn pack(self, block: &Block, kept: u64, packed: &mut Block);
 }
+
+/// For each set of eight bytes, the places of those that are kept, in order.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+static KEPT: [[u8; 8]; 256] = {
+    let mut table = [[0; 8]; 256];
+    let mut kept = 0;
+    while kept < 256 {
+        let (mut place, mut count) = (0, 0);
+        while place < 8 {
+            if kept >> place & 1 == 1 {
+                table[kept][count] = place;
+                count += 1;
+            }
+            place += 1;
+        }
+        kept += 1;
+    }
+    table
+};
 
 /// The slots of a sketch that nothing has reached, one bit each: as many as the largest sketch has.
 pub(crate) type SlotSet = [u64; SLOTS_MAX / 64];

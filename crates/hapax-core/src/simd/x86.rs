@@ -74,24 +74,6 @@ fn spaces(block: &Block) -> (u64, u64) {
     (mask(found), mask(halves))
 }
 
-/// For each set of eight bytes, the places of those that are kept, in order.
-static KEPT: [[u8; 8]; 256] = {
-    let mut table = [[0; 8]; 256];
-    let mut kept = 0;
-    while kept < 256 {
-        let (mut place, mut count) = (0, 0);
-        while place < 8 {
-            if kept >> place & 1 == 1 {
-                table[kept][count] = place;
-                count += 1;
-            }
-            place += 1;
-        }
-        kept += 1;
-    }
-    table
-};
-
 #[inline]
 #[target_feature(enable = "avx2,popcnt")]
 fn pack(block: &Block, kept: u64, packed: &mut Block) {
@@ -102,7 +84,7 @@ fn pack(block: &Block, kept: u64, packed: &mut Block) {
         // before, so that the eight bytes from `at` on are in `packed`.
         unsafe {
             let bytes = _mm_loadl_epi64(block.as_ptr().add(8 * i).cast());
-            let places = _mm_loadl_epi64(KEPT[usize::from(kept)].as_ptr().cast());
+            let places = _mm_loadl_epi64(super::KEPT[usize::from(kept)].as_ptr().cast());
             _mm_storel_epi64(packed.as_mut_ptr().add(at).cast(), _mm_shuffle_epi8(bytes, places));
         }
         at += kept.count_ones() as usize;
