@@ -66,7 +66,7 @@ impl Rules {
         self.table
     }
 
-    /// What a byte of ASCII folds to; white space to a space.
+    /// What a byte of ASCII folds to; white space to a space. Other bytes stay as they are.
     #[inline(always)]
     fn ascii(&self, b: u8) -> u8 {
         let lower = u8::from(self.lower_ascii & b.is_ascii_uppercase()) << 5;
@@ -80,6 +80,12 @@ impl Rules {
         for (folded, b) in folded.iter_mut().zip(block) {
             *folded = self.ascii(*b);
         }
+    }
+
+    /// Whether a character that is not ASCII folds plainly to itself.
+    #[inline(always)]
+    fn is_itself(&self, c: u32) -> bool {
+        self.folds_plainly & self.table.of_code_point(c).is_itself()
     }
 
     /// How a character that is not ASCII folds, if plainly.
@@ -467,65 +473,53 @@ impl Scan for PlainRun<'_> {
     fn run<V: Bytes>(self, vector: V) -> (usize, usize) {
         let Self { rules, text, out, mut after_space } = self;
         let (mut at, mut to) = (0, 0);
-        while let Some(&first) = text.get(at) {
+        while at < text.len() {
             let rest = &text[at..];
-            if first.is_ascii() {
-                // A lone space or comma between other characters is not worth a block.
-                if let Some(eight) = rest.first_chunk::<8>()
-                    && !eight.is_ascii()
-                {
-                    let space = is_ascii_space(first);
-                    out[to] = rules.ascii(first);
-                    to += usize::from(!(space && after_space));
-                    after_space = space;
-                    at += 1;
-                    continue;
+            let mut padded = [0; size_of::<Block>()];
+            let block = match rest.first_chunk() {
+                Some(block) => block,
+                None => {
+                    padded[..rest.len()].copy_from_slice(rest);
+                    &padded
                 }
-                let mut padded = [0; size_of::<Block>()];
-                let block = match rest.first_chunk() {
-                    Some(block) => block,
-                    None => {
-                        padded[..rest.len()].copy_from_slice(rest);
-                        &padded
-                    }
-                };
-                let (spaces, beyond) = vector.spaces(block);
-                let len = rest.len().min(beyond.trailing_zeros() as usize);
-                let there = u64::MAX >> (size_of::<Block>() - len);
-                let kept = there & !(spaces & (spaces << 1 | u64::from(after_space)));
-                let room = out[to..].first_chunk_mut().expect("there is room for all of the run");
-                if kept == there {
-                    rules.ascii_block(block, room);
-                } else {
-                    let mut folded = [0; size_of::<Block>()];
-                    rules.ascii_block(block, &mut folded);
-                    vector.pack(&folded, kept, room);
+            };
+            let (spaces, mut beyond) = vector.spaces(block);
+            let mut len = rest.len().min(size_of::<Block>());
+            // The block is put out up to the first character that is neither ASCII nor folds to itself.
+            while beyond != 0 {
+                let first = beyond.trailing_zeros() as usize;
+                let (c, bytes) = decode(&block[first..]);
+                if first + bytes > len || !rules.is_itself(c) {
+                    len = first;
+                    break;
                 }
-                to += kept.count_ones() as usize;
-                after_space = spaces >> (len - 1) & 1 == 1;
-                at += len;
-            } else {
+                beyond &= u64::MAX.checked_shl((first + bytes) as u32).unwrap_or(0);
+            }
+            if len == 0 {
                 let (c, bytes) = decode(rest);
-                match rules.plain(c) {
-                    None => break,
-                    Some(Plain::Itself) => {
-                        match (rest.first_chunk::<4>(), out[to..].first_chunk_mut::<4>()) {
-                            (Some(four), Some(room)) => *room = *four,
-                            _ => out[to..to + bytes].copy_from_slice(&rest[..bytes]),
-                        }
-                        to += bytes;
-                    }
-                    Some(Plain::Other(other)) => {
-                        // Some fold to one of more bytes: what is left of the text must always find room for itself.
-                        if out.len() - to < rest.len() + size_of::<Block>() + 2 {
-                            break;
-                        }
-                        to += other.encode_utf8(&mut out[to..]).len();
-                    }
+                let Some(Plain::Other(other)) = rules.plain(c) else { break };
+                // Some fold to one of more bytes: what is left of the text must always find room for itself.
+                if out.len() - to < rest.len() + size_of::<Block>() + 2 {
+                    break;
                 }
+                to += other.encode_utf8(&mut out[to..]).len();
                 at += bytes;
                 after_space = false;
+                continue;
             }
+            let there = u64::MAX >> (size_of::<Block>() - len);
+            let kept = there & !(spaces & (spaces << 1 | u64::from(after_space)));
+            let room = out[to..].first_chunk_mut().expect("there is room for all of the run");
+            if kept == there {
+                rules.ascii_block(block, room);
+            } else {
+                let mut folded = [0; size_of::<Block>()];
+                rules.ascii_block(block, &mut folded);
+                vector.pack(&folded, kept, room);
+            }
+            to += kept.count_ones() as usize;
+            after_space = spaces >> (len - 1) & 1 == 1;
+            at += len;
         }
         (at, to)
     }

@@ -5,14 +5,14 @@ use hapax_core::SplitMix64;
 
 /// A kind of text.
 #[derive(Clone, Copy)]
-pub struct Kind {
+pub(crate) struct Kind {
     /// Its name in tables.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     make: fn(&mut SplitMix64, usize) -> String,
 }
 
 /// All kinds.
-pub const KINDS: [Kind; 5] = [
+pub(crate) const KINDS: [Kind; 5] = [
     Kind { name: "english", make: |generator, bytes| prose(generator, bytes, &[ENGLISH]) },
     Kind { name: "code", make: code },
     Kind { name: "accented", make: |generator, bytes| prose(generator, bytes, &[ACCENTED]) },
@@ -21,11 +21,11 @@ pub const KINDS: [Kind; 5] = [
 ];
 
 /// Lengths of texts, with their names in tables.
-pub const SIZES: [(&str, usize); 3] = [("100B", 100), ("2KB", 2048), ("100KB", 102_400)];
+pub(crate) const SIZES: [(&str, usize); 3] = [("100B", 100), ("2KB", 2048), ("100KB", 102_400)];
 
 impl Kind {
     /// `count` texts, each as long as characters allow up to `bytes`.
-    pub fn texts(self, bytes: usize, count: usize) -> Vec<String> {
+    pub(crate) fn texts(self, bytes: usize, count: usize) -> Vec<String> {
         let mut generator = SplitMix64::new(3);
         (0..count)
             .map(|_| {

@@ -4,7 +4,7 @@ use super::{Level, Simd};
 use crate::hash::fmix64;
 
 /// Slots of a sketch whose minima stay in registers while shingles run past them.
-const SLOTS: usize = 16;
+pub(crate) const SLOTS: usize = 16;
 
 /// Compiles a function of plain loops once for each kind of vector instructions.
 macro_rules! for_each_level {

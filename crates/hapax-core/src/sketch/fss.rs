@@ -41,13 +41,20 @@ pub(super) struct Progress {
     batch: Batch,
 }
 
-/// Shingles of a round: mixed, and those of them that may lower a slot.
+/// Buffers of a round.
 #[derive(Clone, Debug)]
-struct Batch(Box<[u64; BATCH]>);
+struct Batch {
+    /// Mixed shingles, all or those that may lower a slot.
+    values: Box<[u64; BATCH]>,
+    /// The slots that only the last resort fills, their multipliers, and what it finds for them.
+    slots: Vec<usize>,
+    factors: Vec<u64>,
+    least: Vec<u64>,
+}
 
 impl Default for Batch {
     fn default() -> Self {
-        Self(Box::new([0; BATCH]))
+        Self { values: Box::new([0; BATCH]), slots: Vec::new(), factors: Vec::new(), least: Vec::new() }
     }
 }
 
@@ -121,10 +128,10 @@ impl Constants {
         }
     }
 
-    fn first_round(&self, simd: Simd, ranks: &mut [u64], Batch(mixed): &mut Batch, shingles: &[u64]) {
+    fn first_round(&self, simd: Simd, ranks: &mut [u64], Batch { values, .. }: &mut Batch, shingles: &[u64]) {
         for shingles in shingles.chunks(BATCH) {
-            lanes::mix(simd, shingles, self.rounds[0], &mut mixed[..]);
-            for &v in &mixed[..shingles.len()] {
+            lanes::mix(simd, shingles, self.rounds[0], &mut values[..]);
+            for &v in &values[..shingles.len()] {
                 lower(0, ranks, v);
             }
         }
@@ -137,14 +144,14 @@ impl Constants {
         simd: Simd,
         t: usize,
         ranks: &mut [u64],
-        Batch(selected): &mut Batch,
+        Batch { values, .. }: &mut Batch,
         open: &SlotSet,
         shingles: &[u64],
     ) -> SlotSet {
         let mut still_open = *open;
         for shingles in shingles.chunks(BATCH) {
-            let count = simd::mix_and_select(simd, shingles, self.rounds[t], open, ranks.len(), selected);
-            for &v in &selected[..count] {
+            let count = simd::mix_and_select(simd, shingles, self.rounds[t], open, ranks.len(), values);
+            for &v in &values[..count] {
                 let slot = lower(t, ranks, v);
                 still_open[slot / 64] &= !(1 << (slot % 64));
             }
@@ -162,12 +169,23 @@ impl Constants {
         }
     }
 
-    /// Slots that a round has filled hold less than this puts into any.
-    fn last_resort(&self, simd: Simd, ranks: &mut [u64], Batch(mixed): &mut Batch, shingles: &[u64]) {
+    /// Fills the slots that no round has reached: few, unless there are few shingles.
+    fn last_resort(&self, simd: Simd, ranks: &mut [u64], batch: &mut Batch, shingles: &[u64]) {
+        const HIGH: u64 = (ROUNDS as u64) << 56;
+        let Batch { values, slots, factors, least } = batch;
+        slots.clear();
+        slots.extend(ranks.iter().enumerate().filter(|(_, rank)| **rank >= HIGH).map(|(slot, _)| slot));
+        factors.clear();
+        factors.extend(slots.iter().map(|&slot| self.multipliers[slot]));
+        factors.resize(slots.len().next_multiple_of(lanes::SLOTS), 1);
+        least.clear();
+        least.resize(factors.len(), u64::MAX);
         for shingles in shingles.chunks(BATCH) {
-            lanes::mix(simd, shingles, self.last, &mut mixed[..]);
-            let high = (ROUNDS as u64) << 56;
-            lanes::lower_to_least(simd, &mixed[..shingles.len()], &self.multipliers, &self.zeros, high, ranks);
+            lanes::mix(simd, shingles, self.last, &mut values[..]);
+            lanes::lower_to_least(simd, &values[..shingles.len()], factors, &self.zeros, HIGH, least);
+        }
+        for (slot, least) in slots.iter().zip(least) {
+            ranks[*slot] = ranks[*slot].min(*least);
         }
     }
 }
