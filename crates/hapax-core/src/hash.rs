@@ -8,7 +8,7 @@ use siphasher::sip::{SipHasher13, SipHasher24};
 use siphasher::sip128::{Hasher128, SipHasher13 as SipHasher13x128};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed, xxh3_128};
 
-use crate::simd::{BATCH, Simd, lanes};
+use crate::simd::{self, BATCH, Simd};
 use crate::spec::SpecError;
 
 /// MurmurHash3's 64-bit finaliser: a bijection in which every input bit moves every output bit.
@@ -128,16 +128,10 @@ impl TokenHasher {
         // the ways of short ones in vectors, and the few long ones are done over.
         let TokenBatch { words, long } = batch;
         for (starts, ends) in starts.chunks(BATCH).zip(ends.chunks(BATCH)) {
-            let mut longs = 0;
-            for ((i, (&start, &end)), word) in starts.iter().zip(ends).enumerate().zip(words.iter_mut()) {
-                *word = eight_bytes(text, start as usize);
-                long[longs % BATCH] = i as u16;
-                longs += usize::from(end.wrapping_sub(start) > 8);
-            }
             let from = hashes.len();
             hashes.resize(from + starts.len(), 0);
             let hashes = &mut hashes[from..];
-            lanes::xxh3_short(simd, &words[..], starts, ends, hashes);
+            let longs = simd::hash_short(simd, text, (starts, ends), words, long, hashes);
             for i in long[..longs].iter().map(|&i| usize::from(i)) {
                 let token = token(starts[i], ends[i]);
                 hashes[i] = match (token.first_chunk(), token.last_chunk()) {
@@ -205,15 +199,6 @@ pub(crate) struct TokenBatch {
 impl Default for TokenBatch {
     fn default() -> Self {
         Self { words: Box::new([0; BATCH]), long: Box::new([0; BATCH]) }
-    }
-}
-
-/// Eight bytes, little-endian; those beyond the end are 0.
-#[inline(always)]
-fn eight_bytes(text: &[u8], at: usize) -> u64 {
-    match text[at..].first_chunk() {
-        Some(bytes) => u64::from_le_bytes(*bytes),
-        None => text[at..].iter().rev().fold(0, |eight, &byte| eight << 8 | u64::from(byte)),
     }
 }
 

@@ -467,9 +467,7 @@ mod tests {
         let (pipeline, mut scratch) = (plain(), Scratch::default());
         let alone = pipeline.sign(&mut Scratch::default(), "a text by itself");
         for before in ["", " \u{200b} ", "!?", "something else altogether, and rather longer than that", "half"] {
-            let mut abandoned = pipeline.signer(&mut scratch);
-            abandoned.push("left halfway thr");
-            drop(abandoned);
+            pipeline.signer(&mut scratch).push("a text left halfway thr");
             let made = pipeline.sign(&mut scratch, before);
             assert_eq!(made.is_none(), !before.contains('e') && !before.contains('a'), "{before:?}");
             assert_eq!(pipeline.sign(&mut scratch, "a text by itself"), alone);

@@ -76,7 +76,7 @@ impl Places {
     #[inline(always)]
     fn push_bits(&mut self, base: usize, mut bits: u64) {
         // Words of running text: more in one block are rare.
-        const AT_ONCE: usize = 12;
+        const AT_ONCE: usize = 10;
         let count = bits.count_ones() as usize;
         let mut at = self.count;
         // So many are written whether they are there or not: a loop that ends with the bits is mispredicted every time.

@@ -185,3 +185,26 @@ pub(crate) fn mix_and_select(
         }
     }
 }
+
+/// Hashes at most [`BATCH`] tokens, which stand in `text` from `starts` to `ends`, with xxh3_64; those longer than eight
+/// bytes are left to the caller, who is told which they are. Returns how many. `words` is a buffer.
+#[inline]
+pub(crate) fn hash_short(
+    simd: Simd,
+    text: &[u8],
+    (starts, ends): (&[u32], &[u32]),
+    words: &mut [u64; BATCH],
+    long: &mut [u16; BATCH],
+    hashes: &mut [u64],
+) -> usize {
+    match simd.0 {
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 | Level::Avx512 => unsafe { x86::hash_short(text, (starts, ends), long, hashes) },
+        _ => {
+            let longs = portable::first_words(text, (starts, ends), words, long);
+            lanes::xxh3_short(simd, &words[..], starts, ends, hashes);
+            longs
+        }
+    }
+}

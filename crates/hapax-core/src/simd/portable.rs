@@ -81,3 +81,28 @@ pub(super) fn select(values: &[u64], open: &SlotSet, slots: usize, selected: &mu
     }
     count
 }
+
+/// The first eight bytes of each token, and which tokens have more; returns how many do.
+pub(super) fn first_words(
+    text: &[u8],
+    (starts, ends): (&[u32], &[u32]),
+    words: &mut [u64; BATCH],
+    long: &mut [u16; BATCH],
+) -> usize {
+    let mut longs = 0;
+    for ((i, (&start, &end)), word) in starts.iter().zip(ends).enumerate().zip(words) {
+        *word = eight_bytes(text, start as usize);
+        long[longs % BATCH] = i as u16;
+        longs += usize::from(end.wrapping_sub(start) > 8);
+    }
+    longs
+}
+
+/// Eight bytes, little-endian; those beyond the end are 0.
+#[inline(always)]
+pub(super) fn eight_bytes(text: &[u8], at: usize) -> u64 {
+    match text[at..].first_chunk() {
+        Some(bytes) => u64::from_le_bytes(*bytes),
+        None => text[at..].iter().rev().fold(0, |eight, &byte| eight << 8 | u64::from(byte)),
+    }
+}

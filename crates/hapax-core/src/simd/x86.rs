@@ -172,6 +172,115 @@ pub(super) fn mix_and_select(
     count
 }
 
+/// For each set of four, the places of those that are in it, in order.
+static PLACES_OF_FOUR: [[u16; 4]; 16] = {
+    let mut table = [[0; 4]; 16];
+    let mut set = 0;
+    while set < 16 {
+        let (mut place, mut count) = (0, 0);
+        while place < 4 {
+            if set >> place & 1 == 1 {
+                table[set][count] = place;
+                count += 1;
+            }
+            place += 1;
+        }
+        set += 1;
+    }
+    table
+};
+
+/// As `portable::first_words`, then `lanes::xxh3_short`.
+#[target_feature(enable = "avx2,popcnt")]
+pub(super) fn hash_short(
+    text: &[u8],
+    (starts, ends): (&[u32], &[u32]),
+    long: &mut [u16; BATCH],
+    hashes: &mut [u64],
+) -> usize {
+    const WORD: usize = size_of::<u64>();
+    // Words are read eight bytes long, and places counted with a sign: what does not fit is gathered byte by byte.
+    let last_place = text.len().checked_sub(WORD).map_or(-1, |last| i32::try_from(last).unwrap_or(i32::MAX));
+    let mut longs = 0;
+    let mut hash = |i: usize, starts: &[u32; 4], ends: &[u32; 4]| {
+        // SAFETY: each reads the 16 bytes of its array.
+        let (start, end) = unsafe { (_mm_loadu_si128(starts.as_ptr().cast()), _mm_loadu_si128(ends.as_ptr().cast())) };
+        let beyond = _mm_or_si128(_mm_cmpgt_epi32(start, _mm_set1_epi32(last_place)), start);
+        let words = if _mm_movemask_ps(_mm_castsi128_ps(beyond)) == 0 {
+            // SAFETY: no place is negative or greater than the last from which eight bytes are in the text.
+            unsafe { _mm256_i32gather_epi64::<1>(text.as_ptr().cast(), start) }
+        } else {
+            let words = starts.map(|start| super::portable::eight_bytes(text, start as usize));
+            // SAFETY: reads the 32 bytes of the array.
+            unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
+        };
+        let len = _mm_sub_epi32(end, start);
+        let more = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpgt_epi32(len, _mm_set1_epi32(WORD as i32)))) as usize;
+        let room: &mut [u16; 4] = long[longs..].first_chunk_mut().expect("at most i are long before the i-th");
+        *room = PLACES_OF_FOUR[more].map(|place| i as u16 + place);
+        longs += more.count_ones() as usize;
+        let len = _mm256_cvtepu32_epi64(len);
+        let short = xxh3_1_to_3(words, len);
+        let other = xxh3_4_to_8(words, len);
+        let hash = _mm256_blendv_epi8(other, short, _mm256_cmpgt_epi64(_mm256_set1_epi64x(4), len));
+        let mut four = [0u64; 4];
+        // SAFETY: writes the 32 bytes of the array.
+        unsafe { _mm256_storeu_si256(four.as_mut_ptr().cast(), hash) };
+        four
+    };
+    let count = starts.len().min(ends.len()).min(hashes.len()).min(BATCH);
+    let mut padded = [[0; 4]; 2];
+    for i in (0..count).step_by(4) {
+        let (starts, ends) = match (starts[i..count].first_chunk(), ends[i..count].first_chunk()) {
+            (Some(starts), Some(ends)) => (starts, ends),
+            _ => {
+                padded[0][..count - i].copy_from_slice(&starts[i..count]);
+                padded[1][..count - i].copy_from_slice(&ends[i..count]);
+                (&padded[0], &padded[1])
+            }
+        };
+        let four = hash(i, starts, ends);
+        match hashes[i..count].first_chunk_mut() {
+            Some(room) => *room = four,
+            None => hashes[i..count].copy_from_slice(&four[..count - i]),
+        }
+    }
+    longs
+}
+
+/// As `lanes::xxh3_1_to_3`. Shifts by more than there are bits give 0, which is of no account.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn xxh3_1_to_3(word: __m256i, len: __m256i) -> __m256i {
+    let byte = _mm256_set1_epi64x(0xff);
+    let middle = _mm256_srlv_epi64(word, _mm256_slli_epi64(_mm256_srli_epi64(len, 1), 3));
+    let last = _mm256_srlv_epi64(word, _mm256_slli_epi64(_mm256_sub_epi64(len, _mm256_set1_epi64x(1)), 3));
+    let low = _mm256_or_si256(_mm256_and_si256(last, byte), _mm256_slli_epi64(len, 8));
+    let first = _mm256_slli_epi64(_mm256_and_si256(word, byte), 16);
+    let middle = _mm256_slli_epi64(_mm256_and_si256(middle, byte), 24);
+    let h = _mm256_or_si256(low, _mm256_or_si256(first, middle));
+    let h = _mm256_xor_si256(h, _mm256_set1_epi64x(0x8727_5a9b));
+    let h = times(_mm256_xor_si256(h, _mm256_srli_epi64(h, 33)), 0xc2b2_ae3d_27d4_eb4f);
+    let h = times(_mm256_xor_si256(h, _mm256_srli_epi64(h, 29)), 0x1656_67b1_9e37_79f9);
+    _mm256_xor_si256(h, _mm256_srli_epi64(h, 32))
+}
+
+/// As `lanes::xxh3_4_to_8`.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn xxh3_4_to_8(word: __m256i, len: __m256i) -> __m256i {
+    const PRIME: u64 = 0x9fb2_1c65_1e98_df25;
+    let last = _mm256_srlv_epi64(word, _mm256_slli_epi64(_mm256_sub_epi64(len, _mm256_set1_epi64x(4)), 3));
+    let last = _mm256_and_si256(last, _mm256_set1_epi64x(0xffff_ffff));
+    let h = _mm256_or_si256(_mm256_slli_epi64(word, 32), last);
+    let h = _mm256_xor_si256(h, _mm256_set1_epi64x(0xc73a_b174_c5ec_d5a2u64 as i64));
+    let turned_49 = _mm256_or_si256(_mm256_slli_epi64(h, 49), _mm256_srli_epi64(h, 15));
+    let turned_24 = _mm256_or_si256(_mm256_slli_epi64(h, 24), _mm256_srli_epi64(h, 40));
+    let h = times(_mm256_xor_si256(h, _mm256_xor_si256(turned_49, turned_24)), PRIME);
+    let h = times(_mm256_xor_si256(h, _mm256_add_epi64(_mm256_srli_epi64(h, 35), len)), PRIME);
+    _mm256_xor_si256(h, _mm256_srli_epi64(h, 28))
+}
+
 #[inline]
 #[target_feature(enable = "avx2")]
 fn fmix64(h: __m256i) -> __m256i {

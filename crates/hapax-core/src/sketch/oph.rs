@@ -58,14 +58,14 @@ mod tests {
             (0..occupied).for_each(|i| ranks[(i * 37 + 11) % k] = i as u64);
             let mut dense = Vec::new();
             densify(&ranks, &mut dense);
-            for slot in 0..k {
+            for (slot, dense) in dense.iter().enumerate() {
                 let mut at = slot;
                 let mut draw = 0;
                 while ranks[at] == EMPTY {
                     at = (fmix64(DRAW ^ ((slot as u64) << 32 | draw)) % k as u64) as usize;
                     draw += 1;
                 }
-                assert_eq!(dense[slot], ranks[at], "slot {slot} of {occupied} occupied");
+                assert_eq!(*dense, ranks[at], "slot {slot} of {occupied} occupied");
             }
         }
     }
