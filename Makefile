@@ -1,7 +1,7 @@
 # What people and CI run. `make test` installs what it needs; see .ci/run for a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rust fmt lint openapi check bench bench-peers quality
+.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-server neon quality
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,7 +31,15 @@ check: test ## test, and licences and advisories of all dependencies
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny check
 
-bench: ## checks at a fixed rate against 100,000 documents
+bench: bench-stages bench-sketches bench-peers bench-server ## all of the following: speed, always as ratios within one run
+
+bench-stages: ## every stage of signing on every kind of text, with a table at the end
+	cargo bench --locked -p hapax-core --bench stages
+
+bench-sketches: ## bias, variance and cost of fss, classic and oph
+	cargo run --release --locked -p hapax-core --example sketches
+
+bench-server: ## checks at a fixed rate against 100,000 documents
 	cargo build --release --locked --workspace
 	./target/release/hapax-loadtest --binary ./target/release/hapax
 
@@ -49,3 +57,12 @@ bench-peers: ## signing against gaoya, datasketch and rensa, as ratios within on
 
 quality: ## recall and precision on every corpus there is
 	cargo test --release --locked --test it quality -- --include-ignored --nocapture
+
+# A cross compiler and an emulator, where the machine is not ARM itself.
+neon: ## the core's tests on 64-bit ARM, emulated
+	rustup target add aarch64-unknown-linux-gnu
+	@command -v aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null || \
+		{ echo "needs gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user" >&2; exit 1; }
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER='qemu-aarch64 -L /usr/aarch64-linux-gnu' \
+		cargo test --locked -p hapax-core --target aarch64-unknown-linux-gnu --lib --test vectors
