@@ -1,7 +1,7 @@
 # What people and CI run. `make test` installs what it needs; see .ci/run for a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-server neon quality
+.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-server quality neon miri fuzz
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -9,7 +9,8 @@ help: ## this list
 run: ## build and start a server on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
-test: fmt lint test-rust openapi ## everything that must pass before a commit
+# In CI the slow ones too: what is unsafe, fuzzed and watched.
+test: fmt lint test-rust openapi $(if $(CI),neon miri fuzz) ## everything that must pass before a commit
 
 test-rust: ## all Rust tests
 	cargo test --workspace --locked
@@ -58,11 +59,34 @@ bench-peers: ## signing against gaoya, datasketch and rensa, as ratios within on
 quality: ## recall and precision on every corpus there is
 	cargo test --release --locked --test it quality -- --include-ignored --nocapture
 
-# A cross compiler and an emulator, where the machine is not ARM itself.
+# The core's unsafe code is for the processor it runs on: another one is emulated.
 neon: ## the core's tests on 64-bit ARM, emulated
 	rustup target add aarch64-unknown-linux-gnu
-	@command -v aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null || \
-		{ echo "needs gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user" >&2; exit 1; }
+	@command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64 >/dev/null || \
+		{ echo "install gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user" >&2; exit 1; }
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER='qemu-aarch64 -L /usr/aarch64-linux-gnu' \
-		cargo test --locked -p hapax-core --target aarch64-unknown-linux-gnu --lib --test vectors
+		cargo test --locked -p hapax-core --target aarch64-unknown-linux-gnu --lib --test vectors -- simd vectors known
+
+# AVX2 by hand, then what the compiler makes of plain loops for AVX-512: Miri knows processors that a machine is not.
+MIRI = cargo +nightly miri test --locked -p hapax-core --lib --target-dir target/miri -- simd::
+AVX2 = +avx2,+bmi1,+bmi2,+lzcnt,+popcnt
+miri: ## the unsafe code under Miri
+	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
+	rustup component add --toolchain nightly miri rust-src
+	RUSTFLAGS='-C target-feature=$(AVX2)' $(MIRI)
+	RUSTFLAGS='-C target-feature=$(AVX2),+avx512f,+avx512bw,+avx512dq,+avx512vl' $(MIRI)
+
+FUZZ = target/tools/bin/cargo-fuzz
+FUZZ_TARGETS = normalise tokens shingle sign
+FUZZ_SECONDS ?= 30
+fuzz: $(FUZZ) ## each stage against its portable form, under AddressSanitizer, FUZZ_SECONDS (30) each
+	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
+	cd crates/hapax-core && RUSTUP_TOOLCHAIN=nightly $(CURDIR)/$(FUZZ) build --target-dir $(CURDIR)/target/fuzz
+	cd crates/hapax-core && for target in $(FUZZ_TARGETS); do \
+		RUSTUP_TOOLCHAIN=nightly $(CURDIR)/$(FUZZ) run --target-dir $(CURDIR)/target/fuzz $$target -- \
+			-max_total_time=$(FUZZ_SECONDS) -max_len=9000 -len_control=0 -verbosity=0 -print_final_stats=1 || exit 1; \
+	done
+
+$(FUZZ):
+	cargo install --locked --root target/tools cargo-fuzz --version '^0.13'

@@ -71,6 +71,10 @@ const CHANGES: &[(&str, &str)] = &[
     ("word5", "char32"),
     ("none", "KEY"),
     ("word5;sketch=fss256x8;key=none", "char3;sketch=classic128x8;key=KEY"),
+    ("fss256x8", "oph64x8"),
+    ("fss256x8", "oph256x8"),
+    ("fss256x8", "oph256x16"),
+    ("fss256x8", "oph1024x32"),
 ];
 
 #[allow(clippy::print_stdout)]

@@ -1,0 +1,56 @@
+//! Bytes of a fuzzer -> a spec, a text, and places to cut it. What each target says of them is in `fuzz_targets`.
+
+use hapax_core::{
+    Digits, Fold, Marks, Pipeline, SecretKey, Shingling, SignatureShape, Simd, SketchKind, TextSpec,
+};
+
+/// What is signed, and how it comes.
+pub struct Case<'a> {
+    spec: TextSpec,
+    secret: Option<SecretKey>,
+    /// The text, well-formed or not.
+    pub bytes: &'a [u8],
+    /// Lengths of pieces, taken in turn.
+    pub cuts: &'a [u8],
+}
+
+impl<'a> Case<'a> {
+    /// Eight bytes say how, the rest is the text. `None`: there are too few.
+    pub fn new(data: &'a [u8]) -> Option<Self> {
+        let (head, bytes) = data.split_first_chunk::<8>()?;
+        let secret = (head[0] & 1 == 1).then(|| SecretKey::new([head[0]; 16]));
+        let folds = [Fold::NfkcCasefold, Fold::NfkcCasefold, Fold::Nfkc, Fold::None];
+        let width = head[3] % 32 + 1;
+        let spec = TextSpec {
+            fold: folds[usize::from(head[1] & 3)],
+            marks: if head[1] & 12 == 12 { Marks::Strip } else { Marks::Keep },
+            digits: if head[1] & 48 == 48 { Digits::Zero } else { Digits::Keep },
+            shingling: if head[2] & 3 == 3 { Shingling::Char(width) } else { Shingling::Word(width) },
+            sketch: SketchKind::ALL[usize::from(head[4]) % 3],
+            shape: SignatureShape { k: 64 << (head[5] % 5), bits: 8 << (head[5] >> 4) % 3 },
+            key: secret.as_ref().map(SecretKey::fingerprint),
+        };
+        Some(Self { spec, secret, bytes, cuts: &data[6..8] })
+    }
+
+    /// The text with what is ill-formed replaced.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(self.bytes).into_owned()
+    }
+
+    /// The pipeline with each kind of instructions; the first, portable, is the specification of the others.
+    pub fn pipelines(&self) -> impl Iterator<Item = Pipeline> + '_ {
+        Simd::available()
+            .map(|simd| Pipeline::with_simd(&self.spec, self.secret.as_ref(), simd).expect("every case is a valid spec"))
+    }
+
+    /// The bytes in pieces of at least one.
+    pub fn pieces(&self) -> impl Iterator<Item = &'a [u8]> {
+        let (mut rest, mut cuts) = (self.bytes, self.cuts.iter().cycle());
+        std::iter::from_fn(move || {
+            let cut = cuts.next().map_or(1, |&cut| usize::from(cut) * 17 % 4_099 + 1);
+            let piece = rest.split_off(..cut.min(rest.len())).filter(|piece| !piece.is_empty())?;
+            Some(piece)
+        })
+    }
+}
