@@ -69,7 +69,8 @@ fn signing_allocates_nothing_once_warm_and_streams_in_bounded_memory() {
     texts.push("one".into());
     for pipeline in pipelines() {
         let (mut scratch, mut signed) = (Scratch::default(), Signed::default());
-        let mut sign_all = || texts.iter().for_each(|text| assert!(pipeline.sign_into(&mut scratch, text, &mut signed)));
+        let mut sign_all =
+            || texts.iter().for_each(|text| assert!(pipeline.sign_into(&mut scratch, text, &mut signed)));
         sign_all();
         let before = ALLOCATIONS.load(Relaxed);
         sign_all();
@@ -93,7 +94,12 @@ fn signing_allocates_nothing_once_warm_and_streams_in_bounded_memory() {
         }
         let signed = signer.finish_bytes(IllFormed::Refuse).expect("well-formed").expect("it has tokens");
         peaks.push(PEAK.load(Relaxed) - live);
-        println!("{} bytes, {} shingles: {} bytes more", stream.len() * repeats, signed.shingles, peaks[peaks.len() - 1]);
+        println!(
+            "{} bytes, {} shingles: {} bytes more",
+            stream.len() * repeats,
+            signed.shingles,
+            peaks[peaks.len() - 1]
+        );
     }
     assert!(peaks.iter().all(|&peak| peak < 256 * 1024), "{peaks:?}");
 }

@@ -133,7 +133,8 @@ fn every_script_and_category() {
 /// What is told from blocks of 64 bytes and pieces of 4,096 must not depend on where it stands in them.
 #[test]
 fn edges_of_blocks_and_pieces() {
-    let odd = ["", " ", "\n \t", "é", "É", "e\u{301}", "\u{301}", "字", "ｱﾞ", "ﬁ", "𝐀", "\u{3000}", "\u{200b}", "ǅ", "x y"];
+    let odd =
+        ["", " ", "\n \t", "é", "É", "e\u{301}", "\u{301}", "字", "ｱﾞ", "ﬁ", "𝐀", "\u{3000}", "\u{200b}", "ǅ", "x y"];
     let mut texts = Vec::new();
     for odd in odd {
         for at in (0..=2).chain(60..=67).chain(124..=130).chain(4_090..=4_099) {

@@ -136,3 +136,29 @@ fn lanes_are_computed_alike_by_all() {
         assert!(Simd::available().all(|simd| run(simd) == expected), "{len} values");
     }
 }
+
+#[test]
+fn short_tokens_are_hashed_alike_by_all_up_to_the_last_byte() {
+    let mut generator = SplitMix64::new(25);
+    for bytes in [0, 1, 7, 8, 9, 40, 700].into_iter().take(tries(7, 6)) {
+        let text: Vec<u8> = (0..bytes).map(|_| generator.next_u64() as u8).collect();
+        let (mut starts, mut ends, mut at) = (Vec::new(), Vec::new(), 0);
+        while at < bytes && starts.len() < BATCH {
+            let end = bytes.min(at + 1 + generator.next_u64() as usize % 11);
+            starts.push(at as u32);
+            ends.push(end as u32);
+            at = end + generator.next_u64() as usize % 2;
+        }
+        let long_ones: Vec<u16> =
+            (0..starts.len() as u16).filter(|&i| ends[i as usize] - starts[i as usize] > 8).collect();
+        for simd in Simd::available() {
+            let (mut words, mut long, mut hashes) = ([0; BATCH], [0; BATCH], vec![0; starts.len()]);
+            let longs = hash_short(simd, &text, (&starts, &ends), &mut words, &mut long, &mut hashes);
+            assert_eq!(long[..longs], long_ones, "{simd:?} {bytes}");
+            for (i, hash) in hashes.iter().enumerate().filter(|(i, _)| !long_ones.contains(&(*i as u16))) {
+                let token = &text[starts[i] as usize..ends[i] as usize];
+                assert_eq!(*hash, xxhash_rust::xxh3::xxh3_64(token), "{simd:?} {token:x?}");
+            }
+        }
+    }
+}
