@@ -82,6 +82,24 @@ fn oph_is_unbiased_and_varies_more_where_most_slots_are_filled_from_others() {
     estimates_are_unbiased(SketchKind::Oph);
 }
 
+/// A set of one or two shingles fills all slots from one or two: those of another set must not agree with all of them
+/// by chance, as they did once in 256 times.
+#[test]
+fn tiny_sets_agree_by_chance_slot_by_slot() {
+    println!("seed {SEED}");
+    for sketch in SketchKind::ALL {
+        for size in [1, 2, 3] {
+            let banding = Banding::new(31, 8, SHAPE).expect("fits");
+            let simulation =
+                Simulation { sketch, shape: SHAPE, banding, threshold: 0.8, set_size: size, pairs: 5_000, seed: SEED };
+            let point = simulate(&simulation, &[0.0])[0];
+            let independent = slot_agreement(0.0, SHAPE.bits) * (1.0 - slot_agreement(0.0, SHAPE.bits)) / 256.0;
+            assert!(point.agreement_variance < 1.5 * independent, "{sketch:?} of {size}: {point:?}");
+            assert_eq!((point.candidate_rate, point.verdict_rate), (0.0, 0.0), "{sketch:?} of {size}");
+        }
+    }
+}
+
 #[test]
 fn classic_is_unbiased_and_varies_as_independent_slots() {
     estimates_are_unbiased(SketchKind::Classic);
