@@ -142,11 +142,10 @@ fn bands_and_verification(criterion: &mut Criterion) {
 
 /// What criterion has measured of a benchmark: median and median absolute deviation, nanoseconds.
 fn measured(group: &str, name: &str) -> Option<(f64, f64)> {
-    // Criterion names folders after what it measures, with what file systems do not like replaced.
-    let folder = |name: &str| name.replace(['/', ' '], "_").trim_end_matches('_').to_owned();
     let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).parent().map(Path::to_owned)?.join("criterion");
-    let find = |name: &str| [root.join(folder(group)).join(folder(name)), root.join(folder(group)).join(name)];
-    let text = find(name).iter().find_map(|path| std::fs::read_to_string(path.join("new/estimates.json")).ok())?;
+    // Criterion names folders after what it measures, but for slashes.
+    let path = root.join(group.replace('/', "_")).join(name).join("new/estimates.json");
+    let text = std::fs::read_to_string(path).ok()?;
     let estimates: serde_json::Value = serde_json::from_str(&text).ok()?;
     let of = |what: &str| estimates[what]["point_estimate"].as_f64();
     Some((of("median")?, of("median_abs_dev")?))

@@ -110,19 +110,20 @@ pub(super) fn untouched(slots: &[u64]) -> SlotSet {
 /// Slots of which a vector holds a bit each.
 pub(super) const SELECT_SLOTS_MAX: usize = 256;
 
-/// For each set of four 64-bit lanes, given by the bits of their lower halves, the halves of those that are kept, in order.
-static KEPT_LANES: [[u32; 8]; 0x55 + 1] = {
-    let mut table = [[0; 8]; 0x55 + 1];
+/// For each set of four 64-bit lanes, which bits 0, 1, 4 and 5 give, the 32-bit lanes of those that are kept, in order.
+static KEPT_LANES: [[u32; 8]; 0x33 + 1] = {
+    let mut table = [[0; 8]; 0x33 + 1];
     let mut kept = 0;
-    while kept <= 0x55 {
+    while kept <= 0x33 {
         let (mut lane, mut count) = (0, 0);
-        while lane < 8 {
-            if kept >> lane & 1 == 1 {
-                table[kept][count] = lane;
-                table[kept][count + 1] = lane + 1;
+        while lane < 4 {
+            let bit = if lane < 2 { lane } else { lane + 2 };
+            if kept >> bit & 1 == 1 {
+                table[kept][count] = 2 * lane;
+                table[kept][count + 1] = 2 * lane + 1;
                 count += 2;
             }
-            lane += 2;
+            lane += 1;
         }
         kept += 1;
     }
@@ -144,30 +145,40 @@ pub(super) fn mix_and_select(
     let words: [u64; 4] = std::array::from_fn(|i| open[i & (slots / 64 - 1)]);
     // SAFETY: reads the 32 bytes of the array.
     let open = unsafe { _mm256_loadu_si256(words.as_ptr().cast()) };
+    let constant = _mm256_set1_epi64x(constant as i64);
+    let mut padded = [0; 8];
     let mut count = 0;
-    let mut select = |four: &[u64; 4], there: usize| {
-        // SAFETY: reads the 32 bytes of the array.
-        let four = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
-        let mixed = fmix64(_mm256_xor_si256(four, _mm256_set1_epi64x(constant as i64)));
-        // In the low half of each lane: bits 5 to 7 choose one of eight words, bits 0 to 4 a bit of it.
-        let word = _mm256_permutevar8x32_epi32(open, _mm256_srli_epi64(mixed, 5));
-        let bit = _mm256_sllv_epi32(word, _mm256_andnot_si256(mixed, _mm256_set1_epi64x(31)));
+    for i in (0..values.len()).step_by(8) {
+        let rest = &values[i..];
+        // Two bits of four, for the two fours of values that the lower halves come from.
+        let (eight, there) = match rest.first_chunk() {
+            Some(eight) => (eight, 0xff),
+            None => {
+                padded[..rest.len()].copy_from_slice(rest);
+                let bits = [0, 1, 4, 5, 2, 3, 6];
+                (&padded, bits[..rest.len()].iter().fold(0, |there, bit| there | 1 << bit))
+            }
+        };
+        // SAFETY: each reads 32 of the 64 bytes of the array.
+        let [a, b] = [0, 4].map(|at| unsafe { _mm256_loadu_si256(eight.as_ptr().add(at).cast()) });
+        let a = fmix64(_mm256_xor_si256(a, constant));
+        let b = fmix64(_mm256_xor_si256(b, constant));
+        // The lower halves of all: of each lane of 128 bits two of a, then two of b.
+        let low =
+            _mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b)));
+        // Bits 5 to 7 choose one of eight words, bits 0 to 4 a bit of it.
+        let word = _mm256_permutevar8x32_epi32(open, _mm256_srli_epi32(low, 5));
+        let bit = _mm256_sllv_epi32(word, _mm256_andnot_si256(low, _mm256_set1_epi32(31)));
         let found = _mm256_movemask_ps(_mm256_castsi256_ps(bit)) as usize & there;
-        assert!(count + 4 <= BATCH);
-        // SAFETY: the row has 32 bytes; four lanes from `count` on are in the array.
-        unsafe {
-            let lanes = _mm256_loadu_si256(KEPT_LANES[found].as_ptr().cast());
-            let kept = _mm256_permutevar8x32_epi32(mixed, lanes);
-            _mm256_storeu_si256(selected.as_mut_ptr().add(count).cast(), kept);
+        for (four, found) in [(a, found & 0x33), (b, found >> 2 & 0x33)] {
+            let room: &mut [u64; 4] = selected[count..].first_chunk_mut().expect("there are fewer than were looked at");
+            // SAFETY: the row has 32 bytes, and so has the array.
+            unsafe {
+                let lanes = _mm256_loadu_si256(KEPT_LANES[found].as_ptr().cast());
+                _mm256_storeu_si256(room.as_mut_ptr().cast(), _mm256_permutevar8x32_epi32(four, lanes));
+            }
+            count += found.count_ones() as usize;
         }
-        count += found.count_ones() as usize;
-    };
-    let (fours, rest) = values.as_chunks::<4>();
-    fours.iter().for_each(|four| select(four, 0x55));
-    if !rest.is_empty() {
-        let mut four = [0; 4];
-        four[..rest.len()].copy_from_slice(rest);
-        select(&four, 0x55 >> (8 - 2 * rest.len()));
     }
     count
 }
