@@ -223,6 +223,7 @@ fn limits(server: &Server) -> HttpLimits {
         bulk_idle_timeout: server.bulk_idle_timeout,
         bulk_open_max: server.bulk_open_max,
         bulk_requests_max: server.bulk_requests_max,
+        text_streams_max: server.text_streams_max,
         batch_documents_max: server.batch_documents_max,
         requests_concurrent_max: server.requests_concurrent_max,
         bodies_bytes_max: server.bodies_bytes_max,

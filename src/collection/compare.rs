@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hapax_core::verify;
 
-use super::{Collection, CollectionError, PrepareOptions, Result};
+use super::{Collection, CollectionError, Result};
 use crate::cpu::WhenFull;
 use crate::index::IdIndex;
 use crate::types::{Content, DocId, Similarity};
@@ -50,12 +50,16 @@ struct Side {
 }
 
 impl Collection {
-    /// Compares two documents; both must have something to compare. `when_full` is for the first of the work.
+    /// Compares two documents; both must have something to compare. `when_full` is for what is long. All of it is one
+    /// job: shingles of one document that waited for the other's turn would be memory that nobody counts.
     pub async fn compare(self: &Arc<Self>, a: Comparand, b: Comparand, when_full: WhenFull) -> Result<Comparison> {
-        let a = self.side(a, "a", when_full).await?;
-        let b = self.side(b, "b", WhenFull::Wait).await?;
-        let bytes = [&a, &b].iter().map(|side| size_of_val(side.shingles.as_deref().unwrap_or_default())).sum();
-        self.compute(bytes, WhenFull::Wait, move |collection| Ok(collection.side_by_side(&a, &b))).await
+        let (a, b) = (self.find_stored(a).await?, self.find_stored(b).await?);
+        let bytes = a.bytes() + b.bytes();
+        let compare = move |collection: &Self| {
+            let (a, b) = (collection.side(a, "a")?, collection.side(b, "b")?);
+            Ok(collection.side_by_side(&a, &b))
+        };
+        self.compute(bytes, when_full, compare).await
     }
 
     fn side_by_side(&self, a: &Side, b: &Side) -> Comparison {
@@ -68,29 +72,49 @@ impl Collection {
         Comparison { estimate: self.similarity(matching, false), exact }
     }
 
-    async fn side(self: &Arc<Self>, comparand: Comparand, field: &'static str, when_full: WhenFull) -> Result<Side> {
+    /// The signature of a stored document; a content stays as it is.
+    async fn find_stored(self: &Arc<Self>, comparand: Comparand) -> Result<Half> {
         match comparand {
-            Comparand::Content(content) => {
-                let bytes = content.bytes();
-                let shingle = move |collection: &Self| Ok((collection.shingle_set(&content)?, content));
-                let (shingles, content) = self.compute(bytes, when_full, shingle).await?;
-                let options = PrepareOptions { when_full: WhenFull::Wait, ranks: false };
-                let prepared = self.prepare_with(content, options).await?;
-                let made = prepared.made.ok_or_else(|| CollectionError::Invalid {
-                    field,
-                    detail: "an empty document can't be compared: it has no shingle".into(),
-                })?;
-                Ok(Side { signature: made.signature, shingles })
-            }
+            Comparand::Content(content) => Ok(Half::Content(content)),
             Comparand::Id(id) => {
                 self.blocking(move |collection| {
                     let (_reading, view) = collection.read();
                     let existing = collection.find(&id, IdIndex::fingerprint(&id), view)?;
                     let existing = existing.ok_or(CollectionError::NoSuchDocument { id })?;
-                    Ok(Side { signature: existing.record.signature.clone(), shingles: None })
+                    Ok(Half::Stored(existing.record.signature.clone()))
                 })
                 .await
             }
+        }
+    }
+
+    fn side(&self, half: Half, field: &'static str) -> Result<Side> {
+        match half {
+            Half::Stored(signature) => Ok(Side { signature, shingles: None }),
+            Half::Content(content) => {
+                let shingles = self.shingle_set(&content)?;
+                let made = self.prepare_now(content, false)?.made.ok_or_else(|| CollectionError::Invalid {
+                    field,
+                    detail: "an empty document can't be compared: it has no shingle".into(),
+                })?;
+                Ok(Side { signature: made.signature, shingles })
+            }
+        }
+    }
+}
+
+/// A document of which nothing more is on disk.
+enum Half {
+    Content(Content),
+    /// A signature.
+    Stored(Vec<u8>),
+}
+
+impl Half {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Content(content) => content.bytes(),
+            Self::Stored(_) => 0,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hapax_core::{ContentHash, IllFormed, Pipeline, Scratch, Signed, SketchKind, Spec};
+use hapax_core::{ContentHash, IllFormed, Pipeline, Scratch, Signed, SketchKind, Spec, TextSpec};
 use parking_lot::Mutex;
 
 use super::{Collection, CollectionError, Result};
@@ -115,7 +115,7 @@ impl TextSigner {
 
     fn push_now(mut self, piece: &[u8]) -> Result<Self> {
         let started = Instant::now();
-        self.pipeline.resume(&mut self.scratch.0).push_bytes(piece, self.ill_formed)?;
+        self.pipeline.resume(self.scratch.scratch()).push_bytes(piece, self.ill_formed)?;
         self.begun = true;
         self.spent += started.elapsed();
         Ok(self)
@@ -123,20 +123,24 @@ impl TextSigner {
 
     fn finish_now(mut self) -> Result<Prepared> {
         let started = Instant::now();
-        let signed = self.pipeline.resume(&mut self.scratch.0).finish_bytes(self.ill_formed)?;
+        let signed = self.pipeline.resume(self.scratch.scratch()).finish_bytes(self.ill_formed)?;
         self.collection.meters.sign_seconds.record(self.spent + started.elapsed());
-        Ok(self.collection.prepared(&self.pipeline, signed, &self.scratch.0, self.options.ranks))
+        Ok(self.collection.prepared(&self.pipeline, signed, self.scratch.scratch(), self.options.ranks))
     }
 }
 
 /// A scratch that changes threads, and so cannot be a thread's own; kept for the next text when dropped.
-struct Lent(Scratch);
+struct Lent(Option<Scratch>);
 
 static SPARE_SCRATCHES: Mutex<Vec<Scratch>> = Mutex::new(Vec::new());
 
 impl Lent {
     fn new() -> Self {
-        Self(SPARE_SCRATCHES.lock().pop().unwrap_or_default())
+        Self(Some(SPARE_SCRATCHES.lock().pop().unwrap_or_default()))
+    }
+
+    fn scratch(&mut self) -> &mut Scratch {
+        self.0.as_mut().expect("it is there until this is dropped")
     }
 }
 
@@ -144,7 +148,7 @@ impl Drop for Lent {
     fn drop(&mut self) {
         let mut spare = SPARE_SCRATCHES.lock();
         if spare.len() < SPARE_SCRATCHES_MAX {
-            spare.push(std::mem::take(&mut self.0));
+            spare.extend(self.0.take());
         }
     }
 }
@@ -157,6 +161,7 @@ impl Collection {
 
     /// Makes a document ready to be judged, or for other uses.
     pub async fn prepare_with(self: &Arc<Self>, content: Content, options: PrepareOptions) -> Result<Prepared> {
+        self.check_ranks(options.ranks)?;
         match content {
             Content::Text(text) if text.len() > HERE_BYTES_MAX => {
                 let mut signer = self.text_signer(IllFormed::Refuse, options)?;
@@ -175,12 +180,25 @@ impl Collection {
 
     /// Begins a text that will be given in pieces.
     pub fn text_signer(self: &Arc<Self>, ill_formed: IllFormed, options: PrepareOptions) -> Result<TextSigner> {
+        self.check_ranks(options.ranks)?;
         let pipeline = Arc::clone(self.pipeline_for("text")?);
         let mut scratch = Lent::new();
         // Begins the text in the scratch; each piece resumes it.
-        _ = pipeline.signer(&mut scratch.0);
+        _ = pipeline.signer(scratch.scratch());
         let collection = Arc::clone(self);
         Ok(TextSigner { collection, pipeline, scratch, ill_formed, options, begun: false, spent: Duration::ZERO })
+    }
+
+    /// Ranks are whole hashes, and mixing is no secret: from those of a text of one word anyone could compute what the
+    /// secret makes of the word, which is what it is there to hide.
+    fn check_ranks(&self, asked: bool) -> Result<()> {
+        match &self.spec {
+            Spec::Text(TextSpec { key: Some(_), .. }) if asked => Err(CollectionError::Invalid {
+                field: "ranks",
+                detail: format!("would give away what the secret of collection `{}` makes of texts", self.name),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Works on contents of so many bytes: on this thread where they are few, else on the pool.
@@ -198,7 +216,7 @@ impl Collection {
     }
 
     /// Signs a content, or takes its signature.
-    fn prepare_now(&self, content: Content, ranks: bool) -> Result<Prepared> {
+    pub(super) fn prepare_now(&self, content: Content, ranks: bool) -> Result<Prepared> {
         match content {
             Content::Text(text) => {
                 let pipeline = self.pipeline_for("text")?;

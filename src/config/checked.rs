@@ -53,6 +53,8 @@ pub struct Server {
     pub text_body_bytes_max: u64,
     /// How fast it has to come.
     pub text_bytes_per_second_min: u64,
+    /// Streamed texts at once.
+    pub text_streams_max: usize,
     /// Documents of a batch.
     pub batch_documents_max: usize,
     /// Bulk requests being answered.
@@ -171,6 +173,7 @@ fn server(raw: &raw::Server) -> Result<Server, ConfigError> {
         body_bytes_max: count("server.body_bytes_max", raw.body_bytes_max, KIB..=GIB)?,
         text_body_bytes_max: within("server.text_body_bytes_max", raw.text_body_bytes_max, KIB..=TIB)?,
         text_bytes_per_second_min: within("server.text_bytes_per_second_min", raw.text_bytes_per_second_min, 1..=GIB)?,
+        text_streams_max: count("server.text_streams_max", raw.text_streams_max, 1..=100_000)?,
         batch_documents_max: count("server.batch_documents_max", raw.batch_documents_max, 1..=100_000)?,
         bulk_requests_max: count("server.bulk_requests_max", raw.bulk_requests_max, 1..=100_000)?,
         bulk_body_bytes_max: within("server.bulk_body_bytes_max", raw.bulk_body_bytes_max, KIB..=TIB)?,

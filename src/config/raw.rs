@@ -33,6 +33,7 @@ pub struct Server {
     pub body_bytes_max: u64,
     pub text_body_bytes_max: u64,
     pub text_bytes_per_second_min: u64,
+    pub text_streams_max: u64,
     pub batch_documents_max: u64,
     pub bulk_requests_max: u64,
     pub bulk_body_bytes_max: u64,

@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
 use async_compression::zstd::DParameter;
 use axum::body::Body;
-use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use axum::http::{HeaderMap, HeaderValue};
 use bytes::{Buf, Bytes, BytesMut};
 use futures::TryStreamExt;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -179,7 +179,6 @@ pub(super) async fn whole(
 }
 
 /// A body in slices, of which one at a time is in memory: a streamed text, whose length tells nothing of what it takes.
-/// (A decoder has its window beside that: 32 KiB for gzip, at most 8 MiB for zstd.)
 pub(super) struct Slices {
     reader: Box<dyn AsyncRead + Send + Unpin>,
     /// What has arrived of the next slice.
@@ -190,6 +189,8 @@ pub(super) struct Slices {
     bytes_max: u64,
     /// Bytes of a slice; fewer where a shorter length is announced.
     slice_bytes: usize,
+    /// What the decoder may keep of what it has put out: counted like the slice, since a stream may be there for long.
+    window_bytes: usize,
     patience: Patience,
     deadline: Deadline,
 }
@@ -231,8 +232,13 @@ impl Slices {
         // One byte over what is expected, so that the end is seen without growing once more.
         let slice_bytes = announced.map_or(SLICE_BYTES, |bytes| SLICE_BYTES.min(bytes as usize + 1));
         let patience = Patience::new(limits.request_timeout, limits.text_bytes_per_second_min);
+        let window_bytes = match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
+            Some(encoding) if encoding.eq_ignore_ascii_case(b"zstd") => 1 << ZSTD_WINDOW_LOG_MAX,
+            Some(encoding) if encoding.eq_ignore_ascii_case(b"gzip") => 1 << 16,
+            _ => 0,
+        };
         let (buffer, room) = (BytesMut::new(), budget.room());
-        Ok(Self { reader, buffer, room, seen: 0, bytes_max, slice_bytes, patience, deadline })
+        Ok(Self { reader, buffer, room, seen: 0, bytes_max, slice_bytes, window_bytes, patience, deadline })
     }
 
     /// The next slice; none after the last.
@@ -241,7 +247,7 @@ impl Slices {
             if self.buffer.len() == self.buffer.capacity() {
                 // Room follows what has arrived, and stays: the next slice takes the same memory.
                 let wanted = (self.buffer.len() * 2).max(CHUNK).min(self.slice_bytes);
-                self.room.resize(wanted.max(self.room.bytes()))?;
+                self.room.resize((self.window_bytes + wanted).max(self.room.bytes()))?;
                 self.buffer.reserve(wanted - self.buffer.len());
             }
             let read = self.patience.wait(self.reader.read_buf(&mut self.buffer)).await?;

@@ -8,6 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::body::{self, Room, Slice, Slices, Whole};
 use super::deadline::Deadline;
@@ -265,6 +266,7 @@ pub(super) struct StreamedText {
     first: Slice,
     rest: Slices,
     invalid: Invalid,
+    place: OwnedSemaphorePermit,
 }
 
 impl FromRequest<AppState> for Subject {
@@ -281,7 +283,12 @@ impl FromRequest<AppState> for Subject {
                     let content = document::from_raw(None, bytes.into(), invalid)?.content;
                     SubjectContent::Whole { content, when_full: WhenFull::Refuse, room: rest.into_room() }
                 }
-                first => SubjectContent::Streamed(StreamedText { first, rest, invalid }),
+                first => {
+                    // Such a request may be there for hours, and must not take every place that others need.
+                    let place = Arc::clone(state.text_streams()).try_acquire_owned();
+                    let place = place.map_err(|_| Problem::new(Code::Overloaded, "too many texts are streaming in"))?;
+                    SubjectContent::Streamed(StreamedText { first, rest, invalid, place })
+                }
             };
             return Ok(Self { id, query, content });
         }
@@ -296,7 +303,7 @@ impl FromRequest<AppState> for Subject {
 impl SubjectContent {
     /// Makes it ready to be judged, with its `ranks` where asked for; the room it takes is given back with that.
     pub(super) async fn prepare(self, collection: &Arc<Collection>, ranks: bool) -> Result<Prepared, Problem> {
-        let StreamedText { first, mut rest, invalid } = match self {
+        let StreamedText { first, mut rest, invalid, place: _place } = match self {
             Self::Whole { content, when_full, room: _room } => {
                 return Ok(collection.prepare_with(content, PrepareOptions { when_full, ranks }).await?);
             }

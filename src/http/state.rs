@@ -38,6 +38,8 @@ pub struct HttpLimits {
     pub bulk_open_max: usize,
     /// Bulk requests at once.
     pub bulk_requests_max: usize,
+    /// Streamed texts at once.
+    pub text_streams_max: usize,
     /// Documents or ids of one batch request.
     pub batch_documents_max: usize,
     /// Requests at once, probes and metrics apart.
@@ -71,6 +73,7 @@ impl Default for HttpLimits {
             bulk_idle_timeout: Duration::from_secs(300),
             bulk_open_max: 1024,
             bulk_requests_max: 64,
+            text_streams_max: 256,
             batch_documents_max: 1000,
             requests_concurrent_max: 1024,
             bodies_bytes_max: 512 << 20,
@@ -171,6 +174,7 @@ struct Inner {
     wiring: Wiring,
     requests: Arc<Semaphore>,
     bulks: Arc<Semaphore>,
+    text_streams: Arc<Semaphore>,
     budget: Budget,
     draining: CancellationToken,
 }
@@ -182,6 +186,7 @@ impl AppState {
         Self(Arc::new(Inner {
             requests: Arc::new(Semaphore::new(limits.requests_concurrent_max)),
             bulks: Arc::new(Semaphore::new(limits.bulk_requests_max)),
+            text_streams: Arc::new(Semaphore::new(limits.text_streams_max)),
             budget: Budget::new(limits.bodies_bytes_max),
             draining: CancellationToken::new(),
             wiring,
@@ -231,6 +236,11 @@ impl AppState {
     /// Places for bulk requests.
     pub(super) fn bulks(&self) -> &Arc<Semaphore> {
         &self.0.bulks
+    }
+
+    /// Places for texts that stream.
+    pub(super) fn text_streams(&self) -> &Arc<Semaphore> {
+        &self.0.text_streams
     }
 
     /// Room for bodies.

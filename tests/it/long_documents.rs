@@ -280,6 +280,48 @@ fn streams_hold_room_for_a_slice_and_clients_that_leave_give_it_back() {
     client.text(SIGN, text.as_bytes()).ok();
 }
 
+#[test]
+fn streams_leave_places_to_others() {
+    let dir = dir();
+    let server = Setup::new(&dir).limits(|limits| limits.text_streams_max = 2).start();
+    let client = Client::of(&server);
+    let text = prose(1, MIB);
+    let slow: Vec<_> = (0..2)
+        .map(|_| {
+            let mut raw = begin(server.address, SIGN, "identity");
+            send_chunk(&mut raw, text.as_bytes());
+            raw
+        })
+        .collect();
+    let refused = || client.text(SIGN, text.as_bytes());
+    until("the third stream is refused", || refused().status == 503);
+    refused().problem(503, "overloaded");
+    client.text(SIGN, b"a short text needs no place").ok();
+    client.post(SIGN, &json!({ "text": text })).ok();
+    drop(slow);
+    until("places are given back", || refused().status == 200);
+}
+
+#[test]
+fn the_window_of_a_decoder_counts() {
+    let dir = dir();
+    // Room for two windows of 8 MiB and little more.
+    let server = Setup::new(&dir).limits(|limits| limits.bodies_bytes_max = 20 << 20).start();
+    let client = Client::of(&server);
+    let packed = zstd(prose(1, MIB).as_bytes());
+    let slow: Vec<_> = (0..2)
+        .map(|_| {
+            let mut raw = begin(server.address, SIGN, "zstd");
+            send_chunk(&mut raw, &packed);
+            raw
+        })
+        .collect();
+    let third = || client.send("POST", SIGN, &[("content-type", "text/plain"), ("content-encoding", "zstd")], &packed);
+    until("the third stream finds no room", || third().status == 503);
+    drop(slow);
+    until("room is given back", || third().status == 200);
+}
+
 /// Keeps a thread of the pool busy until what is returned is dropped.
 fn occupy(pool: &CpuPool) -> mpsc::Sender<()> {
     let (release, released) = mpsc::channel::<()>();

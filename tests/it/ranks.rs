@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::client::{Client, fields};
 use crate::support::library::dir;
-use crate::support::local::Local;
+use crate::support::local::{Local, Setup};
 
 const SKETCHES: [&str; 3] = ["fss256x8", "classic64x16", "oph256x8"];
 
@@ -32,6 +32,25 @@ fn merged(a: &[u64], b: &[u64]) -> Vec<u64> {
 
 fn text(words: std::ops::Range<u32>) -> String {
     words.map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ")
+}
+
+/// From ranks of one word anyone could compute what the secret makes of it, and craft pages.
+#[test]
+fn a_collection_with_a_secret_gives_no_ranks() {
+    let dir = dir();
+    let server = Setup::new(&dir).secret(7).start();
+    let client = Client::of(&server);
+    assert_eq!(client.json("PUT", "/v1/collections/keyed", &json!({"key": "configured"})).status, 201);
+    let sign = "/v1/collections/keyed/sign";
+    client.post(sign, &json!({"text": "word"})).ok();
+    let long = text(0..10_000);
+    for refused in [
+        client.post(&format!("{sign}?ranks=true"), &json!({"text": "word"})),
+        client.post(&format!("{sign}?ranks=true"), &json!({"set": ["word"]})),
+        client.text(&format!("{sign}?ranks=true"), long.as_bytes()),
+    ] {
+        assert_eq!(fields(&refused.problem(422, "invalid_value")), ["ranks"]);
+    }
 }
 
 #[test]

@@ -15,6 +15,8 @@ const NON_STARTERS_MAX: usize = 30;
 
 /// Most text of which plain characters are put out in one go: what it comes to is made room for beforehand.
 const PLAIN_BYTES_MAX: usize = 4096;
+/// The same, where it has lately not been so much.
+const PLAIN_BYTES_MIN: usize = 128;
 
 const BOM: char = '\u{feff}';
 
@@ -145,6 +147,8 @@ pub struct Normaliser {
     /// Something was put out.
     started: bool,
     space_pending: bool,
+    /// How much text to make room for at once.
+    plain_bytes: usize,
     /// Beginning of a code point whose end has not been given.
     partial: [u8; 4],
     partial_len: usize,
@@ -167,6 +171,7 @@ impl Normaliser {
             at_start: true,
             started: false,
             space_pending: false,
+            plain_bytes: PLAIN_BYTES_MAX,
             partial: [0; 4],
             partial_len: 0,
             bytes: 0,
@@ -288,7 +293,7 @@ impl Normaliser {
         if self.space_pending {
             out.push(b' ');
         }
-        let mut len = text.len().min(PLAIN_BYTES_MAX);
+        let mut len = text.len().min(self.plain_bytes);
         while text.get(len).is_some_and(|byte| byte & 0xc0 == 0x80) {
             len -= 1;
         }
@@ -297,6 +302,9 @@ impl Normaliser {
         out.resize(to + text.len() + 2 * size_of::<Block>(), 0);
         let run = PlainRun { rules: self.rules, text, out: &mut out[to..], after_space: to > from || !self.started };
         let (taken, written) = self.rules.simd.scan(run);
+        // Where runs are short, room for long ones would cost more than they do.
+        self.plain_bytes =
+            if taken == text.len() { PLAIN_BYTES_MAX.min(2 * self.plain_bytes) } else { PLAIN_BYTES_MIN };
         out.truncate(to + written);
         self.space_pending = out.len() > from && out.ends_with(b" ");
         if self.space_pending {

@@ -99,8 +99,8 @@ impl Simd {
     }
 }
 
-/// A loop over text. Its `run`, and all it calls, must be `#[inline(always)]`: what is not is compiled without vector
-/// instructions.
+/// A loop over text. Its `run`, and all of it that is to be fast, must be `#[inline(always)]`: what is not is compiled
+/// without vector instructions.
 pub(crate) trait Scan {
     type Output;
 
