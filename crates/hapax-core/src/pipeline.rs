@@ -116,9 +116,8 @@ impl Pipeline {
 
     /// Signs a text. `None`: it has no token.
     pub fn sign(&self, scratch: &mut Scratch, text: &str) -> Option<Signed> {
-        let mut signer = self.signer(scratch);
-        signer.push(text);
-        signer.finish()
+        let mut signed = Signed::default();
+        self.sign_into(scratch, text, &mut signed).then_some(signed)
     }
 
     /// Signs a text into what an earlier one was signed into. `false`: it has no token, and `signed` is as it was.

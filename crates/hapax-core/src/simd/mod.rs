@@ -122,7 +122,39 @@ pub(crate) trait Bytes: Copy {
     fn pack(self, block: &Block, kept: u64, packed: &mut Block);
 }
 
-/// For each set of eight bytes, the places of those that are kept, in order.
+/// Makes the named instructions, and [`Bytes`] of the functions `words`, `spaces` and `pack` beside it.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! bytes_by_functions {
+    ($name:ident) => {
+        /// That there is one says that the processor has the features.
+        #[derive(Clone, Copy)]
+        pub(super) struct $name(());
+
+        impl super::Bytes for $name {
+            #[inline(always)]
+            fn words(self, block: &Block) -> (u64, u64) {
+                // SAFETY: one of these is made only where the processor has the features.
+                unsafe { words(block) }
+            }
+
+            #[inline(always)]
+            fn spaces(self, block: &Block) -> (u64, u64) {
+                // SAFETY: as above.
+                unsafe { spaces(block) }
+            }
+
+            #[inline(always)]
+            fn pack(self, block: &Block, kept: u64, packed: &mut Block) {
+                // SAFETY: as above.
+                unsafe { pack(block, kept, packed) }
+            }
+        }
+    };
+}
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use bytes_by_functions;
+
+/// For each set of eight, the places of those that are in it, in order.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 static KEPT: [[u8; 8]; 256] = {
     let mut table = [[0; 8]; 256];

@@ -3,35 +3,13 @@
 
 use std::arch::aarch64::*;
 
-use super::{Block, Bytes, Scan};
+use super::{Block, Scan};
 
-/// The features of NEON. That there is one says that the processor has them.
-#[derive(Clone, Copy)]
-pub(super) struct Neon(());
+super::bytes_by_functions!(Neon);
 
 #[target_feature(enable = "neon")]
 pub(super) fn scan<S: Scan>(scan: S) -> S::Output {
     scan.run(Neon(()))
-}
-
-impl Bytes for Neon {
-    #[inline(always)]
-    fn words(self, block: &Block) -> (u64, u64) {
-        // SAFETY: a `Neon` is made only where the processor has the features.
-        unsafe { words(block) }
-    }
-
-    #[inline(always)]
-    fn spaces(self, block: &Block) -> (u64, u64) {
-        // SAFETY: as above.
-        unsafe { spaces(block) }
-    }
-
-    #[inline(always)]
-    fn pack(self, block: &Block, kept: u64, packed: &mut Block) {
-        // SAFETY: as above.
-        unsafe { pack(block, kept, packed) }
-    }
 }
 
 #[inline]

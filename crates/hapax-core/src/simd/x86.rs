@@ -2,35 +2,13 @@
 
 use std::arch::x86_64::*;
 
-use super::{BATCH, Block, Bytes, Scan, SlotSet};
+use super::{BATCH, Block, Scan, SlotSet};
 
-/// The features of AVX2. That there is one says that the processor has them.
-#[derive(Clone, Copy)]
-pub(super) struct Avx2(());
+super::bytes_by_functions!(Avx2);
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn scan<S: Scan>(scan: S) -> S::Output {
     scan.run(Avx2(()))
-}
-
-impl Bytes for Avx2 {
-    #[inline(always)]
-    fn words(self, block: &Block) -> (u64, u64) {
-        // SAFETY: an `Avx2` is made only where the processor has the features.
-        unsafe { words(block) }
-    }
-
-    #[inline(always)]
-    fn spaces(self, block: &Block) -> (u64, u64) {
-        // SAFETY: as above.
-        unsafe { spaces(block) }
-    }
-
-    #[inline(always)]
-    fn pack(self, block: &Block, kept: u64, packed: &mut Block) {
-        // SAFETY: as above.
-        unsafe { pack(block, kept, packed) }
-    }
 }
 
 #[inline]
@@ -183,24 +161,6 @@ pub(super) fn mix_and_select(
     count
 }
 
-/// For each set of four, the places of those that are in it, in order.
-static PLACES_OF_FOUR: [[u16; 4]; 16] = {
-    let mut table = [[0; 4]; 16];
-    let mut set = 0;
-    while set < 16 {
-        let (mut place, mut count) = (0, 0);
-        while place < 4 {
-            if set >> place & 1 == 1 {
-                table[set][count] = place;
-                count += 1;
-            }
-            place += 1;
-        }
-        set += 1;
-    }
-    table
-};
-
 /// As `portable::first_words`, then `lanes::xxh3_short`.
 #[target_feature(enable = "avx2,popcnt")]
 pub(super) fn hash_short(
@@ -228,7 +188,8 @@ pub(super) fn hash_short(
         let len = _mm_sub_epi32(end, start);
         let more = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpgt_epi32(len, _mm_set1_epi32(WORD as i32)))) as usize;
         let room: &mut [u16; 4] = long[longs..].first_chunk_mut().expect("at most i are long before the i-th");
-        *room = PLACES_OF_FOUR[more].map(|place| i as u16 + place);
+        let [first, second, third, fourth, ..] = super::KEPT[more];
+        *room = [first, second, third, fourth].map(|place| i as u16 + u16::from(place));
         longs += more.count_ones() as usize;
         let len = _mm256_cvtepu32_epi64(len);
         let short = xxh3_1_to_3(words, len);
