@@ -121,7 +121,7 @@ pub struct Seq(pub u64);
 pub struct Slot(pub u32);
 
 /// Milliseconds since the Unix epoch, UTC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct TimestampMs(pub i64);
 
 /// One element of a given set, shingled as it is. `5` and `"5"` are two elements.
@@ -340,6 +340,55 @@ pub enum OnExisting {
     Replace,
     /// Keep the old.
     Keep,
+}
+
+/// How a match is confirmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Verify {
+    /// By equal slots of the signatures.
+    #[default]
+    Estimate,
+    /// By the shingles themselves.
+    Exact,
+}
+
+impl Verify {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Estimate, Self::Exact];
+
+    /// The name on the wire and on disk.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Estimate => "estimate",
+            Self::Exact => "exact",
+        }
+    }
+}
+
+/// What is kept of a document beside its signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Keep {
+    /// Nothing.
+    #[default]
+    Signature,
+    /// The hashes of its shingles.
+    Shingles,
+    /// Its canonical text.
+    Text,
+}
+
+impl Keep {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Signature, Self::Shingles, Self::Text];
+
+    /// The name on the wire and on disk.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Signature => "signature",
+            Self::Shingles => "shingles",
+            Self::Text => "text",
+        }
+    }
 }
 
 /// A stored document as clients see it.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hapax_core::{Banding, Pipeline, SecretKey, Spec};
+use hapax_core::{Pipeline, SecretKey, Spec};
 use parking_lot::{Condvar, Mutex, RwLock};
 use tokio::sync::Semaphore;
 
@@ -20,7 +20,7 @@ use super::{Collection, CollectionError, Live, Result};
 use crate::cpu::CpuPool;
 use crate::index::{Arena, BandIndex, IdIndex};
 use crate::store::{Meta, Opened, Store, Writer};
-use crate::types::{CollectionName, Seq, Slot};
+use crate::types::{CollectionName, Seq, Slot, TimestampMs};
 
 /// What all collections of a process have in common.
 #[derive(Clone)]
@@ -45,10 +45,10 @@ pub(super) fn create(
     let meta = Meta {
         name: name.clone(),
         spec: settings.spec.to_string(),
-        bands: settings.banding.bands(),
-        rows: settings.banding.rows(),
-        threshold: settings.threshold,
+        keep: settings.keep,
         created: super::order::now(),
+        seen_floor: TimestampMs(0),
+        changeable: settings.changeable(),
     };
     let (store, writer) = Store::create(path, &meta)?;
     let opened = Opened { meta, last_seq: Seq(0), documents: 0 };
@@ -99,7 +99,7 @@ fn assemble(
     let Opened { meta, last_seq, documents, .. } = opened;
     let Common { limits, ref cpu, .. } = *common;
     let shape = spec.shape();
-    let banding = Banding::new(meta.bands, meta.rows, shape)
+    let settings = Settings::of(&meta, spec)
         .map_err(|error| CollectionError::Store(format!("collection `{}`: {error}", meta.name)))?;
     let arena = Arena::new(shape);
     let ids = IdIndex::with_fingerprint_bits(limits.id_fingerprint_bits);
@@ -135,8 +135,8 @@ fn assemble(
 
     let slots = slots.into_inner();
     let indexed: Vec<Slot> = (0..slots).map(Slot).filter(|&slot| !arena.is_linked(slot)).collect();
-    let bands = BandIndex::new(banding, shape);
-    let postings = indexed.len().max(1) as f64 * f64::from(banding.bands());
+    let bands = BandIndex::new(settings.banding, shape);
+    let postings = indexed.len().max(1) as f64 * f64::from(settings.banding.bands());
     let placed = AtomicU64::new(0);
     bands.insert_all(&arena, &indexed, |count| {
         let placed = placed.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
@@ -145,10 +145,10 @@ fn assemble(
     progress(1.0);
 
     let collection = Arc::new(Collection {
-        meters: Meters::new(&meta.name, &spec),
+        meters: Meters::new(&meta.name, &settings.spec),
         name: meta.name,
-        fingerprint: spec.fingerprint(),
-        spec,
+        fingerprint: settings.spec.fingerprint(),
+        spec: settings.spec.clone(),
         shape,
         pipeline: pipeline.map(Arc::new),
         cpu: cpu.clone(),
@@ -157,7 +157,7 @@ fn assemble(
         arena,
         ids,
         records: Records::new(store),
-        live: RwLock::new(Live::new(bands, meta.threshold, shape)),
+        live: RwLock::new(Live::new(bands, settings)),
         order: Mutex::new(Order::new(last_seq, slots)),
         work: Condvar::new(),
         durable: AtomicU64::new(last_seq.0),

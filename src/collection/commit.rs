@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::epoch::{Gone, Leaving};
 use super::order::{Decision, Order, Step, Work};
 use super::{Collection, CollectionError, Result};
-use crate::store::{Change, StoreError, Writer};
+use crate::store::{Change, Changeable, StoreError, Writer};
 use crate::types::{Seq, Slot};
 
 /// How soon after its last reader the memory of a removed document is given back, where no write comes before.
@@ -24,8 +24,8 @@ pub(super) fn run(collection: &Collection, mut writer: Writer) {
         match batch {
             Batch::Nothing => {}
             Batch::Decisions(decisions) => commit(collection, &mut writer, &mut leaving, decisions),
-            Batch::Settings { bands, rows, threshold, answer } => {
-                let written = writer.set_banding_and_threshold(bands, rows, threshold);
+            Batch::Settings { changeable, answer } => {
+                let written = writer.set_changeable(changeable);
                 drop(answer.send(written.map_err(|error| write_failed(&error))));
             }
         }
@@ -46,9 +46,7 @@ enum Batch {
     Nothing,
     Decisions(Vec<Decision>),
     Settings {
-        bands: u32,
-        rows: u32,
-        threshold: f64,
+        changeable: Changeable,
         answer: tokio::sync::oneshot::Sender<Result<()>>,
     },
 }
@@ -82,8 +80,8 @@ fn next_batch(collection: &Collection, hurry: bool) -> Option<Batch> {
     while decisions.len() < collection.limits.commit_batch_max {
         match order.queue.pop_front() {
             Some(Work::Decision(decision)) => decisions.push(decision),
-            Some(Work::Settings { bands, rows, threshold, answer }) if decisions.is_empty() => {
-                return Some(Batch::Settings { bands, rows, threshold, answer });
+            Some(Work::Settings { changeable, answer }) if decisions.is_empty() => {
+                return Some(Batch::Settings { changeable, answer });
             }
             Some(settings) => {
                 order.queue.push_front(settings);

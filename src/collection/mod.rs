@@ -43,7 +43,7 @@ pub use error::{CollectionError, Result};
 pub use order::Ticket;
 pub use prepare::{PrepareOptions, Prepared, TextSigner};
 pub use registry::Collections;
-pub use settings::{CollectionsConfig, Description, Limits, Settings};
+pub use settings::{Changes, CollectionsConfig, Description, Limits, Settings};
 
 use epoch::{Epochs, Reading};
 use judge::{Judgement, Query, Ranked, View};
@@ -130,7 +130,7 @@ impl Looked {
 
 /// What can change while the collection is open.
 struct Live {
-    threshold: f64,
+    settings: Settings,
     /// Equal slots from which a candidate is a match.
     matching_min: u32,
     bands: Arc<BandIndex>,
@@ -146,8 +146,7 @@ impl Collection {
 
     /// Its settings now.
     pub fn settings(&self) -> Settings {
-        let live = self.live.read();
-        Settings { spec: self.spec.clone(), banding: live.bands.banding(), threshold: live.threshold }
+        self.live.read().settings.clone()
     }
 
     /// Its settings and counts.
@@ -312,7 +311,7 @@ impl Collection {
     fn look(&self, check: &Check, existing: Option<&Existing>, view: View) -> Looked {
         // Held until the probe is over: a banding that has been taken over is no longer kept up to date.
         let live = self.live.read();
-        let threshold = check.options.threshold.unwrap_or(live.threshold);
+        let threshold = check.options.threshold.unwrap_or(live.settings.threshold);
         let query = Query {
             signature: &check.made.signature,
             content: check.made.content_prefix(),
@@ -325,7 +324,7 @@ impl Collection {
         Looked {
             judgement: self.judge(&live.bands, view, &query),
             threshold,
-            expected_recall: (threshold < live.threshold)
+            expected_recall: (threshold < live.settings.threshold)
                 .then(|| tuning::candidate_probability(threshold, live.bands.banding(), self.shape)),
         }
     }
@@ -404,7 +403,8 @@ impl Collection {
 }
 
 impl Live {
-    fn new(bands: BandIndex, threshold: f64, shape: SignatureShape) -> Self {
-        Self { threshold, matching_min: verify::matching_min(threshold, shape), bands: Arc::new(bands), next: None }
+    fn new(bands: BandIndex, settings: Settings) -> Self {
+        let matching_min = verify::matching_min(settings.threshold, settings.spec.shape());
+        Self { settings, matching_min, bands: Arc::new(bands), next: None }
     }
 }

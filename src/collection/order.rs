@@ -17,7 +17,7 @@ use super::prepare::Made;
 use super::records::Heads;
 use super::{Collection, CollectionError, InsertOptions, Result};
 use crate::index::{IdIndex, SLOTS_MAX};
-use crate::store::{Change, Head, Record, StoredMatch, StoredVerdict};
+use crate::store::{Change, Changeable, Head, Record, StoredMatch, StoredVerdict};
 use crate::types::{
     DocId, Match, Metadata, OnDuplicate, OnExisting, Outcome, Previous, Seq, Slot, TimestampMs, Verdict, VerdictKind,
 };
@@ -45,14 +45,10 @@ pub(super) struct Order {
 pub(super) enum Work {
     /// A decision about a document.
     Decision(Decision),
-    /// New banding or threshold.
+    /// New settings.
     Settings {
         /// What to write.
-        bands: u32,
-        /// What to write.
-        rows: u32,
-        /// What to write.
-        threshold: f64,
+        changeable: Changeable,
         /// Told when it is on disk.
         answer: oneshot::Sender<Result<()>>,
     },
@@ -226,7 +222,7 @@ impl Collection {
             let mut verdict = self.verdict(&judgement, &heads, made.content, insertion.options.limit, |found| {
                 if insertion.options.with_metadata { found.metadata.clone() } else { None }
             });
-            verdict.threshold = live.threshold;
+            verdict.threshold = live.settings.threshold;
             verdict.shingles = insertion.shingles;
             let held = existing.as_ref().is_some_and(|existing| self.holds(existing, made));
             verdict.previous = existing.as_ref().filter(|_| !held).map(|existing| self.previous(existing, made));
@@ -249,6 +245,7 @@ impl Collection {
                 })?;
                 let seq = order.next();
                 let linked = verdict.outcome == Outcome::Linked;
+                let now = now();
                 let record = Arc::new(Record {
                     seq,
                     id: insertion.id.clone(),
@@ -258,7 +255,9 @@ impl Collection {
                     given: made.content.is_none(),
                     linked,
                     metadata: insertion.metadata.clone(),
-                    first_seen: existing.as_ref().map_or_else(now, |existing| existing.record.first_seen),
+                    first_seen: existing.as_ref().map_or(now, |existing| existing.record.first_seen),
+                    seen: now,
+                    cluster: Seq(0),
                     shingles: insertion.shingles,
                     verdict: stored_verdict(&verdict, cited),
                 });
@@ -347,7 +346,7 @@ impl Collection {
             id,
             duplicate_of: None,
             similarity: None,
-            threshold: self.live.read().threshold,
+            threshold: self.live.read().settings.threshold,
             matches: Vec::new(),
             candidates: 0,
             complete: true,

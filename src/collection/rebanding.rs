@@ -1,16 +1,15 @@
-//! New banding or threshold for a collection in use.
+//! New settings for a collection in use.
 //! A new banding is built beside the old one from the signatures in memory, a few documents at a time under the
 //! decision lock, while every decision keeps both up to date. It takes over once it is complete and on disk.
 
 use std::sync::Arc;
 
-use hapax_core::{Banding, verify};
+use hapax_core::verify;
 use parking_lot::MutexGuard;
 use tokio::sync::oneshot;
 
 use super::order::{Work, closed};
-use super::settings::{check_banding, check_threshold};
-use super::{Collection, Description, Result, registry};
+use super::{Changes, Collection, Description, Result, registry};
 use crate::index::BandIndex;
 use crate::types::{Seq, Slot};
 
@@ -18,24 +17,22 @@ use crate::types::{Seq, Slot};
 const STEP: u32 = 32;
 
 impl Collection {
-    /// Changes threshold or banding; the index is rebuilt where the banding changes. Once begun it is finished, even
-    /// where the caller leaves: the file and the memory must not differ.
-    pub async fn update(self: &Arc<Self>, threshold: Option<f64>, banding: Option<Banding>) -> Result<Description> {
+    /// Changes what can change; the index is rebuilt where the banding does. Once begun it is finished, even where the
+    /// caller leaves: the file and the memory must not differ.
+    pub async fn update(self: &Arc<Self>, changes: Changes) -> Result<Description> {
         let collection = Arc::clone(self);
-        let updated = tokio::spawn(async move { collection.update_whole(threshold, banding).await });
+        let updated = tokio::spawn(async move { collection.update_whole(changes).await });
         updated.await.unwrap_or_else(|stopped| std::panic::resume_unwind(stopped.into_panic()))
     }
 
-    async fn update_whole(self: Arc<Self>, threshold: Option<f64>, banding: Option<Banding>) -> Result<Description> {
+    async fn update_whole(self: Arc<Self>, changes: Changes) -> Result<Description> {
         let _one_at_a_time = self.rebanding.lock().await;
         let now = self.settings();
-        let threshold = threshold.unwrap_or(now.threshold);
-        check_threshold(threshold)?;
-        let banding = check_banding(banding.unwrap_or(now.banding), self.shape)?;
-        let unfinished = if banding == now.banding {
+        let settings = changes.applied_to(now.clone()).checked()?;
+        let unfinished = if settings.banding == now.banding {
             None
         } else {
-            let unfinished = Unfinished::begin(&self, BandIndex::new(banding, self.shape));
+            let unfinished = Unfinished::begin(&self, BandIndex::new(settings.banding, self.shape));
             let (next, last, slots) = (Arc::clone(&unfinished.next), unfinished.last, unfinished.slots);
             let collection = Arc::clone(&self);
             registry::blocking(move || {
@@ -49,8 +46,7 @@ impl Collection {
         {
             let mut order = self.order.lock();
             order.open()?;
-            let (bands, rows) = (banding.bands(), banding.rows());
-            order.queue.push_back(Work::Settings { bands, rows, threshold, answer });
+            order.queue.push_back(Work::Settings { changeable: settings.changeable(), answer });
             self.work.notify_one();
         }
         written.await.unwrap_or_else(|_| Err(closed()))?;
@@ -62,8 +58,8 @@ impl Collection {
                 live.bands = Arc::clone(&unfinished.next);
                 live.next = None;
             }
-            live.threshold = threshold;
-            live.matching_min = verify::matching_min(threshold, self.shape);
+            live.matching_min = verify::matching_min(settings.threshold, self.shape);
+            live.settings = settings;
         }
         drop(unfinished);
         Ok(self.describe())

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax_core::{Banding, Spec};
+use hapax_core::Spec;
 use parking_lot::Mutex;
 use tokio::sync::{OnceCell, oneshot};
 
@@ -251,8 +251,7 @@ fn describe_closed(path: &Path) -> Result<Description> {
     let Opened { meta, documents, .. } = Store::peek(path)?;
     let damaged = |detail: String| CollectionError::Store(format!("{}: {detail}", path.display()));
     let spec = Spec::parse(&meta.spec).map_err(|error| damaged(error.to_string()))?;
-    let banding = Banding::new(meta.bands, meta.rows, spec.shape()).map_err(|error| damaged(error.to_string()))?;
-    let settings = Settings { spec, banding, threshold: meta.threshold };
+    let settings = Settings::of(&meta, spec).map_err(|error| damaged(error.to_string()))?;
     Ok(Description::new(meta.name, settings, meta.created, documents, None))
 }
 

@@ -1,12 +1,17 @@
 //! What a collection is made with, and how it describes itself.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hapax_core::{Banding, Fingerprint, SecretKey, SignatureShape, Spec, tuning};
+use hapax_core::{Banding, Fingerprint, SecretKey, Spec, tuning};
 
 use super::{CollectionError, Result};
-use crate::types::{CollectionName, TimestampMs};
+use crate::store::{Changeable, Meta};
+use crate::types::{CollectionName, Keep, TimestampMs, Verify};
+
+/// How long a document may be asked to stay: up to a hundred years.
+const TTL: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(100 * 365 * 86_400);
 
 /// All that the collections of one data directory need to know.
 #[derive(Clone, Debug)]
@@ -42,29 +47,116 @@ pub struct Limits {
     pub id_fingerprint_bits: u32,
 }
 
-/// What a collection is made with. The spec is frozen; the rest can be changed.
+/// What a collection is made with. Its spec and what it keeps are frozen; the rest can be changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The pipeline.
     pub spec: Spec,
+    /// What is kept beside signatures.
+    pub keep: Keep,
     /// Bands and rows.
     pub banding: Banding,
     /// Similarity from which two documents are near-duplicates.
     pub threshold: f64,
+    /// How matches are confirmed.
+    pub verify: Verify,
+    /// How long a document stays after it was last seen; absent: for ever.
+    pub ttl: Option<Duration>,
+    /// Whether a duplicate counts as a sight of the document it resembles.
+    pub touch: bool,
+}
+
+/// New settings; what is absent stays.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Bands and rows.
+    pub banding: Option<Banding>,
+    /// Similarity from which two documents are near-duplicates.
+    pub threshold: Option<f64>,
+    /// How matches are confirmed.
+    pub verify: Option<Verify>,
+    /// How long a document stays; `Some(None)`: for ever.
+    pub ttl: Option<Option<Duration>>,
+    /// Whether a duplicate counts as a sight of the document it resembles.
+    pub touch: Option<bool>,
+}
+
+impl Changes {
+    /// Whether nothing is asked for.
+    pub fn is_empty(&self) -> bool {
+        let Self { banding, threshold, verify, ttl, touch } = self;
+        banding.is_none() && threshold.is_none() && verify.is_none() && ttl.is_none() && touch.is_none()
+    }
+
+    /// The settings with these in place of their own.
+    pub(super) fn applied_to(self, settings: Settings) -> Settings {
+        Settings {
+            banding: self.banding.unwrap_or(settings.banding),
+            threshold: self.threshold.unwrap_or(settings.threshold),
+            verify: self.verify.unwrap_or(settings.verify),
+            ttl: self.ttl.unwrap_or(settings.ttl),
+            touch: self.touch.unwrap_or(settings.touch),
+            ..settings
+        }
+    }
 }
 
 impl Settings {
-    /// Refuses a threshold outside 0 to 1.
+    /// With everything that may be left out left out.
+    pub fn new(spec: Spec, banding: Banding, threshold: f64) -> Self {
+        Self { spec, keep: Keep::default(), banding, threshold, verify: Verify::default(), ttl: None, touch: false }
+    }
+
+    /// Refuses what is impossible or contradicts itself.
     pub fn checked(self) -> Result<Self> {
         check_threshold(self.threshold)?;
+        let refuse = |field, detail: String| Err(CollectionError::Invalid { field, detail });
+        if let Err(error) = Banding::new(self.banding.bands(), self.banding.rows(), self.spec.shape()) {
+            return refuse("banding", error.to_string());
+        }
+        if self.keep != Keep::Signature && matches!(self.spec, Spec::External { .. }) {
+            return refuse("keep", "an external spec takes signatures, so there is nothing else to keep".into());
+        }
+        if self.verify == Verify::Exact && self.keep == Keep::Signature {
+            let detail = "exact verification needs what it compares: `keep` must be shingles or text".into();
+            return refuse("verify", detail);
+        }
+        if self.ttl.is_some_and(|ttl| !TTL.contains(&ttl)) {
+            let (least, most) = (TTL.start().as_secs(), TTL.end().as_secs());
+            return refuse("ttl", format!("a document stays between {least} and {most} seconds"));
+        }
         Ok(self)
+    }
+
+    /// As kept in a file.
+    pub(super) fn of(meta: &Meta, spec: Spec) -> std::result::Result<Self, hapax_core::BandingError> {
+        let Changeable { bands, rows, threshold, verify, ttl_ms, touch } = meta.changeable;
+        let banding = Banding::new(bands, rows, spec.shape())?;
+        Ok(Self { spec, keep: meta.keep, banding, threshold, verify, ttl: ttl_ms.map(Duration::from_millis), touch })
+    }
+
+    /// The part that can change, as a file keeps it.
+    pub(super) fn changeable(&self) -> Changeable {
+        Changeable {
+            bands: self.banding.bands(),
+            rows: self.banding.rows(),
+            threshold: self.threshold,
+            verify: self.verify,
+            ttl_ms: self.ttl.map(|ttl| ttl.as_millis() as u64),
+            touch: self.touch,
+        }
     }
 }
 
 impl std::fmt::Display for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { spec, banding, threshold } = self;
-        write!(f, "spec `{spec}`, banding {}x{}, threshold {threshold}", banding.bands(), banding.rows())
+        let Self { spec, keep, banding, threshold, verify, ttl, touch } = self;
+        write!(f, "spec `{spec}`, banding {}x{}, threshold {threshold}, ", banding.bands(), banding.rows())?;
+        write!(f, "keep {}, verify {}, ", keep.as_str(), verify.as_str())?;
+        match ttl {
+            Some(ttl) => write!(f, "ttl {} s, touch {touch}", ttl.as_secs_f64()),
+            None => write!(f, "no ttl, touch {touch}"),
+        }
     }
 }
 
@@ -98,7 +190,7 @@ impl Description {
         documents: u64,
         linked: Option<u64>,
     ) -> Self {
-        let Settings { ref spec, banding, threshold } = settings;
+        let Settings { ref spec, banding, threshold, .. } = settings;
         let shape = spec.shape();
         Self {
             fingerprint: spec.fingerprint(),
@@ -121,9 +213,4 @@ pub(super) fn check_threshold(threshold: f64) -> Result<()> {
         field: "threshold",
         detail: format!("a threshold is above 0 and at most 1, this is {threshold}"),
     })
-}
-
-pub(super) fn check_banding(banding: Banding, shape: SignatureShape) -> Result<Banding> {
-    Banding::new(banding.bands(), banding.rows(), shape)
-        .map_err(|error| CollectionError::Invalid { field: "banding", detail: error.to_string() })
 }

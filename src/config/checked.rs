@@ -12,9 +12,10 @@ use hapax_core::{Banding, Digits, Fold, Marks, SecretKey, Shingling, SignatureSh
 
 use super::error::ConfigError;
 use super::raw::{self, Raw};
-use crate::collection::{CollectionsConfig, Limits, Settings};
+use crate::collection::{CollectionError, CollectionsConfig, Limits, Settings};
 use crate::cpu::CpuConfig;
 use crate::telemetry::logs;
+use crate::types::{Keep, Verify};
 
 /// An API key with fewer characters draws a warning at start: what people type as a password is guessed within days.
 const API_KEY_CHARS_SHORT: usize = 16;
@@ -272,7 +273,19 @@ fn default_collection(raw: &raw::DefaultCollection, secret: Option<&SecretKey>) 
             impossible("default_collection.bands and .rows", format!("{bands} and {rows}"), refused.to_string())
         })?,
     };
-    Ok(Settings { spec: Spec::Text(spec), banding, threshold })
+    let settings = Settings {
+        spec: Spec::Text(spec),
+        keep: word("default_collection.keep", &raw.keep, &Keep::ALL.map(|keep| (keep.as_str(), keep)))?,
+        banding,
+        threshold,
+        verify: word("default_collection.verify", &raw.verify, &Verify::ALL.map(|verify| (verify.as_str(), verify)))?,
+        ttl: (raw.ttl_s > 0).then(|| Duration::from_secs(raw.ttl_s)),
+        touch: raw.touch,
+    };
+    settings.checked().map_err(|refused| match refused {
+        CollectionError::Invalid { field: "ttl", detail } => impossible("default_collection.ttl_s", raw.ttl_s, detail),
+        refused => impossible("default_collection.verify", &raw.verify, refused.to_string()),
+    })
 }
 
 fn log(raw: raw::Log) -> Result<Log, ConfigError> {

@@ -81,6 +81,10 @@ pub struct DefaultCollection {
     pub bands: u32,
     pub rows: u32,
     pub threshold: f64,
+    pub keep: String,
+    pub verify: String,
+    pub ttl_s: u64,
+    pub touch: bool,
 }
 
 #[derive(Deserialize)]

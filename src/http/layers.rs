@@ -258,7 +258,7 @@ mod tests {
             api_key: None,
             metrics: Arc::new(String::new),
             cpu: CpuPool::new(CpuConfig { threads: 1, queue_max: 1 }),
-            default_settings: Settings { spec, banding, threshold: 0.8 },
+            default_settings: Settings::new(spec, banding, 0.8),
             secret_fingerprint: None,
         });
         let admit = axum::middleware::from_fn_with_state((state.clone(), &SLOW), admit);

@@ -79,12 +79,16 @@ impl Query {
 
     /// One of the named values; the first is the default.
     pub fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<T, Problem> {
-        let Some(text) = self.get(name) else { return Ok(choices[0].1) };
-        choices.iter().find(|(known, _)| *known == text).map(|(_, value)| *value).ok_or_else(|| {
-            let names: Vec<_> = choices.iter().map(|(known, _)| *known).collect();
-            Problem::invalid(name, format!("must be one of {}", names.join(", ")))
-        })
+        self.get(name).map_or(Ok(choices[0].1), |text| choice(name, text, choices))
     }
+}
+
+/// One of the named values.
+pub fn choice<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Problem> {
+    choices.iter().find(|(known, _)| *known == text).map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<_> = choices.iter().map(|(known, _)| *known).collect();
+        Problem::invalid(name, format!("must be one of {}", names.join(", ")))
+    })
 }
 
 /// A threshold from a query or a body: over 0, at most 1.

@@ -4,10 +4,11 @@
 //! of HTTP.
 //!
 //! ```text
-//! signature  seq, id_fingerprint, content_prefix, flags, bytes, sum          all that boot reads
+//! signature  seq, id_fingerprint, content_prefix, flags, bytes, cluster, seen, sum    all that boot reads
 //! document   seq, id, metadata, content_hash, flags, first_seen, shingles, verdict, sum
+//! payload    seq, kind, shingles, bytes, sum                                 what the collection keeps beside it
 //! ledger     per table: rows, sum of the rows' sums, last seq                one update per transaction
-//! meta       name, spec, banding, threshold, created, sum
+//! meta       name, spec, keep, created, and what can change of the settings, sum
 //! ```
 //!
 //! SQLite alone lets a flipped bit in a page header drop rows in silence. So each row carries a checksum over all its
@@ -43,7 +44,7 @@ pub use self::reader::Store;
 pub use self::rows::{SignatureRow, content_prefix};
 pub use self::scan::ScanTotals;
 pub use self::writer::Writer;
-use crate::types::{CollectionName, DocId, Metadata, Seq, TimestampMs, VerdictKind};
+use crate::types::{CollectionName, DocId, Keep, Metadata, Seq, TimestampMs, VerdictKind, Verify};
 
 /// The settings of a collection.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,14 +53,31 @@ pub struct Meta {
     pub name: CollectionName,
     /// The canonical text of its spec. Frozen.
     pub spec: String,
-    /// Bands, as set last.
-    pub bands: u32,
-    /// Rows per band, as set last.
-    pub rows: u32,
-    /// The threshold, as set last.
-    pub threshold: f64,
+    /// What is kept beside signatures. Frozen.
+    pub keep: Keep,
     /// When it was made.
     pub created: TimestampMs,
+    /// Documents of before there was a note of it count as seen then.
+    pub seen_floor: TimestampMs,
+    /// The rest, as set last.
+    pub changeable: Changeable,
+}
+
+/// The settings that can change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Changeable {
+    /// Bands.
+    pub bands: u32,
+    /// Rows per band.
+    pub rows: u32,
+    /// Similarity from which two documents are near-duplicates.
+    pub threshold: f64,
+    /// How matches are confirmed.
+    pub verify: Verify,
+    /// How long a document stays after it was last seen, in milliseconds; absent: for ever.
+    pub ttl_ms: Option<u64>,
+    /// Whether a duplicate counts as a sight of the document it resembles.
+    pub touch: bool,
 }
 
 /// A document as it is kept.
@@ -83,6 +101,10 @@ pub struct Record {
     pub metadata: Option<Metadata>,
     /// When its id was first stored.
     pub first_seen: TimestampMs,
+    /// When it was last seen, as far as that is on disk.
+    pub seen: TimestampMs,
+    /// The cluster it belongs to, named by the `seq` of its founder; `Seq(0)` where it founded its own.
+    pub cluster: Seq,
     /// Shingles, repeats counted; absent for a given signature.
     pub shingles: Option<u64>,
     /// The verdict at its insertion.
@@ -216,6 +238,7 @@ impl Store {
 
     /// The settings and the counts of a collection that need not be open.
     pub fn peek(path: &Path) -> Result<Opened> {
+        schema::upgrade(path)?;
         let connection = schema::connect(path, schema::Role::Reader)?;
         schema::check_format(&connection, path)?;
         let label = schema::label(path);

@@ -8,7 +8,7 @@ use rusqlite::types::ValueRef;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::verdict;
-use super::{Head, Meta, Record, StoredVerdict};
+use super::{Changeable, Head, Meta, Record, StoredVerdict};
 use crate::types::{DocId, Document, Metadata, Seq, TimestampMs};
 
 const LINKED: u8 = 1;
@@ -22,7 +22,7 @@ const META_SEED: u64 = 3;
 /// The columns of `signature s`, in the order [`SignatureRow::read`] takes them.
 macro_rules! signature_columns {
     () => {
-        "s.seq, s.id_fingerprint, s.content_prefix, s.flags, s.bytes, s.sum"
+        "s.seq, s.id_fingerprint, s.content_prefix, s.flags, s.bytes, s.cluster, s.seen_ms, s.sum"
     };
 }
 pub(super) use signature_columns;
@@ -58,6 +58,10 @@ pub struct SignatureRow<'a> {
     pub given: bool,
     /// The packed slots.
     pub bytes: &'a [u8],
+    /// The cluster it belongs to; `Seq(0)` where it founded its own.
+    pub cluster: Seq,
+    /// When it was last seen; 0 in rows of format 1, which did not note it.
+    pub seen: TimestampMs,
 }
 
 impl<'a> SignatureRow<'a> {
@@ -69,6 +73,8 @@ impl<'a> SignatureRow<'a> {
             linked: record.linked,
             given: record.given,
             bytes: &record.signature,
+            cluster: record.cluster,
+            seen: record.seen,
         }
     }
 
@@ -83,6 +89,11 @@ impl<'a> SignatureRow<'a> {
         buffer.extend_from_slice(&self.content_prefix.to_le_bytes());
         buffer.push(self.flags());
         buffer.extend_from_slice(self.bytes);
+        // Rows of format 1 have neither, and no sum over them.
+        if (self.cluster, self.seen) != (Seq(0), TimestampMs(0)) {
+            buffer.extend_from_slice(&self.cluster.0.to_le_bytes());
+            buffer.extend_from_slice(&self.seen.0.to_le_bytes());
+        }
         xxh3_64_with_seed(buffer, SIGNATURE_SEED)
     }
 
@@ -96,8 +107,10 @@ impl<'a> SignatureRow<'a> {
             linked: flags & LINKED != 0,
             given: flags & GIVEN != 0,
             bytes: bytes(row, first + 4)?,
+            cluster: Seq(integer(row, first + 5)? as u64),
+            seen: TimestampMs(integer(row, first + 6)?),
         };
-        let sum = integer(row, first + 5)? as u64;
+        let sum = integer(row, first + 7)? as u64;
         if this.flags() == flags && this.sum(buffer) == sum { Ok((this, sum)) } else { Err(WRONG_SUM) }
     }
 }
@@ -207,6 +220,8 @@ impl<'a> DocumentRow<'a> {
             linked: self.linked(),
             metadata: self.metadata()?,
             first_seen: TimestampMs(self.first_seen_ms),
+            seen: signature.seen,
+            cluster: signature.cluster,
             shingles: self.shingles,
             verdict: self.verdict()?,
         })
@@ -243,10 +258,19 @@ pub(super) fn meta_sum(meta: &Meta) -> u64 {
     let mut buffer = Vec::new();
     push_text(&mut buffer, Some(meta.name.as_str().as_bytes()));
     push_text(&mut buffer, Some(meta.spec.as_bytes()));
-    buffer.extend_from_slice(&meta.bands.to_le_bytes());
-    buffer.extend_from_slice(&meta.rows.to_le_bytes());
-    buffer.extend_from_slice(&meta.threshold.to_bits().to_le_bytes());
+    let Changeable { bands, rows, threshold, verify, ttl_ms, touch } = meta.changeable;
+    buffer.extend_from_slice(&bands.to_le_bytes());
+    buffer.extend_from_slice(&rows.to_le_bytes());
+    buffer.extend_from_slice(&threshold.to_bits().to_le_bytes());
     buffer.extend_from_slice(&meta.created.0.to_le_bytes());
+    // What format 1 could not say, and so has no sum over, is left out where it says nothing.
+    if (meta.keep, verify, ttl_ms, touch, meta.seen_floor) != Default::default() {
+        push_text(&mut buffer, Some(meta.keep.as_str().as_bytes()));
+        push_text(&mut buffer, Some(verify.as_str().as_bytes()));
+        push_text(&mut buffer, ttl_ms.map(u64::to_le_bytes).as_ref().map(|bytes| &bytes[..]));
+        buffer.push(u8::from(touch));
+        buffer.extend_from_slice(&meta.seen_floor.0.to_le_bytes());
+    }
     xxh3_64_with_seed(&buffer, META_SEED)
 }
 

@@ -2,19 +2,19 @@
 //! `ledger`. A change here is a new format: raise [`FORMAT`] and teach `open` to read the old one.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
 use super::error::{Result, StoreError};
-use super::{Meta, Opened, checkpoint, files, log, rows};
-use crate::types::{CollectionName, Seq, TimestampMs};
+use super::{Changeable, Meta, Opened, checkpoint, files, log, rows};
+use crate::types::{CollectionName, Keep, Seq, TimestampMs, Verify};
 
 /// "hapx": tells our files from other SQLite files, also to `file(1)`.
 const APPLICATION_ID: i32 = 0x6861_7078;
 /// The format written by this version.
-pub(super) const FORMAT: i32 = 1;
+pub(super) const FORMAT: i32 = 2;
 
 /// How long a connection asks again for a lock of SQLite's. Locks are held for microseconds, but recovery of a log after
 /// a crash may take a while.
@@ -32,7 +32,12 @@ CREATE TABLE meta (
     rows          INTEGER NOT NULL,
     threshold     REAL    NOT NULL,
     created_ms    INTEGER NOT NULL,
-    sum           INTEGER NOT NULL
+    sum           INTEGER NOT NULL,
+    keep          TEXT    NOT NULL DEFAULT 'signature',
+    verify        TEXT    NOT NULL DEFAULT 'estimate',
+    ttl_ms        INTEGER,
+    touch         INTEGER NOT NULL DEFAULT 0,
+    seen_floor_ms INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE ledger (
     tally         TEXT    PRIMARY KEY,
@@ -46,7 +51,9 @@ CREATE TABLE signature (
     content_prefix INTEGER NOT NULL,
     flags          INTEGER NOT NULL,
     bytes          BLOB    NOT NULL,
-    sum            INTEGER NOT NULL
+    sum            INTEGER NOT NULL,
+    cluster        INTEGER NOT NULL DEFAULT 0,
+    seen_ms        INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE document (
     seq            INTEGER PRIMARY KEY,
@@ -60,6 +67,30 @@ CREATE TABLE document (
     sum            INTEGER NOT NULL
 ) STRICT;
 INSERT INTO ledger VALUES ('signature', 0, 0, 0), ('document', 0, 0, 0);
+";
+
+/// What format 2 has beside the columns of format 1.
+const TABLES_SINCE_2: &str = "
+CREATE TABLE payload (
+    seq            INTEGER PRIMARY KEY,
+    kind           INTEGER NOT NULL,
+    shingles       INTEGER NOT NULL,
+    bytes          BLOB    NOT NULL,
+    sum            INTEGER NOT NULL
+) STRICT;
+CREATE INDEX signature_by_cluster ON signature (cluster, seq) WHERE cluster <> 0;
+INSERT INTO ledger SELECT 'payload', 0, 0, last_seq FROM ledger WHERE tally = 'signature';
+";
+
+/// Format 1 -> 2. Sums stay good: what the new columns say by default is in no sum.
+const UPGRADE_FROM_1: &str = "
+ALTER TABLE meta ADD COLUMN keep TEXT NOT NULL DEFAULT 'signature';
+ALTER TABLE meta ADD COLUMN verify TEXT NOT NULL DEFAULT 'estimate';
+ALTER TABLE meta ADD COLUMN ttl_ms INTEGER;
+ALTER TABLE meta ADD COLUMN touch INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE meta ADD COLUMN seen_floor_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE signature ADD COLUMN cluster INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE signature ADD COLUMN seen_ms INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// What a connection is for.
@@ -94,12 +125,13 @@ impl Tally {
 pub(super) struct Ledger {
     pub(super) signatures: Tally,
     pub(super) documents: Tally,
+    pub(super) payloads: Tally,
     pub(super) last_seq: Seq,
 }
 
 impl Ledger {
-    fn lines(&self) -> [(&'static str, Tally); 2] {
-        [("signature", self.signatures), ("document", self.documents)]
+    fn lines(&self) -> [(&'static str, Tally); 3] {
+        [("signature", self.signatures), ("document", self.documents), ("payload", self.payloads)]
     }
 }
 
@@ -136,6 +168,7 @@ fn write_new(path: &Path, meta: &Meta) -> rusqlite::Result<()> {
     )?;
     let transaction = connection.transaction()?;
     transaction.execute_batch(TABLES)?;
+    transaction.execute_batch(TABLES_SINCE_2)?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", FORMAT)?;
     write_meta(&transaction, meta)?;
@@ -187,6 +220,17 @@ fn set_up(connection: &Connection, role: Role) -> rusqlite::Result<()> {
 
 /// Refuses what this version did not write.
 pub(super) fn check_format(connection: &Connection, path: &Path) -> Result<()> {
+    match format_of(connection, path)? {
+        FORMAT => Ok(()),
+        found => {
+            let detail = format!("format {found} is to be upgraded first");
+            Err(StoreError::NotAStore { path: path.to_owned(), detail })
+        }
+    }
+}
+
+/// The format of one of our files, of this version's or an older one.
+fn format_of(connection: &Connection, path: &Path) -> Result<i32> {
     let pragma = |name: &str| {
         connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0)).map_err(|error| {
             match error.sqlite_error_code() {
@@ -199,7 +243,7 @@ pub(super) fn check_format(connection: &Connection, path: &Path) -> Result<()> {
     };
     let not_ours = |detail: String| StoreError::NotAStore { path: path.to_owned(), detail };
     match (pragma("application_id")?, pragma("user_version")?) {
-        (APPLICATION_ID, FORMAT) => Ok(()),
+        (APPLICATION_ID, found @ 1..=FORMAT) => Ok(found),
         (APPLICATION_ID, found) if found > FORMAT => {
             Err(StoreError::NewerFormat { path: path.to_owned(), found, known: FORMAT })
         }
@@ -208,9 +252,28 @@ pub(super) fn check_format(connection: &Connection, path: &Path) -> Result<()> {
     }
 }
 
+/// Brings a file of an older version to this one's format, in one transaction. Under the data directory's lock.
+pub(super) fn upgrade(path: &Path) -> Result<()> {
+    check_log(path)?;
+    let mut connection = connect(path, Role::Writer)?;
+    if format_of(&connection, path)? != 1 {
+        return Ok(());
+    }
+    let upgrading = |error| StoreError::from_sqlite(&label(path), "bringing its file to a newer format", error);
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(upgrading)?;
+    transaction.execute_batch(UPGRADE_FROM_1).map_err(upgrading)?;
+    transaction.execute_batch(TABLES_SINCE_2).map_err(upgrading)?;
+    let mut meta = read_meta(&transaction, &label(path))?;
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    meta.seen_floor = TimestampMs(since_epoch.as_millis() as i64);
+    write_meta(&transaction, &meta).map_err(upgrading)?;
+    transaction.pragma_update(None, "user_version", FORMAT).map_err(upgrading)?;
+    transaction.commit().map_err(upgrading)
+}
+
 /// The writer's connection, with what the file says of itself.
 pub(super) fn open_for_writing(path: &Path) -> Result<(Connection, Opened, Ledger)> {
-    check_log(path)?;
+    upgrade(path)?;
     let connection = connect(path, Role::Writer)?;
     check_format(&connection, path)?;
     let meta = read_meta(&connection, &label(path))?;
@@ -250,15 +313,23 @@ fn restart_log(connection: &Connection, name: &str) -> Result<()> {
 
 /// Writes `meta` over what was there.
 pub(super) fn write_meta(connection: &Connection, meta: &Meta) -> rusqlite::Result<()> {
+    let Changeable { bands, rows, threshold, verify, ttl_ms, touch } = meta.changeable;
     connection.execute(
-        "INSERT OR REPLACE INTO meta VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT OR REPLACE INTO meta
+         (only, name, spec, bands, rows, threshold, created_ms, keep, verify, ttl_ms, touch, seen_floor_ms, sum)
+         VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         params![
             meta.name.as_str(),
             meta.spec,
-            meta.bands,
-            meta.rows,
-            meta.threshold,
+            bands,
+            rows,
+            threshold,
             meta.created.0,
+            meta.keep.as_str(),
+            verify.as_str(),
+            ttl_ms.map(|ttl| ttl as i64),
+            touch,
+            meta.seen_floor.0,
             rows::meta_sum(meta) as i64
         ],
     )?;
@@ -272,24 +343,29 @@ pub(super) fn read_meta(connection: &Connection, label: &str) -> Result<Meta> {
         record: None,
         detail: format!("its settings cannot be trusted: {detail}"),
     };
+    let columns = "name, spec, bands, rows, threshold, created_ms, keep, verify, ttl_ms, touch, seen_floor_ms, sum";
     let read = connection
-        .query_row("SELECT name, spec, bands, rows, threshold, created_ms, sum FROM meta WHERE only = 1", [], |row| {
-            let name = CollectionName::new(&row.get::<_, String>(0)?);
-            let meta = name.map(|name| {
-                Ok::<_, rusqlite::Error>(Meta {
-                    name,
-                    spec: row.get(1)?,
-                    bands: row.get(2)?,
-                    rows: row.get(3)?,
-                    threshold: row.get(4)?,
-                    created: TimestampMs(row.get(5)?),
-                })
-            });
-            Ok((meta.ok().transpose()?, row.get::<_, i64>(6)?))
+        .query_row(&format!("SELECT {columns} FROM meta WHERE only = 1"), [], |row| {
+            let name = CollectionName::new(&row.get::<_, String>(0)?).ok();
+            let (keep, verify) = (row.get::<_, String>(6)?, row.get::<_, String>(7)?);
+            let keep = Keep::ALL.into_iter().find(|known| known.as_str() == keep);
+            let verify = Verify::ALL.into_iter().find(|known| known.as_str() == verify);
+            let (Some(name), Some(keep), Some(verify)) = (name, keep, verify) else { return Ok(None) };
+            let changeable = Changeable {
+                bands: row.get(2)?,
+                rows: row.get(3)?,
+                threshold: row.get(4)?,
+                verify,
+                ttl_ms: row.get::<_, Option<i64>>(8)?.map(|ttl| ttl as u64),
+                touch: row.get(9)?,
+            };
+            let (created, seen_floor) = (TimestampMs(row.get(5)?), TimestampMs(row.get(10)?));
+            let meta = Meta { name, spec: row.get(1)?, keep, created, seen_floor, changeable };
+            Ok(Some((meta, row.get::<_, i64>(11)?)))
         })
         .optional();
     match read {
-        Ok(Some((Some(meta), sum))) if rows::meta_sum(&meta) as i64 == sum => Ok(meta),
+        Ok(Some(Some((meta, sum)))) if rows::meta_sum(&meta) as i64 == sum => Ok(meta),
         Ok(Some(_)) => Err(damaged("their checksum differs")),
         Ok(None) => Err(damaged("they are missing")),
         Err(error) if error.sqlite_error().is_none() => Err(damaged(&error.to_string())),
@@ -309,17 +385,19 @@ pub(super) fn read_ledger(connection: &Connection, label: &str) -> Result<Ledger
             .map_err(|error| StoreError::from_sqlite(label, "reading its ledger", error))
     };
     let damaged = |detail: String| StoreError::Damaged { collection: label.to_owned(), record: None, detail };
-    let (Some((signatures, last_seq)), Some((documents, document_last_seq))) = (line("signature")?, line("document")?)
+    let (Some((signatures, last_seq)), Some((documents, document_last_seq)), Some((payloads, payload_last_seq))) =
+        (line("signature")?, line("document")?, line("payload")?)
     else {
         return Err(damaged("a line of its ledger is missing".to_owned()));
     };
-    if signatures.rows != documents.rows || last_seq != document_last_seq || i64::try_from(last_seq.0).is_err() {
+    let agree = last_seq == document_last_seq && last_seq == payload_last_seq;
+    if signatures.rows != documents.rows || !agree || i64::try_from(last_seq.0).is_err() {
         return Err(damaged(format!(
-            "its ledger contradicts itself: {} signatures up to {}, {} documents up to {}",
-            signatures.rows, last_seq.0, documents.rows, document_last_seq.0
+            "its ledger contradicts itself: {} signatures up to {}, {} documents up to {}, {} payloads up to {}",
+            signatures.rows, last_seq.0, documents.rows, document_last_seq.0, payloads.rows, payload_last_seq.0
         )));
     }
-    Ok(Ledger { signatures, documents, last_seq })
+    Ok(Ledger { signatures, documents, payloads, last_seq })
 }
 
 /// Moves the ledger from `old` to `new`; false if it was not at `old`: somebody else has written.

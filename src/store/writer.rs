@@ -11,7 +11,7 @@ use super::error::{Result, StoreError};
 use super::reader::Readers;
 use super::rows::{DocumentRow, SignatureRow};
 use super::schema::{self, Ledger};
-use super::{Change, Record, verdict};
+use super::{Change, Changeable, Record, verdict};
 use crate::types::Seq;
 
 const COMMITTING: &str = "committing";
@@ -97,10 +97,10 @@ impl Writer {
     }
 
     /// Changes the settings that may change, durably.
-    pub fn set_banding_and_threshold(&mut self, bands: u32, rows: u32, threshold: f64) -> Result<()> {
+    pub fn set_changeable(&mut self, changeable: Changeable) -> Result<()> {
         self.transaction(|this| {
             let mut meta = schema::read_meta(&this.connection, &this.collection)?;
-            (meta.bands, meta.rows, meta.threshold) = (bands, rows, threshold);
+            meta.changeable = changeable;
             schema::write_meta(&this.connection, &meta).map_err(|error| this.sqlite(error))
         })
     }
@@ -184,13 +184,16 @@ impl Writer {
         ledger.signatures.add(sum);
         self.run(
             record.seq,
-            "INSERT INTO signature VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO signature (seq, id_fingerprint, content_prefix, flags, bytes, cluster, seen_ms, sum)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             params![
                 signature.seq.0 as i64,
                 signature.id_fingerprint as i64,
                 signature.content_prefix as i64,
                 signature.flags(),
                 signature.bytes,
+                signature.cluster.0 as i64,
+                signature.seen.0,
                 sum as i64
             ],
         )?;

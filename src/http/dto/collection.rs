@@ -1,13 +1,16 @@
 //! A collection as clients ask for it, and as they see it.
 
+use std::time::Duration;
+
 use hapax_core::{Banding, SignatureShape, Spec, TextSpec};
 use serde::Serialize;
 
 use super::{ratio, timestamp};
-use crate::collection::{Description, Settings};
+use crate::collection::{Changes, Description, Settings};
 use crate::http::error::Problem;
 use crate::http::json::Object;
-use crate::http::query;
+use crate::http::query::{self, choice};
+use crate::types::{Keep, Verify};
 
 /// Parts of the canonical text that can be asked for by name.
 const NAMED_PARTS: [&str; 5] = ["fold", "marks", "digits", "shingle", "sketch"];
@@ -25,6 +28,10 @@ pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>
     let key = object.string("key")?;
     let banding = object.object("banding")?;
     let threshold = object.take::<f64>("threshold", "a number")?;
+    let verify = verify(&mut object)?;
+    let keep = object.string("keep")?.map(|keep| choice("keep", &keep, &Keep::ALL.map(|keep| (keep.as_str(), keep))));
+    let ttl = ttl(&mut object)?;
+    let touch = object.take::<bool>("touch", "true or false")?;
     object.finish()?;
 
     let spec = match given {
@@ -46,7 +53,31 @@ pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>
         None if shape == defaults.spec.shape() && threshold == defaults.threshold => defaults.banding,
         None => Banding::default_for(shape, threshold),
     };
-    Ok(Settings { spec, banding, threshold })
+    let verify = verify.unwrap_or(defaults.verify);
+    let keep = match keep {
+        Some(keep) => keep?,
+        // An external spec has nothing more to keep; exact verification needs something.
+        None if matches!(spec, Spec::External { .. }) => Keep::Signature,
+        None if verify == Verify::Exact && defaults.keep == Keep::Signature => Keep::Shingles,
+        None => defaults.keep,
+    };
+    let ttl = ttl.unwrap_or(defaults.ttl);
+    let touch = touch.unwrap_or(defaults.touch);
+    Ok(Settings { spec, keep, banding, threshold, verify, ttl, touch })
+}
+
+fn verify(object: &mut Object<'_>) -> Result<Option<Verify>, Problem> {
+    let Some(name) = object.string("verify")? else { return Ok(None) };
+    choice("verify", &name, &Verify::ALL.map(|verify| (verify.as_str(), verify))).map(Some)
+}
+
+/// Seconds, 0 for ever: `Some(None)`.
+fn ttl(object: &mut Object<'_>) -> Result<Option<Option<Duration>>, Problem> {
+    const EXPECTED: &str = "a number of seconds, 0 for ever";
+    let Some(seconds) = object.take::<f64>("ttl", EXPECTED)? else { return Ok(None) };
+    let ttl = Duration::try_from_secs_f64(seconds);
+    let ttl = ttl.map_err(|_| Problem::invalid("ttl", format!("must be {EXPECTED}")))?;
+    Ok(Some((!ttl.is_zero()).then_some(ttl)))
 }
 
 /// The default spec with some of its parts put in place of its own.
@@ -101,15 +132,19 @@ fn banding(mut object: Object<'_>, shape: SignatureShape) -> Result<Banding, Pro
 }
 
 /// The body of `PATCH`.
-pub fn changes(text: &str, shape: SignatureShape) -> Result<(Option<f64>, Option<Banding>), Problem> {
+pub fn changes(text: &str, shape: SignatureShape) -> Result<Changes, Problem> {
     let mut object = Object::parse(text)?;
     let threshold = object.take::<f64>("threshold", "a number")?.map(query::threshold).transpose()?;
     let banding = object.object("banding")?.map(|object| banding(object, shape)).transpose()?;
+    let verify = verify(&mut object)?;
+    let ttl = ttl(&mut object)?;
+    let touch = object.take::<bool>("touch", "true or false")?;
     object.finish()?;
-    if threshold.is_none() && banding.is_none() {
-        return Err(Problem::invalid("threshold", "threshold or banding must be given"));
+    let changes = Changes { banding, threshold, verify, ttl, touch };
+    if changes.is_empty() {
+        return Err(Problem::invalid("threshold", "threshold, banding, verify, ttl or touch must be given"));
     }
-    Ok((threshold, banding))
+    Ok(changes)
 }
 
 /// A banding on the wire.
@@ -149,6 +184,11 @@ pub struct DescriptionBody {
     signature: ShapeBody,
     banding: BandingBody,
     threshold: f64,
+    verify: &'static str,
+    keep: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl: Option<f64>,
+    touch: bool,
     documents: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     linked: Option<u64>,
@@ -167,6 +207,10 @@ impl From<Description> for DescriptionBody {
             signature: ShapeBody { slots: shape.k, bits: shape.bits, bytes: shape.bytes() },
             banding: settings.banding.into(),
             threshold: ratio(settings.threshold),
+            verify: settings.verify.as_str(),
+            keep: settings.keep.as_str(),
+            ttl: settings.ttl.map(|ttl| ttl.as_secs_f64()),
+            touch: settings.touch,
             documents: description.documents,
             linked: description.linked,
             created: timestamp(description.created),

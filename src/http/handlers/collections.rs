@@ -37,8 +37,8 @@ pub async fn create(
 
 /// `PATCH /v1/collections/{collection}`
 pub async fn update(Target(collection): Target, body: JsonText) -> Result<Json<DescriptionBody>, Problem> {
-    let (threshold, banding) = collection::changes(&body.text, collection.settings().spec.shape())?;
-    Ok(Json(collection.update(threshold, banding).await?.into()))
+    let changes = collection::changes(&body.text, collection.settings().spec.shape())?;
+    Ok(Json(collection.update(changes).await?.into()))
 }
 
 /// `DELETE /v1/collections/{collection}?confirm={collection}`

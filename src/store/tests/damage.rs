@@ -17,7 +17,7 @@ fn tamper(path: &Path, sql: &str) {
 fn a_lost_row_is_found_out_at_boot() {
     for sql in [
         "DELETE FROM signature WHERE seq = 7",
-        "INSERT INTO signature SELECT 99, id_fingerprint, content_prefix, flags, bytes, sum FROM signature WHERE seq = 7",
+        "INSERT INTO signature SELECT 99, id_fingerprint, content_prefix, flags, bytes, sum, cluster, seen_ms FROM signature WHERE seq = 7",
         "UPDATE ledger SET rows = rows + 1 WHERE tally = 'signature'",
         "UPDATE ledger SET sum = sum + 1 WHERE tally = 'signature'",
         "UPDATE ledger SET last_seq = 6",
@@ -33,9 +33,16 @@ fn a_lost_row_is_found_out_at_boot() {
 
 #[test]
 fn a_changed_signature_row_is_named_at_boot_and_on_reading() {
-    for column in
-        ["bytes = zeroblob(256)", "id_fingerprint = 1", "content_prefix = 1", "flags = 3", "flags = 200", "sum = 1"]
-    {
+    for column in [
+        "bytes = zeroblob(256)",
+        "id_fingerprint = 1",
+        "content_prefix = 1",
+        "flags = 3",
+        "flags = 200",
+        "sum = 1",
+        "cluster = 1",
+        "seen_ms = 0",
+    ] {
         let place = filled(10);
         tamper(&place.path, &format!("UPDATE signature SET {column} WHERE seq = 7"));
         let error = scan_error(&place.path);
@@ -109,10 +116,10 @@ fn changed_settings_are_refused() {
 fn what_is_not_ours_or_not_there_is_refused() {
     let newer = filled(1);
     let connection = Connection::open(&newer.path).unwrap();
-    connection.pragma_update(None, "user_version", 2).unwrap();
+    connection.pragma_update(None, "user_version", 3).unwrap();
     drop(connection);
     let error = Store::open(&newer.path).map(drop).unwrap_err();
-    assert!(matches!(&error, StoreError::NewerFormat { found: 2, known: 1, path } if *path == newer.path), "{error}");
+    assert!(matches!(&error, StoreError::NewerFormat { found: 3, known: 2, path } if *path == newer.path), "{error}");
     assert!(matches!(Store::peek(&newer.path).unwrap_err(), StoreError::NewerFormat { .. }));
 
     let place = place();
@@ -171,10 +178,12 @@ fn remains_of_two_torn_commits_add_up_to_no_damage() {
 fn sums_are_frozen() {
     let record = record(42);
     let mut buffer = Vec::new();
+    let of_format_1 = Record { cluster: Seq(0), seen: TimestampMs(0), ..record.clone() };
     let sums = [
+        SignatureRow::of(&of_format_1).sum(&mut buffer),
         SignatureRow::of(&record).sum(&mut buffer),
         DocumentRow::of(&record, &verdict::to_json(&record.verdict)).sum(&mut buffer),
         meta_sum(&meta()),
     ];
-    assert_eq!(sums, [1314110554811504567, 17350328442067921718, 2615956988820461857]);
+    assert_eq!(sums, [1314110554811504567, 11263155792481575178, 17350328442067921718, 2615956988820461857]);
 }

@@ -2,6 +2,7 @@
 
 mod damage;
 mod properties;
+mod upgrade;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,10 +21,17 @@ fn meta() -> Meta {
     Meta {
         name: CollectionName::new("pages").unwrap(),
         spec: "a spec".to_owned(),
-        bands: 31,
-        rows: 8,
-        threshold: 0.8,
+        keep: Keep::Signature,
         created: TimestampMs(1_700_000_000_123),
+        seen_floor: TimestampMs(0),
+        changeable: Changeable {
+            bands: 31,
+            rows: 8,
+            threshold: 0.8,
+            verify: Verify::Estimate,
+            ttl_ms: None,
+            touch: false,
+        },
     }
 }
 
@@ -38,6 +46,8 @@ fn record(seq: u64) -> Record {
         linked: seq.is_multiple_of(5),
         metadata: seq.is_multiple_of(2).then(|| Metadata::new(format!(r#"{{"n":{seq}}}"#)).unwrap()),
         first_seen: TimestampMs(1_700_000_000_000 + seq as i64),
+        seen: TimestampMs(1_700_000_000_000 + seq as i64),
+        cluster: Seq(seq / 2),
         shingles: Some(seq),
         verdict: StoredVerdict {
             kind: VerdictKind::Unique,
@@ -274,9 +284,11 @@ fn pages_follow_each_other_in_order_of_seq() {
 fn settings_that_may_change_are_kept() {
     let place = filled(1);
     let (_store, mut writer, _) = Store::open(&place.path).unwrap();
-    writer.set_banding_and_threshold(21, 6, 0.7).unwrap();
+    let changeable =
+        Changeable { bands: 21, rows: 6, threshold: 0.7, verify: Verify::Exact, ttl_ms: Some(1500), touch: true };
+    writer.set_changeable(changeable).unwrap();
     writer.close().unwrap();
-    let wanted = Meta { bands: 21, rows: 6, threshold: 0.7, ..meta() };
+    let wanted = Meta { changeable, ..meta() };
     assert_eq!(Store::peek(&place.path).unwrap().meta, wanted);
 }
 
@@ -364,7 +376,7 @@ fn a_writer_whose_disk_failed_takes_no_more_and_the_file_keeps_what_it_had() {
         source: "fsync said no".into(),
     });
     for error in
-        [writer.commit(&[insert(2)], Seq(2)).unwrap_err(), writer.set_banding_and_threshold(1, 1, 0.5).unwrap_err()]
+        [writer.commit(&[insert(2)], Seq(2)).unwrap_err(), writer.set_changeable(meta().changeable).unwrap_err()]
     {
         assert!(matches!(&error, StoreError::Poisoned { reason, .. } if reason.contains("fsync said no")), "{error}");
     }

@@ -35,21 +35,33 @@ fn any_id() -> impl Strategy<Value = DocId> {
 fn any_record() -> impl Strategy<Value = Record> {
     let metadata = prop::option::of(prop::collection::vec(any::<char>(), 0..40));
     let given = (any::<bool>(), any::<bool>(), any::<u128>(), any::<i64>(), prop::option::of(any::<u64>()));
-    (any_id(), any::<u64>(), prop::collection::vec(any::<u8>(), 0..70), metadata, given, any_verdict()).prop_map(
-        |(id, id_fingerprint, signature, metadata, (given, linked, content, first_seen, shingles), verdict)| Record {
-            seq: Seq(0),
-            id,
-            id_fingerprint,
-            signature,
-            content: ContentHash(content),
-            given,
-            linked,
-            metadata: metadata.map(|metadata| Metadata::new(metadata.into_iter().collect::<String>()).unwrap()),
-            first_seen: TimestampMs(first_seen),
-            shingles,
-            verdict,
-        },
-    )
+    let lasting = (any::<i64>(), 0..=u64::MAX >> 1);
+    (any_id(), any::<u64>(), prop::collection::vec(any::<u8>(), 0..70), metadata, given, lasting, any_verdict())
+        .prop_map(
+            |(
+                id,
+                id_fingerprint,
+                signature,
+                metadata,
+                (given, linked, content, first_seen, shingles),
+                (seen, cluster),
+                verdict,
+            )| Record {
+                seq: Seq(0),
+                id,
+                id_fingerprint,
+                signature,
+                content: ContentHash(content),
+                given,
+                linked,
+                metadata: metadata.map(|metadata| Metadata::new(metadata.into_iter().collect::<String>()).unwrap()),
+                first_seen: TimestampMs(first_seen),
+                seen: TimestampMs(seen),
+                cluster: Seq(cluster),
+                shingles,
+                verdict,
+            },
+        )
 }
 
 /// What to do to the document that `pick` chooses among those there are.

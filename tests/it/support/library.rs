@@ -29,7 +29,8 @@ pub(crate) fn dir() -> Dir {
 
 pub(crate) fn settings() -> Settings {
     let spec = Spec::default();
-    Settings { banding: Banding::default_for(spec.shape(), 0.8), spec, threshold: 0.8 }
+    let banding = Banding::default_for(spec.shape(), 0.8);
+    Settings::new(spec, banding, 0.8)
 }
 
 pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
