@@ -308,8 +308,9 @@ pub struct Verdict {
     pub matches: Vec<Match>,
     /// Distinct documents compared.
     pub candidates: u32,
-    /// False where a cap may have hidden a match.
-    pub complete: bool,
+    /// Postings and candidates that a cap kept from being looked at: where there are any, one may be a match. A
+    /// document may be counted once for each band.
+    pub unread: u64,
     /// Shingles in the document, repeats counted; absent for a given signature.
     pub shingles: Option<u64>,
     /// The id's earlier content, where there is one and it differs.

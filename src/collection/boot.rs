@@ -18,7 +18,7 @@ use super::records::Records;
 use super::settings::{Limits, Settings};
 use super::{Collection, CollectionError, Live, Result};
 use crate::cpu::CpuPool;
-use crate::index::{Arena, BandIndex, IdIndex};
+use crate::index::{Arena, BandIndex, Entry, IdIndex};
 use crate::store::{Meta, Opened, Store, Writer};
 use crate::types::{CollectionName, Seq, Slot, TimestampMs};
 
@@ -116,8 +116,15 @@ fn assemble(
                 |row| {
                     let slot = Slot(slots.fetch_add(1, Ordering::Relaxed));
                     let content = if row.given { 0 } else { row.content_prefix.max(1) };
-                    arena.publish(slot, row.seq, row.bytes, content, row.linked);
-                    ids.insert(row.id_fingerprint, slot);
+                    let entry = Entry {
+                        seq: row.seq,
+                        id_fingerprint: row.id_fingerprint,
+                        content,
+                        linked: row.linked,
+                        signature: row.bytes,
+                    };
+                    arena.publish(slot, entry);
+                    ids.insert(&arena, slot);
                     linked.fetch_add(i64::from(row.linked), Ordering::Relaxed);
                 },
                 &scanned,

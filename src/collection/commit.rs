@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::epoch::{Gone, Leaving};
+use super::epoch::Leaving;
 use super::order::{Decision, Order, Step, Work};
 use super::{Collection, CollectionError, Result};
 use crate::store::{Change, Changeable, StoreError, Writer};
@@ -30,9 +30,9 @@ pub(super) fn run(collection: &Collection, mut writer: Writer) {
             }
         }
         while let Some(gone) = leaving.pop() {
-            for (id_fingerprint, slot) in gone {
+            for slot in gone {
                 // Taken for each document anew: unlinking thousands must not keep deciders waiting.
-                forget(collection, &mut collection.order.lock(), id_fingerprint, slot);
+                forget(collection, &mut collection.order.lock(), slot);
             }
         }
     }
@@ -117,25 +117,25 @@ fn commit(collection: &Collection, writer: &mut Writer, leaving: &mut Leaving, m
 }
 
 /// Counts what is now durable, and returns what is now gone.
-fn settle(collection: &Collection, decisions: &[Decision]) -> Vec<Gone> {
+fn settle(collection: &Collection, decisions: &[Decision]) -> Vec<Slot> {
     let mut gone = Vec::new();
     for decision in decisions {
         match decision.step {
             Step::None => {}
-            Step::Added { id_fingerprint, slot, replaced } => {
+            Step::Added { slot, replaced } => {
                 collection.count(slot, 1);
-                gone.extend(replaced.map(|replaced| (id_fingerprint, replaced)));
+                gone.extend(replaced);
             }
-            Step::Removed { id_fingerprint, slot } => gone.push((id_fingerprint, slot)),
+            Step::Removed { slot } => gone.push(slot),
         }
     }
-    gone.iter().for_each(|&(_, slot)| collection.count(slot, -1));
+    gone.iter().for_each(|&slot| collection.count(slot, -1));
     collection.records.settle(collection.durable());
     gone
 }
 
 /// Takes a document out of memory: postings first, so that none ever names an empty slot.
-fn forget(collection: &Collection, order: &mut Order, id_fingerprint: u64, slot: Slot) {
+fn forget(collection: &Collection, order: &mut Order, slot: Slot) {
     let seen = collection.arena.peek(slot).expect("a slot is freed once");
     let live = collection.live.read();
     if !collection.arena.is_linked(slot) {
@@ -144,7 +144,7 @@ fn forget(collection: &Collection, order: &mut Order, id_fingerprint: u64, slot:
             next.remove(&collection.arena, slot);
         }
     }
-    collection.ids.remove(id_fingerprint, slot);
+    collection.ids.remove(&collection.arena, slot);
     collection.records.forget(seen.seq);
     collection.arena.free(slot);
     order.free.push(slot);
@@ -171,13 +171,13 @@ fn undo(collection: &Collection, failed: Vec<Decision>, error: &StoreError) {
     for decision in decisions.iter().rev() {
         match decision.step {
             Step::None => {}
-            Step::Added { id_fingerprint, slot, replaced } => {
-                forget(collection, &mut order, id_fingerprint, slot);
+            Step::Added { slot, replaced } => {
+                forget(collection, &mut order, slot);
                 if let Some(replaced) = replaced {
                     stay(collection, replaced);
                 }
             }
-            Step::Removed { slot, .. } => stay(collection, slot),
+            Step::Removed { slot } => stay(collection, slot),
         }
     }
     // Nothing up to here is undecided any more. The numbers are not given out again.

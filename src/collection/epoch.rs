@@ -18,13 +18,10 @@ pub(super) struct Epochs {
 /// A reader, from before it takes `durable` until it has read all it needs.
 pub(super) struct Reading(#[allow(dead_code, reason = "held for its count")] Arc<()>);
 
-/// A document to be taken out of memory: the fingerprint of its id, and its slot.
-pub(super) type Gone = (u64, Slot);
-
 /// What is gone and may still be read, in the order in which it went. The committer's own.
 #[derive(Default)]
 pub(super) struct Leaving {
-    waiting: VecDeque<(Arc<()>, Vec<Gone>)>,
+    waiting: VecDeque<(Arc<()>, Vec<Slot>)>,
 }
 
 impl Epochs {
@@ -41,14 +38,14 @@ impl Epochs {
 
 impl Leaving {
     /// Adds what went with the step to the present `durable`.
-    pub(super) fn push(&mut self, epochs: &Epochs, gone: Vec<Gone>) {
+    pub(super) fn push(&mut self, epochs: &Epochs, gone: Vec<Slot>) {
         if !gone.is_empty() {
             self.waiting.push_back((epochs.turn(), gone));
         }
     }
 
     /// The oldest that no reader can still look for.
-    pub(super) fn pop(&mut self) -> Option<Vec<Gone>> {
+    pub(super) fn pop(&mut self) -> Option<Vec<Slot>> {
         let (readers, _) = self.waiting.front()?;
         if Arc::strong_count(readers) > 1 {
             return None;
@@ -69,15 +66,15 @@ mod tests {
     fn what_is_gone_waits_for_readers_that_came_before_and_not_for_later_ones() {
         let (epochs, mut leaving) = (Epochs::default(), Leaving::default());
         let early = epochs.enter();
-        leaving.push(&epochs, vec![(1, Slot(1))]);
+        leaving.push(&epochs, vec![Slot(1)]);
         let late = epochs.enter();
-        leaving.push(&epochs, vec![(2, Slot(2))]);
+        leaving.push(&epochs, vec![Slot(2)]);
         assert_eq!(leaving.pop(), None);
         drop(early);
-        assert_eq!(leaving.pop(), Some(vec![(1, Slot(1))]));
+        assert_eq!(leaving.pop(), Some(vec![Slot(1)]));
         assert_eq!(leaving.pop(), None, "the late reader may look for the second");
         drop(late);
-        assert_eq!(leaving.pop(), Some(vec![(2, Slot(2))]));
+        assert_eq!(leaving.pop(), Some(vec![Slot(2)]));
         assert!(leaving.is_empty());
     }
 }

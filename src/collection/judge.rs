@@ -6,11 +6,11 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
-use hapax_core::{BandKey, SignatureShape, verify};
+use hapax_core::{SignatureShape, verify};
 
 use super::Limits;
 use super::meters::Meters;
-use crate::index::{Arena, BandIndex, Probe, Seen};
+use crate::index::{Arena, BandIndex, Hit, Probe, Seen};
 use crate::types::{Seq, Slot};
 
 /// From where in the commit order a lookup sees.
@@ -62,8 +62,8 @@ pub(super) struct Judgement {
     pub(super) ranked: Vec<Ranked>,
     /// Distinct documents compared.
     pub(super) candidates: u32,
-    /// False where a bound kept a posting from being read or a candidate from being verified.
-    pub(super) complete: bool,
+    /// Postings that a bound kept from being read, and candidates that one kept from being compared.
+    pub(super) unread: u64,
     cost: Cost,
 }
 
@@ -77,10 +77,12 @@ struct Cost {
 
 #[derive(Default)]
 struct Scratch {
-    keys: Vec<BandKey>,
     probe: Probe,
     words: Vec<u64>,
 }
+
+/// Candidates ahead of the one being compared that memory is asked for.
+const AHEAD: usize = 4;
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
@@ -96,17 +98,20 @@ pub(super) fn judge(
     query: &Query<'_>,
 ) -> Judgement {
     SCRATCH.with_borrow_mut(|scratch| {
-        let Scratch { keys, probe, words } = scratch;
+        let Scratch { probe, words } = scratch;
         let started = Instant::now();
-        bands.keys(query.signature, keys);
-        bands.probe(arena, keys, limits.bucket_read_max, probe);
+        bands.probe(arena, query.signature, limits.bucket_read_max, probe);
         let dropped = keep_most_hit(&mut probe.hits, limits.candidates_max);
+        probe.hits.iter().take(AHEAD).for_each(|hit| arena.prefetch_all(hit.slot));
         let probed = Instant::now();
 
         words.resize(arena.words(), 0);
         let cost = Cost { probe: probed - started, verify: Duration::ZERO, fullest_bucket: probe.fullest };
-        let mut judgement = Judgement { ranked: Vec::new(), candidates: 0, complete: probe.complete && !dropped, cost };
-        for &slot in &probe.hits {
+        let mut judgement = Judgement { ranked: Vec::new(), candidates: 0, unread: probe.unread + dropped, cost };
+        for (at, &Hit { slot, .. }) in probe.hits.iter().enumerate() {
+            if let Some(later) = probe.hits.get(at + AHEAD) {
+                arena.prefetch_all(later.slot);
+            }
             if query.own == Some(slot) {
                 continue;
             }
@@ -141,21 +146,15 @@ impl Judgement {
     }
 }
 
-/// Makes the hits distinct. Where there are more than `max`, those that share the most bands with the query stay:
-/// they are the likeliest to be like it. Says whether any were dropped.
-fn keep_most_hit(hits: &mut Vec<Slot>, max: usize) -> bool {
-    hits.sort_unstable();
-    let distinct = hits.chunk_by(|a, b| a == b).count();
-    if distinct <= max {
-        hits.dedup();
-        return false;
+/// Where there are more than `max`, those that share the most bands with the query stay: they are the likeliest to be
+/// like it. Returns how many were dropped.
+fn keep_most_hit(hits: &mut Vec<Hit>, max: usize) -> u64 {
+    let dropped = hits.len().saturating_sub(max);
+    if dropped > 0 {
+        hits.select_nth_unstable_by_key(max, |hit| (Reverse(hit.bands), hit.slot));
+        hits.truncate(max);
     }
-    let mut counted: Vec<(Reverse<usize>, Slot)> =
-        hits.chunk_by(|a, b| a == b).map(|same| (Reverse(same.len()), same[0])).collect();
-    counted.select_nth_unstable(max);
-    hits.clear();
-    hits.extend(counted[..max].iter().map(|&(_, slot)| slot));
-    true
+    dropped as u64
 }
 
 #[cfg(test)]
@@ -164,16 +163,17 @@ mod tests {
 
     #[test]
     fn the_candidate_bound_keeps_those_that_share_the_most_bands() {
-        let mut hits: Vec<Slot> = (0..100).map(Slot).chain([Slot(50), Slot(70), Slot(50)]).collect();
-        assert!(keep_most_hit(&mut hits, 2));
+        let bands = |slot| if slot == 50 || slot == 70 { 2 } else { 1 };
+        let mut hits: Vec<Hit> = (0..100).map(|slot| Hit { slot: Slot(slot), bands: bands(slot) }).collect();
+        assert_eq!(keep_most_hit(&mut hits, 2), 98);
         hits.sort();
-        assert_eq!(hits, [Slot(50), Slot(70)]);
-        assert!(!keep_most_hit(&mut hits, 2));
+        assert_eq!(hits.iter().map(|hit| hit.slot.0).collect::<Vec<_>>(), [50, 70]);
+        assert_eq!(keep_most_hit(&mut hits, 2), 0);
     }
 
     #[test]
     fn a_pending_delete_hides_from_deciders_and_not_yet_from_checks() {
-        let seen = Seen { seq: Seq(3), removed: Seq(7), content: 0 };
+        let seen = Seen { seq: Seq(3), removed: Seq(7), content: 0, linked: false };
         assert!(!View::Decided.sees(&seen));
         assert!(View::Durable(Seq(6)).sees(&seen));
         assert!(!View::Durable(Seq(7)).sees(&seen));

@@ -59,7 +59,7 @@ impl Meters {
     }
 
     pub(super) fn verdict(&self, op: Op, verdict: &Verdict) {
-        if !verdict.complete {
+        if verdict.unread > 0 {
             self.incomplete.increment(1);
         }
         let kind = VerdictKind::ALL.iter().position(|kind| *kind == verdict.kind).expect("ALL has every kind");

@@ -284,7 +284,7 @@ impl Collection {
     /// The verdict, where it takes no look at the disk.
     fn check_in_memory(&self, check: &Check) -> Option<Verdict> {
         let id_may_be_held =
-            check.id.as_ref().is_some_and(|id| !self.ids.candidates(IdIndex::fingerprint(id)).is_empty());
+            check.id.as_ref().is_some_and(|id| !self.ids.candidates(&self.arena, IdIndex::fingerprint(id)).is_empty());
         if id_may_be_held {
             return None;
         }

@@ -16,7 +16,7 @@ use super::latch::Latch;
 use super::prepare::Made;
 use super::records::Heads;
 use super::{Collection, CollectionError, InsertOptions, Result};
-use crate::index::{IdIndex, SLOTS_MAX};
+use crate::index::{Entry, IdIndex, SLOTS_MAX};
 use crate::store::{Change, Changeable, Head, Record, StoredMatch, StoredVerdict};
 use crate::types::{
     DocId, Match, Metadata, OnDuplicate, OnExisting, Outcome, Previous, Seq, Slot, TimestampMs, Verdict, VerdictKind,
@@ -72,8 +72,8 @@ pub(super) struct Decision {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     None,
-    Added { id_fingerprint: u64, slot: Slot, replaced: Option<Slot> },
-    Removed { id_fingerprint: u64, slot: Slot },
+    Added { slot: Slot, replaced: Option<Slot> },
+    Removed { slot: Slot },
 }
 
 /// A decision that may not be on disk yet.
@@ -181,7 +181,7 @@ impl Collection {
         disk: Disk,
     ) -> Result<Decided> {
         let id_fingerprint = IdIndex::fingerprint(&insertion.id);
-        if disk == Disk::Later && !self.ids.candidates(id_fingerprint).is_empty() {
+        if disk == Disk::Later && !self.ids.candidates(&self.arena, id_fingerprint).is_empty() {
             return Ok(Decided::Later(insertion, latch, place));
         }
         let existing = self.find(&insertion.id, id_fingerprint, View::Decided)?;
@@ -261,14 +261,15 @@ impl Collection {
                     shingles: insertion.shingles,
                     verdict: stored_verdict(&verdict, cited),
                 });
-                self.arena.publish(slot, seq, &record.signature, made.content_prefix(), linked);
+                let (signature, content) = (&record.signature, made.content_prefix());
+                self.arena.publish(slot, Entry { seq, id_fingerprint, content, linked, signature });
                 if !linked {
                     live.bands.insert(&self.arena, slot);
                     if let Some(next) = &live.next {
                         next.insert(&self.arena, slot);
                     }
                 }
-                self.ids.insert(id_fingerprint, slot);
+                self.ids.insert(&self.arena, slot);
                 self.records.decided(Arc::clone(&record));
                 let replaced = existing.as_ref().map(|existing| existing.slot);
                 let change = match &existing {
@@ -279,7 +280,7 @@ impl Collection {
                     }
                     None => Change::Insert(record),
                 };
-                (Some(change), Step::Added { id_fingerprint, slot, replaced })
+                (Some(change), Step::Added { slot, replaced })
             } else {
                 (None, Step::None)
             };
@@ -306,13 +307,13 @@ impl Collection {
         self.records.leaves(Arc::clone(&existing.record));
         self.arena.set_removed(existing.slot, seq);
         let change = Change::Delete { seq, target: existing.record.seq };
-        let step = Step::Removed { id_fingerprint, slot: existing.slot };
+        let step = Step::Removed { slot: existing.slot };
         Ok(self.enqueue(&mut order, true, Some(change), step, latch, place))
     }
 
     /// The document that holds an id in this view. Under the id's latch the answer stays true.
     pub(super) fn find(&self, id: &DocId, id_fingerprint: u64, view: View) -> Result<Option<Existing>> {
-        for slot in self.ids.candidates(id_fingerprint) {
+        for slot in self.ids.candidates(&self.arena, id_fingerprint) {
             let Some(seen) = self.arena.peek(slot).filter(|seen| view.sees(seen)) else { continue };
             if let Some(record) = self.records.record(seen.seq)?
                 && record.id == *id
@@ -349,7 +350,7 @@ impl Collection {
             threshold: self.live.read().settings.threshold,
             matches: Vec::new(),
             candidates: 0,
-            complete: true,
+            unread: 0,
             shingles: Some(0),
             previous: None,
             expected_recall: None,
@@ -397,7 +398,7 @@ impl Collection {
             threshold: 0.0,
             matches,
             candidates: judgement.candidates,
-            complete: judgement.complete,
+            unread: judgement.unread,
             shingles: None,
             previous: None,
             expected_recall: None,
@@ -406,7 +407,7 @@ impl Collection {
 
     /// The first verdict again, as far as what it cites is still there.
     fn repeat(&self, existing: &Existing, insertion: &Insertion) -> Result<Verdict> {
-        let StoredVerdict { kind, duplicate_of, threshold, candidates, complete, matches } = &existing.record.verdict;
+        let StoredVerdict { kind, duplicate_of, threshold, candidates, unread, matches } = &existing.record.verdict;
         let mut heads = Heads::default();
         let with_metadata = insertion.options.with_metadata;
         let missing = self.records.recall(&mut heads, matches.iter().map(|found| found.seq));
@@ -434,7 +435,7 @@ impl Collection {
             threshold: *threshold,
             matches: shown,
             candidates: *candidates,
-            complete: *complete,
+            unread: *unread,
             shingles: existing.record.shingles,
             previous: None,
             expected_recall: None,
@@ -479,7 +480,7 @@ fn stored_verdict(verdict: &Verdict, cited: &[Ranked]) -> StoredVerdict {
         duplicate_of: verdict.duplicate_of.clone(),
         threshold: verdict.threshold,
         candidates: verdict.candidates,
-        complete: verdict.complete,
+        unread: verdict.unread,
         matches: cited
             .iter()
             .enumerate()

@@ -1,61 +1,106 @@
 //! Band key -> slots, without storing the keys.
-//! A posting is a 32-bit slot; which key it stands for is derived again from the signature in the [`Arena`], so a
-//! document costs about 8 bytes a band instead of 26 for a map of 64-bit keys. Documents that share a key share one
-//! entry, which then points to a list.
-//! Each band has its own tables, each table its own lock: one writer, many readers, and bands build in parallel.
+//! A posting is a 32-bit slot and an 8-bit tag (`table.rs`); which key it stands for is seen from the signature in the
+//! [`Arena`]. Each band has a table of its own. Documents with equal signatures would be in the same buckets of every
+//! band: they share the postings of one of them, and a list behind it.
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use dashmap::DashMap;
 use hapax_core::{BandKey, Banding, SignatureShape};
-use hashbrown::HashTable;
-use parking_lot::RwLock;
+use parking_lot::RwLockReadGuard;
 use rayon::prelude::*;
 use smallvec::{SmallVec, smallvec};
 
+use super::arena::words_of;
+use super::pool::Pool;
+use super::table::{Keys, Members, SHARDS_MAX, Shard, Table};
 use super::{Arena, BucketSizes};
 use crate::types::Slot;
 
-/// Tables per band. More tables mean shorter pauses when one grows.
-const SHARDS: usize = 16;
-/// Marks an entry that is the number of a list instead of a slot.
-const LIST: u32 = 1 << 31;
 /// Words on the stack for the rows of a band; longer bands take a heap buffer.
 const ROW_WORDS: usize = 9;
+/// How far to look among the postings of a key for an equal signature, where every key of it has many.
+const EQUAL_LOOK_MAX: usize = 64;
+/// Slots placed at a time when many are: their keys are sorted by shard first, so that one shard after the other is in
+/// the cache.
+const PLACED_AT_ONCE: usize = 1 << 16;
 
 /// The band index of one collection under one banding.
 pub struct BandIndex {
     banding: Banding,
     shape: SignatureShape,
-    shards: Box<[RwLock<Shard>]>,
+    rows: Box<[Rows]>,
+    tables: Box<[Table]>,
+    pool: Pool,
+    /// The slot that has the postings -> the others with its signature.
+    equals: DashMap<Slot, Vec<Slot>>,
+    /// How many they are.
+    groups: AtomicU64,
+    /// Odd while a list of equals changes hands.
+    handing_over: AtomicU64,
     sizes: BucketSizes,
 }
 
-#[derive(Default)]
-struct Shard {
-    entries: HashTable<u32>,
-    lists: Vec<List>,
-    free_lists: Vec<u32>,
-    /// Slots that lists keep on the heap, all together, so that a scrape need not walk them.
-    heap_slots: usize,
+/// Where the rows of a band stand among the words of a signature.
+struct Rows {
+    words: Range<usize>,
+    /// The bytes of the first and of the last word that are rows of the band.
+    first_mask: u64,
+    last_mask: u64,
 }
-
-/// Documents that share a key. Most are few, and stand in the list itself: 24 bytes, as an empty vector takes.
-type List = SmallVec<[Slot; 4]>;
 
 /// What probing all bands of a query found.
 #[derive(Default)]
 pub struct Probe {
-    /// One item for each band a slot shares with the query, so a slot may stand here several times.
-    pub hits: Vec<Slot>,
-    /// Whether every posting of every key was read.
-    pub complete: bool,
+    /// Each slot that shares a band with the query, and how many bands it shares.
+    pub hits: Vec<Hit>,
+    /// Postings that were not read: a document may be counted once for each band.
+    pub unread: u64,
     /// Documents in the fullest bucket among the query's keys.
     pub fullest: usize,
+    keys: Vec<BandKey>,
+    words: Vec<u64>,
+    found: Vec<(u32, u32)>,
+    slots: Vec<Slot>,
+}
+
+/// A slot that shares bands with a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hit {
+    /// Which.
+    pub slot: Slot,
+    /// How many bands.
+    pub bands: u32,
+}
+
+/// Documents that share a band key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// Which band.
+    pub band: u32,
+    /// Its key.
+    pub key: BandKey,
+    /// How many documents.
+    pub documents: usize,
+    /// Some of them, old and new.
+    pub sample: Vec<Slot>,
 }
 
 impl BandIndex {
     /// An index without postings.
     pub fn new(banding: Banding, shape: SignatureShape) -> Self {
-        let shards = (0..banding.bands() as usize * SHARDS).map(|_| RwLock::default()).collect();
-        Self { banding, shape, shards, sizes: BucketSizes::default() }
+        Self {
+            banding,
+            shape,
+            rows: (0..banding.bands()).map(|band| Rows::new(banding.row_bytes(shape, band))).collect(),
+            tables: (0..banding.bands()).map(|_| Table::new()).collect(),
+            pool: Pool::new(),
+            equals: DashMap::new(),
+            groups: AtomicU64::new(0),
+            handing_over: AtomicU64::new(0),
+            sizes: BucketSizes::default(),
+        }
     }
 
     /// The banding it was made with.
@@ -68,287 +113,432 @@ impl BandIndex {
         &self.sizes
     }
 
-    /// The keys of a packed signature, one a band, into `keys`.
-    pub fn keys(&self, signature: &[u8], keys: &mut Vec<BandKey>) {
-        keys.clear();
-        keys.extend((0..self.banding.bands()).map(|band| self.banding.key(signature, self.shape, band)));
+    /// Bytes of all postings and lists.
+    pub fn bytes(&self) -> u64 {
+        // An entry of the map and its control byte, at two thirds of the places in use.
+        const GROUP_BYTES: u64 = (size_of::<(Slot, Vec<Slot>)>() + 1) as u64 * 3 / 2;
+        self.pool.bytes() + self.groups() * GROUP_BYTES
     }
 
-    /// Adds the postings of a published slot.
+    /// Adds a published slot that is not here yet.
     pub fn insert(&self, arena: &Arena, slot: Slot) {
-        for band in 0..self.banding.bands() {
-            self.insert_band(arena, slot, band);
+        let keys = self.keys(arena, slot);
+        // Each bucket is a look into memory; asked for at once, they take little longer than one.
+        self.tables.iter().zip(&keys).for_each(|(table, key)| drop(table.read(&self.pool, key.0)));
+        match self.equal(arena, slot, &keys, EQUAL_LOOK_MAX) {
+            Some(holder) => self.join(holder, slot),
+            None => (0..self.tables.len()).for_each(|band| self.insert_band(arena, slot, band, keys[band])),
         }
     }
 
-    /// Adds many slots, band by band in parallel. The slots must be published and not yet here.
+    /// Adds many slots to an empty index, in parallel; `done` is told how many postings were placed. The slots must be
+    /// published.
     pub fn insert_all(&self, arena: &Arena, slots: &[Slot], done: impl Fn(usize) + Sync) {
-        (0..self.banding.bands()).into_par_iter().for_each(|band| {
-            for slots in slots.chunks(4096) {
-                for &slot in slots {
-                    self.insert_band(arena, slot, band);
-                }
+        let holders = self.join_equals(arena, slots);
+        (0..self.tables.len()).into_par_iter().for_each(|band| {
+            self.tables[band].reserve(&self.pool, holders.len());
+            let (mut placed, mut starts) = (Vec::new(), Vec::new());
+            for slots in holders.chunks(PLACED_AT_ONCE) {
+                let keys = BandKeys { index: self, arena, band };
+                sort_by_shard(slots.iter().map(|&slot| (keys.key(slot), slot)), &mut placed, &mut starts);
+                placed.iter().for_each(|&(key, slot)| self.insert_band(arena, slot, band, BandKey(key)));
                 done(slots.len());
             }
         });
     }
 
-    /// Takes the postings of a slot out again, before the slot is freed. Bands where it has none are passed over.
+    /// Takes a slot out again, before it is freed. One that is not here is passed over. One at a time, and not beside
+    /// an insertion.
     pub fn remove(&self, arena: &Arena, slot: Slot) {
-        for band in 0..self.banding.bands() {
-            self.remove_band(arena, slot, band);
+        let keys = self.keys(arena, slot);
+        if self.groups() > 0 && self.equals.contains_key(&slot) {
+            return self.hand_over(arena, slot, &keys);
         }
-    }
-
-    /// Slots that share a key with the query. At most `per_key_max` postings of a key are read, spread evenly over
-    /// its list and, from band to band, over different members of it.
-    pub fn probe(&self, arena: &Arena, keys: &[BandKey], per_key_max: usize, probe: &mut Probe) {
-        probe.hits.clear();
-        probe.complete = true;
-        probe.fullest = 0;
+        let mut found = false;
         for (band, &key) in keys.iter().enumerate() {
-            let shard = self.shard(band as u32, key).read();
-            match shard.find(self, arena, band as u32, key) {
-                None => {}
-                Some(entry) if entry & LIST == 0 => {
-                    probe.fullest = probe.fullest.max(1);
-                    probe.hits.push(Slot(entry));
+            let same = |held| self.rows[band].equal_of(arena, slot, held);
+            let keys = BandKeys { index: self, arena, band };
+            if let Some(before) = self.tables[band].remove(&self.pool, key.0, slot, same, &keys) {
+                self.sizes.changed(before, before - 1);
+                found = true;
+            }
+        }
+        if !found
+            && self.groups() > 0
+            && let Some(holder) = self.equal(arena, slot, &keys, usize::MAX)
+        {
+            self.part(holder, slot);
+        }
+    }
+
+    /// Finds the slots that share a key with a packed signature. At most `per_key_max` postings of a key are read, and
+    /// so many of those with equal signatures, spread evenly over the list and, from band to band, over different
+    /// members of it.
+    pub fn probe(&self, arena: &Arena, signature: &[u8], per_key_max: usize, probe: &mut Probe) {
+        words_of(signature, &mut probe.words);
+        probe.keys.clear();
+        probe.keys.extend(self.banding.keys(signature, self.shape));
+        loop {
+            let before = self.handing_over.load(Ordering::Acquire);
+            self.probe_once(arena, per_key_max, probe);
+            fence(Ordering::Acquire);
+            if before.is_multiple_of(2) && self.handing_over.load(Ordering::Relaxed) == before {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn probe_once(&self, arena: &Arena, per_key_max: usize, probe: &mut Probe) {
+        let Probe { hits, unread, fullest, keys, words, found, slots } = probe;
+        (*unread, *fullest) = (0, 0);
+        slots.clear();
+        found.clear();
+        {
+            let shards: SmallVec<[RwLockReadGuard<'_, Shard>; 32]> =
+                self.tables.iter().zip(&*keys).map(|(table, key)| table.read(&self.pool, key.0)).collect();
+            for (band, (shard, key)) in shards.iter().zip(&*keys).enumerate() {
+                shard.tagged(&self.pool, key.0, |entry| found.push((band as u32, entry)));
+            }
+            for &(band, entry) in &*found {
+                arena.prefetch(shards[band as usize].first(entry), self.rows[band as usize].words.start);
+            }
+            // Slots of one key stand together; so many beside each other, or one list.
+            let (mut last_band, mut beside) = (u32::MAX, 0);
+            for &(band, entry) in &*found {
+                let (shard, rows) = (&shards[band as usize], &self.rows[band as usize]);
+                if !rows.equal(arena, shard.first(entry), words) {
+                    continue;
                 }
-                Some(entry) => {
-                    let list = &shard.lists[(entry & !LIST) as usize];
-                    probe.fullest = probe.fullest.max(list.len());
-                    if list.len() <= per_key_max {
-                        probe.hits.extend_from_slice(list);
-                    } else {
-                        probe.complete = false;
-                        probe.hits.extend(spread(list.len(), per_key_max, band, keys.len()).map(|at| list[at]));
+                match shard.resolve(entry) {
+                    None => {
+                        beside = if band == last_band { beside + 1 } else { 1 };
+                        last_band = band;
+                        *fullest = beside.max(*fullest);
+                        if beside <= per_key_max {
+                            slots.push(Slot(entry));
+                        } else {
+                            *unread += 1;
+                        }
+                    }
+                    Some(list) => {
+                        *fullest = list.len().max(*fullest);
+                        *unread += read_some(list, per_key_max, band as usize, keys.len(), slots);
                     }
                 }
             }
         }
+        slots.sort_unstable();
+        hits.clear();
+        hits.extend(slots.chunk_by(|a, b| a == b).map(|same| Hit { slot: same[0], bands: same.len() as u32 }));
+        if self.groups() > 0 {
+            for at in 0..hits.len() {
+                let Hit { slot: holder, bands } = hits[at];
+                let Some(others) = self.equals.get(&holder) else { continue };
+                slots.clear();
+                *unread += read_some(&others, per_key_max, 0, 1, slots);
+                *fullest = (others.len() + 1).max(*fullest);
+                hits.extend(slots.iter().map(|&slot| Hit { slot, bands }));
+            }
+        }
     }
 
-    /// Bytes of all postings: tables by their allocation, lists by their capacity.
-    pub fn bytes(&self) -> u64 {
-        self.shards.iter().map(|shard| shard.read().bytes()).sum()
+    /// The fullest buckets, at most `limit`, each with up to `samples` of its documents; the fullest first. Buckets of
+    /// up to eight documents are looked at only with `all`, which takes a look at every posting.
+    pub fn fullest(&self, arena: &Arena, limit: usize, samples: usize, all: bool) -> Vec<Bucket> {
+        let mut fullest = Fullest { limit, floor: 0, keys: Vec::new() };
+        for (band, table) in self.tables.iter().enumerate() {
+            table.for_each_list(|list| fullest.consider(list.len(), band, list[0]));
+            if all {
+                let keys = BandKeys { index: self, arena, band };
+                table.for_each_few(&self.pool, &keys, |slots| fullest.consider(slots.len(), band, slots[0]));
+            }
+        }
+        for group in &self.equals {
+            (0..self.tables.len()).for_each(|band| fullest.consider(group.len() + 1, band, *group.key()));
+        }
+        let mut keys: Vec<(u32, BandKey)> =
+            fullest.keys.into_iter().map(|(_, band, slot)| (band as u32, self.key(arena, slot, band))).collect();
+        keys.sort_unstable_by_key(|&(band, key)| (band, key.0));
+        keys.dedup();
+        let mut buckets: Vec<Bucket> =
+            keys.into_iter().map(|(band, key)| self.bucket(arena, band, key, samples)).collect();
+        buckets.sort_by_key(|bucket| (std::cmp::Reverse(bucket.documents), bucket.band));
+        buckets.truncate(limit);
+        buckets
     }
 
-    fn shard(&self, band: u32, key: BandKey) -> &RwLock<Shard> {
-        // Bits that the tables use neither for the place of an entry nor for its tag.
-        &self.shards[band as usize * SHARDS + (key.0 >> 40) as usize % SHARDS]
+    fn bucket(&self, arena: &Arena, band: u32, key: BandKey, samples: usize) -> Bucket {
+        let shard = self.tables[band as usize].read(&self.pool, key.0);
+        let members = shard.members(&self.pool, key.0, |held| self.key(arena, held, band as usize) == key);
+        let slots = members.as_slice();
+        let mut sample = Vec::new();
+        read_some(slots, samples, 0, 1, &mut sample);
+        let mut documents = slots.len();
+        if self.groups() > 0 {
+            for slot in slots {
+                let Some(others) = self.equals.get(slot) else { continue };
+                documents += others.len();
+                read_some(&others, samples.saturating_sub(sample.len()), 0, 1, &mut sample);
+            }
+        }
+        Bucket { band, key, documents, sample }
     }
 
-    fn insert_band(&self, arena: &Arena, slot: Slot, band: u32) {
-        let key = self.key_in_arena(arena, slot, band);
-        let shard = &mut *self.shard(band, key).write();
-        let Shard { entries, lists, free_lists, heap_slots } = shard;
-        let found = entries.find_mut(key.0, |&entry| self.key_in_arena(arena, first(entry, lists), band) == key);
-        let size = match found {
-            None => {
-                entries.insert_unique(key.0, slot.0, |&entry| self.key_in_arena(arena, first(entry, lists), band).0);
-                0
+    fn keys(&self, arena: &Arena, slot: Slot) -> SmallVec<[BandKey; 32]> {
+        (0..self.tables.len()).map(|band| self.key(arena, slot, band)).collect()
+    }
+
+    fn key(&self, arena: &Arena, slot: Slot, band: usize) -> BandKey {
+        let rows = &self.rows[band];
+        let mut words: SmallVec<[u64; ROW_WORDS]> = smallvec![0; rows.words.len()];
+        arena.copy_words(slot, rows.words.clone(), &mut words);
+        let bytes = self.banding.row_bytes(self.shape, band as u32);
+        let skipped = rows.words.start * size_of::<u64>();
+        Banding::key_of_rows(&bytemuck::cast_slice(&words)[bytes.start - skipped..bytes.end - skipped], band as u32)
+    }
+
+    fn insert_band(&self, arena: &Arena, slot: Slot, band: usize, key: BandKey) {
+        let same = |held| self.rows[band].equal_of(arena, slot, held);
+        let keys = BandKeys { index: self, arena, band };
+        let before = self.tables[band].insert(&self.pool, key.0, slot, same, &keys);
+        self.sizes.changed(before, before + 1);
+    }
+
+    /// Another slot with the same signature, that has its postings. Where every key of it has many, not all are
+    /// looked at, and one may be missed: it costs memory, and nothing else.
+    fn equal(&self, arena: &Arena, slot: Slot, keys: &[BandKey], look_max: usize) -> Option<Slot> {
+        let mut shortest: Option<(usize, usize)> = None;
+        for (band, &key) in keys.iter().enumerate() {
+            let shard = self.tables[band].read(&self.pool, key.0);
+            let same = |held| self.rows[band].equal_of(arena, slot, held);
+            match shard.members(&self.pool, key.0, same) {
+                Members::Inline(slots) => return find_equal(arena, slot, &slots),
+                Members::List(list) if shortest.is_none_or(|(len, _)| list.len() < len) => {
+                    shortest = Some((list.len(), band));
+                }
+                Members::List(_) => {}
             }
-            Some(entry) if *entry & LIST == 0 => {
-                let list = smallvec![Slot(*entry), slot];
-                let number = match free_lists.pop() {
-                    Some(number) => {
-                        lists[number as usize] = list;
-                        number
-                    }
-                    None => {
-                        lists.push(list);
-                        lists.len() as u32 - 1
-                    }
-                };
-                *entry = LIST | number;
-                1
+        }
+        let (_, band) = shortest?;
+        let shard = self.tables[band].read(&self.pool, keys[band].0);
+        let same = |held| self.rows[band].equal_of(arena, slot, held);
+        let members = shard.members(&self.pool, keys[band].0, same);
+        find_equal(arena, slot, &members.as_slice()[..look_max.min(members.as_slice().len())])
+    }
+
+    /// Adds a slot to those that share the postings of another.
+    fn join(&self, holder: Slot, slot: Slot) {
+        let mut others = self.equals.entry(holder).or_default();
+        let (before, from) = (others.len(), bytes_of(&others));
+        if before == others.capacity() {
+            others.reserve_exact((before / 4).max(2));
+        }
+        others.push(slot);
+        self.pool.lists_changed(from, bytes_of(&others));
+        self.sizes.changed(group(before), group(before + 1));
+        self.groups.fetch_add(u64::from(before == 0), Ordering::Relaxed);
+    }
+
+    /// Takes a slot out of those that share the postings of another.
+    fn part(&self, holder: Slot, slot: Slot) {
+        let Some(mut others) = self.equals.get_mut(&holder) else { return };
+        let Some(at) = others.iter().position(|&held| held == slot) else { return };
+        let (before, from) = (others.len(), bytes_of(&others));
+        others.remove(at);
+        if others.capacity() > 2 * others.len() {
+            let kept = others.len() + others.len() / 4;
+            others.shrink_to(kept);
+        }
+        self.pool.lists_changed(from, bytes_of(&others));
+        self.sizes.changed(group(before), group(before - 1));
+        if before == 1 {
+            drop(others);
+            self.equals.remove(&holder);
+            self.groups.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes out a slot that has the postings for others: the first of these gets them.
+    fn hand_over(&self, arena: &Arena, slot: Slot, keys: &[BandKey]) {
+        // Readers that find the slot's postings meanwhile, and then no list behind it, look again.
+        self.handing_over.fetch_add(1, Ordering::AcqRel);
+        let (_, mut others) = self.equals.remove(&slot).expect("the caller has seen it");
+        let (before, from) = (others.len(), bytes_of(&others));
+        let heir = others.remove(0);
+        self.sizes.changed(group(before), group(before - 1));
+        if others.is_empty() {
+            self.pool.lists_changed(from, 0);
+            self.groups.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            self.equals.insert(heir, others);
+        }
+        for (band, &key) in keys.iter().enumerate() {
+            let same = |held| self.rows[band].equal_of(arena, slot, held);
+            self.tables[band].replace(&self.pool, key.0, slot, heir, same);
+        }
+        self.handing_over.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn groups(&self) -> u64 {
+        self.groups.load(Ordering::Relaxed)
+    }
+
+    /// Finds equal signatures among many slots; returns one of each.
+    fn join_equals(&self, arena: &Arena, slots: &[Slot]) -> Vec<Slot> {
+        // A hash of 32 bits beside each slot: memory for a moment, 8 bytes a document.
+        let mut hashed: Vec<u64> =
+            slots.par_iter().map(|&slot| hash_of(arena, slot) << 32 | u64::from(slot.0)).collect();
+        hashed.par_sort_unstable();
+        let mut holders: Vec<Slot> = Vec::with_capacity(slots.len());
+        for run in hashed.chunk_by(|a, b| a >> 32 == b >> 32) {
+            let first = holders.len();
+            for slot in run.iter().map(|&hashed| Slot(hashed as u32)) {
+                match find_equal(arena, slot, &holders[first..]) {
+                    Some(holder) => self.join(holder, slot),
+                    None => holders.push(slot),
+                }
             }
-            Some(entry) => {
-                let list = &mut lists[(*entry & !LIST) as usize];
-                *heap_slots -= on_heap(list);
-                list.push(slot);
-                *heap_slots += on_heap(list);
-                list.len() - 1
-            }
+        }
+        holders.sort_unstable();
+        holders
+    }
+}
+
+impl Rows {
+    fn new(bytes: Range<usize>) -> Self {
+        let words = bytes.start / 8..bytes.end.div_ceil(8);
+        let mask = |word: usize| {
+            let within = |at: usize| if bytes.contains(&(word * 8 + at)) { 0xFF } else { 0 };
+            u64::from_ne_bytes(std::array::from_fn(within))
         };
-        self.sizes.changed(size, size + 1);
+        Self { first_mask: mask(words.start), last_mask: mask(words.end - 1), words }
     }
 
-    fn remove_band(&self, arena: &Arena, slot: Slot, band: u32) {
-        let key = self.key_in_arena(arena, slot, band);
-        let shard = &mut *self.shard(band, key).write();
-        let Shard { entries, lists, free_lists, heap_slots } = shard;
-        let found = entries.find_entry(key.0, |&entry| self.key_in_arena(arena, first(entry, lists), band) == key);
-        let Ok(mut found) = found else { return };
-        let entry = *found.get();
-        if entry & LIST == 0 {
-            if entry == slot.0 {
-                found.remove();
-                self.sizes.changed(1, 0);
-            }
+    /// Whether a slot has the rows of a signature.
+    #[inline]
+    fn equal(&self, arena: &Arena, slot: Slot, signature: &[u64]) -> bool {
+        let (held, asked) = (&arena.signature(slot)[self.words.clone()], &signature[self.words.clone()]);
+        self.differ(held.iter().zip(asked).map(|(held, asked)| held.load(Ordering::Relaxed) ^ asked))
+    }
+
+    /// Whether two slots have the same rows.
+    #[inline]
+    fn equal_of(&self, arena: &Arena, a: Slot, b: Slot) -> bool {
+        let (a, b) = (&arena.signature(a)[self.words.clone()], &arena.signature(b)[self.words.clone()]);
+        self.differ(a.iter().zip(b).map(|(a, b)| a.load(Ordering::Relaxed) ^ b.load(Ordering::Relaxed)))
+    }
+
+    #[inline]
+    fn differ(&self, differences: impl ExactSizeIterator<Item = u64>) -> bool {
+        let last = differences.len() - 1;
+        let mut differing = 0;
+        for (at, difference) in differences.enumerate() {
+            let first_mask = if at == 0 { self.first_mask } else { u64::MAX };
+            let last_mask = if at == last { self.last_mask } else { u64::MAX };
+            differing |= difference & first_mask & last_mask;
+        }
+        differing == 0
+    }
+}
+
+/// Keys of many documents, each by one that has it.
+struct Fullest {
+    limit: usize,
+    floor: usize,
+    /// Documents, band, one of them.
+    keys: Vec<(usize, usize, Slot)>,
+}
+
+impl Fullest {
+    fn consider(&mut self, documents: usize, band: usize, slot: Slot) {
+        if documents < self.floor || documents < 2 {
             return;
         }
-        let number = entry & !LIST;
-        let list = &mut lists[number as usize];
-        let Some(at) = list.iter().position(|&held| held == slot) else { return };
-        *heap_slots -= on_heap(list);
-        list.remove(at);
-        self.sizes.changed(list.len() + 1, list.len());
-        if let [last] = list[..] {
-            *found.get_mut() = last.0;
-            *list = List::new();
-            free_lists.push(number);
-        } else if list.spilled() && list.capacity() > 4 * list.len() {
-            list.shrink_to_fit();
+        self.keys.push((documents, band, slot));
+        // A key may come twice, as a list and for equal signatures, so twice as many are kept.
+        let kept = 2 * self.limit;
+        if self.keys.len() > 2 * kept {
+            self.keys.sort_unstable_by_key(|&(documents, ..)| std::cmp::Reverse(documents));
+            self.keys.truncate(kept);
+            self.floor = self.keys.last().map_or(0, |&(documents, ..)| documents);
         }
-        *heap_slots += on_heap(list);
-    }
-
-    fn key_in_arena(&self, arena: &Arena, slot: Slot, band: u32) -> BandKey {
-        let bytes = self.banding.row_bytes(self.shape, band);
-        let (first_word, words) = (bytes.start / 8, bytes.end.div_ceil(8) - bytes.start / 8);
-        let within = bytes.start - first_word * 8..bytes.end - first_word * 8;
-        let mut stack = [0; ROW_WORDS];
-        let mut heap = Vec::new();
-        let buffer = match stack.get_mut(..words) {
-            Some(buffer) => buffer,
-            None => {
-                heap.resize(words, 0);
-                &mut heap[..]
-            }
-        };
-        arena.copy_words(slot, first_word, buffer);
-        Banding::key_of_rows(&bytemuck::cast_slice(buffer)[within], band)
     }
 }
 
-impl Shard {
-    fn find(&self, index: &BandIndex, arena: &Arena, band: u32, key: BandKey) -> Option<u32> {
-        let stands_for = |&entry: &u32| index.key_in_arena(arena, first(entry, &self.lists), band) == key;
-        self.entries.find(key.0, stands_for).copied()
+/// The keys of one band.
+struct BandKeys<'a> {
+    index: &'a BandIndex,
+    arena: &'a Arena,
+    band: usize,
+}
+
+impl Keys for BandKeys<'_> {
+    #[inline]
+    fn key(&self, slot: Slot) -> u64 {
+        self.index.key(self.arena, slot, self.band).0
     }
 
-    fn bytes(&self) -> u64 {
-        (self.entries.allocation_size()
-            + self.lists.capacity() * size_of::<List>()
-            + self.free_lists.capacity() * size_of::<u32>()
-            + self.heap_slots * size_of::<Slot>()) as u64
+    #[inline]
+    fn prefetch(&self, slot: Slot) {
+        self.arena.prefetch(slot, self.index.rows[self.band].words.start);
     }
 }
 
-/// A slot that has the key the entry stands for.
-fn first(entry: u32, lists: &[List]) -> Slot {
-    if entry & LIST == 0 { Slot(entry) } else { lists[(entry & !LIST) as usize][0] }
+/// One of some slots that has the signature of another slot.
+fn find_equal(arena: &Arena, slot: Slot, among: &[Slot]) -> Option<Slot> {
+    let equal = |held: Slot| {
+        let cells = arena.signature(held).iter().zip(arena.signature(slot));
+        cells.into_iter().all(|(a, b)| a.load(Ordering::Relaxed) == b.load(Ordering::Relaxed))
+    };
+    among.iter().copied().find(|&held| held != slot && equal(held))
 }
 
-fn on_heap(list: &List) -> usize {
-    if list.spilled() { list.capacity() } else { 0 }
+/// 32 bits of a signature.
+fn hash_of(arena: &Arena, slot: Slot) -> u64 {
+    let fold = |hash, cell: &AtomicU64| hapax_core::fmix64(hash ^ cell.load(Ordering::Relaxed));
+    arena.signature(slot).iter().fold(0, fold) >> 32
 }
 
-/// `count` places of a list of `len`, evenly spread, shifted from band to band.
-fn spread(len: usize, count: usize, band: usize, bands: usize) -> impl Iterator<Item = usize> {
-    let shift = band * len / (count * bands);
-    (0..count).map(move |at| at * len / count + shift)
+/// Adds up to `max` members of a list, spread over it and from band to band; returns how many were left out.
+fn read_some(list: &[Slot], max: usize, band: usize, bands: usize, slots: &mut Vec<Slot>) -> u64 {
+    if list.len() <= max {
+        slots.extend_from_slice(list);
+    } else if max > 0 {
+        let shift = band * list.len() / (max * bands);
+        slots.extend((0..max).map(|at| list[at * list.len() / max + shift]));
+    }
+    list.len().saturating_sub(max) as u64
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::types::Seq;
-    use rand::{RngExt, SeedableRng};
-    use rand_chacha::ChaCha8Rng;
-    use std::collections::{BTreeMap, BTreeSet};
-
-    const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
-
-    fn banding() -> Banding {
-        Banding::new(12, 5, SHAPE).unwrap()
+/// Keys and slots in the order of their shards.
+fn sort_by_shard(
+    keys: impl ExactSizeIterator<Item = (u64, Slot)> + Clone,
+    sorted: &mut Vec<(u64, Slot)>,
+    starts: &mut Vec<usize>,
+) {
+    let keys: Vec<_> = keys.collect();
+    starts.clear();
+    starts.resize(SHARDS_MAX, 0);
+    keys.iter().for_each(|&(key, _)| starts[Table::shard_number(key)] += 1);
+    let mut start = 0;
+    for count in starts.iter_mut() {
+        start += std::mem::replace(count, start);
     }
-
-    /// Few distinct values a row, so that keys collide often.
-    fn signature(rng: &mut ChaCha8Rng) -> Vec<u8> {
-        let family = rng.random_range(0..4_u8);
-        (0..SHAPE.bytes()).map(|_| if rng.random_bool(0.9) { family } else { rng.random() }).collect()
+    sorted.clear();
+    sorted.resize(keys.len(), (0, Slot(0)));
+    for (key, slot) in keys {
+        let at = &mut starts[Table::shard_number(key)];
+        sorted[*at] = (key, slot);
+        *at += 1;
     }
+}
 
-    fn probe(index: &BandIndex, arena: &Arena, signature: &[u8], per_key_max: usize) -> Probe {
-        let (mut keys, mut probe) = (Vec::new(), Probe::default());
-        index.keys(signature, &mut keys);
-        index.probe(arena, &keys, per_key_max, &mut probe);
-        probe
-    }
+/// Documents that share postings, as a bucket: one alone is none.
+fn group(others: usize) -> usize {
+    if others == 0 { 0 } else { others + 1 }
+}
 
-    #[test]
-    fn probes_agree_with_a_plain_map_through_inserts_and_removals() {
-        let seed = 42;
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let arena = Arena::new(SHAPE);
-        let index = BandIndex::new(banding(), SHAPE);
-        let mut model: BTreeMap<Slot, Vec<u8>> = BTreeMap::new();
-        for seq in 1..3000 {
-            if rng.random_bool(0.4) && !model.is_empty() {
-                let slot = *model.keys().nth(rng.random_range(0..model.len())).unwrap();
-                model.remove(&slot);
-                index.remove(&arena, slot);
-                arena.free(slot);
-            } else {
-                let slot = (0..).map(Slot).find(|slot| !model.contains_key(slot)).unwrap();
-                let signature = signature(&mut rng);
-                arena.publish(slot, Seq(seq), &signature, 0, false);
-                index.insert(&arena, slot);
-                model.insert(slot, signature);
-            }
-            let query = signature(&mut rng);
-            let probe = probe(&index, &arena, &query, usize::MAX);
-            let found: BTreeSet<Slot> = probe.hits.iter().copied().collect();
-            let shares = |held: &[u8]| (0..12).any(|band| held[band * 5..][..5] == query[band * 5..][..5]);
-            let expected: BTreeSet<Slot> =
-                model.iter().filter(|(_, held)| shares(held)).map(|(slot, _)| *slot).collect();
-            assert_eq!(found, expected);
-            assert!(probe.complete);
-        }
-        for slot in model.into_keys().collect::<Vec<_>>() {
-            index.remove(&arena, slot);
-            arena.free(slot);
-        }
-        assert_eq!((index.sizes().buckets(), index.sizes().largest()), (0, 0));
-    }
-
-    #[test]
-    fn building_in_parallel_gives_the_same_buckets() {
-        let mut rng = ChaCha8Rng::seed_from_u64(7);
-        let arena = Arena::new(SHAPE);
-        let (one_by_one, at_once) = (BandIndex::new(banding(), SHAPE), BandIndex::new(banding(), SHAPE));
-        let slots: Vec<Slot> = (0..5000).map(Slot).collect();
-        for &slot in &slots {
-            arena.publish(slot, Seq(u64::from(slot.0) + 1), &signature(&mut rng), 0, false);
-            one_by_one.insert(&arena, slot);
-        }
-        at_once.insert_all(&arena, &slots, |_| {});
-        for _ in 0..100 {
-            let query = signature(&mut rng);
-            let hits = |index| {
-                let mut hits = probe(index, &arena, &query, usize::MAX).hits;
-                hits.sort();
-                hits
-            };
-            assert_eq!(hits(&one_by_one), hits(&at_once));
-        }
-    }
-
-    #[test]
-    fn a_capped_bucket_says_so_and_shows_other_members_in_other_bands() {
-        let arena = Arena::new(SHAPE);
-        let index = BandIndex::new(banding(), SHAPE);
-        for slot in 0..1000 {
-            arena.publish(Slot(slot), Seq(u64::from(slot) + 1), &[3; 64], 0, false);
-            index.insert(&arena, Slot(slot));
-        }
-        let probe = probe(&index, &arena, &[3; 64], 64);
-        assert!(!probe.complete);
-        assert_eq!(probe.hits.len(), 64 * 12);
-        let distinct: BTreeSet<Slot> = probe.hits.iter().copied().collect();
-        assert!(distinct.len() > 64 * 11, "only {} distinct members read", distinct.len());
-        assert!(distinct.iter().next().unwrap().0 < 20 && distinct.iter().last().unwrap().0 > 980);
-    }
+fn bytes_of(list: &Vec<Slot>) -> u64 {
+    (list.capacity() * size_of::<Slot>()) as u64
 }

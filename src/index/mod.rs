@@ -5,9 +5,16 @@
 mod arena;
 mod bands;
 mod bucket_sizes;
+mod chunks;
 mod ids;
+mod pool;
+mod sync;
+mod table;
 
-pub use arena::{Arena, SLOTS_MAX, Seen};
-pub use bands::{BandIndex, Probe};
+#[cfg(test)]
+mod tests;
+
+pub use arena::{Arena, Entry, SLOTS_MAX, Seen};
+pub use bands::{BandIndex, Bucket, Hit, Probe};
 pub use bucket_sizes::BucketSizes;
 pub use ids::IdIndex;

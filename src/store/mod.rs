@@ -122,8 +122,8 @@ pub struct StoredVerdict {
     pub threshold: f64,
     /// Distinct documents compared.
     pub candidates: u32,
-    /// False where a cap may have hidden a match.
-    pub complete: bool,
+    /// Postings and candidates that a cap kept from being looked at.
+    pub unread: u64,
     /// Best first.
     pub matches: Vec<StoredMatch>,
 }

@@ -15,6 +15,8 @@ struct Json<'a> {
     threshold: f64,
     candidates: u32,
     complete: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     matches: Vec<JsonMatch>,
 }
@@ -34,7 +36,8 @@ pub(super) fn to_json(verdict: &StoredVerdict) -> String {
         duplicate_of: verdict.duplicate_of.as_ref().map(|id| id.as_str().into()),
         threshold: verdict.threshold,
         candidates: verdict.candidates,
-        complete: verdict.complete,
+        complete: verdict.unread == 0,
+        unread: Some(verdict.unread).filter(|&unread| unread > 0),
         matches: matches.map(|m| JsonMatch { seq: m.seq.0, matching: m.matching, exact: m.exact }).collect(),
     })
     .expect("numbers and strings always serialise")
@@ -48,7 +51,8 @@ pub(super) fn from_json(text: &[u8]) -> Option<StoredVerdict> {
         duplicate_of: json.duplicate_of.map(|id| DocId::new(id.into_owned())).transpose().ok()?,
         threshold: json.threshold,
         candidates: json.candidates,
-        complete: json.complete,
+        // Verdicts of before it was counted say only that there were some.
+        unread: json.unread.unwrap_or(u64::from(!json.complete)),
         matches: matches.map(|m| StoredMatch { seq: Seq(m.seq), matching: m.matching, exact: m.exact }).collect(),
     })
 }

@@ -26,7 +26,7 @@ pub use band::{BandKey, Banding, BandingError};
 pub use hash::{ContentHash, SecretKey, SplitMix64, fmix64};
 pub use normalise::{IllFormed, NotUtf8};
 pub use pipeline::{Pipeline, Scratch, Signed, Signer};
-pub use simd::Simd;
+pub use simd::{Simd, prefetch};
 pub use sketch::Ranks;
 pub use spec::{Digits, Fingerprint, Fold, Marks, Shingling, SignatureShape, SketchKind, Spec, SpecError, TextSpec};
 pub use stages::Stages;

@@ -24,6 +24,8 @@ pub struct VerdictBody {
     candidates: u32,
     complete: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    unread: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     shingles: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     previous: Option<PreviousBody>,
@@ -66,7 +68,8 @@ impl VerdictBody {
             threshold: ratio(verdict.threshold),
             matches: verdict.matches.into_iter().map(MatchBody::from).collect(),
             candidates: verdict.candidates,
-            complete: verdict.complete,
+            complete: verdict.unread == 0,
+            unread: Some(verdict.unread).filter(|&unread| unread > 0),
             shingles: verdict.shingles,
             previous: verdict.previous.map(PreviousBody::from),
             expected_recall: verdict.expected_recall.map(ratio),
@@ -116,7 +119,7 @@ mod tests {
             threshold: 0.8,
             matches: Vec::new(),
             candidates: 0,
-            complete: true,
+            unread: 0,
             shingles: Some(3),
             previous: None,
             expected_recall: None,

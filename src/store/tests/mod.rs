@@ -54,7 +54,7 @@ fn record(seq: u64) -> Record {
             duplicate_of: None,
             threshold: 0.8,
             candidates: 0,
-            complete: true,
+            unread: 0,
             matches: Vec::new(),
         },
     }
@@ -140,7 +140,7 @@ fn hostile_ids_and_metadata_come_back_as_they_were() {
                 duplicate_of: Some(DocId::new(id).unwrap()),
                 threshold: 0.1 + 0.2,
                 candidates: u32::MAX,
-                complete: false,
+                unread: 7,
                 matches: vec![StoredMatch { seq: Seq(u64::MAX >> 1), matching: 256, exact: true }],
             },
             ..record(seq)

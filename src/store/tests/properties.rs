@@ -15,15 +15,15 @@ fn any_verdict() -> impl Strategy<Value = StoredVerdict> {
         prop::option::of(any_id()),
         0.0..=1.0f64,
         any::<u32>(),
-        any::<bool>(),
+        any::<u64>(),
         prop::collection::vec(matching, 0..4),
     )
-        .prop_map(|(kind, duplicate_of, threshold, candidates, complete, matches)| StoredVerdict {
+        .prop_map(|(kind, duplicate_of, threshold, candidates, unread, matches)| StoredVerdict {
             kind: VerdictKind::ALL[kind],
             duplicate_of,
             threshold,
             candidates,
-            complete,
+            unread,
             matches,
         })
 }

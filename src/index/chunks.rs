@@ -1,0 +1,80 @@
+//! Cells by number, in chunks that never move: whoever holds a number reads without a lock while others append.
+//! Each chunk is twice as large as the one before. Chunks come zeroed from the system, so pages of memory that nobody
+//! has written to take none.
+
+use super::sync::{AtomicU64, OnceLock, zeroed};
+
+/// Rows in the first chunk.
+const FIRST_ROWS: u64 = 64;
+const CHUNKS: usize = 25;
+/// Rows there can be: a little less than 2^31, so that the last bit of a row's number is free for others.
+pub(super) const ROWS_MAX: u64 = FIRST_ROWS * ((1 << CHUNKS) - 1);
+/// Bytes that go from memory to a processor together.
+const LINE_BYTES: usize = 64;
+
+/// Rows of a fixed number of 64-bit cells.
+pub(super) struct Chunks {
+    cells_per_row: usize,
+    chunks: [OnceLock<Chunk>; CHUNKS],
+}
+
+struct Chunk {
+    cells: Box<[AtomicU64]>,
+    /// The first cell that begins a line.
+    first: usize,
+}
+
+impl Chunks {
+    pub(super) fn new(cells_per_row: usize) -> Self {
+        Self { cells_per_row, chunks: std::array::from_fn(|_| OnceLock::new()) }
+    }
+
+    /// A row, made if need be; zeroed until written to.
+    pub(super) fn make(&self, row: u32) -> &[AtomicU64] {
+        let (level, offset) = locate(row);
+        let chunk = self.chunks[level].get_or_init(|| {
+            const SPARE: usize = LINE_BYTES / size_of::<u64>() - 1;
+            let cells = zeroed(((FIRST_ROWS as usize) << level) * self.cells_per_row + SPARE);
+            let first = cells.as_ptr().align_offset(LINE_BYTES).min(SPARE);
+            Chunk { cells, first }
+        });
+        self.row_of(chunk, offset)
+    }
+
+    /// A row; `None` where none near it has been made.
+    #[inline]
+    pub(super) fn row(&self, row: u32) -> Option<&[AtomicU64]> {
+        let (level, offset) = locate(row);
+        Some(self.row_of(self.chunks.get(level)?.get()?, offset))
+    }
+
+    #[inline]
+    fn row_of<'a>(&self, chunk: &'a Chunk, offset: usize) -> &'a [AtomicU64] {
+        &chunk.cells[chunk.first + offset * self.cells_per_row..][..self.cells_per_row]
+    }
+}
+
+#[inline]
+fn locate(row: u32) -> (usize, usize) {
+    let position = u64::from(row) + FIRST_ROWS;
+    let level = (position.ilog2() - FIRST_ROWS.ilog2()) as usize;
+    (level, (position - (FIRST_ROWS << level)) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_map_to_chunks_without_gaps() {
+        let mut expected = (0, 0);
+        for row in 0..1_000_000 {
+            assert_eq!(locate(row), expected, "row {row}");
+            expected.1 += 1;
+            if expected.1 == (FIRST_ROWS as usize) << expected.0 {
+                expected = (expected.0 + 1, 0);
+            }
+        }
+        assert_eq!(locate(ROWS_MAX as u32 - 1).0, CHUNKS - 1);
+    }
+}

@@ -1,0 +1,498 @@
+//! Key -> slots, without the keys: who asks knows how to tell from a slot whether it has the key.
+//!
+//! A posting is a slot in a bucket of its key's tag (`pool.rs`), in the bucket that the key says or, where that is full,
+//! in the next that has room. A few slots of one key stand beside each other; more are kept in a list, and one entry
+//! names the list. The table is cut into shards with a lock each. A shard grows by about a quarter, which keeps memory
+//! full and pauses short, and splits in two when that would take long. Growing looks at every slot of the shard for its
+//! key, a few ahead of time so that memory answers in parallel.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use parking_lot::{RwLock, RwLockReadGuard};
+use smallvec::SmallVec;
+
+use super::pool::{BUCKET_ENTRIES, Bucket, PAGE_BUCKETS, Pool};
+use crate::types::Slot;
+
+/// Marks an entry that is the number of a list instead of a slot.
+const LIST: u32 = 1 << 31;
+/// Slots of one key beside each other at most; and how few bring a list back.
+const INLINE_MAX: usize = 8;
+const INLINE_AGAIN: usize = 4;
+
+/// Bits of the key that tell shards apart, once there are all of them.
+const DEPTH_MAX: u8 = 10;
+pub(super) const SHARDS_MAX: usize = 1 << DEPTH_MAX;
+/// Entries from which a shard splits instead of growing, as long as it may.
+const SPLIT_ENTRIES: usize = 8192;
+
+/// Places of a shard in use, in hundredths: it grows above the first, to one between the other two. Shards differ in the
+/// load they grow to, or all of them would grow at once.
+const LOAD_MAX: usize = 92;
+const LOAD_GROWN: [usize; 2] = [70, 80];
+/// Below this it shrinks.
+const LOAD_MIN: usize = 35;
+
+/// How many entries ahead memory is asked for.
+const AHEAD: usize = 16;
+
+/// How a table finds the key of a slot again.
+pub(super) trait Keys {
+    /// The key, of which all 64 bits vary.
+    fn key(&self, slot: Slot) -> u64;
+    /// Has memory fetch what [`Self::key`] reads.
+    fn prefetch(&self, slot: Slot);
+}
+
+/// One table.
+pub(super) struct Table {
+    /// By the last bits of a key: how many of them name its shard.
+    depths: Box<[AtomicU8; SHARDS_MAX]>,
+    /// Shard 0, then 1, then 2 and 3, then 4 to 7: each split of shard `i` at depth `d` makes shard `i + 2^d`.
+    levels: [OnceLock<Box<[RwLock<Shard>]>>; DEPTH_MAX as usize + 1],
+}
+
+/// A part of a table, with room for some more entries.
+#[derive(Default)]
+pub(super) struct Shard {
+    depth: u8,
+    pages: Vec<u32>,
+    entries: usize,
+    lists: Vec<Vec<Slot>>,
+    free_lists: Vec<u32>,
+}
+
+/// Where an entry stands.
+#[derive(Clone, Copy)]
+struct Place {
+    bucket: usize,
+    at: usize,
+    entry: u32,
+}
+
+/// The slots of one key.
+pub(super) enum Members<'a> {
+    /// A few.
+    Inline(SmallVec<[Slot; INLINE_MAX]>),
+    /// Many.
+    List(&'a [Slot]),
+}
+
+impl Members<'_> {
+    pub(super) fn as_slice(&self) -> &[Slot] {
+        match self {
+            Self::Inline(slots) => slots,
+            Self::List(slots) => slots,
+        }
+    }
+}
+
+impl Table {
+    pub(super) fn new() -> Self {
+        let table = Self {
+            depths: Box::new([const { AtomicU8::new(0) }; SHARDS_MAX]),
+            levels: std::array::from_fn(|_| OnceLock::new()),
+        };
+        table.level(0);
+        table
+    }
+
+    /// Adds a slot that is not here yet, and returns how many of its key there were. `same` tells whether a slot has
+    /// the key.
+    pub(super) fn insert(
+        &self,
+        pool: &Pool,
+        key: u64,
+        slot: Slot,
+        same: impl Fn(Slot) -> bool,
+        keys: &impl Keys,
+    ) -> usize {
+        loop {
+            let (shard, depth) = self.shard_of(key);
+            let mut shard = shard.write();
+            if shard.depth != depth {
+                continue;
+            }
+            if !shard.is_full() {
+                return shard.insert(pool, key, slot, same);
+            }
+            if shard.entries >= SPLIT_ENTRIES && depth < DEPTH_MAX {
+                self.split(pool, &mut shard, (key >> 8) as usize & ((1 << depth) - 1), keys);
+            } else {
+                shard.resize(pool, keys, key as usize);
+            }
+        }
+    }
+
+    /// Takes a slot out, and returns how many of its key there were; `None` if it was not here.
+    pub(super) fn remove(
+        &self,
+        pool: &Pool,
+        key: u64,
+        slot: Slot,
+        same: impl Fn(Slot) -> bool,
+        keys: &impl Keys,
+    ) -> Option<usize> {
+        self.with_shard(key, |shard| {
+            let before = shard.remove(pool, key, slot, same)?;
+            if shard.is_sparse() {
+                shard.resize(pool, keys, key as usize);
+            }
+            Some(before)
+        })
+    }
+
+    /// Puts another slot of the same key in the place of one.
+    pub(super) fn replace(&self, pool: &Pool, key: u64, old: Slot, new: Slot, same: impl Fn(Slot) -> bool) {
+        self.with_shard(key, |shard| shard.replace(pool, key, old, new, same));
+    }
+
+    /// Locks the shard of a key for reading, and has its bucket fetched. Whoever locks several tables does it in their
+    /// order.
+    #[inline]
+    pub(super) fn read(&self, pool: &Pool, key: u64) -> RwLockReadGuard<'_, Shard> {
+        loop {
+            let (shard, depth) = self.shard_of(key);
+            let shard = shard.read();
+            if shard.depth == depth {
+                shard.prefetch(pool, key);
+                return shard;
+            }
+        }
+    }
+
+    /// Makes room for so many slots in an empty table.
+    pub(super) fn reserve(&self, pool: &Pool, slots: usize) {
+        let depth = (0..DEPTH_MAX).find(|depth| slots >> depth <= SPLIT_ENTRIES * 3 / 4).unwrap_or(DEPTH_MAX);
+        for number in 0..1_usize << depth {
+            let mut shard = self.shard(number).write();
+            shard.depth = depth;
+            shard.pages = (0..pages_for(slots >> depth, number)).map(|_| pool.take()).collect();
+        }
+        self.depths.iter().for_each(|held| held.store(depth, Ordering::Release));
+    }
+
+    /// Every list, with the shard's lock held for reading.
+    pub(super) fn for_each_list(&self, mut visit: impl FnMut(&[Slot])) {
+        for shard in self.shards() {
+            shard.read().lists.iter().filter(|list| !list.is_empty()).for_each(|list| visit(list));
+        }
+    }
+
+    /// The slots of every key that stand beside each other, in the same way. Looks at every slot for its key.
+    pub(super) fn for_each_few(&self, pool: &Pool, keys: &impl Keys, mut visit: impl FnMut(&[Slot])) {
+        let mut slots: Vec<(u64, Slot)> = Vec::new();
+        for shard in self.shards() {
+            slots.clear();
+            shard.read().each_with_key(pool, keys, |key, entry| {
+                if entry & LIST == 0 {
+                    slots.push((key, Slot(entry)));
+                }
+            });
+            slots.sort_unstable();
+            for same in slots.chunk_by(|a, b| a.0 == b.0) {
+                visit(&same.iter().map(|&(_, slot)| slot).collect::<SmallVec<[Slot; INLINE_MAX]>>());
+            }
+        }
+    }
+
+    fn shards(&self) -> impl Iterator<Item = &RwLock<Shard>> {
+        self.levels.iter().filter_map(OnceLock::get).flat_map(|level| level.iter())
+    }
+
+    /// The number of the shard that keys fall into, for those who sort them.
+    pub(super) fn shard_number(key: u64) -> usize {
+        (key >> 8) as usize & (SHARDS_MAX - 1)
+    }
+
+    fn with_shard<T>(&self, key: u64, work: impl FnOnce(&mut Shard) -> T) -> T {
+        loop {
+            let (shard, depth) = self.shard_of(key);
+            let mut shard = shard.write();
+            if shard.depth == depth {
+                return work(&mut shard);
+            }
+        }
+    }
+
+    #[inline]
+    fn shard_of(&self, key: u64) -> (&RwLock<Shard>, u8) {
+        let number = Self::shard_number(key);
+        let depth = self.depths[number].load(Ordering::Acquire);
+        (self.shard(number & ((1 << depth) - 1)), depth)
+    }
+
+    #[inline]
+    fn shard(&self, number: usize) -> &RwLock<Shard> {
+        match number.checked_ilog2() {
+            None => &self.level(0)[0],
+            Some(bits) => &self.level(bits as usize + 1)[number - (1 << bits)],
+        }
+    }
+
+    #[inline]
+    fn level(&self, level: usize) -> &[RwLock<Shard>] {
+        self.levels[level].get_or_init(|| (0..1_usize << level.saturating_sub(1)).map(|_| RwLock::default()).collect())
+    }
+
+    /// Moves the slots whose next bit is set to a shard of their own.
+    fn split(&self, pool: &Pool, shard: &mut Shard, number: usize, keys: &impl Keys) {
+        let depth = shard.depth;
+        let other_number = number | 1 << depth;
+        // Nobody else knows of it yet, so this waits for no one.
+        let mut other = self.shard(other_number).write();
+        other.depth = depth + 1;
+        let mut halves: [Vec<(u64, u32)>; 2] = Default::default();
+        shard.each_with_key(pool, keys, |key, entry| halves[(key >> (8 + depth)) as usize & 1].push((key, entry)));
+        let [stay, go] = halves;
+        other.pages = (0..pages_for(go.len(), other_number)).map(|_| pool.take()).collect();
+        for (key, entry) in go {
+            let entry = if entry & LIST == 0 { entry } else { other.adopt(shard.give_up(entry)) };
+            other.put(pool, key, entry);
+        }
+        shard.refill(pool, stay, number);
+        shard.depth = depth + 1;
+        for at in (number..SHARDS_MAX).step_by(1 << depth) {
+            self.depths[at].store(depth + 1, Ordering::Release);
+        }
+    }
+}
+
+impl Shard {
+    /// The slots of a key.
+    pub(super) fn members(&self, pool: &Pool, key: u64, same: impl Fn(Slot) -> bool) -> Members<'_> {
+        let places = self.places(pool, key, same);
+        match places[..] {
+            [Place { entry, .. }] if entry & LIST != 0 => Members::List(self.list(entry)),
+            _ => Members::Inline(places.iter().map(|place| Slot(place.entry)).collect()),
+        }
+    }
+
+    /// Entries that may be of this key, by their tags alone: for [`Self::first`] and [`Self::resolve`].
+    #[inline]
+    pub(super) fn tagged(&self, pool: &Pool, key: u64, mut visit: impl FnMut(u32)) {
+        self.each_tagged(pool, key, |place| visit(place.entry));
+    }
+
+    /// A slot that has the key an entry stands for.
+    #[inline]
+    pub(super) fn first(&self, entry: u32) -> Slot {
+        if entry & LIST == 0 { Slot(entry) } else { self.list(entry)[0] }
+    }
+
+    /// The list an entry stands for, if it is one.
+    #[inline]
+    pub(super) fn resolve(&self, entry: u32) -> Option<&[Slot]> {
+        (entry & LIST != 0).then(|| self.list(entry))
+    }
+
+    fn list(&self, entry: u32) -> &[Slot] {
+        &self.lists[(entry & !LIST) as usize]
+    }
+
+    fn buckets(&self) -> usize {
+        self.pages.len() * PAGE_BUCKETS
+    }
+
+    fn is_full(&self) -> bool {
+        self.entries * 100 >= self.buckets() * BUCKET_ENTRIES * LOAD_MAX
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.pages.len() > 1 && self.entries * 100 < self.buckets() * BUCKET_ENTRIES * LOAD_MIN
+    }
+
+    #[inline]
+    fn home(&self, key: u64) -> usize {
+        ((key >> 32) * self.buckets() as u64 >> 32) as usize
+    }
+
+    #[inline]
+    fn bucket<'p>(&self, pool: &'p Pool, number: usize) -> Bucket<'p> {
+        pool.bucket(self.pages[number / PAGE_BUCKETS], number % PAGE_BUCKETS)
+    }
+
+    #[inline]
+    fn after(&self, bucket: usize) -> usize {
+        if bucket + 1 == self.buckets() { 0 } else { bucket + 1 }
+    }
+
+    #[inline]
+    fn prefetch(&self, pool: &Pool, key: u64) {
+        if !self.pages.is_empty() {
+            self.bucket(pool, self.home(key)).prefetch();
+        }
+    }
+
+    #[inline]
+    fn each_tagged(&self, pool: &Pool, key: u64, mut visit: impl FnMut(Place)) {
+        let mut number = self.home(key);
+        for _ in 0..self.buckets() {
+            let bucket = self.bucket(pool, number);
+            bucket.tagged(key as u8).for_each(|at| visit(Place { bucket: number, at, entry: bucket.entry(at) }));
+            if !bucket.passed() {
+                break;
+            }
+            number = self.after(number);
+        }
+    }
+
+    /// Where the entries of a key stand: one list, or slots.
+    fn places(&self, pool: &Pool, key: u64, same: impl Fn(Slot) -> bool) -> SmallVec<[Place; INLINE_MAX]> {
+        let mut places = SmallVec::new();
+        self.each_tagged(pool, key, |place| {
+            if same(self.first(place.entry)) {
+                places.push(place);
+            }
+        });
+        places
+    }
+
+    fn insert(&mut self, pool: &Pool, key: u64, slot: Slot, same: impl Fn(Slot) -> bool) -> usize {
+        let places = self.places(pool, key, same);
+        match places[..] {
+            [Place { entry, .. }] if entry & LIST != 0 => {
+                let list = &mut self.lists[(entry & !LIST) as usize];
+                if list.len() == list.capacity() {
+                    let from = bytes_of(list);
+                    list.reserve_exact(list.len() / 4);
+                    pool.lists_changed(from, bytes_of(list));
+                }
+                list.push(slot);
+                list.len() - 1
+            }
+            _ if places.len() < INLINE_MAX => {
+                self.put(pool, key, slot.0);
+                places.len()
+            }
+            _ => {
+                let mut list = Vec::with_capacity(2 * INLINE_MAX);
+                list.extend(places.iter().map(|place| Slot(place.entry)));
+                list.push(slot);
+                // Backwards: taking an entry out moves those behind it.
+                places.iter().rev().for_each(|&place| self.take(pool, key, place));
+                pool.lists_changed(0, bytes_of(&list));
+                let entry = self.adopt(list);
+                self.put(pool, key, entry);
+                places.len()
+            }
+        }
+    }
+
+    fn remove(&mut self, pool: &Pool, key: u64, slot: Slot, same: impl Fn(Slot) -> bool) -> Option<usize> {
+        let places = self.places(pool, key, same);
+        match places[..] {
+            [place] if place.entry & LIST != 0 => {
+                let list = &mut self.lists[(place.entry & !LIST) as usize];
+                let at = list.iter().position(|&held| held == slot)?;
+                let before = list.len();
+                list.remove(at);
+                let from = bytes_of(list);
+                if list.len() <= INLINE_AGAIN {
+                    let list = self.give_up(place.entry);
+                    self.take(pool, key, place);
+                    list.iter().for_each(|held| self.put(pool, key, held.0));
+                    pool.lists_changed(from, 0);
+                } else if list.capacity() > 2 * list.len() {
+                    list.shrink_to(list.len() + list.len() / 4);
+                    pool.lists_changed(from, bytes_of(list));
+                }
+                Some(before)
+            }
+            _ => {
+                let place = places.iter().find(|place| place.entry == slot.0)?;
+                self.take(pool, key, *place);
+                Some(places.len())
+            }
+        }
+    }
+
+    fn replace(&mut self, pool: &Pool, key: u64, old: Slot, new: Slot, same: impl Fn(Slot) -> bool) {
+        let places = self.places(pool, key, same);
+        match places[..] {
+            [Place { entry, .. }] if entry & LIST != 0 => {
+                let list = &mut self.lists[(entry & !LIST) as usize];
+                list.iter_mut().filter(|held| **held == old).for_each(|held| *held = new);
+            }
+            _ => {
+                for place in places.iter().filter(|place| place.entry == old.0) {
+                    self.bucket(pool, place.bucket).set_entry(place.at, new.0);
+                }
+            }
+        }
+    }
+
+    /// Puts an entry where it belongs; there is room.
+    fn put(&mut self, pool: &Pool, key: u64, entry: u32) {
+        let mut number = self.home(key);
+        while !self.bucket(pool, number).push(key as u8, entry) {
+            self.bucket(pool, number).pass();
+            number = self.after(number);
+        }
+        self.entries += 1;
+    }
+
+    fn take(&mut self, pool: &Pool, key: u64, place: Place) {
+        let mut number = self.home(key);
+        while number != place.bucket {
+            self.bucket(pool, number).unpass();
+            number = self.after(number);
+        }
+        self.bucket(pool, number).swap_remove(place.at);
+        self.entries -= 1;
+    }
+
+    fn adopt(&mut self, list: Vec<Slot>) -> u32 {
+        let number = self.free_lists.pop().unwrap_or_else(|| {
+            self.lists.push(Vec::new());
+            self.lists.len() as u32 - 1
+        });
+        self.lists[number as usize] = list;
+        LIST | number
+    }
+
+    fn give_up(&mut self, entry: u32) -> Vec<Slot> {
+        self.free_lists.push(entry & !LIST);
+        std::mem::take(&mut self.lists[(entry & !LIST) as usize])
+    }
+
+    fn resize(&mut self, pool: &Pool, keys: &impl Keys, vary: usize) {
+        let mut entries = Vec::with_capacity(self.entries);
+        self.each_with_key(pool, keys, |key, entry| entries.push((key, entry)));
+        self.refill(pool, entries, vary);
+    }
+
+    fn each_with_key(&self, pool: &Pool, keys: &impl Keys, mut visit: impl FnMut(u64, u32)) {
+        let mut entries = Vec::with_capacity(self.entries);
+        for number in 0..self.buckets() {
+            let bucket = self.bucket(pool, number);
+            entries.extend((0..bucket.len()).map(|at| bucket.entry(at)));
+        }
+        for (at, &entry) in entries.iter().enumerate() {
+            if let Some(&later) = entries.get(at + AHEAD) {
+                keys.prefetch(self.first(later));
+            }
+            visit(keys.key(self.first(entry)), entry);
+        }
+    }
+
+    /// Holds just these entries from here on, in as many pages as they need.
+    fn refill(&mut self, pool: &Pool, entries: Vec<(u64, u32)>, vary: usize) {
+        pool.give(&self.pages);
+        self.pages = (0..pages_for(entries.len(), vary)).map(|_| pool.take()).collect();
+        self.entries = 0;
+        entries.into_iter().for_each(|(key, entry)| self.put(pool, key, entry));
+    }
+}
+
+/// Pages for so many entries and some to come. `vary` decides how many.
+fn pages_for(entries: usize, vary: usize) -> usize {
+    let [least, most] = LOAD_GROWN;
+    let load = least + vary % (most - least + 1);
+    (entries * 100 / load).div_ceil(PAGE_BUCKETS * BUCKET_ENTRIES).max(1)
+}
+
+fn bytes_of(list: &Vec<Slot>) -> u64 {
+    (list.capacity() * size_of::<Slot>() + size_of::<Vec<Slot>>()) as u64
+}

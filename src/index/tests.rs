@@ -1,0 +1,263 @@
+//! The index against plain maps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hapax_core::{Banding, SignatureShape};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::*;
+use crate::types::{Seq, Slot};
+
+const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
+
+fn banding() -> Banding {
+    Banding::new(12, 5, SHAPE).unwrap()
+}
+
+fn entry(seq: u64, signature: &[u8]) -> Entry<'_> {
+    Entry { seq: Seq(seq), id_fingerprint: seq, content: seq, linked: false, signature }
+}
+
+/// Few distinct values a row, so that keys collide often; some signatures are equal.
+fn signature(rng: &mut ChaCha8Rng) -> Vec<u8> {
+    let family = rng.random_range(0..4_u8);
+    let noise = if rng.random_bool(0.1) { 0.0 } else { 0.1 };
+    (0..SHAPE.bytes()).map(|_| if rng.random_bool(noise) { rng.random() } else { family }).collect()
+}
+
+fn probe(index: &BandIndex, arena: &Arena, signature: &[u8], per_key_max: usize) -> Probe {
+    let mut probe = Probe::default();
+    index.probe(arena, signature, per_key_max, &mut probe);
+    probe
+}
+
+/// Bands that two signatures share.
+fn shared(a: &[u8], b: &[u8]) -> u32 {
+    (0..12).filter(|band| a[band * 5..][..5] == b[band * 5..][..5]).count() as u32
+}
+
+/// An arena and an index of some signatures, slot by slot.
+fn filled(signatures: &[Vec<u8>]) -> (Arena, BandIndex) {
+    let (arena, index) = (Arena::new(SHAPE), BandIndex::new(banding(), SHAPE));
+    for (slot, signature) in signatures.iter().enumerate() {
+        arena.publish(Slot(slot as u32), entry(slot as u64 + 1, signature));
+        index.insert(&arena, Slot(slot as u32));
+    }
+    (arena, index)
+}
+
+#[test]
+fn probes_agree_with_a_plain_map_through_inserts_and_removals() {
+    let mut rng = ChaCha8Rng::seed_from_u64(42);
+    let arena = Arena::new(SHAPE);
+    let index = BandIndex::new(banding(), SHAPE);
+    let mut model: BTreeMap<Slot, Vec<u8>> = BTreeMap::new();
+    for seq in 1..4000 {
+        // Grows, shrinks, and grows again.
+        let removes = if (1500..3000).contains(&seq) { 0.6 } else { 0.3 };
+        if rng.random_bool(removes) && !model.is_empty() {
+            let slot = *model.keys().nth(rng.random_range(0..model.len())).unwrap();
+            model.remove(&slot);
+            index.remove(&arena, slot);
+            arena.free(slot);
+        } else {
+            let slot = (0..).map(Slot).find(|slot| !model.contains_key(slot)).unwrap();
+            let signature = signature(&mut rng);
+            arena.publish(slot, entry(seq, &signature));
+            index.insert(&arena, slot);
+            model.insert(slot, signature);
+        }
+        let query = signature(&mut rng);
+        let probe = probe(&index, &arena, &query, usize::MAX);
+        let found: BTreeSet<Hit> = probe.hits.iter().copied().collect();
+        let expected: BTreeSet<Hit> = model
+            .iter()
+            .map(|(&slot, held)| Hit { slot, bands: shared(held, &query) })
+            .filter(|hit| hit.bands > 0)
+            .collect();
+        assert_eq!(found, expected, "after {seq}");
+        assert_eq!(probe.hits.len(), found.len(), "each slot once");
+        assert_eq!(probe.unread, 0);
+    }
+    for slot in model.into_keys().collect::<Vec<_>>() {
+        index.remove(&arena, slot);
+        arena.free(slot);
+    }
+    assert_eq!((index.sizes().buckets(), index.sizes().largest()), (0, 0));
+}
+
+#[test]
+fn building_in_parallel_gives_the_same_buckets() {
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    let signatures: Vec<_> = (0..5000).map(|_| signature(&mut rng)).collect();
+    let (arena, one_by_one) = filled(&signatures);
+    let at_once = BandIndex::new(banding(), SHAPE);
+    at_once.insert_all(&arena, &(0..5000).map(Slot).collect::<Vec<_>>(), |_| {});
+    for _ in 0..100 {
+        let query = signature(&mut rng);
+        let hits = |index| {
+            let mut hits = probe(index, &arena, &query, usize::MAX).hits;
+            hits.sort();
+            hits
+        };
+        assert_eq!(hits(&one_by_one), hits(&at_once));
+    }
+    assert_eq!(one_by_one.sizes().largest(), at_once.sizes().largest());
+}
+
+/// Many distinct keys, so that shards grow and split: all of it is found again, and takes as much as it should.
+#[test]
+fn a_large_index_finds_all_and_gives_memory_back() {
+    const DOCUMENTS: u32 = 30_000;
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let signatures: Vec<Vec<u8>> = (0..DOCUMENTS).map(|_| (0..SHAPE.bytes()).map(|_| rng.random()).collect()).collect();
+    let (arena, index) = filled(&signatures);
+    let hit = |slot| Hit { slot: Slot(slot), bands: 12 };
+    for slot in (0..DOCUMENTS).step_by(7) {
+        assert!(probe(&index, &arena, &signatures[slot as usize], 64).hits.contains(&hit(slot)));
+    }
+    let per_posting = index.bytes() as f64 / f64::from(DOCUMENTS * 12);
+    assert!((5.5..8.0).contains(&per_posting), "{per_posting} bytes a posting");
+    for slot in (0..DOCUMENTS).filter(|slot| slot % 10 != 0) {
+        index.remove(&arena, Slot(slot));
+        arena.free(Slot(slot));
+    }
+    for slot in (0..DOCUMENTS).step_by(10) {
+        assert!(probe(&index, &arena, &signatures[slot as usize], 64).hits.contains(&hit(slot)));
+    }
+    let per_posting = index.bytes() as f64 / f64::from(DOCUMENTS / 10 * 12);
+    assert!(per_posting < 20.0, "{per_posting} bytes a posting");
+}
+
+#[test]
+fn a_capped_bucket_says_so_and_shows_old_and_new() {
+    // All share the first band, nothing else.
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let signatures: Vec<Vec<u8>> =
+        (0..1000).map(|_| (0..SHAPE.bytes()).map(|at| if at < 5 { 3 } else { rng.random() }).collect()).collect();
+    let (arena, index) = filled(&signatures);
+    let probe_one = || probe(&index, &arena, &signatures[500], 64);
+    let probe = probe_one();
+    assert_eq!((probe.unread, probe.fullest), (1000 - 64, 1000));
+    // Found by its other bands, whether or not it was read here.
+    assert!(probe.hits.iter().any(|hit| hit.slot == Slot(500) && hit.bands >= 11));
+    assert!(probe.hits.iter().any(|hit| hit.slot.0 < 20) && probe.hits.iter().any(|hit| hit.slot.0 > 980));
+    let read: Vec<Slot> = probe.hits.iter().map(|hit| hit.slot).filter(|&slot| slot != Slot(500)).collect();
+    index.remove(&arena, read[10]);
+    arena.free(read[10]);
+    let again = probe_one();
+    assert_eq!(again.unread, 1000 - 64 - 1);
+    assert!(again.hits.iter().all(|hit| hit.slot != read[10]));
+    assert!(again.hits.len() >= 64, "another is read in its place");
+}
+
+#[test]
+fn equal_signatures_share_postings() {
+    let signatures = vec![vec![3; 64]; 1000];
+    let (arena, index) = filled(&signatures);
+    assert!(index.bytes() < 40_000, "{} bytes", index.bytes());
+    let found = probe(&index, &arena, &signatures[0], 64);
+    assert_eq!((found.hits.len(), found.unread, found.fullest), (65, 1000 - 65, 1000));
+    assert!(found.hits.iter().all(|hit| hit.bands == 12));
+    assert!(found.hits.iter().any(|hit| hit.slot.0 > 980));
+    // The one that has the postings goes, and all that go after it.
+    for slot in 0..999 {
+        index.remove(&arena, Slot(slot));
+        arena.free(Slot(slot));
+        let left = probe(&index, &arena, &signatures[0], usize::MAX);
+        assert_eq!(left.hits.len(), 999 - slot as usize);
+    }
+    index.remove(&arena, Slot(999));
+    assert_eq!(index.sizes().buckets(), 0);
+}
+
+#[test]
+fn the_fullest_buckets_are_listed_with_samples() {
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    let mut signatures: Vec<Vec<u8>> = (0..3000)
+        .map(|at| {
+            let shared = |row: usize| (row < 5 && at < 300) || ((20..25).contains(&row) && at < 100);
+            (0..SHAPE.bytes()).map(|row| if shared(row) { 3 } else { rng.random() }).collect()
+        })
+        .collect();
+    signatures.extend(vec![vec![9; 64]; 200]);
+    let (arena, index) = filled(&signatures);
+    let fullest = index.fullest(&arena, 14, 3, false);
+    let seen: Vec<(u32, usize)> = fullest.iter().map(|bucket| (bucket.band, bucket.documents)).collect();
+    let mut expected = vec![(0, 300)];
+    expected.extend((0..12).map(|band| (band, 200)));
+    expected.push((4, 100));
+    assert_eq!(seen, expected);
+    assert!(fullest.iter().all(|bucket| bucket.sample.len() == 3));
+    assert!(fullest[0].sample.iter().all(|slot| slot.0 < 300));
+    assert_eq!(fullest[0].key, banding().key(&signatures[0], SHAPE, 0));
+    let all = index.fullest(&arena, 100, 3, true);
+    assert!(all.len() >= 14 && all.iter().all(|bucket| bucket.documents > 1));
+}
+
+#[test]
+fn shared_fingerprints_keep_every_slot() {
+    let (arena, ids) = (Arena::new(SHAPE), IdIndex::with_fingerprint_bits(4));
+    for slot in 0..500 {
+        arena.publish(Slot(slot), entry(u64::from(slot) + 1, &[0; 64]));
+        ids.insert(&arena, Slot(slot));
+    }
+    for slot in 0..500 {
+        assert!(ids.candidates(&arena, u64::from(slot) + 1).contains(&Slot(slot)));
+    }
+    for slot in 0..500 {
+        ids.remove(&arena, Slot(slot));
+        assert!(!ids.candidates(&arena, u64::from(slot) + 1).contains(&Slot(slot)));
+        arena.free(Slot(slot));
+    }
+    assert!((1..=16).all(|fingerprint| ids.candidates(&arena, fingerprint).is_empty()));
+}
+
+#[test]
+fn a_freed_slot_reads_as_nothing_and_can_be_reused() {
+    let arena = Arena::new(SHAPE);
+    let mut words = vec![0; arena.words()];
+    let seen = |seq, removed, linked| Seen { seq: Seq(seq), removed: Seq(removed), content: seq, linked };
+    arena.publish(Slot(5), entry(7, &[1; 64]));
+    assert_eq!(arena.read(Slot(5), &mut words), Some(seen(7, 0, false)));
+    assert_eq!(words, vec![0x0101_0101_0101_0101; 8]);
+    arena.set_removed(Slot(5), Seq(8));
+    assert_eq!(arena.peek(Slot(5)), Some(seen(7, 8, false)));
+    arena.set_linked(Slot(5), true);
+    assert_eq!(arena.peek(Slot(5)), Some(seen(7, 8, true)));
+    arena.set_removed(Slot(5), Seq(0));
+    assert!(arena.is_linked(Slot(5)));
+    arena.free(Slot(5));
+    assert_eq!(arena.peek(Slot(5)), None);
+    arena.publish(Slot(5), Entry { linked: true, ..entry(9, &[2; 64]) });
+    assert_eq!(arena.peek(Slot(5)), Some(seen(9, 0, true)));
+}
+
+/// A reader never takes the words of one document under the `seq` of another.
+#[test]
+fn readers_drop_a_slot_that_changes_under_them() {
+    let arena = Arena::new(SHAPE);
+    let rounds = 200_000_u64;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for seq in 1..=rounds {
+                arena.publish(Slot(0), entry(seq, &[seq as u8; 64]));
+                if seq < rounds {
+                    arena.free(Slot(0));
+                }
+            }
+        });
+        let mut words = vec![0; arena.words()];
+        loop {
+            if let Some(seen) = arena.read(Slot(0), &mut words) {
+                assert_eq!(seen.content, seen.seq.0);
+                assert!(words.iter().all(|&word| word == word.to_le_bytes()[0] as u64 * 0x0101_0101_0101_0101));
+                assert_eq!(words[0] as u8, seen.seq.0 as u8);
+                if seen.seq.0 == rounds {
+                    break;
+                }
+            }
+        }
+    });
+}
