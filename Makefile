@@ -1,7 +1,7 @@
 # What people and CI run. `make test` installs what it needs; see .ci/run for a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-server quality neon miri fuzz
+.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-server quality neon miri fuzz loom
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -10,7 +10,7 @@ run: ## build and start a server on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
 # In CI the slow ones too: what is unsafe, fuzzed and watched.
-test: fmt lint test-rust openapi $(if $(CI),neon miri fuzz) ## everything that must pass before a commit
+test: fmt lint test-rust openapi $(if $(CI),neon miri fuzz loom) ## everything that must pass before a commit
 
 test-rust: ## all Rust tests
 	cargo test --workspace --locked
@@ -76,6 +76,11 @@ miri: ## the unsafe code under Miri
 	rustup component add --toolchain nightly miri rust-src
 	RUSTFLAGS='-C target-feature=$(AVX2)' $(MIRI)
 	RUSTFLAGS='-C target-feature=$(AVX2),+avx512f,+avx512bw,+avx512dq,+avx512vl' $(MIRI)
+
+# A build of its own: every atomic of the index is a model's.
+loom: ## the arena under every order of loads and stores
+	RUSTFLAGS='--cfg hapax_loom' LOOM_MAX_PREEMPTIONS=3 \
+		cargo test --locked --lib --target-dir target/loom -- index::loom
 
 FUZZ = target/tools/bin/cargo-fuzz
 FUZZ_TARGETS = normalise tokens shingle sign

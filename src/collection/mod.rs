@@ -7,6 +7,7 @@
 //! for a write.
 
 mod boot;
+mod buckets;
 mod commit;
 mod compare;
 mod epoch;
@@ -38,6 +39,7 @@ use crate::types::{
     Verdict,
 };
 
+pub use buckets::HotBucket;
 pub use compare::{Comparand, Comparison, ExactComparison};
 pub use error::{CollectionError, Result};
 pub use order::Ticket;

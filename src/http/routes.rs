@@ -68,6 +68,8 @@ pub static ROUTES: &[Route] = &[
         -> [200, 400, 401, 404, 408, 409, 413, 415, 422, 500, 503, 507] patch(collections::update)),
     route!(DELETE "/v1/collections/{collection}" ?["confirm"]
         -> [200, 401, 403, 404, 422, 500, 503] delete(collections::remove)),
+    route!(GET "/v1/collections/{collection}/buckets" ?["limit"]
+        -> [200, 401, 404, 409, 422, 500, 503] get(collections::buckets)),
     route!(POST "/v1/tune" ?[] -> [200, 400, 401, 408, 413, 415, 422, 500, 503] post(tools::tune)),
     route!(GET "/v1/version" ?[] -> [200, 401, 422, 500, 503] get(ops::version)),
     route!(GET "/livez" ?[] -> [200, 422, 500] get(ops::livez)),

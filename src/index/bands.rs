@@ -123,8 +123,7 @@ impl BandIndex {
     /// Adds a published slot that is not here yet.
     pub fn insert(&self, arena: &Arena, slot: Slot) {
         let keys = self.keys(arena, slot);
-        // Each bucket is a look into memory; asked for at once, they take little longer than one.
-        self.tables.iter().zip(&keys).for_each(|(table, key)| drop(table.read(&self.pool, key.0)));
+        drop(self.shards(&keys));
         match self.equal(arena, slot, &keys, EQUAL_LOOK_MAX) {
             Some(holder) => self.join(holder, slot),
             None => (0..self.tables.len()).for_each(|band| self.insert_band(arena, slot, band, keys[band])),
@@ -141,7 +140,9 @@ impl BandIndex {
             for slots in holders.chunks(PLACED_AT_ONCE) {
                 let keys = BandKeys { index: self, arena, band };
                 sort_by_shard(slots.iter().map(|&slot| (keys.key(slot), slot)), &mut placed, &mut starts);
-                placed.iter().for_each(|&(key, slot)| self.insert_band(arena, slot, band, BandKey(key)));
+                let same = |a, b| self.rows[band].equal_of(arena, a, b);
+                let added = |before| self.sizes.changed(before, before + 1);
+                self.tables[band].insert_sorted(&self.pool, &placed, same, &keys, added);
                 done(slots.len());
             }
         });
@@ -189,14 +190,23 @@ impl BandIndex {
         }
     }
 
+    /// The shards of some keys, one a band, locked, and their buckets on the way from memory. Each step asks for all it
+    /// needs at once: many looks into memory then take little longer than one.
+    fn shards(&self, keys: &[BandKey]) -> SmallVec<[RwLockReadGuard<'_, Shard>; 32]> {
+        self.tables.iter().zip(keys).for_each(|(table, key)| table.prefetch(key.0));
+        let shards: SmallVec<[_; 32]> = self.tables.iter().zip(keys).map(|(table, key)| table.read(key.0)).collect();
+        shards.iter().zip(keys).for_each(|(shard, key)| shard.prefetch_page(key.0));
+        shards.iter().zip(keys).for_each(|(shard, key)| shard.prefetch_bucket(&self.pool, key.0));
+        shards
+    }
+
     fn probe_once(&self, arena: &Arena, per_key_max: usize, probe: &mut Probe) {
         let Probe { hits, unread, fullest, keys, words, found, slots } = probe;
         (*unread, *fullest) = (0, 0);
         slots.clear();
         found.clear();
         {
-            let shards: SmallVec<[RwLockReadGuard<'_, Shard>; 32]> =
-                self.tables.iter().zip(&*keys).map(|(table, key)| table.read(&self.pool, key.0)).collect();
+            let shards = self.shards(keys);
             for (band, (shard, key)) in shards.iter().zip(&*keys).enumerate() {
                 shard.tagged(&self.pool, key.0, |entry| found.push((band as u32, entry)));
             }
@@ -269,7 +279,7 @@ impl BandIndex {
     }
 
     fn bucket(&self, arena: &Arena, band: u32, key: BandKey, samples: usize) -> Bucket {
-        let shard = self.tables[band as usize].read(&self.pool, key.0);
+        let shard = self.tables[band as usize].read(key.0);
         let members = shard.members(&self.pool, key.0, |held| self.key(arena, held, band as usize) == key);
         let slots = members.as_slice();
         let mut sample = Vec::new();
@@ -310,7 +320,7 @@ impl BandIndex {
     fn equal(&self, arena: &Arena, slot: Slot, keys: &[BandKey], look_max: usize) -> Option<Slot> {
         let mut shortest: Option<(usize, usize)> = None;
         for (band, &key) in keys.iter().enumerate() {
-            let shard = self.tables[band].read(&self.pool, key.0);
+            let shard = self.tables[band].read(key.0);
             let same = |held| self.rows[band].equal_of(arena, slot, held);
             match shard.members(&self.pool, key.0, same) {
                 Members::Inline(slots) => return find_equal(arena, slot, &slots),
@@ -321,7 +331,7 @@ impl BandIndex {
             }
         }
         let (_, band) = shortest?;
-        let shard = self.tables[band].read(&self.pool, keys[band].0);
+        let shard = self.tables[band].read(keys[band].0);
         let same = |held| self.rows[band].equal_of(arena, slot, held);
         let members = shard.members(&self.pool, keys[band].0, same);
         find_equal(arena, slot, &members.as_slice()[..look_max.min(members.as_slice().len())])

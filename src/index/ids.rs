@@ -63,7 +63,7 @@ impl IdIndex {
     pub fn candidates(&self, arena: &Arena, fingerprint: u64) -> SmallVec<[Slot; 8]> {
         let keys = self.keys(arena);
         let key = fmix64(fingerprint & self.mask);
-        let shard = self.table.read(&self.pool, key);
+        let shard = self.table.read(key);
         shard.members(&self.pool, key, |held| keys.key(held) == key).as_slice().into()
     }
 

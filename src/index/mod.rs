@@ -11,7 +11,9 @@ mod pool;
 mod sync;
 mod table;
 
-#[cfg(test)]
+#[cfg(all(test, hapax_loom))]
+mod loom;
+#[cfg(all(test, not(hapax_loom)))]
 mod tests;
 
 pub use arena::{Arena, Entry, SLOTS_MAX, Seen};

@@ -11,7 +11,7 @@ use super::sync::{AtomicU64, Ordering};
 /// Entries in a bucket.
 pub(super) const BUCKET_ENTRIES: usize = 12;
 /// Buckets in a page: the steps in which tables grow.
-pub(super) const PAGE_BUCKETS: usize = 16;
+pub(super) const PAGE_BUCKETS: usize = 64;
 const BUCKET_CELLS: usize = 8;
 const PAGE_BYTES: u64 = (PAGE_BUCKETS * BUCKET_CELLS * size_of::<u64>()) as u64;
 
@@ -257,10 +257,10 @@ mod tests {
         let pool = Pool::new();
         let page = pool.take();
         assert_eq!(pool.bytes(), PAGE_BYTES);
-        pool.bucket(page, 15).push(7, 7);
+        pool.bucket(page, 63).push(7, 7);
         pool.give(&[page]);
         assert_eq!(pool.bytes(), 0);
         assert_eq!(pool.take(), page);
-        assert_eq!(pool.bucket(page, 15).len(), 0);
+        assert_eq!(pool.bucket(page, 63).len(), 0);
     }
 }

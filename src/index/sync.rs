@@ -1,14 +1,11 @@
 //! The atomics of this folder: the machine's, or under `--cfg hapax_loom` those of a model that tries every order.
 
-#[cfg(not(hapax_loom))]
 pub(super) use std::sync::OnceLock;
 #[cfg(not(hapax_loom))]
 pub(super) use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 #[cfg(hapax_loom)]
 pub(super) use loom::sync::atomic::{AtomicU64, Ordering, fence};
-#[cfg(hapax_loom)]
-pub(super) use std::sync::OnceLock;
 
 /// So many cells, all 0.
 #[cfg(not(hapax_loom))]

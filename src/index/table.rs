@@ -9,7 +9,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use parking_lot::{RwLock, RwLockReadGuard};
+use hapax_core::prefetch;
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use smallvec::SmallVec;
 
 use super::pool::{BUCKET_ENTRIES, Bucket, PAGE_BUCKETS, Pool};
@@ -25,14 +26,14 @@ const INLINE_AGAIN: usize = 4;
 const DEPTH_MAX: u8 = 10;
 pub(super) const SHARDS_MAX: usize = 1 << DEPTH_MAX;
 /// Entries from which a shard splits instead of growing, as long as it may.
-const SPLIT_ENTRIES: usize = 8192;
+const SPLIT_ENTRIES: usize = 16 * 1024;
 
 /// Places of a shard in use, in hundredths: it grows above the first, to one between the other two. Shards differ in the
 /// load they grow to, or all of them would grow at once.
-const LOAD_MAX: usize = 92;
-const LOAD_GROWN: [usize; 2] = [70, 80];
+const LOAD_MAX: usize = 93;
+const LOAD_GROWN: [usize; 2] = [58, 70];
 /// Below this it shrinks.
-const LOAD_MIN: usize = 35;
+const LOAD_MIN: usize = 30;
 
 /// How many entries ahead memory is asked for.
 const AHEAD: usize = 16;
@@ -50,18 +51,32 @@ pub(super) struct Table {
     /// By the last bits of a key: how many of them name its shard.
     depths: Box<[AtomicU8; SHARDS_MAX]>,
     /// Shard 0, then 1, then 2 and 3, then 4 to 7: each split of shard `i` at depth `d` makes shard `i + 2^d`.
-    levels: [OnceLock<Box<[RwLock<Shard>]>>; DEPTH_MAX as usize + 1],
+    levels: [OnceLock<Box<[Locked]>>; DEPTH_MAX as usize + 1],
 }
 
-/// A part of a table, with room for some more entries.
+/// A part of a table, with room for some more entries. With its lock it takes one cache line.
 #[derive(Default)]
 pub(super) struct Shard {
-    depth: u8,
     pages: Vec<u32>,
-    entries: usize,
-    lists: Vec<Vec<Slot>>,
-    free_lists: Vec<u32>,
+    lists: Option<Box<Lists>>,
+    entries: u32,
+    depth: u8,
 }
+
+/// Slots of keys that have too many of them to stand in buckets.
+#[derive(Default)]
+struct Lists {
+    slots: Vec<Vec<Slot>>,
+    /// Numbers of those that are not in use.
+    free: Vec<u32>,
+}
+
+/// A shard and its lock, apart from all others.
+#[derive(Default)]
+#[repr(align(64))]
+struct Locked(RwLock<Shard>);
+
+const _: () = assert!(size_of::<Locked>() == 64);
 
 /// Where an entry stands.
 #[derive(Clone, Copy)]
@@ -108,17 +123,40 @@ impl Table {
         same: impl Fn(Slot) -> bool,
         keys: &impl Keys,
     ) -> usize {
+        self.with_room(pool, key, keys).insert(pool, key, slot, same)
+    }
+
+    /// Adds many slots, which are sorted by [`Self::shard_number`]; `same` tells whether two have one key, and `added` is
+    /// told how many of its key there were before each.
+    pub(super) fn insert_sorted(
+        &self,
+        pool: &Pool,
+        slots: &[(u64, Slot)],
+        same: impl Fn(Slot, Slot) -> bool,
+        keys: &impl Keys,
+        mut added: impl FnMut(usize),
+    ) {
+        for slots in slots.chunk_by(|a, b| Self::shard_number(a.0) == Self::shard_number(b.0)) {
+            let mut shard = self.with_room(pool, slots[0].0, keys);
+            for &(key, slot) in slots {
+                if shard.is_full() {
+                    drop(shard);
+                    shard = self.with_room(pool, key, keys);
+                }
+                added(shard.insert(pool, key, slot, |held| same(held, slot)));
+            }
+        }
+    }
+
+    /// The shard of a key, locked for writing, with room for one more entry.
+    fn with_room(&self, pool: &Pool, key: u64, keys: &impl Keys) -> RwLockWriteGuard<'_, Shard> {
         loop {
-            let (shard, depth) = self.shard_of(key);
-            let mut shard = shard.write();
-            if shard.depth != depth {
-                continue;
-            }
+            let mut shard = self.write(key);
             if !shard.is_full() {
-                return shard.insert(pool, key, slot, same);
+                return shard;
             }
-            if shard.entries >= SPLIT_ENTRIES && depth < DEPTH_MAX {
-                self.split(pool, &mut shard, (key >> 8) as usize & ((1 << depth) - 1), keys);
+            if shard.entries as usize >= SPLIT_ENTRIES && shard.depth < DEPTH_MAX {
+                self.split(pool, &mut shard, key, keys);
             } else {
                 shard.resize(pool, keys, key as usize);
             }
@@ -134,29 +172,32 @@ impl Table {
         same: impl Fn(Slot) -> bool,
         keys: &impl Keys,
     ) -> Option<usize> {
-        self.with_shard(key, |shard| {
-            let before = shard.remove(pool, key, slot, same)?;
-            if shard.is_sparse() {
-                shard.resize(pool, keys, key as usize);
-            }
-            Some(before)
-        })
+        let mut shard = self.write(key);
+        let before = shard.remove(pool, key, slot, same)?;
+        if shard.is_sparse() {
+            shard.resize(pool, keys, key as usize);
+        }
+        Some(before)
     }
 
     /// Puts another slot of the same key in the place of one.
     pub(super) fn replace(&self, pool: &Pool, key: u64, old: Slot, new: Slot, same: impl Fn(Slot) -> bool) {
-        self.with_shard(key, |shard| shard.replace(pool, key, old, new, same));
+        self.write(key).replace(pool, key, old, new, same);
     }
 
-    /// Locks the shard of a key for reading, and has its bucket fetched. Whoever locks several tables does it in their
-    /// order.
+    /// Has the shard of a key fetched, for [`Self::read`].
     #[inline]
-    pub(super) fn read(&self, pool: &Pool, key: u64) -> RwLockReadGuard<'_, Shard> {
+    pub(super) fn prefetch(&self, key: u64) {
+        prefetch(self.shard_of(key).0);
+    }
+
+    /// Locks the shard of a key for reading. Whoever locks several tables does it in their order.
+    #[inline]
+    pub(super) fn read(&self, key: u64) -> RwLockReadGuard<'_, Shard> {
         loop {
             let (shard, depth) = self.shard_of(key);
             let shard = shard.read();
             if shard.depth == depth {
-                shard.prefetch(pool, key);
                 return shard;
             }
         }
@@ -176,7 +217,9 @@ impl Table {
     /// Every list, with the shard's lock held for reading.
     pub(super) fn for_each_list(&self, mut visit: impl FnMut(&[Slot])) {
         for shard in self.shards() {
-            shard.read().lists.iter().filter(|list| !list.is_empty()).for_each(|list| visit(list));
+            let shard = shard.read();
+            let lists = shard.lists.iter().flat_map(|lists| &lists.slots);
+            lists.filter(|list| !list.is_empty()).for_each(|list| visit(list));
         }
     }
 
@@ -198,7 +241,7 @@ impl Table {
     }
 
     fn shards(&self) -> impl Iterator<Item = &RwLock<Shard>> {
-        self.levels.iter().filter_map(OnceLock::get).flat_map(|level| level.iter())
+        self.levels.iter().filter_map(OnceLock::get).flat_map(|level| level.iter()).map(|shard| &shard.0)
     }
 
     /// The number of the shard that keys fall into, for those who sort them.
@@ -206,12 +249,12 @@ impl Table {
         (key >> 8) as usize & (SHARDS_MAX - 1)
     }
 
-    fn with_shard<T>(&self, key: u64, work: impl FnOnce(&mut Shard) -> T) -> T {
+    fn write(&self, key: u64) -> RwLockWriteGuard<'_, Shard> {
         loop {
             let (shard, depth) = self.shard_of(key);
-            let mut shard = shard.write();
+            let shard = shard.write();
             if shard.depth == depth {
-                return work(&mut shard);
+                return shard;
             }
         }
     }
@@ -226,19 +269,20 @@ impl Table {
     #[inline]
     fn shard(&self, number: usize) -> &RwLock<Shard> {
         match number.checked_ilog2() {
-            None => &self.level(0)[0],
-            Some(bits) => &self.level(bits as usize + 1)[number - (1 << bits)],
+            None => &self.level(0)[0].0,
+            Some(bits) => &self.level(bits as usize + 1)[number - (1 << bits)].0,
         }
     }
 
     #[inline]
-    fn level(&self, level: usize) -> &[RwLock<Shard>] {
-        self.levels[level].get_or_init(|| (0..1_usize << level.saturating_sub(1)).map(|_| RwLock::default()).collect())
+    fn level(&self, level: usize) -> &[Locked] {
+        self.levels[level].get_or_init(|| (0..1_usize << level.saturating_sub(1)).map(|_| Locked::default()).collect())
     }
 
     /// Moves the slots whose next bit is set to a shard of their own.
-    fn split(&self, pool: &Pool, shard: &mut Shard, number: usize, keys: &impl Keys) {
+    fn split(&self, pool: &Pool, shard: &mut Shard, key: u64, keys: &impl Keys) {
         let depth = shard.depth;
+        let number = Self::shard_number(key) & ((1 << depth) - 1);
         let other_number = number | 1 << depth;
         // Nobody else knows of it yet, so this waits for no one.
         let mut other = self.shard(other_number).write();
@@ -288,7 +332,13 @@ impl Shard {
     }
 
     fn list(&self, entry: u32) -> &[Slot] {
-        &self.lists[(entry & !LIST) as usize]
+        let lists = self.lists.as_ref().expect("an entry names a list only where there is one");
+        &lists.slots[(entry & !LIST) as usize]
+    }
+
+    fn list_mut(&mut self, entry: u32) -> &mut Vec<Slot> {
+        let lists = self.lists.as_mut().expect("an entry names a list only where there is one");
+        &mut lists.slots[(entry & !LIST) as usize]
     }
 
     fn buckets(&self) -> usize {
@@ -296,11 +346,11 @@ impl Shard {
     }
 
     fn is_full(&self) -> bool {
-        self.entries * 100 >= self.buckets() * BUCKET_ENTRIES * LOAD_MAX
+        self.entries as usize * 100 >= self.buckets() * BUCKET_ENTRIES * LOAD_MAX
     }
 
     fn is_sparse(&self) -> bool {
-        self.pages.len() > 1 && self.entries * 100 < self.buckets() * BUCKET_ENTRIES * LOAD_MIN
+        self.pages.len() > 1 && self.entries as usize * 100 < self.buckets() * BUCKET_ENTRIES * LOAD_MIN
     }
 
     #[inline]
@@ -318,8 +368,17 @@ impl Shard {
         if bucket + 1 == self.buckets() { 0 } else { bucket + 1 }
     }
 
+    /// Has the number of the page fetched that [`Self::prefetch_bucket`] needs.
     #[inline]
-    fn prefetch(&self, pool: &Pool, key: u64) {
+    pub(super) fn prefetch_page(&self, key: u64) {
+        if let Some(page) = self.pages.get(self.home(key) / PAGE_BUCKETS) {
+            prefetch(page);
+        }
+    }
+
+    /// Has the bucket of a key fetched.
+    #[inline]
+    pub(super) fn prefetch_bucket(&self, pool: &Pool, key: u64) {
         if !self.pages.is_empty() {
             self.bucket(pool, self.home(key)).prefetch();
         }
@@ -353,7 +412,7 @@ impl Shard {
         let places = self.places(pool, key, same);
         match places[..] {
             [Place { entry, .. }] if entry & LIST != 0 => {
-                let list = &mut self.lists[(entry & !LIST) as usize];
+                let list = self.list_mut(entry);
                 if list.len() == list.capacity() {
                     let from = bytes_of(list);
                     list.reserve_exact(list.len() / 4);
@@ -384,7 +443,7 @@ impl Shard {
         let places = self.places(pool, key, same);
         match places[..] {
             [place] if place.entry & LIST != 0 => {
-                let list = &mut self.lists[(place.entry & !LIST) as usize];
+                let list = self.list_mut(place.entry);
                 let at = list.iter().position(|&held| held == slot)?;
                 let before = list.len();
                 list.remove(at);
@@ -412,7 +471,7 @@ impl Shard {
         let places = self.places(pool, key, same);
         match places[..] {
             [Place { entry, .. }] if entry & LIST != 0 => {
-                let list = &mut self.lists[(entry & !LIST) as usize];
+                let list = self.list_mut(entry);
                 list.iter_mut().filter(|held| **held == old).for_each(|held| *held = new);
             }
             _ => {
@@ -444,27 +503,29 @@ impl Shard {
     }
 
     fn adopt(&mut self, list: Vec<Slot>) -> u32 {
-        let number = self.free_lists.pop().unwrap_or_else(|| {
-            self.lists.push(Vec::new());
-            self.lists.len() as u32 - 1
+        let Lists { slots, free } = &mut **self.lists.get_or_insert_default();
+        let number = free.pop().unwrap_or_else(|| {
+            slots.push(Vec::new());
+            slots.len() as u32 - 1
         });
-        self.lists[number as usize] = list;
+        slots[number as usize] = list;
         LIST | number
     }
 
     fn give_up(&mut self, entry: u32) -> Vec<Slot> {
-        self.free_lists.push(entry & !LIST);
-        std::mem::take(&mut self.lists[(entry & !LIST) as usize])
+        let list = std::mem::take(self.list_mut(entry));
+        self.lists.get_or_insert_default().free.push(entry & !LIST);
+        list
     }
 
     fn resize(&mut self, pool: &Pool, keys: &impl Keys, vary: usize) {
-        let mut entries = Vec::with_capacity(self.entries);
+        let mut entries = Vec::with_capacity(self.entries as usize);
         self.each_with_key(pool, keys, |key, entry| entries.push((key, entry)));
         self.refill(pool, entries, vary);
     }
 
     fn each_with_key(&self, pool: &Pool, keys: &impl Keys, mut visit: impl FnMut(u64, u32)) {
-        let mut entries = Vec::with_capacity(self.entries);
+        let mut entries = Vec::with_capacity(self.entries as usize);
         for number in 0..self.buckets() {
             let bucket = self.bucket(pool, number);
             entries.extend((0..bucket.len()).map(|at| bucket.entry(at)));

@@ -10,6 +10,7 @@ mod durability;
 mod errors;
 mod floors;
 mod hostile_ids;
+mod hot_buckets;
 mod linearizable;
 mod logs;
 mod long_documents;

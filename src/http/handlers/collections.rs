@@ -4,11 +4,15 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 
+use crate::http::dto::buckets::Buckets;
 use crate::http::dto::collection::{self, CollectionList, DescriptionBody, Dropped};
 use crate::http::error::Problem;
 use crate::http::extract::{JsonText, Name, Open, Target};
 use crate::http::query::Query;
 use crate::http::state::AppState;
+
+const BUCKETS_DEFAULT: usize = 10;
+const BUCKETS_MAX: usize = 100;
 
 /// `GET /v1/collections`
 pub async fn list(Open(collections): Open) -> Result<Json<CollectionList>, Problem> {
@@ -39,6 +43,12 @@ pub async fn create(
 pub async fn update(Target(collection): Target, body: JsonText) -> Result<Json<DescriptionBody>, Problem> {
     let changes = collection::changes(&body.text, collection.settings().spec.shape())?;
     Ok(Json(collection.update(changes).await?.into()))
+}
+
+/// `GET /v1/collections/{collection}/buckets`
+pub async fn buckets(Target(collection): Target, query: Query) -> Result<Json<Buckets>, Problem> {
+    let limit = query.integer("limit", BUCKETS_DEFAULT, 1..=BUCKETS_MAX)?;
+    Ok(Json(collection.buckets(limit).await?.into()))
 }
 
 /// `DELETE /v1/collections/{collection}?confirm={collection}`

@@ -1,0 +1,77 @@
+//! The arena's sequence lock under every order of loads and stores that the memory model allows: `make loom`.
+
+use std::sync::Arc;
+
+use hapax_core::SignatureShape;
+use loom::thread;
+
+use super::*;
+use crate::types::{Seq, Slot};
+
+const SHAPE: SignatureShape = SignatureShape { k: 16, bits: 8 };
+const SLOT: Slot = Slot(0);
+
+fn publish(arena: &Arena, seq: u64) {
+    let signature = [seq as u8; 16];
+    arena.publish(
+        SLOT,
+        Entry { seq: Seq(seq), id_fingerprint: seq, content: seq, linked: false, signature: &signature },
+    );
+}
+
+/// What is read is one document, whole, or nothing.
+fn check(arena: &Arena) {
+    let mut words = [0; 2];
+    if let Some(seen) = arena.read(SLOT, &mut words) {
+        assert_eq!(seen.content, seen.seq.0, "the content of another document");
+        assert_eq!(words, [u64::from_ne_bytes([seen.seq.0 as u8; 8]); 2], "the signature of another document");
+    }
+}
+
+#[test]
+fn a_slot_that_is_published_while_it_is_read() {
+    loom::model(|| {
+        let arena = Arc::new(Arena::new(SHAPE));
+        let writer = thread::spawn({
+            let arena = Arc::clone(&arena);
+            move || publish(&arena, 1)
+        });
+        check(&arena);
+        writer.join().unwrap();
+        assert_eq!(arena.peek(SLOT).unwrap().seq, Seq(1));
+    });
+}
+
+#[test]
+fn a_slot_that_is_freed_and_used_again_while_it_is_read() {
+    loom::model(|| {
+        let arena = Arc::new(Arena::new(SHAPE));
+        publish(&arena, 1);
+        let writer = thread::spawn({
+            let arena = Arc::clone(&arena);
+            move || {
+                arena.free(SLOT);
+                publish(&arena, 2);
+            }
+        });
+        check(&arena);
+        writer.join().unwrap();
+        assert_eq!(arena.peek(SLOT).unwrap().seq, Seq(2));
+    });
+}
+
+#[test]
+fn a_removal_is_seen_by_who_sees_what_came_after() {
+    loom::model(|| {
+        let arena = Arc::new(Arena::new(SHAPE));
+        publish(&arena, 1);
+        let reader = thread::spawn({
+            let arena = Arc::clone(&arena);
+            move || arena.peek(SLOT).map(|seen| seen.removed)
+        });
+        arena.set_removed(SLOT, Seq(2));
+        let removed = reader.join().unwrap();
+        assert!(matches!(removed, Some(Seq(0) | Seq(2))));
+        assert_eq!(arena.peek(SLOT).unwrap().removed, Seq(2));
+    });
+}

@@ -1,0 +1,110 @@
+//! Boilerplate that very many documents share costs lookups a bounded look at it, and they say so.
+
+use serde_json::{Value, json};
+
+use crate::support::client::Client;
+use crate::support::library::{Dir, dir};
+use crate::support::local::{Local, Setup};
+
+const BANDS: usize = 21;
+const ROWS: usize = 6;
+/// Documents that share the rows of the first band.
+const BOILERPLATE: usize = 500;
+const READ_MAX: usize = 64;
+
+/// A signature that differs from all others but for the first band.
+fn signature(number: u64) -> Vec<u8> {
+    let mut words = hapax_core::SplitMix64::new(number);
+    let mut bytes: Vec<u8> = (0..128 / 8).flat_map(|_| words.next_u64().to_le_bytes()).collect();
+    bytes[..ROWS].fill(7);
+    bytes
+}
+
+fn document(id: &str, signature: &[u8]) -> Value {
+    use base64::Engine;
+    json!({"id": id, "signature": base64::engine::general_purpose::STANDARD.encode(signature)})
+}
+
+/// A collection of given signatures that all share a band.
+fn filled(server: &Local) -> Client {
+    let client = Client::of(server);
+    let spec = json!({"spec": "external:test:128x8", "banding": {"bands": BANDS, "rows": ROWS}});
+    assert_eq!(client.json("PUT", "/v1/collections/c", &spec).status, 201);
+    for first in (0..BOILERPLATE).step_by(100) {
+        let documents: Vec<Value> =
+            (first..first + 100).map(|number| document(&format!("page {number}"), &signature(number as u64))).collect();
+        let batch = client.post("/v1/collections/c/batch", &json!({"op": "insert", "documents": documents})).json();
+        assert_eq!(batch["summary"]["unique"], 100, "{batch}");
+    }
+    client
+}
+
+fn server(dir: &Dir) -> Local {
+    let mut setup = Setup::new(dir);
+    setup.collections.limits.bucket_read_max = READ_MAX;
+    setup.start()
+}
+
+#[test]
+fn a_hot_bucket_is_read_in_part_and_the_verdict_says_so() {
+    let dir = dir();
+    let server = server(&dir);
+    let client = filled(&server);
+    let check = |number: u64| {
+        let body = json!({"signature": document("", &signature(number))["signature"]});
+        client.post("/v1/collections/c/check", &body).json()
+    };
+    // A new page with the same boilerplate.
+    let new = check(u64::MAX);
+    assert_eq!((&new["verdict"], &new["complete"]), (&json!("unique"), &json!(false)));
+    assert_eq!(new["candidates"], READ_MAX);
+    assert_eq!(new["unread"], BOILERPLATE - READ_MAX);
+    // A page that is there is found by its other bands, read or not.
+    for number in [0, 123, BOILERPLATE as u64 - 1] {
+        let known = check(number);
+        assert_eq!(known["duplicate_of"], format!("page {number}"), "{known}");
+    }
+    // Once as many are left as are read, nothing is unread: another was read for each that went.
+    let ids: Vec<String> = (READ_MAX..BOILERPLATE).map(|number| format!("page {number}")).collect();
+    let deleted = client.post("/v1/collections/c/documents/delete", &json!({"ids": ids})).json();
+    assert_eq!(deleted["deleted"], BOILERPLATE - READ_MAX);
+    let left = check(u64::MAX);
+    assert_eq!((&left["complete"], &left["candidates"]), (&json!(true), &json!(READ_MAX)));
+    assert!(left.get("unread").is_none());
+}
+
+#[test]
+fn the_fullest_buckets_are_listed() {
+    let dir = dir();
+    let server = server(&dir);
+    let client = filled(&server);
+    let buckets = client.get("/v1/collections/c/buckets?limit=1").json();
+    let hottest = &buckets["buckets"][0];
+    assert_eq!((&hottest["band"], &hottest["documents"]), (&json!(0), &json!(BOILERPLATE)));
+    assert_eq!(hottest["key"].as_str().unwrap().len(), 16);
+    let sample = hottest["sample"].as_array().unwrap();
+    assert_eq!(sample.len(), 10);
+    assert!(sample.iter().all(|id| id.as_str().unwrap().starts_with("page ")));
+    assert_eq!(client.get("/v1/collections/c/buckets?limit=0").status, 422);
+    assert_eq!(client.get("/v1/collections/none/buckets").status, 404);
+}
+
+/// Documents with equal signatures stand behind one posting: they take little memory, and all are found.
+#[test]
+fn equal_documents_are_all_counted_and_listed() {
+    let dir = dir();
+    let server = server(&dir);
+    let client = Client::of(&server);
+    let spec = json!({"spec": "external:test:128x8", "banding": {"bands": BANDS, "rows": ROWS}});
+    assert_eq!(client.json("PUT", "/v1/collections/c", &spec).status, 201);
+    let documents: Vec<Value> = (0..300).map(|number| document(&format!("copy {number}"), &signature(1))).collect();
+    let body = json!({"op": "insert", "documents": documents});
+    client.post("/v1/collections/c/batch?on_duplicate=store", &body);
+    let verdict = client.post("/v1/collections/c/check", &json!({"signature": documents[0]["signature"]})).json();
+    assert_eq!((&verdict["duplicate_of"], &verdict["similarity"]), (&json!("copy 0"), &json!(1.0)));
+    assert_eq!(verdict["candidates"].as_u64().unwrap() + verdict["unread"].as_u64().unwrap(), 300, "{verdict}");
+    let buckets = client.get("/v1/collections/c/buckets?limit=100").json();
+    let buckets = buckets["buckets"].as_array().unwrap();
+    assert_eq!(buckets.len(), BANDS);
+    assert!(buckets.iter().all(|bucket| bucket["documents"] == 300));
+}
