@@ -1,0 +1,406 @@
+//! An index and a plan -> figures: what every contender's process does, hapax's own and those of others.
+//!
+//! A process makes one pass, which builds one index, so that its memory is that of this index. It prints a line of
+//! figures, `name=value` parted by spaces. After the pass [`Pass::Insert`] it keeps the index and answers each line on
+//! stdin with another line of figures:
+//!
+//! - `check THREADS FIRST COUNT`: queries from FIRST on in one go. `ns` and `matches`, of a check.
+//! - `latency FIRST COUNT`: one by one. `p50`, `p99` and `max` in nanoseconds of wall time.
+//! - `hot FIRST COUNT`: the CPU times of queries that have the rows of one band in common, before and after a fifth as
+//!   many documents as there are were inserted that have them too, and of other queries after that.
+//!
+//! It ends with its stdin. Signatures are made outside of what is timed. What one thread does in a row is timed by its
+//! CPU time, which others on the machine do not add to; what two do, and latencies, by the clock on the wall.
+
+use std::error::Error;
+use std::hint::black_box;
+use std::io::{self, BufRead, Write};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::documents::{self, Documents};
+
+/// Threads, where there is more than one.
+pub(crate) const THREADS: usize = 2;
+/// Similarity from which a candidate is a match.
+pub(crate) const THRESHOLD: f64 = 0.8;
+/// Hot documents by stored ones: one to so many.
+pub(crate) const STORED_PER_HOT: u32 = 5;
+
+const SEED: u64 = 2017;
+const BLOCK: u32 = 1024;
+/// What threads insert between two meetings: enough for the cost of starting them to vanish.
+const SHARED_BLOCK: u32 = 16 * BLOCK;
+const HISTOGRAM_MAX_NS: u64 = 1_000_000_000_000;
+/// A query whose candidates are a large bucket takes long in an index that knows no bound.
+const LATENCY_FOR_MAX: Duration = Duration::from_secs(1);
+
+/// What a process builds, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) pass: Pass,
+    pub(crate) documents: u32,
+    /// Slots of a signature, 8 bits each.
+    pub(crate) k: usize,
+    pub(crate) bands: usize,
+    pub(crate) rows: usize,
+    /// Documents read of one bucket, where an index has such a bound.
+    pub(crate) bucket_read_max: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// One by one from one thread.
+    Insert,
+    /// The same with a clock at every single one.
+    Grow,
+    /// From two threads at a time.
+    Shared,
+    /// At once, in whatever way the index has for this.
+    Build,
+}
+
+/// Inserts a document by its number and signature.
+pub(crate) type InsertShared<I> = fn(&I, u32, &mut Vec<u8>);
+/// Inserts documents at once on [`THREADS`] threads, and tells the time it took.
+pub(crate) type Build<I> = fn(&mut I, &mut dyn Iterator<Item = (u32, Vec<u8>)>) -> Duration;
+
+/// What is compared.
+pub(crate) trait Index: Sync + Sized {
+    /// What a thread keeps from one check to the next.
+    type Scratch: Default + Send;
+    /// How two threads insert into one index at a time, where they can.
+    const INSERT_SHARED: Option<InsertShared<Self>> = None;
+    /// How many documents are inserted at once, where there is a way.
+    const BUILD: Option<Build<Self>> = None;
+
+    fn new(plan: &Plan) -> Self;
+    /// Slots of a signature that it takes, from the first.
+    fn slots(plan: &Plan) -> usize {
+        plan.k
+    }
+    /// The signature is a vector of its own without spare room, which may be taken.
+    fn insert(&mut self, number: u32, signature: &mut Vec<u8>);
+    /// How many documents are at or above [`THRESHOLD`]; each candidate is compared, and the matches put in order.
+    fn check(&self, scratch: &mut Self::Scratch, query: &[u8]) -> usize;
+}
+
+/// Makes the pass that the arguments tell, then answers commands.
+pub(crate) fn run<I: Index>(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let plan = Plan::parse(arguments)?;
+    let source = Source { documents: Documents { seed: SEED }, slots: I::slots(&plan), rows: plan.rows };
+    match plan.pass {
+        Pass::Insert => {
+            let (mut index, figures) = insert::<I>(&plan, source);
+            answer(&figures)?;
+            for line in io::stdin().lock().lines() {
+                let line = line?;
+                let figures = command(&mut index, &plan, source, &line).ok_or_else(|| format!("no command: {line}"))?;
+                answer(&figures)?;
+            }
+            Ok(())
+        }
+        Pass::Grow => answer(&grow::<I>(&plan, source)),
+        Pass::Shared => answer(&shared::<I>(&plan, source)),
+        Pass::Build => answer(&build::<I>(&plan, source)),
+    }
+}
+
+type Figures = Vec<(&'static str, f64)>;
+
+fn answer(figures: &Figures) -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = figures.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", words.join(" "))?;
+    Ok(out.flush()?)
+}
+
+/// `insert_ns` a document; `early_ns` and `late_ns` in a window near the beginning and in the last twentieth; `rss` and
+/// `peak`, resident bytes a document after and during it.
+fn insert<I: Index>(plan: &Plan, source: Source) -> (I, Figures) {
+    let early = plan.early();
+    let late = plan.documents - plan.documents / 20..plan.documents;
+    let [mut all_time, mut early_time, mut late_time] = [Spent::default(); 3];
+    // Before memory is measured: what signatures wait in is there already.
+    source.fill(0..BLOCK, &mut Vec::new());
+    let before = resident("VmRSS");
+
+    let mut index = I::new(plan);
+    let mut block = Vec::new();
+    for first in (0..plan.documents).step_by(BLOCK as usize) {
+        let numbers = first..(first + BLOCK).min(plan.documents);
+        source.fill(numbers.clone(), &mut block);
+        let started = cpu_time();
+        for (number, signature) in numbers.clone().zip(&mut block) {
+            index.insert(number, signature);
+        }
+        let time = cpu_time() - started;
+        for (window, spent) in [(&(0..u32::MAX), &mut all_time), (&early, &mut early_time), (&late, &mut late_time)] {
+            if window.contains(&numbers.start) {
+                spent.add(time, numbers.len());
+            }
+        }
+    }
+
+    drop(block);
+    let documents = f64::from(plan.documents);
+    let figures = vec![
+        ("insert_ns", all_time.ns()),
+        ("early_ns", early_time.ns()),
+        ("late_ns", late_time.ns()),
+        ("rss", (resident("VmRSS") - before) / documents),
+        ("peak", (resident("VmHWM") - before) / documents),
+    ];
+    (index, figures)
+}
+
+/// Single inserts from the first to the last: `p50`, `p99` and `max` in nanoseconds of wall time, `cpu_max` of CPU time.
+fn grow<I: Index>(plan: &Plan, source: Source) -> Figures {
+    let mut index = I::new(plan);
+    let (mut wall, mut cpu_max) = (histogram(), Duration::ZERO);
+    let mut block = Vec::new();
+    for first in (0..plan.documents).step_by(BLOCK as usize) {
+        let numbers = first..(first + BLOCK).min(plan.documents);
+        source.fill(numbers.clone(), &mut block);
+        for (number, signature) in numbers.zip(&mut block) {
+            let started_cpu = cpu_time();
+            let started = Instant::now();
+            index.insert(number, signature);
+            record(&mut wall, started.elapsed());
+            cpu_max = cpu_max.max(cpu_time() - started_cpu);
+        }
+    }
+    leave(index);
+    let [p50, p99, max] = quantiles(&wall);
+    vec![("p50", p50), ("p99", p99), ("max", max), ("cpu_max", ns(cpu_max))]
+}
+
+/// `insert_ns` a document of wall time with each of [`THREADS`] threads inserting its share; nothing where they cannot.
+fn shared<I: Index>(plan: &Plan, source: Source) -> Figures {
+    let Some(insert) = I::INSERT_SHARED else { return Vec::new() };
+    let index = I::new(plan);
+    let mut wall = Duration::ZERO;
+    let mut block = Vec::new();
+    for first in (0..plan.documents).step_by(SHARED_BLOCK as usize) {
+        let numbers: Vec<u32> = (first..(first + SHARED_BLOCK).min(plan.documents)).collect();
+        source.fill(numbers[0]..numbers[0] + numbers.len() as u32, &mut block);
+        let share = numbers.len().div_ceil(THREADS);
+        let started = Instant::now();
+        std::thread::scope(|scope| {
+            for (numbers, signatures) in numbers.chunks(share).zip(block.chunks_mut(share)) {
+                let index = &index;
+                scope.spawn(move || {
+                    for (&number, signature) in numbers.iter().zip(signatures) {
+                        insert(index, number, signature);
+                    }
+                });
+            }
+        });
+        wall += started.elapsed();
+    }
+    leave(index);
+    vec![("insert_ns", ns(wall) / f64::from(plan.documents))]
+}
+
+/// `build_ns` a document of wall time; nothing where there is no such way.
+fn build<I: Index>(plan: &Plan, source: Source) -> Figures {
+    let Some(build) = I::BUILD else { return Vec::new() };
+    let mut documents = (0..plan.documents).map(|number| {
+        let mut signature = vec![0; source.slots];
+        source.documents.stored(u64::from(number), &mut signature);
+        (number, signature)
+    });
+    let mut index = I::new(plan);
+    let wall = build(&mut index, &mut documents);
+    leave(index);
+    vec![("build_ns", ns(wall) / f64::from(plan.documents))]
+}
+
+/// The process ends: its memory goes faster than an index is taken apart.
+fn leave<I: Index>(index: I) {
+    std::mem::forget(index);
+}
+
+fn command<I: Index>(index: &mut I, plan: &Plan, source: Source, line: &str) -> Option<Figures> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let number = |at: usize| words.get(at)?.parse::<u64>().ok();
+    match words[0] {
+        "check" => {
+            let queries = source.queries(plan, number(2)?, number(3)?);
+            Some(check(index, (number(1)? as usize).max(1), &queries))
+        }
+        "latency" => {
+            let queries = source.queries(plan, number(1)?, number(2)?);
+            let [p50, p99, max] = quantiles(&latencies(index, &queries, ClockId::Monotonic));
+            Some(vec![("p50", p50), ("p99", p99), ("max", max)])
+        }
+        "hot" => Some(hot(index, plan, source, &source.queries(plan, number(1)?, number(2)?))),
+        _ => None,
+    }
+}
+
+fn check<I: Index>(index: &I, threads: usize, queries: &[Vec<u8>]) -> Figures {
+    let work = |queries: &[Vec<u8>]| {
+        let mut scratch = I::Scratch::default();
+        queries.iter().map(|query| index.check(&mut scratch, query)).sum::<usize>()
+    };
+    let (time, matches) = if threads == 1 {
+        let started = cpu_time();
+        let matches = work(queries);
+        (cpu_time() - started, matches)
+    } else {
+        let started = Instant::now();
+        let matches = std::thread::scope(|scope| {
+            let shares = queries.chunks(queries.len().div_ceil(threads));
+            let threads: Vec<_> = shares.map(|queries| scope.spawn(|| work(queries))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("a check does not panic")).sum()
+        });
+        (started.elapsed(), matches)
+    };
+    let count = queries.len() as f64;
+    vec![("ns", ns(time) / count), ("matches", matches as f64 / count)]
+}
+
+fn hot<I: Index>(index: &mut I, plan: &Plan, source: Source, queries: &[Vec<u8>]) -> Figures {
+    let mut hitting = queries.to_vec();
+    hitting.iter_mut().for_each(|query| documents::boilerplate(&mut query[..source.rows]));
+    let [before_p50, before_p99, _] = quantiles(&latencies(index, &hitting, ClockId::ThreadCPUTime));
+    for number in plan.documents..plan.documents + plan.documents / STORED_PER_HOT {
+        let mut signature = vec![0; source.slots];
+        source.documents.hot(u64::from(number), source.rows, &mut signature);
+        index.insert(number, &mut signature);
+    }
+    let [hit_p50, hit_p99, _] = quantiles(&latencies(index, &hitting, ClockId::ThreadCPUTime));
+    let [other_p50, other_p99, _] = quantiles(&latencies(index, queries, ClockId::ThreadCPUTime));
+    vec![
+        ("before_p50", before_p50),
+        ("before_p99", before_p99),
+        ("hit_p50", hit_p50),
+        ("hit_p99", hit_p99),
+        ("other_p50", other_p50),
+        ("other_p99", other_p99),
+    ]
+}
+
+fn latencies<I: Index>(index: &I, queries: &[Vec<u8>], clock: ClockId) -> Histogram<u64> {
+    let (mut times, mut scratch) = (histogram(), I::Scratch::default());
+    let begun = Instant::now();
+    for query in queries {
+        let started = time(clock);
+        black_box(index.check(&mut scratch, query));
+        record(&mut times, time(clock) - started);
+        if begun.elapsed() > LATENCY_FOR_MAX {
+            break;
+        }
+    }
+    times
+}
+
+/// Signatures as the index takes them.
+#[derive(Clone, Copy)]
+struct Source {
+    documents: Documents,
+    slots: usize,
+    rows: usize,
+}
+
+impl Source {
+    /// Signatures of stored documents; those still in the block are written over.
+    fn fill(self, numbers: std::ops::Range<u32>, block: &mut Vec<Vec<u8>>) {
+        block.resize_with(numbers.len(), Vec::new);
+        for (number, signature) in numbers.zip(block) {
+            signature.resize(self.slots, 0);
+            self.documents.stored(u64::from(number), signature);
+        }
+    }
+
+    fn queries(self, plan: &Plan, first: u64, count: u64) -> Vec<Vec<u8>> {
+        let query = |number| {
+            let mut query = vec![0; self.slots];
+            self.documents.query(number, u64::from(plan.documents), &mut query);
+            query
+        };
+        (first..first + count).map(query).collect()
+    }
+}
+
+/// CPU time and what it was spent on.
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    time: Duration,
+    documents: usize,
+}
+
+impl Spent {
+    fn add(&mut self, time: Duration, documents: usize) {
+        self.time += time;
+        self.documents += documents;
+    }
+
+    fn ns(&self) -> f64 {
+        ns(self.time) / self.documents as f64
+    }
+}
+
+impl Plan {
+    /// Documents that are inserted early: from 100,000 on, or from a tenth of fewer than a million on, as many again.
+    pub(crate) fn early(&self) -> std::ops::Range<u32> {
+        let from = (self.documents / 10).min(100_000);
+        from..2 * from
+    }
+
+    /// What [`Plan::parse`] reads.
+    #[allow(dead_code, reason = "contenders only read them")]
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let Self { pass, documents, k, bands, rows, bucket_read_max } = self;
+        let pass = PASSES.iter().find(|(_, named)| named == pass).expect("every pass has a name").0;
+        let numbers = [*documents as usize, *k, *bands, *rows, *bucket_read_max].map(|number| number.to_string());
+        [pass.to_owned()].into_iter().chain(numbers).collect()
+    }
+
+    fn parse(arguments: &[String]) -> Result<Self, Box<dyn Error>> {
+        let [pass, numbers @ ..] = arguments else { return Err("usage: PASS DOCUMENTS K BANDS ROWS READ_MAX".into()) };
+        let (_, pass) = *PASSES.iter().find(|(name, _)| name == pass).ok_or("no such pass")?;
+        let numbers: Vec<usize> = numbers.iter().map(|number| number.parse()).collect::<Result<_, _>>()?;
+        let [documents, k, bands, rows, bucket_read_max] = numbers[..] else { return Err("five numbers".into()) };
+        Ok(Self { pass, documents: u32::try_from(documents)?, k, bands, rows, bucket_read_max })
+    }
+}
+
+const PASSES: [(&str, Pass); 4] =
+    [("insert", Pass::Insert), ("grow", Pass::Grow), ("shared", Pass::Shared), ("build", Pass::Build)];
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_max(HISTOGRAM_MAX_NS, 3).expect("valid bounds")
+}
+
+fn record(histogram: &mut Histogram<u64>, time: Duration) {
+    histogram.saturating_record(time.as_nanos() as u64);
+}
+
+fn quantiles(histogram: &Histogram<u64>) -> [f64; 3] {
+    [histogram.value_at_quantile(0.5), histogram.value_at_quantile(0.99), histogram.max()].map(|ns| ns as f64)
+}
+
+fn ns(time: Duration) -> f64 {
+    time.as_nanos() as f64
+}
+
+/// What this thread has had of its processor: unlike time on the wall, it leaves out waiting for others.
+fn cpu_time() -> Duration {
+    time(ClockId::ThreadCPUTime)
+}
+
+fn time(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// `VmRSS` or, at its highest, `VmHWM` of this process in bytes; NaN where there is no `/proc`.
+fn resident(field: &str) -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok()).map_or(f64::NAN, |kib| kib * 1024.0)
+}

@@ -1,0 +1,108 @@
+//! hapax's index as a contender.
+//! An insert puts the signature, `seq` and the fingerprint of an id where decisions do; a check is what
+//! `collection::judge` does for a signature.
+
+use std::cmp::Reverse;
+use std::time::Instant;
+
+use hapax::index::{Arena, BandIndex, IdIndex, Probe};
+use hapax::types::{Seq, Slot};
+use hapax_core::{BandKey, Banding, SignatureShape, verify};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::contender::{Build, Index, InsertShared, Plan, THRESHOLD};
+
+pub(crate) struct Own {
+    arena: Arena,
+    bands: BandIndex,
+    ids: IdIndex,
+    shape: SignatureShape,
+    matching_min: u32,
+    bucket_read_max: usize,
+}
+
+#[derive(Default)]
+pub(crate) struct Scratch {
+    keys: Vec<BandKey>,
+    probe: Probe,
+    words: Vec<u64>,
+    ranked: Vec<(Reverse<u32>, Seq)>,
+}
+
+impl Own {
+    fn publish(&self, slot: Slot, signature: &[u8]) {
+        self.arena.publish(slot, Seq(u64::from(slot.0) + 1), signature, u64::from(slot.0), false);
+    }
+
+    fn insert_id(&self, slot: Slot) {
+        // The hash of an id as short as they come.
+        self.ids.insert(xxh3_64(&slot.0.to_le_bytes()), slot);
+    }
+
+    fn put(&self, number: u32, signature: &[u8]) {
+        let slot = Slot(number);
+        self.publish(slot, signature);
+        self.bands.insert(&self.arena, slot);
+        self.insert_id(slot);
+    }
+}
+
+impl Index for Own {
+    type Scratch = Scratch;
+    const INSERT_SHARED: Option<InsertShared<Self>> = Some(|index, number, signature| index.put(number, signature));
+    /// As at boot: the arena is full, the postings are to be made.
+    const BUILD: Option<Build<Self>> = Some(|index, documents| {
+        let slots: Vec<Slot> = documents
+            .map(|(number, signature)| {
+                index.publish(Slot(number), &signature);
+                Slot(number)
+            })
+            .collect();
+        let started = Instant::now();
+        index.bands.insert_all(&index.arena, &slots, |_| {});
+        started.elapsed()
+    });
+
+    fn new(plan: &Plan) -> Self {
+        let (shape, banding) = shape_and_banding(plan);
+        Self {
+            arena: Arena::new(shape),
+            bands: BandIndex::new(banding, shape),
+            ids: IdIndex::with_fingerprint_bits(64),
+            shape,
+            matching_min: verify::matching_min(THRESHOLD, shape),
+            bucket_read_max: plan.bucket_read_max,
+        }
+    }
+
+    fn insert(&mut self, number: u32, signature: &mut Vec<u8>) {
+        self.put(number, signature);
+    }
+
+    fn check(&self, scratch: &mut Scratch, query: &[u8]) -> usize {
+        let Scratch { keys, probe, words, ranked } = scratch;
+        self.bands.keys(query, keys);
+        self.bands.probe(&self.arena, keys, self.bucket_read_max, probe);
+        probe.hits.sort_unstable();
+        probe.hits.dedup();
+        words.resize(self.arena.words(), 0);
+        ranked.clear();
+        for &slot in &probe.hits {
+            let Some(seen) = self.arena.read(slot, words).filter(|seen| seen.removed == Seq(0)) else { continue };
+            let held = &bytemuck::cast_slice(words)[..query.len()];
+            let matching = verify::matching_slots(query, held, self.shape);
+            if matching >= self.matching_min {
+                ranked.push((Reverse(matching), seen.seq));
+            }
+        }
+        ranked.sort_unstable();
+        ranked.len()
+    }
+}
+
+/// Validated: a plan that does not fit is ours.
+pub(crate) fn shape_and_banding(plan: &Plan) -> (SignatureShape, Banding) {
+    let shape = SignatureShape { k: plan.k as u32, bits: 8 };
+    let banding = Banding::new(plan.bands as u32, plan.rows as u32, shape).expect("the banding fits the signature");
+    (shape, banding)
+}
