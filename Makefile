@@ -1,7 +1,7 @@
 # What people and CI run. `make test` installs what it needs; see .ci/run for a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-server quality neon miri fuzz loom
+.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-index bench-server peers quality neon miri fuzz loom
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,7 +32,7 @@ check: test ## test, and licences and advisories of all dependencies
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny check
 
-bench: bench-stages bench-sketches bench-peers bench-server ## all of the following: speed, always as ratios within one run
+bench: bench-stages bench-sketches bench-peers bench-index bench-server ## all of the following: speed, always as ratios within one run
 
 bench-stages: ## every stage of signing on every kind of text, with a table at the end
 	cargo bench --locked -p hapax-core --bench stages
@@ -44,17 +44,25 @@ bench-server: ## checks at a fixed rate against 100,000 documents
 	cargo build --release --locked --workspace
 	./target/release/hapax-loadtest --binary ./target/release/hapax
 
-# gaoya gets every instruction of this machine, hapax is measured as it ships. The Python peers may be missing: what
-# cannot be installed is left out, and the output says so.
-bench-peers: ## signing against gaoya, datasketch and rensa, as ratios within one run
+# gaoya gets every instruction of this machine, hapax is measured as it ships.
+peers:
 	RUSTFLAGS='-C target-cpu=native' cargo build --release --locked \
 		--manifest-path crates/peers/Cargo.toml --target-dir target/peers
+
+# The Python peers may be missing: what cannot be installed is left out, and the output says so.
+bench-peers: peers ## signing against gaoya, datasketch and rensa, as ratios within one run
 	-python3 -m venv target/tools-peers
 	-target/tools-peers/bin/python -m pip install --quiet --disable-pip-version-check datasketch==2.0.0
 	-target/tools-peers/bin/python -m pip install --quiet --disable-pip-version-check rensa==0.5.0 numpy
 	HAPAX_PEERS_RUST='$(CURDIR)/target/peers/release/hapax-peers' \
 	HAPAX_PEERS_PYTHON='$(CURDIR)/target/tools-peers/bin/python:$(CURDIR)/crates/peers/peers.py' \
 		cargo bench --locked -p hapax-core --bench peers
+
+DOCUMENTS ?= 5000000
+INDEX_OPTIONS ?=
+bench-index: peers ## the index of DOCUMENTS (5000000) against gaoya's and a plain map: memory, inserts and checks
+	HAPAX_PEERS_INDEX='$(CURDIR)/target/peers/release/hapax-peers-index' \
+		cargo bench --locked --bench index -- --documents $(DOCUMENTS) $(INDEX_OPTIONS)
 
 quality: ## recall and precision on every corpus there is
 	cargo test --release --locked --test it quality -- --include-ignored --nocapture
