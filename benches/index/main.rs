@@ -27,7 +27,7 @@ use report::Measured;
 const GAOYA: &str = "HAPAX_PEERS_INDEX";
 /// The first argument of a process that is a contender.
 const CONTENDER: &str = "contender";
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 7;
 /// Queries of one measurement: one to so many documents, up to the greatest number.
 const DOCUMENTS_PER_QUERY: u32 = 40;
 const QUERIES_MAX: u32 = 20_000;
