@@ -5,9 +5,9 @@
 use std::cmp::Reverse;
 use std::time::Instant;
 
-use hapax::index::{Arena, BandIndex, IdIndex, Probe};
+use hapax::index::{Arena, BandIndex, Entry, Hit, IdIndex, Probe};
 use hapax::types::{Seq, Slot};
-use hapax_core::{BandKey, Banding, SignatureShape, verify};
+use hapax_core::{Banding, SignatureShape, verify};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::contender::{Build, Index, InsertShared, Plan, THRESHOLD};
@@ -21,9 +21,11 @@ pub(crate) struct Own {
     bucket_read_max: usize,
 }
 
+/// As `collection::judge` does.
+const AHEAD: usize = 4;
+
 #[derive(Default)]
 pub(crate) struct Scratch {
-    keys: Vec<BandKey>,
     probe: Probe,
     words: Vec<u64>,
     ranked: Vec<(Reverse<u32>, Seq)>,
@@ -31,19 +33,17 @@ pub(crate) struct Scratch {
 
 impl Own {
     fn publish(&self, slot: Slot, signature: &[u8]) {
-        self.arena.publish(slot, Seq(u64::from(slot.0) + 1), signature, u64::from(slot.0), false);
-    }
-
-    fn insert_id(&self, slot: Slot) {
         // The hash of an id as short as they come.
-        self.ids.insert(xxh3_64(&slot.0.to_le_bytes()), slot);
+        let id_fingerprint = xxh3_64(&slot.0.to_le_bytes());
+        let (seq, content) = (Seq(u64::from(slot.0) + 1), u64::from(slot.0));
+        self.arena.publish(slot, Entry { seq, id_fingerprint, content, linked: false, signature });
     }
 
     fn put(&self, number: u32, signature: &[u8]) {
         let slot = Slot(number);
         self.publish(slot, signature);
         self.bands.insert(&self.arena, slot);
-        self.insert_id(slot);
+        self.ids.insert(&self.arena, slot);
     }
 }
 
@@ -80,14 +80,15 @@ impl Index for Own {
     }
 
     fn check(&self, scratch: &mut Scratch, query: &[u8]) -> usize {
-        let Scratch { keys, probe, words, ranked } = scratch;
-        self.bands.keys(query, keys);
-        self.bands.probe(&self.arena, keys, self.bucket_read_max, probe);
-        probe.hits.sort_unstable();
-        probe.hits.dedup();
+        let Scratch { probe, words, ranked } = scratch;
+        self.bands.probe(&self.arena, query, self.bucket_read_max, probe);
+        probe.hits.iter().take(AHEAD).for_each(|hit| self.arena.prefetch_all(hit.slot));
         words.resize(self.arena.words(), 0);
         ranked.clear();
-        for &slot in &probe.hits {
+        for (at, &Hit { slot, .. }) in probe.hits.iter().enumerate() {
+            if let Some(later) = probe.hits.get(at + AHEAD) {
+                self.arena.prefetch_all(later.slot);
+            }
             let Some(seen) = self.arena.read(slot, words).filter(|seen| seen.removed == Seq(0)) else { continue };
             let held = &bytemuck::cast_slice(words)[..query.len()];
             let matching = verify::matching_slots(query, held, self.shape);

@@ -4,8 +4,6 @@
 //! and the copy is dropped (a sequence lock; Boehm, "Can seqlocks get along with programming language memory
 //! models?", 2012). All cells are atomics, so a torn copy is a value to discard, never undefined behaviour.
 
-use std::ops::Range;
-
 use hapax_core::SignatureShape;
 
 use super::chunks::{Chunks, ROWS_MAX};
@@ -138,14 +136,6 @@ impl Arena {
     /// from being freed, as a posting under its table's lock does.
     pub fn id_fingerprint(&self, slot: Slot) -> u64 {
         self.published(slot)[ID].load(Ordering::Relaxed)
-    }
-
-    /// Copies some words of a signature.
-    #[inline]
-    pub(super) fn copy_words(&self, slot: Slot, range: Range<usize>, words: &mut [u64]) {
-        for (word, cell) in words.iter_mut().zip(&self.signature(slot)[range]) {
-            *word = cell.load(Ordering::Relaxed);
-        }
     }
 
     /// The cells of a signature.

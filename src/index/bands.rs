@@ -3,14 +3,14 @@
 //! [`Arena`]. Each band has a table of its own. Documents with equal signatures would be in the same buckets of every
 //! band: they share the postings of one of them, and a list behind it.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use dashmap::DashMap;
-use hapax_core::{BandKey, Banding, SignatureShape};
+use hapax_core::{BandKey, Banding, SignatureShape, fmix64};
 use parking_lot::RwLockReadGuard;
 use rayon::prelude::*;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::arena::words_of;
 use super::pool::Pool;
@@ -18,8 +18,9 @@ use super::table::{Keys, Members, SHARDS_MAX, Shard, Table};
 use super::{Arena, BucketSizes};
 use crate::types::Slot;
 
-/// Words on the stack for the rows of a band; longer bands take a heap buffer.
-const ROW_WORDS: usize = 9;
+/// Bands whose keys and shards stand on the stack; more take a heap buffer.
+const BANDS: usize = 32;
+const KEY_SEED: u64 = 0x6861_7061_7821;
 /// How far to look among the postings of a key for an equal signature, where every key of it has many.
 const EQUAL_LOOK_MAX: usize = 64;
 /// Slots placed at a time when many are: their keys are sorted by shard first, so that one shard after the other is in
@@ -48,6 +49,8 @@ struct Rows {
     /// The bytes of the first and of the last word that are rows of the band.
     first_mask: u64,
     last_mask: u64,
+    /// Whether the words do not fit into one, each byte in its place.
+    overlap: bool,
 }
 
 /// What probing all bands of a query found.
@@ -59,7 +62,7 @@ pub struct Probe {
     pub unread: u64,
     /// Documents in the fullest bucket among the query's keys.
     pub fullest: usize,
-    keys: Vec<BandKey>,
+    keys: Vec<u64>,
     words: Vec<u64>,
     found: Vec<(u32, u32)>,
     slots: Vec<Slot>,
@@ -95,7 +98,7 @@ impl BandIndex {
             shape,
             rows: (0..banding.bands()).map(|band| Rows::new(banding.row_bytes(shape, band))).collect(),
             tables: (0..banding.bands()).map(|_| Table::new()).collect(),
-            pool: Pool::new(),
+            pool: Pool::default(),
             equals: DashMap::new(),
             groups: AtomicU64::new(0),
             handing_over: AtomicU64::new(0),
@@ -123,10 +126,20 @@ impl BandIndex {
     /// Adds a published slot that is not here yet.
     pub fn insert(&self, arena: &Arena, slot: Slot) {
         let keys = self.keys(arena, slot);
-        drop(self.shards(&keys));
-        match self.equal(arena, slot, &keys, EQUAL_LOOK_MAX) {
-            Some(holder) => self.join(holder, slot),
-            None => (0..self.tables.len()).for_each(|band| self.insert_band(arena, slot, band, keys[band])),
+        self.tables.iter().zip(&keys).for_each(|(table, &key)| table.prefetch(key));
+        let with_room = |(band, &key): (usize, &u64)| {
+            let keys = BandKeys { rows: &self.rows[band], arena };
+            self.tables[band].with_room(&self.pool, key, &keys)
+        };
+        let mut shards: SmallVec<[_; BANDS]> = keys.iter().enumerate().map(with_room).collect();
+        prefetch_buckets(&shards, &keys);
+        if let Some(holder) = self.equal(arena, slot, &shards, &keys, EQUAL_LOOK_MAX) {
+            drop(shards);
+            return self.join(holder, slot);
+        }
+        for ((shard, rows), &key) in shards.iter_mut().zip(&self.rows).zip(&keys) {
+            let before = shard.insert(&self.pool, key, slot, |held| rows.equal_of(arena, slot, held));
+            self.sizes.changed(before, before + 1);
         }
     }
 
@@ -138,9 +151,10 @@ impl BandIndex {
             self.tables[band].reserve(&self.pool, holders.len());
             let (mut placed, mut starts) = (Vec::new(), Vec::new());
             for slots in holders.chunks(PLACED_AT_ONCE) {
-                let keys = BandKeys { index: self, arena, band };
+                let rows = &self.rows[band];
+                let keys = BandKeys { rows, arena };
                 sort_by_shard(slots.iter().map(|&slot| (keys.key(slot), slot)), &mut placed, &mut starts);
-                let same = |a, b| self.rows[band].equal_of(arena, a, b);
+                let same = |a, b| rows.equal_of(arena, a, b);
                 let added = |before| self.sizes.changed(before, before + 1);
                 self.tables[band].insert_sorted(&self.pool, &placed, same, &keys, added);
                 done(slots.len());
@@ -158,17 +172,17 @@ impl BandIndex {
         let mut found = false;
         for (band, &key) in keys.iter().enumerate() {
             let same = |held| self.rows[band].equal_of(arena, slot, held);
-            let keys = BandKeys { index: self, arena, band };
-            if let Some(before) = self.tables[band].remove(&self.pool, key.0, slot, same, &keys) {
+            let keys = BandKeys { rows: &self.rows[band], arena };
+            if let Some(before) = self.tables[band].remove(&self.pool, key, slot, same, &keys) {
                 self.sizes.changed(before, before - 1);
                 found = true;
             }
         }
-        if !found
-            && self.groups() > 0
-            && let Some(holder) = self.equal(arena, slot, &keys, usize::MAX)
-        {
-            self.part(holder, slot);
+        if !found && self.groups() > 0 {
+            let holder = self.equal(arena, slot, &self.shards(&keys), &keys, usize::MAX);
+            if let Some(holder) = holder {
+                self.part(holder, slot);
+            }
         }
     }
 
@@ -178,7 +192,7 @@ impl BandIndex {
     pub fn probe(&self, arena: &Arena, signature: &[u8], per_key_max: usize, probe: &mut Probe) {
         words_of(signature, &mut probe.words);
         probe.keys.clear();
-        probe.keys.extend(self.banding.keys(signature, self.shape));
+        probe.keys.extend(self.rows.iter().map(|rows| rows.key(|word| probe.words[word])));
         loop {
             let before = self.handing_over.load(Ordering::Acquire);
             self.probe_once(arena, per_key_max, probe);
@@ -190,13 +204,11 @@ impl BandIndex {
         }
     }
 
-    /// The shards of some keys, one a band, locked, and their buckets on the way from memory. Each step asks for all it
-    /// needs at once: many looks into memory then take little longer than one.
-    fn shards(&self, keys: &[BandKey]) -> SmallVec<[RwLockReadGuard<'_, Shard>; 32]> {
-        self.tables.iter().zip(keys).for_each(|(table, key)| table.prefetch(key.0));
-        let shards: SmallVec<[_; 32]> = self.tables.iter().zip(keys).map(|(table, key)| table.read(key.0)).collect();
-        shards.iter().zip(keys).for_each(|(shard, key)| shard.prefetch_page(key.0));
-        shards.iter().zip(keys).for_each(|(shard, key)| shard.prefetch_bucket(&self.pool, key.0));
+    /// The shards of some keys, one a band, locked, and their buckets on the way from memory.
+    fn shards(&self, keys: &[u64]) -> SmallVec<[RwLockReadGuard<'_, Shard>; BANDS]> {
+        self.tables.iter().zip(keys).for_each(|(table, &key)| table.prefetch(key));
+        let shards: SmallVec<[_; BANDS]> = self.tables.iter().zip(keys).map(|(table, &key)| table.read(key)).collect();
+        prefetch_buckets(&shards, keys);
         shards
     }
 
@@ -207,8 +219,8 @@ impl BandIndex {
         found.clear();
         {
             let shards = self.shards(keys);
-            for (band, (shard, key)) in shards.iter().zip(&*keys).enumerate() {
-                shard.tagged(&self.pool, key.0, |entry| found.push((band as u32, entry)));
+            for (band, (shard, &key)) in shards.iter().zip(&*keys).enumerate() {
+                shard.tagged(key, |entry| found.push((band as u32, entry)));
             }
             for &(band, entry) in &*found {
                 arena.prefetch(shards[band as usize].first(entry), self.rows[band as usize].words.start);
@@ -260,27 +272,28 @@ impl BandIndex {
         for (band, table) in self.tables.iter().enumerate() {
             table.for_each_list(|list| fullest.consider(list.len(), band, list[0]));
             if all {
-                let keys = BandKeys { index: self, arena, band };
-                table.for_each_few(&self.pool, &keys, |slots| fullest.consider(slots.len(), band, slots[0]));
+                let keys = BandKeys { rows: &self.rows[band], arena };
+                table.for_each_few(&keys, |slots| fullest.consider(slots.len(), band, slots[0]));
             }
         }
         for group in &self.equals {
             (0..self.tables.len()).for_each(|band| fullest.consider(group.len() + 1, band, *group.key()));
         }
-        let mut keys: Vec<(u32, BandKey)> =
-            fullest.keys.into_iter().map(|(_, band, slot)| (band as u32, self.key(arena, slot, band))).collect();
-        keys.sort_unstable_by_key(|&(band, key)| (band, key.0));
-        keys.dedup();
+        let with_key = |(_, band, slot): (usize, usize, Slot)| (band, self.rows[band].key_of(arena, slot), slot);
+        let mut keys: Vec<(usize, u64, Slot)> = fullest.keys.into_iter().map(with_key).collect();
+        keys.sort_unstable_by_key(|&(band, key, _)| (band, key));
+        keys.dedup_by_key(|&mut (band, key, _)| (band, key));
         let mut buckets: Vec<Bucket> =
-            keys.into_iter().map(|(band, key)| self.bucket(arena, band, key, samples)).collect();
+            keys.into_iter().map(|(band, key, slot)| self.bucket(arena, band, key, slot, samples)).collect();
         buckets.sort_by_key(|bucket| (std::cmp::Reverse(bucket.documents), bucket.band));
         buckets.truncate(limit);
         buckets
     }
 
-    fn bucket(&self, arena: &Arena, band: u32, key: BandKey, samples: usize) -> Bucket {
-        let shard = self.tables[band as usize].read(key.0);
-        let members = shard.members(&self.pool, key.0, |held| self.key(arena, held, band as usize) == key);
+    fn bucket(&self, arena: &Arena, band: usize, key: u64, one: Slot, samples: usize) -> Bucket {
+        let rows = &self.rows[band];
+        let shard = self.tables[band].read(key);
+        let members = shard.members(key, |held| rows.equal_of(arena, one, held));
         let slots = members.as_slice();
         let mut sample = Vec::new();
         read_some(slots, samples, 0, 1, &mut sample);
@@ -292,49 +305,37 @@ impl BandIndex {
                 read_some(&others, samples.saturating_sub(sample.len()), 0, 1, &mut sample);
             }
         }
-        Bucket { band, key, documents, sample }
+        let words: Vec<u64> = arena.signature(one).iter().map(|cell| cell.load(Ordering::Relaxed)).collect();
+        let signature = &bytemuck::cast_slice(&words)[..self.shape.bytes()];
+        let key = self.banding.key(signature, self.shape, band as u32);
+        Bucket { band: band as u32, key, documents, sample }
     }
 
-    fn keys(&self, arena: &Arena, slot: Slot) -> SmallVec<[BandKey; 32]> {
-        (0..self.tables.len()).map(|band| self.key(arena, slot, band)).collect()
-    }
-
-    fn key(&self, arena: &Arena, slot: Slot, band: usize) -> BandKey {
-        let rows = &self.rows[band];
-        let mut words: SmallVec<[u64; ROW_WORDS]> = smallvec![0; rows.words.len()];
-        arena.copy_words(slot, rows.words.clone(), &mut words);
-        let bytes = self.banding.row_bytes(self.shape, band as u32);
-        let skipped = rows.words.start * size_of::<u64>();
-        Banding::key_of_rows(&bytemuck::cast_slice(&words)[bytes.start - skipped..bytes.end - skipped], band as u32)
-    }
-
-    fn insert_band(&self, arena: &Arena, slot: Slot, band: usize, key: BandKey) {
-        let same = |held| self.rows[band].equal_of(arena, slot, held);
-        let keys = BandKeys { index: self, arena, band };
-        let before = self.tables[band].insert(&self.pool, key.0, slot, same, &keys);
-        self.sizes.changed(before, before + 1);
+    fn keys(&self, arena: &Arena, slot: Slot) -> SmallVec<[u64; BANDS]> {
+        self.rows.iter().map(|rows| rows.key_of(arena, slot)).collect()
     }
 
     /// Another slot with the same signature, that has its postings. Where every key of it has many, not all are
     /// looked at, and one may be missed: it costs memory, and nothing else.
-    fn equal(&self, arena: &Arena, slot: Slot, keys: &[BandKey], look_max: usize) -> Option<Slot> {
-        let mut shortest: Option<(usize, usize)> = None;
-        for (band, &key) in keys.iter().enumerate() {
-            let shard = self.tables[band].read(key.0);
-            let same = |held| self.rows[band].equal_of(arena, slot, held);
-            match shard.members(&self.pool, key.0, same) {
+    fn equal(
+        &self,
+        arena: &Arena,
+        slot: Slot,
+        shards: &[impl Deref<Target = Shard>],
+        keys: &[u64],
+        look_max: usize,
+    ) -> Option<Slot> {
+        let mut shortest: Option<&[Slot]> = None;
+        for ((shard, rows), &key) in shards.iter().zip(&self.rows).zip(keys) {
+            match shard.members(key, |held| rows.equal_of(arena, slot, held)) {
                 Members::Inline(slots) => return find_equal(arena, slot, &slots),
-                Members::List(list) if shortest.is_none_or(|(len, _)| list.len() < len) => {
-                    shortest = Some((list.len(), band));
+                Members::List(list) => {
+                    shortest = shortest.filter(|shortest| shortest.len() <= list.len()).or(Some(list));
                 }
-                Members::List(_) => {}
             }
         }
-        let (_, band) = shortest?;
-        let shard = self.tables[band].read(keys[band].0);
-        let same = |held| self.rows[band].equal_of(arena, slot, held);
-        let members = shard.members(&self.pool, keys[band].0, same);
-        find_equal(arena, slot, &members.as_slice()[..look_max.min(members.as_slice().len())])
+        let list = shortest?;
+        find_equal(arena, slot, &list[..look_max.min(list.len())])
     }
 
     /// Adds a slot to those that share the postings of another.
@@ -370,7 +371,7 @@ impl BandIndex {
     }
 
     /// Takes out a slot that has the postings for others: the first of these gets them.
-    fn hand_over(&self, arena: &Arena, slot: Slot, keys: &[BandKey]) {
+    fn hand_over(&self, arena: &Arena, slot: Slot, keys: &[u64]) {
         // Readers that find the slot's postings meanwhile, and then no list behind it, look again.
         self.handing_over.fetch_add(1, Ordering::AcqRel);
         let (_, mut others) = self.equals.remove(&slot).expect("the caller has seen it");
@@ -383,9 +384,8 @@ impl BandIndex {
         } else {
             self.equals.insert(heir, others);
         }
-        for (band, &key) in keys.iter().enumerate() {
-            let same = |held| self.rows[band].equal_of(arena, slot, held);
-            self.tables[band].replace(&self.pool, key.0, slot, heir, same);
+        for ((table, rows), &key) in self.tables.iter().zip(&self.rows).zip(keys) {
+            table.replace(key, slot, heir, |held| rows.equal_of(arena, slot, held));
         }
         self.handing_over.fetch_add(1, Ordering::AcqRel);
     }
@@ -422,34 +422,69 @@ impl Rows {
             let within = |at: usize| if bytes.contains(&(word * 8 + at)) { 0xFF } else { 0 };
             u64::from_ne_bytes(std::array::from_fn(within))
         };
-        Self { first_mask: mask(words.start), last_mask: mask(words.end - 1), words }
+        Self {
+            first_mask: mask(words.start),
+            last_mask: mask(words.end - 1),
+            overlap: words.len() > 1 && bytes.len() > 8,
+            words,
+        }
     }
 
     /// Whether a slot has the rows of a signature.
     #[inline]
     fn equal(&self, arena: &Arena, slot: Slot, signature: &[u64]) -> bool {
-        let (held, asked) = (&arena.signature(slot)[self.words.clone()], &signature[self.words.clone()]);
-        self.differ(held.iter().zip(asked).map(|(held, asked)| held.load(Ordering::Relaxed) ^ asked))
+        let held = &arena.signature(slot)[self.words.clone()];
+        let asked = &signature[self.words.clone()];
+        self.same(|word| held[word].load(Ordering::Relaxed) ^ asked[word])
     }
 
     /// Whether two slots have the same rows.
     #[inline]
     fn equal_of(&self, arena: &Arena, a: Slot, b: Slot) -> bool {
         let (a, b) = (&arena.signature(a)[self.words.clone()], &arena.signature(b)[self.words.clone()]);
-        self.differ(a.iter().zip(b).map(|(a, b)| a.load(Ordering::Relaxed) ^ b.load(Ordering::Relaxed)))
+        self.same(|word| a[word].load(Ordering::Relaxed) ^ b[word].load(Ordering::Relaxed))
     }
 
+    /// Whether nothing differs in the rows.
     #[inline]
-    fn differ(&self, differences: impl ExactSizeIterator<Item = u64>) -> bool {
-        let last = differences.len() - 1;
-        let mut differing = 0;
-        for (at, difference) in differences.enumerate() {
-            let first_mask = if at == 0 { self.first_mask } else { u64::MAX };
-            let last_mask = if at == last { self.last_mask } else { u64::MAX };
-            differing |= difference & first_mask & last_mask;
-        }
-        differing == 0
+    fn same(&self, difference: impl Fn(usize) -> u64) -> bool {
+        let last = self.words.len() - 1;
+        difference(0) & self.first_mask == 0
+            && difference(last) & self.last_mask == 0
+            && (1..last).all(|word| difference(word) == 0)
     }
+
+    /// The key of the rows among the words of a signature: what tables go by. The band's key on the wire is another,
+    /// which takes longer.
+    #[inline]
+    fn key(&self, signature: impl Fn(usize) -> u64) -> u64 {
+        let (first, last) = (self.words.start, self.words.end - 1);
+        let mut rows = signature(first) & self.first_mask;
+        if self.overlap {
+            rows = fmix64(rows);
+            for word in first + 1..last {
+                rows = fmix64(rows ^ signature(word));
+            }
+        }
+        if first < last {
+            rows ^= signature(last) & self.last_mask;
+        }
+        fmix64(rows ^ KEY_SEED)
+    }
+
+    /// The key of a slot.
+    #[inline]
+    fn key_of(&self, arena: &Arena, slot: Slot) -> u64 {
+        let cells = arena.signature(slot);
+        self.key(|word| cells[word].load(Ordering::Relaxed))
+    }
+}
+
+/// Has the buckets of some keys fetched, one a band. Each step asks for all it needs at once: many looks into memory
+/// then take little longer than one.
+fn prefetch_buckets(shards: &[impl Deref<Target = Shard>], keys: &[u64]) {
+    shards.iter().zip(keys).for_each(|(shard, &key)| shard.prefetch_page(key));
+    shards.iter().zip(keys).for_each(|(shard, &key)| shard.prefetch_bucket(key));
 }
 
 /// Keys of many documents, each by one that has it.
@@ -478,20 +513,19 @@ impl Fullest {
 
 /// The keys of one band.
 struct BandKeys<'a> {
-    index: &'a BandIndex,
+    rows: &'a Rows,
     arena: &'a Arena,
-    band: usize,
 }
 
 impl Keys for BandKeys<'_> {
     #[inline]
     fn key(&self, slot: Slot) -> u64 {
-        self.index.key(self.arena, slot, self.band).0
+        self.rows.key_of(self.arena, slot)
     }
 
     #[inline]
     fn prefetch(&self, slot: Slot) {
-        self.arena.prefetch(slot, self.index.rows[self.band].words.start);
+        self.arena.prefetch(slot, self.rows.words.start);
     }
 }
 
@@ -506,7 +540,7 @@ fn find_equal(arena: &Arena, slot: Slot, among: &[Slot]) -> Option<Slot> {
 
 /// 32 bits of a signature.
 fn hash_of(arena: &Arena, slot: Slot) -> u64 {
-    let fold = |hash, cell: &AtomicU64| hapax_core::fmix64(hash ^ cell.load(Ordering::Relaxed));
+    let fold = |hash, cell: &AtomicU64| fmix64(hash ^ cell.load(Ordering::Relaxed));
     arena.signature(slot).iter().fold(0, fold) >> 32
 }
 

@@ -10,7 +10,7 @@ const CHUNKS: usize = 25;
 /// Rows there can be: a little less than 2^31, so that the last bit of a row's number is free for others.
 pub(super) const ROWS_MAX: u64 = FIRST_ROWS * ((1 << CHUNKS) - 1);
 /// Bytes that go from memory to a processor together.
-const LINE_BYTES: usize = 64;
+pub(super) const LINE_BYTES: usize = 64;
 
 /// Rows of a fixed number of 64-bit cells.
 pub(super) struct Chunks {
@@ -58,7 +58,7 @@ impl Chunks {
 /// Asks the system to back large chunks with huge pages: looks at random places then seldom wait for an address to be
 /// translated. It may decline.
 #[cfg(target_os = "linux")]
-fn ask_for_huge_pages(cells: &[AtomicU64]) {
+pub(super) fn ask_for_huge_pages<T>(cells: &[T]) {
     use rustix::mm::{Advice, madvise};
     const HUGE_PAGE_BYTES: usize = 2 << 20;
     let (start, bytes) = (cells.as_ptr() as usize, size_of_val(cells));
@@ -75,7 +75,7 @@ fn ask_for_huge_pages(cells: &[AtomicU64]) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn ask_for_huge_pages(_: &[AtomicU64]) {}
+pub(super) fn ask_for_huge_pages<T>(_: &[T]) {}
 
 #[inline]
 fn locate(row: u32) -> (usize, usize) {

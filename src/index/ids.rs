@@ -37,7 +37,7 @@ impl Keys for IdKeys<'_> {
 impl IdIndex {
     /// Tells ids apart by 1 to 64 bits of their fingerprints.
     pub fn with_fingerprint_bits(bits: u32) -> Self {
-        Self { table: Table::new(), pool: Pool::new(), mask: u64::MAX >> (64 - bits) }
+        Self { table: Table::new(), pool: Pool::default(), mask: u64::MAX >> (64 - bits) }
     }
 
     /// The fingerprint of an id; stored beside the signature, so it may never change.
@@ -64,7 +64,7 @@ impl IdIndex {
         let keys = self.keys(arena);
         let key = fmix64(fingerprint & self.mask);
         let shard = self.table.read(key);
-        shard.members(&self.pool, key, |held| keys.key(held) == key).as_slice().into()
+        shard.members(key, |held| keys.key(held) == key).as_slice().into()
     }
 
     /// Bytes of the table.

@@ -3,74 +3,82 @@
 //! went past it because it was full. Pages that a table gives up are kept for the next that asks: tables grow all the
 //! time, and an allocator would leave holes of every size behind.
 
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytemuck::Zeroable;
 use parking_lot::Mutex;
 
-use super::chunks::Chunks;
-use super::sync::{AtomicU64, Ordering};
+use super::chunks::{LINE_BYTES, ask_for_huge_pages};
 
 /// Entries in a bucket.
 pub(super) const BUCKET_ENTRIES: usize = 12;
 /// Buckets in a page: the steps in which tables grow.
 pub(super) const PAGE_BUCKETS: usize = 64;
-const BUCKET_CELLS: usize = 8;
-const PAGE_BYTES: u64 = (PAGE_BUCKETS * BUCKET_CELLS * size_of::<u64>()) as u64;
-
-/// Tags stand in the first two cells, eight and four; then come the two counts.
-const TAG_CELLS: usize = 2;
-const LEN_SHIFT: u32 = 32;
-const PASSED_SHIFT: u32 = 40;
+/// Pages in the first slab; each further one is as large as all before, up to the second number (64 MiB). What is not
+/// in use yet takes no memory.
+const SLAB_PAGES: [usize; 2] = [16, 1 << 14];
 /// Where the count of those that went past stays, once there: it is no longer known.
-const PASSED_MAX: u64 = 0xFF;
+const PASSED_MAX: u8 = u8::MAX;
+
+/// Twelve entries with their tags.
+#[derive(Clone, Copy, Zeroable)]
+#[repr(C, align(64))]
+pub(super) struct Bucket {
+    tags: [u8; BUCKET_ENTRIES],
+    len: u8,
+    passed: u8,
+    _spare: [u8; 2],
+    entries: [u32; BUCKET_ENTRIES],
+}
+
+const _: () = assert!(size_of::<Bucket>() == LINE_BYTES);
 
 /// All pages of some tables.
+#[derive(Default)]
 pub(super) struct Pool {
-    pages: Chunks,
-    free: Mutex<Free>,
+    pages: Mutex<Pages>,
+    /// Pages in tables.
+    used: AtomicU64,
     /// Bytes that lists of postings keep elsewhere.
     list_bytes: AtomicU64,
 }
 
 #[derive(Default)]
-struct Free {
-    /// Given up by some table.
-    pages: Vec<u32>,
-    /// Pages from here on were never used.
-    next: u32,
+struct Pages {
+    /// Empty pages.
+    free: Vec<Page>,
+    made: usize,
+    /// The newest slab, of which pages from `next` to `end` have not been handed out.
+    slab: Option<Arc<Slab>>,
+    next: usize,
+    end: usize,
 }
 
-/// Twelve entries with their tags. Writers hold the lock of the table it belongs to.
-#[derive(Clone, Copy)]
-pub(super) struct Bucket<'a>(&'a [AtomicU64]);
+/// Some buckets, and the right to them.
+pub(super) struct Page {
+    buckets: NonNull<[Bucket; PAGE_BUCKETS]>,
+    /// Keeps the memory.
+    _slab: Arc<Slab>,
+}
+
+/// Zeroed memory for pages, with room to begin at a line.
+struct Slab(NonNull<[u64]>);
 
 impl Pool {
-    pub(super) fn new() -> Self {
-        Self { pages: Chunks::new(PAGE_BUCKETS * BUCKET_CELLS), free: Mutex::default(), list_bytes: AtomicU64::new(0) }
-    }
-
     /// An empty page.
-    pub(super) fn take(&self) -> u32 {
-        let mut free = self.free.lock();
-        if let Some(page) = free.pages.pop() {
-            return page;
-        }
-        let page = free.next;
-        self.pages.make(page);
-        free.next += 1;
-        page
+    pub(super) fn take(&self) -> Page {
+        self.used.fetch_add(1, Ordering::Relaxed);
+        self.pages.lock().take()
     }
 
     /// Takes pages back.
-    pub(super) fn give(&self, pages: &[u32]) {
-        for &page in pages {
-            (0..PAGE_BUCKETS).for_each(|at| self.bucket(page, at).clear());
-        }
-        self.free.lock().pages.extend_from_slice(pages);
-    }
-
-    #[inline]
-    pub(super) fn bucket(&self, page: u32, at: usize) -> Bucket<'_> {
-        let cells = self.pages.row(page).expect("a page that was handed out");
-        Bucket(&cells[at * BUCKET_CELLS..][..BUCKET_CELLS])
+    pub(super) fn give(&self, mut pages: Vec<Page>) {
+        pages.iter_mut().for_each(|page| page.fill(Bucket::zeroed()));
+        self.used.fetch_sub(pages.len() as u64, Ordering::Relaxed);
+        self.pages.lock().free.extend(pages);
     }
 
     /// Notes that a list took or gave back so many bytes.
@@ -80,116 +88,146 @@ impl Pool {
 
     /// Bytes of pages in use and of lists.
     pub(super) fn bytes(&self) -> u64 {
-        let free = self.free.lock();
-        (u64::from(free.next) - free.pages.len() as u64) * PAGE_BYTES + self.list_bytes.load(Ordering::Relaxed)
+        let pages = self.used.load(Ordering::Relaxed) * size_of::<[Bucket; PAGE_BUCKETS]>() as u64;
+        pages + self.list_bytes.load(Ordering::Relaxed)
     }
 }
 
-impl Bucket<'_> {
-    /// Entries it holds; they stand at the positions below.
+impl Pages {
+    fn take(&mut self) -> Page {
+        if let Some(page) = self.free.pop() {
+            return page;
+        }
+        if self.next == self.end {
+            let pages = self.made.clamp(SLAB_PAGES[0], SLAB_PAGES[1]);
+            self.slab = Some(Arc::new(Slab::new(pages)));
+            (self.next, self.end) = (0, pages);
+            self.made += pages;
+        }
+        let slab = self.slab.as_ref().expect("it has just been made, or has pages left");
+        self.next += 1;
+        Page { buckets: slab.page(self.next - 1), _slab: Arc::clone(slab) }
+    }
+}
+
+impl Slab {
+    fn new(pages: usize) -> Self {
+        let words = (pages * size_of::<[Bucket; PAGE_BUCKETS]>() + LINE_BYTES) / size_of::<u64>();
+        // As words and not as buckets: for those the allocator would zero by hand what the system has zeroed.
+        let words = Box::leak(bytemuck::allocation::zeroed_slice_box::<u64>(words));
+        ask_for_huge_pages(words);
+        Self(NonNull::from(words))
+    }
+
+    fn page(&self, number: usize) -> NonNull<[Bucket; PAGE_BUCKETS]> {
+        let start = self.0.cast::<u8>();
+        let offset = start.align_offset(LINE_BYTES) + number * size_of::<[Bucket; PAGE_BUCKETS]>();
+        assert!(offset + size_of::<[Bucket; PAGE_BUCKETS]>() <= self.0.len() * size_of::<u64>(), "a page of this slab");
+        // SAFETY: within the slab, as has just been checked.
+        unsafe { start.add(offset) }.cast()
+    }
+}
+
+impl Drop for Slab {
+    fn drop(&mut self) {
+        // SAFETY: it came from a box, and all pages, which hold this slab, are gone.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+// SAFETY: a slab is memory that only its pages look at.
+unsafe impl Send for Slab {}
+// SAFETY: as above.
+unsafe impl Sync for Slab {}
+// SAFETY: a page owns its buckets, which are plain numbers: each is handed out once and given back whole.
+unsafe impl Send for Page {}
+// SAFETY: as above; shared, it is only read.
+unsafe impl Sync for Page {}
+
+impl Deref for Page {
+    type Target = [Bucket; PAGE_BUCKETS];
+
     #[inline]
-    pub(super) fn len(self) -> usize {
-        (self.counts() >> LEN_SHIFT & 0xFF) as usize
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: aligned and within a slab that is kept for as long; zeroed, which is a valid bucket; nobody else has it.
+        unsafe { self.buckets.as_ref() }
+    }
+}
+
+impl DerefMut for Page {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { self.buckets.as_mut() }
+    }
+}
+
+impl Bucket {
+    /// What it holds.
+    #[inline]
+    pub(super) fn entries(&self) -> &[u32] {
+        &self.entries[..usize::from(self.len).min(BUCKET_ENTRIES)]
     }
 
     /// Whether entries that belong here or before may stand in the next bucket.
     #[inline]
-    pub(super) fn passed(self) -> bool {
-        self.counts() >> PASSED_SHIFT & PASSED_MAX != 0
+    pub(super) fn passed(&self) -> bool {
+        self.passed != 0
     }
 
+    /// Positions whose tag is this one, in ascending order, with the entries there.
     #[inline]
-    pub(super) fn entry(self, at: usize) -> u32 {
-        (self.0[TAG_CELLS + at / 2].load(Ordering::Relaxed) >> (at % 2 * 32)) as u32
-    }
-
-    /// Positions whose tag is this one, in ascending order.
-    #[inline]
-    pub(super) fn tagged(self, tag: u8) -> impl Iterator<Item = usize> {
-        let (first, second) = (self.0[0].load(Ordering::Relaxed), self.counts());
-        let (first, second) = (zero_bytes(first ^ repeat(tag)), zero_bytes(second ^ repeat(tag)) & 0x8080_8080);
-        let mut positions = (gather(first) | gather(second) << 8) & ((1 << self.len()) - 1);
+    pub(super) fn tagged(&self, tag: u8) -> impl Iterator<Item = (usize, u32)> {
+        let [t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, ta, tb] = self.tags;
+        let first = u64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]);
+        let second = u64::from(u32::from_le_bytes([t8, t9, ta, tb]));
+        let equal = |tags: u64| gather(zero_bytes(tags ^ u64::from(tag) * 0x0101_0101_0101_0101));
+        let mut positions = (equal(first) | equal(second) << 8) & ((1 << self.len) - 1);
         std::iter::from_fn(move || {
-            let at = positions.trailing_zeros();
-            (positions != 0).then(|| {
-                positions &= positions - 1;
-                at as usize
-            })
+            if positions == 0 {
+                return None;
+            }
+            let at = positions.trailing_zeros() as usize % 16;
+            positions &= positions - 1;
+            Some((at, *self.entries.get(at)?))
         })
     }
 
     /// Adds an entry; false if there is no room.
-    pub(super) fn push(self, tag: u8, entry: u32) -> bool {
-        let len = self.len();
-        if len == BUCKET_ENTRIES {
+    #[inline]
+    pub(super) fn push(&mut self, tag: u8, entry: u32) -> bool {
+        let len = usize::from(self.len);
+        if len >= BUCKET_ENTRIES {
             return false;
         }
-        self.put(len, tag, entry);
-        self.set_counts(self.counts() + (1 << LEN_SHIFT));
+        (self.tags[len], self.entries[len]) = (tag, entry);
+        self.len += 1;
         true
     }
 
     /// Takes an entry out; the last one takes its position.
-    pub(super) fn swap_remove(self, at: usize) {
-        let last = self.len() - 1;
-        self.put(at, self.tag(last), self.entry(last));
-        self.set_counts(self.counts() - (1 << LEN_SHIFT));
+    pub(super) fn swap_remove(&mut self, at: usize) {
+        self.len -= 1;
+        let last = usize::from(self.len);
+        (self.tags[at], self.entries[at]) = (self.tags[last], self.entries[last]);
     }
 
     /// Puts another entry of the same key in the place of one.
-    pub(super) fn set_entry(self, at: usize, entry: u32) {
-        set_bits(&self.0[TAG_CELLS + at / 2], at % 2 * 32, u64::from(u32::MAX), u64::from(entry));
+    pub(super) fn set_entry(&mut self, at: usize, entry: u32) {
+        self.entries[at] = entry;
     }
 
     /// Notes that an entry went past.
-    pub(super) fn pass(self) {
-        if self.counts() >> PASSED_SHIFT & PASSED_MAX < PASSED_MAX {
-            self.set_counts(self.counts() + (1 << PASSED_SHIFT));
-        }
+    pub(super) fn pass(&mut self) {
+        self.passed = self.passed.saturating_add(1);
     }
 
     /// Notes that one that had gone past is gone.
-    pub(super) fn unpass(self) {
-        if self.counts() >> PASSED_SHIFT & PASSED_MAX < PASSED_MAX {
-            self.set_counts(self.counts() - (1 << PASSED_SHIFT));
+    pub(super) fn unpass(&mut self) {
+        if self.passed < PASSED_MAX {
+            self.passed -= 1;
         }
     }
-
-    #[inline]
-    pub(super) fn prefetch(self) {
-        hapax_core::prefetch(&self.0[0]);
-    }
-
-    fn clear(self) {
-        self.0.iter().for_each(|cell| cell.store(0, Ordering::Relaxed));
-    }
-
-    fn tag(self, at: usize) -> u8 {
-        (self.0[at / 8].load(Ordering::Relaxed) >> (at % 8 * 8)) as u8
-    }
-
-    fn put(self, at: usize, tag: u8, entry: u32) {
-        set_bits(&self.0[at / 8], at % 8 * 8, 0xFF, u64::from(tag));
-        self.set_entry(at, entry);
-    }
-
-    #[inline]
-    fn counts(self) -> u64 {
-        self.0[1].load(Ordering::Relaxed)
-    }
-
-    fn set_counts(self, cell: u64) {
-        self.0[1].store(cell, Ordering::Relaxed);
-    }
-}
-
-fn set_bits(cell: &AtomicU64, shift: usize, mask: u64, bits: u64) {
-    cell.store(cell.load(Ordering::Relaxed) & !(mask << shift) | bits << shift, Ordering::Relaxed);
-}
-
-#[inline]
-fn repeat(byte: u8) -> u64 {
-    u64::from(byte) * 0x0101_0101_0101_0101
 }
 
 /// The highest bit of each byte that is 0, and no other.
@@ -205,15 +243,13 @@ fn gather(word: u64) -> u32 {
     ((word >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(hapax_loom)))]
 mod tests {
     use super::*;
 
     #[test]
     fn a_bucket_finds_just_what_it_holds() {
-        let pool = Pool::new();
-        let page = pool.take();
-        let bucket = pool.bucket(page, 3);
+        let mut bucket = Bucket::zeroed();
         let mut model: Vec<(u8, u32)> = Vec::new();
         for step in 0..5000_u32 {
             let random = step.wrapping_mul(2_654_435_761) >> 7;
@@ -228,11 +264,11 @@ mod tests {
                 bucket.swap_remove(at);
                 model.swap_remove(at);
             }
-            assert_eq!(bucket.len(), model.len());
+            assert_eq!(bucket.entries(), model.iter().map(|&(_, entry)| entry).collect::<Vec<_>>());
             for tag in [0, 1, 0x7F, 0x80, 0xFF, 5] {
-                let found: Vec<_> = bucket.tagged(tag).map(|at| (at, bucket.entry(at))).collect();
-                let expected: Vec<_> =
-                    (0..model.len()).filter(|&at| model[at].0 == tag).map(|at| (at, model[at].1)).collect();
+                let found: Vec<_> = bucket.tagged(tag).collect();
+                let tagged = |&at: &usize| model[at].0 == tag;
+                let expected: Vec<_> = (0..model.len()).filter(tagged).map(|at| (at, model[at].1)).collect();
                 assert_eq!(found, expected);
             }
         }
@@ -240,8 +276,7 @@ mod tests {
 
     #[test]
     fn passing_is_counted_until_there_are_too_many() {
-        let pool = Pool::new();
-        let bucket = pool.bucket(pool.take(), 0);
+        let mut bucket = Bucket::zeroed();
         assert!(!bucket.passed());
         (0..254).for_each(|_| bucket.pass());
         (0..254).for_each(|_| bucket.unpass());
@@ -249,18 +284,24 @@ mod tests {
         (0..300).for_each(|_| bucket.pass());
         (0..300).for_each(|_| bucket.unpass());
         assert!(bucket.passed(), "after 255 nobody knows");
-        assert_eq!(bucket.len(), 0);
     }
 
     #[test]
-    fn pages_given_up_come_back_empty() {
-        let pool = Pool::new();
-        let page = pool.take();
-        assert_eq!(pool.bytes(), PAGE_BYTES);
-        pool.bucket(page, 63).push(7, 7);
-        pool.give(&[page]);
+    fn pages_do_not_overlap_and_come_back_empty() {
+        let pool = Pool::default();
+        let mut pages: Vec<Page> = (0..100).map(|_| pool.take()).collect();
+        for (number, page) in pages.iter_mut().enumerate() {
+            page.iter_mut().for_each(|bucket| assert!(bucket.push(7, number as u32)));
+        }
+        for (number, page) in pages.iter().enumerate() {
+            assert_eq!(std::ptr::from_ref(&page[0]).addr() % LINE_BYTES, 0);
+            assert!(page.iter().all(|bucket| bucket.entries() == [number as u32]));
+        }
+        assert_eq!(pool.bytes(), 100 * 4096);
+        pool.give(pages);
         assert_eq!(pool.bytes(), 0);
-        assert_eq!(pool.take(), page);
-        assert_eq!(pool.bucket(page, 63).len(), 0);
+        let again = pool.take();
+        drop(pool);
+        assert!(again.iter().all(|bucket| bucket.entries().is_empty()), "a page keeps its memory");
     }
 }

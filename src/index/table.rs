@@ -13,7 +13,7 @@ use hapax_core::prefetch;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use smallvec::SmallVec;
 
-use super::pool::{BUCKET_ENTRIES, Bucket, PAGE_BUCKETS, Pool};
+use super::pool::{BUCKET_ENTRIES, Bucket, PAGE_BUCKETS, Page, Pool};
 use crate::types::Slot;
 
 /// Marks an entry that is the number of a list instead of a slot.
@@ -57,7 +57,7 @@ pub(super) struct Table {
 /// A part of a table, with room for some more entries. With its lock it takes one cache line.
 #[derive(Default)]
 pub(super) struct Shard {
-    pages: Vec<u32>,
+    pages: Vec<Page>,
     lists: Option<Box<Lists>>,
     entries: u32,
     depth: u8,
@@ -81,10 +81,13 @@ const _: () = assert!(size_of::<Locked>() == 64);
 /// Where an entry stands.
 #[derive(Clone, Copy)]
 struct Place {
-    bucket: usize,
-    at: usize,
+    bucket: u32,
+    at: u32,
     entry: u32,
 }
+
+/// Where the entries of a key stand: one list, or slots.
+type Places = SmallVec<[Place; INLINE_MAX]>;
 
 /// The slots of one key.
 pub(super) enum Members<'a> {
@@ -149,7 +152,7 @@ impl Table {
     }
 
     /// The shard of a key, locked for writing, with room for one more entry.
-    fn with_room(&self, pool: &Pool, key: u64, keys: &impl Keys) -> RwLockWriteGuard<'_, Shard> {
+    pub(super) fn with_room(&self, pool: &Pool, key: u64, keys: &impl Keys) -> RwLockWriteGuard<'_, Shard> {
         loop {
             let mut shard = self.write(key);
             if !shard.is_full() {
@@ -181,8 +184,8 @@ impl Table {
     }
 
     /// Puts another slot of the same key in the place of one.
-    pub(super) fn replace(&self, pool: &Pool, key: u64, old: Slot, new: Slot, same: impl Fn(Slot) -> bool) {
-        self.write(key).replace(pool, key, old, new, same);
+    pub(super) fn replace(&self, key: u64, old: Slot, new: Slot, same: impl Fn(Slot) -> bool) {
+        self.write(key).replace(key, old, new, same);
     }
 
     /// Has the shard of a key fetched, for [`Self::read`].
@@ -224,11 +227,11 @@ impl Table {
     }
 
     /// The slots of every key that stand beside each other, in the same way. Looks at every slot for its key.
-    pub(super) fn for_each_few(&self, pool: &Pool, keys: &impl Keys, mut visit: impl FnMut(&[Slot])) {
+    pub(super) fn for_each_few(&self, keys: &impl Keys, mut visit: impl FnMut(&[Slot])) {
         let mut slots: Vec<(u64, Slot)> = Vec::new();
         for shard in self.shards() {
             slots.clear();
-            shard.read().each_with_key(pool, keys, |key, entry| {
+            shard.read().each_with_key(keys, |key, entry| {
                 if entry & LIST == 0 {
                     slots.push((key, Slot(entry)));
                 }
@@ -288,12 +291,12 @@ impl Table {
         let mut other = self.shard(other_number).write();
         other.depth = depth + 1;
         let mut halves: [Vec<(u64, u32)>; 2] = Default::default();
-        shard.each_with_key(pool, keys, |key, entry| halves[(key >> (8 + depth)) as usize & 1].push((key, entry)));
+        shard.each_with_key(keys, |key, entry| halves[(key >> (8 + depth)) as usize & 1].push((key, entry)));
         let [stay, go] = halves;
         other.pages = (0..pages_for(go.len(), other_number)).map(|_| pool.take()).collect();
         for (key, entry) in go {
             let entry = if entry & LIST == 0 { entry } else { other.adopt(shard.give_up(entry)) };
-            other.put(pool, key, entry);
+            other.put(key, entry);
         }
         shard.refill(pool, stay, number);
         shard.depth = depth + 1;
@@ -305,8 +308,9 @@ impl Table {
 
 impl Shard {
     /// The slots of a key.
-    pub(super) fn members(&self, pool: &Pool, key: u64, same: impl Fn(Slot) -> bool) -> Members<'_> {
-        let places = self.places(pool, key, same);
+    pub(super) fn members(&self, key: u64, same: impl Fn(Slot) -> bool) -> Members<'_> {
+        let mut places = Places::new();
+        self.places(key, same, &mut places);
         match places[..] {
             [Place { entry, .. }] if entry & LIST != 0 => Members::List(self.list(entry)),
             _ => Members::Inline(places.iter().map(|place| Slot(place.entry)).collect()),
@@ -315,8 +319,8 @@ impl Shard {
 
     /// Entries that may be of this key, by their tags alone: for [`Self::first`] and [`Self::resolve`].
     #[inline]
-    pub(super) fn tagged(&self, pool: &Pool, key: u64, mut visit: impl FnMut(u32)) {
-        self.each_tagged(pool, key, |place| visit(place.entry));
+    pub(super) fn tagged(&self, key: u64, mut visit: impl FnMut(u32)) {
+        self.each_tagged(key, |place| visit(place.entry));
     }
 
     /// A slot that has the key an entry stands for.
@@ -359,8 +363,13 @@ impl Shard {
     }
 
     #[inline]
-    fn bucket<'p>(&self, pool: &'p Pool, number: usize) -> Bucket<'p> {
-        pool.bucket(self.pages[number / PAGE_BUCKETS], number % PAGE_BUCKETS)
+    fn bucket(&self, number: usize) -> &Bucket {
+        &self.pages[number / PAGE_BUCKETS][number % PAGE_BUCKETS]
+    }
+
+    #[inline]
+    fn bucket_mut(&mut self, number: usize) -> &mut Bucket {
+        &mut self.pages[number / PAGE_BUCKETS][number % PAGE_BUCKETS]
     }
 
     #[inline]
@@ -378,38 +387,53 @@ impl Shard {
 
     /// Has the bucket of a key fetched.
     #[inline]
-    pub(super) fn prefetch_bucket(&self, pool: &Pool, key: u64) {
+    pub(super) fn prefetch_bucket(&self, key: u64) {
         if !self.pages.is_empty() {
-            self.bucket(pool, self.home(key)).prefetch();
+            prefetch(self.bucket(self.home(key)));
         }
     }
 
     #[inline]
-    fn each_tagged(&self, pool: &Pool, key: u64, mut visit: impl FnMut(Place)) {
-        let mut number = self.home(key);
-        for _ in 0..self.buckets() {
-            let bucket = self.bucket(pool, number);
-            bucket.tagged(key as u8).for_each(|at| visit(Place { bucket: number, at, entry: bucket.entry(at) }));
-            if !bucket.passed() {
-                break;
+    fn each_tagged(&self, key: u64, mut visit: impl FnMut(Place)) {
+        if self.pages.is_empty() {
+            return;
+        }
+        let home = self.home(key);
+        let mut number = home;
+        loop {
+            let bucket = self.bucket(number);
+            for (at, entry) in bucket.tagged(key as u8) {
+                visit(Place { bucket: number as u32, at: at as u32, entry });
             }
             number = self.after(number);
+            if !bucket.passed() || number == home {
+                return;
+            }
         }
     }
 
-    /// Where the entries of a key stand: one list, or slots.
-    fn places(&self, pool: &Pool, key: u64, same: impl Fn(Slot) -> bool) -> SmallVec<[Place; INLINE_MAX]> {
-        let mut places = SmallVec::new();
-        self.each_tagged(pool, key, |place| {
+    #[inline]
+    fn places(&self, key: u64, same: impl Fn(Slot) -> bool, places: &mut Places) {
+        self.each_tagged(key, |place| {
             if same(self.first(place.entry)) {
                 places.push(place);
             }
         });
-        places
     }
 
-    fn insert(&mut self, pool: &Pool, key: u64, slot: Slot, same: impl Fn(Slot) -> bool) -> usize {
-        let places = self.places(pool, key, same);
+    /// Adds a slot, for which there is room; see [`Table::insert`].
+    #[inline]
+    pub(super) fn insert(&mut self, pool: &Pool, key: u64, slot: Slot, same: impl Fn(Slot) -> bool) -> usize {
+        let mut places = Places::new();
+        self.places(key, same, &mut places);
+        if places.is_empty() {
+            self.put(key, slot.0);
+            return 0;
+        }
+        self.insert_beside(pool, key, slot, &places)
+    }
+
+    fn insert_beside(&mut self, pool: &Pool, key: u64, slot: Slot, places: &Places) -> usize {
         match places[..] {
             [Place { entry, .. }] if entry & LIST != 0 => {
                 let list = self.list_mut(entry);
@@ -422,7 +446,7 @@ impl Shard {
                 list.len() - 1
             }
             _ if places.len() < INLINE_MAX => {
-                self.put(pool, key, slot.0);
+                self.put(key, slot.0);
                 places.len()
             }
             _ => {
@@ -430,17 +454,18 @@ impl Shard {
                 list.extend(places.iter().map(|place| Slot(place.entry)));
                 list.push(slot);
                 // Backwards: taking an entry out moves those behind it.
-                places.iter().rev().for_each(|&place| self.take(pool, key, place));
+                places.iter().rev().for_each(|&place| self.take(key, place));
                 pool.lists_changed(0, bytes_of(&list));
                 let entry = self.adopt(list);
-                self.put(pool, key, entry);
+                self.put(key, entry);
                 places.len()
             }
         }
     }
 
     fn remove(&mut self, pool: &Pool, key: u64, slot: Slot, same: impl Fn(Slot) -> bool) -> Option<usize> {
-        let places = self.places(pool, key, same);
+        let mut places = Places::new();
+        self.places(key, same, &mut places);
         match places[..] {
             [place] if place.entry & LIST != 0 => {
                 let list = self.list_mut(place.entry);
@@ -450,8 +475,8 @@ impl Shard {
                 let from = bytes_of(list);
                 if list.len() <= INLINE_AGAIN {
                     let list = self.give_up(place.entry);
-                    self.take(pool, key, place);
-                    list.iter().for_each(|held| self.put(pool, key, held.0));
+                    self.take(key, place);
+                    list.iter().for_each(|held| self.put(key, held.0));
                     pool.lists_changed(from, 0);
                 } else if list.capacity() > 2 * list.len() {
                     list.shrink_to(list.len() + list.len() / 4);
@@ -461,14 +486,15 @@ impl Shard {
             }
             _ => {
                 let place = places.iter().find(|place| place.entry == slot.0)?;
-                self.take(pool, key, *place);
+                self.take(key, *place);
                 Some(places.len())
             }
         }
     }
 
-    fn replace(&mut self, pool: &Pool, key: u64, old: Slot, new: Slot, same: impl Fn(Slot) -> bool) {
-        let places = self.places(pool, key, same);
+    fn replace(&mut self, key: u64, old: Slot, new: Slot, same: impl Fn(Slot) -> bool) {
+        let mut places = Places::new();
+        self.places(key, same, &mut places);
         match places[..] {
             [Place { entry, .. }] if entry & LIST != 0 => {
                 let list = self.list_mut(entry);
@@ -476,29 +502,30 @@ impl Shard {
             }
             _ => {
                 for place in places.iter().filter(|place| place.entry == old.0) {
-                    self.bucket(pool, place.bucket).set_entry(place.at, new.0);
+                    self.bucket_mut(place.bucket as usize).set_entry(place.at as usize, new.0);
                 }
             }
         }
     }
 
     /// Puts an entry where it belongs; there is room.
-    fn put(&mut self, pool: &Pool, key: u64, entry: u32) {
+    #[inline]
+    fn put(&mut self, key: u64, entry: u32) {
         let mut number = self.home(key);
-        while !self.bucket(pool, number).push(key as u8, entry) {
-            self.bucket(pool, number).pass();
+        while !self.bucket_mut(number).push(key as u8, entry) {
+            self.bucket_mut(number).pass();
             number = self.after(number);
         }
         self.entries += 1;
     }
 
-    fn take(&mut self, pool: &Pool, key: u64, place: Place) {
+    fn take(&mut self, key: u64, place: Place) {
         let mut number = self.home(key);
-        while number != place.bucket {
-            self.bucket(pool, number).unpass();
+        while number != place.bucket as usize {
+            self.bucket_mut(number).unpass();
             number = self.after(number);
         }
-        self.bucket(pool, number).swap_remove(place.at);
+        self.bucket_mut(number).swap_remove(place.at as usize);
         self.entries -= 1;
     }
 
@@ -520,18 +547,16 @@ impl Shard {
 
     fn resize(&mut self, pool: &Pool, keys: &impl Keys, vary: usize) {
         let mut entries = Vec::with_capacity(self.entries as usize);
-        self.each_with_key(pool, keys, |key, entry| entries.push((key, entry)));
+        self.each_with_key(keys, |key, entry| entries.push((key, entry)));
         self.refill(pool, entries, vary);
     }
 
-    fn each_with_key(&self, pool: &Pool, keys: &impl Keys, mut visit: impl FnMut(u64, u32)) {
-        let mut entries = Vec::with_capacity(self.entries as usize);
-        for number in 0..self.buckets() {
-            let bucket = self.bucket(pool, number);
-            entries.extend((0..bucket.len()).map(|at| bucket.entry(at)));
-        }
-        for (at, &entry) in entries.iter().enumerate() {
-            if let Some(&later) = entries.get(at + AHEAD) {
+    fn each_with_key(&self, keys: &impl Keys, mut visit: impl FnMut(u64, u32)) {
+        let mut ahead = self.pages.iter().flat_map(|page| page.iter()).flat_map(Bucket::entries);
+        let mut entries = ahead.clone();
+        ahead.by_ref().take(AHEAD).for_each(|&entry| keys.prefetch(self.first(entry)));
+        while let Some(&entry) = entries.next() {
+            if let Some(&later) = ahead.next() {
                 keys.prefetch(self.first(later));
             }
             visit(keys.key(self.first(entry)), entry);
@@ -540,10 +565,10 @@ impl Shard {
 
     /// Holds just these entries from here on, in as many pages as they need.
     fn refill(&mut self, pool: &Pool, entries: Vec<(u64, u32)>, vary: usize) {
-        pool.give(&self.pages);
+        pool.give(std::mem::take(&mut self.pages));
         self.pages = (0..pages_for(entries.len(), vary)).map(|_| pool.take()).collect();
         self.entries = 0;
-        entries.into_iter().for_each(|(key, entry)| self.put(pool, key, entry));
+        entries.into_iter().for_each(|(key, entry)| self.put(key, entry));
     }
 }
 
