@@ -403,6 +403,10 @@ pub struct Document {
     pub metadata: Option<Metadata>,
     /// When the id was first stored.
     pub first_seen: TimestampMs,
+    /// When it was last seen; absent where documents stay for ever, and in pages.
+    pub last_seen: Option<TimestampMs>,
+    /// When it goes, if it is not seen again; absent likewise.
+    pub expires: Option<TimestampMs>,
     /// Shingles, repeats counted; absent for a given signature.
     pub shingles: Option<u64>,
     /// The verdict at its insertion.

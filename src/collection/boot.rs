@@ -12,6 +12,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use tokio::sync::Semaphore;
 
 use super::epoch::Epochs;
+use super::expiry::SeenTimes;
 use super::meters::Meters;
 use super::order::Order;
 use super::records::Records;
@@ -103,6 +104,7 @@ fn assemble(
         .map_err(|error| CollectionError::Store(format!("collection `{}`: {error}", meta.name)))?;
     let arena = Arena::new(shape);
     let ids = IdIndex::with_fingerprint_bits(limits.id_fingerprint_bits);
+    let seen_times = settings.ttl.map(|_| Arc::new(SeenTimes::new(meta.created)));
     let (slots, linked) = (AtomicU32::new(0), AtomicI64::new(0));
 
     let total = documents.max(1) as f64;
@@ -125,6 +127,9 @@ fn assemble(
                     };
                     arena.publish(slot, entry);
                     ids.insert(&arena, slot);
+                    if let Some(seen_times) = &seen_times {
+                        seen_times.set(slot, if row.seen == TimestampMs(0) { meta.seen_floor } else { row.seen });
+                    }
                     linked.fetch_add(i64::from(row.linked), Ordering::Relaxed);
                 },
                 &scanned,
@@ -160,11 +165,12 @@ fn assemble(
         pipeline: pipeline.map(Arc::new),
         cpu: cpu.clone(),
         created: meta.created,
+        seen_floor: meta.seen_floor,
         limits,
         arena,
         ids,
         records: Records::new(store),
-        live: RwLock::new(Live::new(bands, settings)),
+        live: RwLock::new(Live::new(bands, settings, seen_times)),
         order: Mutex::new(Order::new(last_seq, slots)),
         work: Condvar::new(),
         durable: AtomicU64::new(last_seq.0),
@@ -175,6 +181,7 @@ fn assemble(
         places: Arc::new(Semaphore::new(limits.commit_queue_max)),
         committer: Mutex::new(None),
         rebanding: tokio::sync::Mutex::new(()),
+        sweep: Mutex::default(),
     });
     collection.start_committer(writer);
     Ok(collection)

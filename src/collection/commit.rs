@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use tokio::sync::oneshot;
+
 use super::epoch::Leaving;
 use super::order::{Decision, Order, Step, Work};
 use super::{Collection, CollectionError, Result};
 use crate::store::{Change, Changeable, StoreError, Writer};
-use crate::types::{Seq, Slot};
+use crate::types::{Seq, Slot, TimestampMs};
 
 /// How soon after its last reader the memory of a removed document is given back, where no write comes before.
 const LEAVING_CHECK: Duration = Duration::from_millis(20);
@@ -23,7 +25,7 @@ pub(super) fn run(collection: &Collection, mut writer: Writer) {
     while let Some(batch) = next_batch(collection, !leaving.is_empty()) {
         match batch {
             Batch::Nothing => {}
-            Batch::Decisions(decisions) => commit(collection, &mut writer, &mut leaving, decisions),
+            Batch::Decisions(decisions, sights) => commit(collection, &mut writer, &mut leaving, decisions, sights),
             Batch::Settings { changeable, answer } => {
                 let written = writer.set_changeable(changeable);
                 drop(answer.send(written.map_err(|error| write_failed(&error))));
@@ -44,11 +46,17 @@ pub(super) fn run(collection: &Collection, mut writer: Writer) {
 enum Batch {
     /// Nothing came in time.
     Nothing,
-    Decisions(Vec<Decision>),
+    Decisions(Vec<Decision>, Vec<Sights>),
     Settings {
         changeable: Changeable,
-        answer: tokio::sync::oneshot::Sender<Result<()>>,
+        answer: oneshot::Sender<Result<()>>,
     },
+}
+
+/// Documents that were seen again, and who asks whether that is on disk.
+struct Sights {
+    sights: Vec<(Seq, TimestampMs)>,
+    answer: oneshot::Sender<Result<()>>,
 }
 
 struct CloseOnDrop<'a>(&'a Collection);
@@ -76,11 +84,12 @@ fn next_batch(collection: &Collection, hurry: bool) -> Option<Batch> {
             collection.work.wait(&mut order);
         }
     }
-    let mut decisions = Vec::new();
+    let (mut decisions, mut seen) = (Vec::new(), Vec::new());
     while decisions.len() < collection.limits.commit_batch_max {
         match order.queue.pop_front() {
             Some(Work::Decision(decision)) => decisions.push(decision),
-            Some(Work::Settings { changeable, answer }) if decisions.is_empty() => {
+            Some(Work::Sights { sights, answer }) => seen.push(Sights { sights, answer }),
+            Some(Work::Settings { changeable, answer }) if decisions.is_empty() && seen.is_empty() => {
                 return Some(Batch::Settings { changeable, answer });
             }
             Some(settings) => {
@@ -90,28 +99,46 @@ fn next_batch(collection: &Collection, hurry: bool) -> Option<Batch> {
             None => break,
         }
     }
-    Some(Batch::Decisions(decisions))
+    Some(Batch::Decisions(decisions, seen))
 }
 
-fn commit(collection: &Collection, writer: &mut Writer, leaving: &mut Leaving, mut decisions: Vec<Decision>) {
-    let last = decisions.last().expect("a batch has a decision").at;
-    let changes: Vec<Change> = decisions.iter_mut().filter_map(|decision| decision.change.take()).collect();
+fn commit(
+    collection: &Collection,
+    writer: &mut Writer,
+    leaving: &mut Leaving,
+    mut decisions: Vec<Decision>,
+    seen: Vec<Sights>,
+) {
+    let last = decisions.last().map_or(collection.durable(), |decision| decision.at);
+    let mut changes: Vec<Change> = decisions.iter_mut().filter_map(|decision| decision.change.take()).collect();
+    let documents = changes.len();
+    // Behind the decisions: some were made about documents that are not on disk yet.
+    let sights = seen.iter().flat_map(|seen| &seen.sights);
+    changes.extend(sights.map(|&(target, seen)| Change::Touch { target, seen }));
     if !changes.is_empty() {
         let started = Instant::now();
         if let Err(error) = writer.commit(&changes, last) {
             tracing::error!(collection = %collection.name, %error, decisions = decisions.len(), "a commit failed; its decisions are undone");
             collection.meters.commit_failures.increment(1);
             undo(collection, decisions, &error);
+            for Sights { answer, .. } in seen {
+                drop(answer.send(Err(write_failed(&error))));
+            }
             return;
         }
         collection.meters.commit_seconds.record(started.elapsed());
-        collection.meters.commit_documents.record(changes.len() as f64);
+        if documents > 0 {
+            collection.meters.commit_documents.record(documents as f64);
+        }
     }
     // Checks see the batch from here on. What it removed waits for those that began before.
     collection.durable.store(last.0, Ordering::Release);
     leaving.push(&collection.epochs, settle(collection, &decisions));
     for decision in decisions {
         let Decision { answer, _latch, _place, .. } = decision;
+        drop(answer.send(Ok(())));
+    }
+    for Sights { answer, .. } in seen {
         drop(answer.send(Ok(())));
     }
 }
@@ -158,8 +185,8 @@ fn undo(collection: &Collection, failed: Vec<Decision>, error: &StoreError) {
     for work in std::mem::take(&mut order.queue) {
         match work {
             Work::Decision(decision) => decisions.push(decision),
-            // New settings rest on no decision.
-            settings @ Work::Settings { .. } => order.queue.push_back(settings),
+            // New settings and sights rest on no decision.
+            other @ (Work::Settings { .. } | Work::Sights { .. }) => order.queue.push_back(other),
         }
     }
     if error.is_uncertain() {

@@ -49,6 +49,8 @@ pub(super) struct Query<'a> {
 pub(super) struct Ranked {
     /// Which.
     pub(super) seq: Seq,
+    /// Where it stands, as long as it is there.
+    pub(super) slot: Slot,
     /// Equal slots out of k.
     pub(super) matching: u32,
     /// Whether the content hashes agree, as far as memory knows them.
@@ -121,7 +123,7 @@ pub(super) fn judge(
             let matching = verify::matching_slots(query.signature, held, shape);
             if matching >= query.matching_min {
                 let same_content = matching == shape.k && query.content != 0 && seen.content == query.content;
-                judgement.ranked.push(Ranked { seq: seen.seq, matching, same_content });
+                judgement.ranked.push(Ranked { seq: seen.seq, slot, matching, same_content });
             }
         }
         judgement

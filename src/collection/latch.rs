@@ -46,6 +46,18 @@ impl Latches {
     }
 }
 
+impl Latches {
+    /// The latch, where nobody operates on the id.
+    pub(super) fn try_acquire(self: &Arc<Self>, id: &DocId) -> Option<Latch> {
+        let mut held = self.held.lock();
+        if held.contains_key(id) {
+            return None;
+        }
+        held.insert(id.clone(), VecDeque::new());
+        Some(Latch { latches: Arc::clone(self), id: id.clone() })
+    }
+}
+
 impl Drop for Latch {
     fn drop(&mut self) {
         let next = {

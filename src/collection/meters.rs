@@ -1,7 +1,7 @@
 //! A collection's metrics, looked up once: a lookup by name and labels costs more than a probe.
 
 use hapax_core::{SignatureShape, SketchKind, Spec, TextSpec};
-use metrics::{Counter, Histogram, counter, histogram};
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use crate::telemetry::names::{self, label, value};
 use crate::types::{CollectionName, Verdict, VerdictKind};
@@ -26,6 +26,9 @@ pub(super) struct Meters {
     pub commit_seconds: Histogram,
     pub commit_documents: Histogram,
     pub commit_failures: Counter,
+    pub expired: Counter,
+    pub touched: Counter,
+    pub expiry_lag_seconds: Gauge,
     incomplete: Counter,
     verdicts: [[Counter; VerdictKind::ALL.len()]; 2],
 }
@@ -53,6 +56,9 @@ impl Meters {
             commit_seconds: by_collection(names::COMMIT_DURATION),
             commit_documents: by_collection(names::COMMIT_DOCUMENTS),
             commit_failures: counter!(names::COMMIT_FAILURES, label::COLLECTION => name()),
+            expired: counter!(names::EXPIRED_DOCUMENTS, label::COLLECTION => name()),
+            touched: counter!(names::TOUCHED_DOCUMENTS, label::COLLECTION => name()),
+            expiry_lag_seconds: gauge!(names::EXPIRY_LAG, label::COLLECTION => name()),
             incomplete: counter!(names::INCOMPLETE_VERDICTS, label::COLLECTION => name()),
             verdicts: [verdicts(value::OP_CHECK), verdicts(value::OP_INSERT)],
         }

@@ -12,6 +12,7 @@ mod commit;
 mod compare;
 mod epoch;
 mod error;
+mod expiry;
 mod judge;
 mod latch;
 mod meters;
@@ -48,6 +49,7 @@ pub use registry::Collections;
 pub use settings::{Changes, CollectionsConfig, Description, Limits, Settings};
 
 use epoch::{Epochs, Reading};
+use expiry::{SeenTimes, Sweep};
 use judge::{Judgement, Query, Ranked, View};
 use latch::{Latch, Latches};
 use meters::{Meters, Op};
@@ -89,6 +91,8 @@ pub struct Collection {
     pipeline: Option<Arc<Pipeline>>,
     cpu: CpuPool,
     created: TimestampMs,
+    /// Documents of before there was a note of it count as seen then.
+    seen_floor: TimestampMs,
     limits: Limits,
     arena: Arena,
     ids: IdIndex,
@@ -107,6 +111,8 @@ pub struct Collection {
     places: Arc<Semaphore>,
     committer: Mutex<Option<JoinHandle<()>>>,
     rebanding: tokio::sync::Mutex<()>,
+    /// The sweeper's own.
+    sweep: Mutex<Sweep>,
 }
 
 /// A lookup, ready to be made.
@@ -138,6 +144,8 @@ struct Live {
     bands: Arc<BandIndex>,
     /// The index under a new banding, while it is being built.
     next: Option<Arc<BandIndex>>,
+    /// When documents were last seen; absent where they stay for ever.
+    seen_times: Option<Arc<SeenTimes>>,
 }
 
 impl Collection {
@@ -217,11 +225,14 @@ impl Collection {
             let existing = collection.find(&id, IdIndex::fingerprint(&id), view)?;
             Ok(existing.map(|existing| {
                 let record = &existing.record;
+                let lifetime = collection.lifetime(&existing);
                 Document {
                     id: record.id.clone(),
                     seq: record.seq,
                     metadata: record.metadata.clone(),
                     first_seen: record.first_seen,
+                    last_seen: lifetime.map(|(last_seen, _)| last_seen),
+                    expires: lifetime.map(|(_, expires)| expires),
                     shingles: record.shingles,
                     verdict: record.verdict.kind,
                     duplicate_of: record.verdict.duplicate_of.clone(),
@@ -259,7 +270,10 @@ impl Collection {
         set(names::DOCUMENTS, self.documents.load(Ordering::Relaxed) as f64);
         set(names::COMMIT_QUEUE_DEPTH, (self.limits.commit_queue_max - self.places.available_permits()) as f64);
         set(names::COMMIT_QUEUE_MAX, self.limits.commit_queue_max as f64);
-        let bands = Arc::clone(&self.live.read().bands);
+        let (bands, expires) = {
+            let live = self.live.read();
+            (Arc::clone(&live.bands), live.seen_times.is_some())
+        };
         set(names::BUCKET_DOCUMENTS_LARGEST, bands.sizes().largest() as f64);
         set(names::BUCKET_DOCUMENTS_P99, bands.sizes().quantile(0.99) as f64);
         let slots = u64::from(self.order.lock().slots);
@@ -267,6 +281,7 @@ impl Collection {
             (value::PART_SIGNATURES, self.arena.bytes_for(slots)),
             (value::PART_POSTINGS, bands.bytes()),
             (value::PART_IDS, self.ids.bytes()),
+            (value::PART_SEEN_TIMES, if expires { SeenTimes::bytes_for(slots) } else { 0 }),
         ] {
             metrics::gauge!(names::INDEX_BYTES, label::COLLECTION => label(), label::PART => part).set(bytes as f64);
         }
@@ -405,8 +420,8 @@ impl Collection {
 }
 
 impl Live {
-    fn new(bands: BandIndex, settings: Settings) -> Self {
+    fn new(bands: BandIndex, settings: Settings, seen_times: Option<Arc<SeenTimes>>) -> Self {
         let matching_min = verify::matching_min(settings.threshold, settings.spec.shape());
-        Self { settings, matching_min, bands: Arc::new(bands), next: None }
+        Self { settings, matching_min, bands: Arc::new(bands), next: None, seen_times }
     }
 }

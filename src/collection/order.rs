@@ -52,6 +52,13 @@ pub(super) enum Work {
         /// Told when it is on disk.
         answer: oneshot::Sender<Result<()>>,
     },
+    /// Documents that were seen again, and when. No answer to a client rests on them.
+    Sights {
+        /// What to write.
+        sights: Vec<(Seq, TimestampMs)>,
+        /// Told when it is on disk.
+        answer: oneshot::Sender<Result<()>>,
+    },
 }
 
 /// A decision on its way to the disk. Dropping it lets the next operation on the id begin.
@@ -188,6 +195,7 @@ impl Collection {
         let made = &insertion.made;
         if let Some(existing) = &existing {
             if self.holds(existing, made) && existing.record.metadata == insertion.metadata {
+                self.sighted(&self.live.read(), existing.slot);
                 let ticket = Ticket::ready(self.repeat(existing, &insertion)?, self.durable());
                 return Ok(Decided::Now(ticket));
             }
@@ -237,6 +245,12 @@ impl Collection {
             let writes = verdict.outcome != Outcome::Skipped;
             // Skipped with its content there already: only the metadata is another.
             verdict.stored = writes || held;
+            if let (Some(existing), true) = (&existing, held && !writes) {
+                self.sighted(&live, existing.slot);
+            }
+            if let (Some(original), true) = (cited.first(), live.settings.touch) {
+                self.sighted(&live, original.slot);
+            }
 
             let (change, step) = if writes {
                 let slot = order.take_slot().ok_or_else(|| CollectionError::Overloaded {
@@ -263,6 +277,9 @@ impl Collection {
                 });
                 let (signature, content) = (&record.signature, made.content_prefix());
                 self.arena.publish(slot, Entry { seq, id_fingerprint, content, linked, signature });
+                if let Some(seen_times) = &live.seen_times {
+                    seen_times.set(slot, now);
+                }
                 if !linked {
                     live.bands.insert(&self.arena, slot);
                     if let Some(next) = &live.next {
@@ -303,12 +320,24 @@ impl Collection {
         };
         let mut order = self.order.lock();
         order.open()?;
+        Ok(self.remove(&mut order, existing, latch, place))
+    }
+
+    /// Decides that a document goes.
+    pub(super) fn remove(
+        &self,
+        order: &mut Order,
+        existing: Existing,
+        latch: Latch,
+        place: OwnedSemaphorePermit,
+    ) -> Ticket<bool> {
+        let Existing { slot, record } = existing;
         let seq = order.next();
-        self.records.leaves(Arc::clone(&existing.record));
-        self.arena.set_removed(existing.slot, seq);
-        let change = Change::Delete { seq, target: existing.record.seq };
-        let step = Step::Removed { slot: existing.slot };
-        Ok(self.enqueue(&mut order, true, Some(change), step, latch, place))
+        self.arena.set_removed(slot, seq);
+        let change = Change::Delete { seq, target: record.seq };
+        let step = Step::Removed { slot };
+        self.records.leaves(record);
+        self.enqueue(order, true, Some(change), step, latch, place)
     }
 
     /// The document that holds an id in this view. Under the id's latch the answer stays true.

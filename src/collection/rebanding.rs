@@ -59,6 +59,7 @@ impl Collection {
                 live.next = None;
             }
             live.matching_min = verify::matching_min(settings.threshold, self.shape);
+            live.seen_times = self.seen_times_for(settings.ttl, live.seen_times.as_ref());
             live.settings = settings;
         }
         drop(unfinished);

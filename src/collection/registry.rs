@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OnceCell, oneshot};
 
 use super::boot::Common;
+use super::expiry::Sweeper;
 use super::{Collection, CollectionError, CollectionsConfig, Description, Result, Settings, boot};
 use crate::cpu::CpuPool;
 use crate::store::lock::DataDirLock;
@@ -23,12 +24,16 @@ const OPEN_WAIT: Duration = Duration::from_secs(20);
 /// Filled once, by whoever opens, makes or drops the collection first; `None`: it was dropped.
 type Cell = Arc<OnceCell<Option<Arc<Collection>>>>;
 
+/// The collections that are open, or about to be.
+type Open = Mutex<HashMap<CollectionName, Cell>>;
+
 /// The collections of one data directory.
 pub struct Collections {
     common: Common,
     collections_max: usize,
     dir: PathBuf,
-    open: Mutex<HashMap<CollectionName, Cell>>,
+    open: Arc<Open>,
+    sweeper: Sweeper,
     /// Held while a collection is made or dropped.
     changing: tokio::sync::Mutex<()>,
     _lock: DataDirLock,
@@ -49,11 +54,14 @@ impl Collections {
             tracing::warn!(path = %leftover.display(), "removed what a crash left of a creation or a drop");
         }
         let common = Common { secret, limits, cpu };
+        let open = Arc::<Open>::default();
+        let rounds = Arc::downgrade(&open);
         let collections = Self {
             common,
             collections_max,
             dir,
-            open: Mutex::default(),
+            open,
+            sweeper: Sweeper::start(move || rounds.upgrade().map(|open| each_open(&open))),
             changing: tokio::sync::Mutex::default(),
             _lock: lock,
         };
@@ -229,13 +237,15 @@ impl Collections {
 
     /// Waits until all that was taken is on disk; blocking. No write is taken after.
     pub fn close(&self) {
+        self.sweeper.stop();
         for collection in self.each_open() {
             collection.close();
         }
+        self.sweeper.join();
     }
 
     fn each_open(&self) -> Vec<Arc<Collection>> {
-        self.open.lock().values().filter_map(|cell| cell.get().cloned().flatten()).collect()
+        each_open(&self.open)
     }
 
     fn path(&self, name: &CollectionName) -> PathBuf {
@@ -245,6 +255,10 @@ impl Collections {
     fn names(&self) -> Result<Vec<CollectionName>> {
         store::list(&self.dir).map_err(|error| CollectionError::Store(format!("{}: {error}", self.dir.display())))
     }
+}
+
+fn each_open(open: &Open) -> Vec<Arc<Collection>> {
+    open.lock().values().filter_map(|cell| cell.get().cloned().flatten()).collect()
 }
 
 fn describe_closed(path: &Path) -> Result<Description> {

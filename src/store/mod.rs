@@ -27,6 +27,7 @@ mod reader;
 mod rows;
 mod scan;
 mod schema;
+mod touch;
 mod verdict;
 mod writer;
 
@@ -195,14 +196,22 @@ pub enum Change {
         /// The document that goes.
         target: Seq,
     },
+    /// A document was seen again. Where it is gone there is nothing to note.
+    Touch {
+        /// The document.
+        target: Seq,
+        /// When.
+        seen: TimestampMs,
+    },
 }
 
 impl Change {
-    /// Its place in the order.
-    pub fn seq(&self) -> Seq {
+    /// Its place in the order; none where it changes no answer.
+    pub fn seq(&self) -> Option<Seq> {
         match self {
-            Self::Insert(record) | Self::Replace { record, .. } => record.seq,
-            Self::Delete { seq, .. } => *seq,
+            Self::Insert(record) | Self::Replace { record, .. } => Some(record.seq),
+            Self::Delete { seq, .. } => Some(*seq),
+            Self::Touch { .. } => None,
         }
     }
 }

@@ -202,6 +202,8 @@ impl<'a> DocumentRow<'a> {
             seq: self.seq,
             metadata: self.metadata()?,
             first_seen: TimestampMs(self.first_seen_ms),
+            last_seen: None,
+            expires: None,
             shingles: self.shingles,
             verdict: verdict.kind,
             duplicate_of: verdict.duplicate_of,

@@ -23,7 +23,7 @@ pub struct Writer {
     pub(super) connection: Connection,
     checkpointer: Checkpointer,
     readers: Arc<Readers>,
-    collection: String,
+    pub(super) collection: String,
     /// As on disk.
     ledger: Ledger,
     pub(super) poison: Poison,
@@ -32,7 +32,7 @@ pub struct Writer {
     /// Where the log is finished next; moved on when a reader is in the way, so that one slow reader does not cost every
     /// commit a wait.
     pub(super) finish_at_bytes: u64,
-    buffer: Vec<u8>,
+    pub(super) buffer: Vec<u8>,
 }
 
 impl Writer {
@@ -79,6 +79,7 @@ impl Writer {
                         this.remove(*target, record.seq, &mut ledger)?;
                         this.insert(record, &mut ledger)?;
                     }
+                    Change::Touch { target, seen } => this.touch(*target, *seen, &mut ledger)?,
                 }
             }
             ledger.last_seq = last_seq;
@@ -137,7 +138,7 @@ impl Writer {
 
     fn check_order(&self, changes: &[Change], last_seq: Seq) -> Result<()> {
         let mut last = self.ledger.last_seq;
-        for seq in changes.iter().map(Change::seq) {
+        for seq in changes.iter().filter_map(Change::seq) {
             if seq <= last {
                 return Err(self.out_of_order(seq, format!("it comes after {}", last.0)));
             }
@@ -283,7 +284,7 @@ impl Writer {
         }
     }
 
-    fn sqlite(&self, error: rusqlite::Error) -> StoreError {
+    pub(super) fn sqlite(&self, error: rusqlite::Error) -> StoreError {
         StoreError::from_sqlite(&self.collection, COMMITTING, error)
     }
 

@@ -52,7 +52,7 @@ pub mod label {
     pub const RESULT: &str = "result";
     /// A sketch as in the spec, such as `fss256x8`.
     pub const SKETCH: &str = "sketch";
-    /// `postings`, `signatures` or `ids`.
+    /// `postings`, `signatures`, `ids` or `seen_times`.
     pub const PART: &str = "part";
     /// hapax's version.
     pub const VERSION: &str = "version";
@@ -74,6 +74,8 @@ pub mod value {
     pub const PART_SIGNATURES: &str = "signatures";
     /// [`super::label::PART`]: the id map.
     pub const PART_IDS: &str = "ids";
+    /// [`super::label::PART`]: when documents were last seen, where they expire.
+    pub const PART_SEEN_TIMES: &str = "seen_times";
 }
 
 /// 10 µs to 10 s, in steps of 1, 2.5, 5.
@@ -161,6 +163,12 @@ metrics_table! {
         "Decisions waiting for the disk.";
     COMMIT_QUEUE_MAX = "hapax_commit_queue_max", Kind::Gauge, None, [label::COLLECTION],
         "Most decisions that may wait for the disk.";
+    EXPIRED_DOCUMENTS = "hapax_expired_documents_total", Kind::Counter, None, [label::COLLECTION],
+        "Documents deleted because they had not been seen for the collection's time to live.";
+    TOUCHED_DOCUMENTS = "hapax_touched_documents_total", Kind::Counter, None, [label::COLLECTION],
+        "Sights of stored documents that put their expiry off.";
+    EXPIRY_LAG = "hapax_expiry_lag_seconds", Kind::Gauge, Some(Unit::Seconds), [label::COLLECTION],
+        "How long ago the most overdue document that the last round met should have gone.";
     BOOT_PROGRESS = "hapax_boot_progress_ratio", Kind::Gauge, None, [],
         "How much of the index is rebuilt, 0 to 1.";
     BUILD_INFO = "hapax_build_info", Kind::Gauge, None, [label::VERSION],

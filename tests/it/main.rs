@@ -8,6 +8,7 @@ mod cli;
 mod config;
 mod durability;
 mod errors;
+mod expiry;
 mod floors;
 mod hostile_ids;
 mod hot_buckets;

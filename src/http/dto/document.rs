@@ -149,6 +149,10 @@ pub struct DocumentRecord {
     metadata: Option<Box<RawValue>>,
     first_seen: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    last_seen: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     shingles: Option<u64>,
     verdict: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -162,6 +166,8 @@ impl From<Document> for DocumentRecord {
             id: document.id.as_str().to_owned(),
             metadata: document.metadata.map(super::metadata),
             first_seen: super::timestamp(document.first_seen),
+            last_seen: document.last_seen.map(super::timestamp),
+            expires: document.expires.map(super::timestamp),
             shingles: document.shingles,
             verdict: document.verdict.as_str(),
             duplicate_of: document.duplicate_of.map(|id| id.as_str().to_owned()),

@@ -2,6 +2,7 @@
 
 mod damage;
 mod properties;
+mod touch;
 mod upgrade;
 
 use std::collections::BTreeMap;
