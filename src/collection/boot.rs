@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::epoch::Epochs;
 use super::expiry::SeenTimes;
+use super::memory::{MemoryBudget, Share};
 use super::meters::Meters;
 use super::order::Order;
 use super::records::Records;
@@ -32,6 +33,8 @@ pub(super) struct Common {
     pub limits: Limits,
     /// Where long contents are signed.
     pub cpu: CpuPool,
+    /// What all of them may take.
+    pub memory: Arc<MemoryBudget>,
 }
 
 /// Makes a new collection in a file that does not exist.
@@ -98,7 +101,7 @@ fn assemble(
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<Arc<Collection>> {
     let Opened { meta, last_seq, documents, .. } = opened;
-    let Common { limits, ref cpu, .. } = *common;
+    let Common { limits, ref cpu, ref memory, .. } = *common;
     let shape = spec.shape();
     let settings = Settings::of(&meta, spec)
         .map_err(|error| CollectionError::Store(format!("collection `{}`: {error}", meta.name)))?;
@@ -171,7 +174,7 @@ fn assemble(
         ids,
         records: Records::new(store),
         live: RwLock::new(Live::new(bands, settings, seen_times)),
-        order: Mutex::new(Order::new(last_seq, slots)),
+        order: Mutex::new(Order::new(last_seq, slots, Share::new(Arc::clone(memory)))),
         work: Condvar::new(),
         durable: AtomicU64::new(last_seq.0),
         epochs: Epochs::default(),
@@ -183,6 +186,8 @@ fn assemble(
         rebanding: tokio::sync::Mutex::new(()),
         sweep: Mutex::default(),
     });
+    // Over the budget it opens all the same: what is stored is looked up, and can be deleted.
+    collection.account_now();
     collection.start_committer(writer);
     Ok(collection)
 }

@@ -25,7 +25,10 @@ pub(super) fn run(collection: &Collection, mut writer: Writer) {
     while let Some(batch) = next_batch(collection, !leaving.is_empty()) {
         match batch {
             Batch::Nothing => {}
-            Batch::Decisions(decisions, sights) => commit(collection, &mut writer, &mut leaving, decisions, sights),
+            Batch::Decisions(decisions, sights) => {
+                commit(collection, &mut writer, &mut leaving, decisions, sights);
+                collection.account_now();
+            }
             Batch::Settings { changeable, answer } => {
                 let written = writer.set_changeable(changeable);
                 drop(answer.send(written.map_err(|error| write_failed(&error))));
@@ -34,7 +37,9 @@ pub(super) fn run(collection: &Collection, mut writer: Writer) {
         while let Some(gone) = leaving.pop() {
             for slot in gone {
                 // Taken for each document anew: unlinking thousands must not keep deciders waiting.
-                forget(collection, &mut collection.order.lock(), slot);
+                let mut order = collection.order.lock();
+                forget(collection, &mut order, slot);
+                order.memory.leaving -= 1;
             }
         }
     }
@@ -158,6 +163,7 @@ fn settle(collection: &Collection, decisions: &[Decision]) -> Vec<Slot> {
     }
     gone.iter().for_each(|&slot| collection.count(slot, -1));
     collection.records.settle(collection.durable());
+    collection.order.lock().memory.leaving += gone.len() as u64;
     gone
 }
 

@@ -85,6 +85,17 @@ pub enum CollectionError {
         /// Whether making room helps.
         disk_full: bool,
     },
+    /// The memory budget has no room for a document more. Nothing was stored.
+    #[error(
+        "the index takes {used} of the {max} bytes that `limits.memory_max_bytes` allows, and one document more does not \
+         fit; delete documents, let them expire with a `ttl`, or raise the limit"
+    )]
+    MemoryBudget {
+        /// Bytes in use.
+        used: u64,
+        /// Bytes allowed.
+        max: u64,
+    },
     /// The data directory or a file in it can't be used.
     #[error("{0}")]
     Store(String),

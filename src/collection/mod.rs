@@ -15,6 +15,7 @@ mod error;
 mod expiry;
 mod judge;
 mod latch;
+mod memory;
 mod meters;
 mod order;
 mod prepare;
@@ -34,7 +35,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::cpu::CpuPool;
 use crate::index::{Arena, BandIndex, IdIndex};
-use crate::telemetry::names::{self, label, value};
+use crate::telemetry::names::{self, label};
 use crate::types::{
     CollectionName, DocId, Document, Metadata, Method, OnDuplicate, OnExisting, Outcome, Seq, Similarity, TimestampMs,
     Verdict,
@@ -270,19 +271,13 @@ impl Collection {
         set(names::DOCUMENTS, self.documents.load(Ordering::Relaxed) as f64);
         set(names::COMMIT_QUEUE_DEPTH, (self.limits.commit_queue_max - self.places.available_permits()) as f64);
         set(names::COMMIT_QUEUE_MAX, self.limits.commit_queue_max as f64);
-        let (bands, expires) = {
-            let live = self.live.read();
-            (Arc::clone(&live.bands), live.seen_times.is_some())
-        };
+        let bands = Arc::clone(&self.live.read().bands);
         set(names::BUCKET_DOCUMENTS_LARGEST, bands.sizes().largest() as f64);
         set(names::BUCKET_DOCUMENTS_P99, bands.sizes().quantile(0.99) as f64);
-        let slots = u64::from(self.order.lock().slots);
-        for (part, bytes) in [
-            (value::PART_SIGNATURES, self.arena.bytes_for(slots)),
-            (value::PART_POSTINGS, bands.bytes()),
-            (value::PART_IDS, self.ids.bytes()),
-            (value::PART_SEEN_TIMES, if expires { SeenTimes::bytes_for(slots) } else { 0 }),
-        ] {
+        self.account_now();
+        let slots = self.order.lock().slots;
+        let parts = self.index_bytes(&self.live.read(), slots);
+        for (part, bytes) in parts {
             metrics::gauge!(names::INDEX_BYTES, label::COLLECTION => label(), label::PART => part).set(bytes as f64);
         }
     }

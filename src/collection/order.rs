@@ -13,6 +13,7 @@ use hapax_core::{ContentHash, verify};
 
 use super::judge::{Judgement, Query, Ranked, View};
 use super::latch::Latch;
+use super::memory::Share;
 use super::prepare::Made;
 use super::records::Heads;
 use super::{Collection, CollectionError, InsertOptions, Result};
@@ -39,6 +40,8 @@ pub(super) struct Order {
     pub closed: bool,
     /// Why no write is taken until the file is opened anew: an earlier one may or may not be on disk.
     pub refused: Option<String>,
+    /// What the collection takes of the memory budget.
+    pub memory: Share,
 }
 
 /// What waits for the committer, in order.
@@ -143,8 +146,8 @@ pub(super) enum Decided {
 }
 
 impl Order {
-    pub(super) fn new(last: Seq, slots: u32) -> Self {
-        Self { last, queue: VecDeque::new(), slots, free: Vec::new(), closed: false, refused: None }
+    pub(super) fn new(last: Seq, slots: u32, memory: Share) -> Self {
+        Self { last, queue: VecDeque::new(), slots, free: Vec::new(), closed: false, refused: None, memory }
     }
 
     fn next(&mut self) -> Seq {
@@ -243,6 +246,9 @@ impl Collection {
                 _ => Outcome::Inserted,
             };
             let writes = verdict.outcome != Outcome::Skipped;
+            if writes {
+                self.admit(&live, &mut order)?;
+            }
             // Skipped with its content there already: only the metadata is another.
             verdict.stored = writes || held;
             if let (Some(existing), true) = (&existing, held && !writes) {

@@ -12,6 +12,7 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::boot::Common;
 use super::expiry::Sweeper;
+use super::memory::MemoryBudget;
 use super::{Collection, CollectionError, CollectionsConfig, Description, Result, Settings, boot};
 use crate::cpu::CpuPool;
 use crate::store::lock::DataDirLock;
@@ -43,8 +44,8 @@ impl Collections {
     /// Takes the data directory, and makes or opens `default`; blocking. Long contents will be signed on `cpu`;
     /// `progress` is told shares from 0 to 1.
     pub fn open(config: CollectionsConfig, cpu: CpuPool, progress: &(dyn Fn(f64) + Sync)) -> Result<Arc<Self>> {
-        let CollectionsConfig { data_dir, lock_wait, collections_max, secret, default_settings: asked, limits } =
-            config;
+        let CollectionsConfig { data_dir, lock_wait, collections_max, secret, default_settings: asked, .. } = config;
+        let CollectionsConfig { limits, memory_max_bytes, .. } = config;
         let lock =
             DataDirLock::acquire(&data_dir, lock_wait).map_err(|error| CollectionError::Store(error.to_string()))?;
         let dir = data_dir.join("collections");
@@ -53,7 +54,8 @@ impl Collections {
         for leftover in store::clean_leftovers(&dir).map_err(unusable)? {
             tracing::warn!(path = %leftover.display(), "removed what a crash left of a creation or a drop");
         }
-        let common = Common { secret, limits, cpu };
+        let memory = Arc::new(MemoryBudget::new(memory_max_bytes));
+        let common = Common { secret, limits, cpu, memory };
         let open = Arc::<Open>::default();
         let rounds = Arc::downgrade(&open);
         let collections = Self {
@@ -233,6 +235,7 @@ impl Collections {
         for collection in self.each_open() {
             collection.observe();
         }
+        self.common.memory.observe();
     }
 
     /// Waits until all that was taken is on disk; blocking. No write is taken after.

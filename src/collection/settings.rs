@@ -28,6 +28,8 @@ pub struct CollectionsConfig {
     pub default_settings: Settings,
     /// Bounds of each collection's work.
     pub limits: Limits,
+    /// Memory that the documents of all collections may take in the index; `None`: as much as there is.
+    pub memory_max_bytes: Option<u64>,
 }
 
 /// Bounds of one collection's work.

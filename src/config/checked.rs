@@ -147,6 +147,10 @@ impl Config {
             default_settings: default_collection(&raw.default_collection, hashing.as_ref())?,
             secret: hashing,
             limits,
+            memory_max_bytes: match within("limits.memory_max_bytes", raw.limits.memory_max_bytes, 0..=1 << 50)? {
+                0 => None,
+                max => Some(max),
+            },
         };
         Ok(Self { server, api_key, collections, cpu: cpu(&raw.cpu)?, log: log(raw.log)? })
     }

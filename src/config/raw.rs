@@ -99,6 +99,7 @@ pub struct Hashing {
 pub struct Limits {
     pub bucket_read_max: u64,
     pub candidates_max: u64,
+    pub memory_max_bytes: u64,
 }
 
 #[derive(Debug, Deserialize)]

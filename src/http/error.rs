@@ -63,6 +63,8 @@ pub enum Code {
     Stalled,
     /// No room on the disk.
     StorageFull,
+    /// No room in the memory budget.
+    MemoryBudgetReached,
 }
 
 impl Code {
@@ -91,6 +93,7 @@ impl Code {
         Self::Overloaded,
         Self::Stalled,
         Self::StorageFull,
+        Self::MemoryBudgetReached,
     ];
 
     /// The name on the wire.
@@ -147,6 +150,9 @@ impl Code {
             Self::Overloaded => ("overloaded", StatusCode::SERVICE_UNAVAILABLE, "The server has too much to do"),
             Self::Stalled => ("stalled", StatusCode::REQUEST_TIMEOUT, "The stream stood still"),
             Self::StorageFull => ("storage_full", StatusCode::INSUFFICIENT_STORAGE, "The disk is full"),
+            Self::MemoryBudgetReached => {
+                ("memory_budget_reached", StatusCode::INSUFFICIENT_STORAGE, "The memory budget is reached")
+            }
         }
     }
 }
@@ -305,6 +311,7 @@ impl From<CollectionError> for Problem {
                 tracing::error!(cause = detail, "write failed");
                 Self::new(Code::WriteFailed, "the disk refused this write; nothing of it was kept")
             }
+            CollectionError::MemoryBudget { .. } => Self::new(Code::MemoryBudgetReached, detail),
             CollectionError::NoSuchDocument { .. } => Self::new(Code::DocumentNotFound, detail),
             CollectionError::Store(cause) => Self::internal(&cause),
         }

@@ -152,7 +152,13 @@ metrics_table! {
     INDEX_BYTES = "hapax_index_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION, label::PART],
         "Memory held by the index.";
     MEMORY_BUDGET = "hapax_memory_budget_bytes", Kind::Gauge, Some(Unit::Bytes), [],
-        "Memory the machine or the container grants; hold process_resident_memory_bytes against it.";
+        "Memory that limits.memory_max_bytes grants the index; where that is 0, what the machine or the container grants.";
+    MEMORY_USED = "hapax_memory_used_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Memory that the stored documents of all open collections take in the index.";
+    MEMORY_USED_RATIO = "hapax_memory_budget_used_ratio", Kind::Gauge, None, [],
+        "hapax_memory_used_bytes as a share of hapax_memory_budget_bytes.";
+    MEMORY_REFUSED = "hapax_memory_refused_total", Kind::Counter, None, [label::COLLECTION],
+        "Insertions refused because the memory budget was reached.";
     COMMIT_DURATION = "hapax_commit_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
         [label::COLLECTION], "Time of one transaction, fsync included.";
     COMMIT_DOCUMENTS = "hapax_commit_documents", Kind::Histogram(COMMIT_SIZES), None, [label::COLLECTION],

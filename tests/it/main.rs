@@ -15,6 +15,7 @@ mod hot_buckets;
 mod linearizable;
 mod logs;
 mod long_documents;
+mod memory_budget;
 mod metrics;
 mod openapi;
 mod quality;

@@ -71,7 +71,8 @@ fn the_problem_schema_knows_every_code() {
 }
 
 /// Statuses that no request brings about, and why.
-const NOT_PROVOKED: [(u16, &str); 2] = [(500, "a bug of our own, or a disk that fails"), (507, "a full disk")];
+const NOT_PROVOKED: [(u16, &str); 2] =
+    [(500, "a bug of our own, or a disk that fails"), (507, "a full disk; a full memory has tests of its own")];
 
 const COLLECTION: &str = "thing";
 

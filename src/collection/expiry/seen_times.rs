@@ -17,9 +17,9 @@ const TICK_MAX: u32 = UNWRITTEN - 1;
 /// A sight goes to disk where it falls into another of so many parts of the time to live than the one before.
 const PARTS_OF_TTL: i64 = 64;
 
-/// Slots in the first chunk; each further chunk doubles, so 21 chunks hold every slot.
+/// Slots in the first chunk; each further chunk doubles, so 22 chunks hold every slot.
 const FIRST_CHUNK_SLOTS: u64 = 1024;
-const CHUNKS: usize = 21;
+const CHUNKS: usize = 22;
 
 /// When the document of each slot was last seen.
 pub(in crate::collection) struct SeenTimes {

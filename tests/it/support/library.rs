@@ -41,6 +41,7 @@ pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
         secret: None,
         default_settings: settings(),
         limits: LIMITS,
+        memory_max_bytes: None,
     }
 }
 

@@ -1,0 +1,205 @@
+//! The memory budget: what would store a document is refused where it is reached, everything else goes on, and what is
+//! deleted makes room again.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hapax::collection::{Changes, Collection, CollectionError, InsertOptions};
+use hapax::telemetry::names;
+use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting};
+use serde_json::{Value, json};
+
+use crate::support::client::{Answer, Client, words};
+use crate::support::library;
+use crate::support::server::{Server, Starting};
+
+const MAX: u64 = 1 << 20;
+const DOCUMENTS: &str = "/v1/collections/default/documents";
+const PATIENCE: Duration = Duration::from_secs(60);
+fn start(data: &std::path::Path, max: u64) -> (Server, Client) {
+    let bounds = [("HAPAX__LIMITS__MEMORY_MAX_BYTES", &*max.to_string())];
+    let server = Starting::spawn_with(data, &["--log-format", "json"], &bounds).ready();
+    let client = Client::new(server.url(""));
+    (server, client)
+}
+
+/// The sum over all series of a name.
+fn metric(client: &Client, name: &str) -> f64 {
+    let text = client.get("/metrics").text();
+    let values = text.lines().filter_map(|line| {
+        let rest = line.strip_prefix(name).filter(|rest| rest.starts_with([' ', '{']))?;
+        Some(rest.rsplit_once(' ')?.1.parse::<f64>().expect("a number"))
+    });
+    values.sum()
+}
+
+fn store(client: &Client, number: u64, query: &str) -> Answer {
+    client.post(&format!("{DOCUMENTS}{query}"), &json!({"id": number.to_string(), "text": words(number)}))
+}
+
+/// Stores documents from this number on until one is refused, and returns its number.
+fn fill(client: &Client, from: u64) -> u64 {
+    for number in from.. {
+        let answer = store(client, number, "");
+        if answer.status == 507 {
+            answer.problem(507, "memory_budget_reached");
+            return number;
+        }
+        assert_eq!(answer.ok()["outcome"], "inserted");
+        assert!(number < from + 10_000, "the budget is never reached");
+    }
+    unreachable!("numbers do not end");
+}
+
+fn delete(client: &Client, numbers: std::ops::Range<u64>) {
+    let count = numbers.end - numbers.start;
+    let ids: Vec<String> = numbers.map(|number| number.to_string()).collect();
+    assert_eq!(client.post(&format!("{DOCUMENTS}/delete"), &json!({ "ids": ids })).ok()["deleted"], count);
+}
+
+fn logged(data: &std::path::Path, what: &str) -> usize {
+    let log = std::fs::read_to_string(data.with_extension("log")).expect("a log");
+    log.lines().filter(|line| line.contains(what)).count()
+}
+
+#[test]
+fn a_full_index_refuses_what_would_store_and_nothing_else() {
+    const WARNING: &str = "passed 80 % of limits.memory_max_bytes";
+    let dir = library::dir();
+    let data = dir.path().join("data");
+    let (server, client) = start(&data, MAX);
+    assert_eq!(metric(&client, names::MEMORY_BUDGET), MAX as f64);
+    let full = fill(&client, 0);
+    assert!(full > 500, "{full} documents are few for a budget of {MAX} bytes");
+
+    // It is used up, and kept.
+    let (used, held) = (metric(&client, names::MEMORY_USED), metric(&client, names::INDEX_BYTES));
+    assert!((0.9 * MAX as f64..=MAX as f64).contains(&used), "{used} of {MAX}");
+    assert!((0.7 * MAX as f64..=MAX as f64).contains(&held), "{held} of {MAX}");
+    assert!(metric(&client, names::MEMORY_USED_RATIO) > 0.9);
+    assert_eq!(metric(&client, names::MEMORY_REFUSED), 1.0);
+    assert_eq!(logged(&data, WARNING), 1, "{}", server.log_tail());
+
+    // What stores nothing goes on.
+    let check = client.post("/v1/collections/default/check", &json!({ "text": words(3) })).ok();
+    assert_eq!(check["verdict"], "exact_duplicate");
+    let twin = json!({"id": "twin", "text": words(3)});
+    assert_eq!(client.post(DOCUMENTS, &twin).ok()["outcome"], "skipped");
+    assert_eq!(store(&client, 3, "").ok()["outcome"], "unchanged");
+    assert_eq!(client.get(&format!("{DOCUMENTS}?id=3")).status, 200);
+    assert_eq!(client.get("/readyz").status, 200);
+    assert_eq!(client.delete(&format!("{DOCUMENTS}?id=nobody")).ok()["deleted"], 0);
+    // What stores does not, by whatever way it comes.
+    let problem = client.post(&format!("{DOCUMENTS}?on_duplicate=store"), &twin).problem(507, "memory_budget_reached");
+    assert_eq!(problem["type"], "urn:hapax:problem:memory-budget-reached");
+    for words in ["limits.memory_max_bytes", "delete", "ttl", &MAX.to_string()] {
+        assert!(problem["detail"].as_str().unwrap().contains(words), "{problem}");
+    }
+    assert_eq!(client.post(&format!("{DOCUMENTS}?on_duplicate=link"), &twin).status, 507);
+    let other = json!({"id": "3", "text": words(full + 1)});
+    assert_eq!(client.post(&format!("{DOCUMENTS}?on_existing=replace"), &other).status, 507);
+    let lines =
+        format!("{}\n{}\n", json!({"id": "new", "text": words(full + 2)}), json!({"id": "5", "text": words(5)}));
+    let lines = client.bulk("op=insert", &lines);
+    assert_eq!(
+        (&lines[0]["error"]["code"], &lines[0]["error"]["status"]),
+        (&json!("memory_budget_reached"), &json!(507))
+    );
+    assert_eq!(lines[1]["outcome"], "unchanged");
+    let batch = json!({"op": "insert", "documents": [{"id": "new", "text": words(full + 2)}]});
+    let batch = client.post("/v1/collections/default/batch", &batch).ok();
+    assert_eq!(batch["results"][0]["error"]["code"], "memory_budget_reached");
+    assert_eq!(metric(&client, names::MEMORY_REFUSED), 6.0);
+
+    // Deletes make room, of one and of many.
+    delete(&client, 10..11);
+    assert_eq!(store(&client, full + 10, "").ok()["outcome"], "inserted");
+    assert_eq!(store(&client, full + 11, "").status, 507);
+    delete(&client, 100..100 + full / 2);
+    let again = fill(&client, full + 1000) - (full + 1000);
+    assert!((full * 9 / 20..=full * 11 / 20).contains(&again), "{again} documents went into the room of {}", full / 2);
+    assert!(metric(&client, names::INDEX_BYTES) <= MAX as f64);
+    assert_eq!(logged(&data, "below 75 % of limits.memory_max_bytes"), 1, "{}", server.log_tail());
+    assert_eq!(logged(&data, WARNING), 2, "{}", server.log_tail());
+
+    // Over its budget a server starts all the same.
+    let documents = client.get("/v1/collections/default").ok()["documents"].as_u64().unwrap();
+    assert!(server.terminate().success());
+    let (server, client) = start(&data, MAX / 2);
+    assert_eq!(server.documents(), documents);
+    assert_eq!(logged(&data, WARNING), 3, "{}", server.log_tail());
+    assert!(metric(&client, names::MEMORY_USED_RATIO) > 1.5);
+    assert_eq!(store(&client, 1_000_000, "").status, 507);
+    let check = client.post("/v1/collections/default/check", &json!({ "text": words(3) })).ok();
+    assert_eq!(check["verdict"], "exact_duplicate");
+    // Half of it and somewhat more has to go before there is room.
+    let page = client.get(&format!("{DOCUMENTS}?limit={}", documents / 4)).ok();
+    let ids: Vec<&Value> = page["documents"].as_array().unwrap().iter().map(|document| &document["id"]).collect();
+    client.post(&format!("{DOCUMENTS}/delete"), &json!({ "ids": ids })).ok();
+    assert_eq!(store(&client, 1_000_000, "").status, 507);
+    let page = client.get(&format!("{DOCUMENTS}?limit={}", documents / 2)).ok();
+    let ids: Vec<&Value> = page["documents"].as_array().unwrap().iter().map(|document| &document["id"]).collect();
+    client.post(&format!("{DOCUMENTS}/delete"), &json!({ "ids": ids })).ok();
+    assert_eq!(store(&client, 1_000_000, "").ok()["outcome"], "inserted");
+    assert!(server.terminate().success());
+}
+
+async fn insert(collection: &Arc<Collection>, number: u64) -> Result<(), CollectionError> {
+    let options = InsertOptions {
+        on_duplicate: OnDuplicate::Skip,
+        on_existing: OnExisting::Conflict,
+        limit: 1,
+        with_metadata: false,
+    };
+    let prepared = collection.prepare(Content::Text(words(number))).await?;
+    let id = DocId::new(number.to_string()).unwrap();
+    collection.insert(id, None, prepared, options).await?.wait().await.map(drop)
+}
+
+async fn fill_up(collection: &Arc<Collection>, from: u64) -> u64 {
+    for number in from..from + 10_000 {
+        match insert(collection, number).await {
+            Ok(()) => {}
+            Err(CollectionError::MemoryBudget { used, max }) => {
+                assert!(used <= max, "{used} of {max}");
+                return number - from;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the budget is never reached");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn collections_share_the_budget_and_drops_and_expiries_give_back() {
+    let dir = library::dir();
+    let mut config = library::config(&dir);
+    config.memory_max_bytes = Some(MAX);
+    let collections = library::open(config);
+    let default = library::default(&collections).await;
+    let name = CollectionName::new("other").unwrap();
+    let (other, _) = collections.create(name.clone(), library::settings()).await.unwrap();
+    for number in 0..500 {
+        insert(&other, number).await.unwrap();
+    }
+    let beside = fill_up(&default, 0).await;
+    assert!(matches!(insert(&other, 1000).await, Err(CollectionError::MemoryBudget { .. })));
+    drop(other);
+    collections.remove(&name).await.unwrap();
+    // Its memory goes with the last who used it.
+    let since = Instant::now();
+    while insert(&default, beside).await.is_err() {
+        assert!(since.elapsed() < PATIENCE, "a drop gives nothing back");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let instead = fill_up(&default, 20_000).await;
+    assert!(instead >= 400, "{instead} in place of 500");
+    let ttl = Changes { ttl: Some(Some(Duration::from_secs(1))), ..Changes::default() };
+    default.update(ttl).await.unwrap();
+    while default.describe().documents > 0 {
+        assert!(since.elapsed() < PATIENCE, "nothing expires");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    insert(&default, 40_000).await.unwrap();
+    library::close(collections).await;
+}
