@@ -198,7 +198,7 @@ impl Collection {
         let made = &insertion.made;
         if let Some(existing) = &existing {
             if self.holds(existing, made) && existing.record.metadata == insertion.metadata {
-                self.sighted(&self.live.read(), existing.slot);
+                self.sighted_again(existing);
                 let ticket = Ticket::ready(self.repeat(existing, &insertion)?, self.durable());
                 return Ok(Decided::Now(ticket));
             }

@@ -33,12 +33,11 @@ fn id(number: u64) -> DocId {
 }
 
 async fn insert_text(collection: &Arc<Collection>, id: DocId, text: String) -> Verdict {
-    let options = InsertOptions {
-        on_duplicate: OnDuplicate::Skip,
-        on_existing: OnExisting::Conflict,
-        limit: 10,
-        with_metadata: false,
-    };
+    insert_with(collection, id, text, OnDuplicate::Skip).await
+}
+
+async fn insert_with(collection: &Arc<Collection>, id: DocId, text: String, on_duplicate: OnDuplicate) -> Verdict {
+    let options = InsertOptions { on_duplicate, on_existing: OnExisting::Conflict, limit: 10, with_metadata: false };
     let prepared = collection.prepare(Content::Text(text)).await.unwrap();
     collection.insert(id, None, prepared, options).await.unwrap().wait().await.unwrap()
 }
@@ -148,16 +147,20 @@ async fn what_is_seen_stays_and_what_only_resembles_it_counts_where_touch_says_s
     const TTL: Duration = Duration::from_secs(2);
     let dir = library::dir();
     let collections = library::open(library::config(&dir));
+    let mut gaps = Gaps::new();
     let touched = collection(&collections, "touched", lasting(TTL.as_secs(), true)).await;
     let untouched = collection(&collections, "untouched", lasting(TTL.as_secs(), false)).await;
     let again = collection(&collections, "again", lasting(TTL.as_secs(), false)).await;
-    for collection in [&touched, &untouched, &again] {
+    let linked = collection(&collections, "linked", lasting(TTL.as_secs(), true)).await;
+    for collection in [&touched, &untouched, &again, &linked] {
         assert_eq!(insert(collection, 1).await.outcome, Outcome::Inserted);
     }
+    let link = async || insert_with(&linked, id(2), format!("{} more", words(1)), OnDuplicate::Link).await.outcome;
+    assert_eq!(link().await, Outcome::Linked);
     let begun = Instant::now();
-    let mut gaps = Gaps::new();
     let mut gone = false;
-    while begun.elapsed() < 3 * TTL {
+    while begun.elapsed() < 3 * TTL || !gone {
+        assert!(begun.elapsed() < PATIENCE, "a duplicate keeps a document alive where `touch` is off");
         let sight = Instant::now();
         // Nearly the same text under another id, in the first two; the same document in the third.
         let near = insert_text(&touched, id(2), format!("{} more", words(1))).await;
@@ -165,21 +168,26 @@ async fn what_is_seen_stays_and_what_only_resembles_it_counts_where_touch_says_s
         let same = insert(&again, 1).await;
         // Of the checks none is a sight.
         check(&untouched, 1).await;
+        // A link that comes again unchanged says that its original was seen, too.
+        let kept = link().await;
         gaps.happened(sight);
         if gaps.longest < TTL {
             assert_eq!((near.kind, near.outcome), (VerdictKind::NearDuplicate, Outcome::Skipped));
             assert_eq!(same.outcome, Outcome::Unchanged);
+            assert_eq!(kept, Outcome::Unchanged);
         }
         tokio::time::sleep(POLL).await;
     }
-    assert!(gone, "a duplicate keeps nothing alive where `touch` is off");
+    let (linked_to, near_to) = (document(&linked, 1).await, document(&touched, 1).await);
+    gaps.happened(Instant::now());
     if gaps.longest < TTL {
-        let document = document(&touched, 1).await.expect("it was seen all the time");
+        assert!(linked_to.is_some(), "its link was seen all the time");
+        let document = near_to.expect("its duplicate was seen all the time");
         let (first, last, expires) = (document.first_seen, document.last_seen.unwrap(), document.expires.unwrap());
         assert!(last.0 >= first.0 + TTL.as_millis() as i64, "{document:?}");
         assert_eq!(expires.0, last.0 + TTL.as_millis() as i64);
     }
-    for collection in [&touched, &untouched, &again] {
+    for collection in [&touched, &untouched, &again, &linked] {
         emptied(collection).await;
     }
     library::close(collections).await;

@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 
 use super::order::{Existing, Ticket, Work, now};
 use super::{Collection, Live, Result};
+use crate::index::IdIndex;
 use crate::store::Record;
 use crate::types::{Seq, Slot, TimestampMs};
 
@@ -109,6 +110,21 @@ impl Collection {
     pub(super) fn sighted(&self, live: &Live, slot: Slot) {
         if live.note_sight(slot) {
             self.meters.touched.increment(1);
+        }
+    }
+
+    /// A document was inserted again unchanged, and so, where it was found to duplicate another, that was seen too.
+    pub(super) fn sighted_again(&self, existing: &Existing) {
+        let live = self.live.read();
+        self.sighted(&live, existing.slot);
+        let verdict = &existing.record.verdict;
+        if let (true, Some(original), Some(best)) =
+            (live.settings.touch, &verdict.duplicate_of, verdict.matches.first())
+        {
+            let stands = |slot: &Slot| self.arena.peek(*slot).is_some_and(|held| held.seq == best.seq);
+            let slots = self.ids.candidates(&self.arena, IdIndex::fingerprint(original));
+            // Should the slot change hands just now, its next document is thought to have been seen a little later.
+            slots.iter().filter(|slot| stands(slot)).for_each(|&slot| self.sighted(&live, slot));
         }
     }
 
