@@ -116,6 +116,15 @@ impl fmt::Display for CollectionName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Seq(pub u64);
 
+/// A place in a listing of clusters: behind a document of a cluster, which is named by the `seq` of its founder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct ClusterPlace {
+    /// The cluster.
+    pub cluster: Seq,
+    /// The document.
+    pub seq: Seq,
+}
+
 /// A document's place in memory. Reused, so it means nothing without a [`Seq`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u32);
@@ -302,6 +311,8 @@ pub struct Verdict {
     pub duplicate_of: Option<DocId>,
     /// The best match's similarity.
     pub similarity: Option<f64>,
+    /// The first-seen document of the cluster it was stored in; absent where it is that itself, or was not stored.
+    pub representative: Option<DocId>,
     /// The threshold judged by.
     pub threshold: f64,
     /// Best first; at most the limit asked for.
@@ -413,6 +424,8 @@ pub struct Document {
     pub verdict: VerdictKind,
     /// The original it was found to duplicate.
     pub duplicate_of: Option<DocId>,
+    /// The first-seen document of its cluster; absent where it is that itself.
+    pub representative: Option<DocId>,
     /// Whether it is a link without postings.
     pub linked: bool,
 }

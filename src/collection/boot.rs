@@ -11,6 +11,7 @@ use hapax_core::{Pipeline, SecretKey, Spec};
 use parking_lot::{Condvar, Mutex, RwLock};
 use tokio::sync::Semaphore;
 
+use super::clusters::Clusters;
 use super::epoch::Epochs;
 use super::expiry::SeenTimes;
 use super::memory::{MemoryBudget, Share};
@@ -108,7 +109,7 @@ fn assemble(
     let arena = Arena::new(shape);
     let ids = IdIndex::with_fingerprint_bits(limits.id_fingerprint_bits);
     let seen_times = settings.ttl.map(|_| Arc::new(SeenTimes::new(meta.created)));
-    let (slots, linked) = (AtomicU32::new(0), AtomicI64::new(0));
+    let (slots, linked, joined) = (AtomicU32::new(0), AtomicI64::new(0), Mutex::new(Vec::new()));
 
     let total = documents.max(1) as f64;
     let scanned = AtomicU64::new(0);
@@ -134,6 +135,9 @@ fn assemble(
                         seen_times.set(slot, if row.seen == TimestampMs(0) { meta.seen_floor } else { row.seen });
                     }
                     linked.fetch_add(i64::from(row.linked), Ordering::Relaxed);
+                    if row.cluster != Seq(0) {
+                        joined.lock().push((row.cluster, row.seq, slot));
+                    }
                 },
                 &scanned,
             );
@@ -158,6 +162,8 @@ fn assemble(
         progress(0.5 + placed as f64 / postings / 2.0);
     });
     progress(1.0);
+    let present = (0..slots).map(Slot).filter_map(|slot| arena.peek(slot).map(|seen| (seen.seq, slot)));
+    let clusters = Clusters::load(joined.into_inner(), present);
 
     let collection = Arc::new(Collection {
         meters: Meters::new(&meta.name, &settings.spec),
@@ -174,7 +180,7 @@ fn assemble(
         ids,
         records: Records::new(store),
         live: RwLock::new(Live::new(bands, settings, seen_times)),
-        order: Mutex::new(Order::new(last_seq, slots, Share::new(Arc::clone(memory)))),
+        order: Mutex::new(Order::new(last_seq, slots, clusters, Share::new(Arc::clone(memory)))),
         work: Condvar::new(),
         durable: AtomicU64::new(last_seq.0),
         epochs: Epochs::default(),

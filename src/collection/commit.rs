@@ -156,9 +156,15 @@ fn settle(collection: &Collection, decisions: &[Decision]) -> Vec<Slot> {
             Step::None => {}
             Step::Added { slot, replaced } => {
                 collection.count(slot, 1);
-                gone.extend(replaced);
+                if let Some((replaced, left)) = replaced {
+                    gone.push(replaced);
+                    collection.promoted(left);
+                }
             }
-            Step::Removed { slot } => gone.push(slot),
+            Step::Removed { slot, left } => {
+                gone.push(slot);
+                collection.promoted(left);
+            }
         }
     }
     gone.iter().for_each(|&slot| collection.count(slot, -1));
@@ -205,12 +211,17 @@ fn undo(collection: &Collection, failed: Vec<Decision>, error: &StoreError) {
         match decision.step {
             Step::None => {}
             Step::Added { slot, replaced } => {
+                collection.unjoin_cluster(&mut order, slot);
                 forget(collection, &mut order, slot);
-                if let Some(replaced) = replaced {
+                if let Some((replaced, left)) = replaced {
                     stay(collection, replaced);
+                    collection.rejoin_cluster(&mut order, left);
                 }
             }
-            Step::Removed { slot } => stay(collection, slot),
+            Step::Removed { slot, left } => {
+                stay(collection, slot);
+                collection.rejoin_cluster(&mut order, left);
+            }
         }
     }
     // Nothing up to here is undecided any more. The numbers are not given out again.

@@ -30,6 +30,12 @@ impl View {
             Self::Decided => seen.removed == Seq(0),
         }
     }
+
+    /// Whether a document that has postings may be found in this view. A link has them only while it is being promoted,
+    /// and that is not durable.
+    fn finds(self, seen: &Seen) -> bool {
+        self.sees(seen) && !(seen.linked && matches!(self, Self::Durable(_)))
+    }
 }
 
 /// What is looked up.
@@ -117,18 +123,10 @@ pub(super) fn judge(
             if query.own == Some(slot) {
                 continue;
             }
-            let Some(seen) = arena.read(slot, words).filter(|seen| view.sees(seen)) else { continue };
-            judgement.candidates += 1;
-            let held = &bytemuck::cast_slice(words)[..query.signature.len()];
-            let matching = verify::matching_slots(query.signature, held, shape);
-            if matching >= query.matching_min {
-                let same_content = matching == shape.k && query.content != 0 && seen.content == query.content;
-                judgement.ranked.push(Ranked { seq: seen.seq, slot, matching, same_content });
-            }
+            let Some(seen) = arena.read(slot, words).filter(|seen| view.finds(seen)) else { continue };
+            judgement.compare(query, shape, slot, &seen, words);
         }
-        judgement
-            .ranked
-            .sort_unstable_by_key(|found| (Reverse(found.same_content), Reverse(found.matching), found.seq));
+        judgement.rank();
 
         judgement.cost.verify = probed.elapsed();
         judgement
@@ -136,6 +134,22 @@ pub(super) fn judge(
 }
 
 impl Judgement {
+    /// Compares one candidate, whose signature is in `words`.
+    pub(super) fn compare(&mut self, query: &Query<'_>, shape: SignatureShape, slot: Slot, seen: &Seen, words: &[u64]) {
+        self.candidates += 1;
+        let held = &bytemuck::cast_slice(words)[..query.signature.len()];
+        let matching = verify::matching_slots(query.signature, held, shape);
+        if matching >= query.matching_min {
+            let same_content = matching == shape.k && query.content != 0 && seen.content == query.content;
+            self.ranked.push(Ranked { seq: seen.seq, slot, matching, same_content });
+        }
+    }
+
+    /// Puts the best first.
+    pub(super) fn rank(&mut self) {
+        self.ranked.sort_unstable_by_key(|found| (Reverse(found.same_content), Reverse(found.matching), found.seq));
+    }
+
     /// Counts it. A decision that has to look again counts the last look only.
     pub(super) fn meter(&self, meters: &Meters) {
         meters.probe_seconds.record(self.cost.probe);

@@ -8,6 +8,8 @@
 
 mod boot;
 mod buckets;
+mod cluster_pages;
+mod clusters;
 mod commit;
 mod compare;
 mod epoch;
@@ -23,6 +25,7 @@ mod rebanding;
 mod records;
 mod registry;
 mod settings;
+mod stored;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -42,12 +45,14 @@ use crate::types::{
 };
 
 pub use buckets::HotBucket;
+pub use cluster_pages::{ClusterMember, ClusterPage, ClustersPage};
 pub use compare::{Comparand, Comparison, ExactComparison};
 pub use error::{CollectionError, Result};
 pub use order::Ticket;
 pub use prepare::{PrepareOptions, Prepared, TextSigner};
 pub use registry::Collections;
 pub use settings::{Changes, CollectionsConfig, Description, Limits, Settings};
+pub use stored::StoredCollection;
 
 use epoch::{Epochs, Reading};
 use expiry::{SeenTimes, Sweep};
@@ -224,7 +229,9 @@ impl Collection {
         self.blocking(move |collection| {
             let (_reading, view) = collection.read();
             let existing = collection.find(&id, IdIndex::fingerprint(&id), view)?;
-            Ok(existing.map(|existing| {
+            let Some(existing) = existing else { return Ok(None) };
+            let representative = collection.representative_of(&existing.record)?;
+            Ok(Some({
                 let record = &existing.record;
                 let lifetime = collection.lifetime(&existing);
                 Document {
@@ -237,6 +244,7 @@ impl Collection {
                     shingles: record.shingles,
                     verdict: record.verdict.kind,
                     duplicate_of: record.verdict.duplicate_of.clone(),
+                    representative,
                     linked: record.linked,
                 }
             }))
@@ -275,8 +283,11 @@ impl Collection {
         set(names::BUCKET_DOCUMENTS_LARGEST, bands.sizes().largest() as f64);
         set(names::BUCKET_DOCUMENTS_P99, bands.sizes().quantile(0.99) as f64);
         self.account_now();
-        let slots = self.order.lock().slots;
-        let parts = self.index_bytes(&self.live.read(), slots);
+        let parts = {
+            let order = self.order.lock();
+            let clusters = (names::value::PART_CLUSTERS, order.clusters.bytes());
+            self.index_bytes(&self.live.read(), order.slots).into_iter().chain([clusters])
+        };
         for (part, bytes) in parts {
             metrics::gauge!(names::INDEX_BYTES, label::COLLECTION => label(), label::PART => part).set(bytes as f64);
         }

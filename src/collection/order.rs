@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use hapax_core::{ContentHash, verify};
 
+use super::clusters::{Clusters, Left};
 use super::judge::{Judgement, Query, Ranked, View};
 use super::latch::Latch;
 use super::memory::Share;
@@ -36,6 +37,8 @@ pub(super) struct Order {
     pub slots: u32,
     /// Used slots that stand empty.
     pub free: Vec<Slot>,
+    /// Who stands for whom.
+    pub clusters: Clusters,
     /// No more work is taken.
     pub closed: bool,
     /// Why no write is taken until the file is opened anew: an earlier one may or may not be on disk.
@@ -82,8 +85,8 @@ pub(super) struct Decision {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     None,
-    Added { slot: Slot, replaced: Option<Slot> },
-    Removed { slot: Slot },
+    Added { slot: Slot, replaced: Option<(Slot, Left)> },
+    Removed { slot: Slot, left: Left },
 }
 
 /// A decision that may not be on disk yet.
@@ -146,8 +149,9 @@ pub(super) enum Decided {
 }
 
 impl Order {
-    pub(super) fn new(last: Seq, slots: u32, memory: Share) -> Self {
-        Self { last, queue: VecDeque::new(), slots, free: Vec::new(), closed: false, refused: None, memory }
+    pub(super) fn new(last: Seq, slots: u32, clusters: Clusters, memory: Share) -> Self {
+        let (queue, free) = (VecDeque::new(), Vec::new());
+        Self { last, queue, slots, free, clusters, closed: false, refused: None, memory }
     }
 
     fn next(&mut self) -> Seq {
@@ -218,9 +222,16 @@ impl Collection {
                 own: existing.as_ref().map(|existing| existing.slot),
                 matching_min: live.matching_min,
             };
+            let leaving = existing.as_ref().map(|existing| existing.record.seq);
             let judgement = self.judge(&live.bands, View::Decided, &query);
+            let judgement = self.with_representatives(judgement, &order.clusters, &query, leaving);
             let cited = cited(&judgement, insertion.options.limit);
-            let missing = self.records.recall(&mut heads, cited.iter().map(|found| found.seq));
+            let representative = match insertion.options.on_duplicate {
+                OnDuplicate::Skip => None,
+                OnDuplicate::Link | OnDuplicate::Store => order.clusters.choose(&judgement.ranked, leaving),
+            };
+            let named = cited.iter().chain(&representative).map(|found| found.seq);
+            let missing = self.records.recall(&mut heads, named);
             if !missing.is_empty() {
                 drop((live, order));
                 if disk == Disk::Later {
@@ -241,7 +252,8 @@ impl Collection {
             verdict.outcome = match (verdict.kind.is_duplicate(), insertion.options.on_duplicate) {
                 _ if keep => Outcome::Skipped,
                 (true, OnDuplicate::Skip) => Outcome::Skipped,
-                (true, OnDuplicate::Link) => Outcome::Linked,
+                // Who founds a cluster can be found: a link that resembles members only would be a cluster out of sight.
+                (true, OnDuplicate::Link) if representative.is_some() => Outcome::Linked,
                 _ if existing.is_some() => Outcome::Replaced,
                 _ => Outcome::Inserted,
             };
@@ -265,6 +277,10 @@ impl Collection {
                 })?;
                 let seq = order.next();
                 let linked = verdict.outcome == Outcome::Linked;
+                let left = leaving.map(|leaving| self.leave_cluster(&mut order, &live, leaving));
+                let cluster = representative.map(|found| order.clusters.join(seq, slot, found));
+                let representative = representative.and_then(|found| heads.get(found.seq));
+                verdict.representative = representative.map(|head| head.id.clone());
                 let now = now();
                 let record = Arc::new(Record {
                     seq,
@@ -277,7 +293,7 @@ impl Collection {
                     metadata: insertion.metadata.clone(),
                     first_seen: existing.as_ref().map_or(now, |existing| existing.record.first_seen),
                     seen: now,
-                    cluster: Seq(0),
+                    cluster: cluster.unwrap_or_default(),
                     shingles: insertion.shingles,
                     verdict: stored_verdict(&verdict, cited),
                 });
@@ -294,12 +310,13 @@ impl Collection {
                 }
                 self.ids.insert(&self.arena, slot);
                 self.records.decided(Arc::clone(&record));
-                let replaced = existing.as_ref().map(|existing| existing.slot);
+                let replaced = existing.as_ref().map(|existing| existing.slot).zip(left);
                 let change = match &existing {
                     Some(existing) => {
                         self.records.leaves(Arc::clone(&existing.record));
                         self.arena.set_removed(existing.slot, seq);
-                        Change::Replace { record, target: existing.record.seq }
+                        let promoted = left.and_then(Left::promoted_seq);
+                        Change::Replace { record, target: existing.record.seq, promoted }
                     }
                     None => Change::Insert(record),
                 };
@@ -340,8 +357,9 @@ impl Collection {
         let Existing { slot, record } = existing;
         let seq = order.next();
         self.arena.set_removed(slot, seq);
-        let change = Change::Delete { seq, target: record.seq };
-        let step = Step::Removed { slot };
+        let left = self.leave_cluster(order, &self.live.read(), record.seq);
+        let change = Change::Delete { seq, target: record.seq, promoted: left.promoted_seq() };
+        let step = Step::Removed { slot, left };
         self.records.leaves(record);
         self.enqueue(order, true, Some(change), step, latch, place)
     }
@@ -382,6 +400,7 @@ impl Collection {
             id,
             duplicate_of: None,
             similarity: None,
+            representative: None,
             threshold: self.live.read().settings.threshold,
             matches: Vec::new(),
             candidates: 0,
@@ -430,6 +449,7 @@ impl Collection {
             id: None,
             duplicate_of,
             similarity,
+            representative: None,
             threshold: 0.0,
             matches,
             candidates: judgement.candidates,
@@ -467,6 +487,7 @@ impl Collection {
             id: Some(existing.record.id.clone()),
             duplicate_of: duplicate_of.clone(),
             similarity: matches.first().map(|best| self.similarity(best.matching, best.exact).value),
+            representative: self.representative_of(&existing.record)?,
             threshold: *threshold,
             matches: shown,
             candidates: *candidates,

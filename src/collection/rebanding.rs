@@ -74,8 +74,12 @@ impl Collection {
                 return;
             }
             for slot in (first..slots.min(first + STEP)).map(Slot) {
-                let older = self.arena.peek(slot).is_some_and(|seen| seen.seq <= last);
-                if older && !self.arena.is_linked(slot) {
+                let Some(seen) = self.arena.peek(slot).filter(|seen| seen.seq <= last) else { continue };
+                if order.clusters.is_promoted(seen.seq) {
+                    // It may have been promoted since, and then it is there already.
+                    next.remove(&self.arena, slot);
+                    next.insert(&self.arena, slot);
+                } else if !self.arena.is_linked(slot) {
                     next.insert(&self.arena, slot);
                 }
             }

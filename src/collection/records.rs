@@ -52,6 +52,13 @@ impl Records {
         self.leaving.write().remove(&seq);
     }
 
+    /// A link is none from here on, on disk as well.
+    pub(super) fn unlink(&self, seq: Seq) {
+        if let Some(record) = self.recent.write().get_mut(&seq) {
+            Arc::make_mut(record).linked = false;
+        }
+    }
+
     /// Forgets a document that was undone, or is gone and no longer looked for.
     pub(super) fn forget(&self, seq: Seq) {
         self.recent.write().remove(&seq);

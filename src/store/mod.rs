@@ -19,10 +19,12 @@
 //! into the database while both go on.
 
 mod checkpoint;
+mod clusters;
 mod error;
 mod files;
 pub mod lock;
 mod log;
+mod promotion;
 mod reader;
 mod rows;
 mod scan;
@@ -39,6 +41,7 @@ use std::sync::Arc;
 
 use hapax_core::ContentHash;
 
+pub use self::clusters::{ClusterRows, ClusterStart, Member, Stretch};
 pub use self::error::{Cause, Result, StoreError};
 pub use self::files::{SUFFIX, clean_leftovers, list, path_of};
 pub use self::reader::Store;
@@ -188,6 +191,8 @@ pub enum Change {
         seq: Seq,
         /// The document that goes.
         target: Seq,
+        /// The link that is none from here on: it is the first now of the cluster that `target` leaves.
+        promoted: Option<Seq>,
     },
     /// A document takes the place of another, which goes.
     Replace {
@@ -195,6 +200,8 @@ pub enum Change {
         record: Arc<Record>,
         /// The document that goes.
         target: Seq,
+        /// As with a delete.
+        promoted: Option<Seq>,
     },
     /// A document was seen again. Where it is gone there is nothing to note.
     Touch {

@@ -19,7 +19,7 @@ const READERS_MAX: usize = 8;
 /// A collection's records. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Store {
-    readers: Arc<Readers>,
+    pub(super) readers: Arc<Readers>,
 }
 
 impl Store {
@@ -46,11 +46,6 @@ impl Store {
     pub fn heads(&self, seqs: &[Seq], with_metadata: bool) -> Result<Vec<Option<Head>>> {
         self.readers
             .read(|snapshot| seqs.iter().map(|seq| snapshot.document(*seq, |row| row.head(with_metadata))).collect())
-    }
-
-    /// One record as clients see it.
-    pub fn document(&self, seq: Seq) -> Result<Option<Document>> {
-        self.readers.read(|snapshot| snapshot.document(seq, |row| row.document()))
     }
 
     /// The records after `after`, in order of `seq`. Fewer than `limit` means that these are the last.
@@ -115,7 +110,7 @@ impl Readers {
         StoreError::Closed { collection: self.collection.clone() }
     }
 
-    fn read<T>(&self, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
+    pub(super) fn read<T>(&self, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
         let loan = self.borrow()?;
         let connection = loan.connection.as_ref().expect("a loan has its connection until it is dropped");
         // One snapshot for all of `work`. Dropped without a commit: there is nothing to commit.
@@ -165,10 +160,10 @@ impl Drop for Loan<'_> {
 }
 
 /// The file as of one moment.
-struct Snapshot<'a> {
-    connection: &'a Connection,
-    collection: &'a str,
-    buffer: Vec<u8>,
+pub(super) struct Snapshot<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) collection: &'a str,
+    pub(super) buffer: Vec<u8>,
 }
 
 impl Snapshot<'_> {
@@ -177,7 +172,7 @@ impl Snapshot<'_> {
         self.one(seq, sql, |row, buffer| make(&DocumentRow::read(row, 0, buffer)?))
     }
 
-    fn record(&mut self, seq: Seq) -> Result<Option<Record>> {
+    pub(super) fn record(&mut self, seq: Seq) -> Result<Option<Record>> {
         let sql = concat!(
             "SELECT ",
             document_columns!(),
@@ -217,7 +212,9 @@ impl Snapshot<'_> {
             .prepare_cached(concat!(
                 "SELECT ",
                 document_columns!(),
-                ", s.seq FROM signature s LEFT JOIN document d ON d.seq = s.seq",
+                ", ",
+                signature_columns!(),
+                " FROM signature s LEFT JOIN document d ON d.seq = s.seq",
                 " WHERE s.seq > ?1 ORDER BY s.seq LIMIT ?2"
             ))
             .map_err(reading)?;
@@ -227,9 +224,12 @@ impl Snapshot<'_> {
         while let Some(row) = rows.next().map_err(reading)? {
             let seq = Seq(row.get::<_, i64>(DOCUMENT_COLUMN_COUNT).map_err(reading)? as u64);
             let document = DocumentRow::read(row, 0, &mut self.buffer).and_then(|row| row.document());
-            documents.push(document.map_err(|flaw| damaged(self.collection, seq, flaw))?);
+            let document = document.map_err(|flaw| damaged(self.collection, seq, flaw))?;
+            let signature = SignatureRow::read(row, DOCUMENT_COLUMN_COUNT, &mut self.buffer);
+            let (signature, _) = signature.map_err(|flaw| damaged(self.collection, seq, flaw))?;
+            documents.push((document, signature.cluster));
         }
-        Ok(documents)
+        self.with_representatives(documents)
     }
 
     fn has_signature(&self, seq: Seq) -> Result<bool> {
@@ -242,10 +242,10 @@ impl Snapshot<'_> {
 
 const DOCUMENT_GONE: Flaw = "its document is gone";
 
-fn sqlite(collection: &str, error: rusqlite::Error) -> StoreError {
+pub(super) fn sqlite(collection: &str, error: rusqlite::Error) -> StoreError {
     StoreError::from_sqlite(collection, "reading", error)
 }
 
-fn damaged(collection: &str, seq: Seq, flaw: Flaw) -> StoreError {
+pub(super) fn damaged(collection: &str, seq: Seq, flaw: Flaw) -> StoreError {
     StoreError::Damaged { collection: collection.to_owned(), record: Some(seq), detail: flaw.to_owned() }
 }

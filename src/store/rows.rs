@@ -166,6 +166,11 @@ impl<'a> DocumentRow<'a> {
         xxh3_64_with_seed(buffer, DOCUMENT_SEED)
     }
 
+    /// The row of the same document, no longer a link.
+    pub(super) fn unlinked(self) -> Self {
+        Self { flags: self.flags & !LINKED, ..self }
+    }
+
     /// The row that starts at column `first`, verified.
     pub(super) fn read(row: &'a Row<'_>, first: usize, buffer: &mut Vec<u8>) -> Result<Self, Flaw> {
         let this = Self {
@@ -195,6 +200,7 @@ impl<'a> DocumentRow<'a> {
         })
     }
 
+    /// The document without its representative, of which this row knows nothing.
     pub(super) fn document(&self) -> Result<Document, Flaw> {
         let verdict = self.verdict()?;
         Ok(Document {
@@ -207,6 +213,7 @@ impl<'a> DocumentRow<'a> {
             shingles: self.shingles,
             verdict: verdict.kind,
             duplicate_of: verdict.duplicate_of,
+            representative: None,
             linked: self.linked(),
         })
     }

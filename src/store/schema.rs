@@ -114,6 +114,11 @@ impl Tally {
         self.sum = self.sum.wrapping_add(sum);
     }
 
+    /// A row has another sum now.
+    pub(super) fn exchange(&mut self, old: u64, new: u64) {
+        self.sum = self.sum.wrapping_sub(old).wrapping_add(new);
+    }
+
     pub(super) fn subtract(&mut self, sum: u64) {
         self.rows = self.rows.wrapping_sub(1);
         self.sum = self.sum.wrapping_sub(sum);

@@ -74,9 +74,13 @@ impl Writer {
             for change in changes {
                 match change {
                     Change::Insert(record) => this.insert(record, &mut ledger)?,
-                    Change::Delete { seq, target } => this.remove(*target, *seq, &mut ledger)?,
-                    Change::Replace { record, target } => {
+                    Change::Delete { seq, target, promoted } => {
+                        this.remove(*target, *seq, &mut ledger)?;
+                        this.promote(*promoted, *seq, &mut ledger)?;
+                    }
+                    Change::Replace { record, target, promoted } => {
                         this.remove(*target, record.seq, &mut ledger)?;
+                        this.promote(*promoted, record.seq, &mut ledger)?;
                         this.insert(record, &mut ledger)?;
                     }
                     Change::Touch { target, seen } => this.touch(*target, *seen, &mut ledger)?,
@@ -219,7 +223,7 @@ impl Writer {
         )
     }
 
-    fn run(&self, seq: Seq, sql: &str, values: impl rusqlite::Params) -> Result<()> {
+    pub(super) fn run(&self, seq: Seq, sql: &str, values: impl rusqlite::Params) -> Result<()> {
         let executed = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
         executed.map(drop).map_err(|error| match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::ConstraintViolation | rusqlite::ErrorCode::TooBig) => {
@@ -288,7 +292,7 @@ impl Writer {
         StoreError::from_sqlite(&self.collection, COMMITTING, error)
     }
 
-    fn out_of_order(&self, seq: Seq, detail: String) -> StoreError {
+    pub(super) fn out_of_order(&self, seq: Seq, detail: String) -> StoreError {
         StoreError::OutOfOrder { collection: self.collection.clone(), seq, detail }
     }
 }

@@ -52,7 +52,7 @@ pub mod label {
     pub const RESULT: &str = "result";
     /// A sketch as in the spec, such as `fss256x8`.
     pub const SKETCH: &str = "sketch";
-    /// `postings`, `signatures`, `ids` or `seen_times`.
+    /// `postings`, `signatures`, `ids`, `clusters` or `seen_times`.
     pub const PART: &str = "part";
     /// hapax's version.
     pub const VERSION: &str = "version";
@@ -76,6 +76,8 @@ pub mod value {
     pub const PART_IDS: &str = "ids";
     /// [`super::label::PART`]: when documents were last seen, where they expire.
     pub const PART_SEEN_TIMES: &str = "seen_times";
+    /// [`super::label::PART`]: who is in whose cluster.
+    pub const PART_CLUSTERS: &str = "clusters";
 }
 
 /// 10 µs to 10 s, in steps of 1, 2.5, 5.

@@ -145,6 +145,7 @@ fn element(raw: &RawValue) -> Result<SetElement, Problem> {
 #[derive(Debug, Serialize)]
 pub struct DocumentRecord {
     id: String,
+    seq: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Box<RawValue>>,
     first_seen: String,
@@ -157,6 +158,8 @@ pub struct DocumentRecord {
     verdict: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     duplicate_of: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    representative: Option<String>,
     linked: bool,
 }
 
@@ -164,6 +167,7 @@ impl From<Document> for DocumentRecord {
     fn from(document: Document) -> Self {
         Self {
             id: document.id.as_str().to_owned(),
+            seq: document.seq.0,
             metadata: document.metadata.map(super::metadata),
             first_seen: super::timestamp(document.first_seen),
             last_seen: document.last_seen.map(super::timestamp),
@@ -171,6 +175,7 @@ impl From<Document> for DocumentRecord {
             shingles: document.shingles,
             verdict: document.verdict.as_str(),
             duplicate_of: document.duplicate_of.map(|id| id.as_str().to_owned()),
+            representative: document.representative.map(|id| id.as_str().to_owned()),
             linked: document.linked,
         }
     }

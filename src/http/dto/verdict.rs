@@ -19,6 +19,8 @@ pub struct VerdictBody {
     duplicate_of: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     similarity: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    representative: Option<String>,
     threshold: f64,
     matches: Vec<MatchBody>,
     candidates: u32,
@@ -65,6 +67,7 @@ impl VerdictBody {
             id: verdict.id.map(|id| id.as_str().to_owned()),
             duplicate_of: verdict.duplicate_of.map(|id| id.as_str().to_owned()),
             similarity: verdict.similarity.map(ratio),
+            representative: verdict.representative.map(|id| id.as_str().to_owned()),
             threshold: ratio(verdict.threshold),
             matches: verdict.matches.into_iter().map(MatchBody::from).collect(),
             candidates: verdict.candidates,
@@ -116,6 +119,7 @@ mod tests {
             id: None,
             duplicate_of: None,
             similarity: None,
+            representative: None,
             threshold: 0.8,
             matches: Vec::new(),
             candidates: 0,

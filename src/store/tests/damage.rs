@@ -77,7 +77,8 @@ fn a_changed_document_row_is_an_error_that_names_it() {
             store.record(Seq(8)).map(drop),
             store.head(Seq(8), false).map(drop),
             store.heads(&[Seq(7), Seq(8)], true).map(drop),
-            store.document(Seq(8)).map(drop),
+            store.cluster(ClusterStart::Of(Seq(7)), 9).map(drop),
+            store.clusters(ClusterPlace::default(), 9).map(drop),
             store.page(Seq(0), 100).map(drop),
         ];
         for error in errors.map(Result::unwrap_err) {
@@ -96,7 +97,7 @@ fn a_lost_document_row_is_an_error_and_not_an_absence() {
         store.record(Seq(8)).map(drop),
         store.heads(&[Seq(8)], false).map(drop),
         store.page(Seq(0), 100).map(drop),
-        writer.commit(&[Change::Delete { seq: Seq(11), target: Seq(8) }], Seq(11)),
+        writer.commit(&[Change::Delete { seq: Seq(11), target: Seq(8), promoted: None }], Seq(11)),
     ];
     for error in errors.map(Result::unwrap_err) {
         assert!(matches!(error, StoreError::Damaged { record: Some(Seq(8)), .. }), "{error}");
@@ -176,7 +177,7 @@ fn remains_of_two_torn_commits_add_up_to_no_damage() {
 /// Stored sums outlive versions: another sum for the same record makes every stored one look damaged.
 #[test]
 fn sums_are_frozen() {
-    let record = record(42);
+    let record = Record { cluster: Seq(21), ..record(42) };
     let mut buffer = Vec::new();
     let of_format_1 = Record { cluster: Seq(0), seen: TimestampMs(0), ..record.clone() };
     let sums = [

@@ -84,6 +84,13 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// The first link behind `target`, if any, is none from here on.
+fn promote(model: &mut BTreeMap<u64, Record>, target: u64) -> Option<Seq> {
+    let (&seq, record) = model.range_mut(target..).find(|(_, record)| record.linked)?;
+    record.linked = false;
+    Some(Seq(seq))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
@@ -106,13 +113,15 @@ proptest! {
                     let target = *pick.get(&model.keys().copied().collect::<Vec<_>>());
                     let record = Record { seq: Seq(last), ..record };
                     model.remove(&target);
+                    let promoted = promote(&mut model, target);
                     model.insert(last, record.clone());
-                    batch.push(Change::Replace { record: Arc::new(record), target: Seq(target) });
+                    batch.push(Change::Replace { record: Arc::new(record), target: Seq(target), promoted });
                 }
                 Step::Delete(pick) if !model.is_empty() => {
                     let target = *pick.get(&model.keys().copied().collect::<Vec<_>>());
                     model.remove(&target);
-                    batch.push(Change::Delete { seq: Seq(last), target: Seq(target) });
+                    let promoted = promote(&mut model, target);
+                    batch.push(Change::Delete { seq: Seq(last), target: Seq(target), promoted });
                 }
                 Step::Replace(..) | Step::Delete(_) => {}
                 Step::Commit => writer.commit(&std::mem::take(&mut batch), Seq(last)).unwrap(),

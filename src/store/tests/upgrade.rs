@@ -87,7 +87,7 @@ fn a_file_of_format_1_opens_and_goes_on() {
     for record in &records {
         assert_eq!(store.record(record.seq).unwrap().as_ref(), Some(record));
     }
-    writer.commit(&[insert(6), Change::Delete { seq: Seq(7), target: Seq(2) }], Seq(7)).unwrap();
+    writer.commit(&[insert(6), Change::Delete { seq: Seq(7), target: Seq(2), promoted: None }], Seq(7)).unwrap();
     writer.close().unwrap();
 
     let (store, writer, _) = Store::open(&place.path).unwrap();

@@ -1,0 +1,82 @@
+//! A link becomes an ordinary document: its flags change in both of its rows, and the sums with them.
+
+use rusqlite::{Connection, params};
+
+use super::error::{Result, StoreError};
+use super::rows::{DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, SignatureRow, document_columns, signature_columns};
+use super::schema::Ledger;
+use super::writer::Writer;
+use crate::types::Seq;
+
+/// A row's flags and sums, before and after.
+struct Reflagged {
+    flags: u8,
+    old_sum: u64,
+    new_sum: u64,
+}
+
+enum Unread {
+    Flaw(Flaw),
+    Sqlite(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Unread {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<Flaw> for Unread {
+    fn from(flaw: Flaw) -> Self {
+        Self::Flaw(flaw)
+    }
+}
+
+impl Writer {
+    /// Promotes `link`, if there is one, as a part of the change at `seq`.
+    pub(super) fn promote(&mut self, link: Option<Seq>, seq: Seq, ledger: &mut Ledger) -> Result<()> {
+        let Some(link) = link else { return Ok(()) };
+        let rows = read_unlinked(&self.connection, link, &mut self.buffer).map_err(|error| match error {
+            Unread::Flaw(flaw) => {
+                StoreError::Damaged { collection: self.collection.clone(), record: Some(link), detail: flaw.to_owned() }
+            }
+            Unread::Sqlite(error) => self.sqlite(error),
+        })?;
+        let Some([signature, document]) = rows else {
+            return Err(self.out_of_order(seq, format!("there is no link {} to promote", link.0)));
+        };
+        ledger.signatures.exchange(signature.old_sum, signature.new_sum);
+        ledger.documents.exchange(document.old_sum, document.new_sum);
+        for (sql, row) in [
+            ("UPDATE signature SET flags = ?2, sum = ?3 WHERE seq = ?1", signature),
+            ("UPDATE document SET flags = ?2, sum = ?3 WHERE seq = ?1", document),
+        ] {
+            self.run(seq, sql, params![link.0 as i64, row.flags, row.new_sum as i64])?;
+        }
+        Ok(())
+    }
+}
+
+/// What a link's rows, signature and document, come to without the link. `None` where there is no such link.
+fn read_unlinked(connection: &Connection, link: Seq, buffer: &mut Vec<u8>) -> Result<Option<[Reflagged; 2]>, Unread> {
+    let mut statement = connection.prepare_cached(concat!(
+        "SELECT ",
+        document_columns!(),
+        ", ",
+        signature_columns!(),
+        " FROM document d JOIN signature s ON s.seq = d.seq WHERE d.seq = ?1"
+    ))?;
+    let mut rows = statement.query([link.0 as i64])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let (signature, old_sum) = SignatureRow::read(row, DOCUMENT_COLUMN_COUNT, buffer)?;
+    if !signature.linked {
+        return Ok(None);
+    }
+    let signature = SignatureRow { linked: false, ..signature };
+    let signature = Reflagged { flags: signature.flags(), old_sum, new_sum: signature.sum(buffer) };
+    let document = DocumentRow::read(row, 0, buffer)?;
+    let old_sum = document.sum(buffer);
+    let document = document.unlinked();
+    let document = Reflagged { flags: document.flags, old_sum, new_sum: document.sum(buffer) };
+    Ok(Some([signature, document]))
+}
