@@ -4,7 +4,7 @@
 use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
-use super::handlers::{batch, bulk, collections, documents, ops, tools};
+use super::handlers::{batch, bulk, clusters, collections, documents, ops, tools};
 use super::state::AppState;
 
 /// One method on one path.
@@ -51,6 +51,8 @@ pub static ROUTES: &[Route] = &[
         -> [200, 400, 401, 404, 408, 409, 413, 415, 422, 500, 503] post(documents::get_many)),
     route!(POST "/v1/collections/{collection}/documents/delete" ?[]
         -> [200, 400, 401, 404, 408, 409, 413, 415, 422, 500, 503, 507] post(documents::delete_many)),
+    route!(GET "/v1/collections/{collection}/clusters" ?["id", "limit", "cursor"]
+        -> [200, 401, 404, 409, 422, 500, 503] get(clusters::read)),
     route!(POST "/v1/collections/{collection}/batch" ?["threshold", "limit", "with", "on_duplicate", "on_existing", "invalid"]
         -> [200, 400, 401, 404, 408, 409, 413, 415, 422, 500, 503] post(batch::batch)),
     Route { streams: true, ..route!(POST "/v1/collections/{collection}/bulk"

@@ -2,6 +2,7 @@
 //! No handler writes JSON by hand, and nothing here does any work.
 
 pub mod buckets;
+pub mod cluster;
 pub mod collection;
 pub mod compare;
 pub mod document;

@@ -17,8 +17,10 @@ use crate::http::state::AppState;
 use crate::http::work;
 use crate::types::{DocId, Seq};
 
-const PAGE_DEFAULT: usize = 100;
-const PAGE_MAX: usize = 1000;
+/// Documents in a page that names no limit.
+pub(super) const PAGE_DEFAULT: usize = 100;
+/// Most documents in a page.
+pub(super) const PAGE_MAX: usize = 1000;
 /// Records read side by side.
 const READS_AT_ONCE: usize = 16;
 

@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod bulk;
+pub mod clusters;
 pub mod collections;
 pub mod documents;
 pub mod ops;

@@ -1,0 +1,62 @@
+//! Clusters on the wire.
+
+use serde::Serialize;
+
+use super::{ratio, timestamp};
+use crate::collection::{ClusterMember, ClusterPage, ClustersPage};
+
+/// A page of one cluster, or of all of them.
+#[derive(Debug, Serialize)]
+pub struct ClusterBody {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    representative: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    documents: Option<u64>,
+    members: Vec<MemberBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// A document of a cluster.
+#[derive(Debug, Serialize)]
+pub struct MemberBody {
+    id: String,
+    seq: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    representative: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    similarity: Option<f64>,
+    first_seen: String,
+    linked: bool,
+}
+
+impl ClusterBody {
+    /// Of one cluster; `next_cursor` is made of its `next`.
+    pub fn one(page: ClusterPage, next_cursor: Option<String>) -> Self {
+        Self {
+            representative: Some(page.representative.as_str().to_owned()),
+            documents: page.documents,
+            members: page.members.into_iter().map(MemberBody::from).collect(),
+            next_cursor,
+        }
+    }
+
+    /// Of all clusters.
+    pub fn all(page: ClustersPage, next_cursor: Option<String>) -> Self {
+        let members = page.members.into_iter().map(MemberBody::from).collect();
+        Self { representative: None, documents: None, members, next_cursor }
+    }
+}
+
+impl From<ClusterMember> for MemberBody {
+    fn from(member: ClusterMember) -> Self {
+        Self {
+            id: member.id.as_str().to_owned(),
+            seq: member.seq.0,
+            representative: member.representative.map(|id| id.as_str().to_owned()),
+            similarity: member.similarity.map(ratio),
+            first_seen: timestamp(member.first_seen),
+            linked: member.linked,
+        }
+    }
+}
