@@ -168,6 +168,17 @@ impl Client {
         Ok((answer.status().as_u16(), text))
     }
 
+    /// The text of an answer of any length; an error unless the server grants it.
+    pub fn get_whole(&self, path: &str) -> Result<String, ClientError> {
+        let mut request = self.agent.get(format!("{}{path}", self.base));
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
+        let answer = self.accept(request.call())?;
+        let text = answer.into_body().into_with_config().limit(u64::MAX).read_to_string();
+        text.map_err(|error| self.transport(error))
+    }
+
     fn accept(&self, answer: Result<Response<Body>, ureq::Error>) -> Result<Response<Body>, ClientError> {
         let mut answer = answer.map_err(|error| self.transport(error))?;
         if answer.status().is_success() {

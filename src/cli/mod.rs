@@ -4,6 +4,7 @@
 pub mod bulk;
 pub mod check;
 pub mod client;
+pub mod export;
 pub mod health;
 pub mod import;
 pub mod input;
@@ -38,6 +39,7 @@ const EXIT_ERROR: u8 = 2;
   hapax serve                                    a server on 127.0.0.1:8080, data in ./hapax-data
   hapax import corpus.jsonl.zst                  documents into it: {\"id\": …, \"text\": …} lines
   hapax check new.jsonl                          which of these has it seen?
+  hapax export --pairs                           its duplicates, each with what it repeats
   hapax tune --threshold 0.8 --documents 1e7     what a banding finds, and what it costs
 
 `hapax VERB --help` shows more examples.")]
@@ -51,6 +53,7 @@ enum Verb {
     Serve(serve::Args),
     Import(import::Args),
     Check(check::Args),
+    Export(export::Args),
     Tune(tune::Args),
     Health(health::Args),
 }
@@ -61,6 +64,7 @@ pub fn run() -> ExitCode {
         Verb::Serve(args) => serve::run(&args),
         Verb::Import(args) => import::run(&args),
         Verb::Check(args) => check::run(&args),
+        Verb::Export(args) => export::run(&args),
         Verb::Tune(args) => tune::run(&args),
         Verb::Health(args) => health::run(&args),
     };

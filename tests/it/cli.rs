@@ -83,7 +83,7 @@ fn help_teaches_with_examples() {
     let help = run(&["--help"]);
     assert_eq!(code(&help), 0);
     assert!(text(&help.stdout).contains("hapax serve"));
-    for verb in ["serve", "import", "check", "tune", "health"] {
+    for verb in ["serve", "import", "check", "export", "tune", "health"] {
         let help = run(&[verb, "--help"]);
         assert_eq!(code(&help), 0, "{verb}");
         let help = text(&help.stdout);

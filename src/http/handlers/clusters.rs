@@ -34,10 +34,9 @@ fn to_cursor(place: ClusterPlace) -> String {
 
 fn from_cursor(text: &str) -> Result<ClusterPlace, Problem> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
-    let place = bytes.map(u128::from_be_bytes).map(|both| ClusterPlace {
-        cluster: Seq((both >> 64) as u64),
-        seq: Seq(both as u64),
-    });
+    let place = bytes
+        .map(u128::from_be_bytes)
+        .map(|both| ClusterPlace { cluster: Seq((both >> 64) as u64), seq: Seq(both as u64) });
     place.ok_or_else(|| Problem::invalid("cursor", "is not one that a page gave"))
 }
 
