@@ -4,8 +4,10 @@
 //! its representative is its living document of the lowest `seq`, so that a deletion promotes the next without touching
 //! the others. All of it is guarded by the decision lock; the store has it too, and boot reads it from there.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
+
+use hashbrown::{HashMap, HashSet};
 
 use super::judge::{Judgement, Query, Ranked};
 use super::order::Order;
@@ -80,13 +82,16 @@ impl Clusters {
         if self.joined.is_empty() {
             return Vec::new();
         }
-        let names: HashSet<Seq> = ranked.iter().filter_map(|found| self.joined.get(&found.seq).copied()).collect();
+        let mut names: Vec<Seq> = ranked.iter().filter_map(|found| self.joined.get(&found.seq).copied()).collect();
+        names.sort_unstable();
+        names.dedup();
         if names.is_empty() {
             return Vec::new();
         }
-        let found: HashSet<Seq> = ranked.iter().map(|found| found.seq).collect();
+        let mut found: Vec<Seq> = ranked.iter().map(|found| found.seq).collect();
+        found.sort_unstable();
         let firsts = names.into_iter().filter_map(|cluster| self.first(cluster, leaving));
-        firsts.filter(|(first, _)| !found.contains(first)).collect()
+        firsts.filter(|(first, _)| found.binary_search(first).is_err()).collect()
     }
 
     /// Adds a new document to the cluster that `representative` stands for, and returns the cluster's name.
