@@ -120,7 +120,7 @@ fn every_metric_moves() {
     assert!(after.sum(names::BUCKET_DOCUMENTS_LARGEST, &["default"]) >= 2.0);
     assert!(after.sum(names::BUCKET_DOCUMENTS_P99, &["default"]) >= 1.0);
     assert_eq!(after.sum(names::DOCUMENTS, &["default"]), 41.0);
-    for part in ["postings", "signatures", "ids"] {
+    for part in ["postings", "signatures", "ids", "clusters"] {
         assert!(after.sum(names::INDEX_BYTES, &[&format!("part=\"{part}\"")]) > 0.0, "{part}");
     }
     assert!((1.0..=41.0).contains(&moved("hapax_commit_duration_seconds_count", &["default"])));

@@ -27,5 +27,5 @@ fn its_curls_print_what_it_prints() {
         assert_eq!(without_clock(&printed), without_clock(&example[2]), "{command}");
         examples += 1;
     }
-    assert_eq!(examples, 5, "the README promises five curls");
+    assert_eq!(examples, 7, "the README promises five curls, and two of clusters");
 }
