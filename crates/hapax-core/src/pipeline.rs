@@ -51,6 +51,46 @@ pub(crate) struct Buffers {
     hashes: Vec<u64>,
     shingles: Vec<u64>,
     sketch: SketchState,
+    collect: Collect,
+    collected: Collected,
+}
+
+/// What to keep of a text while it is signed. It takes memory as long as the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collect {
+    /// Its shingle hashes.
+    pub shingles: bool,
+    /// Its canonical text.
+    pub canonical: bool,
+}
+
+/// What was kept of a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Shingle hashes, all of them, in no order, some of them more than once.
+    pub shingles: Vec<u64>,
+    /// The canonical text, in UTF-8.
+    pub canonical: Vec<u8>,
+    /// Shingles after the last time that repeats were dropped.
+    distinct: usize,
+}
+
+impl Collected {
+    fn add(&mut self, collect: Collect, canonical: &[u8], shingles: &[u64]) {
+        /// Repeats are dropped each time this many, or twice as many as were left, have come together.
+        const REPEATS_MIN: usize = 1 << 16;
+        if collect.canonical {
+            self.canonical.extend_from_slice(canonical);
+        }
+        if collect.shingles {
+            self.shingles.extend_from_slice(shingles);
+            if self.shingles.len() >= REPEATS_MIN.max(2 * self.distinct) {
+                self.shingles.sort_unstable();
+                self.shingles.dedup();
+                self.distinct = self.shingles.len();
+            }
+        }
+    }
 }
 
 /// What token hashes are made with.
@@ -164,6 +204,11 @@ impl Pipeline {
         Some(signed)
     }
 
+    /// What was kept of the text that was signed last on this scratch, as [`Signer::collect`] asked for; once.
+    pub fn collected(&self, scratch: &mut Scratch) -> Collected {
+        std::mem::take(&mut scratch.buffers.collected)
+    }
+
     /// The ranks of what was signed last on this scratch: unlike signatures they merge.
     pub fn ranks(&self, scratch: &Scratch) -> Ranks {
         self.sketcher.take_ranks(&scratch.buffers.sketch)
@@ -189,6 +234,23 @@ impl Pipeline {
         }
         stream.finish(self, buffers);
         let mut set = std::mem::take(&mut buffers.shingles);
+        set.sort_unstable();
+        set.dedup();
+        set
+    }
+
+    /// The same of a text that is canonical already.
+    pub fn shingle_set_of_canonical(&self, scratch: &mut Scratch, canonical: &str) -> Vec<u64> {
+        let (stream, buffers) = self.begin(scratch);
+        let Buffers { tokens, hashes, shingles, .. } = buffers;
+        for block in blocks(canonical) {
+            stream.hash_tokens(self, block.as_bytes(), tokens, hashes);
+            stream.shingler.push(self.simd, hashes, shingles);
+        }
+        stream.hash_last_token(self, hashes);
+        stream.shingler.push(self.simd, hashes, shingles);
+        stream.shingler.finish(hashes, shingles);
+        let mut set = std::mem::take(shingles);
         set.sort_unstable();
         set.dedup();
         set
@@ -235,6 +297,8 @@ impl Pipeline {
         buffers.canonical.clear();
         buffers.hashes.clear();
         buffers.shingles.clear();
+        buffers.collect = Collect::default();
+        buffers.collected = Collected::default();
         self.sketcher.begin(&mut buffers.sketch);
         let (Shingling::Word(window) | Shingling::Char(window)) = self.spec.shingling;
         let stream = stream.get_or_insert_with(|| Stream {
@@ -336,6 +400,11 @@ pub struct Signer<'a> {
 }
 
 impl Signer<'_> {
+    /// Asks to keep something of the text, before its first piece; [`Pipeline::collected`] gives it out at the end.
+    pub fn collect(&mut self, collect: Collect) {
+        self.buffers.collect = collect;
+    }
+
     /// Takes the next piece.
     pub fn push(&mut self, piece: &str) {
         for block in blocks(piece) {
@@ -378,6 +447,7 @@ impl Signer<'_> {
             return false;
         }
         signed.shingles = shingles;
+        buffers.collected.add(buffers.collect, &buffers.canonical, &buffers.shingles);
         signed.content = stream.content.finish(&buffers.canonical);
         pipeline.sketcher.push(&mut buffers.sketch, &buffers.shingles);
         pipeline.sketcher.finish(&mut buffers.sketch);
@@ -389,7 +459,8 @@ impl Signer<'_> {
     /// Hands on what the last piece came to. It waits until there is another piece, because most texts have but one,
     /// whose content hash is then made in one go.
     fn hand_on(&mut self) {
-        let Buffers { canonical, shingles, sketch, .. } = &mut *self.buffers;
+        let Buffers { canonical, shingles, sketch, collect, collected, .. } = &mut *self.buffers;
+        collected.add(*collect, canonical, shingles);
         if !canonical.is_empty() {
             self.stream.content.update(canonical);
             canonical.clear();
@@ -499,6 +570,44 @@ mod tests {
         let of_set = pipeline.sign_set(&mut scratch, &mut set.clone()).expect("not empty");
         assert_eq!(of_set.signature, signed.signature);
         assert_ne!(of_set.content, signed.content, "a set is no text");
+    }
+
+    #[test]
+    fn what_is_collected_is_the_canonical_text_and_its_shingles() {
+        let mut scratch = Scratch::default();
+        let all = Collect { shingles: true, canonical: true };
+        let texts = ["", "…", "One two", "Ǆ ﷺ e\u{301}\u{200b} STRASSE, 東京 タワー\u{345}\n\n x", "half \u{1F1E6}"];
+        let texts = texts.map(str::to_owned).into_iter().chain([
+            "Tall oaks from little acorns GROW; ".repeat(900),
+            (0..90_000).map(|word| format!("w{word} ")).collect(),
+            "e".to_owned() + &"\u{301}".repeat(200),
+        ]);
+        for text in texts {
+            for shingling in [Shingling::Word(5), Shingling::Word(1), Shingling::Char(4)] {
+                let spec = TextSpec { shingling, ..TextSpec::default() };
+                let pipeline = Pipeline::new(&spec, None).expect("valid");
+                let set = pipeline.shingle_set(&mut scratch, &text);
+                let canonical = pipeline.canonical(&text);
+                assert_eq!(pipeline.shingle_set_of_canonical(&mut scratch, &canonical), set, "{text:.40}");
+                let plain = pipeline.sign(&mut scratch, &text);
+                assert_eq!(pipeline.collected(&mut scratch), Collected::default());
+                for piece in [1 + text.len() / 3, text.len() + 1] {
+                    let mut signer = pipeline.signer(&mut scratch);
+                    signer.collect(all);
+                    for piece in text.as_bytes().chunks(piece) {
+                        signer.push_bytes(piece, IllFormed::Refuse).expect("UTF-8");
+                    }
+                    assert_eq!(signer.finish_bytes(IllFormed::Refuse).expect("UTF-8"), plain);
+                    let Collected { mut shingles, canonical: kept, .. } = pipeline.collected(&mut scratch);
+                    shingles.sort_unstable();
+                    shingles.dedup();
+                    assert_eq!(shingles, set, "{text:.40}");
+                    if plain.is_some() {
+                        assert_eq!(kept, canonical.as_bytes(), "{text:.40}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

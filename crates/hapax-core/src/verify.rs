@@ -67,9 +67,7 @@ pub fn interval95(matching: u32, shape: SignatureShape) -> (f64, f64) {
 /// next to it, so that no match at the very edge is lost (k=256, w=8: 205). The threshold is clamped to 0..=1;
 /// NaN asks for all slots.
 pub fn matching_min(threshold: f64, shape: SignatureShape) -> u32 {
-    const NANOS: i128 = 1_000_000_000;
-    let threshold = if threshold.is_nan() { 1.0 } else { threshold.clamp(0.0, 1.0) };
-    let nanos = (threshold * NANOS as f64).round() as i128;
+    let nanos = nanos(threshold);
     if nanos == 0 {
         return 0;
     }
@@ -79,6 +77,18 @@ pub fn matching_min(threshold: f64, shape: SignatureShape) -> u32 {
     let needed = nanos * k * (values - 1) + k * NANOS;
     let least = (needed + values * NANOS - 1) / (values * NANOS);
     u32::try_from(least).expect("at most k")
+}
+
+const NANOS: i128 = 1_000_000_000;
+
+fn nanos(threshold: f64) -> i128 {
+    let threshold = if threshold.is_nan() { 1.0 } else { threshold.clamp(0.0, 1.0) };
+    (threshold * NANOS as f64).round() as i128
+}
+
+/// Whether `part / whole` reaches the threshold, which is taken as in [`matching_min`]; decided on integers.
+pub fn reaches(part: u64, whole: u64, threshold: f64) -> bool {
+    i128::from(part) * NANOS >= nanos(threshold) * i128::from(whole)
 }
 
 /// Exact comparison of two sets.
@@ -160,6 +170,22 @@ mod tests {
                 };
                 assert!(least <= shape.k && reaches(least) && !reaches(least - 1), "{shape:?} {threshold}");
             }
+        }
+    }
+
+    #[test]
+    fn a_ratio_reaches_a_threshold_that_it_equals() {
+        for (part, whole, threshold, reached) in [
+            (4, 5, 0.8, true),
+            (799_999_999, 1_000_000_000, 0.8, false),
+            (1, 3, 0.333_333_333, true),
+            (1, 3, 0.333_333_334, false),
+            (7, 10, 0.1 + 0.6, true),
+            (u64::MAX, u64::MAX, 1.0, true),
+            (u64::MAX - 1, u64::MAX, 1.0, false),
+            (1, 1, f64::NAN, true),
+        ] {
+            assert_eq!(reaches(part, whole, threshold), reached, "{part}/{whole} {threshold}");
         }
     }
 

@@ -26,12 +26,17 @@ fn some_band(s: f64, bands: u32, rows: u32) -> f64 {
 }
 
 /// P(candidate and estimate >= threshold), exact under independent slots.
+pub fn verdict_probability(jaccard: f64, banding: Banding, shape: SignatureShape, threshold: f64) -> f64 {
+    matching_probability(jaccard, banding, shape, matching_min(threshold, shape))
+}
+
+/// P(candidate and at least `least` slots agree), exact under independent slots.
 ///
 /// Subtracts from P(enough slots agree) the chance that enough agree while every band has a row that does not: the
 /// b-fold convolution of Binomial(r, s) without its last term, and of Binomial(k - b·r, s) once.
-pub fn verdict_probability(jaccard: f64, banding: Banding, shape: SignatureShape, threshold: f64) -> f64 {
+pub fn matching_probability(jaccard: f64, banding: Banding, shape: SignatureShape, least: u32) -> f64 {
     let s = slot_agreement(jaccard, shape.bits);
-    let least = matching_min(threshold, shape) as usize;
+    let least = least as usize;
     let (bands, rows) = (banding.bands() as usize, banding.rows() as usize);
     let k = shape.k as usize;
     let mut broken = binomial(rows, s);
@@ -43,6 +48,20 @@ pub fn verdict_probability(jaccard: f64, banding: Banding, shape: SignatureShape
     let enough: f64 = binomial(k, s).iter().skip(least).sum();
     let missed: f64 = missed.iter().skip(least).sum();
     (enough - missed).clamp(0.0, 1.0)
+}
+
+/// Most slots that agree with probability 0.999 or more in two documents of this similarity: asked for in place of
+/// [`matching_min`], the estimate's spread loses one document in a thousand at the similarity itself, and fewer above.
+/// (`oph` sketches of texts with fewer shingles than slots spread more, and lose more.)
+pub fn survivor_min(jaccard: f64, shape: SignatureShape) -> u32 {
+    const LOST_MAX: f64 = 0.001;
+    let mut fewer = 0.0;
+    let agreeing = binomial(shape.k as usize, slot_agreement(jaccard.clamp(0.0, 1.0), shape.bits));
+    let least = agreeing.iter().position(|probability| {
+        fewer += probability;
+        fewer > LOST_MAX
+    });
+    least.map_or(shape.k, |least| least as u32)
 }
 
 /// P(m of n) for m in 0..=n, in logarithms so that no term underflows on the way.
@@ -273,6 +292,23 @@ mod tests {
         }
         let verdict = verdict_probability(0.85, banding(31, 8, K256), K256, 0.8);
         assert!(verdict > 0.98, "{verdict}");
+    }
+
+    #[test]
+    fn survivors_are_all_but_one_in_a_thousand() {
+        for (k, bits) in [(64, 8), (256, 8), (1024, 8), (128, 64)] {
+            let shape = SignatureShape { k, bits };
+            for jaccard in [0.3, 0.5, 0.8, 0.95] {
+                let least = survivor_min(jaccard, shape);
+                assert!(least < matching_min(jaccard, shape), "k={k} J={jaccard}");
+                let all = banding(k, 1, shape);
+                let survive = |least| matching_probability(jaccard, all, shape, least);
+                assert!(survive(least) >= 0.999 - 1e-9, "k={k} J={jaccard}: {}", survive(least));
+                assert!(survive(least + 1) < 0.999, "k={k} J={jaccard}: {}", survive(least + 1));
+            }
+            assert_eq!(survivor_min(1.0, shape), k);
+        }
+        assert_eq!(survivor_min(0.8, K256), 184);
     }
 
     const TARGETS: Targets =
