@@ -261,7 +261,7 @@ impl Method {
     }
 }
 
-/// A Jaccard similarity with its 95 % interval.
+/// A Jaccard similarity with its 95 % interval, which is the similarity itself where that is exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Similarity {
     /// 0 to 1.
@@ -274,13 +274,51 @@ pub struct Similarity {
     pub method: Method,
 }
 
+/// Distinct shingles of a document and of one like it, counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overlap {
+    /// In both.
+    pub both: u64,
+    /// In the document that was asked about.
+    pub query: u64,
+    /// In the one that was found.
+    pub found: u64,
+}
+
+impl Overlap {
+    /// In either.
+    pub fn either(self) -> u64 {
+        self.query + self.found - self.both
+    }
+
+    /// The Jaccard similarity; documents without a shingle have none, and are never compared.
+    pub fn similarity(self) -> Similarity {
+        let value = self.both as f64 / self.either() as f64;
+        Similarity { value, low: value, high: value, method: Method::Exact }
+    }
+
+    /// Share of the asked document's shingles that are in the found one.
+    pub fn containment_in_match(self) -> f64 {
+        self.both as f64 / self.query as f64
+    }
+
+    /// Share of the found document's shingles that are in the asked one.
+    pub fn containment_of_match(self) -> f64 {
+        self.both as f64 / self.found as f64
+    }
+}
+
 /// A stored document at or above the threshold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Match {
     /// Its id.
     pub id: DocId,
+    /// Whether its content is equal.
+    pub same_content: bool,
     /// How alike.
     pub similarity: Similarity,
+    /// How many shingles they share, where they were compared exactly.
+    pub overlap: Option<Overlap>,
     /// When it was first stored.
     pub first_seen: TimestampMs,
     /// Its metadata, where asked for.

@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use super::clusters::Clusters;
 use super::epoch::Epochs;
 use super::expiry::SeenTimes;
+use super::kept::room_units;
 use super::memory::{MemoryBudget, Share};
 use super::meters::Meters;
 use super::order::Order;
@@ -175,6 +176,7 @@ fn assemble(
         cpu: cpu.clone(),
         created: meta.created,
         seen_floor: meta.seen_floor,
+        keep: meta.keep,
         limits,
         arena,
         ids,
@@ -188,6 +190,7 @@ fn assemble(
         linked,
         latches: Arc::default(),
         places: Arc::new(Semaphore::new(limits.commit_queue_max)),
+        payload_room: Arc::new(Semaphore::new(room_units(limits.commit_payload_bytes_max))),
         committer: Mutex::new(None),
         rebanding: tokio::sync::Mutex::new(()),
         sweep: Mutex::default(),

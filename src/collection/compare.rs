@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use hapax_core::verify;
+use hapax_core::{ShingleSet, verify};
 
-use super::{Collection, CollectionError, Result};
+use super::order::{ATTEMPTS, changing, wait_for_commit};
+use super::{Collection, CollectionError, PrepareOptions, Purpose, Result};
 use crate::cpu::WhenFull;
 use crate::index::IdIndex;
-use crate::types::{Content, DocId, Similarity};
+use crate::types::{Content, DocId, Keep, Similarity};
 
 /// One side of a comparison.
 #[derive(Clone, Debug)]
@@ -23,7 +24,7 @@ pub enum Comparand {
 pub struct Comparison {
     /// From their signatures.
     pub estimate: Similarity,
-    /// From their shingles, where both contents are at hand.
+    /// From their shingles, where those of both are at hand: given, or kept.
     pub exact: Option<ExactComparison>,
 }
 
@@ -46,7 +47,7 @@ pub struct ExactComparison {
 
 struct Side {
     signature: Vec<u8>,
-    shingles: Option<Vec<u64>>,
+    shingles: Option<ShingleSet>,
 }
 
 impl Collection {
@@ -65,23 +66,32 @@ impl Collection {
     fn side_by_side(&self, a: &Side, b: &Side) -> Comparison {
         let matching = verify::matching_slots(&a.signature, &b.signature, self.shape);
         let exact = a.shingles.as_ref().zip(b.shingles.as_ref()).map(|(a, b)| {
-            let verify::Exact { jaccard, containment_a_in_b, containment_b_in_a, intersection } = verify::exact(a, b);
-            let (shingles_a, shingles_b) = (a.len() as u64, b.len() as u64);
+            let verify::Exact { jaccard, containment_a_in_b, containment_b_in_a, intersection } = a.compare(b);
+            let (shingles_a, shingles_b) = (a.len(), b.len());
             ExactComparison { jaccard, containment_a_in_b, containment_b_in_a, shingles_a, shingles_b, intersection }
         });
-        Comparison { estimate: self.similarity(matching, false), exact }
+        Comparison { estimate: self.similarity(matching, false, None), exact }
     }
 
-    /// The signature of a stored document; a content stays as it is.
+    /// What is kept of a stored document; a content stays as it is.
     async fn find_stored(self: &Arc<Self>, comparand: Comparand) -> Result<Half> {
         match comparand {
             Comparand::Content(content) => Ok(Half::Content(content)),
             Comparand::Id(id) => {
                 self.blocking(move |collection| {
-                    let (_reading, view) = collection.read();
-                    let existing = collection.find(&id, IdIndex::fingerprint(&id), view)?;
-                    let existing = existing.ok_or(CollectionError::NoSuchDocument { id })?;
-                    Ok(Half::Stored(existing.record.signature.clone()))
+                    // Replaced since it was looked up, it has another content now; deleted, none.
+                    for attempt in 0..ATTEMPTS {
+                        let (_reading, view) = collection.read();
+                        let existing = collection.find(&id, IdIndex::fingerprint(&id), view)?;
+                        let Some(existing) = existing else { return Err(CollectionError::NoSuchDocument { id }) };
+                        let shingles = collection.stored_set(existing.record.seq)?;
+                        if shingles.is_some() || collection.keep == Keep::Signature {
+                            let signature = existing.record.signature.clone();
+                            return Ok(Half::Stored(Side { signature, shingles }));
+                        }
+                        wait_for_commit(attempt);
+                    }
+                    Err(changing())
                 })
                 .await
             }
@@ -90,10 +100,11 @@ impl Collection {
 
     fn side(&self, half: Half, field: &'static str) -> Result<Side> {
         match half {
-            Half::Stored(signature) => Ok(Side { signature, shingles: None }),
+            Half::Stored(side) => Ok(side),
             Half::Content(content) => {
                 let shingles = self.shingle_set(&content)?;
-                let made = self.prepare_now(content, false)?.made.ok_or_else(|| CollectionError::Invalid {
+                let options = PrepareOptions { purpose: Purpose::Sign, ..PrepareOptions::default() };
+                let made = self.prepare_now(content, options)?.made.ok_or_else(|| CollectionError::Invalid {
                     field,
                     detail: "an empty document can't be compared: it has no shingle".into(),
                 })?;
@@ -106,15 +117,14 @@ impl Collection {
 /// A document of which nothing more is on disk.
 enum Half {
     Content(Content),
-    /// A signature.
-    Stored(Vec<u8>),
+    Stored(Side),
 }
 
 impl Half {
     fn bytes(&self) -> usize {
         match self {
             Self::Content(content) => content.bytes(),
-            Self::Stored(_) => 0,
+            Self::Stored(side) => side.shingles.as_ref().map_or(0, ShingleSet::bytes),
         }
     }
 }

@@ -11,7 +11,7 @@ use hapax_core::{SignatureShape, verify};
 use super::Limits;
 use super::meters::Meters;
 use crate::index::{Arena, BandIndex, Hit, Probe, Seen};
-use crate::types::{Seq, Slot};
+use crate::types::{Overlap, Seq, Slot};
 
 /// From where in the commit order a lookup sees.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +61,8 @@ pub(super) struct Ranked {
     pub(super) matching: u32,
     /// Whether the content hashes agree, as far as memory knows them.
     pub(super) same_content: bool,
+    /// How many shingles they share, once they have been compared.
+    pub(super) overlap: Option<Overlap>,
 }
 
 /// What a lookup found.
@@ -141,7 +143,7 @@ impl Judgement {
         let matching = verify::matching_slots(query.signature, held, shape);
         if matching >= query.matching_min {
             let same_content = matching == shape.k && query.content != 0 && seen.content == query.content;
-            self.ranked.push(Ranked { seq: seen.seq, slot, matching, same_content });
+            self.ranked.push(Ranked { seq: seen.seq, slot, matching, same_content, overlap: None });
         }
     }
 

@@ -14,8 +14,10 @@ mod commit;
 mod compare;
 mod epoch;
 mod error;
+mod exact;
 mod expiry;
 mod judge;
+mod kept;
 mod latch;
 mod memory;
 mod meters;
@@ -40,8 +42,8 @@ use crate::cpu::CpuPool;
 use crate::index::{Arena, BandIndex, IdIndex};
 use crate::telemetry::names::{self, label};
 use crate::types::{
-    CollectionName, DocId, Document, Metadata, Method, OnDuplicate, OnExisting, Outcome, Seq, Similarity, TimestampMs,
-    Verdict,
+    CollectionName, DocId, Document, Keep, Metadata, Method, OnDuplicate, OnExisting, Outcome, Overlap, Seq,
+    Similarity, TimestampMs, Verdict, Verify,
 };
 
 pub use buckets::HotBucket;
@@ -49,17 +51,18 @@ pub use cluster_pages::{ClusterMember, ClusterPage, ClustersPage};
 pub use compare::{Comparand, Comparison, ExactComparison};
 pub use error::{CollectionError, Result};
 pub use order::Ticket;
-pub use prepare::{PrepareOptions, Prepared, TextSigner};
+pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner};
 pub use registry::Collections;
 pub use settings::{Changes, CollectionsConfig, Description, Limits, Settings};
 pub use stored::StoredCollection;
 
 use epoch::{Epochs, Reading};
+use exact::{Compared, Exact, IN_PASSING};
 use expiry::{SeenTimes, Sweep};
 use judge::{Judgement, Query, Ranked, View};
 use latch::{Latch, Latches};
 use meters::{Meters, Op};
-use order::{Decided, Disk, Existing, Insertion, Order};
+use order::{ATTEMPTS, Decided, Disk, Existing, Insertion, Order, changing, wait_for_commit};
 use prepare::Made;
 use records::{Heads, Records};
 
@@ -99,6 +102,7 @@ pub struct Collection {
     created: TimestampMs,
     /// Documents of before there was a note of it count as seen then.
     seen_floor: TimestampMs,
+    keep: Keep,
     limits: Limits,
     arena: Arena,
     ids: IdIndex,
@@ -115,6 +119,8 @@ pub struct Collection {
     meters: Meters,
     latches: Arc<Latches>,
     places: Arc<Semaphore>,
+    /// For what is kept beside signatures, on its way to the disk.
+    payload_room: Arc<Semaphore>,
     committer: Mutex<Option<JoinHandle<()>>>,
     rebanding: tokio::sync::Mutex<()>,
     /// The sweeper's own.
@@ -130,13 +136,15 @@ struct Check {
 }
 
 /// What a lookup found in memory.
-struct Looked {
+struct Looked<'a> {
     judgement: Judgement,
     threshold: f64,
     expected_recall: Option<f64>,
+    /// Where the survivors are yet to be compared.
+    exact: Option<Exact<'a>>,
 }
 
-impl Looked {
+impl Looked<'_> {
     fn cited(&self, check: &Check) -> &[Ranked] {
         order::cited(&self.judgement, check.options.limit)
     }
@@ -145,7 +153,7 @@ impl Looked {
 /// What can change while the collection is open.
 struct Live {
     settings: Settings,
-    /// Equal slots from which a candidate is a match.
+    /// Equal slots from which a candidate is a match, or survives to be compared exactly.
     matching_min: u32,
     bands: Arc<BandIndex>,
     /// The index under a new banding, while it is being built.
@@ -200,7 +208,10 @@ impl Collection {
         options: InsertOptions,
     ) -> Result<Ticket<Verdict>> {
         let Prepared { made, shingles, .. } = prepared;
-        let Some(made) = made else { return Ok(self.nothing_to_insert(id)) };
+        let Some(mut made) = made else { return Ok(self.nothing_to_insert(id)) };
+        if let Some(kept) = &mut made.kept {
+            kept.room = Some(self.payload_room(kept).await?);
+        }
         let (latch, place) = self.enter(&id).await?;
         let insertion = Insertion { id, metadata, made, shingles, options };
         let ticket = match self.decide_insert(insertion, latch, place, Disk::Later)? {
@@ -279,6 +290,8 @@ impl Collection {
         set(names::DOCUMENTS, self.documents.load(Ordering::Relaxed) as f64);
         set(names::COMMIT_QUEUE_DEPTH, (self.limits.commit_queue_max - self.places.available_permits()) as f64);
         set(names::COMMIT_QUEUE_MAX, self.limits.commit_queue_max as f64);
+        set(names::COMMIT_PAYLOAD_BYTES, self.payload_bytes_waiting() as f64);
+        set(names::COMMIT_PAYLOAD_BYTES_MAX, self.limits.commit_payload_bytes_max as f64);
         let bands = Arc::clone(&self.live.read().bands);
         set(names::BUCKET_DOCUMENTS_LARGEST, bands.sizes().largest() as f64);
         set(names::BUCKET_DOCUMENTS_P99, bands.sizes().quantile(0.99) as f64);
@@ -312,39 +325,63 @@ impl Collection {
             return None;
         }
         let (_reading, view) = self.read();
-        let looked = self.look(check, None, view);
+        let (mut looked, mut compared) = (self.look(check, None, view), Compared::default());
+        if let Some(exact) = looked.exact
+            && !self.settle_survivors(exact, &mut looked.judgement, &mut compared, IN_PASSING).is_empty()
+        {
+            return None;
+        }
         let mut heads = Heads::default();
         let missing = self.records.recall(&mut heads, looked.cited(check).iter().map(|found| found.seq));
-        missing.is_empty().then(|| self.conclude(check, None, looked, &heads))
+        missing.is_empty().then(|| self.conclude(check, None, looked, &heads, &compared))
     }
 
     fn check_now(&self, check: Check) -> Result<Verdict> {
-        let (_reading, view) = self.read();
-        let existing = match &check.id {
-            Some(id) => self.find(id, IdIndex::fingerprint(id), view)?,
-            None => None,
-        };
-        let looked = self.look(&check, existing.as_ref(), view);
-        let mut heads = Heads::default();
-        let missing = self.records.recall(&mut heads, looked.cited(&check).iter().map(|found| found.seq));
-        self.records.load(&mut heads, &missing, check.options.with_metadata)?;
-        Ok(self.conclude(&check, existing.as_ref(), looked, &heads))
+        let mut compared = Compared::default();
+        for attempt in 0..ATTEMPTS {
+            let (_reading, view) = self.read();
+            let existing = match &check.id {
+                Some(id) => self.find(id, IdIndex::fingerprint(id), view)?,
+                None => None,
+            };
+            let mut looked = self.look(&check, existing.as_ref(), view);
+            if let Some(exact) = looked.exact {
+                let left = self.settle_survivors(exact, &mut looked.judgement, &mut compared, u64::MAX);
+                if !left.is_empty() {
+                    self.compare_survivors(exact, &left, &mut compared)?;
+                    // Seen from here it is there, and a replacement is not: from a later place it is the other way.
+                    if compared.take_gone(&left) {
+                        wait_for_commit(attempt);
+                        continue;
+                    }
+                    self.settle_survivors(exact, &mut looked.judgement, &mut compared, 0);
+                }
+            }
+            let mut heads = Heads::default();
+            let missing = self.records.recall(&mut heads, looked.cited(&check).iter().map(|found| found.seq));
+            self.records.load(&mut heads, &missing, check.options.with_metadata)?;
+            return Ok(self.conclude(&check, existing.as_ref(), looked, &heads, &compared));
+        }
+        Err(changing())
     }
 
-    fn look(&self, check: &Check, existing: Option<&Existing>, view: View) -> Looked {
+    fn look<'a>(&self, check: &'a Check, existing: Option<&Existing>, view: View) -> Looked<'a> {
         // Held until the probe is over: a banding that has been taken over is no longer kept up to date.
         let live = self.live.read();
         let threshold = check.options.threshold.unwrap_or(live.settings.threshold);
+        let exact = Exact::of(&check.made, &live.settings, threshold);
+        let verify = if exact.is_some() { Verify::Exact } else { Verify::Estimate };
         let query = Query {
             signature: &check.made.signature,
             content: check.made.content_prefix(),
             own: existing.map(|existing| existing.slot),
             matching_min: match check.options.threshold {
-                Some(threshold) => verify::matching_min(threshold, self.shape),
-                None => live.matching_min,
+                None if verify == live.settings.verify => live.matching_min,
+                _ => exact::matching_min(verify, threshold, self.shape),
             },
         };
         Looked {
+            exact,
             judgement: self.judge(&live.bands, view, &query),
             threshold,
             expected_recall: (threshold < live.settings.threshold)
@@ -352,7 +389,14 @@ impl Collection {
         }
     }
 
-    fn conclude(&self, check: &Check, existing: Option<&Existing>, looked: Looked, heads: &Heads) -> Verdict {
+    fn conclude(
+        &self,
+        check: &Check,
+        existing: Option<&Existing>,
+        looked: Looked<'_>,
+        heads: &Heads,
+        compared: &Compared,
+    ) -> Verdict {
         let Check { id, made, shingles, options } = check;
         let mut verdict = self.verdict(&looked.judgement, heads, made.content, options.limit, |head| {
             if options.with_metadata { head.metadata.clone() } else { None }
@@ -366,6 +410,7 @@ impl Collection {
         verdict.id = id.clone();
         verdict.expected_recall = looked.expected_recall;
         looked.judgement.meter(&self.meters);
+        compared.meter(&self.meters);
         self.meters.verdict(Op::Check, &verdict);
         verdict
     }
@@ -412,9 +457,12 @@ impl Collection {
         }
     }
 
-    fn similarity(&self, matching: u32, exact: bool) -> Similarity {
-        if exact {
+    fn similarity(&self, matching: u32, same_content: bool, overlap: Option<Overlap>) -> Similarity {
+        if same_content {
             return Similarity { value: 1.0, low: 1.0, high: 1.0, method: Method::Exact };
+        }
+        if let Some(overlap) = overlap {
+            return overlap.similarity();
         }
         let (low, high) = verify::interval95(matching, self.shape);
         Similarity { value: verify::similarity(matching, self.shape), low, high, method: Method::Estimate }
@@ -427,7 +475,7 @@ impl Collection {
 
 impl Live {
     fn new(bands: BandIndex, settings: Settings, seen_times: Option<Arc<SeenTimes>>) -> Self {
-        let matching_min = verify::matching_min(settings.threshold, settings.spec.shape());
+        let matching_min = exact::matching_min(settings.verify, settings.threshold, settings.spec.shape());
         Self { settings, matching_min, bands: Arc::new(bands), next: None, seen_times }
     }
 }

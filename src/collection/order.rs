@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use hapax_core::{ContentHash, verify};
 
 use super::clusters::{Clusters, Left};
+use super::exact::{Compared, Exact, IN_PASSING};
 use super::judge::{Judgement, Query, Ranked, View};
 use super::latch::Latch;
 use super::memory::Share;
@@ -24,8 +25,8 @@ use crate::types::{
     DocId, Match, Metadata, OnDuplicate, OnExisting, Outcome, Previous, Seq, Slot, TimestampMs, Verdict, VerdictKind,
 };
 
-/// How often a decision may find that it cites a document whose id it has not fetched yet.
-const ATTEMPTS: usize = 16;
+/// How often a decision may find that it needs something of a document that it has not fetched yet.
+pub(super) const ATTEMPTS: u32 = 16;
 
 /// All that the decision lock guards.
 pub(super) struct Order {
@@ -185,6 +186,20 @@ pub(super) fn closed() -> CollectionError {
     }
 }
 
+/// Nothing came of [`ATTEMPTS`].
+pub(super) fn changing() -> CollectionError {
+    CollectionError::Overloaded {
+        detail: "the documents this one resembles change faster than they can be read".into(),
+        retry_after: Duration::from_secs(1),
+    }
+}
+
+/// For a look that met a document on disk already gone, though not yet for those who look: that is a matter of
+/// microseconds, unless the committer has to wait for a processor.
+pub(super) fn wait_for_commit(attempt: u32) {
+    std::thread::sleep(Duration::from_millis(u64::from(attempt)));
+}
+
 impl Collection {
     /// Check-and-insert. The caller holds the id's latch and a place in the queue.
     pub(super) fn decide_insert(
@@ -212,7 +227,8 @@ impl Collection {
         }
 
         let mut heads = Heads::default();
-        for _ in 0..ATTEMPTS {
+        let mut compared = Compared::default();
+        for attempt in 0..ATTEMPTS {
             let mut order = self.order.lock();
             order.open()?;
             let live = self.live.read();
@@ -224,7 +240,20 @@ impl Collection {
             };
             let leaving = existing.as_ref().map(|existing| existing.record.seq);
             let judgement = self.judge(&live.bands, View::Decided, &query);
-            let judgement = self.with_representatives(judgement, &order.clusters, &query, leaving);
+            let mut judgement = self.with_representatives(judgement, &order.clusters, &query, leaving);
+            if let Some(exact) = Exact::of(made, &live.settings, live.settings.threshold) {
+                // New ones may come as fast as others are compared. They are in memory: in the end, length is no excuse.
+                let in_passing = if attempt < ATTEMPTS / 2 { IN_PASSING } else { u64::MAX };
+                let left = self.settle_survivors(exact, &mut judgement, &mut compared, in_passing);
+                if !left.is_empty() {
+                    drop((live, order));
+                    if disk == Disk::Later {
+                        return Ok(Decided::Later(insertion, latch, place));
+                    }
+                    self.compare_survivors(exact, &left, &mut compared)?;
+                    continue;
+                }
+            }
             let cited = cited(&judgement, insertion.options.limit);
             let representative = match insertion.options.on_duplicate {
                 OnDuplicate::Skip => None,
@@ -296,6 +325,7 @@ impl Collection {
                     cluster: cluster.unwrap_or_default(),
                     shingles: insertion.shingles,
                     verdict: stored_verdict(&verdict, cited),
+                    payload: made.kept.as_ref().and_then(|kept| kept.payload.clone()),
                 });
                 let (signature, content) = (&record.signature, made.content_prefix());
                 self.arena.publish(slot, Entry { seq, id_fingerprint, content, linked, signature });
@@ -309,7 +339,7 @@ impl Collection {
                     }
                 }
                 self.ids.insert(&self.arena, slot);
-                self.records.decided(Arc::clone(&record));
+                self.records.decided(Arc::clone(&record), made.kept.clone());
                 let replaced = existing.as_ref().map(|existing| existing.slot).zip(left);
                 let change = match &existing {
                     Some(existing) => {
@@ -327,12 +357,10 @@ impl Collection {
             drop(live);
             verdict.id = Some(insertion.id);
             judgement.meter(&self.meters);
+            compared.meter(&self.meters);
             return Ok(Decided::Now(self.enqueue(&mut order, verdict, change, step, latch, place)));
         }
-        Err(CollectionError::Overloaded {
-            detail: "the documents this one resembles change faster than they can be read".into(),
-            retry_after: Duration::from_secs(1),
-        })
+        Err(changing())
     }
 
     /// Deletes an id. The caller holds its latch and a place in the queue.
@@ -388,7 +416,7 @@ impl Collection {
     /// How the id's earlier content compares.
     pub(super) fn previous(&self, existing: &Existing, made: &Made) -> Previous {
         let matching = verify::matching_slots(&existing.record.signature, &made.signature, self.shape);
-        Previous { similarity: self.similarity(matching, false), first_seen: existing.record.first_seen }
+        Previous { similarity: self.similarity(matching, false, None), first_seen: existing.record.first_seen }
     }
 
     /// A verdict of nothing to compare.
@@ -424,10 +452,12 @@ impl Collection {
             .iter()
             .filter_map(|found| {
                 let head = heads.get(found.seq)?;
-                let exact = found.same_content && content == Some(head.content);
+                let same_content = found.same_content && content == Some(head.content);
                 Some(Match {
                     id: head.id.clone(),
-                    similarity: self.similarity(found.matching, exact),
+                    same_content,
+                    similarity: self.similarity(found.matching, same_content, found.overlap),
+                    overlap: found.overlap,
                     first_seen: head.first_seen,
                     metadata: metadata(head),
                 })
@@ -436,8 +466,7 @@ impl Collection {
         let (kind, duplicate_of, similarity) = match matches.first() {
             None => (VerdictKind::Unique, None, None),
             Some(best) => {
-                let exact = best.similarity.method == crate::types::Method::Exact;
-                let kind = if exact { VerdictKind::ExactDuplicate } else { VerdictKind::NearDuplicate };
+                let kind = if best.same_content { VerdictKind::ExactDuplicate } else { VerdictKind::NearDuplicate };
                 (kind, Some(best.id.clone()), Some(best.similarity.value))
             }
         };
@@ -474,7 +503,9 @@ impl Collection {
                 let head = heads.get(found.seq)?;
                 Some(Match {
                     id: head.id.clone(),
-                    similarity: self.similarity(found.matching, found.exact),
+                    same_content: found.exact,
+                    similarity: self.similarity(found.matching, found.exact, found.overlap),
+                    overlap: found.overlap,
                     first_seen: head.first_seen,
                     metadata: if with_metadata { head.metadata.clone() } else { None },
                 })
@@ -486,7 +517,7 @@ impl Collection {
             stored: true,
             id: Some(existing.record.id.clone()),
             duplicate_of: duplicate_of.clone(),
-            similarity: matches.first().map(|best| self.similarity(best.matching, best.exact).value),
+            similarity: matches.first().map(|best| self.similarity(best.matching, best.exact, best.overlap).value),
             representative: self.representative_of(&existing.record)?,
             threshold: *threshold,
             matches: shown,
@@ -529,8 +560,7 @@ pub(super) fn now() -> TimestampMs {
 }
 
 fn stored_verdict(verdict: &Verdict, cited: &[Ranked]) -> StoredVerdict {
-    let exact =
-        |at: usize| verdict.matches.get(at).is_some_and(|found| found.similarity.method == crate::types::Method::Exact);
+    let exact = |at: usize| verdict.matches.get(at).is_some_and(|found| found.same_content);
     StoredVerdict {
         kind: verdict.kind,
         duplicate_of: verdict.duplicate_of.clone(),
@@ -540,7 +570,12 @@ fn stored_verdict(verdict: &Verdict, cited: &[Ranked]) -> StoredVerdict {
         matches: cited
             .iter()
             .enumerate()
-            .map(|(at, found)| StoredMatch { seq: found.seq, matching: found.matching, exact: exact(at) })
+            .map(|(at, &Ranked { seq, matching, overlap, .. })| StoredMatch {
+                seq,
+                matching,
+                exact: exact(at),
+                overlap,
+            })
             .collect(),
     }
 }

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hapax_core::{ContentHash, IllFormed, Pipeline, Scratch, Signed, SketchKind, Spec, TextSpec};
+use hapax_core::{Collect, ContentHash, IllFormed, Pipeline, Scratch, ShingleSet, Signed, SketchKind, Spec, TextSpec};
 use parking_lot::Mutex;
 
+use super::kept::Kept;
 use super::{Collection, CollectionError, Result};
 use crate::cpu::{Place, WhenFull};
 use crate::store;
-use crate::types::{Content, SetElement};
+use crate::types::{Content, Keep, SetElement, Verify};
 
 /// Contents up to this size are signed where they are, in some ten microseconds per 2 KB: handing them to another
 /// thread and back costs more. Larger ones must not keep the connections of an async thread waiting.
@@ -34,6 +35,20 @@ pub struct PrepareOptions {
     pub when_full: WhenFull,
     /// Whether to keep the ranks, which merge as signatures do not.
     pub ranks: bool,
+    /// What it is prepared for.
+    pub purpose: Purpose,
+}
+
+/// What a content is prepared for: what is made of it beside its signature takes time and memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be signed.
+    Sign,
+    /// To be looked up.
+    Check,
+    /// To be looked up, and stored.
+    #[default]
+    Insert,
 }
 
 /// A document, ready to be judged. `made` is absent for an empty one.
@@ -51,6 +66,8 @@ pub(super) struct Made {
     pub signature: Vec<u8>,
     /// Absent for a given signature.
     pub content: Option<ContentHash>,
+    /// Its shingles, where they are kept or compared.
+    pub kept: Option<Kept>,
 }
 
 impl Made {
@@ -125,7 +142,7 @@ impl TextSigner {
         let started = Instant::now();
         let signed = self.pipeline.resume(self.scratch.scratch()).finish_bytes(self.ill_formed)?;
         self.collection.meters.sign_seconds.record(self.spent + started.elapsed());
-        Ok(self.collection.prepared(&self.pipeline, signed, self.scratch.scratch(), self.options.ranks))
+        Ok(self.collection.prepared(&self.pipeline, signed, self.scratch.scratch(), self.options))
     }
 }
 
@@ -172,8 +189,8 @@ impl Collection {
                 signer.finish(text).await
             }
             content => {
-                let (bytes, PrepareOptions { when_full, ranks }) = (content.bytes(), options);
-                self.compute(bytes, when_full, move |collection| collection.prepare_now(content, ranks)).await
+                let bytes = content.bytes();
+                self.compute(bytes, options.when_full, move |collection| collection.prepare_now(content, options)).await
             }
         }
     }
@@ -184,7 +201,7 @@ impl Collection {
         let pipeline = Arc::clone(self.pipeline_for("text")?);
         let mut scratch = Lent::new();
         // Begins the text in the scratch; each piece resumes it.
-        _ = pipeline.signer(scratch.scratch());
+        pipeline.signer(scratch.scratch()).collect(self.collect(options.purpose));
         let collection = Arc::clone(self);
         Ok(TextSigner { collection, pipeline, scratch, ill_formed, options, begun: false, spent: Duration::ZERO })
     }
@@ -215,16 +232,34 @@ impl Collection {
         self.cpu.place(when_full).await?.run(move || work(&collection)).await
     }
 
+    /// Whether contents that are looked up are compared by their shingles.
+    pub fn compares_shingles(&self) -> bool {
+        self.live.read().settings.verify == Verify::Exact
+    }
+
+    /// What is wanted of a text beside its signature.
+    fn collect(&self, purpose: Purpose) -> Collect {
+        match purpose {
+            Purpose::Sign => Collect::default(),
+            Purpose::Check => Collect { shingles: self.compares_shingles(), canonical: false },
+            Purpose::Insert => Collect { shingles: self.keep != Keep::Signature, canonical: self.keep == Keep::Text },
+        }
+    }
+
     /// Signs a content, or takes its signature.
-    pub(super) fn prepare_now(&self, content: Content, ranks: bool) -> Result<Prepared> {
+    pub(super) fn prepare_now(&self, content: Content, options: PrepareOptions) -> Result<Prepared> {
+        let ranks = options.ranks;
         match content {
             Content::Text(text) => {
                 let pipeline = self.pipeline_for("text")?;
                 Ok(SCRATCH.with_borrow_mut(|scratch| {
                     let started = Instant::now();
-                    let signed = pipeline.sign(scratch, &text);
+                    let mut signer = pipeline.signer(scratch);
+                    signer.collect(self.collect(options.purpose));
+                    signer.push(&text);
+                    let signed = signer.finish();
                     self.meters.sign_seconds.record(started.elapsed());
-                    self.prepared(pipeline, signed, scratch, ranks)
+                    self.prepared(pipeline, signed, scratch, options)
                 }))
             }
             Content::Set(elements) => {
@@ -232,13 +267,24 @@ impl Collection {
                 let mut hashes = element_hashes(pipeline, &elements);
                 Ok(SCRATCH.with_borrow_mut(|scratch| {
                     let signed = pipeline.sign_set(scratch, &mut hashes);
-                    self.prepared(pipeline, signed, scratch, ranks)
+                    let mut prepared = self.prepared(pipeline, signed, scratch, options);
+                    if let Some(made) = prepared.made.as_mut().filter(|_| self.collect(options.purpose).shingles) {
+                        made.kept = Some(Kept::of_shingles(ShingleSet::new(hashes), self.keep_for(options.purpose)));
+                    }
+                    prepared
                 }))
             }
             Content::Signature { .. } if ranks => Err(CollectionError::Invalid {
                 field: "ranks",
                 detail: "cannot be had of a signature, which keeps but some bits of each; give the text or the set"
                     .into(),
+            }),
+            Content::Signature { .. } if self.collect(options.purpose).shingles => Err(CollectionError::Invalid {
+                field: "signature",
+                detail: format!(
+                    "collection `{}` compares or keeps shingles, which cannot be had of a signature; give the text or the set",
+                    self.name
+                ),
             }),
             Content::Signature { bytes, fingerprint } => {
                 let given = fingerprint.or(matches!(self.spec, Spec::External { .. }).then_some(self.fingerprint));
@@ -272,27 +318,27 @@ impl Collection {
                 // A sketch of nothing has all its slots alike; were it taken, all empty documents would be duplicates.
                 let slot_bytes = (self.shape.bits / 8) as usize;
                 let empty = bytes.chunks(slot_bytes).all(|slot| slot == &bytes[..slot_bytes]);
-                let made = (!empty).then_some(Made { signature: bytes, content: None });
+                let made = (!empty).then_some(Made { signature: bytes, content: None, kept: None });
                 Ok(Prepared { made, shingles: None, ranks: None, empty_slots: None })
             }
         }
     }
 
-    /// The sorted distinct shingle hashes of a text or set; `None` for a given signature.
-    pub(super) fn shingle_set(&self, content: &Content) -> Result<Option<Vec<u64>>> {
+    /// The distinct shingles of a text or set; `None` for a given signature.
+    pub(super) fn shingle_set(&self, content: &Content) -> Result<Option<ShingleSet>> {
         Ok(match content {
             Content::Text(text) => {
                 let pipeline = self.pipeline_for("text")?;
-                Some(SCRATCH.with_borrow_mut(|scratch| pipeline.shingle_set(scratch, text)))
+                Some(ShingleSet::new(SCRATCH.with_borrow_mut(|scratch| pipeline.shingle_set(scratch, text))))
             }
-            Content::Set(elements) => {
-                let mut hashes = element_hashes(self.pipeline_for("set")?, elements);
-                hashes.sort_unstable();
-                hashes.dedup();
-                Some(hashes)
-            }
+            Content::Set(elements) => Some(ShingleSet::new(element_hashes(self.pipeline_for("set")?, elements))),
             Content::Signature { .. } => None,
         })
+    }
+
+    /// What is to be kept on disk of a document that was prepared for this.
+    fn keep_for(&self, purpose: Purpose) -> Keep {
+        if purpose == Purpose::Insert { self.keep } else { Keep::Signature }
     }
 
     fn pipeline_for(&self, field: &'static str) -> Result<&Arc<Pipeline>> {
@@ -303,7 +349,13 @@ impl Collection {
     }
 
     /// What was signed last on `scratch`.
-    fn prepared(&self, pipeline: &Pipeline, signed: Option<Signed>, scratch: &Scratch, ranks: bool) -> Prepared {
+    fn prepared(
+        &self,
+        pipeline: &Pipeline,
+        signed: Option<Signed>,
+        scratch: &mut Scratch,
+        PrepareOptions { ranks, purpose, .. }: PrepareOptions,
+    ) -> Prepared {
         let k = self.shape.k;
         let oph = pipeline.spec().sketch == SketchKind::Oph;
         let Some(Signed { signature, content, shingles, empty_slots }) = signed else {
@@ -314,8 +366,10 @@ impl Collection {
         if let Some(empty_slots_ratio) = &self.meters.empty_slots_ratio {
             empty_slots_ratio.record(f64::from(empty_slots) / f64::from(k));
         }
+        let collected = pipeline.collected(scratch);
+        let kept = (!collected.shingles.is_empty()).then(|| Kept::of_text(collected, self.keep_for(purpose)));
         Prepared {
-            made: Some(Made { signature, content: Some(content) }),
+            made: Some(Made { signature, content: Some(content), kept }),
             shingles: Some(shingles),
             ranks: ranks.then(|| pipeline.ranks(scratch).as_slice().to_vec()),
             empty_slots: oph.then_some(empty_slots),

@@ -4,12 +4,11 @@
 
 use std::sync::Arc;
 
-use hapax_core::verify;
 use parking_lot::MutexGuard;
 use tokio::sync::oneshot;
 
 use super::order::{Work, closed};
-use super::{Changes, Collection, Description, Result, registry};
+use super::{Changes, Collection, Description, Result, exact, registry};
 use crate::index::BandIndex;
 use crate::types::{Seq, Slot};
 
@@ -58,7 +57,7 @@ impl Collection {
                 live.bands = Arc::clone(&unfinished.next);
                 live.next = None;
             }
-            live.matching_min = verify::matching_min(settings.threshold, self.shape);
+            live.matching_min = exact::matching_min(settings.verify, settings.threshold, self.shape);
             live.seen_times = self.seen_times_for(settings.ttl, live.seen_times.as_ref());
             live.settings = settings;
         }

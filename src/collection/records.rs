@@ -1,25 +1,49 @@
 //! `seq` -> the record behind it, for answers that name documents.
 //! Documents that are not on disk yet, and those that have just got there, are here; the rest is in the store.
-//! So a decision finds the ids it cites in memory and never reads the disk under the decision lock.
+//! So a decision finds the ids it cites, and the shingles it compares, in memory and never reads the disk under the
+//! decision lock.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 
+use hapax_core::ShingleSet;
 use parking_lot::RwLock;
 
 use super::Result;
+use super::kept::Kept;
 use crate::store::{Head, Record, Store};
 use crate::types::Seq;
 
 /// Records kept after they are durable: enough that a decision seldom has to look twice.
 const KEPT: usize = 1024;
+/// Bytes of shingles and payloads that go with them.
+const KEPT_BYTES: usize = 16 << 20;
 
 /// Records by `seq`: the newest in memory, all in the store.
 pub(super) struct Records {
-    recent: RwLock<BTreeMap<Seq, Arc<Record>>>,
+    recent: RwLock<Recent>,
     /// Documents that are going. Whoever sees them still must find their records, though the store may have none.
     leaving: RwLock<HashMap<Seq, Arc<Record>>>,
     store: Store,
+}
+
+/// The newest.
+#[derive(Default)]
+struct Recent {
+    records: BTreeMap<Seq, (Arc<Record>, Option<Kept>)>,
+    /// What is kept beside them takes.
+    bytes: usize,
+    /// All up to here are on disk.
+    durable: Seq,
+}
+
+impl Recent {
+    fn remove(&mut self, seq: Seq) {
+        if let Some((_, Some(kept))) = self.records.remove(&seq) {
+            self.bytes -= kept.bytes();
+        }
+    }
 }
 
 /// The heads one answer needs.
@@ -38,8 +62,10 @@ impl Records {
     }
 
     /// Notes a record that has been decided and is not on disk yet.
-    pub(super) fn decided(&self, record: Arc<Record>) {
-        self.recent.write().insert(record.seq, record);
+    pub(super) fn decided(&self, record: Arc<Record>, kept: Option<Kept>) {
+        let mut recent = self.recent.write();
+        recent.bytes += kept.as_ref().map_or(0, Kept::bytes);
+        recent.records.insert(record.seq, (record, kept));
     }
 
     /// Notes a document whose deletion or replacement has been decided.
@@ -54,28 +80,43 @@ impl Records {
 
     /// A link is none from here on, on disk as well.
     pub(super) fn unlink(&self, seq: Seq) {
-        if let Some(record) = self.recent.write().get_mut(&seq) {
+        if let Some((record, _)) = self.recent.write().records.get_mut(&seq) {
             Arc::make_mut(record).linked = false;
         }
     }
 
     /// Forgets a document that was undone, or is gone and no longer looked for.
     pub(super) fn forget(&self, seq: Seq) {
-        self.recent.write().remove(&seq);
+        self.recent.write().remove(seq);
         self.leaving.write().remove(&seq);
     }
 
     /// Lets go of the oldest records, all of them on disk up to `durable`.
     pub(super) fn settle(&self, durable: Seq) {
         let mut recent = self.recent.write();
-        while recent.len() > KEPT && recent.first_key_value().is_some_and(|(&seq, _)| seq <= durable) {
-            recent.pop_first();
+        // What is on disk waits for it no more.
+        let settled = (Bound::Excluded(recent.durable), Bound::Included(durable));
+        for (_, kept) in recent.records.range_mut(settled).map(|(_, entry)| entry) {
+            kept.iter_mut().for_each(|kept| kept.room = None);
         }
+        recent.durable = durable;
+        while (recent.records.len() > KEPT || recent.bytes > KEPT_BYTES)
+            && let Some((&seq, _)) = recent.records.first_key_value().filter(|(seq, _)| **seq <= durable)
+        {
+            recent.remove(seq);
+        }
+    }
+
+    /// The shingles of each document, where memory has them.
+    pub(super) fn sets(&self, seqs: &[Seq]) -> Vec<Option<Arc<ShingleSet>>> {
+        let recent = self.recent.read();
+        let set = |seq| recent.records.get(seq).and_then(|(_, kept)| Some(Arc::clone(&kept.as_ref()?.set)));
+        seqs.iter().map(set).collect()
     }
 
     /// The whole record; `None` where the document is gone.
     pub(super) fn record(&self, seq: Seq) -> Result<Option<Arc<Record>>> {
-        if let Some(record) = self.recent.read().get(&seq) {
+        if let Some((record, _)) = self.recent.read().records.get(&seq) {
             return Ok(Some(Arc::clone(record)));
         }
         match self.store.record(seq)? {
@@ -93,8 +134,8 @@ impl Records {
             if heads.0.contains_key(&seq) {
                 continue;
             }
-            match recent.get(&seq) {
-                Some(record) => {
+            match recent.records.get(&seq) {
+                Some((record, _)) => {
                     heads.0.insert(seq, record.head());
                 }
                 None => missing.push(seq),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hapax_core::{Banding, Fingerprint, SecretKey, Spec, tuning};
 
-use super::{CollectionError, Result};
+use super::{CollectionError, Result, exact};
 use crate::store::{Changeable, Meta};
 use crate::types::{CollectionName, Keep, TimestampMs, Verify};
 
@@ -39,10 +39,16 @@ pub struct Limits {
     pub bucket_read_max: usize,
     /// Distinct documents verified in one lookup.
     pub candidates_max: usize,
+    /// Survivors of the estimate whose shingles are compared in one lookup that verifies exactly.
+    pub exact_reads_max: usize,
+    /// Bytes of shingles or texts read from disk for that, but for one document at the least.
+    pub exact_bytes_max: u64,
     /// Decisions waiting for the disk.
     pub commit_queue_max: usize,
     /// Decisions in one transaction.
     pub commit_batch_max: usize,
+    /// Bytes of what is kept beside signatures, shingles in memory included, of decisions waiting for the disk.
+    pub commit_payload_bytes_max: usize,
     /// How long a write may wait for a place in the queue before it is refused as overloaded.
     pub commit_queue_wait: Duration,
     /// Bits of an id's fingerprint that memory tells ids apart by: 64. Tests take fewer, so that ids often collide.
@@ -179,7 +185,8 @@ pub struct Description {
     pub linked: Option<u64>,
     /// Chance that a document exactly at the threshold is proposed.
     pub candidate_recall_at_threshold: f64,
-    /// Chance that a document exactly at the threshold is also judged so; about one half, by the estimate's spread.
+    /// Chance that a document exactly at the threshold is also judged so; about one half by the estimate's spread, and
+    /// nearly that of being proposed where matches are verified exactly.
     pub verdict_recall_at_threshold: f64,
 }
 
@@ -192,12 +199,13 @@ impl Description {
         documents: u64,
         linked: Option<u64>,
     ) -> Self {
-        let Settings { ref spec, banding, threshold, .. } = settings;
+        let Settings { ref spec, banding, threshold, verify, .. } = settings;
         let shape = spec.shape();
+        let least = exact::matching_min(verify, threshold, shape);
         Self {
             fingerprint: spec.fingerprint(),
             candidate_recall_at_threshold: tuning::candidate_probability(threshold, banding, shape),
-            verdict_recall_at_threshold: tuning::verdict_probability(threshold, banding, shape, threshold),
+            verdict_recall_at_threshold: tuning::matching_probability(threshold, banding, shape, least),
             name,
             settings,
             created,

@@ -215,8 +215,11 @@ fn limits(raw: &raw::Limits, commit: &raw::Commit) -> Result<Limits, ConfigError
     let limits = Limits {
         bucket_read_max: count("limits.bucket_read_max", raw.bucket_read_max, MILLION)?,
         candidates_max: count("limits.candidates_max", raw.candidates_max, MILLION)?,
+        exact_reads_max: count("limits.exact_reads_max", raw.exact_reads_max, MILLION)?,
+        exact_bytes_max: within("limits.exact_bytes_max", raw.exact_bytes_max, 1 << 10..=1 << 40)?,
         commit_queue_max: count("commit.queue_max", commit.queue_max, MILLION)?,
         commit_batch_max: count("commit.batch_max", commit.batch_max, MILLION)?,
+        commit_payload_bytes_max: count("commit.payload_bytes_max", commit.payload_bytes_max, 1 << 20..=1 << 40)?,
         commit_queue_wait: milliseconds("commit.queue_wait_ms", commit.queue_wait_ms, 0..=600_000)?,
         id_fingerprint_bits: u64::BITS,
     };

@@ -99,6 +99,8 @@ pub struct Hashing {
 pub struct Limits {
     pub bucket_read_max: u64,
     pub candidates_max: u64,
+    pub exact_reads_max: u64,
+    pub exact_bytes_max: u64,
     pub memory_max_bytes: u64,
 }
 
@@ -114,6 +116,7 @@ pub struct Cpu {
 pub struct Commit {
     pub queue_max: u64,
     pub batch_max: u64,
+    pub payload_bytes_max: u64,
     pub queue_wait_ms: u64,
 }
 

@@ -263,6 +263,29 @@ impl Slices {
         Ok(Slice::Full(self.buffer.split().freeze()))
     }
 
+    /// All that follows `first`, and `first`, for work that needs it whole: at most `max` bytes.
+    pub(super) async fn whole(mut self, first: Slice, max: usize) -> Result<Whole, Problem> {
+        let (mut bytes, mut room) = (Vec::new(), self.room.budget.room());
+        let mut slice = first;
+        loop {
+            let (Slice::Full(piece) | Slice::Last(piece)) = &slice;
+            if bytes.len() + piece.len() > max {
+                let detail = format!("a text to be compared exactly has at most {max} bytes, after decompression");
+                return Err(Problem::new(Code::TooLarge, detail));
+            }
+            if bytes.len() + piece.len() > bytes.capacity() {
+                let wanted = (bytes.len() + piece.len()).max(bytes.len() * 2).min(max);
+                room.resize(wanted)?;
+                bytes.reserve_exact(wanted - bytes.len());
+            }
+            bytes.extend_from_slice(piece);
+            if let Slice::Last(_) = slice {
+                return Ok(Whole { bytes, room });
+            }
+            slice = self.next().await?;
+        }
+    }
+
     /// The room that the last slice takes.
     pub(super) fn into_room(self) -> Room {
         self.room

@@ -16,7 +16,7 @@ use super::dto::document::{self, BYTE_ORDER_MARK, DocumentInput, Invalid};
 use super::error::{Code, Problem};
 use super::query::Query;
 use super::state::AppState;
-use crate::collection::{Collection, Collections, PrepareOptions, Prepared};
+use crate::collection::{Collection, Collections, PrepareOptions, Prepared, Purpose};
 use crate::cpu::{CpuPool, WhenFull};
 use crate::types::{CollectionName, Content, DocId};
 
@@ -267,6 +267,9 @@ pub(super) struct StreamedText {
     rest: Slices,
     invalid: Invalid,
     place: OwnedSemaphorePermit,
+    /// Its most bytes where it has to be taken whole.
+    whole_bytes_max: usize,
+    cpu: CpuPool,
 }
 
 impl FromRequest<AppState> for Subject {
@@ -287,7 +290,8 @@ impl FromRequest<AppState> for Subject {
                     // Such a request may be there for hours, and must not take every place that others need.
                     let place = Arc::clone(state.text_streams()).try_acquire_owned();
                     let place = place.map_err(|_| Problem::new(Code::Overloaded, "too many texts are streaming in"))?;
-                    SubjectContent::Streamed(StreamedText { first, rest, invalid, place })
+                    let (whole_bytes_max, cpu) = (state.limits().body_bytes_max, state.cpu().clone());
+                    SubjectContent::Streamed(StreamedText { first, rest, invalid, place, whole_bytes_max, cpu })
                 }
             };
             return Ok(Self { id, query, content });
@@ -302,14 +306,27 @@ impl FromRequest<AppState> for Subject {
 
 impl SubjectContent {
     /// Makes it ready to be judged, with its `ranks` where asked for; the room it takes is given back with that.
-    pub(super) async fn prepare(self, collection: &Arc<Collection>, ranks: bool) -> Result<Prepared, Problem> {
-        let StreamedText { first, mut rest, invalid, place: _place } = match self {
+    /// A text whose shingles are to be compared is taken whole first: they may take as much memory.
+    pub(super) async fn prepare(
+        self,
+        collection: &Arc<Collection>,
+        purpose: Purpose,
+        ranks: bool,
+    ) -> Result<Prepared, Problem> {
+        let StreamedText { first, mut rest, invalid, place: _place, whole_bytes_max, cpu } = match self {
             Self::Whole { content, when_full, room: _room } => {
-                return Ok(collection.prepare_with(content, PrepareOptions { when_full, ranks }).await?);
+                return Ok(collection.prepare_with(content, PrepareOptions { when_full, ranks, purpose }).await?);
             }
             Self::Streamed(text) => text,
         };
-        let options = PrepareOptions { when_full: WhenFull::Refuse, ranks };
+        if purpose == Purpose::Check && collection.compares_shingles() {
+            let Whole { bytes, room: _room } = rest.whole(first, whole_bytes_max).await?;
+            let (len, read) = (bytes.len(), move || document::from_raw(None, bytes, invalid));
+            let content = parse(&cpu, WhenFull::Refuse, len, read).await?.content;
+            let options = PrepareOptions { when_full: after_parsing(len), ranks, purpose };
+            return Ok(collection.prepare_with(content, options).await?);
+        }
+        let options = PrepareOptions { when_full: WhenFull::Refuse, ranks, purpose };
         let mut signer = collection.text_signer(invalid.into(), options)?;
         let mut slice = first.without_prefix(BYTE_ORDER_MARK);
         loop {

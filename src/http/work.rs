@@ -17,7 +17,7 @@ use super::error::Problem;
 use super::extract::parse;
 use super::json::Object;
 use super::query::Query;
-use crate::collection::{CheckOptions, Collection, InsertOptions, PrepareOptions, Prepared};
+use crate::collection::{CheckOptions, Collection, InsertOptions, PrepareOptions, Prepared, Purpose};
 use crate::cpu::{CpuPool, WhenFull};
 use crate::types::{DocId, Metadata, OnDuplicate, OnExisting, Verdict};
 
@@ -84,7 +84,7 @@ pub struct Input<T> {
     pub tag: T,
     /// Its JSON, or why there is none.
     pub json: Result<Bytes, Problem>,
-    /// The room its text takes, given back as soon as it is signed.
+    /// The room its text takes, given back when it is decided.
     pub(super) room: Option<Room>,
 }
 
@@ -158,7 +158,9 @@ impl Parsed {
 }
 
 /// Lines wait for a processor: nothing reads on while they do, so the client is held back instead of refused.
-const IN_TURN: PrepareOptions = PrepareOptions { when_full: WhenFull::Wait, ranks: false };
+fn in_turn(purpose: Purpose) -> PrepareOptions {
+    PrepareOptions { when_full: WhenFull::Wait, ranks: false, purpose }
+}
 
 impl Work {
     /// The answers, in the order of the inputs.
@@ -171,28 +173,34 @@ impl Work {
         let ahead = 2 * std::thread::available_parallelism().map_or(2, usize::from);
         let preparing = self.clone();
         let ready = inputs.map(move |input| preparing.clone().spawn_prepare(input)).buffered(ahead);
-        let decided = ready.then(move |(tag, ready)| {
+        let decided = ready.then(move |(tag, ready, room)| {
             let work = self.clone();
-            async move { (tag, work.decide(ready).await) }
+            async move {
+                let waiting = work.decide(ready).await;
+                // What is kept of a long document is as long: until it is decided, it counts as the document does.
+                drop(room);
+                (tag, waiting)
+            }
         });
         decided.map(|(tag, waiting)| waiting.map(move |answer| (tag, answer))).buffered(open_max)
     }
 
-    fn spawn_prepare<T: Send + 'static>(self, input: Input<T>) -> impl Future<Output = (T, Ready)> + Send {
+    fn spawn_prepare<T: Send + 'static>(
+        self,
+        input: Input<T>,
+    ) -> impl Future<Output = (T, Ready, Option<Room>)> + Send {
         let Input { tag, json, room } = input;
         let task = async move {
-            let ready = match json {
+            match json {
                 Ok(json) => self.prepare(json).await,
                 Err(problem) => failed(None, problem),
-            };
-            drop(room);
-            ready
+            }
         };
         let task = AbortOnDropHandle::new(tokio::spawn(task.in_current_span()));
         async move {
             // A panic over one document spoils that document only.
             let ready = task.await.unwrap_or_else(|error| failed(None, Problem::internal(&error.to_string())));
-            (tag, ready)
+            (tag, ready, room)
         }
     }
 
@@ -202,7 +210,7 @@ impl Work {
         match parsed {
             Ok(Parsed::Check(DocumentInput { id, content, .. }, options)) => {
                 let checked = async {
-                    let prepared = self.collection.prepare_with(content, IN_TURN).await?;
+                    let prepared = self.collection.prepare_with(content, in_turn(Purpose::Check)).await?;
                     self.collection.check(id.clone(), prepared, options).await
                 };
                 match checked.await {
@@ -211,7 +219,7 @@ impl Work {
                 }
             }
             Ok(Parsed::Insert(id, DocumentInput { content, metadata, .. }, options)) => {
-                match self.collection.prepare_with(content, IN_TURN).await {
+                match self.collection.prepare_with(content, in_turn(Purpose::Insert)).await {
                     Ok(prepared) => Ready::Insert(id, metadata, prepared, options),
                     Err(error) => failed(Some(id), error.into()),
                 }

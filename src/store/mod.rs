@@ -6,7 +6,7 @@
 //! ```text
 //! signature  seq, id_fingerprint, content_prefix, flags, bytes, cluster, seen, sum    all that boot reads
 //! document   seq, id, metadata, content_hash, flags, first_seen, shingles, verdict, sum
-//! payload    seq, kind, shingles, bytes, sum                                 what the collection keeps beside it
+//! payload    seq, kind, shingles, size_sum, bytes, sum                       what the collection keeps beside it
 //! ledger     per table: rows, sum of the rows' sums, last seq                one update per transaction
 //! meta       name, spec, keep, created, and what can change of the settings, sum
 //! ```
@@ -24,6 +24,7 @@ mod error;
 mod files;
 pub mod lock;
 mod log;
+mod payload;
 mod promotion;
 mod reader;
 mod rows;
@@ -44,11 +45,12 @@ use hapax_core::ContentHash;
 pub use self::clusters::{ClusterRows, ClusterStart, Member, Stretch};
 pub use self::error::{Cause, Result, StoreError};
 pub use self::files::{SUFFIX, clean_leftovers, list, path_of};
+pub use self::payload::{Looked, Payload, PayloadKind};
 pub use self::reader::Store;
-pub use self::rows::{SignatureRow, content_prefix};
+pub use self::rows::{Flaw, SignatureRow, content_prefix};
 pub use self::scan::ScanTotals;
 pub use self::writer::Writer;
-use crate::types::{CollectionName, DocId, Keep, Metadata, Seq, TimestampMs, VerdictKind, Verify};
+use crate::types::{CollectionName, DocId, Keep, Metadata, Overlap, Seq, TimestampMs, VerdictKind, Verify};
 
 /// The settings of a collection.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,6 +115,9 @@ pub struct Record {
     pub shingles: Option<u64>,
     /// The verdict at its insertion.
     pub verdict: StoredVerdict,
+    /// What is kept beside the signature, where the collection keeps something; on its way to the disk only: a record
+    /// that was read has none, and [`Store::payloads`] reads it.
+    pub payload: Option<Arc<Payload>>,
 }
 
 /// The verdict of an insertion, kept so that a retry repeats it. Matches are kept by `seq`; ids are resolved on reading.
@@ -141,6 +146,8 @@ pub struct StoredMatch {
     pub matching: u32,
     /// Whether the contents are equal.
     pub exact: bool,
+    /// How many shingles they share, where they were compared exactly.
+    pub overlap: Option<Overlap>,
 }
 
 /// A record without signature and verdict: what the resolution of a match needs.
@@ -246,8 +253,8 @@ impl Store {
     /// Opens a collection's file, with everything that a crash left in its log.
     pub fn open(path: &Path) -> Result<(Self, Writer, Opened)> {
         let (connection, opened, ledger) = schema::open_for_writing(path)?;
-        let name = opened.meta.name.as_str();
-        let writer = Writer::new(connection, path, name, ledger)?;
+        payload::check_count(&opened, ledger.payloads.rows)?;
+        let writer = Writer::new(connection, path, &opened.meta, ledger)?;
         let store = Self::new(writer.readers());
         Ok((store, writer, opened))
     }

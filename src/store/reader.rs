@@ -57,6 +57,10 @@ impl Store {
         &self.readers.collection
     }
 
+    pub(super) fn read<T>(&self, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
+        self.readers.read(work)
+    }
+
     /// A connection of its own, for long work.
     pub(super) fn connect(&self) -> Result<Connection> {
         if self.readers.state.lock().closed {
@@ -232,7 +236,7 @@ impl Snapshot<'_> {
         self.with_representatives(documents)
     }
 
-    fn has_signature(&self, seq: Seq) -> Result<bool> {
+    pub(super) fn has_signature(&self, seq: Seq) -> Result<bool> {
         self.connection
             .prepare_cached("SELECT 1 FROM signature WHERE seq = ?1")
             .and_then(|mut statement| statement.exists([seq.0 as i64]))

@@ -39,9 +39,9 @@ pub(super) use document_columns;
 pub(super) const DOCUMENT_COLUMN_COUNT: usize = 9;
 
 /// Why a row is not what was written.
-pub(super) type Flaw = &'static str;
-const WRONG_SUM: Flaw = "its checksum differs";
-const WRONG_TYPE: Flaw = "a column has the wrong type";
+pub type Flaw = &'static str;
+pub(super) const WRONG_SUM: Flaw = "its checksum differs";
+pub(super) const WRONG_TYPE: Flaw = "a column has the wrong type";
 
 /// What the index needs of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,6 +233,7 @@ impl<'a> DocumentRow<'a> {
             cluster: signature.cluster,
             shingles: self.shingles,
             verdict: self.verdict()?,
+            payload: None,
         })
     }
 
@@ -303,7 +304,7 @@ fn utf8(bytes: &[u8]) -> Result<&str, Flaw> {
     std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8")
 }
 
-fn integer(row: &Row<'_>, column: usize) -> Result<i64, Flaw> {
+pub(super) fn integer(row: &Row<'_>, column: usize) -> Result<i64, Flaw> {
     match row.get_ref(column) {
         Ok(ValueRef::Integer(value)) => Ok(value),
         _ => Err(WRONG_TYPE),

@@ -75,6 +75,7 @@ CREATE TABLE payload (
     seq            INTEGER PRIMARY KEY,
     kind           INTEGER NOT NULL,
     shingles       INTEGER NOT NULL,
+    size_sum       INTEGER NOT NULL,
     bytes          BLOB    NOT NULL,
     sum            INTEGER NOT NULL
 ) STRICT;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::{StoredMatch, StoredVerdict};
-use crate::types::{DocId, Seq, VerdictKind};
+use crate::types::{DocId, Overlap, Seq, VerdictKind};
 
 #[derive(Serialize, Deserialize)]
 struct Json<'a> {
@@ -27,6 +27,23 @@ struct JsonMatch {
     /// Equal slots.
     matching: u32,
     exact: bool,
+    /// Distinct shingles: of both, of the document judged, of the match. Absent where only signatures were compared.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    shingles: Option<[u64; 3]>,
+}
+
+impl From<&StoredMatch> for JsonMatch {
+    fn from(found: &StoredMatch) -> Self {
+        let shingles = found.overlap.map(|Overlap { both, query, found }| [both, query, found]);
+        Self { seq: found.seq.0, matching: found.matching, exact: found.exact, shingles }
+    }
+}
+
+impl From<JsonMatch> for StoredMatch {
+    fn from(json: JsonMatch) -> Self {
+        let overlap = json.shingles.map(|[both, query, found]| Overlap { both, query, found });
+        Self { seq: Seq(json.seq), matching: json.matching, exact: json.exact, overlap }
+    }
 }
 
 pub(super) fn to_json(verdict: &StoredVerdict) -> String {
@@ -38,7 +55,7 @@ pub(super) fn to_json(verdict: &StoredVerdict) -> String {
         candidates: verdict.candidates,
         complete: verdict.unread == 0,
         unread: Some(verdict.unread).filter(|&unread| unread > 0),
-        matches: matches.map(|m| JsonMatch { seq: m.seq.0, matching: m.matching, exact: m.exact }).collect(),
+        matches: matches.map(JsonMatch::from).collect(),
     })
     .expect("numbers and strings always serialise")
 }
@@ -53,6 +70,6 @@ pub(super) fn from_json(text: &[u8]) -> Option<StoredVerdict> {
         candidates: json.candidates,
         // Verdicts of before it was counted say only that there were some.
         unread: json.unread.unwrap_or(u64::from(!json.complete)),
-        matches: matches.map(|m| StoredMatch { seq: Seq(m.seq), matching: m.matching, exact: m.exact }).collect(),
+        matches: matches.map(StoredMatch::from).collect(),
     })
 }

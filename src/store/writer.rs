@@ -8,11 +8,12 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::checkpoint::{self, Checkpointer, LOG_BYTES_MAX, Mode, Poison, WAKE_BYTES};
 use super::error::{Result, StoreError};
+use super::payload;
 use super::reader::Readers;
 use super::rows::{DocumentRow, SignatureRow};
 use super::schema::{self, Ledger};
-use super::{Change, Changeable, Record, verdict};
-use crate::types::Seq;
+use super::{Change, Changeable, Meta, Record, verdict};
+use crate::types::{Keep, Seq};
 
 const COMMITTING: &str = "committing";
 
@@ -24,6 +25,8 @@ pub struct Writer {
     checkpointer: Checkpointer,
     readers: Arc<Readers>,
     pub(super) collection: String,
+    /// Whether documents have payloads.
+    keep: Keep,
     /// As on disk.
     ledger: Ledger,
     pub(super) poison: Poison,
@@ -36,7 +39,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(connection: Connection, path: &Path, collection: &str, ledger: Ledger) -> Result<Self> {
+    pub(super) fn new(connection: Connection, path: &Path, meta: &Meta, ledger: Ledger) -> Result<Self> {
+        let collection = meta.name.as_str();
         let poison = Poison::default();
         let page_bytes: i64 = connection
             .pragma_query_value(None, "page_size", |row| row.get(0))
@@ -46,6 +50,7 @@ impl Writer {
             readers: Arc::new(Readers::new(path, collection)),
             connection,
             collection: collection.to_owned(),
+            keep: meta.keep,
             ledger,
             poison,
             page_bytes: page_bytes as u64,
@@ -220,12 +225,28 @@ impl Writer {
                 verdict,
                 sum as i64
             ],
-        )
+        )?;
+        match (&record.payload, self.keep) {
+            (None, Keep::Signature) => Ok(()),
+            (Some(payload), Keep::Shingles | Keep::Text) => {
+                let inserted = payload::insert(&self.connection, record.seq, payload);
+                ledger.payloads.add(self.executed(record.seq, inserted)?);
+                Ok(())
+            }
+            (payload, keep) => {
+                let brought = if payload.is_some() { "a payload" } else { "no payload" };
+                Err(self.out_of_order(record.seq, format!("it has {brought}, where {} is kept", keep.as_str())))
+            }
+        }
     }
 
     pub(super) fn run(&self, seq: Seq, sql: &str, values: impl rusqlite::Params) -> Result<()> {
         let executed = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
-        executed.map(drop).map_err(|error| match error.sqlite_error_code() {
+        self.executed(seq, executed).map(drop)
+    }
+
+    fn executed<T>(&self, seq: Seq, executed: rusqlite::Result<T>) -> Result<T> {
+        executed.map_err(|error| match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::ConstraintViolation | rusqlite::ErrorCode::TooBig) => {
                 self.out_of_order(seq, error.to_string())
             }
@@ -240,15 +261,21 @@ impl Writer {
             (Some(signature), Some(document)) => {
                 ledger.signatures.subtract(signature);
                 ledger.documents.subtract(document);
+                if self.keep == Keep::Signature {
+                    return Ok(());
+                }
+                let payload = self.take("DELETE FROM payload WHERE seq = ?1 RETURNING sum", target)?;
+                ledger.payloads.subtract(payload.ok_or_else(|| self.gone(target, "payload"))?);
                 Ok(())
             }
             (None, None) => Err(self.out_of_order(seq, format!("there is no record {} to remove", target.0))),
-            (signature, _) => Err(StoreError::Damaged {
-                collection: self.collection.clone(),
-                record: Some(target),
-                detail: format!("its {} is gone", if signature.is_some() { "document" } else { "signature" }),
-            }),
+            (signature, _) => Err(self.gone(target, if signature.is_some() { "document" } else { "signature" })),
         }
+    }
+
+    fn gone(&self, target: Seq, row: &str) -> StoreError {
+        let detail = format!("its {row} is gone");
+        StoreError::Damaged { collection: self.collection.clone(), record: Some(target), detail }
     }
 
     fn take(&self, sql: &str, target: Seq) -> Result<Option<u64>> {

@@ -143,6 +143,10 @@ metrics_table! {
         [label::COLLECTION], "Time to read all bands of one document.";
     VERIFY_DURATION = "hapax_verify_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
         [label::COLLECTION], "Time to compare one document with all its candidates.";
+    EXACT_COMPARED = "hapax_exact_compared", Kind::Histogram(CANDIDATES), None, [label::COLLECTION],
+        "Documents whose shingles were compared for one lookup that verifies exactly.";
+    EXACT_READ_BYTES = "hapax_exact_read_bytes_total", Kind::Counter, None, [label::COLLECTION],
+        "Bytes of shingles or texts read from disk for that.";
     BUCKET_DOCUMENTS = "hapax_bucket_documents", Kind::Histogram(BUCKET_SIZES), None, [label::COLLECTION],
         "Documents in the fullest bucket that one lookup met.";
     BUCKET_DOCUMENTS_LARGEST = "hapax_bucket_documents_largest", Kind::Gauge, None, [label::COLLECTION],
@@ -177,6 +181,10 @@ metrics_table! {
         "Sights of stored documents that put their expiry off.";
     EXPIRY_LAG = "hapax_expiry_lag_seconds", Kind::Gauge, Some(Unit::Seconds), [label::COLLECTION],
         "How long ago the most overdue document that the last round met should have gone.";
+    COMMIT_PAYLOAD_BYTES = "hapax_commit_payload_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION],
+        "What is kept beside signatures of documents that wait for the disk.";
+    COMMIT_PAYLOAD_BYTES_MAX = "hapax_commit_payload_max_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION],
+        "Most of it that may wait for the disk.";
     BOOT_PROGRESS = "hapax_boot_progress_ratio", Kind::Gauge, None, [],
         "How much of the index is rebuilt, 0 to 1.";
     BUILD_INFO = "hapax_build_info", Kind::Gauge, None, [label::VERSION],

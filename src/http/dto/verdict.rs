@@ -42,6 +42,10 @@ struct MatchBody {
     low: f64,
     high: f64,
     method: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    containment_in_match: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    containment_of_match: Option<f64>,
     first_seen: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Box<RawValue>>,
@@ -88,6 +92,8 @@ impl From<Match> for MatchBody {
             low: ratio(found.similarity.low),
             high: ratio(found.similarity.high),
             method: found.similarity.method.as_str(),
+            containment_in_match: found.overlap.map(|overlap| ratio(overlap.containment_in_match())),
+            containment_of_match: found.overlap.map(|overlap| ratio(overlap.containment_of_match())),
             first_seen: timestamp(found.first_seen),
             metadata: found.metadata.map(metadata),
         }
@@ -109,7 +115,7 @@ impl From<Previous> for PreviousBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{DocId, Method, Outcome, Similarity, TimestampMs, VerdictKind};
+    use crate::types::{DocId, Method, Outcome, Overlap, Similarity, TimestampMs, VerdictKind};
 
     fn verdict() -> Verdict {
         Verdict {
@@ -148,7 +154,14 @@ mod tests {
     fn a_duplicate_names_its_best_match_with_interval_and_method() {
         let id = DocId::new("https://a.example/x").unwrap();
         let similarity = Similarity { value: 0.914_062_5, low: 0.87, high: 0.95, method: Method::Estimate };
-        let found = Match { id: id.clone(), similarity, first_seen: TimestampMs(1_795_168_800_000), metadata: None };
+        let found = Match {
+            id: id.clone(),
+            same_content: false,
+            similarity,
+            overlap: None,
+            first_seen: TimestampMs(1_795_168_800_000),
+            metadata: None,
+        };
         let verdict = Verdict {
             kind: VerdictKind::NearDuplicate,
             outcome: Outcome::Skipped,
@@ -166,6 +179,24 @@ mod tests {
                 + r#""threshold":0.8,"matches":[{"id":"https://a.example/x","similarity":0.914063,"low":0.87,"#
                 + r#""high":0.95,"method":"estimate","first_seen":"2026-11-20T10:00:00Z"}],"candidates":12,"#
                 + r#""complete":true,"shingles":3}"#
+        );
+    }
+
+    #[test]
+    fn an_exact_match_tells_what_is_contained_in_what() {
+        let overlap = Overlap { both: 30, query: 40, found: 60 };
+        let found = Match {
+            id: DocId::new("x").unwrap(),
+            same_content: false,
+            similarity: overlap.similarity(),
+            overlap: Some(overlap),
+            first_seen: TimestampMs(1_795_168_800_000),
+            metadata: None,
+        };
+        assert_eq!(
+            serde_json::to_string(&MatchBody::from(found)).unwrap(),
+            r#"{"id":"x","similarity":0.428571,"low":0.428571,"high":0.428571,"method":"exact","#.to_owned()
+                + r#""containment_in_match":0.75,"containment_of_match":0.5,"first_seen":"2026-11-20T10:00:00Z"}"#
         );
     }
 }

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::{StreamExt, TryStreamExt};
 
-use crate::collection::PrepareOptions;
+use crate::collection::{PrepareOptions, Purpose};
 use crate::http::dto::document::{self, Deleted, DocumentRecord, Found, Page};
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::{Code, Problem};
@@ -28,7 +28,7 @@ const READS_AT_ONCE: usize = 16;
 pub async fn check(Target(collection): Target, subject: Subject) -> Result<Json<VerdictBody>, Problem> {
     let Subject { id, query, content } = subject;
     let options = work::check_options(&query)?;
-    let prepared = content.prepare(&collection, false).await?;
+    let prepared = content.prepare(&collection, Purpose::Check, false).await?;
     let verdict = collection.check(id, prepared, options).await?;
     Ok(Json(VerdictBody::new(collection.name(), verdict)))
 }
@@ -38,7 +38,8 @@ pub async fn insert(Target(collection): Target, body: DocumentBody) -> Result<Js
     let DocumentBody { document, query, when_full, room: _room } = body;
     let options = work::insert_options(&query)?;
     let id = document.required_id()?;
-    let prepared = collection.prepare_with(document.content, PrepareOptions { when_full, ranks: false }).await?;
+    let prepare = PrepareOptions { when_full, ranks: false, purpose: Purpose::Insert };
+    let prepared = collection.prepare_with(document.content, prepare).await?;
     let verdict = collection.insert(id, document.metadata, prepared, options).await?.wait().await?;
     Ok(Json(VerdictBody::new(collection.name(), verdict)))
 }

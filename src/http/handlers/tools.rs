@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 
+use crate::collection::Purpose;
 use crate::http::dto::compare::{self, ComparisonBody};
 use crate::http::dto::document::Signature;
 use crate::http::dto::tune::{TuneBody, TuneInput};
@@ -24,7 +25,7 @@ pub async fn compare(
 /// `POST …/sign`
 pub async fn sign(Target(collection): Target, subject: Subject) -> Result<Json<Signature>, Problem> {
     let ranks = subject.query.flag("ranks")?;
-    let prepared = subject.content.prepare(&collection, ranks).await?;
+    let prepared = subject.content.prepare(&collection, Purpose::Sign, ranks).await?;
     Ok(Json(Signature::new(&prepared, &collection.settings().spec)))
 }
 

@@ -7,7 +7,7 @@ fn scan_error(path: &Path) -> StoreError {
     seqs(&store).unwrap_err()
 }
 
-fn tamper(path: &Path, sql: &str) {
+pub(super) fn tamper(path: &Path, sql: &str) {
     let connection = Connection::open(path).unwrap();
     assert_eq!(connection.execute(sql, []).unwrap(), 1);
     connection.close().unwrap();

@@ -1,6 +1,7 @@
 //! What the store promises, where nothing is damaged.
 
 mod damage;
+mod payload;
 mod properties;
 mod touch;
 mod upgrade;
@@ -60,6 +61,7 @@ fn record(seq: u64) -> Record {
             unread: 0,
             matches: Vec::new(),
         },
+        payload: None,
     }
 }
 
@@ -144,7 +146,7 @@ fn hostile_ids_and_metadata_come_back_as_they_were() {
                 threshold: 0.1 + 0.2,
                 candidates: u32::MAX,
                 unread: 7,
-                matches: vec![StoredMatch { seq: Seq(u64::MAX >> 1), matching: 256, exact: true }],
+                matches: vec![StoredMatch { seq: Seq(u64::MAX >> 1), matching: 256, exact: true, overlap: None }],
             },
             ..record(seq)
         })

@@ -5,11 +5,9 @@ use proptest::prelude::*;
 use super::*;
 
 fn any_verdict() -> impl Strategy<Value = StoredVerdict> {
-    let matching = (1..i64::MAX as u64, any::<u32>(), any::<bool>()).prop_map(|(seq, matching, exact)| StoredMatch {
-        seq: Seq(seq),
-        matching,
-        exact,
-    });
+    let overlap = any::<[u64; 3]>().prop_map(|[both, query, found]| Overlap { both, query, found });
+    let matching = (1..i64::MAX as u64, any::<u32>(), any::<bool>(), prop::option::of(overlap))
+        .prop_map(|(seq, matching, exact, overlap)| StoredMatch { seq: Seq(seq), matching, exact, overlap });
     (
         0..4usize,
         prop::option::of(any_id()),
@@ -60,6 +58,7 @@ fn any_record() -> impl Strategy<Value = Record> {
                 cluster: Seq(cluster),
                 shingles,
                 verdict,
+                payload: None,
             },
         )
 }

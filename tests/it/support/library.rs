@@ -14,8 +14,11 @@ pub(crate) type Dir = tempfile::TempDir;
 pub(crate) const LIMITS: Limits = Limits {
     bucket_read_max: 1000,
     candidates_max: 4096,
+    exact_reads_max: 256,
+    exact_bytes_max: 32 << 20,
     commit_queue_max: 8192,
     commit_batch_max: 4096,
+    commit_payload_bytes_max: 256 << 20,
     commit_queue_wait: Duration::from_secs(30),
     id_fingerprint_bits: 64,
 };

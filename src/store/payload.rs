@@ -1,0 +1,148 @@
+//! What a collection keeps of a document beside its signature, a row of its own: read only where two documents are to
+//! be compared exactly. Knows nothing of what the bytes mean.
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, params};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::Opened;
+use super::error::{Result, StoreError};
+use super::reader::{Snapshot, Store, damaged};
+use super::rows::{Flaw, WRONG_SUM, WRONG_TYPE, integer};
+use crate::types::{Keep, Seq};
+
+const PAYLOAD_SEED: u64 = 4;
+const SIZE_SEED: u64 = 5;
+
+/// What is kept of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// What the bytes are.
+    pub kind: PayloadKind,
+    /// Distinct shingles of the document.
+    pub shingles: u64,
+    /// Its shingles or its text.
+    pub bytes: Vec<u8>,
+}
+
+/// What the bytes of a [`Payload`] are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PayloadKind {
+    /// A set of shingles.
+    Shingles = 1,
+    /// A text.
+    Text = 2,
+}
+
+impl PayloadKind {
+    fn of(number: i64) -> Result<Self, Flaw> {
+        [Self::Shingles, Self::Text].into_iter().find(|kind| *kind as i64 == number).ok_or("its payload is of no kind")
+    }
+}
+
+/// What came of looking for a payload.
+#[derive(Debug, PartialEq)]
+pub enum Looked<T> {
+    /// The document is gone.
+    Gone,
+    /// What it was made into.
+    At(T),
+}
+
+/// The sum over the whole row, and the one over its first columns: a size is to be trusted without its bytes, which
+/// may lie far behind it.
+fn sums(seq: Seq, kind: PayloadKind, shingles: u64, bytes: &[u8]) -> (u64, u64) {
+    let mut buffer = Vec::with_capacity(17 + bytes.len());
+    buffer.extend_from_slice(&seq.0.to_le_bytes());
+    buffer.push(kind as u8);
+    buffer.extend_from_slice(&shingles.to_le_bytes());
+    let size_sum = xxh3_64_with_seed(&buffer, SIZE_SEED);
+    buffer.extend_from_slice(bytes);
+    (xxh3_64_with_seed(&buffer, PAYLOAD_SEED), size_sum)
+}
+
+/// Writes the row, and returns its sum.
+pub(super) fn insert(connection: &Connection, seq: Seq, payload: &Payload) -> rusqlite::Result<u64> {
+    let Payload { kind, shingles, ref bytes } = *payload;
+    let (sum, size_sum) = sums(seq, kind, shingles, bytes);
+    let values = params![seq.0 as i64, kind as i64, shingles as i64, size_sum as i64, bytes, sum as i64];
+    connection.prepare_cached("INSERT INTO payload VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(values)?;
+    Ok(sum)
+}
+
+/// Whether so many payloads go with so many documents: each has one, or none has.
+pub(super) fn check_count(opened: &Opened, payloads: u64) -> Result<()> {
+    let expected = if opened.meta.keep == Keep::Signature { 0 } else { opened.documents };
+    if payloads == expected {
+        return Ok(());
+    }
+    let detail = format!("its ledger says {payloads} payloads where {expected} are to be");
+    Err(StoreError::Damaged { collection: opened.meta.name.as_str().to_owned(), record: None, detail })
+}
+
+impl Store {
+    /// Looks at the payloads of these documents, all as of one moment, in their order: first `size` is told the number of
+    /// shingles, and where that is not enough to know, the payload is read and `visit` told. A payload that is missing though its
+    /// document is there, or that is not what was written, is an error that names it.
+    pub fn payloads<T>(
+        &self,
+        seqs: &[Seq],
+        mut size: impl FnMut(u64) -> Result<(), T>,
+        mut visit: impl FnMut(Seq, Payload) -> Result<T, Flaw>,
+    ) -> Result<Vec<(Seq, Looked<T>)>> {
+        self.read(|snapshot| {
+            let look = |&seq: &Seq| Ok((seq, snapshot.payload(seq, &mut size, &mut visit)?));
+            seqs.iter().map(look).collect()
+        })
+    }
+}
+
+impl Snapshot<'_> {
+    fn payload<T>(
+        &self,
+        seq: Seq,
+        by_size: &mut impl FnMut(u64) -> Result<(), T>,
+        visit: &mut impl FnMut(Seq, Payload) -> Result<T, Flaw>,
+    ) -> Result<Looked<T>> {
+        let reading = |error| StoreError::from_sqlite(self.collection, "reading a payload", error);
+        let flawed = |flaw| damaged(self.collection, seq, flaw);
+        let size = self
+            .connection
+            .prepare_cached("SELECT kind, shingles, size_sum FROM payload WHERE seq = ?1")
+            .and_then(|mut statement| {
+                statement.query_row([seq.0 as i64], |row| Ok([0, 1, 2].map(|column| integer(row, column)))).optional()
+            })
+            .map_err(reading)?;
+        let [kind, shingles, size_sum] = match size {
+            Some(size) => size,
+            None if self.has_signature(seq)? => return Err(flawed("its payload is gone")),
+            None => return Ok(Looked::Gone),
+        };
+        let kind = kind.and_then(PayloadKind::of).map_err(flawed)?;
+        let (shingles, size_sum) = (shingles.map_err(flawed)? as u64, size_sum.map_err(flawed)? as u64);
+        if sums(seq, kind, shingles, &[]).1 != size_sum {
+            return Err(flawed(WRONG_SUM));
+        }
+        if let Err(known) = by_size(shingles) {
+            return Ok(Looked::At(known));
+        }
+        let read = self
+            .connection
+            .prepare_cached("SELECT bytes, sum FROM payload WHERE seq = ?1")
+            .and_then(|mut statement| {
+                statement.query_row([seq.0 as i64], |row| {
+                    let bytes = match row.get_ref(0)? {
+                        ValueRef::Blob(bytes) => Ok(bytes.to_vec()),
+                        _ => Err(WRONG_TYPE),
+                    };
+                    Ok((bytes, integer(row, 1)))
+                })
+            })
+            .map_err(reading)?;
+        let (bytes, sum) = (read.0.map_err(flawed)?, read.1.map_err(flawed)? as u64);
+        if sums(seq, kind, shingles, &bytes).0 != sum {
+            return Err(flawed(WRONG_SUM));
+        }
+        visit(seq, Payload { kind, shingles, bytes }).map(Looked::At).map_err(flawed)
+    }
+}
