@@ -209,8 +209,15 @@ impl Collection {
     ) -> Result<Ticket<Verdict>> {
         let Prepared { made, shingles, .. } = prepared;
         let Some(mut made) = made else { return Ok(self.nothing_to_insert(id)) };
-        if let Some(kept) = &mut made.kept {
-            kept.room = Some(self.payload_room(kept).await?);
+        match &mut made.kept {
+            Some(kept) if kept.payload.is_some() => kept.room = Some(self.payload_room(kept).await?),
+            _ if self.keep == Keep::Signature => {}
+            _ => {
+                return Err(CollectionError::Invalid {
+                    field: "document",
+                    detail: "was prepared to be looked up".into(),
+                });
+            }
         }
         let (latch, place) = self.enter(&id).await?;
         let insertion = Insertion { id, metadata, made, shingles, options };

@@ -44,7 +44,7 @@ pub struct PrepareOptions {
 pub enum Purpose {
     /// To be signed.
     Sign,
-    /// To be looked up.
+    /// To be looked up, and not stored: where something is kept beside signatures, [`Collection::insert`] refuses it.
     Check,
     /// To be looked up, and stored.
     #[default]

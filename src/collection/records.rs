@@ -32,7 +32,7 @@ pub(super) struct Records {
 #[derive(Default)]
 struct Recent {
     records: BTreeMap<Seq, (Arc<Record>, Option<Kept>)>,
-    /// What is kept beside them takes.
+    /// Bytes of what is kept beside them.
     bytes: usize,
     /// All up to here are on disk.
     durable: Seq,
@@ -69,7 +69,11 @@ impl Records {
     }
 
     /// Notes a document whose deletion or replacement has been decided.
-    pub(super) fn leaves(&self, record: Arc<Record>) {
+    pub(super) fn leaves(&self, mut record: Arc<Record>) {
+        if record.payload.is_some() {
+            // Nobody reads it here, and readers may keep the record for long.
+            record = Arc::new(Record { payload: None, ..Record::clone(&record) });
+        }
         self.leaving.write().insert(record.seq, record);
     }
 

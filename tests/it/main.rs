@@ -9,6 +9,7 @@ mod clusters;
 mod config;
 mod durability;
 mod errors;
+mod exact;
 mod expiry;
 mod export;
 mod floors;

@@ -75,6 +75,7 @@ fn every_metric_moves() {
     let made = agent().put(server.url("/v1/collections/oph")).content_type("application/json");
     assert_eq!(made.send(r#"{"sketch":"oph256x8"}"#).expect("an answer").status(), 201);
     assert_eq!(post(&server, "/v1/collections/oph/sign", &document("o", &text(1, "one"))), 200);
+    make_exact(&server);
     let lines = format!("{}\n{{\n", document("d", &text(900, "one")));
     assert_eq!(post(&server, "/v1/collections/default/bulk?op=insert", &lines), 200);
     let after = Scrape::of(&server);
@@ -126,12 +127,41 @@ fn every_metric_moves() {
     assert!((1.0..=41.0).contains(&moved("hapax_commit_duration_seconds_count", &["default"])));
     assert_eq!(moved("hapax_commit_documents_sum", &["default"]), 41.0);
     assert_eq!(after.sum(names::COMMIT_QUEUE_MAX, &["default"]), 8192.0);
+    assert_eq!(after.sum("hapax_exact_compared_count", &["exact"]), 2.0, "the second with the first");
+    assert_eq!(after.sum("hapax_exact_compared_sum", &["exact"]), 1.0);
+    assert_eq!(after.sum(names::EXACT_READ_BYTES, &["exact"]), 0.0, "it was still in memory");
+    assert_eq!(after.sum(names::COMMIT_PAYLOAD_BYTES, &["exact"]), 0.0);
+    assert_eq!(after.sum(names::COMMIT_PAYLOAD_BYTES_MAX, &["exact"]), f64::from(256 << 20));
     assert_eq!(after.sum(names::BOOT_PROGRESS, &[]), 1.0);
     assert_eq!(after.sum(names::BUILD_INFO, &[concat!("version=\"", env!("CARGO_PKG_VERSION"), "\"")]), 1.0);
     assert!(after.sum("process_resident_memory_bytes", &[]) > 1e6);
 
     every_name_is_described(&after);
     names_and_labels_are_those_of_the_table(&after);
+}
+
+/// A collection that verifies exactly, with two documents that are alike.
+fn make_exact(server: &Server) {
+    let made = agent().put(server.url("/v1/collections/exact")).content_type("application/json");
+    assert_eq!(made.send(r#"{"verify":"exact","sketch":"fss128x8"}"#).expect("an answer").status(), 201);
+    for last in ["one", "two"] {
+        let path = "/v1/collections/exact/documents?on_duplicate=store";
+        assert_eq!(post(server, path, &document(last, &text(1, last))), 200);
+    }
+}
+
+#[test]
+fn what_exact_verification_reads_is_counted() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let server = Server::start(&dir.path().join("data"));
+    make_exact(&server);
+    assert!(server.terminate().success());
+    let again = Server::start(&dir.path().join("data"));
+    assert_eq!(post(&again, "/v1/collections/exact/check", &document("x", &text(1, "three"))), 200);
+    let after = Scrape::of(&again);
+    assert_eq!(after.sum("hapax_exact_compared_sum", &["exact"]), 2.0);
+    // Two sets of 20 shingles.
+    assert!((200.0..300.0).contains(&after.sum(names::EXACT_READ_BYTES, &["exact"])));
 }
 
 #[test]

@@ -27,5 +27,5 @@ fn its_curls_print_what_it_prints() {
         assert_eq!(without_clock(&printed), without_clock(&example[2]), "{command}");
         examples += 1;
     }
-    assert_eq!(examples, 7, "the README promises five curls, and two of clusters");
+    assert_eq!(examples, 8, "the README promises five curls, two of clusters, and one on exact verification");
 }
