@@ -1,7 +1,7 @@
 //! Exact verification: what is reported is at or above the threshold by the shingles themselves, whatever is kept,
 //! whatever the estimate said, before and after a restart, under concurrency.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -63,16 +63,23 @@ async fn insert(
     collection.insert(DocId::new(id).unwrap(), None, prepared, options).await?.wait().await
 }
 
-/// Runs of five words, by the definition.
-fn shingles(text: &str) -> BTreeSet<Vec<&str>> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.windows(5).map(<[&str]>::to_vec).collect()
+/// A text, and its runs of five words by the definition.
+struct Shingled {
+    text: String,
+    shingles: HashSet<String>,
 }
 
-fn overlap(query: &str, found: &str) -> Overlap {
-    let (query, found) = (shingles(query), shingles(found));
-    let both = query.intersection(&found).count() as u64;
-    Overlap { both, query: query.len() as u64, found: found.len() as u64 }
+impl Shingled {
+    fn new(text: String) -> Self {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let shingles = words.windows(5).map(|run| run.join(" ")).collect();
+        Self { text, shingles }
+    }
+
+    fn overlap(&self, found: &Self) -> Overlap {
+        let both = self.shingles.intersection(&found.shingles).count() as u64;
+        Overlap { both, query: self.shingles.len() as u64, found: found.shingles.len() as u64 }
+    }
 }
 
 /// A text of one of a few families, with some words of its own; some are parts of others.
@@ -91,23 +98,23 @@ fn family_text(rng: &mut ChaCha8Rng) -> String {
 }
 
 /// Every match is one, with the similarity that it has, in the right order; and none that is surely one is missing.
-fn holds(verdict: &Verdict, query: &str, held: &BTreeMap<String, String>, own: Option<&str>) {
+fn holds(verdict: &Verdict, query: &Shingled, held: &BTreeMap<String, Shingled>, own: Option<&str>) {
     let mut sure: BTreeSet<&str> = BTreeSet::new();
-    for (id, text) in held.iter().filter(|(id, _)| own != Some(id.as_str())) {
-        if overlap(query, text).similarity().value >= SURE {
+    for (id, other) in held.iter().filter(|(id, _)| own != Some(id.as_str())) {
+        if query.overlap(other).similarity().value >= SURE {
             sure.insert(id);
         }
     }
     for found in &verdict.matches {
         let id = found.id.as_str();
         assert_ne!(own, Some(id));
-        let overlap = overlap(query, &held[id]);
+        let overlap = query.overlap(&held[id]);
         assert_eq!(found.overlap, Some(overlap), "{id}");
         assert!(overlap.both * 5 >= overlap.either() * 4, "{id}: {overlap:?} is reported");
         let similarity = found.similarity;
         assert_eq!((similarity.method, similarity.value), (Method::Exact, overlap.similarity().value));
         assert_eq!((similarity.low, similarity.high), (similarity.value, similarity.value));
-        assert_eq!(found.same_content, held[id] == query);
+        assert_eq!(found.same_content, held[id].text == query.text);
         sure.remove(id);
     }
     assert!(sure.is_empty(), "{sure:?} are missing in {verdict:?}");
@@ -132,13 +139,13 @@ async fn answers_are_those_of_brute_force_before_and_after_restarts() {
     for keep in [Keep::Shingles, Keep::Text] {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let dir = library::dir();
-        let mut held: BTreeMap<String, String> = BTreeMap::new();
+        let mut held: BTreeMap<String, Shingled> = BTreeMap::new();
         for _life in 0..3 {
             let collections = open(&dir, exactly(keep));
             let collection = library::default(&collections).await;
             for step in 0..120 {
-                let text = family_text(&mut rng);
-                holds(&check(&collection, &text).await.unwrap(), &text, &held, None);
+                let text = Shingled::new(family_text(&mut rng));
+                holds(&check(&collection, &text.text).await.unwrap(), &text, &held, None);
                 let id = format!("id{}", rng.random_range(0..60_u32));
                 if step % 5 == 4 {
                     let ticket = collection.delete(DocId::new(id.as_str()).unwrap()).await.unwrap();
@@ -146,7 +153,7 @@ async fn answers_are_those_of_brute_force_before_and_after_restarts() {
                     continue;
                 }
                 let on_duplicate = if rng.random_bool(0.7) { OnDuplicate::Store } else { OnDuplicate::Skip };
-                let verdict = insert(&collection, &id, &text, on_duplicate).await.unwrap();
+                let verdict = insert(&collection, &id, &text.text, on_duplicate).await.unwrap();
                 if verdict.outcome != Outcome::Unchanged {
                     holds(&verdict, &text, &held, Some(&id));
                 }
@@ -411,7 +418,8 @@ async fn a_collection_that_kept_shingles_may_come_to_verify_exactly() {
     let after = collection.update(changes).await.unwrap().verdict_recall_at_threshold;
     assert!(before < 0.6 && after > 0.99, "{before} {after}");
     let verdict = check(&collection, &variant(400, 2)).await.unwrap();
-    assert_eq!(verdict.matches[0].overlap, Some(overlap(&variant(400, 2), &variant(400, 1))));
+    let (query, found) = (Shingled::new(variant(400, 2)), Shingled::new(variant(400, 1)));
+    assert_eq!(verdict.matches[0].overlap, Some(query.overlap(&found)));
     drop(collection);
     library::close(collections).await;
 }

@@ -256,7 +256,9 @@ fn judge_corpus_verified(corpora: &Path, file: &str, mode: &str, truth: Truth, v
         // The files know no NFKC: a ligature here and there moves a shingle.
         let differ = errors.iter().filter(|error| error.abs() > 1.5e-6).count();
         assert!(differ * 100 <= errors.len() && rmse < 0.001, "{differ} similarities differ: {line}");
-        assert!(share(pair_recall(THRESHOLD)) >= RECALL_AT_90, "recall at the threshold itself: {line}");
+        // Of documents with more neighbours than are compared, not every pair is found, but each is found to have one.
+        assert!(share(pair_recall(THRESHOLD)) >= RECALL_AT_85, "recall at the threshold itself: {line}");
+        assert!(share(verdict_recall(THRESHOLD)) >= RECALL_AT_90, "verdicts at the threshold itself: {line}");
     }
 }
 
