@@ -93,11 +93,12 @@ pub struct Bucket {
 impl BandIndex {
     /// An index without postings.
     pub fn new(banding: Banding, shape: SignatureShape) -> Self {
+        let bands = banding.bands() as usize;
         Self {
             banding,
             shape,
             rows: (0..banding.bands()).map(|band| Rows::new(banding.row_bytes(shape, band))).collect(),
-            tables: (0..banding.bands()).map(|_| Table::new()).collect(),
+            tables: (0..bands).map(|band| Table::new(band, bands)).collect(),
             pool: Pool::default(),
             equals: DashMap::new(),
             groups: AtomicU64::new(0),

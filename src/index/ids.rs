@@ -37,7 +37,7 @@ impl Keys for IdKeys<'_> {
 impl IdIndex {
     /// Tells ids apart by 1 to 64 bits of their fingerprints.
     pub fn with_fingerprint_bits(bits: u32) -> Self {
-        Self { table: Table::new(), pool: Pool::default(), mask: u64::MAX >> (64 - bits) }
+        Self { table: Table::new(0, 1), pool: Pool::default(), mask: u64::MAX >> (64 - bits) }
     }
 
     /// The fingerprint of an id; stored beside the signature, so it may never change.

@@ -181,7 +181,7 @@ impl Bucket {
         let [t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, ta, tb] = self.tags;
         let first = u64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]);
         let second = u64::from(u32::from_le_bytes([t8, t9, ta, tb]));
-        let equal = |tags: u64| gather(zero_bytes(tags ^ u64::from(tag) * 0x0101_0101_0101_0101));
+        let equal = |tags: u64| gather(zero_bytes(tags ^ (u64::from(tag) * 0x0101_0101_0101_0101)));
         let mut positions = (equal(first) | equal(second) << 8) & ((1 << self.len) - 1);
         std::iter::from_fn(move || {
             if positions == 0 {

@@ -25,13 +25,14 @@ const INLINE_AGAIN: usize = 4;
 /// Bits of the key that tell shards apart, once there are all of them.
 const DEPTH_MAX: u8 = 10;
 pub(super) const SHARDS_MAX: usize = 1 << DEPTH_MAX;
-/// Entries from which a shard splits instead of growing, as long as it may.
-const SPLIT_ENTRIES: usize = 16 * 1024;
+/// Entries from which a shard splits instead of growing, as long as it may: between these two, so that the tables of an
+/// index, which hold as many entries each, do not all split at once.
+const SPLIT_ENTRIES: [usize; 2] = [6 * 1024, 12 * 1024];
 
 /// Places of a shard in use, in hundredths: it grows above the first, to one between the other two. Shards differ in the
 /// load they grow to, or all of them would grow at once.
 const LOAD_MAX: usize = 93;
-const LOAD_GROWN: [usize; 2] = [58, 70];
+const LOAD_GROWN: [usize; 2] = [52, 66];
 /// Below this it shrinks.
 const LOAD_MIN: usize = 30;
 
@@ -48,6 +49,8 @@ pub(super) trait Keys {
 
 /// One table.
 pub(super) struct Table {
+    /// Entries from which a shard splits.
+    split_entries: usize,
     /// By the last bits of a key: how many of them name its shard.
     depths: Box<[AtomicU8; SHARDS_MAX]>,
     /// Shard 0, then 1, then 2 and 3, then 4 to 7: each split of shard `i` at depth `d` makes shard `i + 2^d`.
@@ -107,8 +110,11 @@ impl Members<'_> {
 }
 
 impl Table {
-    pub(super) fn new() -> Self {
+    /// The table `number` of so many that grow together.
+    pub(super) fn new(number: usize, of: usize) -> Self {
+        let [least, most] = SPLIT_ENTRIES;
         let table = Self {
+            split_entries: least + (most - least) * number / of,
             depths: Box::new([const { AtomicU8::new(0) }; SHARDS_MAX]),
             levels: std::array::from_fn(|_| OnceLock::new()),
         };
@@ -158,7 +164,7 @@ impl Table {
             if !shard.is_full() {
                 return shard;
             }
-            if shard.entries as usize >= SPLIT_ENTRIES && shard.depth < DEPTH_MAX {
+            if shard.entries as usize >= self.split_entries && shard.depth < DEPTH_MAX {
                 self.split(pool, &mut shard, key, keys);
             } else {
                 shard.resize(pool, keys, key as usize);
@@ -208,7 +214,7 @@ impl Table {
 
     /// Makes room for so many slots in an empty table.
     pub(super) fn reserve(&self, pool: &Pool, slots: usize) {
-        let depth = (0..DEPTH_MAX).find(|depth| slots >> depth <= SPLIT_ENTRIES * 3 / 4).unwrap_or(DEPTH_MAX);
+        let depth = (0..DEPTH_MAX).find(|depth| slots >> depth <= self.split_entries * 3 / 4).unwrap_or(DEPTH_MAX);
         for number in 0..1_usize << depth {
             let mut shard = self.shard(number).write();
             shard.depth = depth;
@@ -359,7 +365,7 @@ impl Shard {
 
     #[inline]
     fn home(&self, key: u64) -> usize {
-        ((key >> 32) * self.buckets() as u64 >> 32) as usize
+        (((key >> 32) * self.buckets() as u64) >> 32) as usize
     }
 
     #[inline]
@@ -553,9 +559,9 @@ impl Shard {
 
     fn each_with_key(&self, keys: &impl Keys, mut visit: impl FnMut(u64, u32)) {
         let mut ahead = self.pages.iter().flat_map(|page| page.iter()).flat_map(Bucket::entries);
-        let mut entries = ahead.clone();
+        let entries = ahead.clone();
         ahead.by_ref().take(AHEAD).for_each(|&entry| keys.prefetch(self.first(entry)));
-        while let Some(&entry) = entries.next() {
+        for &entry in entries {
             if let Some(&later) = ahead.next() {
                 keys.prefetch(self.first(later));
             }

@@ -41,8 +41,8 @@ fn a_payload_comes_and_goes_with_its_document() {
     for keep in [Keep::Shingles, Keep::Text] {
         let place = keeping(keep);
         let (store, mut writer, _) = Store::open(&place.path).unwrap();
-        let replace = Change::Replace { record: Arc::new(with_payload(12)), target: Seq(4) };
-        writer.commit(&[Change::Delete { seq: Seq(11), target: Seq(3) }, replace], Seq(12)).unwrap();
+        let replace = Change::Replace { record: Arc::new(with_payload(12)), target: Seq(4), promoted: None };
+        writer.commit(&[Change::Delete { seq: Seq(11), target: Seq(3), promoted: None }, replace], Seq(12)).unwrap();
         for (seq, looked) in read(&store, 1..=13).unwrap() {
             match seq.0 {
                 3 | 4 | 11 | 13 => assert_eq!(looked, Looked::Gone),
@@ -82,7 +82,8 @@ fn a_payload_that_was_changed_or_lost_is_an_error_that_names_it() {
         assert_eq!(unfit.is_err(), !sql.contains("bytes") && !sql.contains("SET sum"), "{sql}: {unfit:?}");
         assert_eq!(read(&store, 1..=7).unwrap().len(), 7);
         if sql.starts_with("DELETE") {
-            let error = writer.commit(&[Change::Delete { seq: Seq(11), target: Seq(8) }], Seq(11)).unwrap_err();
+            let error =
+                writer.commit(&[Change::Delete { seq: Seq(11), target: Seq(8), promoted: None }], Seq(11)).unwrap_err();
             assert!(matches!(error, StoreError::Damaged { record: Some(Seq(8)), .. }), "{error}");
         }
     }

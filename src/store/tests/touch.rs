@@ -10,7 +10,7 @@ fn touch(target: u64, seen: i64) -> Change {
 fn a_sight_is_kept_beside_other_changes_and_the_ledger_goes_with_it() {
     let place = filled(5);
     let (store, mut writer, _) = Store::open(&place.path).unwrap();
-    let delete = Change::Delete { seq: Seq(7), target: Seq(4) };
+    let delete = Change::Delete { seq: Seq(7), target: Seq(4), promoted: None };
     writer.commit(&[insert(6), delete, touch(2, 77), touch(6, 78), touch(2, 79)], Seq(7)).unwrap();
     writer.commit(&[touch(3, 80)], Seq(7)).unwrap();
     for (seq, seen) in [(2, 79), (3, 80), (6, 78)] {
@@ -27,7 +27,7 @@ fn a_sight_is_kept_beside_other_changes_and_the_ledger_goes_with_it() {
 fn a_sight_of_a_document_that_is_gone_changes_nothing() {
     let place = filled(3);
     let (store, mut writer, _) = Store::open(&place.path).unwrap();
-    let delete = Change::Delete { seq: Seq(4), target: Seq(1) };
+    let delete = Change::Delete { seq: Seq(4), target: Seq(1), promoted: None };
     writer.commit(&[delete, touch(1, 77), touch(99, 77)], Seq(4)).unwrap();
     assert_eq!(seqs(&store).unwrap(), [2, 3]);
 }
