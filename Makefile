@@ -1,7 +1,7 @@
 # What people and CI run. `make test` installs what it needs; see .ci/run for a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-index bench-server peers quality neon miri fuzz loom
+.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server peers quality races churn neon miri fuzz loom
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -10,7 +10,7 @@ run: ## build and start a server on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
 # In CI the slow ones too: what is unsafe, fuzzed and watched.
-test: fmt lint test-rust openapi $(if $(CI),neon miri fuzz loom) ## everything that must pass before a commit
+test: fmt lint test-rust openapi $(if $(CI),quality races churn neon miri fuzz loom) ## everything that must pass before a commit
 
 test-rust: ## all Rust tests
 	cargo test --workspace --locked
@@ -32,13 +32,16 @@ check: test ## test, and licences and advisories of all dependencies
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny check
 
-bench: bench-stages bench-sketches bench-peers bench-index bench-server ## all of the following: speed, always as ratios within one run
+bench: bench-stages bench-sketches bench-peers bench-index bench-boot bench-server ## all of the following: speed, always as ratios within one run
 
 bench-stages: ## every stage of signing on every kind of text, with a table at the end
 	cargo bench --locked -p hapax-core --bench stages
 
 bench-sketches: ## bias, variance and cost of fss, classic and oph
 	cargo run --release --locked -p hapax-core --example sketches
+
+bench-boot: ## opening a collection of DOCUMENTS (5 million)
+	cargo bench --locked --bench boot -- --documents $(DOCUMENTS)
 
 bench-server: ## checks at a fixed rate against 100,000 documents
 	cargo build --release --locked --workspace
@@ -66,6 +69,12 @@ bench-index: peers ## the index of DOCUMENTS (5000000) against gaoya's and a pla
 
 quality: ## recall and precision on every corpus there is
 	cargo test --release --locked --test it quality -- --include-ignored --nocapture
+
+races: ## a million races of insertions, replacements, deletes and expiry, replayed in their order
+	cargo test --release --locked --test it races -- --include-ignored --nocapture
+
+churn: ## ten rounds of deleting half of a million documents and inserting as many, by what the process takes
+	cargo test --release --locked --test it churn -- --ignored --nocapture
 
 # The core's unsafe code is for the processor it runs on: another one is emulated.
 neon: ## the core's tests on 64-bit ARM, emulated

@@ -2,8 +2,10 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, unreachable_pub, missing_docs)]
 
 mod auth;
+mod best_match;
 mod bounds;
 mod bulk;
+mod churn;
 mod cli;
 mod clusters;
 mod config;
@@ -22,6 +24,7 @@ mod memory_budget;
 mod metrics;
 mod openapi;
 mod quality;
+mod races;
 mod ranks;
 mod readme;
 mod reference_tokens;

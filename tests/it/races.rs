@@ -1,0 +1,178 @@
+//! Check-and-insert is linearizable while documents expire: very many races of insertions, replacements and deletes on
+//! few ids and groups, in a collection whose documents live for a second. The answers are replayed in the commit order.
+//! A document may be gone without anybody having deleted it, but only once it was old enough.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hapax::collection::{Collection, InsertOptions, Settings};
+use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting, Outcome, Seq, VerdictKind};
+use hapax_core::{Banding, Spec, SplitMix64};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::support::library;
+
+const WRITERS: u64 = 256;
+const TTL: Duration = Duration::from_secs(1);
+/// Ids a group is inserted under.
+const IDS: u64 = 4;
+
+struct Event {
+    at: Seq,
+    began: Instant,
+    ended: Instant,
+    group: u64,
+    id: u64,
+    did: Did,
+}
+
+enum Did {
+    Deleted,
+    Judged { kind: VerdictKind, duplicate_of: Option<u64>, outcome: Outcome },
+}
+
+impl Did {
+    fn changes(&self) -> bool {
+        !matches!(self, Self::Judged { outcome: Outcome::Skipped, .. })
+    }
+}
+
+/// Signatures of a group differ in two slots of 128 at most; groups share nothing.
+fn signature(group: u64, variant: u64) -> Content {
+    let mut words = SplitMix64::new(group);
+    let mut bytes: Vec<u8> = (0..16).flat_map(|_| words.next_u64().to_le_bytes()).collect();
+    bytes[variant as usize % 128] ^= 1;
+    Content::Signature { bytes, fingerprint: None }
+}
+
+fn name(group: u64, id: u64) -> DocId {
+    DocId::new(format!("{group}/{id}")).unwrap()
+}
+
+/// One operation; `None` where it neither changed anything nor judged by what it found.
+async fn race(collection: &Arc<Collection>, rng: &mut ChaCha8Rng, groups: u64) -> Option<Event> {
+    let (group, id) = (rng.random_range(0..groups), rng.random_range(0..IDS));
+    let began = Instant::now();
+    if rng.random_bool(0.2) {
+        let ticket = collection.delete(name(group, id)).await.unwrap();
+        let at = ticket.at();
+        let was_there = ticket.wait().await.unwrap();
+        return was_there.then(|| Event { at, began, ended: Instant::now(), group, id, did: Did::Deleted });
+    }
+    let prepared = collection.prepare(signature(group, rng.random_range(0..128))).await.unwrap();
+    let on_duplicate = if rng.random_bool(0.5) { OnDuplicate::Skip } else { OnDuplicate::Store };
+    let options = InsertOptions { on_duplicate, on_existing: OnExisting::Replace, limit: 10, with_metadata: false };
+    let ticket = collection.insert(name(group, id), None, prepared, options).await.unwrap();
+    let at = ticket.at();
+    let verdict = ticket.wait().await.unwrap();
+    let duplicate_of = verdict.duplicate_of.map(|original| {
+        let (of, original) = original.as_str().split_once('/').unwrap();
+        assert_eq!(of, group.to_string(), "a duplicate from another group");
+        original.parse().unwrap()
+    });
+    let did = Did::Judged { kind: verdict.kind, duplicate_of, outcome: verdict.outcome };
+    let unchanged = verdict.outcome == Outcome::Unchanged;
+    (!unchanged).then(|| Event { at, began, ended: Instant::now(), group, id, did })
+}
+
+/// What is there according to the events so far: by group and id, the earliest it can have been seen last.
+#[derive(Default)]
+struct Model(HashMap<u64, HashMap<u64, Instant>>);
+
+impl Model {
+    /// A document turned out to be gone: it must have been old enough.
+    fn expired(&mut self, event: &Event, id: u64) {
+        let seen = self.0.get_mut(&event.group).unwrap().remove(&id).unwrap();
+        assert!(event.ended >= seen + TTL, "{}/{id} is gone after {:?}", event.group, event.ended - seen);
+    }
+
+    fn replay(&mut self, event: &Event) {
+        let Event { group, id, .. } = *event;
+        let held = self.0.entry(group).or_default();
+        match event.did {
+            Did::Deleted => assert!(held.remove(&id).is_some(), "{:?}: {group}/{id} deleted and not there", event.at),
+            Did::Judged { kind, duplicate_of, outcome } => {
+                let others: Vec<u64> = held.keys().copied().filter(|other| *other != id).collect();
+                match (kind, duplicate_of) {
+                    (VerdictKind::Unique, None) => others.iter().for_each(|&other| self.expired(event, other)),
+                    (VerdictKind::NearDuplicate, Some(original)) => {
+                        assert!(others.contains(&original), "{:?}: {group}/{id} of {original}, not there", event.at);
+                    }
+                    other => panic!("{:?}: {group}/{id}: {other:?}", event.at),
+                }
+                match outcome {
+                    Outcome::Skipped => return,
+                    Outcome::Inserted if self.0[&group].contains_key(&id) => self.expired(event, id),
+                    Outcome::Inserted => {}
+                    Outcome::Replaced => {
+                        let held = &self.0[&group];
+                        assert!(held.contains_key(&id), "{:?}: {group}/{id} replaced and not there", event.at);
+                    }
+                    other => panic!("{:?}: {group}/{id}: {other:?}", event.at),
+                }
+                self.0.get_mut(&group).unwrap().insert(id, event.began);
+            }
+        }
+    }
+}
+
+async fn races(count: u64, groups: u64) {
+    let seed = library::seed();
+    let dir = library::dir();
+    let collections = library::open(library::config(&dir));
+    let spec = Spec::parse("hapax1;external:races:128x8").unwrap();
+    let banding = Banding::new(21, 6, spec.shape()).unwrap();
+    let settings = Settings { ttl: Some(TTL), ..Settings::new(spec, banding, 0.8) };
+    let (collection, _) = collections.create(CollectionName::new("races").unwrap(), settings).await.unwrap();
+    let mut writers = Vec::new();
+    for writer in 0..WRITERS {
+        let collection = Arc::clone(&collection);
+        writers.push(tokio::spawn(async move {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed ^ writer.wrapping_mul(0x9E37_79B9));
+            let mut events = Vec::new();
+            for _ in 0..count / WRITERS {
+                events.extend(race(&collection, &mut rng, groups).await);
+            }
+            events
+        }));
+    }
+    let mut events = Vec::new();
+    for writer in writers {
+        events.extend(writer.await.unwrap());
+    }
+    // What changed nothing stands behind the change at whose place it was decided.
+    events.sort_by_key(|event| (event.at, !event.did.changes()));
+    let mut model = Model::default();
+    events.iter().for_each(|event| model.replay(event));
+
+    let (mut stored, mut after) = (0, Seq(0));
+    loop {
+        let page = collection.documents(after, 1000).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = last.seq;
+        stored += page.len();
+        for document in &page {
+            let (group, id) = document.id.as_str().split_once('/').unwrap();
+            let held = model.0.get_mut(&group.parse().unwrap()).and_then(|held| held.remove(&id.parse().unwrap()));
+            assert!(held.is_some(), "{} is stored, and nobody knows why (seed {seed})", document.id);
+        }
+    }
+    let now = Instant::now();
+    let gone: Vec<Instant> = model.0.into_values().flat_map(HashMap::into_values).collect();
+    assert!(gone.iter().all(|seen| now >= *seen + TTL), "a document is lost (seed {seed})");
+    println!("{} races, {stored} documents stored at the end, {} expired unseen", events.len(), gone.len());
+    library::close(collections).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_those_of_the_commit_order_while_documents_expire() {
+    races(20_000, 300).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a million races are for `make races`"]
+async fn a_million_races() {
+    races(1_000_000, 20_000).await;
+}
