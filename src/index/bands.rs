@@ -25,7 +25,7 @@ const KEY_SEED: u64 = 0x6861_7061_7821;
 const EQUAL_LOOK_MAX: usize = 64;
 /// Slots placed at a time when many are: their keys are sorted by shard first, so that one shard after the other is in
 /// the cache.
-const PLACED_AT_ONCE: usize = 1 << 16;
+const PLACED_AT_ONCE: usize = 1 << 19;
 
 /// The band index of one collection under one banding.
 pub struct BandIndex {

@@ -147,7 +147,11 @@ impl Table {
     ) {
         for slots in slots.chunk_by(|a, b| Self::shard_number(a.0) == Self::shard_number(b.0)) {
             let mut shard = self.with_room(pool, slots[0].0, keys);
-            for &(key, slot) in slots {
+            slots.iter().take(AHEAD).for_each(|&(key, _)| shard.prefetch_bucket(key));
+            for (at, &(key, slot)) in slots.iter().enumerate() {
+                if let Some(&(later, _)) = slots.get(at + AHEAD) {
+                    shard.prefetch_bucket(later);
+                }
                 if shard.is_full() {
                     drop(shard);
                     shard = self.with_room(pool, key, keys);
