@@ -7,21 +7,21 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 
 use super::judge::{Judgement, Query, Ranked};
 use super::order::Order;
 use super::{Collection, Live};
 use crate::types::{Seq, Slot};
 
-/// What an entry of the tree takes, as its nodes are two thirds full on average.
+/// What an entry of a tree takes at most, as its nodes are two thirds full on average.
 const TREE_ENTRY_BYTES: usize = (size_of::<(Seq, Seq)>() + size_of::<Slot>()) * 3 / 2 + 3;
 
 /// Who is in whose cluster, as decided so far. Documents that never met a duplicate take no memory here.
 #[derive(Debug, Default)]
 pub(super) struct Clusters {
     /// Documents that joined a cluster -> its name.
-    joined: HashMap<Seq, Seq>,
+    joined: BTreeMap<Seq, Seq>,
     /// Name, document -> slot: those that joined, and founders once they were joined.
     documents: BTreeMap<(Seq, Seq), Slot>,
 }
@@ -128,10 +128,9 @@ impl Clusters {
         seqs.find(|(seq, _)| Some(*seq) != leaving)
     }
 
-    /// Bytes of the map, by its capacity (an entry and its control byte), and of the tree, about.
+    /// Bytes of both trees, about.
     pub(super) fn bytes(&self) -> u64 {
-        let map = self.joined.capacity() * 8 / 7 * (size_of::<(Seq, Seq)>() + 1);
-        (map + self.documents.len() * TREE_ENTRY_BYTES) as u64
+        ((self.joined.len() + self.documents.len()) * TREE_ENTRY_BYTES) as u64
     }
 }
 

@@ -31,6 +31,9 @@ pub(super) fn run(collection: &Collection, mut writer: Writer) {
             }
             Batch::Settings { changeable, answer } => {
                 let written = writer.set_changeable(changeable);
+                if let Err(error) = &written {
+                    refuse_where_uncertain(&mut collection.order.lock(), error);
+                }
                 drop(answer.send(written.map_err(|error| write_failed(&error))));
             }
         }
@@ -136,6 +139,8 @@ fn commit(
             collection.meters.commit_documents.record(documents as f64);
         }
     }
+    // On disk, so they may be found at once; and a check that no longer sees whom they follow must find them.
+    decisions.iter().filter_map(|decision| decision.step.left()).for_each(|left| collection.promoted(left));
     // Checks see the batch from here on. What it removed waits for those that began before.
     collection.durable.store(last.0, Ordering::Release);
     leaving.push(&collection.epochs, settle(collection, &decisions));
@@ -156,15 +161,9 @@ fn settle(collection: &Collection, decisions: &[Decision]) -> Vec<Slot> {
             Step::None => {}
             Step::Added { slot, replaced } => {
                 collection.count(slot, 1);
-                if let Some((replaced, left)) = replaced {
-                    gone.push(replaced);
-                    collection.promoted(left);
-                }
+                gone.extend(replaced.map(|(replaced, _)| replaced));
             }
-            Step::Removed { slot, left } => {
-                gone.push(slot);
-                collection.promoted(left);
-            }
+            Step::Removed { slot, .. } => gone.push(slot),
         }
     }
     gone.iter().for_each(|&slot| collection.count(slot, -1));
@@ -201,12 +200,7 @@ fn undo(collection: &Collection, failed: Vec<Decision>, error: &StoreError) {
             other @ (Work::Settings { .. } | Work::Sights { .. }) => order.queue.push_back(other),
         }
     }
-    if error.is_uncertain() {
-        // What was undone here may stand on disk. No answer may rest on either before the file is opened anew.
-        order.refused = Some(format!(
-            "an earlier write failed so that nobody can tell what is on disk; restart to write again ({error})"
-        ));
-    }
+    refuse_where_uncertain(&mut order, error);
     for decision in decisions.iter().rev() {
         match decision.step {
             Step::None => {}
@@ -229,6 +223,15 @@ fn undo(collection: &Collection, failed: Vec<Decision>, error: &StoreError) {
     drop(order);
     for decision in decisions {
         drop(decision.answer.send(Err(write_failed(error))));
+    }
+}
+
+/// What was undone or refused may stand on disk all the same. No answer may rest on either before the file is opened anew.
+fn refuse_where_uncertain(order: &mut Order, error: &StoreError) {
+    if error.is_uncertain() {
+        order.refused = Some(format!(
+            "an earlier write failed so that nobody can tell what is on disk; restart to write again ({error})"
+        ));
     }
 }
 

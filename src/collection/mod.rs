@@ -326,12 +326,13 @@ impl Collection {
 
     /// The verdict, where it takes no look at the disk.
     fn check_in_memory(&self, check: &Check) -> Option<Verdict> {
+        // First: what becomes durable after the look for its id is not to be seen.
+        let (_reading, view) = self.read();
         let id_may_be_held =
             check.id.as_ref().is_some_and(|id| !self.ids.candidates(&self.arena, IdIndex::fingerprint(id)).is_empty());
         if id_may_be_held {
             return None;
         }
-        let (_reading, view) = self.read();
         let (mut looked, mut compared) = (self.look(check, None, view), Compared::default());
         if let Some(exact) = looked.exact
             && !self.settle_survivors(exact, &mut looked.judgement, &mut compared, IN_PASSING).is_empty()

@@ -90,6 +90,16 @@ pub(super) enum Step {
     Removed { slot: Slot, left: Left },
 }
 
+impl Step {
+    /// How a document that goes with it leaves its cluster.
+    pub(super) fn left(&self) -> Option<Left> {
+        match *self {
+            Self::None | Self::Added { replaced: None, .. } => None,
+            Self::Added { replaced: Some((_, left)), .. } | Self::Removed { left, .. } => Some(left),
+        }
+    }
+}
+
 /// A decision that may not be on disk yet.
 pub struct Ticket<T> {
     value: T,
@@ -327,11 +337,12 @@ impl Collection {
                     verdict: stored_verdict(&verdict, cited),
                     payload: made.kept.as_ref().and_then(|kept| kept.payload.clone()),
                 });
-                let (signature, content) = (&record.signature, made.content_prefix());
-                self.arena.publish(slot, Entry { seq, id_fingerprint, content, linked, signature });
+                // Before whoever sweeps can take it for the document that was here.
                 if let Some(seen_times) = &live.seen_times {
                     seen_times.set(slot, now);
                 }
+                let (signature, content) = (&record.signature, made.content_prefix());
+                self.arena.publish(slot, Entry { seq, id_fingerprint, content, linked, signature });
                 if !linked {
                     live.bands.insert(&self.arena, slot);
                     if let Some(next) = &live.next {

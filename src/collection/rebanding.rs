@@ -72,16 +72,16 @@ impl Collection {
             if order.closed {
                 return;
             }
+            let live = self.live.read();
             for slot in (first..slots.min(first + STEP)).map(Slot) {
-                let Some(seen) = self.arena.peek(slot).filter(|seen| seen.seq <= last) else { continue };
-                if order.clusters.is_promoted(seen.seq) {
-                    // It may have been promoted since, and then it is there already.
-                    next.remove(&self.arena, slot);
-                    next.insert(&self.arena, slot);
-                } else if !self.arena.is_linked(slot) {
+                let older = self.arena.peek(slot).is_some_and(|seen| seen.seq <= last);
+                // By what the old index has, and not by flags: a link that is being promoted has postings, and may have
+                // got them since, and then they are there already.
+                if older && live.bands.contains(&self.arena, slot) && !next.contains(&self.arena, slot) {
                     next.insert(&self.arena, slot);
                 }
             }
+            drop(live);
             // To whoever waits: taken and given up in a row, the lock would rarely change hands.
             MutexGuard::unlock_fair(order);
         }

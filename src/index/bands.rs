@@ -3,6 +3,7 @@
 //! [`Arena`]. Each band has a table of its own. Documents with equal signatures would be in the same buckets of every
 //! band: they share the postings of one of them, and a list behind it.
 
+use std::collections::HashMap;
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -134,7 +135,12 @@ impl BandIndex {
         };
         let mut shards: SmallVec<[_; BANDS]> = keys.iter().enumerate().map(with_room).collect();
         prefetch_buckets(&shards, &keys);
-        if let Some(holder) = self.equal(arena, slot, &shards, &keys, EQUAL_LOOK_MAX) {
+        // Where there are many, an equal one may be passed over: that costs memory, and nothing else.
+        let members = self.fewest(arena, slot, &shards, &keys);
+        let looked_at = &members.as_slice()[..members.as_slice().len().min(EQUAL_LOOK_MAX)];
+        let holder = equal_to(arena, slot, looked_at).next();
+        drop(members);
+        if let Some(holder) = holder {
             drop(shards);
             return self.join(holder, slot);
         }
@@ -180,10 +186,13 @@ impl BandIndex {
             }
         }
         if !found && self.groups() > 0 {
-            let holder = self.equal(arena, slot, &self.shards(&keys), &keys, usize::MAX);
-            if let Some(holder) = holder {
-                self.part(holder, slot);
-            }
+            let shards = self.shards(&keys);
+            // There may be several that have postings of their own.
+            let members = self.fewest(arena, slot, &shards, &keys);
+            let holders: Vec<Slot> = equal_to(arena, slot, members.as_slice()).collect();
+            drop(members);
+            drop(shards);
+            holders.into_iter().any(|holder| self.part(holder, slot));
         }
     }
 
@@ -269,7 +278,7 @@ impl BandIndex {
     /// The fullest buckets, at most `limit`, each with up to `samples` of its documents; the fullest first. Buckets of
     /// up to eight documents are looked at only with `all`, which takes a look at every posting.
     pub fn fullest(&self, arena: &Arena, limit: usize, samples: usize, all: bool) -> Vec<Bucket> {
-        let mut fullest = Fullest { limit, floor: 0, keys: Vec::new() };
+        let mut fullest = Fullest { index: self, arena, limit, floor: 2, keys: HashMap::new() };
         for (band, table) in self.tables.iter().enumerate() {
             table.for_each_list(|list| fullest.consider(list.len(), band, list[0]));
             if all {
@@ -277,15 +286,14 @@ impl BandIndex {
                 table.for_each_few(&keys, |slots| fullest.consider(slots.len(), band, slots[0]));
             }
         }
-        for group in &self.equals {
-            (0..self.tables.len()).for_each(|band| fullest.consider(group.len() + 1, band, *group.key()));
+        // Copied first: whoever inserts must not wait for the rest.
+        let groups: Vec<(usize, Slot)> = self.equals.iter().map(|group| (group.len() + 1, *group.key())).collect();
+        for (documents, slot) in groups {
+            (0..self.tables.len()).for_each(|band| fullest.consider(documents, band, slot));
         }
-        let with_key = |(_, band, slot): (usize, usize, Slot)| (band, self.rows[band].key_of(arena, slot), slot);
-        let mut keys: Vec<(usize, u64, Slot)> = fullest.keys.into_iter().map(with_key).collect();
-        keys.sort_unstable_by_key(|&(band, key, _)| (band, key));
-        keys.dedup_by_key(|&mut (band, key, _)| (band, key));
+        let keys = fullest.keys.into_iter();
         let mut buckets: Vec<Bucket> =
-            keys.into_iter().map(|(band, key, slot)| self.bucket(arena, band, key, slot, samples)).collect();
+            keys.map(|((band, key), (_, slot))| self.bucket(arena, band, key, slot, samples)).collect();
         buckets.sort_by_key(|bucket| (std::cmp::Reverse(bucket.documents), bucket.band));
         buckets.truncate(limit);
         buckets
@@ -316,27 +324,32 @@ impl BandIndex {
         self.rows.iter().map(|rows| rows.key_of(arena, slot)).collect()
     }
 
-    /// Another slot with the same signature, that has its postings. Where every key of it has many, not all are
-    /// looked at, and one may be missed: it costs memory, and nothing else.
-    fn equal(
+    /// Slots that share a band with this one, in the band where they are few: all with an equal signature are among
+    /// them, but for those that share the postings of another.
+    fn fewest<'a>(
         &self,
         arena: &Arena,
         slot: Slot,
-        shards: &[impl Deref<Target = Shard>],
+        shards: &'a [impl Deref<Target = Shard>],
         keys: &[u64],
-        look_max: usize,
-    ) -> Option<Slot> {
-        let mut shortest: Option<&[Slot]> = None;
+    ) -> Members<'a> {
+        let mut fewest: Option<&[Slot]> = None;
         for ((shard, rows), &key) in shards.iter().zip(&self.rows).zip(keys) {
             match shard.members(key, |held| rows.equal_of(arena, slot, held)) {
-                Members::Inline(slots) => return find_equal(arena, slot, &slots),
-                Members::List(list) => {
-                    shortest = shortest.filter(|shortest| shortest.len() <= list.len()).or(Some(list));
-                }
+                Members::List(list) => fewest = fewest.filter(|fewest| fewest.len() <= list.len()).or(Some(list)),
+                inline => return inline,
             }
         }
-        let list = shortest?;
-        find_equal(arena, slot, &list[..look_max.min(list.len())])
+        Members::List(fewest.expect("a banding has a band"))
+    }
+
+    /// Whether a published slot is here.
+    pub fn contains(&self, arena: &Arena, slot: Slot) -> bool {
+        let keys = self.keys(arena, slot);
+        let shards = self.shards(&keys);
+        let members = self.fewest(arena, slot, &shards, &keys);
+        let behind = |holder: &Slot| self.equals.get(holder).is_some_and(|others| others.contains(&slot));
+        members.as_slice().contains(&slot) || self.groups() > 0 && members.as_slice().iter().any(behind)
     }
 
     /// Adds a slot to those that share the postings of another.
@@ -352,10 +365,10 @@ impl BandIndex {
         self.groups.fetch_add(u64::from(before == 0), Ordering::Relaxed);
     }
 
-    /// Takes a slot out of those that share the postings of another.
-    fn part(&self, holder: Slot, slot: Slot) {
-        let Some(mut others) = self.equals.get_mut(&holder) else { return };
-        let Some(at) = others.iter().position(|&held| held == slot) else { return };
+    /// Takes a slot out of those that share the postings of another; false if it is not one of them.
+    fn part(&self, holder: Slot, slot: Slot) -> bool {
+        let Some(mut others) = self.equals.get_mut(&holder) else { return false };
+        let Some(at) = others.iter().position(|&held| held == slot) else { return false };
         let (before, from) = (others.len(), bytes_of(&others));
         others.remove(at);
         if others.capacity() > 2 * others.len() {
@@ -369,6 +382,7 @@ impl BandIndex {
             self.equals.remove(&holder);
             self.groups.fetch_sub(1, Ordering::Relaxed);
         }
+        true
     }
 
     /// Takes out a slot that has the postings for others: the first of these gets them.
@@ -405,7 +419,8 @@ impl BandIndex {
         for run in hashed.chunk_by(|a, b| a >> 32 == b >> 32) {
             let first = holders.len();
             for slot in run.iter().map(|&hashed| Slot(hashed as u32)) {
-                match find_equal(arena, slot, &holders[first..]) {
+                let holder = equal_to(arena, slot, &holders[first..]).next();
+                match holder {
                     Some(holder) => self.join(holder, slot),
                     None => holders.push(slot),
                 }
@@ -488,26 +503,40 @@ fn prefetch_buckets(shards: &[impl Deref<Target = Shard>], keys: &[u64]) {
     shards.iter().zip(keys).for_each(|(shard, &key)| shard.prefetch_bucket(key));
 }
 
-/// Keys of many documents, each by one that has it.
-struct Fullest {
+/// Keys of many documents.
+struct Fullest<'a> {
+    index: &'a BandIndex,
+    arena: &'a Arena,
     limit: usize,
+    /// Fewer documents are not worth noting.
     floor: usize,
-    /// Documents, band, one of them.
-    keys: Vec<(usize, usize, Slot)>,
+    /// Band and key -> documents, and one of them.
+    keys: HashMap<(usize, u64), (usize, Slot)>,
 }
 
-impl Fullest {
+impl Fullest<'_> {
+    /// A key may come several times, once for its list and once for each group of equal signatures: the most counts.
     fn consider(&mut self, documents: usize, band: usize, slot: Slot) {
-        if documents < self.floor || documents < 2 {
+        if documents < self.floor {
             return;
         }
-        self.keys.push((documents, band, slot));
-        // A key may come twice, as a list and for equal signatures, so twice as many are kept.
+        let key = self.index.rows[band].key_of(self.arena, slot);
+        let noted = self.keys.entry((band, key)).or_insert((documents, slot));
+        if noted.0 < documents {
+            *noted = (documents, slot);
+        }
+        // More than asked for: what a key has in several groups is added up only later.
         let kept = 2 * self.limit;
         if self.keys.len() > 2 * kept {
-            self.keys.sort_unstable_by_key(|&(documents, ..)| std::cmp::Reverse(documents));
-            self.keys.truncate(kept);
-            self.floor = self.keys.last().map_or(0, |&(documents, ..)| documents);
+            let mut counts: Vec<usize> = self.keys.values().map(|&(documents, _)| documents).collect();
+            counts.sort_unstable_by(|a, b| b.cmp(a));
+            self.floor = counts[kept];
+            self.keys.retain(|_, &mut (documents, _)| documents >= self.floor);
+            // Many may be as full as the last that is kept.
+            if self.keys.len() > 2 * kept {
+                self.floor += 1;
+                self.keys.retain(|_, &mut (documents, _)| documents >= self.floor);
+            }
         }
     }
 }
@@ -530,13 +559,13 @@ impl Keys for BandKeys<'_> {
     }
 }
 
-/// One of some slots that has the signature of another slot.
-fn find_equal(arena: &Arena, slot: Slot, among: &[Slot]) -> Option<Slot> {
-    let equal = |held: Slot| {
-        let cells = arena.signature(held).iter().zip(arena.signature(slot));
-        cells.into_iter().all(|(a, b)| a.load(Ordering::Relaxed) == b.load(Ordering::Relaxed))
-    };
-    among.iter().copied().find(|&held| held != slot && equal(held))
+/// Those of some slots that have the signature of another.
+fn equal_to(arena: &Arena, slot: Slot, among: &[Slot]) -> impl Iterator<Item = Slot> {
+    let signature = arena.signature(slot);
+    among.iter().copied().filter(move |&held| {
+        let cells = arena.signature(held).iter().zip(signature);
+        held != slot && cells.into_iter().all(|(a, b)| a.load(Ordering::Relaxed) == b.load(Ordering::Relaxed))
+    })
 }
 
 /// 32 bits of a signature.

@@ -187,7 +187,8 @@ impl Table {
     ) -> Option<usize> {
         let mut shard = self.write(key);
         let before = shard.remove(pool, key, slot, same)?;
-        if shard.is_sparse() {
+        // A list that has become short has put its slots beside each other.
+        if shard.is_sparse() || shard.is_full() {
             shard.resize(pool, keys, key as usize);
         }
         Some(before)
@@ -521,6 +522,7 @@ impl Shard {
     /// Puts an entry where it belongs; there is room.
     #[inline]
     fn put(&mut self, key: u64, entry: u32) {
+        debug_assert!((self.entries as usize) < self.buckets() * BUCKET_ENTRIES, "a shard has room when it is put to");
         let mut number = self.home(key);
         while !self.bucket_mut(number).push(key as u8, entry) {
             self.bucket_mut(number).pass();

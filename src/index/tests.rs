@@ -261,3 +261,40 @@ fn readers_drop_a_slot_that_changes_under_them() {
         }
     });
 }
+
+/// Lists that become short put their slots back beside each other, which takes room in a shard that may have none.
+#[test]
+fn many_lists_that_become_short_at_once_find_room() {
+    const FAMILIES: u32 = 600;
+    const MEMBERS: u32 = 9;
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let hearts: Vec<Vec<u8>> = (0..FAMILIES).map(|_| (0..SHAPE.bytes()).map(|_| rng.random()).collect()).collect();
+    // Members differ in the last slot, which no band looks at: all their keys are equal, and their signatures are not.
+    let signatures: Vec<Vec<u8>> = (0..FAMILIES * MEMBERS)
+        .map(|slot| {
+            let mut signature = hearts[(slot % FAMILIES) as usize].clone();
+            signature[SHAPE.bytes() - 1] = (slot / FAMILIES) as u8;
+            signature
+        })
+        .collect();
+    let (arena, index) = filled(&signatures);
+    for slot in 0..FAMILIES * (MEMBERS - 1) {
+        index.remove(&arena, Slot(slot));
+        arena.free(Slot(slot));
+    }
+    for slot in FAMILIES * (MEMBERS - 1)..FAMILIES * MEMBERS {
+        let found = probe(&index, &arena, &signatures[slot as usize], 64);
+        assert_eq!(found.hits, [Hit { slot: Slot(slot), bands: 12 }]);
+    }
+}
+
+#[test]
+fn what_is_here_is_told_from_what_is_not() {
+    let mut rng = ChaCha8Rng::seed_from_u64(6);
+    let signatures: Vec<Vec<u8>> = (0..500).map(|_| signature(&mut rng)).collect();
+    let (arena, index) = filled(&signatures);
+    for slot in (0..500).step_by(2) {
+        index.remove(&arena, Slot(slot));
+    }
+    assert!((0..500).all(|slot| index.contains(&arena, Slot(slot)) == (slot % 2 == 1)));
+}

@@ -261,8 +261,10 @@ impl Store {
 
     /// The settings and the counts of a collection that need not be open.
     pub fn peek(path: &Path) -> Result<Opened> {
-        schema::upgrade(path)?;
         let connection = schema::connect(path, schema::Role::Reader)?;
+        if schema::format_of(&connection, path)? < schema::FORMAT {
+            schema::upgrade(path)?;
+        }
         schema::check_format(&connection, path)?;
         let label = schema::label(path);
         let meta = schema::read_meta(&connection, &label)?;

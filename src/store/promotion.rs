@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::error::{Result, StoreError};
+use super::error::Result;
 use super::rows::{DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, SignatureRow, document_columns, signature_columns};
 use super::schema::Ledger;
 use super::writer::Writer;
@@ -36,12 +36,20 @@ impl Writer {
     /// Promotes `link`, if there is one, as a part of the change at `seq`.
     pub(super) fn promote(&mut self, link: Option<Seq>, seq: Seq, ledger: &mut Ledger) -> Result<()> {
         let Some(link) = link else { return Ok(()) };
-        let rows = read_unlinked(&self.connection, link, &mut self.buffer).map_err(|error| match error {
-            Unread::Flaw(flaw) => {
-                StoreError::Damaged { collection: self.collection.clone(), record: Some(link), detail: flaw.to_owned() }
+        let rows = match read_unlinked(&self.connection, link, &mut self.buffer) {
+            Ok(rows) => rows,
+            Err(Unread::Sqlite(error)) => return Err(self.sqlite(error)),
+            // A record that nobody can read must not keep others from being written: it stays the link it was.
+            Err(Unread::Flaw(flaw)) => {
+                tracing::error!(
+                    collection = self.collection,
+                    record = link.0,
+                    flaw,
+                    "a link that should have its postings now is damaged, and stays a link on disk"
+                );
+                return Ok(());
             }
-            Unread::Sqlite(error) => self.sqlite(error),
-        })?;
+        };
         let Some([signature, document]) = rows else {
             return Err(self.out_of_order(seq, format!("there is no link {} to promote", link.0)));
         };

@@ -236,7 +236,7 @@ pub(super) fn check_format(connection: &Connection, path: &Path) -> Result<()> {
 }
 
 /// The format of one of our files, of this version's or an older one.
-fn format_of(connection: &Connection, path: &Path) -> Result<i32> {
+pub(super) fn format_of(connection: &Connection, path: &Path) -> Result<i32> {
     let pragma = |name: &str| {
         connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0)).map_err(|error| {
             match error.sqlite_error_code() {
@@ -267,6 +267,10 @@ pub(super) fn upgrade(path: &Path) -> Result<()> {
     }
     let upgrading = |error| StoreError::from_sqlite(&label(path), "bringing its file to a newer format", error);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(upgrading)?;
+    // Somebody else of this process may have been faster.
+    if format_of(&transaction, path)? != 1 {
+        return Ok(());
+    }
     transaction.execute_batch(UPGRADE_FROM_1).map_err(upgrading)?;
     transaction.execute_batch(TABLES_SINCE_2).map_err(upgrading)?;
     let mut meta = read_meta(&transaction, &label(path))?;
