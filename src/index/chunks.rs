@@ -2,6 +2,7 @@
 //! Each chunk is twice as large as the one before. Chunks come zeroed from the system, so pages of memory that nobody
 //! has written to take none.
 
+use super::ahead;
 use super::sync::{AtomicU64, OnceLock, zeroed};
 
 /// Rows in the first chunk.
@@ -35,11 +36,13 @@ impl Chunks {
         let chunk = self.chunks[level].get_or_init(|| {
             const SPARE: usize = LINE_BYTES / size_of::<u64>() - 1;
             let cells = zeroed(((FIRST_ROWS as usize) << level) * self.cells_per_row + SPARE);
-            ask_for_huge_pages(&cells);
             let first = cells.as_ptr().align_offset(LINE_BYTES).min(SPARE);
             Chunk { cells, first }
         });
-        self.row_of(chunk, offset)
+        let row = self.row_of(chunk, offset);
+        let end = chunk.cells.as_ptr_range().end.addr();
+        ahead::used(row.as_ptr().addr(), size_of_val(row), end);
+        row
     }
 
     /// A row; `None` where none near it has been made.
@@ -54,28 +57,6 @@ impl Chunks {
         &chunk.cells[chunk.first + offset * self.cells_per_row..][..self.cells_per_row]
     }
 }
-
-/// Asks the system to back large chunks with huge pages: looks at random places then seldom wait for an address to be
-/// translated. It may decline.
-#[cfg(target_os = "linux")]
-pub(super) fn ask_for_huge_pages<T>(cells: &[T]) {
-    use rustix::mm::{Advice, madvise};
-    const HUGE_PAGE_BYTES: usize = 2 << 20;
-    let (start, bytes) = (cells.as_ptr() as usize, size_of_val(cells));
-    let first = start.next_multiple_of(HUGE_PAGE_BYTES) - start;
-    let whole = bytes.saturating_sub(first) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
-    if whole == 0 {
-        return;
-    }
-    // SAFETY: the range is part of `cells`, and this advice changes nothing of what it holds.
-    let advised = unsafe { madvise(cells.as_ptr().cast_mut().byte_add(first).cast(), whole, Advice::LinuxHugepage) };
-    if let Err(error) = advised {
-        tracing::debug!(%error, "no huge pages");
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn ask_for_huge_pages<T>(_: &[T]) {}
 
 #[inline]
 fn locate(row: u32) -> (usize, usize) {

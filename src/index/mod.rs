@@ -2,6 +2,7 @@
 //! In: packed signatures with their `seq`. Out: slots that share a band with a query, and what stands in a slot.
 //! Knows nothing of ids' text, of storage, or of who may see what: callers compare `seq` themselves.
 
+mod ahead;
 mod arena;
 mod bands;
 mod bucket_sizes;

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytemuck::Zeroable;
 use parking_lot::Mutex;
 
-use super::chunks::{LINE_BYTES, ask_for_huge_pages};
+use super::ahead;
+use super::chunks::LINE_BYTES;
 
 /// Entries in a bucket.
 pub(super) const BUCKET_ENTRIES: usize = 12;
@@ -115,7 +116,6 @@ impl Slab {
         let words = (pages * size_of::<[Bucket; PAGE_BUCKETS]>() + LINE_BYTES) / size_of::<u64>();
         // As words and not as buckets: for those the allocator would zero by hand what the system has zeroed.
         let words = Box::leak(bytemuck::allocation::zeroed_slice_box::<u64>(words));
-        ask_for_huge_pages(words);
         Self(NonNull::from(words))
     }
 
@@ -123,6 +123,8 @@ impl Slab {
         let start = self.0.cast::<u8>();
         let offset = start.align_offset(LINE_BYTES) + number * size_of::<[Bucket; PAGE_BUCKETS]>();
         assert!(offset + size_of::<[Bucket; PAGE_BUCKETS]>() <= self.0.len() * size_of::<u64>(), "a page of this slab");
+        let end = start.addr().get() + self.0.len() * size_of::<u64>();
+        ahead::used(start.addr().get() + offset, size_of::<[Bucket; PAGE_BUCKETS]>(), end);
         // SAFETY: within the slab, as has just been checked.
         unsafe { start.add(offset) }.cast()
     }
