@@ -570,8 +570,8 @@ fn equal_to(arena: &Arena, slot: Slot, among: &[Slot]) -> impl Iterator<Item = S
 
 /// 32 bits of a signature.
 fn hash_of(arena: &Arena, slot: Slot) -> u64 {
-    let fold = |hash, cell: &AtomicU64| fmix64(hash ^ cell.load(Ordering::Relaxed));
-    arena.signature(slot).iter().fold(0, fold) >> 32
+    let words = arena.signature(slot).iter().map(|cell| cell.load(Ordering::Relaxed));
+    words.fold(0, |hash, word| fmix64(hash ^ word)) >> 32
 }
 
 /// Adds up to `max` members of a list, spread over it and from band to band; returns how many were left out.

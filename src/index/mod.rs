@@ -13,7 +13,7 @@ mod sync;
 mod table;
 
 #[cfg(all(test, hapax_loom))]
-mod loom;
+mod models;
 #[cfg(all(test, not(hapax_loom)))]
 mod tests;
 

@@ -57,7 +57,7 @@ fn churn(documents: u32, bytes: impl Fn(&Index) -> u64) -> Vec<u64> {
     let mut index = Index::new();
     (0..documents).map(Slot).for_each(|slot| index.insert(slot));
     let round = |index: &mut Index| {
-        let gone: Vec<Slot> = (0..documents).map(Slot).filter(|_| index.random.next_u64() % 2 == 0).collect();
+        let gone: Vec<Slot> = (0..documents).map(Slot).filter(|_| index.random.next_u64().is_multiple_of(2)).collect();
         gone.iter().for_each(|&slot| index.remove(slot));
         gone.into_iter().for_each(|slot| index.insert(slot));
         bytes(index)
