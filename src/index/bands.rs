@@ -530,13 +530,15 @@ impl Fullest<'_> {
         if self.keys.len() > 2 * kept {
             let mut counts: Vec<usize> = self.keys.values().map(|&(documents, _)| documents).collect();
             counts.sort_unstable_by(|a, b| b.cmp(a));
-            self.floor = counts[kept];
-            self.keys.retain(|_, &mut (documents, _)| documents >= self.floor);
-            // Many may be as full as the last that is kept.
-            if self.keys.len() > 2 * kept {
-                self.floor += 1;
-                self.keys.retain(|_, &mut (documents, _)| documents >= self.floor);
-            }
+            let last = counts[kept - 1];
+            // Many may be as full as the last that is kept: any of them will do, and no more of them are needed.
+            let mut ties = kept - counts.iter().filter(|&&documents| documents > last).count();
+            self.keys.retain(|_, &mut (documents, _)| {
+                let tie = documents == last && ties > 0;
+                ties -= usize::from(tie);
+                documents > last || tie
+            });
+            self.floor = last + 1;
         }
     }
 }

@@ -192,6 +192,10 @@ fn the_fullest_buckets_are_listed_with_samples() {
     assert!(fullest.iter().all(|bucket| bucket.sample.len() == 3));
     assert!(fullest[0].sample.iter().all(|slot| slot.0 < 300));
     assert_eq!(fullest[0].key, banding().key(&signatures[0], SHAPE, 0));
+    let one = index.fullest(&arena, 1, 3, true);
+    assert_eq!((one.len(), one[0].documents), (1, 300));
+    let tied = index.fullest(&arena, 5, 3, true);
+    assert_eq!(tied.iter().map(|bucket| bucket.documents).collect::<Vec<_>>(), [300, 200, 200, 200, 200]);
     let all = index.fullest(&arena, 100, 3, true);
     assert!(all.len() >= 14 && all.iter().all(|bucket| bucket.documents > 1));
 }
