@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use hapax::collection::{Collections, CollectionsConfig};
 use hapax::cpu::{CpuConfig, CpuPool};
@@ -31,9 +32,10 @@ pub struct Local {
 }
 
 impl Setup {
+    /// With time enough for a machine that is busy: a test of the deadline sets its own.
     pub fn new(dir: &Dir) -> Self {
         Self {
-            limits: HttpLimits::default(),
+            limits: HttpLimits { request_timeout: Duration::from_secs(600), ..HttpLimits::default() },
             api_key: None,
             collections: library::config(dir),
             cpu: library::CPU,
