@@ -22,7 +22,7 @@ pub(crate) struct Own {
 }
 
 /// As `collection::judge` does.
-const AHEAD: usize = 4;
+const AHEAD: usize = 8;
 
 #[derive(Default)]
 pub(crate) struct Scratch {

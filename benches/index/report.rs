@@ -16,7 +16,8 @@ const HOT_MAX: f64 = 2.0;
 pub(crate) struct Measured {
     pub(crate) name: &'static str,
     pub(crate) insert: Figures,
-    pub(crate) grow: Figures,
+    /// Two passes that do the same.
+    pub(crate) grow: Vec<Figures>,
     pub(crate) shared: Figures,
     pub(crate) build: Figures,
     /// A check by one thread and by two, one of each round.
@@ -44,6 +45,14 @@ impl Measured {
 
     fn growth(&self) -> f64 {
         self.insert["late_ns"] / self.insert["early_ns"]
+    }
+
+    /// The greatest CPU time of an insert, each as short as in the shorter of its passes.
+    fn cpu_max(&self) -> f64 {
+        let [first, second] = &self.grow[..] else { panic!("there are two passes") };
+        let slow = first.iter().filter(|(name, _)| name.starts_with("slow."));
+        let in_both = slow.filter_map(|(name, ns)| Some(ns.min(*second.get(name)?)));
+        in_both.fold(0.0, f64::max)
     }
 
     fn check_p50(&self) -> f64 {
@@ -84,8 +93,8 @@ pub(crate) fn print(plan: &Plan, own: &Measured, others: &[Measured]) -> bool {
         let p50 = own.check_p50();
         bar(&format!("median check under {:.1} us", check_max / 1e3), p50 / 1e3, p50 < check_max);
     }
-    let cpu_max = own.grow["cpu_max"];
-    bar("no insert over 5 ms of CPU time", cpu_max / 1e6, cpu_max <= CPU_MAX_NS);
+    let cpu_max = own.cpu_max();
+    bar("no insert over 5 ms of CPU time in both passes", cpu_max / 1e6, cpu_max <= CPU_MAX_NS);
     let early = thousands(f64::from(plan.early().start));
     bar(
         &format!("the last inserts at most {GROWTH_MAX} times those from {early} on"),
@@ -142,9 +151,15 @@ fn table(own: &Measured, others: &[Measured], hot: u32) {
     row("inserts, thousands a second of CPU", &|one| rate(one, Measured::insert_ns));
     row("inserts, 2 threads, thousands a second", &|one| rate(one, Measured::shared_ns));
     row("built at once, 2 threads", &|one| rate(one, Measured::build_ns));
-    row("insert p50 / p99, us", &|one| format!("{} / {}", us(one.grow["p50"]), us(one.grow["p99"])));
-    row("insert max, us", &|one| us(one.grow["max"]));
-    row("insert max, us of CPU", &|one| us(one.grow["cpu_max"]));
+    row("insert p50 / p99, us", &|one| format!("{} / {}", us(one.grow[0]["p50"]), us(one.grow[0]["p99"])));
+    let passes =
+        |one: &Measured, name: &str| one.grow.iter().map(|pass| us(pass[name])).collect::<Vec<_>>().join(" / ");
+    row("insert max in each of two passes, us", &|one| passes(one, "max"));
+    row("the same of CPU", &|one| passes(one, "cpu_max"));
+    row("insert max in both passes, us of CPU", &|one| match one.cpu_max() {
+        0.0 => "under 1,000".to_owned(),
+        ns => us(ns),
+    });
     row("last inserts by early ones", &|one| format!("{:.2}", one.growth()));
     for (threads, what) in
         ["checks, thousands a second of CPU", "checks, 2 threads, thousands a second"].into_iter().enumerate()

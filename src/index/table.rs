@@ -23,11 +23,11 @@ const INLINE_MAX: usize = 8;
 const INLINE_AGAIN: usize = 4;
 
 /// Bits of the key that tell shards apart, once there are all of them.
-const DEPTH_MAX: u8 = 10;
+const DEPTH_MAX: u8 = 11;
 pub(super) const SHARDS_MAX: usize = 1 << DEPTH_MAX;
 /// Entries from which a shard splits instead of growing, as long as it may: between these two, so that the tables of an
 /// index, which hold as many entries each, do not all split at once.
-const SPLIT_ENTRIES: [usize; 2] = [6 * 1024, 12 * 1024];
+const SPLIT_ENTRIES: [usize; 2] = [3 * 1024, 6 * 1024];
 
 /// Places of a shard in use, in hundredths: it grows above the first, to one between the other two. Shards differ in the
 /// load they grow to, or all of them would grow at once.
@@ -37,7 +37,7 @@ const LOAD_GROWN: [usize; 2] = [52, 66];
 const LOAD_MIN: usize = 30;
 
 /// How many entries ahead memory is asked for.
-const AHEAD: usize = 16;
+const AHEAD: usize = 32;
 
 /// How a table finds the key of a slot again.
 pub(super) trait Keys {
