@@ -112,6 +112,7 @@ impl From<StoreError> for CollectionError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Closed { .. } => super::order::closed(),
+            StoreError::Full { .. } => Self::WriteFailed { detail: error.chain(), disk_full: true },
             other => Self::Store(other.chain()),
         }
     }

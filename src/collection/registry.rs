@@ -50,7 +50,7 @@ impl Collections {
             DataDirLock::acquire(&data_dir, lock_wait).map_err(|error| CollectionError::Store(error.to_string()))?;
         let dir = data_dir.join("collections");
         let unusable = |error: std::io::Error| CollectionError::Store(format!("{}: {error}", dir.display()));
-        std::fs::create_dir_all(&dir).map_err(unusable)?;
+        store::make_dir(&dir).map_err(unusable)?;
         for leftover in store::clean_leftovers(&dir).map_err(unusable)? {
             tracing::warn!(path = %leftover.display(), "removed what a crash left of a creation or a drop");
         }

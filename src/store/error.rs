@@ -1,5 +1,6 @@
 //! What can go wrong with a collection's file, in words that callers branch on.
 
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 use rusqlite::ErrorCode;
@@ -122,6 +123,15 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The system's errors in our words. `doing` ends the sentence "... failed".
+    pub(super) fn from_io(collection: &str, doing: &'static str, error: io::Error) -> Self {
+        let collection = collection.to_owned();
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::Full { collection, source: error.into() },
+            _ => Self::Io { collection, doing, source: error.into() },
+        }
+    }
+
     /// SQLite's errors in our words. `doing` ends the sentence "... failed".
     pub(super) fn from_sqlite(collection: &str, doing: &'static str, error: rusqlite::Error) -> Self {
         let collection = collection.to_owned();

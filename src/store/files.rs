@@ -33,6 +33,28 @@ pub fn list(dir: &Path) -> io::Result<Vec<CollectionName>> {
     Ok(names)
 }
 
+/// Makes a directory and those it is in, where needed, so that a power failure finds them: only their owner may look
+/// inside.
+pub fn make_dir(dir: &Path) -> io::Result<()> {
+    if dir.is_dir() {
+        // A life that ended before it got to this may have made it. Who may not look into a directory did not make it.
+        return match sync_dir(parent(dir)) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            synced => synced,
+        };
+    }
+    if !parent(dir).is_dir() {
+        make_dir(parent(dir))?;
+    }
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => sync_dir(parent(dir)),
+    }
+}
+
 /// Removes what a crash left of creations and drops that were under way, and tells what it removed. Call it under the
 /// data directory's lock, before any collection is opened.
 pub fn clean_leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {

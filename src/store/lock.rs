@@ -2,11 +2,13 @@
 //! In: the directory and how long to wait. Out: a lock that lives as long as its value, or as the process if that is
 //! shorter. Knows nothing of what is in the directory.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use super::files::make_dir;
 
 /// The lock file's name in the data directory.
 pub const LOCK_FILE: &str = "LOCK";
@@ -80,14 +82,6 @@ impl DataDirLock {
         write_pid(&mut file).map_err(failed)?;
         Ok(Self { _file: file })
     }
-}
-
-fn make_dir(dir: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir)
 }
 
 fn write_pid(file: &mut File) -> io::Result<()> {

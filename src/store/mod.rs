@@ -44,7 +44,7 @@ use hapax_core::ContentHash;
 
 pub use self::clusters::{ClusterRows, ClusterStart, Member, Stretch};
 pub use self::error::{Cause, Result, StoreError};
-pub use self::files::{SUFFIX, clean_leftovers, list, path_of};
+pub use self::files::{SUFFIX, clean_leftovers, list, make_dir, path_of};
 pub use self::payload::{Looked, Payload, PayloadKind};
 pub use self::reader::Store;
 pub use self::rows::{Flaw, SignatureRow, content_prefix};
@@ -276,7 +276,7 @@ impl Store {
     pub fn remove(path: &Path) -> Result<()> {
         files::remove(path).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => StoreError::Missing { path: path.to_owned() },
-            _ => StoreError::Io { collection: schema::label(path), doing: "removing its file", source: source.into() },
+            _ => StoreError::from_io(&schema::label(path), "removing its file", source),
         })
     }
 }

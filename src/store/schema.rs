@@ -149,11 +149,7 @@ pub(super) fn label(path: &Path) -> String {
 
 /// Makes the file, whole and on disk, or leaves nothing that is taken for a collection.
 pub(super) fn create(path: &Path, meta: &Meta) -> Result<()> {
-    let io = |source: std::io::Error| StoreError::Io {
-        collection: meta.name.as_str().to_owned(),
-        doing: "making its file",
-        source: source.into(),
-    };
+    let io = |error| StoreError::from_io(meta.name.as_str(), "making its file", error);
     if path.exists() {
         return Err(StoreError::Exists { path: path.to_owned() });
     }

@@ -9,7 +9,7 @@ mod churn;
 mod cli;
 mod clusters;
 mod config;
-mod durability;
+mod crash;
 mod errors;
 mod exact;
 mod expiry;

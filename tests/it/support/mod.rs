@@ -2,6 +2,8 @@
 
 pub mod client;
 pub mod description;
+#[cfg(target_os = "linux")]
+pub mod disk;
 pub mod library;
 pub mod local;
 pub mod server;

@@ -43,10 +43,22 @@ impl Starting {
 
     /// As [`spawn`](Self::spawn), with more arguments and environment variables.
     pub fn spawn_with(data_dir: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        Self::spawn_by(&[], data_dir, arguments, environment)
+    }
+
+    /// As [`spawn_with`](Self::spawn_with), by way of a command that becomes the one that its last arguments name.
+    pub fn spawn_by(by: &[&str], data_dir: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let log = data_dir.with_extension("log");
         let log_file = OpenOptions::new().create(true).append(true).open(&log).expect("the log can be written");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
-        command.arg("serve").args(["--listen", "127.0.0.1:0"]).arg("--data-dir").arg(data_dir).args(arguments);
+        let words = [by, &[env!("CARGO_BIN_EXE_hapax")]].concat();
+        let mut command = Command::new(words[0]);
+        command
+            .args(&words[1..])
+            .arg("serve")
+            .args(["--listen", "127.0.0.1:0"])
+            .arg("--data-dir")
+            .arg(data_dir)
+            .args(arguments);
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HAPAX")) {
             command.env_remove(name);
         }
@@ -62,16 +74,25 @@ impl Starting {
     }
 
     /// Waits for the ready line.
-    pub fn ready(mut self) -> Server {
+    pub fn ready(self) -> Server {
+        self.ready_or_ended().unwrap_or_else(|(status, log)| panic!("it ended with {status}; {log}"))
+    }
+
+    /// Waits for the ready line, or for the end of the process: its status, and the end of its log.
+    pub fn ready_or_ended(mut self) -> Result<Server, (ExitStatus, String)> {
         let stdout = self.child.stdout.take().expect("stdout is piped");
         let (send, lines) = mpsc::channel();
         // Reads to the end, so that the server never writes into a closed pipe.
         thread::spawn(move || {
             BufReader::new(stdout).lines().map_while(Result::ok).for_each(|line| _ = send.send(line))
         });
-        let line = lines.recv_timeout(READY_WITHIN).unwrap_or_else(|_| panic!("no ready line; {}", self.log_tail()));
+        let line = match lines.recv_timeout(READY_WITHIN) {
+            Ok(line) => line,
+            Err(mpsc::RecvTimeoutError::Disconnected) => return Err((self.wait(), self.log_tail())),
+            Err(mpsc::RecvTimeoutError::Timeout) => panic!("no ready line; {}", self.log_tail()),
+        };
         let (address, documents) = parse_ready(&line).unwrap_or_else(|| panic!("not a ready line: {line}"));
-        Server { process: self, address, documents }
+        Ok(Server { process: self, address, documents })
     }
 
     /// SIGKILL.

@@ -1,0 +1,163 @@
+//! One operation on the disk fails, each in turn, until a run needs no more of them.
+//! Whatever fails, the server refuses to start and says why, or goes on and answers 5xx for what it could not keep; reads
+//! go on; and what it acknowledged is there in its next life. After a failed sync a collection acknowledges nothing more.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use serde_json::json;
+
+use super::http::{Failure, agent, answer, whole};
+use super::{Load, variable, writer};
+use crate::support::disk::{self, Kind, Operation};
+use crate::support::server::{Address, Server, Starting};
+
+/// What fails with: an error of the device, and one that making room mends.
+const ERRORS: [i32; 2] = [5, 28];
+const SEED: u64 = 11;
+
+/// A folder that the server of a test begins with, and what is known of it.
+struct Start<'a> {
+    data_dir: Option<&'a Path>,
+    load: Load,
+}
+
+#[test]
+fn one_failure_of_the_disk_loses_nothing() {
+    // The number of the first operation that fails, and the steps from there: all of them take minutes.
+    let step = variable("HAPAX_FAULTS").unwrap_or(61);
+    let parent = tempfile::tempdir().unwrap();
+    let before = parent.path().join("before");
+    let server = Server::start(&before);
+    Load::prepare(server.address(), true);
+    let mut load = Load::with_lines(SEED, 3);
+    script(&mut load, server.address(), &mut |_, _| {});
+    server.kill();
+    let tried = AtomicU64::new(0);
+    for start in [Start { data_dir: None, load: Load::with_lines(SEED, 3) }, Start { data_dir: Some(&before), load }] {
+        thread::scope(|scope| {
+            let (start, tried) = (&start, &tried);
+            for error in ERRORS {
+                scope.spawn(move || {
+                    let mut number = step.div_ceil(2);
+                    while fails_at(start, number, error) {
+                        tried.fetch_add(1, Ordering::Relaxed);
+                        number += step;
+                    }
+                    eprintln!("a run with error {error} takes fewer than {number} operations");
+                });
+            }
+        });
+    }
+    let tried = tried.into_inner();
+    eprintln!("{tried} failures of the disk, nothing acknowledged was lost");
+    assert!(tried * step > 300, "only {tried} operations failed");
+}
+
+/// Whether the run came as far as that operation.
+fn fails_at(start: &Start<'_>, number: u64, error: i32) -> bool {
+    let parent = tempfile::tempdir().unwrap();
+    let data_dir = parent.path().join("data");
+    let notes = parent.path().join("notes");
+    if let Some(from) = start.data_dir {
+        copy(from, &data_dir);
+    }
+    let mut load = start.load.clone();
+    let fail = format!("{number}:{error}");
+    let mut environment = disk::preloaded(&data_dir, &notes).to_vec();
+    environment.push(("HAPAX_DISK_FAIL", fail));
+    let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let what = || format!("operation {number} fails with {error}: {:?}", failed(&notes));
+    match Starting::spawn_with(&data_dir, &[], &environment).ready_or_ended() {
+        Err((status, log)) => {
+            assert_eq!(status.code(), Some(2), "{}; {log}", what());
+            let says = ["Input/output error", "No space left", "disk I/O error", "disk is full"];
+            assert!(says.iter().any(|says| log.contains(says)), "{}: it does not say why; {log}", what());
+        }
+        Ok(server) => {
+            let mut acknowledged_at_failed_sync = None;
+            script(&mut load, server.address(), &mut |load, outcome| {
+                match outcome {
+                    Ok(()) => {}
+                    Err(Failure::Gone) => panic!("{}: the server is gone; {}", what(), server.log_tail()),
+                    Err(Failure::Refused(problem)) => {
+                        assert!(failed(&notes).is_some(), "nothing failed yet: {problem}");
+                        let code = problem["code"].as_str().expect("a code");
+                        let known = ["storage_full", "write_failed", "internal"].contains(&code);
+                        assert!(known && problem["detail"].is_string(), "{}: {problem}", what());
+                    }
+                }
+                reads_go_on(server.address());
+                // Of `default`, where the writers are.
+                let failed_sync = failed(&notes).is_some_and(|failed| {
+                    let name = failed.path.file_name().expect("a file has a name").to_string_lossy().into_owned();
+                    matches!(failed.kind, Kind::Sync) && name.starts_with("default.sqlite")
+                });
+                if failed_sync {
+                    let acknowledged = load.writers[0].acknowledged();
+                    let before = *acknowledged_at_failed_sync.get_or_insert(acknowledged);
+                    assert_eq!(acknowledged, before, "{}: acknowledged after a failed sync", what());
+                }
+            });
+            server.terminate();
+        }
+    }
+    let came_to_it = failed(&notes).is_some();
+    let server = Server::start(&data_dir);
+    Load::prepare(server.address(), true);
+    load.verify(&server);
+    came_to_it
+}
+
+/// The requests of a run, one after the other; `then` has the outcome of each.
+fn script(load: &mut Load, server: &Address, then: &mut dyn FnMut(&Load, Result<(), Failure>)) {
+    let mut likes = false;
+    for round in 0..3 {
+        for _ in 0..3 {
+            let outcome = load.writers[0].work(server);
+            then(load, outcome);
+        }
+        if !likes {
+            let outcome = answer(agent().put(server.url(super::citer::COLLECTION)).send_json(likes_settings()));
+            likes = outcome.is_ok();
+            then(load, outcome.map(drop));
+        }
+        if likes {
+            let outcome = load.citers[0].work(server);
+            then(load, outcome);
+        }
+        if round % 2 == 0 {
+            let outcome = load.folders[0].work(server);
+            then(load, outcome);
+        }
+    }
+}
+
+fn likes_settings() -> serde_json::Value {
+    json!({ "keep": "shingles", "threshold": 0.6 })
+}
+
+fn reads_go_on(server: &Address) {
+    whole(agent().get(server.url(writer::DOCUMENTS)).call());
+    let check = json!({ "text": super::random_text(1) });
+    whole(agent().post(server.url("/v1/collections/default/check")).send_json(check));
+}
+
+fn failed(notes: &Path) -> Option<Operation> {
+    disk::operations(notes).into_iter().find(|operation| operation.error.is_some())
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let to = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &to);
+        } else {
+            fs::copy(&path, &to).unwrap();
+        }
+    }
+}

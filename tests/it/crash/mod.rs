@@ -1,0 +1,154 @@
+//! Acknowledged means on disk, and what is on disk is all there is.
+//! Clients insert, replace, delete, expire, check and drop, one by one and in bulk, while the server is killed without
+//! warning (`kills`), loses power (`power_loss`) or has a disk that fails (`failing_disk`, `full_disk`). Afterwards every
+//! acknowledged write is there as it was acknowledged, what was never answered is there whole or not at all, what was
+//! deleted stays deleted, whoever was cited is there, nothing else is there, and every document finds itself.
+//!
+//! `HAPAX_KILLS` and `HAPAX_POWER_LOSSES` set how often, `HAPAX_FAULTS` which operations fail, `HAPAX_SEED` repeats a run.
+
+mod citer;
+#[cfg(target_os = "linux")]
+mod failing_disk;
+mod fleeting;
+mod folders;
+#[cfg(target_os = "linux")]
+mod full_disk;
+mod http;
+mod kills;
+#[cfg(target_os = "linux")]
+mod power_loss;
+mod writer;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde_json::json;
+
+use self::citer::Citer;
+use self::fleeting::Fleeting;
+use self::folders::Folders;
+use self::http::{Failure, agent, list, whole};
+use self::writer::Writer;
+use crate::support::server::{Address, Server};
+
+/// All clients, and what they know.
+#[derive(Clone)]
+struct Load {
+    writers: Vec<Writer>,
+    citers: Vec<Citer>,
+    folders: Vec<Folders>,
+    fleeting: Vec<Fleeting>,
+}
+
+impl Load {
+    fn new(seed: u64) -> Self {
+        Self::with_lines(seed, 40)
+    }
+
+    /// With bulk requests of at most so many lines.
+    fn with_lines(seed: u64, max: usize) -> Self {
+        Self {
+            writers: (0..4).map(|number| Writer::new(number, seed, max)).collect(),
+            citers: (0..3).map(|number| Citer::new(number, seed)).collect(),
+            folders: vec![Folders::new(0, seed)],
+            fleeting: vec![Fleeting::new(0, seed)],
+        }
+    }
+
+    /// The collections that stay. Made once, they are there in every later life.
+    fn prepare(server: &Address, first_life: bool) {
+        for (collection, settings) in [
+            (citer::COLLECTION, json!({ "keep": "shingles", "threshold": 0.6 })),
+            (fleeting::COLLECTION, json!({ "ttl": fleeting::TTL.as_secs() })),
+        ] {
+            if first_life {
+                whole(agent().put(server.url(collection)).send_json(settings));
+            }
+            whole(agent().get(server.url(collection)).call());
+        }
+    }
+
+    /// All clients at once, for so long; then `end`, which ends the server. No request may fail before.
+    fn run(&mut self, server: &Address, time: Duration, end: impl FnOnce()) {
+        let ending = AtomicBool::new(false);
+        let until_gone = |mut work: Box<dyn FnMut() -> Result<(), Failure> + '_>| loop {
+            match work() {
+                Ok(()) => {}
+                Err(Failure::Gone) if ending.load(Ordering::Relaxed) => return,
+                Err(failure) => panic!("a request failed before anybody ended the server: {failure:?}"),
+            }
+        };
+        thread::scope(|scope| {
+            let until_gone = &until_gone;
+            for writer in &mut self.writers {
+                scope.spawn(move || until_gone(Box::new(|| writer.work(server))));
+            }
+            for citer in &mut self.citers {
+                scope.spawn(move || until_gone(Box::new(|| citer.work(server))));
+            }
+            for folders in &mut self.folders {
+                scope.spawn(move || until_gone(Box::new(|| folders.work(server))));
+            }
+            for fleeting in &mut self.fleeting {
+                scope.spawn(move || until_gone(Box::new(|| fleeting.work(server))));
+            }
+            thread::sleep(time);
+            ending.store(true, Ordering::Relaxed);
+            end();
+        });
+    }
+
+    /// Compares all that the server holds with all that the clients know, and settles what they did not. Answers how
+    /// many documents of the writers that were.
+    fn verify(&mut self, server: &Server) -> usize {
+        let address = server.address();
+        let uncertain = thread::scope(|scope| {
+            let writers: Vec<_> =
+                self.writers.iter_mut().map(|writer| scope.spawn(|| writer.verify(address))).collect();
+            writers.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        let held: BTreeSet<String> = self.writers.iter().flat_map(Writer::held).collect();
+        assert_eq!(server.documents(), held.len() as u64, "the ready line tells the number of documents");
+        let documents = list(&address.url(writer::DOCUMENTS));
+        let listed: BTreeSet<String> =
+            documents.iter().map(|document| document["id"].as_str().expect("an id").to_owned()).collect();
+        assert_eq!(listed.len(), documents.len(), "a document is listed twice");
+        assert_eq!(listed, held, "the list has other documents than the ids tell");
+        citer::verify(&mut self.citers.iter_mut().collect::<Vec<_>>(), address);
+        self.folders.iter_mut().for_each(|folders| folders.verify(address));
+        self.fleeting.iter_mut().for_each(|fleeting| fleeting.verify(address));
+        uncertain
+    }
+
+    /// Writes that were answered.
+    fn acknowledged(&self) -> u64 {
+        let writers = self.writers.iter().map(Writer::acknowledged);
+        let citers = self.citers.iter().map(Citer::acknowledged);
+        let folders = self.folders.iter().map(Folders::acknowledged);
+        let fleeting = self.fleeting.iter().map(Fleeting::acknowledged);
+        writers.chain(citers).chain(folders).chain(fleeting).sum()
+    }
+}
+
+/// A number from the environment.
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
+}
+
+/// The seed of this run, which is told.
+fn seed() -> u64 {
+    let seed = variable("HAPAX_SEED").unwrap_or_else(|| rand::rng().random());
+    eprintln!("HAPAX_SEED={seed}");
+    seed
+}
+
+/// Sixty random words, the same for the same number.
+fn random_text(number: u64) -> String {
+    let mut random = ChaCha8Rng::seed_from_u64(number);
+    let mut word = || (0..random.random_range(3..9)).map(|_| random.random_range('a'..='z')).collect::<String>();
+    (0..60).map(|_| word()).collect::<Vec<_>>().join(" ")
+}

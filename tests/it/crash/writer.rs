@@ -1,0 +1,222 @@
+//! Inserts, replaces and deletes documents of its own, one by one and in bulk, in `default`. No two have anything in
+//! common.
+
+use std::collections::BTreeSet;
+
+use rand::seq::IteratorRandom;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+
+use super::http::{Failure, agent, answer, bulk, get, whole};
+use crate::support::server::Address;
+
+const DOCUMENTS_MAX: usize = 250;
+pub const DOCUMENTS: &str = "/v1/collections/default/documents";
+const ALL_STORED: &str = "on_duplicate=store&on_existing=replace";
+
+#[derive(Clone)]
+pub struct Writer {
+    number: u32,
+    random: ChaCha8Rng,
+    /// Lines of a bulk request at most.
+    lines_max: usize,
+    docs: Vec<Doc>,
+    versions: u32,
+    acknowledged: u64,
+}
+
+/// The content of an id: a version of it, or nothing.
+type State = Option<u32>;
+
+#[derive(Clone)]
+struct Doc {
+    /// What it may be: one state once it is acknowledged, more while a request is unanswered.
+    possible: Vec<State>,
+    /// A content that it had and has no more.
+    retired: Option<u32>,
+}
+
+impl Writer {
+    pub fn new(number: u32, seed: u64, lines_max: usize) -> Self {
+        let random = ChaCha8Rng::seed_from_u64(seed ^ (u64::from(number) + 1));
+        Self { number, random, lines_max, docs: Vec::new(), versions: 0, acknowledged: 0 }
+    }
+
+    /// How many writes were answered.
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
+    /// The ids of what is there, once that is settled.
+    pub fn held(&self) -> impl Iterator<Item = String> {
+        let there = self.docs.iter().enumerate().filter(|(_, doc)| doc.possible[0].is_some());
+        there.map(|(doc, _)| id(self.number, doc))
+    }
+
+    /// One request.
+    pub fn work(&mut self, server: &Address) -> Result<(), Failure> {
+        match self.random.random_range(0..10) {
+            0..4 => self.put(server),
+            4..6 => self.delete(server),
+            6..9 => self.put_bulk(server),
+            _ => self.delete_bulk(server),
+        }
+    }
+
+    /// A new document or another version of one.
+    fn put(&mut self, server: &Address) -> Result<(), Failure> {
+        let doc = self.pick_or_make();
+        let version = self.begin_put(doc);
+        let url = server.url(&format!("{DOCUMENTS}?{ALL_STORED}"));
+        let verdict = answer(agent().post(url).send_json(document(self.number, doc, version)))?;
+        self.end_put(doc, version, &verdict);
+        Ok(())
+    }
+
+    fn put_bulk(&mut self, server: &Address) -> Result<(), Failure> {
+        let docs: BTreeSet<usize> =
+            (0..self.random.random_range(1..=self.lines_max)).map(|_| self.pick_or_make()).collect();
+        let lines: Vec<_> = docs.into_iter().map(|doc| (doc, self.begin_put(doc))).collect();
+        let body: String =
+            lines.iter().map(|(doc, version)| format!("{}\n", document(self.number, *doc, *version))).collect();
+        let url = server.url(&format!("/v1/collections/default/bulk?op=insert&{ALL_STORED}"));
+        bulk(&url, body, lines.len(), |at, answer| {
+            assert_eq!(answer["kind"], "verdict", "{answer}");
+            let (doc, version) = lines[at];
+            self.end_put(doc, version, answer);
+        })
+    }
+
+    fn delete(&mut self, server: &Address) -> Result<(), Failure> {
+        let Some(doc) = (0..self.docs.len()).choose(&mut self.random) else { return Ok(()) };
+        self.docs[doc].possible.push(None);
+        let answer = answer(agent().delete(server.url(DOCUMENTS)).query("id", id(self.number, doc)).call())?;
+        self.end_delete(doc, &answer);
+        Ok(())
+    }
+
+    fn delete_bulk(&mut self, server: &Address) -> Result<(), Failure> {
+        let docs = (0..self.docs.len()).sample(&mut self.random, 5);
+        if docs.is_empty() {
+            return Ok(());
+        }
+        let body: String = docs.iter().map(|doc| format!("{}\n", json!({ "id": id(self.number, *doc) }))).collect();
+        for doc in &docs {
+            self.docs[*doc].possible.push(None);
+        }
+        bulk(&server.url("/v1/collections/default/bulk?op=delete"), body, docs.len(), |at, answer| {
+            self.end_delete(docs[at], answer);
+        })
+    }
+
+    fn pick_or_make(&mut self) -> usize {
+        let more = self.docs.len() < DOCUMENTS_MAX && self.random.random_bool(0.5);
+        if more || self.docs.is_empty() {
+            self.docs.push(Doc { possible: vec![None], retired: None });
+            return self.docs.len() - 1;
+        }
+        self.random.random_range(0..self.docs.len())
+    }
+
+    fn begin_put(&mut self, doc: usize) -> u32 {
+        self.versions += 1;
+        self.docs[doc].possible.push(Some(self.versions));
+        self.versions
+    }
+
+    fn end_put(&mut self, doc: usize, version: u32, verdict: &Value) {
+        let outcome = if self.docs[doc].possible[0].is_some() { "replaced" } else { "inserted" };
+        let wanted = json!([id(self.number, doc), "unique", outcome, true]);
+        let told = json!([verdict["id"], verdict["verdict"], verdict["outcome"], verdict["stored"]]);
+        assert_eq!(told, wanted, "{verdict}");
+        self.settle(doc, Some(version));
+    }
+
+    fn end_delete(&mut self, doc: usize, answer: &Value) {
+        let was_there = u64::from(self.docs[doc].possible[0].is_some());
+        assert_eq!(answer["deleted"], was_there, "{answer}");
+        self.settle(doc, None);
+    }
+
+    fn settle(&mut self, doc: usize, state: State) {
+        self.acknowledged += 1;
+        self.docs[doc].settle(state);
+    }
+
+    /// Compares all that it knows with what the server holds, and settles what it did not know. Answers how many
+    /// documents that were.
+    pub fn verify(&mut self, server: &Address) -> usize {
+        let number = self.number;
+        let mut uncertain = 0;
+        for (at, docs) in self.docs.chunks_mut(100).enumerate() {
+            let first = at * 100;
+            let ids: Vec<_> = (first..first + docs.len()).map(|doc| id(number, doc)).collect();
+            let found = get(&server.url(DOCUMENTS), &ids);
+            let mut checks = Vec::new();
+            for (doc, known) in (first..).zip(&mut *docs) {
+                let record = found.iter().find(|record| record["id"] == id(number, doc));
+                let state = record.map(|record| {
+                    let version = record["metadata"]["version"].as_u64().expect("a version") as u32;
+                    assert_eq!(record["metadata"], metadata(number, doc, version));
+                    version
+                });
+                let possible = &known.possible;
+                assert!(
+                    possible.contains(&state),
+                    "{}: {possible:?} was possible, {state:?} is there",
+                    id(number, doc)
+                );
+                uncertain += usize::from(possible.len() > 1);
+                known.settle(state);
+                checks.extend(state.map(|version| (doc, version, true)));
+                checks.extend(known.retired.map(|version| (doc, version, false)));
+            }
+            verify_checks(server, number, &checks);
+        }
+        uncertain
+    }
+}
+
+impl Doc {
+    fn settle(&mut self, state: State) {
+        self.retired = self.possible.iter().copied().find(|other| *other != state).flatten().or(self.retired);
+        self.possible = vec![state];
+    }
+}
+
+/// A content that is held finds itself; one that was replaced or deleted finds nothing.
+fn verify_checks(server: &Address, client: u32, checks: &[(usize, u32, bool)]) {
+    if checks.is_empty() {
+        return;
+    }
+    let documents: Vec<_> =
+        checks.iter().map(|(doc, version, _)| json!({ "text": text(client, *doc, *version) })).collect();
+    let body = json!({ "op": "check", "documents": documents });
+    let answer = whole(agent().post(server.url("/v1/collections/default/batch")).send_json(body));
+    let results = answer["results"].as_array().expect("results");
+    assert_eq!(results.len(), checks.len());
+    for ((doc, version, held), verdict) in checks.iter().zip(results) {
+        let (wanted, original) =
+            if *held { ("exact_duplicate", json!(id(client, *doc))) } else { ("unique", Value::Null) };
+        assert_eq!(verdict["verdict"], wanted, "{} version {version}: {verdict}", id(client, *doc));
+        assert_eq!(verdict["duplicate_of"], original);
+    }
+}
+
+fn id(client: u32, doc: usize) -> String {
+    format!("https://a.example/../{client}//ß%2F?doc={doc}#🦀")
+}
+
+fn metadata(client: u32, doc: usize, version: u32) -> Value {
+    json!({ "client": client, "doc": doc, "version": version, "note": "a \"quoted\"\n line \u{0} 🦀" })
+}
+
+fn document(client: u32, doc: usize, version: u32) -> Value {
+    json!({ "id": id(client, doc), "text": text(client, doc, version), "metadata": metadata(client, doc, version) })
+}
+
+/// Random words: no two versions share a shingle worth speaking of.
+fn text(client: u32, doc: usize, version: u32) -> String {
+    super::random_text(u64::from(client) << 56 | (doc as u64) << 32 | u64::from(version))
+}
