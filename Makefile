@@ -10,7 +10,7 @@ run: ## build and start a server on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
 # In CI the slow ones too: what is unsafe, fuzzed and watched.
-test: fmt lint test-rust openapi $(if $(CI),races churn crash neon miri fuzz loom) ## everything that must pass before a commit
+test: fmt lint test-rust openapi $(if $(CI),quality races churn crash neon miri fuzz loom) ## everything that must pass before a commit
 
 test-rust: ## all Rust tests
 	cargo test --workspace --locked

@@ -20,7 +20,7 @@ use super::meters::Meters;
 use super::order::Order;
 use super::records::Records;
 use super::settings::{Limits, Settings};
-use super::{Collection, CollectionError, Live, Result};
+use super::{Collection, CollectionError, Live, Result, WriteFailure};
 use crate::cpu::CpuPool;
 use crate::index::{Arena, BandIndex, Entry, IdIndex};
 use crate::store::{Meta, Opened, Store, Writer};
@@ -56,7 +56,8 @@ pub(super) fn create(
         seen_floor: TimestampMs(0),
         changeable: settings.changeable(),
     };
-    let (store, writer) = Store::create(path, &meta)?;
+    let made = Store::create(path, &meta);
+    let (store, writer) = made.map_err(|error| CollectionError::of_file(error, WriteFailure::NothingKept))?;
     let opened = Opened { meta, last_seq: Seq(0), documents: 0 };
     assemble(store, writer, opened, settings.spec.clone(), pipeline, common, &|_| {})
 }

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::epoch::Leaving;
 use super::order::{Decision, Order, Step, Work};
-use super::{Collection, CollectionError, Result};
+use super::{Collection, CollectionError, Result, WriteFailure};
 use crate::store::{Change, Changeable, StoreError, Writer};
 use crate::types::{Seq, Slot, TimestampMs};
 
@@ -243,12 +243,10 @@ fn stay(collection: &Collection, slot: Slot) {
 }
 
 fn write_failed(error: &StoreError) -> CollectionError {
-    let kept =
-        if error.is_uncertain() { "whether it was kept shows after a restart" } else { "nothing of it was kept" };
-    CollectionError::WriteFailed {
-        detail: format!("the disk refused the write, and {kept}: {}", error.chain()),
-        disk_full: matches!(error, StoreError::Full { .. }),
-    }
+    // Where the writer is poisoned, an earlier write was the uncertain one.
+    let uncertain = error.is_uncertain() || matches!(error, StoreError::Poisoned { .. });
+    let why = if uncertain { WriteFailure::Uncertain } else { WriteFailure::NothingKept };
+    CollectionError::write_failed(why, error)
 }
 
 impl Collection {

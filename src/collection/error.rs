@@ -82,8 +82,8 @@ pub enum CollectionError {
     WriteFailed {
         /// What failed, and what became of the write.
         detail: String,
-        /// Whether making room helps.
-        disk_full: bool,
+        /// What to do about it.
+        why: WriteFailure,
     },
     /// The memory budget has no room for a document more. Nothing was stored.
     #[error(
@@ -101,6 +101,34 @@ pub enum CollectionError {
     Store(String),
 }
 
+/// What a failed write leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteFailure {
+    /// Nothing of it was kept; there must be room on the disk first.
+    DiskFull,
+    /// Nothing of it was kept; the next one may succeed.
+    NothingKept,
+    /// Whether it was kept shows when the file is opened anew. Until then the collection takes no writes.
+    Uncertain,
+}
+
+impl CollectionError {
+    pub(super) fn write_failed(why: WriteFailure, error: &StoreError) -> Self {
+        let why = if matches!(error, StoreError::Full { .. }) { WriteFailure::DiskFull } else { why };
+        Self::WriteFailed { detail: format!("the disk refused the write: {}", error.chain()), why }
+    }
+
+    /// Of a collection that was to be made or dropped; a disk that fails then leaves the given.
+    pub(super) fn of_file(error: StoreError, why: WriteFailure) -> Self {
+        match error {
+            StoreError::Full { .. } | StoreError::Io { .. } | StoreError::Busy { .. } => {
+                Self::write_failed(why, &error)
+            }
+            other => other.into(),
+        }
+    }
+}
+
 impl From<Full> for CollectionError {
     fn from(full: Full) -> Self {
         // What waits is done in milliseconds each; a second sees most of it gone.
@@ -112,7 +140,7 @@ impl From<StoreError> for CollectionError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Closed { .. } => super::order::closed(),
-            StoreError::Full { .. } => Self::WriteFailed { detail: error.chain(), disk_full: true },
+            StoreError::Full { .. } => Self::write_failed(WriteFailure::DiskFull, &error),
             other => Self::Store(other.chain()),
         }
     }

@@ -49,7 +49,7 @@ use crate::types::{
 pub use buckets::HotBucket;
 pub use cluster_pages::{ClusterMember, ClusterPage, ClustersPage};
 pub use compare::{Comparand, Comparison, ExactComparison};
-pub use error::{CollectionError, Result};
+pub use error::{CollectionError, Result, WriteFailure};
 pub use order::Ticket;
 pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner};
 pub use registry::Collections;

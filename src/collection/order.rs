@@ -18,7 +18,7 @@ use super::latch::Latch;
 use super::memory::Share;
 use super::prepare::Made;
 use super::records::Heads;
-use super::{Collection, CollectionError, InsertOptions, Result};
+use super::{Collection, CollectionError, InsertOptions, Result, WriteFailure};
 use crate::index::{Entry, IdIndex, SLOTS_MAX};
 use crate::store::{Change, Changeable, Head, Record, StoredMatch, StoredVerdict};
 use crate::types::{
@@ -182,7 +182,7 @@ impl Order {
 
     pub(super) fn open(&self) -> Result<()> {
         match &self.refused {
-            Some(detail) => Err(CollectionError::WriteFailed { detail: detail.clone(), disk_full: false }),
+            Some(detail) => Err(CollectionError::WriteFailed { detail: detail.clone(), why: WriteFailure::Uncertain }),
             None if self.closed => Err(closed()),
             None => Ok(()),
         }
@@ -227,6 +227,8 @@ impl Collection {
         let made = &insertion.made;
         if let Some(existing) = &existing {
             if self.holds(existing, made) && existing.record.metadata == insertion.metadata {
+                // A delete that failed may be on disk all the same.
+                self.order.lock().open()?;
                 self.sighted_again(existing);
                 let ticket = Ticket::ready(self.repeat(existing, &insertion)?, self.durable());
                 return Ok(Decided::Now(ticket));
@@ -377,11 +379,11 @@ impl Collection {
     /// Deletes an id. The caller holds its latch and a place in the queue.
     pub(super) fn decide_delete(&self, id: &DocId, latch: Latch, place: OwnedSemaphorePermit) -> Result<Ticket<bool>> {
         let id_fingerprint = IdIndex::fingerprint(id);
-        let Some(existing) = self.find(id, id_fingerprint, View::Decided)? else {
-            return Ok(Ticket::ready(false, self.durable()));
-        };
+        let existing = self.find(id, id_fingerprint, View::Decided)?;
         let mut order = self.order.lock();
+        // Also where there is nothing to delete: an insert that failed may be on disk all the same.
         order.open()?;
+        let Some(existing) = existing else { return Ok(Ticket::ready(false, self.durable())) };
         Ok(self.remove(&mut order, existing, latch, place))
     }
 

@@ -13,7 +13,7 @@ use tokio::sync::{OnceCell, oneshot};
 use super::boot::Common;
 use super::expiry::Sweeper;
 use super::memory::MemoryBudget;
-use super::{Collection, CollectionError, CollectionsConfig, Description, Result, Settings, boot};
+use super::{Collection, CollectionError, CollectionsConfig, Description, Result, Settings, WriteFailure, boot};
 use crate::cpu::CpuPool;
 use crate::store::lock::DataDirLock;
 use crate::store::{self, Opened, Store};
@@ -214,7 +214,7 @@ impl Collections {
             if let Some(opened) = opened {
                 opened.close();
             }
-            Ok(Store::remove(&path)?)
+            Store::remove(&path).map_err(|error| CollectionError::of_file(error, WriteFailure::Uncertain))
         })
         .await;
         self.open.lock().remove(&name);

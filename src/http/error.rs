@@ -10,9 +10,14 @@ use axum::response::{IntoResponse, Response};
 use hapax_core::NotUtf8;
 use serde::Serialize;
 
-use crate::collection::CollectionError;
+use crate::collection::{CollectionError, WriteFailure};
 use crate::cpu::Full;
 use crate::types::InvalidName;
+
+/// What refused one write may be over by then.
+const RETRY_WRITE: Duration = Duration::from_secs(1);
+/// An operator has to look at the disk first.
+const RETRY_AFTER_RESTART: Duration = Duration::from_secs(60);
 
 /// A problem's stable name, on which clients branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -143,7 +148,7 @@ impl Code {
             }
             Self::Internal => ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong in the server"),
             Self::WriteFailed => {
-                ("write_failed", StatusCode::INTERNAL_SERVER_ERROR, "The write could not be made durable")
+                ("write_failed", StatusCode::SERVICE_UNAVAILABLE, "The write could not be made durable")
             }
             Self::Starting => ("starting", StatusCode::SERVICE_UNAVAILABLE, "The server is starting"),
             Self::ShuttingDown => ("shutting_down", StatusCode::SERVICE_UNAVAILABLE, "The server is shutting down"),
@@ -233,6 +238,28 @@ impl Problem {
         Self::new(Code::Internal, "the server met an error of its own; its log has the cause under this request's id")
     }
 
+    /// 507 or 503; `cause` goes to the log alone.
+    fn write_failed(why: WriteFailure, cause: &str) -> Self {
+        tracing::error!(cause, ?why, "write failed");
+        match why {
+            WriteFailure::DiskFull => {
+                Self::new(Code::StorageFull, "there is no room on the disk for this write; nothing of it was kept")
+            }
+            WriteFailure::NothingKept => Self {
+                retry_after: Some(RETRY_WRITE),
+                ..Self::new(Code::WriteFailed, "the disk refused this write; nothing of it was kept")
+            },
+            WriteFailure::Uncertain => Self {
+                retry_after: Some(RETRY_AFTER_RESTART),
+                ..Self::new(
+                    Code::WriteFailed,
+                    "the disk failed under a write of this collection, and whether that was kept shows after a restart; \
+                     until then it takes no writes, and reads go on",
+                )
+            },
+        }
+    }
+
     /// Names the fields within an outer one: `signature` becomes `a.signature`.
     pub fn within(mut self, outer: &str) -> Self {
         for error in &mut self.errors {
@@ -303,14 +330,7 @@ impl From<CollectionError> for Problem {
             CollectionError::Overloaded { detail, retry_after } => {
                 Self { retry_after: Some(retry_after), ..Self::new(Code::Overloaded, detail) }
             }
-            CollectionError::WriteFailed { disk_full: true, .. } => {
-                tracing::error!(cause = detail, "disk full");
-                Self::new(Code::StorageFull, "there is no room on the disk for this write; nothing of it was kept")
-            }
-            CollectionError::WriteFailed { disk_full: false, .. } => {
-                tracing::error!(cause = detail, "write failed");
-                Self::new(Code::WriteFailed, "the disk refused this write; nothing of it was kept")
-            }
+            CollectionError::WriteFailed { why, .. } => Self::write_failed(why, &detail),
             CollectionError::MemoryBudget { .. } => Self::new(Code::MemoryBudgetReached, detail),
             CollectionError::NoSuchDocument { .. } => Self::new(Code::DocumentNotFound, detail),
             CollectionError::Store(cause) => Self::internal(&cause),

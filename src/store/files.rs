@@ -106,7 +106,10 @@ pub(super) fn finish_creation(path: &Path) -> io::Result<()> {
     let temporary = creating(path);
     File::open(&temporary)?.sync_all()?;
     fs::rename(&temporary, path)?;
-    sync_dir(parent(path))
+    sync_dir(parent(path)).inspect_err(|_| {
+        // Nothing may be acknowledged in a file whose name is not certain.
+        let _ = fs::remove_file(path);
+    })
 }
 
 /// Removes a collection's file for good. Nobody may have it open for writing.

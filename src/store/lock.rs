@@ -31,12 +31,12 @@ pub enum LockError {
         pid: Option<u32>,
     },
     /// The directory or its lock file cannot be made or locked.
-    #[error("cannot lock the data directory {}", dir.display())]
+    #[error("cannot lock the data directory {}: {cause}", dir.display())]
     Io {
         /// The directory.
         dir: PathBuf,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -56,7 +56,7 @@ pub struct DataDirLock {
 impl DataDirLock {
     /// Makes `dir` where needed (mode 0700) and locks it, asking again until `wait` is over. A wait of zero asks once.
     pub fn acquire(dir: &Path, wait: Duration) -> Result<Self, LockError> {
-        let failed = |source| LockError::Io { dir: dir.to_owned(), source };
+        let failed = |cause| LockError::Io { dir: dir.to_owned(), cause };
         make_dir(dir).map_err(failed)?;
         let mut file = OpenOptions::new()
             .read(true)
@@ -69,7 +69,7 @@ impl DataDirLock {
         loop {
             match file.try_lock() {
                 Ok(()) => break,
-                Err(TryLockError::Error(source)) => return Err(failed(source)),
+                Err(TryLockError::Error(cause)) => return Err(failed(cause)),
                 Err(TryLockError::WouldBlock) => {
                     let left = wait.saturating_sub(asked.elapsed());
                     if left.is_zero() {

@@ -2,25 +2,12 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::support::command::{hapax, run};
 use crate::support::server::{Server, Starting};
-
-/// The binary without the variables of whoever runs the tests.
-fn hapax(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HAPAX")) {
-        command.env_remove(name);
-    }
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
-
-fn run(arguments: &[&str]) -> Output {
-    hapax(arguments).output().expect("the binary runs")
-}
 
 fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
     let mut child = hapax(arguments)

@@ -2,26 +2,14 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
+use crate::support::command::{hapax, run};
 use crate::support::library;
 use crate::support::server::Server;
-
-fn hapax(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HAPAX")) {
-        command.env_remove(name);
-    }
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
-
-fn run(arguments: &[&str]) -> Output {
-    hapax(arguments).output().unwrap()
-}
 
 fn lines(output: &Output) -> Vec<Value> {
     assert!(output.status.success(), "{output:?}");

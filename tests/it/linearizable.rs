@@ -161,10 +161,7 @@ async fn answers_are_those_of_the_commit_order_with_deletes_and_replacements() {
             events
         }));
     }
-    let mut events = Vec::new();
-    for writer in writers {
-        events.extend(writer.await.unwrap());
-    }
+    let events = library::all(writers).await;
     let held = replay(events);
     let mut stored: Vec<String> = collection
         .documents(Seq(0), 10_000)

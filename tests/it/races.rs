@@ -138,10 +138,7 @@ async fn races(count: u64, groups: u64) {
             events
         }));
     }
-    let mut events = Vec::new();
-    for writer in writers {
-        events.extend(writer.await.unwrap());
-    }
+    let mut events = library::all(writers).await;
     // What changed nothing stands behind the change at whose place it was decided.
     events.sort_by_key(|event| (event.at, !event.did.changes()));
     let mut model = Model::default();

@@ -43,7 +43,7 @@ impl Writer {
         Self { number, random, lines_max, docs: Vec::new(), versions: 0, acknowledged: 0 }
     }
 
-    /// How many writes were answered.
+    /// How many writes were answered that changed something.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
@@ -130,18 +130,15 @@ impl Writer {
         let wanted = json!([id(self.number, doc), "unique", outcome, true]);
         let told = json!([verdict["id"], verdict["verdict"], verdict["outcome"], verdict["stored"]]);
         assert_eq!(told, wanted, "{verdict}");
-        self.settle(doc, Some(version));
+        self.acknowledged += 1;
+        self.docs[doc].settle(Some(version));
     }
 
     fn end_delete(&mut self, doc: usize, answer: &Value) {
         let was_there = u64::from(self.docs[doc].possible[0].is_some());
         assert_eq!(answer["deleted"], was_there, "{answer}");
-        self.settle(doc, None);
-    }
-
-    fn settle(&mut self, doc: usize, state: State) {
-        self.acknowledged += 1;
-        self.docs[doc].settle(state);
+        self.acknowledged += was_there;
+        self.docs[doc].settle(None);
     }
 
     /// Compares all that it knows with what the server holds, and settles what it did not know. Answers how many

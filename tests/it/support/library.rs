@@ -7,6 +7,7 @@ use hapax::collection::{Collection, Collections, CollectionsConfig, Limits, Sett
 use hapax::cpu::{CpuConfig, CpuPool};
 use hapax::types::CollectionName;
 use hapax_core::{Banding, Spec};
+use tokio::task::JoinHandle;
 
 pub(crate) type Dir = tempfile::TempDir;
 
@@ -59,6 +60,15 @@ pub(crate) async fn default(collections: &Arc<Collections>) -> Arc<Collection> {
 /// Waits until all is on disk and gives up the folder.
 pub(crate) async fn close(collections: Arc<Collections>) {
     tokio::task::spawn_blocking(move || collections.close()).await.unwrap();
+}
+
+/// What all of some tasks made.
+pub(crate) async fn all<T>(tasks: Vec<JoinHandle<Vec<T>>>) -> Vec<T> {
+    let mut made = Vec::new();
+    for task in tasks {
+        made.extend(task.await.unwrap());
+    }
+    made
 }
 
 /// `HAPAX_SEED`, or one of its own; printed, so that a failure can be run again.

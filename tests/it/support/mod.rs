@@ -1,6 +1,7 @@
 //! What the tests share.
 
 pub mod client;
+pub mod command;
 pub mod description;
 #[cfg(target_os = "linux")]
 pub mod disk;

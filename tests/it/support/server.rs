@@ -8,6 +8,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::command;
+
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const STOPPED_WITHIN: Duration = Duration::from_secs(60);
 
@@ -50,22 +52,12 @@ impl Starting {
     pub fn spawn_by(by: &[&str], data_dir: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let log = data_dir.with_extension("log");
         let log_file = OpenOptions::new().create(true).append(true).open(&log).expect("the log can be written");
-        let words = [by, &[env!("CARGO_BIN_EXE_hapax")]].concat();
-        let mut command = Command::new(words[0]);
-        command
-            .args(&words[1..])
-            .arg("serve")
-            .args(["--listen", "127.0.0.1:0"])
-            .arg("--data-dir")
-            .arg(data_dir)
-            .args(arguments);
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HAPAX")) {
-            command.env_remove(name);
-        }
+        let mut command = command::by(by, &["serve", "--listen", "127.0.0.1:0", "--data-dir"]);
         let child = command
+            .arg(data_dir)
+            .args(arguments)
             .envs(environment.iter().copied())
             .current_dir(data_dir.parent().expect("the data directory has a parent"))
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log_file)
             .spawn()
