@@ -95,3 +95,75 @@ fn a_file_of_format_1_opens_and_goes_on() {
     assert_eq!(store.record(Seq(6)).unwrap(), Some(record(6)));
     writer.close().unwrap();
 }
+
+fn old_records() -> Vec<Record> {
+    (1..=5).map(|seq| Record { cluster: Seq(0), seen: TimestampMs(0), ..record(seq) }).collect()
+}
+
+fn format_at(path: &Path) -> i32 {
+    Connection::open(path).unwrap().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+}
+
+/// Writes what a crash left, and opens it: whatever it is, it ends as a file of this format with all it held.
+fn opens_whole(database: &[u8], log: &[u8], format_left: i32, what: &str) {
+    let place = place();
+    fs::write(&place.path, database).unwrap();
+    fs::write(files::log(&place.path), log).unwrap();
+    // Looked at in a copy: to look is to play the log back.
+    let looked = place.dir.path().join("looked.sqlite");
+    fs::write(&looked, database).unwrap();
+    fs::write(files::log(&looked), log).unwrap();
+    assert_eq!(format_at(&looked), format_left, "{what}");
+    let (store, mut writer, opened) = Store::open(&place.path).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!((opened.documents, opened.last_seq), (5, Seq(5)), "{what}");
+    assert_eq!(seqs(&store).unwrap(), [1, 2, 3, 4, 5], "{what}");
+    for record in old_records() {
+        assert_eq!(store.record(record.seq).unwrap().as_ref(), Some(&record), "{what}");
+    }
+    writer.commit(&[insert(6)], Seq(6)).unwrap();
+    writer.close().unwrap();
+    assert_eq!(format_at(&place.path), schema::FORMAT, "{what}");
+}
+
+/// A file of format 1, the same with the upgrade in its log, and the same again with the log moved into it.
+fn upgraded() -> (Vec<u8>, Vec<u8>, Vec<u8>) {
+    let place = place();
+    write_format_1(&place.path, &old_records());
+    let old = fs::read(&place.path).unwrap();
+    schema::upgrade(&place.path).unwrap();
+    assert_eq!(fs::read(&place.path).unwrap(), old, "all of the upgrade is in the log");
+    let log = fs::read(files::log(&place.path)).unwrap();
+    let (_, writer, _) = Store::open(&place.path).unwrap();
+    writer.close().unwrap();
+    (old, log, fs::read(&place.path).unwrap())
+}
+
+#[test]
+fn an_upgrade_cut_off_anywhere_in_its_transaction_is_done_again() {
+    const HEADER: usize = 32;
+    const FRAME: usize = 24 + 4096;
+    let (old, log, _) = upgraded();
+    let frames = (log.len() - HEADER) / FRAME;
+    assert!(frames > 3 && log.len() == HEADER + frames * FRAME, "{frames} frames in {} bytes", log.len());
+    let within = [0, 10, 24, 24 + 2048].map(|byte| (0..frames).map(move |frame| HEADER + frame * FRAME + byte));
+    for cut in [0, 16].into_iter().chain(within.into_iter().flatten()) {
+        opens_whole(&old, &log[..cut], 1, &format!("cut at {cut} of {}", log.len()));
+    }
+    // The file had grown before its content came.
+    let mut torn = log.clone();
+    torn[HEADER + (frames - 1) * FRAME..].fill(0);
+    opens_whole(&old, &torn, 1, "the last frame is zeros");
+    opens_whole(&old, &log, schema::FORMAT, "nothing is cut off");
+}
+
+#[test]
+fn an_upgrade_cut_off_while_its_log_is_moved_is_whole() {
+    const PAGE: usize = 4096;
+    let (old, log, new) = upgraded();
+    assert!(new.len() > old.len());
+    for moved in (0..=new.len()).step_by(PAGE / 2) {
+        let mut database = new[..moved].to_vec();
+        database.extend(old.iter().skip(moved));
+        opens_whole(&database, &log, schema::FORMAT, &format!("{moved} of {} bytes moved", new.len()));
+    }
+}

@@ -1,0 +1,261 @@
+//! What an earlier version wrote opens, and answers as it did; what a later one wrote is refused.
+//!
+//! `tests/fixtures/format-N` holds the collections of a data directory as the last version of that format left them
+//! when it was stopped, `format-N-killed` as it left them when it was killed, with everything still in the log. Beside
+//! them stands what it answered. A new format needs new fixtures, made by the program that writes it:
+//!
+//! ```text
+//! HAPAX_FIXTURE=tests/fixtures/format-3 cargo test --test it -- --ignored upgrade::a_fixture_is_made
+//! ```
+//!
+//! `HAPAX_FIXTURE_BINARY` makes them with another program; where the name ends in `-killed`, it is killed.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::support::client::Client;
+use crate::support::server::{Server, Starting};
+
+const ANSWERS: &str = "answers.json";
+
+fn fixtures() -> Vec<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let mut found: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.retain(|path| path.file_name().unwrap().to_str().unwrap().starts_with("format-"));
+    found.sort();
+    found
+}
+
+/// The files of a fixture as a data directory.
+fn laid_out(fixture: &Path, parent: &Path) -> PathBuf {
+    let data = parent.join("data");
+    let collections = data.join("collections");
+    fs::create_dir_all(&collections).unwrap();
+    for entry in fs::read_dir(fixture).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap() != ANSWERS {
+            fs::copy(&path, collections.join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    data
+}
+
+fn format_of(file: &Path) -> i32 {
+    let connection = Connection::open(file).unwrap();
+    connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn every_format_written_so_far_opens_and_answers_as_recorded() {
+    let parent = tempfile::tempdir().unwrap();
+    let new = parent.path().join("new");
+    assert!(Server::start(&new).terminate().success());
+    let present = format_of(&new.join("collections/default.sqlite"));
+    let names: Vec<_> = fixtures().iter().map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+    for format in 1..=present {
+        for name in [format!("format-{format}"), format!("format-{format}-killed")] {
+            assert!(names.contains(&name), "tests/fixtures/{name} is missing");
+        }
+    }
+    for fixture in fixtures() {
+        let parent = tempfile::tempdir().unwrap();
+        let data = laid_out(&fixture, parent.path());
+        let recorded: Value = serde_json::from_slice(&fs::read(fixture.join(ANSWERS)).unwrap()).unwrap();
+        let server = Server::start(&data);
+        holds(&fixture, &server, &recorded);
+        // The second life finds a file of this format, with what the first one added.
+        let client = Client::new(server.url(""));
+        let retried = client.post("/v1/collections/default/documents", &document(0)).ok();
+        assert_eq!(retried["outcome"], "unchanged", "{retried}");
+        let added = client.post("/v1/collections/default/documents", &document(50)).ok();
+        assert_eq!(added["outcome"], "inserted", "{added}");
+        assert!(server.terminate().success());
+        assert_eq!(format_of(&data.join("collections/default.sqlite")), present);
+        let server = Server::start(&data);
+        let client = Client::new(server.url(""));
+        let found = client.post("/v1/collections/default/check", &json!({ "text": text(50, 0) })).ok();
+        assert_eq!(found["duplicate_of"], "doc-50", "{found}");
+        assert_eq!(client.delete("/v1/collections/default/documents?id=doc-50").ok()["deleted"], 1);
+        holds(&fixture, &server, &recorded);
+    }
+}
+
+fn holds(fixture: &Path, server: &Server, recorded: &Value) {
+    let client = Client::new(server.url(""));
+    for asked in recorded.as_array().unwrap() {
+        let target = asked["target"].as_str().unwrap();
+        let answer = match asked.get("body") {
+            Some(body) => client.post(target, body),
+            None => client.get(target),
+        };
+        let what = format!("{}: {target} {}", fixture.display(), asked.get("body").unwrap_or(&Value::Null));
+        contains(&what, &answer.ok(), &asked["answer"]);
+    }
+}
+
+/// All that was answered is answered still; a later version may have more to say.
+fn contains(what: &str, now: &Value, recorded: &Value) {
+    match (now, recorded) {
+        (Value::Object(now), Value::Object(recorded)) => {
+            for (field, value) in recorded {
+                contains(&format!("{what}: {field}"), now.get(field).unwrap_or(&Value::Null), value);
+            }
+        }
+        (Value::Array(now), Value::Array(recorded)) => {
+            assert_eq!(now.len(), recorded.len(), "{what}");
+            now.iter().zip(recorded).for_each(|(now, recorded)| contains(what, now, recorded));
+        }
+        _ => assert_eq!(now, recorded, "{what}"),
+    }
+}
+
+#[test]
+fn a_later_format_is_refused_by_name() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = laid_out(fixtures().last().unwrap(), parent.path());
+    let file = data.join("collections/default.sqlite");
+    // What is in the log counts.
+    assert!(Server::start(&data).terminate().success());
+    let later = format_of(&file) + 1;
+    Connection::open(&file).unwrap().pragma_update(None, "user_version", later).unwrap();
+    let before = fs::read(&file).unwrap();
+    let mut refused = Starting::spawn(&data);
+    assert_eq!(refused.wait().code(), Some(2));
+    let told = refused.log_tail();
+    assert!(told.contains(&format!("{} has format {later}", file.display())), "{told}");
+    assert!(told.contains(&format!("reads formats up to {}", later - 1)), "{told}");
+    assert_eq!(fs::read(&file).unwrap(), before, "it is not touched");
+}
+
+/// 60 words of its own.
+fn text(number: u64, changed: u64) -> String {
+    (0..60).map(|word| format!("w{}x{word} ", if word < changed { 1000 + number } else { number })).collect()
+}
+
+fn document(number: u64) -> Value {
+    let id = format!("doc-{number}");
+    if number.is_multiple_of(2) {
+        json!({ "id": id, "text": text(number, 0), "metadata": { "n": number, "note": "a \"quoted\" ß 🦀" } })
+    } else {
+        json!({ "id": id, "text": text(number, 0) })
+    }
+}
+
+/// A program that writes a fixture; an earlier version's, so its answers are not held to today's description.
+struct Writer {
+    child: Child,
+    base: String,
+}
+
+impl Writer {
+    fn start(data: &Path) -> Self {
+        let binary = std::env::var("HAPAX_FIXTURE_BINARY").unwrap_or(env!("CARGO_BIN_EXE_hapax").to_owned());
+        let mut child = Command::new(binary)
+            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(data)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let base = line.split_whitespace().find(|word| word.starts_with("http://")).expect("a ready line");
+        Self { child, base: base.to_owned() }
+    }
+
+    fn send(&self, method: &str, target: &str, body: Option<&Value>) -> Value {
+        let request = ureq::http::Request::builder().method(method).uri(format!("{}{target}", self.base));
+        let agent = ureq::agent();
+        let sent = match body {
+            Some(body) => agent.run(request.header("content-type", "application/json").body(body.to_string()).unwrap()),
+            None => agent.run(request.body(()).unwrap()),
+        };
+        let text = sent.unwrap_or_else(|error| panic!("{target}: {error}")).body_mut().read_to_string().unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn insert(&self, collection: &str, query: &str, document: &Value) {
+        self.send("POST", &format!("/v1/collections/{collection}/documents?{query}"), Some(document));
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+#[ignore = "writes a fixture"]
+fn a_fixture_is_made() {
+    let fixture = PathBuf::from(std::env::var("HAPAX_FIXTURE").expect("HAPAX_FIXTURE names a directory"));
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture);
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("data");
+    let mut writer = Writer::start(&data);
+    let settings = json!({ "shingle": "word3", "threshold": 0.6, "ttl": 3_153_600_000_u64, "keep": "shingles", "verify": "exact" });
+    let first_format = json!({ "shingle": "word3", "threshold": 0.6 });
+    let made = ureq::agent().put(format!("{}/v1/collections/pages", writer.base));
+    if made.config().http_status_as_error(false).build().send_json(&settings).unwrap().status() != 201 {
+        writer.send("PUT", "/v1/collections/pages", Some(&first_format));
+    }
+    for collection in ["default", "pages"] {
+        let first: Vec<_> = (0..6).map(document).collect();
+        let batch = json!({ "op": "insert", "documents": first });
+        writer.send("POST", &format!("/v1/collections/{collection}/batch"), Some(&batch));
+        writer.insert(collection, "on_duplicate=store", &json!({ "id": "near", "text": text(0, 4) }));
+        writer.insert(
+            collection,
+            "on_duplicate=link",
+            &json!({ "id": "link", "text": text(1, 2), "metadata": { "list": [1] } }),
+        );
+        writer.insert(collection, "", &json!({ "id": "skipped", "text": text(2, 0) }));
+        writer.insert(collection, "on_existing=replace", &json!({ "id": "doc-4", "text": text(40, 0) }));
+        writer.send("DELETE", &format!("/v1/collections/{collection}/documents?id=doc-3"), None);
+    }
+    let answers = recorded(&writer);
+    fs::create_dir_all(&fixture).unwrap();
+    if fixture.to_str().unwrap().ends_with("-killed") {
+        writer.child.kill().unwrap();
+    } else {
+        let pid = writer.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    }
+    writer.child.wait().unwrap();
+    for entry in fs::read_dir(data.join("collections")).unwrap() {
+        let path = entry.unwrap().path();
+        // The index of the log, which SQLite makes anew.
+        if !path.to_str().unwrap().ends_with("-shm") {
+            fs::copy(&path, fixture.join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    fs::write(fixture.join(ANSWERS), answers).unwrap();
+}
+
+/// What it answers to everything that can be asked of it, a line each.
+fn recorded(writer: &Writer) -> String {
+    let mut lines = Vec::new();
+    for collection in ["default", "pages"] {
+        let base = format!("/v1/collections/{collection}");
+        let mut reads = vec![base.clone(), format!("{base}/documents?limit=100")];
+        let ids = (0..6).map(|number| format!("doc-{number}")).chain(["near".into(), "link".into()]);
+        reads.extend(ids.filter(|id| id != "doc-3").map(|id| format!("{base}/documents?id={id}")));
+        for target in reads {
+            let answer = writer.send("GET", &target, None);
+            lines.push(json!({ "target": target, "answer": answer }));
+        }
+        let texts = (0..6).map(|number| text(number, 0)).chain([text(40, 0), text(0, 4), text(1, 2), text(5, 9)]);
+        for text in texts.chain([text(99, 0), "one two".into(), "…".into()]) {
+            let (target, body) = (format!("{base}/check?threshold=0.5&with=metadata"), json!({ "text": text }));
+            let answer = writer.send("POST", &target, Some(&body));
+            lines.push(json!({ "target": target, "body": body, "answer": answer }));
+        }
+    }
+    let lines: Vec<_> = lines.iter().map(Value::to_string).collect();
+    format!("[\n{}\n]\n", lines.join(",\n"))
+}
