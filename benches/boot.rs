@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use hapax::collection::{Collections, CollectionsConfig, Limits, Settings};
+use hapax::collection::{Collections, CollectionsConfig, Limits, Medium, Settings};
 use hapax::cpu::{CpuConfig, CpuPool};
 use hapax::store::{self, Change, Record, Store, StoredVerdict};
 use hapax::types::{CollectionName, DocId, Seq, TimestampMs, VerdictKind};
@@ -85,11 +85,13 @@ fn config(dir: &std::path::Path, default_settings: Settings) -> CollectionsConfi
             exact_bytes_max: 32 << 20,
             commit_queue_max: 1,
             commit_batch_max: 1,
+            commit_window: Duration::ZERO,
             commit_payload_bytes_max: 1 << 20,
             commit_queue_wait: Duration::ZERO,
             id_fingerprint_bits: 64,
         },
         memory_max_bytes: None,
+        medium: Medium::Disk,
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::ExitStatus;
-use crate::collection::Collections;
+use crate::collection::{Collections, Medium};
 use crate::config::checked::Server;
 use crate::config::{self, Config, Sources};
 use crate::cpu::CpuPool;
@@ -145,7 +145,7 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     let stop = CancellationToken::new();
     // Probes and /metrics answer while the index is being rebuilt.
     let mut serving = tokio::spawn(http::serve(listener, state, stop.clone().cancelled_owned()));
-    let data_dir = collections_config.data_dir.clone();
+    let (data_dir, medium) = (collections_config.data_dir.clone(), collections_config.medium);
     let opening = {
         let boot = Arc::clone(&boot);
         tokio::task::spawn_blocking(move || {
@@ -166,7 +166,11 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     };
     metrics::gauge!(names::BOOT_PROGRESS).set(1.0);
     boot.finish(Arc::clone(&collections));
-    announce(address, &data_dir, collections.documents())?;
+    let place = match medium {
+        Medium::Disk => data_dir.display().to_string(),
+        Medium::Memory => "memory: NOTHING IS KEPT when this process ends".to_owned(),
+    };
+    announce(address, &place, collections.documents())?;
     tokio::select! {
         () = signals.next() => {}
         ended = &mut serving => {
@@ -191,10 +195,10 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
 }
 
 /// The one line that scripts wait for.
-fn announce(address: SocketAddr, data_dir: &std::path::Path, documents: u64) -> Result<()> {
-    tracing::info!(%address, data_dir = %data_dir.display(), documents, "ready");
+fn announce(address: SocketAddr, place: &str, documents: u64) -> Result<()> {
+    tracing::info!(%address, data_dir = place, documents, "ready");
     let mut out = std::io::stdout().lock();
-    writeln!(out, "hapax ready on http://{address} (data in {}, {documents} documents)", data_dir.display())
+    writeln!(out, "hapax ready on http://{address} (data in {place}, {documents} documents)")
         .and_then(|()| out.flush())
         .context("cannot write the ready line")
 }

@@ -19,7 +19,7 @@ use super::memory::{MemoryBudget, Share};
 use super::meters::Meters;
 use super::order::Order;
 use super::records::Records;
-use super::settings::{Limits, Settings};
+use super::settings::{Limits, Medium, Settings};
 use super::{Collection, CollectionError, Live, Result, WriteFailure};
 use crate::cpu::CpuPool;
 use crate::index::{Arena, BandIndex, Entry, IdIndex};
@@ -37,6 +37,8 @@ pub(super) struct Common {
     pub cpu: CpuPool,
     /// What all of them may take.
     pub memory: Arc<MemoryBudget>,
+    /// What outlives the process.
+    pub medium: Medium,
 }
 
 /// Makes a new collection in a file that does not exist.
@@ -96,7 +98,7 @@ fn pipeline(name: &CollectionName, spec: &Spec, secret: Option<&SecretKey>) -> R
 
 fn assemble(
     store: Store,
-    writer: Writer,
+    mut writer: Writer,
     opened: Opened,
     spec: Spec,
     pipeline: Option<Pipeline>,
@@ -105,6 +107,9 @@ fn assemble(
 ) -> Result<Arc<Collection>> {
     let Opened { meta, last_seq, documents, .. } = opened;
     let Common { limits, ref cpu, ref memory, .. } = *common;
+    if common.medium == Medium::Memory {
+        writer.never_sync()?;
+    }
     let shape = spec.shape();
     let settings = Settings::of(&meta, spec)
         .map_err(|error| CollectionError::Store(format!("collection `{}`: {error}", meta.name)))?;

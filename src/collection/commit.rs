@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use parking_lot::MutexGuard;
 use tokio::sync::oneshot;
 
 use super::epoch::Leaving;
 use super::order::{Decision, Order, Step, Work};
+use super::pace::Pace;
 use super::{Collection, CollectionError, Result, WriteFailure};
 use crate::store::{Change, Changeable, StoreError, Writer};
 use crate::types::{Seq, Slot, TimestampMs};
@@ -22,7 +24,8 @@ pub(super) fn run(collection: &Collection, mut writer: Writer) {
     // Should this thread ever panic, nobody may go on waiting for it.
     let _closes = CloseOnDrop(collection);
     let mut leaving = Leaving::default();
-    while let Some(batch) = next_batch(collection, !leaving.is_empty()) {
+    let mut pace = Pace::new(collection.limits.commit_window);
+    while let Some(batch) = next_batch(collection, &mut pace, !leaving.is_empty()) {
         match batch {
             Batch::Nothing => {}
             Batch::Decisions(decisions, sights) => {
@@ -77,8 +80,8 @@ impl Drop for CloseOnDrop<'_> {
     }
 }
 
-/// What to do next; `None` once the collection is closed and nothing is left. With `hurry` it does not wait long.
-fn next_batch(collection: &Collection, hurry: bool) -> Option<Batch> {
+/// What to do next; `None` once the collection is closed and nothing is left. With `hurry` it does not wait long for work.
+fn next_batch(collection: &Collection, pace: &mut Pace, hurry: bool) -> Option<Batch> {
     let mut order = collection.order.lock();
     while order.queue.is_empty() {
         if order.closed {
@@ -93,7 +96,22 @@ fn next_batch(collection: &Collection, hurry: bool) -> Option<Batch> {
         }
     }
     let (mut decisions, mut seen) = (Vec::new(), Vec::new());
+    let mut writing = false;
     while decisions.len() < collection.limits.commit_batch_max {
+        // What only waited for those before it does not wait for the next transaction.
+        if !writing && order.queue.front().is_some_and(Work::writes) {
+            match pace.wait() {
+                None => {
+                    pace.begin();
+                    writing = true;
+                }
+                Some(_) if !(decisions.is_empty() && seen.is_empty()) => break,
+                Some(wait) => {
+                    MutexGuard::unlocked(&mut order, || std::thread::sleep(wait));
+                    continue;
+                }
+            }
+        }
         match order.queue.pop_front() {
             Some(Work::Decision(decision)) => decisions.push(decision),
             Some(Work::Sights { sights, answer }) => seen.push(Sights { sights, answer }),

@@ -22,6 +22,7 @@ mod latch;
 mod memory;
 mod meters;
 mod order;
+mod pace;
 mod prepare;
 mod rebanding;
 mod records;
@@ -53,7 +54,7 @@ pub use error::{CollectionError, Result, WriteFailure};
 pub use order::Ticket;
 pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner};
 pub use registry::Collections;
-pub use settings::{Changes, CollectionsConfig, Description, Limits, Settings};
+pub use settings::{Changes, CollectionsConfig, Description, Limits, Medium, Settings};
 pub use stored::StoredCollection;
 
 use epoch::{Epochs, Reading};

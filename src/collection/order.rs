@@ -68,6 +68,16 @@ pub(super) enum Work {
     },
 }
 
+impl Work {
+    /// Whether it takes a transaction.
+    pub(super) fn writes(&self) -> bool {
+        match self {
+            Self::Decision(decision) => decision.change.is_some(),
+            Self::Settings { .. } | Self::Sights { .. } => true,
+        }
+    }
+}
+
 /// A decision on its way to the disk. Dropping it lets the next operation on the id begin.
 pub(super) struct Decision {
     /// What to write; nothing for an answer that only has to wait for those before it.

@@ -13,7 +13,9 @@ use tokio::sync::{OnceCell, oneshot};
 use super::boot::Common;
 use super::expiry::Sweeper;
 use super::memory::MemoryBudget;
-use super::{Collection, CollectionError, CollectionsConfig, Description, Result, Settings, WriteFailure, boot};
+use super::{
+    Collection, CollectionError, CollectionsConfig, Description, Medium, Result, Settings, WriteFailure, boot,
+};
 use crate::cpu::CpuPool;
 use crate::store::lock::DataDirLock;
 use crate::store::{self, Opened, Store};
@@ -21,6 +23,11 @@ use crate::types::CollectionName;
 
 /// How long a request waits for a collection to be opened before it is told to come again.
 const OPEN_WAIT: Duration = Duration::from_secs(20);
+
+/// Where collections are, in the data directory.
+const KEPT: &str = "collections";
+/// Where they are with [`Medium::Memory`].
+const NOT_KEPT: &str = "collections.memory";
 
 /// Filled once, by whoever opens, makes or drops the collection first; `None`: it was dropped.
 type Cell = Arc<OnceCell<Option<Arc<Collection>>>>;
@@ -45,17 +52,28 @@ impl Collections {
     /// `progress` is told shares from 0 to 1.
     pub fn open(config: CollectionsConfig, cpu: CpuPool, progress: &(dyn Fn(f64) + Sync)) -> Result<Arc<Self>> {
         let CollectionsConfig { data_dir, lock_wait, collections_max, secret, default_settings: asked, .. } = config;
-        let CollectionsConfig { limits, memory_max_bytes, .. } = config;
+        let CollectionsConfig { limits, memory_max_bytes, medium, .. } = config;
         let lock =
             DataDirLock::acquire(&data_dir, lock_wait).map_err(|error| CollectionError::Store(error.to_string()))?;
-        let dir = data_dir.join("collections");
+        let not_kept = data_dir.join(NOT_KEPT);
+        forget(&not_kept)?;
+        let dir = match medium {
+            Medium::Disk => data_dir.join(KEPT),
+            Medium::Memory => {
+                tracing::warn!("data.store is \"memory\": NOTHING IS KEPT when this process ends");
+                not_kept
+            }
+        };
         let unusable = |error: std::io::Error| CollectionError::Store(format!("{}: {error}", dir.display()));
         store::make_dir(&dir).map_err(unusable)?;
         for leftover in store::clean_leftovers(&dir).map_err(unusable)? {
             tracing::warn!(path = %leftover.display(), "removed what a crash left of a creation or a drop");
         }
+        for stranger in store::strangers(&dir).map_err(unusable)? {
+            tracing::warn!(path = %stranger.display(), "this is no collection; it is left alone");
+        }
         let memory = Arc::new(MemoryBudget::new(memory_max_bytes));
-        let common = Common { secret, limits, cpu, memory };
+        let common = Common { secret, limits, cpu, memory, medium };
         let open = Arc::<Open>::default();
         let rounds = Arc::downgrade(&open);
         let collections = Self {
@@ -245,6 +263,11 @@ impl Collections {
             collection.close();
         }
         self.sweeper.join();
+        if self.common.medium == Medium::Memory
+            && let Err(error) = forget(&self.dir)
+        {
+            tracing::warn!(%error, "what was not to be kept is removed at the next start");
+        }
     }
 
     fn each_open(&self) -> Vec<Arc<Collection>> {
@@ -258,6 +281,16 @@ impl Collections {
     fn names(&self) -> Result<Vec<CollectionName>> {
         store::list(&self.dir).map_err(|error| CollectionError::Store(format!("{}: {error}", self.dir.display())))
     }
+}
+
+/// Removes what was not to be kept; nothing else is ever written there.
+fn forget(dir: &Path) -> Result<()> {
+    match std::fs::remove_dir_all(dir) {
+        Ok(()) => tracing::info!(path = %dir.display(), "removed what was not to be kept"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(CollectionError::Store(format!("{}: {error}", dir.display()))),
+    }
+    Ok(())
 }
 
 fn each_open(open: &Open) -> Vec<Arc<Collection>> {

@@ -30,6 +30,18 @@ pub struct CollectionsConfig {
     pub limits: Limits,
     /// Memory that the documents of all collections may take in the index; `None`: as much as there is.
     pub memory_max_bytes: Option<u64>,
+    /// What outlives the process.
+    pub medium: Medium,
+}
+
+/// Whether documents outlive the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// They do: an answer waits for the disk.
+    Disk,
+    /// Nothing does, for trials and measurements: files in the data directory are written, but never synced, and removed
+    /// at the end.
+    Memory,
 }
 
 /// Bounds of one collection's work.
@@ -47,6 +59,8 @@ pub struct Limits {
     pub commit_queue_max: usize,
     /// Decisions in one transaction.
     pub commit_batch_max: usize,
+    /// Least time between the beginnings of two transactions.
+    pub commit_window: Duration,
     /// Bytes of what is kept beside signatures, shingles in memory included, of decisions waiting for the disk.
     pub commit_payload_bytes_max: usize,
     /// How long a write may wait for a place in the queue before it is refused as overloaded.

@@ -12,7 +12,7 @@ use hapax_core::{Banding, Digits, Fold, Marks, SecretKey, Shingling, SignatureSh
 
 use super::error::ConfigError;
 use super::raw::{self, Raw};
-use crate::collection::{CollectionError, CollectionsConfig, Limits, Settings};
+use crate::collection::{CollectionError, CollectionsConfig, Limits, Medium, Settings};
 use crate::cpu::CpuConfig;
 use crate::telemetry::logs;
 use crate::types::{Keep, Verify};
@@ -151,6 +151,7 @@ impl Config {
                 0 => None,
                 max => Some(max),
             },
+            medium: word("data.store", &raw.data.store, &[("disk", Medium::Disk), ("memory", Medium::Memory)])?,
         };
         Ok(Self { server, api_key, collections, cpu: cpu(&raw.cpu)?, log: log(raw.log)? })
     }
@@ -219,6 +220,7 @@ fn limits(raw: &raw::Limits, commit: &raw::Commit) -> Result<Limits, ConfigError
         exact_bytes_max: within("limits.exact_bytes_max", raw.exact_bytes_max, 1 << 10..=1 << 40)?,
         commit_queue_max: count("commit.queue_max", commit.queue_max, MILLION)?,
         commit_batch_max: count("commit.batch_max", commit.batch_max, MILLION)?,
+        commit_window: milliseconds("commit.window_ms", commit.window_ms, 0..=1000)?,
         commit_payload_bytes_max: count("commit.payload_bytes_max", commit.payload_bytes_max, 1 << 20..=1 << 40)?,
         commit_queue_wait: milliseconds("commit.queue_wait_ms", commit.queue_wait_ms, 0..=600_000)?,
         id_fingerprint_bits: u64::BITS,

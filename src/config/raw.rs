@@ -60,6 +60,7 @@ pub struct Auth {
 #[serde(deny_unknown_fields)]
 pub struct Data {
     pub dir: PathBuf,
+    pub store: String,
     pub lock_wait_ms: u64,
 }
 
@@ -116,6 +117,7 @@ pub struct Cpu {
 pub struct Commit {
     pub queue_max: u64,
     pub batch_max: u64,
+    pub window_ms: u64,
     pub payload_bytes_max: u64,
     pub queue_wait_ms: u64,
 }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::error::{Result, StoreError};
-use super::schema::{Role, connect};
+use super::schema::{Role, connect, never_sync};
 
 /// Log not yet in the database at which the thread is woken.
 pub(super) const WAKE_BYTES: u64 = 4 << 20;
@@ -85,8 +85,12 @@ pub(super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub(super) fn start(path: &Path, collection: &str, poison: Poison) -> Result<Self> {
+    /// `synced`: whether what it moves is on disk before the log starts again.
+    pub(super) fn start(path: &Path, collection: &str, poison: Poison, synced: bool) -> Result<Self> {
         let connection = connect(path, Role::Checkpointer)?;
+        if !synced {
+            never_sync(&connection).map_err(|error| StoreError::from_sqlite(collection, "opening its file", error))?;
+        }
         let (wake, woken) = sync_channel(1);
         let turn = Arc::new(Mutex::new(()));
         let (name, its_turn) = (collection.to_owned(), turn.clone());

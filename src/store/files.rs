@@ -25,9 +25,7 @@ pub fn path_of(dir: &Path, name: &CollectionName) -> PathBuf {
 pub fn list(dir: &Path) -> io::Result<Vec<CollectionName>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {
-        let file_name = entry?.file_name();
-        let name = file_name.to_str().and_then(|name| name.strip_suffix(SUFFIX));
-        names.extend(name.and_then(|name| CollectionName::new(name).ok()));
+        names.extend(entry?.file_name().to_str().and_then(collection_of));
     }
     names.sort();
     Ok(names)
@@ -55,6 +53,29 @@ pub fn make_dir(dir: &Path) -> io::Result<()> {
     }
 }
 
+/// What is neither a collection's file nor its log: somebody else's, or a log whose database is gone.
+pub fn strangers(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut strangers = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_str();
+        let belongs = |companion: &str| {
+            let base = name.and_then(|name| name.strip_suffix(companion));
+            base.is_some_and(|base| collection_of(base).is_some() && dir.join(base).exists())
+        };
+        if !belongs("") && !COMPANIONS.into_iter().any(belongs) {
+            strangers.push(path);
+        }
+    }
+    strangers.sort();
+    Ok(strangers)
+}
+
+/// The collection that a file of this name holds.
+fn collection_of(file_name: &str) -> Option<CollectionName> {
+    CollectionName::new(file_name.strip_suffix(SUFFIX)?).ok()
+}
+
 /// Removes what a crash left of creations and drops that were under way, and tells what it removed. Call it under the
 /// data directory's lock, before any collection is opened.
 pub fn clean_leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {
@@ -62,9 +83,9 @@ pub fn clean_leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if let Some(base) = name.strip_suffix(CREATING).filter(|base| base.ends_with(SUFFIX)) {
+        if let Some(base) = name.strip_suffix(CREATING).filter(|base| collection_of(base).is_some()) {
             remove_with_companions(&dir.join(base), CREATING)?;
-        } else if let Some(base) = name.strip_suffix(DROPPED).filter(|base| base.ends_with(SUFFIX)) {
+        } else if let Some(base) = name.strip_suffix(DROPPED).filter(|base| collection_of(base).is_some()) {
             finish_drop(&dir.join(base))?;
         } else {
             continue;

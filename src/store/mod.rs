@@ -44,7 +44,7 @@ use hapax_core::ContentHash;
 
 pub use self::clusters::{ClusterRows, ClusterStart, Member, Stretch};
 pub use self::error::{Cause, Result, StoreError};
-pub use self::files::{SUFFIX, clean_leftovers, list, make_dir, path_of};
+pub use self::files::{SUFFIX, clean_leftovers, list, make_dir, path_of, strangers};
 pub use self::payload::{Looked, Payload, PayloadKind};
 pub use self::reader::Store;
 pub use self::rows::{Flaw, SignatureRow, content_prefix};

@@ -102,6 +102,10 @@ impl Readers {
         }
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// No read begins from here on; those under way end in peace.
     pub(super) fn close(&self) {
         let mut state = self.state.lock();

@@ -220,6 +220,11 @@ fn set_up(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// What a connection writes from here on is only as lasting as the system's memory.
+pub(super) fn never_sync(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "synchronous", "off")
+}
+
 /// Refuses what this version did not write.
 pub(super) fn check_format(connection: &Connection, path: &Path) -> Result<()> {
     match format_of(connection, path)? {

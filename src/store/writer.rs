@@ -46,7 +46,7 @@ impl Writer {
             .pragma_query_value(None, "page_size", |row| row.get(0))
             .map_err(|error| StoreError::from_sqlite(collection, "reading its page size", error))?;
         Ok(Self {
-            checkpointer: Checkpointer::start(path, collection, poison.clone())?,
+            checkpointer: Checkpointer::start(path, collection, poison.clone(), true)?,
             readers: Arc::new(Readers::new(path, collection)),
             connection,
             collection: collection.to_owned(),
@@ -62,6 +62,16 @@ impl Writer {
 
     pub(super) fn readers(&self) -> Arc<Readers> {
         self.readers.clone()
+    }
+
+    /// From here on nothing is synced: what is committed outlives neither the process for sure nor the system.
+    pub fn never_sync(&mut self) -> Result<()> {
+        self.checkpointer.stop();
+        schema::never_sync(&self.connection)
+            .map_err(|error| StoreError::from_sqlite(&self.collection, "opening its file", error))?;
+        let path = self.readers.path();
+        self.checkpointer = Checkpointer::start(path, &self.collection, self.poison.clone(), false)?;
+        Ok(())
     }
 
     /// Makes the changes durable, all or none: on disk when this returns `Ok`. `last_seq` is the last place of the order

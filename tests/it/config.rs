@@ -145,6 +145,8 @@ fn impossible_values_are_refused_with_key_and_what_is_allowed() {
         ("HAPAX__HASHING__SECRET", "abc", "hashing.secret", "32 hexadecimal"),
         ("HAPAX__LIMITS__CANDIDATES_MAX", "0", "limits.candidates_max", "1 to"),
         ("HAPAX__COMMIT__BATCH_MAX", "9000", "commit.batch_max", "commit.queue_max"),
+        ("HAPAX__COMMIT__WINDOW_MS", "1001", "commit.window_ms", "0 to 1000"),
+        ("HAPAX__DATA__STORE", "tape", "data.store", "\"disk\", \"memory\""),
         ("HAPAX__LOG__FORMAT", "xml", "log.format", "\"json\""),
         ("HAPAX__LOG__LEVEL", "hapax=loud", "log.level", "info"),
     ] {

@@ -418,7 +418,10 @@ fn half_made_and_half_dropped_collections_are_cleared_away() {
     names.sort();
     assert_eq!(names, kept);
     assert_eq!(clean_leftovers(dir).unwrap(), Vec::<PathBuf>::new());
-    Store::open(&place.path).unwrap();
+    let _open = Store::open(&place.path).unwrap();
+    assert_eq!(strangers(dir).unwrap(), ["LOCK", "notes.creating"].map(|name| dir.join(name)));
+    fs::write(dir.join("gone.sqlite-wal"), "whose?").unwrap();
+    assert!(strangers(dir).unwrap().contains(&dir.join("gone.sqlite-wal")), "a log without its database");
 }
 
 #[test]

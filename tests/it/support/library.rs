@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax::collection::{Collection, Collections, CollectionsConfig, Limits, Settings};
+use hapax::collection::{Collection, Collections, CollectionsConfig, Limits, Medium, Settings};
 use hapax::cpu::{CpuConfig, CpuPool};
 use hapax::types::CollectionName;
 use hapax_core::{Banding, Spec};
@@ -19,6 +19,7 @@ pub(crate) const LIMITS: Limits = Limits {
     exact_bytes_max: 32 << 20,
     commit_queue_max: 8192,
     commit_batch_max: 4096,
+    commit_window: Duration::ZERO,
     commit_payload_bytes_max: 256 << 20,
     commit_queue_wait: Duration::from_secs(30),
     id_fingerprint_bits: 64,
@@ -46,6 +47,7 @@ pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
         default_settings: settings(),
         limits: LIMITS,
         memory_max_bytes: None,
+        medium: Medium::Disk,
     }
 }
 
