@@ -1,7 +1,7 @@
 # What people and CI run. `make test` installs what it needs; see .ci/run for a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server peers quality races churn crash neon miri fuzz loom
+.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable peers quality races churn crash neon miri fuzz loom
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,7 +32,7 @@ check: test ## test, and licences and advisories of all dependencies
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny check
 
-bench: bench-stages bench-sketches bench-peers bench-index bench-boot bench-server ## all of the following: speed, always as ratios within one run
+bench: bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable ## all of the following: speed, always as ratios within one run
 
 bench-stages: ## every stage of signing on every kind of text, with a table at the end
 	cargo bench --locked -p hapax-core --bench stages
@@ -46,6 +46,11 @@ bench-boot: ## opening a collection of DOCUMENTS (5 million)
 bench-server: ## checks at a fixed rate against 100,000 documents
 	cargo build --release --locked --workspace
 	./target/release/hapax-loadtest --binary ./target/release/hapax
+
+DURABLE_OPTIONS ?=
+bench-durable: ## inserts by 64 clients, on disk and with nothing kept: at least half as fast
+	cargo build --release --locked --workspace
+	./target/release/hapax-loadtest durable --binary ./target/release/hapax --ratio-min 0.5 $(DURABLE_OPTIONS)
 
 # gaoya gets every instruction of this machine, hapax is measured as it ships.
 peers:

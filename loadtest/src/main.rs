@@ -2,6 +2,7 @@
 //! Latency at a fixed rate counts from the time a request was due, not from the time it was sent: a server that
 //! stalls is charged for every request that had to wait (no coordinated omission).
 
+mod durable;
 mod server;
 mod text;
 
@@ -22,9 +23,12 @@ use text::Texts;
 /// Lines of one bulk request.
 const BULK_LINES: u64 = 2_000;
 
-/// Preload documents, then measure lookups.
+/// Preload documents, then measure lookups; or another scenario.
 #[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Args {
+    #[command(subcommand)]
+    scenario: Option<Scenario>,
     /// The server's program, started on an empty directory
     #[arg(long, default_value = "target/release/hapax", conflicts_with = "server")]
     binary: PathBuf,
@@ -54,10 +58,19 @@ struct Args {
     seed: u64,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum Scenario {
+    /// Durable inserts by many clients, next to the same with nothing kept
+    Durable(durable::Args),
+}
+
 type Latencies = Histogram<u64>;
 
 fn main() -> Result<()> {
     let args = Args::parse();
+    if let Some(Scenario::Durable(args)) = &args.scenario {
+        return durable::run(args);
+    }
     let server = match &args.server {
         Some(url) => Server::running(url),
         None => Server::start(&args.binary)?,
@@ -84,8 +97,8 @@ fn main() -> Result<()> {
         indexed / stored
     )?;
 
-    report(&mut out, "one client", &closed_loop(&args, &server, &texts)?)?;
-    report(&mut out, &format!("{}/s", args.rate), &open_loop(&args, &server, &agent, &texts)?)?;
+    report(&mut out, "one client", "lookups", &closed_loop(&args, &server, &texts)?)?;
+    report(&mut out, &format!("{}/s", args.rate), "lookups", &open_loop(&args, &server, &agent, &texts)?)?;
     Ok(())
 }
 
@@ -184,11 +197,11 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn report(out: &mut impl Write, name: &str, latencies: &Latencies) -> Result<()> {
+fn report(out: &mut impl Write, name: &str, what: &str, latencies: &Latencies) -> Result<()> {
     let at = |quantile| latencies.value_at_quantile(quantile) as f64 / 1e6;
     writeln!(
         out,
-        "{name:<9} {} lookups, ms: p50 {:.3}  p90 {:.3}  p99 {:.3}  p99.9 {:.3}  max {:.3}",
+        "{name:<9} {} {what}, ms: p50 {:.3}  p90 {:.3}  p99 {:.3}  p99.9 {:.3}  max {:.3}",
         latencies.len(),
         at(0.5),
         at(0.9),

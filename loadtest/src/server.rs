@@ -23,10 +23,16 @@ impl Server {
 
     /// Starts `binary` on a free port and an empty directory, and waits for its ready line.
     pub(crate) fn start(binary: &Path) -> Result<Self> {
-        let dir = tempfile::tempdir().context("cannot make a directory")?;
+        Self::start_in(binary, &std::env::temp_dir(), &[])
+    }
+
+    /// As [`start`](Self::start), with its directory in `parent`, and more settings, as environment variables.
+    pub(crate) fn start_in(binary: &Path, parent: &Path, settings: &[(&str, &str)]) -> Result<Self> {
+        let dir = tempfile::tempdir_in(parent).context("cannot make a directory")?;
         let mut child = Command::new(binary)
             .args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--data-dir"])
             .arg(dir.path().join("data"))
+            .envs(settings.iter().copied())
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot start {}", binary.display()))?;
@@ -43,16 +49,38 @@ impl Server {
 
     /// The sum of a metric over its series, from `/metrics`.
     pub(crate) fn metric(&self, agent: &Agent, name: &str) -> Result<f64> {
-        let text = agent.get(format!("{}/metrics", self.url)).call()?.body_mut().read_to_string()?;
-        let values = text.lines().filter_map(|line| {
-            let rest = line.strip_prefix(name)?;
-            if !rest.starts_with(['{', ' ']) {
-                return None;
-            }
-            rest.rsplit(' ').next()?.parse::<f64>().ok()
-        });
-        Ok(values.sum())
+        Ok(sum(&self.scrape(agent)?, name))
     }
+
+    /// The text of `/metrics`.
+    pub(crate) fn scrape(&self, agent: &Agent) -> Result<String> {
+        Ok(agent.get(format!("{}/metrics", self.url)).call()?.body_mut().read_to_string()?)
+    }
+}
+
+/// The sum of a metric over its series.
+pub(crate) fn sum(scrape: &str, name: &str) -> f64 {
+    let values = scrape.lines().filter_map(|line| {
+        let rest = line.strip_prefix(name)?;
+        if !rest.starts_with(['{', ' ']) {
+            return None;
+        }
+        rest.rsplit(' ').next()?.parse::<f64>().ok()
+    });
+    values.sum()
+}
+
+/// A histogram with one series: upper bounds and counts, cumulative, ascending.
+pub(crate) fn buckets(scrape: &str, name: &str) -> Vec<(f64, f64)> {
+    let bucket = |line: &str| {
+        let rest = line.strip_prefix(name)?.strip_prefix("_bucket{")?;
+        let (labels, count) = rest.rsplit_once("} ")?;
+        let (_, bound) = labels.split_once("le=\"")?;
+        let bound = bound.split('"').next()?;
+        let bound = if bound == "+Inf" { f64::INFINITY } else { bound.parse().ok()? };
+        Some((bound, count.parse().ok()?))
+    };
+    scrape.lines().filter_map(bucket).collect()
 }
 
 impl Drop for Server {
