@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rusqlite::Connection;
@@ -18,6 +19,8 @@ use super::schema::{Role, connect, never_sync};
 pub(super) const WAKE_BYTES: u64 = 4 << 20;
 /// Log at which the writer waits for its end.
 pub(super) const LOG_BYTES_MAX: u64 = 64 << 20;
+/// How long it waits for whoever reads what is old, as a backup does.
+pub(super) const FINISH_PATIENCE: Duration = Duration::from_millis(20);
 
 /// What a checkpoint left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

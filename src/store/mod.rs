@@ -18,6 +18,7 @@
 //! [`Store`] reads, from any thread; [`Writer`] is the one who writes; a background thread moves the write-ahead log
 //! into the database while both go on.
 
+pub mod backup;
 mod checkpoint;
 mod clusters;
 mod error;

@@ -2,7 +2,7 @@
 //! be compared exactly. Knows nothing of what the bytes mean.
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::Opened;
@@ -59,6 +59,14 @@ fn sums(seq: Seq, kind: PayloadKind, shingles: u64, bytes: &[u8]) -> (u64, u64) 
     let size_sum = xxh3_64_with_seed(&buffer, SIZE_SEED);
     buffer.extend_from_slice(bytes);
     (xxh3_64_with_seed(&buffer, PAYLOAD_SEED), size_sum)
+}
+
+/// The sum of a row of `seq, kind, shingles, size_sum, bytes, sum`, both of its sums verified.
+pub(super) fn checked_sum(row: &Row<'_>) -> Result<u64, Flaw> {
+    let (seq, kind) = (Seq(integer(row, 0)? as u64), PayloadKind::of(integer(row, 1)?)?);
+    let ValueRef::Blob(bytes) = row.get_ref(4).map_err(|_| WRONG_TYPE)? else { return Err(WRONG_TYPE) };
+    let told = (integer(row, 5)? as u64, integer(row, 3)? as u64);
+    if sums(seq, kind, integer(row, 2)? as u64, bytes) == told { Ok(told.0) } else { Err(WRONG_SUM) }
 }
 
 /// Writes the row, and returns its sum.

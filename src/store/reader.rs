@@ -10,7 +10,7 @@ use rusqlite::{Connection, Row};
 use super::error::{Result, StoreError};
 use super::rows::{DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, SignatureRow, document_columns, signature_columns};
 use super::schema::{self, Ledger, Role};
-use super::{Head, Record};
+use super::{Head, Record, files};
 use crate::types::{Document, Seq};
 
 /// Connections reading one collection at a time, each holding up to 1 MiB of pages; who comes later waits for one.
@@ -30,6 +30,16 @@ impl Store {
     /// The collection's file.
     pub fn path(&self) -> &Path {
         &self.readers.path
+    }
+
+    /// What its write-ahead log takes on the disk.
+    pub fn log_bytes(&self) -> u64 {
+        std::fs::metadata(files::log(self.path())).map_or(0, |log| log.len())
+    }
+
+    /// Whether its writer is closed: no read begins from here on.
+    pub fn is_closed(&self) -> bool {
+        self.readers.state.lock().closed
     }
 
     /// One record, whole; `None` if there is none of this `seq`.

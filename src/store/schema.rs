@@ -18,7 +18,7 @@ pub(super) const FORMAT: i32 = 2;
 
 /// How long a connection asks again for a lock of SQLite's. Locks are held for microseconds, but recovery of a log after
 /// a crash may take a while.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const WRITER_CACHE_KIB: u32 = 8 * 1024;
 /// Readers fetch single records at random places: the system's page cache serves that better than their own.
 const READER_CACHE_KIB: u32 = 1024;
@@ -216,6 +216,8 @@ fn set_up(connection: &Connection, role: Role) -> rusqlite::Result<()> {
         connection.pragma_update(None, "fullfsync", true)?;
         connection.pragma_update(None, "checkpoint_fullfsync", true)?;
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+        // What a log took beyond its bound while somebody was in the way goes back to the system.
+        connection.pragma_update(None, "journal_size_limit", checkpoint::LOG_BYTES_MAX as i64)?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::checkpoint::{self, Checkpointer, LOG_BYTES_MAX, Mode, Poison, WAKE_BYTES};
+use super::checkpoint::{self, Checkpointer, FINISH_PATIENCE, LOG_BYTES_MAX, Mode, Poison, WAKE_BYTES};
 use super::error::{Result, StoreError};
 use super::payload;
 use super::reader::Readers;
@@ -32,6 +32,12 @@ pub struct Writer {
     pub(super) poison: Poison,
     page_bytes: u64,
     pub(super) log_bytes: u64,
+    /// Where it is finished next even if the thread is far behind.
+    finish_last_bytes: u64,
+    /// Log that is not in the database yet.
+    behind_bytes: u64,
+    /// Log at which the thread is woken next: as long as somebody is in its way, waking it for each commit is in vain.
+    wake_at_bytes: u64,
     /// Where the log is finished next; moved on when a reader is in the way, so that one slow reader does not cost every
     /// commit a wait.
     pub(super) finish_at_bytes: u64,
@@ -55,6 +61,9 @@ impl Writer {
             poison,
             page_bytes: page_bytes as u64,
             log_bytes: 0,
+            finish_last_bytes: 0,
+            behind_bytes: 0,
+            wake_at_bytes: 0,
             finish_at_bytes: LOG_BYTES_MAX,
             buffer: Vec::new(),
         })
@@ -302,10 +311,26 @@ impl Writer {
             return Ok(());
         }
         self.check_usable()?;
-        let finished = self.checkpointer.exclusively(|| checkpoint::run(&self.connection, Mode::Restart));
-        match finished {
-            Ok(log) if !log.busy => self.finish_at_bytes = LOG_BYTES_MAX,
-            Ok(_) => self.finish_at_bytes = self.log_bytes + LOG_BYTES_MAX / 4,
+        // Whoever was in the way, a backup perhaps, is there still, or has left the thread with so much work that commits
+        // would wait long for it here.
+        if self.behind_bytes > LOG_BYTES_MAX && self.log_bytes < self.finish_last_bytes {
+            return Ok(());
+        }
+        let finish = || {
+            self.connection.busy_timeout(FINISH_PATIENCE)?;
+            let finished = checkpoint::run(&self.connection, Mode::Restart);
+            self.connection.busy_timeout(schema::BUSY_TIMEOUT)?;
+            finished
+        };
+        match self.checkpointer.exclusively(finish) {
+            Ok(log) if !log.busy => {
+                self.finish_at_bytes = LOG_BYTES_MAX;
+                self.finish_last_bytes = 0;
+            }
+            Ok(_) => {
+                self.finish_at_bytes = self.log_bytes + LOG_BYTES_MAX / 4;
+                self.finish_last_bytes = self.log_bytes + 4 * LOG_BYTES_MAX;
+            }
             Err(error) => {
                 let error = StoreError::from_sqlite(&self.collection, "moving its log into the database", error);
                 self.poison.note(&error);
@@ -318,8 +343,14 @@ impl Writer {
     /// Looks how far the log has grown. Where that fails the next commit looks again, and has the error if it is real.
     fn watch_log(&mut self) {
         if let Ok(log) = checkpoint::run(&self.connection, Mode::Noop) {
-            self.log_bytes = log.frames * self.page_bytes;
-            if log.frames.saturating_sub(log.checkpointed_frames) * self.page_bytes >= WAKE_BYTES {
+            let log_bytes = log.frames * self.page_bytes;
+            if log_bytes < self.log_bytes {
+                self.wake_at_bytes = 0;
+            }
+            self.log_bytes = log_bytes;
+            self.behind_bytes = log.frames.saturating_sub(log.checkpointed_frames) * self.page_bytes;
+            if self.behind_bytes >= WAKE_BYTES && log_bytes >= self.wake_at_bytes {
+                self.wake_at_bytes = log_bytes + WAKE_BYTES / 4;
                 self.checkpointer.wake();
             }
         }

@@ -1,5 +1,6 @@
 //! What the store promises, where nothing is damaged.
 
+mod backup;
 mod damage;
 mod payload;
 mod properties;

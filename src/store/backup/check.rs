@@ -1,0 +1,131 @@
+//! A file that nobody writes to -> every row of it read and held against its checksum, its ledger and its neighbours.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use rusqlite::{Connection, Row};
+
+use super::super::error::{Result, StoreError};
+use super::super::payload;
+use super::super::reader::{Readers, Store, damaged};
+use super::super::rows::{
+    DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, SignatureRow, document_columns, integer, signature_columns,
+};
+use super::super::schema::{self, Ledger, Role, Tally};
+use super::super::{Opened, schema::label};
+use super::progress::Stage;
+use crate::types::Seq;
+
+/// The sum of a row of `document`, behind its other columns.
+const DOCUMENT_SUM: usize = DOCUMENT_COLUMN_COUNT - 1;
+/// Steps of SQLite's machine between two looks whether it was called off.
+const STEPS: i32 = 10_000;
+/// Rows between two notes of progress.
+const PROGRESS_ROWS: u64 = 1024;
+
+/// What the file says of itself, without a look at its rows; `None`: it is of an older format, which a server brings to
+/// this one. Nothing is written, not even a log beside it.
+pub(super) fn head(path: &Path) -> Result<Option<Opened>> {
+    let connection = schema::connect(path, Role::Reader)?;
+    if schema::format_of(&connection, path)? < schema::FORMAT {
+        return Ok(None);
+    }
+    read_head(&connection, path).map(|(opened, _)| Some(opened))
+}
+
+fn read_head(connection: &Connection, path: &Path) -> Result<(Opened, Ledger)> {
+    schema::check_format(connection, path)?;
+    let meta = schema::read_meta(connection, &label(path))?;
+    let ledger = schema::read_ledger(connection, &label(path))?;
+    let opened = Opened { meta, last_seq: ledger.last_seq, documents: ledger.signatures.rows };
+    payload::check_count(&opened, ledger.payloads.rows)?;
+    Ok((opened, ledger))
+}
+
+/// An error names the record, where it is one's.
+pub(super) fn every_row(path: &Path, stage: &Stage) -> Result<Opened> {
+    let name = label(path);
+    let mut connection = schema::connect(path, Role::Reader)?;
+    let (opened, ledger) = read_head(&connection, path)?;
+    let progress = Arc::clone(&stage.progress);
+    let called_off = connection.progress_handler(STEPS, Some(move || progress.is_cancelled()));
+    called_off.map_err(|error| checking(&name, error))?;
+    let said = connection
+        .query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0))
+        .map_err(|error| checking(&name, error))?;
+    if said != "ok" {
+        return Err(StoreError::Damaged { collection: name, record: None, detail: said });
+    }
+    let store = Store::new(Arc::new(Readers::new(path, &name)));
+    store.scan(1, |_| {}, &AtomicU64::new(0))?;
+    let mut rows = Rows { name: &name, total: 2 * ledger.signatures.rows, seen: 0, stage };
+    let documents = concat!(
+        "SELECT ",
+        document_columns!(),
+        ", ",
+        signature_columns!(),
+        " FROM document d LEFT JOIN signature s ON s.seq = d.seq ORDER BY d.seq"
+    );
+    let mut buffer = Vec::new();
+    let found = rows.tally(&connection, documents, |row| {
+        let document = DocumentRow::read(row, 0, &mut buffer)?;
+        let (signature, _) = SignatureRow::read(row, DOCUMENT_COLUMN_COUNT, &mut buffer)?;
+        document.record(&signature)?;
+        Ok(integer(row, DOCUMENT_SUM)? as u64)
+    })?;
+    rows.compare("documents", found, ledger.documents)?;
+    let payloads = "SELECT p.seq, p.kind, p.shingles, p.size_sum, p.bytes, p.sum, s.seq
+                    FROM payload p LEFT JOIN signature s ON s.seq = p.seq ORDER BY p.seq";
+    let found = rows.tally(&connection, payloads, |row| {
+        integer(row, 6).map_err(|_| "its document is gone")?;
+        payload::checked_sum(row)
+    })?;
+    rows.compare("payloads", found, ledger.payloads)?;
+    Ok(opened)
+}
+
+struct Rows<'a> {
+    name: &'a str,
+    total: u64,
+    seen: u64,
+    stage: &'a Stage,
+}
+
+impl Rows<'_> {
+    fn tally(
+        &mut self,
+        connection: &Connection,
+        sql: &str,
+        mut sum: impl FnMut(&Row<'_>) -> Result<u64, Flaw>,
+    ) -> Result<Tally> {
+        let failed = |error| checking(self.name, error);
+        let mut statement = connection.prepare(sql).map_err(failed)?;
+        let mut rows = statement.query([]).map_err(failed)?;
+        let mut tally = Tally::default();
+        while let Some(row) = rows.next().map_err(failed)? {
+            let seq = row.get::<_, i64>(0).map_err(failed)?;
+            tally.add(sum(row).map_err(|flaw| damaged(self.name, Seq(seq as u64), flaw))?);
+            self.seen += 1;
+            if self.seen.is_multiple_of(PROGRESS_ROWS) {
+                self.stage.at(self.seen as f64 / self.total as f64);
+            }
+        }
+        Ok(tally)
+    }
+
+    fn compare(&self, what: &str, found: Tally, told: Tally) -> Result<()> {
+        if found == told {
+            return Ok(());
+        }
+        let detail = format!(
+            "it holds {} {what} with sum {:016x}, but its ledger says {} with sum {:016x}",
+            found.rows, found.sum, told.rows, told.sum
+        );
+        Err(StoreError::Damaged { collection: self.name.to_owned(), record: None, detail })
+    }
+}
+
+fn checking(name: &str, error: rusqlite::Error) -> StoreError {
+    StoreError::from_sqlite(name, "checking its rows", error)
+}

@@ -1,0 +1,163 @@
+//! One collection's file -> a copy of it as of one moment, at a bounded rate, beside its writer.
+//! `VACUUM INTO` reads all of it in one read transaction. (SQLite's backup API starts again with each commit of another
+//! connection: beside a writer a throttled one never ends.) As long as that lasts the writer's log cannot start anew, so
+//! it grows: past half of its bound the copy no longer rests, past the bound it is given up.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use super::super::error::StoreError;
+use super::super::files;
+use super::super::schema::{self, Role};
+use super::error::{BackupError, Result};
+use super::progress::Stage;
+
+/// Steps of SQLite's machine between two looks: some 20 rows.
+const STEPS: i32 = 100;
+const CACHE_KIB: i64 = 256;
+/// How often at most the log and a call-off are looked for; also the longest rest at a stretch.
+const LOOK: Duration = Duration::from_millis(10);
+/// Written this much, it is put on disk: all at the end would keep the writer's own fsync waiting.
+const SYNC_BYTES: u64 = 8 << 20;
+
+/// How fast to copy, and what to give up at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pace {
+    /// Bytes of the copy per second; absent: as fast as the disk.
+    pub bytes_per_second_max: Option<u64>,
+    /// By how much a write-ahead log may grow meanwhile; absent: nobody writes.
+    pub log_bytes_max: Option<u64>,
+}
+
+/// Why a copy ended early.
+#[derive(Clone, Copy, Debug)]
+enum Stop {
+    Cancelled,
+    Gone,
+    LogGrew { grown: u64, max: u64 },
+}
+
+type Gone = Box<dyn Fn() -> bool + Send>;
+
+/// False: the collection is gone, as `gone` says; part of `target` may be there.
+pub(super) fn copy(source: &Path, target: &Path, pace: Pace, gone: Gone, stage: &Stage) -> Result<bool> {
+    let label = schema::label(source);
+    let Some(name) = target.to_str() else {
+        let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, "the path is not UTF-8");
+        return Err(BackupError::Io { path: target.to_owned(), doing: "copying to it", source });
+    };
+    let stopped = Arc::new(OnceLock::new());
+    let mut watch = Watch::new(source, target, pace, gone, stage, Arc::clone(&stopped));
+    let mut connection = schema::connect(source, Role::Reader)?;
+    let copying = |error| StoreError::from_sqlite(&label, "copying it", error);
+    schema::check_format(&connection, source)?;
+    // What is to be written is in memory up to as much again; a rate is kept by what is in the file.
+    connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(copying)?;
+    connection.progress_handler(STEPS, Some(move || watch.step())).map_err(copying)?;
+    let copied = connection.execute("VACUUM main INTO ?1", [name]);
+    match (stopped.get(), copied) {
+        (Some(Stop::Cancelled), _) => Err(BackupError::Cancelled),
+        (Some(Stop::Gone), _) => Ok(false),
+        (Some(&Stop::LogGrew { grown, max }), _) => Err(BackupError::LogGrew { collection: label, grown, max }),
+        (None, Ok(_)) => Ok(true),
+        (None, Err(error)) => Err(copying(error).into()),
+    }
+}
+
+/// Looks after a copy from within: SQLite asks it every few rows whether to go on.
+struct Watch {
+    target: PathBuf,
+    file: Option<File>,
+    log: PathBuf,
+    log_began: u64,
+    pace: Pace,
+    gone: Gone,
+    stage: Stage,
+    stopped: Arc<OnceLock<Stop>>,
+    began: Instant,
+    looked: Instant,
+    hurried: bool,
+    synced: u64,
+}
+
+impl Watch {
+    fn new(source: &Path, target: &Path, pace: Pace, gone: Gone, stage: &Stage, stopped: Arc<OnceLock<Stop>>) -> Self {
+        let log = files::log(source);
+        let now = Instant::now();
+        Self {
+            target: target.to_owned(),
+            file: None,
+            log_began: length(&log),
+            log,
+            pace,
+            gone,
+            stage: stage.clone(),
+            stopped,
+            began: now,
+            looked: now,
+            hurried: false,
+            synced: 0,
+        }
+    }
+
+    /// Rests where it is too fast. True: stop.
+    fn step(&mut self) -> bool {
+        let written = length(&self.target);
+        self.stage.at(written as f64 / self.stage.units().max(1) as f64);
+        if written >= self.synced + SYNC_BYTES {
+            self.sync();
+            self.synced = written;
+        }
+        if self.looked.elapsed() >= LOOK && self.look() {
+            return true;
+        }
+        let Some(rate) = self.pace.bytes_per_second_max else { return false };
+        let due = self.began + Duration::from_secs_f64(written as f64 / rate as f64);
+        while !self.hurried {
+            let rest = due.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                break;
+            }
+            std::thread::sleep(rest.min(LOOK));
+            if self.look() {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn look(&mut self) -> bool {
+        self.looked = Instant::now();
+        let grown = length(&self.log).saturating_sub(self.log_began);
+        let max = self.pace.log_bytes_max.unwrap_or(u64::MAX);
+        self.hurried |= grown > max / 2;
+        let stop = if self.stage.progress.is_cancelled() {
+            Stop::Cancelled
+        } else if (self.gone)() {
+            Stop::Gone
+        } else if grown > max {
+            Stop::LogGrew { grown, max }
+        } else {
+            return false;
+        };
+        let _ = self.stopped.set(stop);
+        true
+    }
+
+    /// Early only: what fails here fails again where it counts.
+    fn sync(&mut self) {
+        if self.file.is_none() {
+            self.file = File::open(&self.target).ok();
+        }
+        if let Some(file) = &self.file {
+            let _ = file.sync_data();
+        }
+    }
+}
+
+/// 0 where there is no such file.
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |file| file.len())
+}

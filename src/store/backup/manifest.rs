@@ -1,0 +1,182 @@
+//! What a backup holds: a JSON text that anyone can read, with a sum over itself, so that no byte of it can change
+//! unseen.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+
+use super::super::files;
+use super::PARTIAL;
+use super::error::{BackupError, Result};
+use crate::types::{CollectionName, TimestampMs};
+
+/// Its name.
+pub(super) const FILE: &str = "manifest.json";
+/// The format written by this version. Raise it where an older version would misread a backup.
+const FORMAT: u64 = 1;
+/// No manifest of ten thousand collections is longer.
+const BYTES_MAX: u64 = 64 << 20;
+const PIECE_BYTES: usize = 1 << 20;
+
+/// The manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The format of the backup.
+    hapax_backup: u64,
+    /// The version of hapax that made it.
+    pub hapax: String,
+    /// When, RFC 3339, UTC.
+    pub made: String,
+    /// By name.
+    pub collections: Vec<Entry>,
+    /// Over all of the above, as written.
+    xxh3_128: String,
+}
+
+/// One collection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// Its file in the backup.
+    pub file: String,
+    /// The file's length.
+    pub bytes: u64,
+    /// XXH3 of the file, 128 bits.
+    pub xxh3_128: String,
+    /// Documents in it, links included.
+    pub documents: u64,
+    /// The copy's place in the collection's order: all up to it is there, and nothing after it.
+    pub last_seq: u64,
+    /// The collection's spec.
+    pub spec: String,
+    /// What it keeps beside signatures.
+    pub keep: String,
+}
+
+impl Manifest {
+    pub(super) fn sealed(made: TimestampMs, mut collections: Vec<Entry>) -> Self {
+        collections.sort_by(|a, b| a.name.cmp(&b.name));
+        let made = jiff::Timestamp::from_millisecond(made.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string();
+        let hapax = env!("CARGO_PKG_VERSION").to_owned();
+        let mut this = Self { hapax_backup: FORMAT, hapax, made, collections, xxh3_128: String::new() };
+        this.xxh3_128 = this.sum();
+        this
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec_pretty(self).expect("numbers and strings always serialise");
+        bytes.push(b'\n');
+        bytes
+    }
+
+    fn sum(&self) -> String {
+        let unsealed = Self { xxh3_128: String::new(), ..self.clone() };
+        hex(xxh3_128(&unsealed.to_bytes()))
+    }
+
+    /// The manifest of the backup in `dir`, whole and its own; its files are not looked at.
+    pub fn read(dir: &Path) -> Result<Self> {
+        let path = dir.join(FILE);
+        let io = |source| BackupError::Io { path: path.clone(), doing: "reading it", source };
+        let foreign = |detail: &str| BackupError::Foreign { dir: dir.to_owned(), detail: detail.to_owned() };
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(match () {
+                    () if dir.join(PARTIAL).exists() => BackupError::Unfinished { dir: dir.to_owned() },
+                    () if dir.is_dir() => foreign("it has no manifest.json"),
+                    () => foreign("there is no such folder"),
+                });
+            }
+            Err(error) => return Err(io(error)),
+        };
+        let mut bytes = Vec::new();
+        file.take(BYTES_MAX).read_to_end(&mut bytes).map_err(io)?;
+        let damaged = |detail: &str| BackupError::Damaged { path: path.clone(), detail: detail.to_owned() };
+        // First what a later version may have written otherwise.
+        let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|_| damaged("it is not JSON"))?;
+        let found = value.get("hapax_backup").and_then(serde_json::Value::as_u64);
+        match found.ok_or_else(|| foreign("its manifest.json is not one of hapax"))? {
+            FORMAT => {}
+            0 => return Err(damaged("there is no format 0")),
+            found => return Err(BackupError::NewerFormat { dir: dir.to_owned(), found, known: FORMAT }),
+        }
+        let this: Self = serde_json::from_slice(&bytes).map_err(|error| damaged(&error.to_string()))?;
+        if this.to_bytes() != bytes || this.sum() != this.xxh3_128 {
+            return Err(damaged("its sum differs"));
+        }
+        for entry in &this.collections {
+            // A sum proves that nothing broke, and not that nobody wrote it: no name may lead elsewhere.
+            let named = CollectionName::new(&entry.name).is_ok();
+            if !named || entry.file != format!("{}{}", entry.name, files::SUFFIX) {
+                return Err(damaged(&format!("`{}` is no file of a collection", entry.file)));
+            }
+        }
+        Ok(this)
+    }
+
+    /// When it was made.
+    pub fn made_at(&self) -> Option<TimestampMs> {
+        let made = self.made.parse::<jiff::Timestamp>().ok()?;
+        Some(TimestampMs(made.as_millisecond()))
+    }
+
+    /// Whether the folder holds the files of the manifest and nothing else, each of its length.
+    pub(super) fn check_files(&self, dir: &Path) -> Result<()> {
+        let io = |source| BackupError::Io { path: dir.to_owned(), doing: "listing it", source };
+        let damaged = |name: &str, detail: String| BackupError::Damaged { path: dir.join(name), detail };
+        for name in super::entries(dir).map_err(io)? {
+            if name != FILE && !self.collections.iter().any(|entry| entry.file == name) {
+                return Err(damaged(&name, "the manifest knows nothing of it".to_owned()));
+            }
+        }
+        for Entry { file, bytes, .. } in &self.collections {
+            match fs::symlink_metadata(dir.join(file)) {
+                Ok(there) if !there.is_file() => return Err(damaged(file, "it is no file".to_owned())),
+                Ok(there) if there.len() == *bytes => {}
+                Ok(there) => {
+                    return Err(damaged(file, format!("it has {} bytes, the manifest says {bytes}", there.len())));
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    return Err(damaged(file, "it is missing".to_owned()));
+                }
+                Err(error) => return Err(io(error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file's length and sum.
+pub(super) fn sum_of(path: &Path) -> io::Result<(u64, String)> {
+    read_summed(&mut File::open(path)?, |_| Ok(()))
+}
+
+/// Reads to the end, shows each piece, and gives length and sum.
+pub(super) fn read_summed(
+    from: &mut impl Read,
+    mut piece_read: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<(u64, String)> {
+    let (mut hasher, mut bytes, mut piece) = (Xxh3::new(), 0, vec![0; PIECE_BYTES]);
+    loop {
+        let read = match from.read(&mut piece) {
+            Ok(0) => return Ok((bytes, hex(hasher.digest128()))),
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        hasher.update(&piece[..read]);
+        piece_read(&piece[..read])?;
+        bytes += read as u64;
+    }
+}
+
+fn hex(sum: u128) -> String {
+    format!("{sum:032x}")
+}

@@ -1,0 +1,234 @@
+//! Every collection's file -> a folder with a copy of each and a manifest, and back.
+//! A copy is of one moment, whatever is written meanwhile, and every row of it is checked before the manifest says that
+//! there is a backup. Synchronous. Must never know who asks for it, or which collections are open.
+//!
+//! ```text
+//! DIR/manifest.json.partial   first: marks the folder as ours, and locked by who writes to it
+//! DIR/NAME.sqlite             a collection, whole: no log beside it
+//! DIR/manifest.json           last, by a rename: without it there is no backup here
+//! ```
+
+mod check;
+mod copy;
+mod error;
+mod manifest;
+mod progress;
+mod restore;
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use self::copy::Pace;
+pub use self::error::{BackupError, Result};
+pub use self::manifest::{Entry, Manifest};
+pub use self::progress::Progress;
+pub use self::restore::{refuse_half_restored, restore};
+use super::lock::DataDirLock;
+use super::{Opened, Store, StoreError, files, schema};
+use crate::types::TimestampMs;
+
+/// Its name while it is no manifest yet.
+const PARTIAL: &str = "manifest.json.partial";
+/// What SQLite keeps beside a file that it makes.
+const JOURNAL: &str = ".sqlite-journal";
+
+/// A backup that is being made. Dropped before [`finish`](Self::finish), it removes what it wrote.
+#[derive(Debug)]
+pub struct Backup {
+    dir: PathBuf,
+    partial: File,
+    entries: Vec<Entry>,
+    pace: Pace,
+    progress: Arc<Progress>,
+    finished: bool,
+}
+
+impl Backup {
+    /// Takes `dir`, which is made where it is missing (mode 0700). What a broken-off backup left there goes; anything
+    /// else is in the way.
+    pub fn begin(dir: &Path, pace: Pace, progress: Arc<Progress>) -> Result<Self> {
+        let failed = |doing| move |source| BackupError::Io { path: dir.to_owned(), doing, source };
+        make_dir(dir).map_err(failed("making the folder"))?;
+        if !fs::symlink_metadata(dir).map_err(failed("looking at it"))?.is_dir() {
+            return Err(BackupError::NotAFolder { dir: dir.to_owned() });
+        }
+        let there = entries(dir).map_err(failed("listing it"))?;
+        if there.iter().any(|name| name == manifest::FILE) {
+            return Err(BackupError::Taken { dir: dir.to_owned() });
+        }
+        let ours = |name: &str| name == PARTIAL || name.ends_with(files::SUFFIX) || name.ends_with(JOURNAL);
+        let stranger = if there.iter().any(|name| name == PARTIAL) {
+            there.iter().find(|name| !ours(name))
+        } else {
+            there.first()
+        };
+        if let Some(entry) = stranger {
+            return Err(BackupError::InTheWay { dir: dir.to_owned(), entry: entry.clone() });
+        }
+        let marker = dir.join(PARTIAL);
+        let partial = OpenOptions::new().write(true).create(true).truncate(false).open(&marker);
+        let partial = partial.map_err(failed("marking it"))?;
+        match partial.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(BackupError::UnderWay { dir: dir.to_owned() }),
+            Err(TryLockError::Error(source)) => return Err(failed("locking it")(source)),
+        }
+        for name in there.iter().filter(|name| *name != PARTIAL) {
+            fs::remove_file(dir.join(name)).map_err(failed("removing what a broken-off backup left"))?;
+        }
+        partial.sync_all().and_then(|()| sync_dir(dir)).map_err(failed("marking it"))?;
+        Ok(Self { dir: dir.to_owned(), partial, entries: Vec::new(), pace, progress, finished: false })
+    }
+
+    /// Copies one collection's file as of now, and checks every row of the copy. False: the collection was dropped
+    /// meanwhile, as `gone` tells, and is left out.
+    pub fn add(&mut self, source: &Path, gone: impl Fn() -> bool + Send + 'static) -> Result<bool> {
+        let label = schema::label(source);
+        let file = format!("{label}{}", files::SUFFIX);
+        let target = self.dir.join(&file);
+        let failed = |doing| {
+            let path = target.clone();
+            move |source| BackupError::Io { path, doing, source }
+        };
+        let units = source_bytes(source);
+        let stage = self.progress.stage(units);
+        if !copy::copy(source, &target, self.pace, Box::new(gone), &stage)? {
+            fs::remove_file(&target).map_err(failed("removing it"))?;
+            return Ok(false);
+        }
+        drop(stage);
+        let synced = File::open(&target).and_then(|file| file.sync_all());
+        synced.map_err(failed("writing it"))?;
+        let stage = self.progress.stage(units);
+        let opened = check::every_row(&target, &stage)?;
+        let Opened { meta, last_seq, documents } = opened;
+        if meta.name.as_str() != label {
+            let detail = format!("it calls itself {}", meta.name);
+            return Err(StoreError::Damaged { collection: label, record: None, detail }.into());
+        }
+        let (bytes, sum) = manifest::sum_of(&target).map_err(failed("reading it"))?;
+        self.progress.copied(bytes);
+        self.entries.push(Entry {
+            name: label,
+            file,
+            bytes,
+            xxh3_128: sum,
+            documents,
+            last_seq: last_seq.0,
+            spec: meta.spec,
+            keep: meta.keep.as_str().to_owned(),
+        });
+        Ok(true)
+    }
+
+    /// Writes the manifest: from here on it is a backup.
+    pub fn finish(mut self, made: TimestampMs) -> Result<Manifest> {
+        let failed = |source| BackupError::Io { path: self.dir.clone(), doing: "writing the manifest", source };
+        let manifest = Manifest::sealed(made, std::mem::take(&mut self.entries));
+        let bytes = manifest.to_bytes();
+        let write = |file: &mut File| {
+            file.set_len(0)?;
+            file.rewind()?;
+            file.write_all(&bytes)?;
+            file.sync_all()?;
+            // The copies' names first, then the one that vouches for them.
+            sync_dir(&self.dir)?;
+            fs::rename(self.dir.join(PARTIAL), self.dir.join(manifest::FILE))?;
+            sync_dir(&self.dir)
+        };
+        write(&mut self.partial).map_err(failed)?;
+        self.finished = true;
+        self.progress.finish();
+        Ok(manifest)
+    }
+}
+
+impl Drop for Backup {
+    fn drop(&mut self) {
+        if self.finished {
+            return;
+        }
+        // The marker last: as long as it is there, the rest is known to be ours.
+        let remove = || {
+            for name in entries(&self.dir)?.iter().filter(|name| *name != PARTIAL) {
+                fs::remove_file(self.dir.join(name))?;
+            }
+            fs::remove_file(self.dir.join(PARTIAL))?;
+            fs::remove_dir(&self.dir)
+        };
+        if let Err(error) = remove() {
+            tracing::warn!(dir = %self.dir.display(), %error, "what a broken-off backup wrote could not be removed");
+        }
+    }
+}
+
+/// When the latest of the backups under `dir` was made.
+pub fn latest(dir: &Path) -> Option<TimestampMs> {
+    let folders = fs::read_dir(dir).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    folders.filter_map(|folder| Manifest::read(&folder).ok()?.made_at()).max()
+}
+
+/// What there is to copy and to check, roughly: what [`Progress`] counts in.
+pub fn units(source: &Path) -> u64 {
+    2 * source_bytes(source)
+}
+
+fn source_bytes(source: &Path) -> u64 {
+    [source.to_owned(), files::log(source)].iter().map(|path| fs::metadata(path).map_or(0, |file| file.len())).sum()
+}
+
+/// Brings a file that nobody has open to where a copy can be taken from it: in this version's format, its log
+/// checked and moved into it.
+pub fn settle(path: &Path) -> Result<()> {
+    let (_, writer, _) = Store::open(path)?;
+    Ok(writer.close()?)
+}
+
+/// Makes a backup of a data directory that no server uses.
+pub fn offline(data_dir: &Path, dir: &Path, made: TimestampMs, progress: Arc<Progress>) -> Result<Manifest> {
+    let _lock = DataDirLock::acquire(data_dir, Duration::ZERO)?;
+    refuse_half_restored(data_dir)?;
+    let collections = data_dir.join("collections");
+    let listing = |source| BackupError::Io { path: collections.clone(), doing: "listing it", source };
+    files::clean_leftovers(&collections).map_err(listing)?;
+    let names = files::list(&collections).map_err(listing)?;
+    let paths: Vec<_> = names.iter().map(|name| files::path_of(&collections, name)).collect();
+    let mut backup = Backup::begin(dir, Pace::default(), Arc::clone(&progress))?;
+    progress.expect(paths.iter().map(|path| units(path)).sum());
+    for path in paths {
+        settle(&path)?;
+        backup.add(&path, || false)?;
+    }
+    backup.finish(made)
+}
+
+/// The names in a folder, sorted; those that are not UTF-8 with replacements.
+fn entries(dir: &Path) -> io::Result<Vec<String>> {
+    let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
+    let mut names = fs::read_dir(dir)?.map(name).collect::<io::Result<Vec<_>>>()?;
+    names.sort();
+    Ok(names)
+}
+
+/// With the parents it needs, on disk.
+fn make_dir(dir: &Path) -> io::Result<()> {
+    if dir.exists() {
+        return Ok(());
+    }
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)?;
+    sync_dir(match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    })
+}
+
+fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}

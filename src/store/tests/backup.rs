@@ -1,0 +1,133 @@
+//! Copies beside a writer: of one moment, and never at the price of an endless log.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::super::backup::{Backup, BackupError, Pace, Progress};
+use super::*;
+use crate::types::TimestampMs;
+
+/// A store of 4,000 documents, some 2 MB, and its writer behind a lock.
+fn filled() -> (Place, Arc<Mutex<Writer>>) {
+    let place = place();
+    let (_store, mut writer) = Store::create(&place.path, &meta()).unwrap();
+    writer.commit(&(1..=4000).map(insert).collect::<Vec<_>>(), Seq(4000)).unwrap();
+    (place, Arc::new(Mutex::new(writer)))
+}
+
+/// Commits so many documents of 16 KB each time the copy is looked after, up to `most` in all.
+fn commits_between(
+    writer: &Arc<Mutex<Writer>>,
+    count: u64,
+    most: u64,
+) -> (Arc<AtomicU64>, impl Fn() -> bool + Send + use<>) {
+    let (last, writer) = (Arc::new(AtomicU64::new(4000)), Arc::clone(writer));
+    let its_last = Arc::clone(&last);
+    let gone = move || {
+        let first = its_last.load(Ordering::Relaxed) + 1;
+        if first <= 4000 + most {
+            let big = |seq| Record { metadata: Some(Metadata::new("x".repeat(16_000)).unwrap()), ..record(seq) };
+            let changes: Vec<_> = (first..first + count).map(|seq| Change::Insert(Arc::new(big(seq)))).collect();
+            writer.lock().commit(&changes, Seq(first + count - 1)).unwrap();
+            its_last.store(first + count - 1, Ordering::Relaxed);
+        }
+        false
+    };
+    (last, gone)
+}
+
+#[test]
+fn a_copy_is_of_the_moment_it_began() {
+    let (place, writer) = filled();
+    let dir = place.dir.path().join("backup");
+    let pace = Pace { bytes_per_second_max: Some(8 << 20), log_bytes_max: None };
+    let mut backup = Backup::begin(&dir, pace, Arc::<Progress>::default()).unwrap();
+    let (last, gone) = commits_between(&writer, 1, u64::MAX / 2);
+    assert!(backup.add(&place.path, gone).unwrap());
+    let manifest = backup.finish(TimestampMs(0)).unwrap();
+    let [entry] = &manifest.collections[..] else { panic!("{manifest:?}") };
+    assert!(last.load(Ordering::Relaxed) > 4000, "nothing was written meanwhile");
+    // What was committed before the first row was read may be in it.
+    assert_eq!(entry.documents, entry.last_seq);
+    assert!((4000..last.load(Ordering::Relaxed)).contains(&entry.last_seq), "{entry:?}");
+    let (copy, _writer, opened) = Store::open(&dir.join("pages.sqlite")).unwrap();
+    assert_eq!(opened.last_seq.0, entry.last_seq);
+    assert_eq!(copy.record(Seq(4000)).unwrap(), Some(record(4000)));
+}
+
+#[test]
+fn a_log_that_grows_too_long_ends_the_backup_and_nothing_else() {
+    let (place, writer) = filled();
+    let dir = place.dir.path().join("backup");
+    let pace = Pace { bytes_per_second_max: Some(1 << 20), log_bytes_max: Some(1 << 20) };
+    let mut backup = Backup::begin(&dir, pace, Arc::<Progress>::default()).unwrap();
+    // More than the bound at one go, so that it cannot hurry out of it.
+    let (_, gone) = commits_between(&writer, 100, u64::MAX / 2);
+    match backup.add(&place.path, gone).unwrap_err() {
+        BackupError::LogGrew { collection, grown, max } => {
+            assert_eq!((collection.as_str(), max), ("pages", 1 << 20));
+            assert!(grown > max);
+        }
+        other => panic!("{other}"),
+    }
+    drop(backup);
+    assert!(!dir.exists(), "what was written is removed");
+    let mut backup = Backup::begin(&dir, Pace::default(), Arc::<Progress>::default()).unwrap();
+    assert!(backup.add(&place.path, || false).unwrap());
+    backup.finish(TimestampMs(0)).unwrap();
+}
+
+#[test]
+fn past_half_of_the_bound_the_copy_no_longer_rests() {
+    let (place, writer) = filled();
+    let dir = place.dir.path().join("backup");
+    // By this rate it would take the test half a minute.
+    let pace = Pace { bytes_per_second_max: Some(64 << 10), log_bytes_max: Some(64 << 20) };
+    let mut backup = Backup::begin(&dir, pace, Arc::<Progress>::default()).unwrap();
+    let (_, grows) = commits_between(&writer, 2500, 2500);
+    assert!(backup.add(&place.path, grows).unwrap());
+    backup.finish(TimestampMs(0)).unwrap();
+}
+
+/// A reader in the way once kept every commit past the log's bound waiting for ten seconds.
+#[test]
+fn a_reader_in_the_way_keeps_no_commit_waiting() {
+    let (place, writer) = filled();
+    let mut writer = writer.lock();
+    let reader = Connection::open(&place.path).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM meta").unwrap();
+    let _: i64 = reader.query_row("SELECT count(*) FROM signature", [], |row| row.get(0)).unwrap();
+    let began = std::time::Instant::now();
+    for seq in 4001..=4040 {
+        writer.finish_at_bytes = 0;
+        writer.commit(&[insert(seq)], Seq(seq)).unwrap();
+    }
+    // Forty waits of the patience of other locks would be minutes.
+    assert!(began.elapsed().as_secs() < 60);
+    drop(reader);
+}
+
+#[test]
+fn a_row_that_is_not_what_was_written_makes_no_backup() {
+    for (table, column) in [("signature", "bytes"), ("document", "id"), ("document", "verdict"), ("ledger", "sum")] {
+        let (place, writer) = filled();
+        drop(writer);
+        let other = Connection::open(&place.path).unwrap();
+        let at = if table == "ledger" { "tally = 'document'" } else { "seq = 17" };
+        let value = if column == "bytes" {
+            "zeroblob(length(bytes))"
+        } else if column == "sum" {
+            "1"
+        } else {
+            "'{}'"
+        };
+        other.execute(&format!("UPDATE {table} SET {column} = {value} WHERE {at}"), []).unwrap();
+        let dir = place.dir.path().join("backup");
+        let mut backup = Backup::begin(&dir, Pace::default(), Arc::<Progress>::default()).unwrap();
+        let error = backup.add(&place.path, || false).unwrap_err();
+        let BackupError::Store(StoreError::Damaged { record, .. }) = &error else { panic!("{table}: {error}") };
+        assert_eq!(*record, (table != "ledger").then_some(Seq(17)), "{error}");
+    }
+}
