@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use hapax::collection::{Collections, CollectionsConfig, Limits, Medium, Settings};
+use hapax::collection::{BackupSettings, Collections, CollectionsConfig, Limits, Medium, Settings};
 use hapax::cpu::{CpuConfig, CpuPool};
 use hapax::store::{self, Change, Record, Store, StoredVerdict};
 use hapax::types::{CollectionName, DocId, Seq, TimestampMs, VerdictKind};
@@ -92,6 +92,7 @@ fn config(dir: &std::path::Path, default_settings: Settings) -> CollectionsConfi
         },
         memory_max_bytes: None,
         medium: Medium::Disk,
+        backup: BackupSettings::default(),
     }
 }
 

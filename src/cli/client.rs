@@ -157,6 +157,16 @@ impl Client {
         Ok(answer.into_body().into_with_config().limit(u64::MAX).reader())
     }
 
+    /// Sends JSON and returns the answer's text; an error unless the server grants it.
+    pub fn post_json(&self, path: &str, body: &str) -> Result<String, ClientError> {
+        let mut request = self.agent.post(format!("{}{path}", self.base)).content_type("application/json");
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
+        let mut answer = self.accept(request.send(body))?;
+        answer.body_mut().read_to_string().map_err(|error| self.transport(error))
+    }
+
     /// The status and the text of a short answer.
     pub fn get(&self, path: &str) -> Result<(u16, String), ClientError> {
         let mut request = self.agent.get(format!("{}{path}", self.base));

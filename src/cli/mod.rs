@@ -1,6 +1,7 @@
 //! The command line: one file per verb.
 //! Comes in: arguments, environment. Goes out: data on stdout, words and bars on stderr, an exit status.
 
+pub mod backup;
 pub mod bulk;
 pub mod check;
 pub mod client;
@@ -9,6 +10,7 @@ pub mod health;
 pub mod import;
 pub mod input;
 pub mod plot;
+pub mod restore;
 pub mod serve;
 pub mod tune;
 
@@ -40,6 +42,7 @@ const EXIT_ERROR: u8 = 2;
   hapax import corpus.jsonl.zst                  documents into it: {\"id\": …, \"text\": …} lines
   hapax check new.jsonl                          which of these has it seen?
   hapax export --pairs                           its duplicates, each with what it repeats
+  hapax backup nightly                           a checked copy of all of it; hapax restore brings it back
   hapax tune --threshold 0.8 --documents 1e7     what a banding finds, and what it costs
 
 `hapax VERB --help` shows more examples.")]
@@ -54,6 +57,8 @@ enum Verb {
     Import(import::Args),
     Check(check::Args),
     Export(export::Args),
+    Backup(backup::Args),
+    Restore(restore::Args),
     Tune(tune::Args),
     Health(health::Args),
 }
@@ -65,6 +70,8 @@ pub fn run() -> ExitCode {
         Verb::Import(args) => import::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Export(args) => export::run(&args),
+        Verb::Backup(args) => backup::run(&args),
+        Verb::Restore(args) => restore::run(&args),
         Verb::Tune(args) => tune::run(&args),
         Verb::Health(args) => health::run(&args),
     };

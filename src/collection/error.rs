@@ -96,6 +96,21 @@ pub enum CollectionError {
         /// Bytes allowed.
         max: u64,
     },
+    /// No folder for backups is configured.
+    #[error("this server is given no folder for backups; set `backup.dir`")]
+    BackupsOff,
+    /// One backup at a time.
+    #[error("the backup `{name}` is being made; wait for its end, or call it off with DELETE /v1/backups")]
+    BackupRunning {
+        /// Which.
+        name: String,
+    },
+    /// The backup's name is taken, by another backup or by something else.
+    #[error("{detail}")]
+    BackupExists {
+        /// What is in the way.
+        detail: String,
+    },
     /// The data directory or a file in it can't be used.
     #[error("{0}")]
     Store(String),

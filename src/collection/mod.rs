@@ -6,6 +6,7 @@
 //! pending) and `commit` (group commit, then answer). A check goes through `prepare` and `judge` alone and never waits
 //! for a write.
 
+mod backups;
 mod boot;
 mod buckets;
 mod cluster_pages;
@@ -47,6 +48,7 @@ use crate::types::{
     Similarity, TimestampMs, Verdict, Verify,
 };
 
+pub use backups::{BackupName, BackupSettings, BackupState, BackupStatus};
 pub use buckets::HotBucket;
 pub use cluster_pages::{ClusterMember, ClusterPage, ClustersPage};
 pub use compare::{Comparand, Comparison, ExactComparison};
@@ -295,6 +297,7 @@ impl Collection {
     pub fn observe(&self) {
         let label = || self.name.to_string();
         let set = |name: &'static str, value: f64| metrics::gauge!(name, label::COLLECTION => label()).set(value);
+        set(names::LOG_BYTES, self.records.store().log_bytes() as f64);
         set(names::DOCUMENTS, self.documents.load(Ordering::Relaxed) as f64);
         set(names::COMMIT_QUEUE_DEPTH, (self.limits.commit_queue_max - self.places.available_permits()) as f64);
         set(names::COMMIT_QUEUE_MAX, self.limits.commit_queue_max as f64);

@@ -10,6 +10,7 @@ use hapax_core::Spec;
 use parking_lot::Mutex;
 use tokio::sync::{OnceCell, oneshot};
 
+use super::backups::Backups;
 use super::boot::Common;
 use super::expiry::Sweeper;
 use super::memory::MemoryBudget;
@@ -42,8 +43,9 @@ pub struct Collections {
     dir: PathBuf,
     open: Arc<Open>,
     sweeper: Sweeper,
+    pub(super) backups: Backups,
     /// Held while a collection is made or dropped.
-    changing: tokio::sync::Mutex<()>,
+    pub(super) changing: tokio::sync::Mutex<()>,
     _lock: DataDirLock,
 }
 
@@ -52,13 +54,17 @@ impl Collections {
     /// `progress` is told shares from 0 to 1.
     pub fn open(config: CollectionsConfig, cpu: CpuPool, progress: &(dyn Fn(f64) + Sync)) -> Result<Arc<Self>> {
         let CollectionsConfig { data_dir, lock_wait, collections_max, secret, default_settings: asked, .. } = config;
-        let CollectionsConfig { limits, memory_max_bytes, medium, .. } = config;
+        let CollectionsConfig { limits, memory_max_bytes, medium, backup, .. } = config;
         let lock =
             DataDirLock::acquire(&data_dir, lock_wait).map_err(|error| CollectionError::Store(error.to_string()))?;
         let not_kept = data_dir.join(NOT_KEPT);
         forget(&not_kept)?;
         let dir = match medium {
-            Medium::Disk => data_dir.join(KEPT),
+            Medium::Disk => {
+                store::backup::refuse_half_restored(&data_dir)
+                    .map_err(|error| CollectionError::Store(error.chain()))?;
+                data_dir.join(KEPT)
+            }
             Medium::Memory => {
                 tracing::warn!("data.store is \"memory\": NOTHING IS KEPT when this process ends");
                 not_kept
@@ -82,6 +88,7 @@ impl Collections {
             dir,
             open,
             sweeper: Sweeper::start(move || rounds.upgrade().map(|open| each_open(&open))),
+            backups: Backups::new(backup),
             changing: tokio::sync::Mutex::default(),
             _lock: lock,
         };
@@ -239,7 +246,7 @@ impl Collections {
         removed
     }
 
-    fn cell(&self, name: &CollectionName) -> Cell {
+    pub(super) fn cell(&self, name: &CollectionName) -> Cell {
         Arc::clone(self.open.lock().entry(name.clone()).or_default())
     }
 
@@ -254,10 +261,12 @@ impl Collections {
             collection.observe();
         }
         self.common.memory.observe();
+        self.backups.observe();
     }
 
     /// Waits until all that was taken is on disk; blocking. No write is taken after.
     pub fn close(&self) {
+        self.backups.close();
         self.sweeper.stop();
         for collection in self.each_open() {
             collection.close();
@@ -274,11 +283,11 @@ impl Collections {
         each_open(&self.open)
     }
 
-    fn path(&self, name: &CollectionName) -> PathBuf {
+    pub(super) fn path(&self, name: &CollectionName) -> PathBuf {
         store::path_of(&self.dir, name)
     }
 
-    fn names(&self) -> Result<Vec<CollectionName>> {
+    pub(super) fn names(&self) -> Result<Vec<CollectionName>> {
         store::list(&self.dir).map_err(|error| CollectionError::Store(format!("{}: {error}", self.dir.display())))
     }
 }

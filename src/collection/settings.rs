@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hapax_core::{Banding, Fingerprint, SecretKey, Spec, tuning};
 
-use super::{CollectionError, Result, exact};
+use super::{BackupSettings, CollectionError, Result, exact};
 use crate::store::{Changeable, Meta};
 use crate::types::{CollectionName, Keep, TimestampMs, Verify};
 
@@ -32,6 +32,8 @@ pub struct CollectionsConfig {
     pub memory_max_bytes: Option<u64>,
     /// What outlives the process.
     pub medium: Medium,
+    /// Where backups go, and how they are made.
+    pub backup: BackupSettings,
 }
 
 /// Whether documents outlive the process.

@@ -26,6 +26,7 @@ impl StoredCollection {
     pub fn open(data_dir: &Path, lock_wait: Duration, name: &CollectionName) -> Result<Self> {
         let lock =
             DataDirLock::acquire(data_dir, lock_wait).map_err(|error| CollectionError::Store(error.to_string()))?;
+        store::backup::refuse_half_restored(data_dir).map_err(|error| CollectionError::Store(error.chain()))?;
         let path = store::path_of(&data_dir.join("collections"), name);
         if !path.exists() {
             return Err(CollectionError::NoSuchCollection(name.clone()));

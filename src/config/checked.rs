@@ -12,8 +12,9 @@ use hapax_core::{Banding, Digits, Fold, Marks, SecretKey, Shingling, SignatureSh
 
 use super::error::ConfigError;
 use super::raw::{self, Raw};
-use crate::collection::{CollectionError, CollectionsConfig, Limits, Medium, Settings};
+use crate::collection::{BackupSettings, CollectionError, CollectionsConfig, Limits, Medium, Settings};
 use crate::cpu::CpuConfig;
+use crate::store::backup::Pace;
 use crate::telemetry::logs;
 use crate::types::{Keep, Verify};
 
@@ -27,7 +28,7 @@ pub struct Config {
     pub server: Server,
     /// The key that clients must send.
     pub api_key: Option<ApiKey>,
-    /// Sections `[data]`, `[collections]`, `[default_collection]`, `[hashing]`, `[limits]` and `[commit]`.
+    /// Sections `[data]`, `[collections]`, `[default_collection]`, `[hashing]`, `[limits]`, `[commit]` and `[backup]`.
     pub collections: CollectionsConfig,
     /// Section `[cpu]`.
     pub cpu: CpuConfig,
@@ -152,6 +153,7 @@ impl Config {
                 max => Some(max),
             },
             medium: word("data.store", &raw.data.store, &[("disk", Medium::Disk), ("memory", Medium::Memory)])?,
+            backup: backup(raw.backup)?,
         };
         Ok(Self { server, api_key, collections, cpu: cpu(&raw.cpu)?, log: log(raw.log)? })
     }
@@ -295,6 +297,16 @@ fn default_collection(raw: &raw::DefaultCollection, secret: Option<&SecretKey>) 
         CollectionError::Invalid { field: "ttl", detail } => impossible("default_collection.ttl_s", raw.ttl_s, detail),
         refused => impossible("default_collection.verify", &raw.verify, refused.to_string()),
     })
+}
+
+fn backup(raw: raw::Backup) -> Result<BackupSettings, ConfigError> {
+    let bytes_per_second_max = match raw.bytes_per_second_max {
+        0 => None,
+        rate => Some(within("backup.bytes_per_second_max", rate, 64 << 10..=1 << 40)?),
+    };
+    let log_bytes_max = Some(within("backup.log_bytes_max", raw.log_bytes_max, 1 << 20..=4 << 30)?);
+    let dir = Some(raw.dir).filter(|dir| !dir.as_os_str().is_empty());
+    Ok(BackupSettings { dir, pace: Pace { bytes_per_second_max, log_bytes_max } })
 }
 
 fn log(raw: raw::Log) -> Result<Log, ConfigError> {

@@ -19,6 +19,7 @@ pub struct Raw {
     pub limits: Limits,
     pub cpu: Cpu,
     pub commit: Commit,
+    pub backup: Backup,
     pub log: Log,
 }
 
@@ -120,6 +121,14 @@ pub struct Commit {
     pub window_ms: u64,
     pub payload_bytes_max: u64,
     pub queue_wait_ms: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Backup {
+    pub dir: PathBuf,
+    pub bytes_per_second_max: u64,
+    pub log_bytes_max: u64,
 }
 
 #[derive(Debug, Deserialize)]

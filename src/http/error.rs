@@ -30,6 +30,12 @@ pub enum Code {
     Unauthorized,
     /// `default` cannot be dropped.
     DefaultStays,
+    /// No folder for backups is configured.
+    BackupsOff,
+    /// One backup at a time.
+    BackupRunning,
+    /// The backup's name is taken.
+    BackupExists,
     /// No such path.
     RouteNotFound,
     /// No such collection.
@@ -79,6 +85,9 @@ impl Code {
         Self::MalformedBody,
         Self::Unauthorized,
         Self::DefaultStays,
+        Self::BackupsOff,
+        Self::BackupRunning,
+        Self::BackupExists,
         Self::RouteNotFound,
         Self::CollectionNotFound,
         Self::DocumentNotFound,
@@ -122,6 +131,9 @@ impl Code {
             Self::MalformedBody => ("malformed_body", StatusCode::BAD_REQUEST, "The body could not be read"),
             Self::Unauthorized => ("unauthorized", StatusCode::UNAUTHORIZED, "A valid API key is needed"),
             Self::DefaultStays => ("default_stays", StatusCode::FORBIDDEN, "The default collection cannot be dropped"),
+            Self::BackupsOff => ("backups_off", StatusCode::FORBIDDEN, "This server makes no backups"),
+            Self::BackupRunning => ("backup_running", StatusCode::CONFLICT, "Another backup is being made"),
+            Self::BackupExists => ("backup_exists", StatusCode::CONFLICT, "The backup's name is taken"),
             Self::RouteNotFound => ("route_not_found", StatusCode::NOT_FOUND, "There is no such path"),
             Self::CollectionNotFound => ("collection_not_found", StatusCode::NOT_FOUND, "There is no such collection"),
             Self::DocumentNotFound => ("document_not_found", StatusCode::NOT_FOUND, "There is no such document"),
@@ -324,6 +336,9 @@ impl From<CollectionError> for Problem {
             CollectionError::SpecMismatch { .. } => Self::new(Code::SpecMismatch, detail),
             CollectionError::TooManyCollections { .. } => Self::new(Code::TooManyCollections, detail),
             CollectionError::DefaultStays => Self::new(Code::DefaultStays, detail),
+            CollectionError::BackupsOff => Self::new(Code::BackupsOff, detail),
+            CollectionError::BackupRunning { .. } => Self::new(Code::BackupRunning, detail),
+            CollectionError::BackupExists { .. } => Self::new(Code::BackupExists, detail),
             CollectionError::IdConflict { .. } => Self::new(Code::IdConflict, detail),
             CollectionError::Invalid { field, detail } => Self::invalid(field, detail),
             CollectionError::NotUtf8(NotUtf8 { offset }) => Self::ill_formed(offset),

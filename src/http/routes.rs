@@ -4,7 +4,7 @@
 use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
-use super::handlers::{batch, bulk, clusters, collections, documents, ops, tools};
+use super::handlers::{backups, batch, bulk, clusters, collections, documents, ops, tools};
 use super::state::AppState;
 
 /// One method on one path.
@@ -72,6 +72,9 @@ pub static ROUTES: &[Route] = &[
         -> [200, 401, 403, 404, 422, 500, 503] delete(collections::remove)),
     route!(GET "/v1/collections/{collection}/buckets" ?["limit"]
         -> [200, 401, 404, 409, 422, 500, 503] get(collections::buckets)),
+    route!(POST "/v1/backups" ?[] -> [202, 400, 401, 403, 408, 409, 413, 415, 422, 500, 503] post(backups::start)),
+    route!(GET "/v1/backups" ?[] -> [200, 401, 422, 500, 503] get(backups::read)),
+    route!(DELETE "/v1/backups" ?[] -> [200, 401, 422, 500, 503] delete(backups::cancel)),
     route!(POST "/v1/tune" ?[] -> [200, 400, 401, 408, 413, 415, 422, 500, 503] post(tools::tune)),
     route!(GET "/v1/version" ?[] -> [200, 401, 422, 500, 503] get(ops::version)),
     route!(GET "/livez" ?[] -> [200, 422, 500] get(ops::livez)),

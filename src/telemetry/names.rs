@@ -48,7 +48,7 @@ pub mod label {
     pub const OP: &str = "op";
     /// A verdict as on the wire.
     pub const VERDICT: &str = "verdict";
-    /// `match` or `below_threshold`.
+    /// `match` or `below_threshold`; of a backup `done`, `cancelled` or `failed`.
     pub const RESULT: &str = "result";
     /// A sketch as in the spec, such as `fss256x8`.
     pub const SKETCH: &str = "sketch";
@@ -68,6 +68,12 @@ pub mod value {
     pub const RESULT_MATCH: &str = "match";
     /// [`super::label::RESULT`]: a candidate that bands proposed and verification refused.
     pub const RESULT_BELOW: &str = "below_threshold";
+    /// [`super::label::RESULT`]: a backup that is whole.
+    pub const RESULT_DONE: &str = "done";
+    /// [`super::label::RESULT`]: a backup that was called off.
+    pub const RESULT_CANCELLED: &str = "cancelled";
+    /// [`super::label::RESULT`]: a backup that came to nothing.
+    pub const RESULT_FAILED: &str = "failed";
     /// [`super::label::PART`]: band postings.
     pub const PART_POSTINGS: &str = "postings";
     /// [`super::label::PART`]: the signature arena.
@@ -185,6 +191,16 @@ metrics_table! {
         "What is kept beside signatures of documents that wait for the disk.";
     COMMIT_PAYLOAD_BYTES_MAX = "hapax_commit_payload_max_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION],
         "Most of it that may wait for the disk.";
+    LOG_BYTES = "hapax_log_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION],
+        "What the write-ahead log takes on the disk; it grows while a backup copies the collection.";
+    BACKUPS = "hapax_backups_total", Kind::Counter, None, [label::RESULT],
+        "Backups that came to an end, by how.";
+    BACKUP_PROGRESS = "hapax_backup_progress_ratio", Kind::Gauge, None, [],
+        "How much of the latest backup is copied and checked, 0 to 1; 0 where it failed or was called off.";
+    BACKUP_COPIED_BYTES = "hapax_backup_copied_bytes_total", Kind::Counter, None, [],
+        "Bytes of collections copied by backups.";
+    BACKUP_LAST_SUCCESS = "hapax_backup_last_success_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds), [],
+        "When the latest backup in backup.dir was made, in seconds since 1970; 0 where there is none.";
     BOOT_PROGRESS = "hapax_boot_progress_ratio", Kind::Gauge, None, [],
         "How much of the index is rebuilt, 0 to 1.";
     BUILD_INFO = "hapax_build_info", Kind::Gauge, None, [label::VERSION],

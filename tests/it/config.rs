@@ -147,6 +147,8 @@ fn impossible_values_are_refused_with_key_and_what_is_allowed() {
         ("HAPAX__COMMIT__BATCH_MAX", "9000", "commit.batch_max", "commit.queue_max"),
         ("HAPAX__COMMIT__WINDOW_MS", "1001", "commit.window_ms", "0 to 1000"),
         ("HAPAX__DATA__STORE", "tape", "data.store", "\"disk\", \"memory\""),
+        ("HAPAX__BACKUP__BYTES_PER_SECOND_MAX", "1", "backup.bytes_per_second_max", "65536 to"),
+        ("HAPAX__BACKUP__LOG_BYTES_MAX", "0", "backup.log_bytes_max", "1048576 to"),
         ("HAPAX__LOG__FORMAT", "xml", "log.format", "\"json\""),
         ("HAPAX__LOG__LEVEL", "hapax=loud", "log.level", "info"),
     ] {

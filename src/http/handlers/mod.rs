@@ -1,5 +1,6 @@
 //! One function per route: extract, ask the floor below, shape the answer. No logic of their own.
 
+pub mod backups;
 pub mod batch;
 pub mod bulk;
 pub mod clusters;

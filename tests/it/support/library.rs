@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax::collection::{Collection, Collections, CollectionsConfig, Limits, Medium, Settings};
+use hapax::collection::{BackupSettings, Collection, Collections, CollectionsConfig, Limits, Medium, Settings};
 use hapax::cpu::{CpuConfig, CpuPool};
 use hapax::types::CollectionName;
 use hapax_core::{Banding, Spec};
@@ -48,6 +48,7 @@ pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
         limits: LIMITS,
         memory_max_bytes: None,
         medium: Medium::Disk,
+        backup: BackupSettings { dir: Some(dir.path().join("backups")), ..BackupSettings::default() },
     }
 }
 

@@ -1,0 +1,177 @@
+//! `hapax backup`: every collection -> a folder that `hapax restore` takes; by a running server, or from its data
+//! directory.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+use serde::Deserialize;
+
+use super::ExitStatus;
+use super::client::{Client, ServerArgs};
+use crate::store::backup::{self, Progress};
+use crate::types::TimestampMs;
+
+/// Between two looks at how far it is.
+const LOOK: Duration = Duration::from_millis(200);
+/// Looks in vain before a server is given up.
+const LOOKS_MAX: u32 = 50;
+/// Steps of the bar.
+const STEPS: u64 = 1000;
+
+/// Make a backup: a consistent, checked copy of every collection.
+///
+/// A server writes it itself, beneath the folder that its setting `backup.dir` names; DIR is then the name of the
+/// backup's folder in there. With --data-dir it is made here, without a server, and DIR is a path. What a broken-off backup left in DIR
+/// is replaced; a backup that is there already is not. An interrupted verb does not call off a server's backup.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  hapax backup nightly-2026-11-21                       the server's backup.dir gets a folder of that name
+  hapax backup --data-dir ./hapax-data /mnt/backups/1   without a server
+  hapax restore /mnt/backups/1 --data-dir ./restored    back again
+
+The path of the backup goes to stdout.
+
+Exit status: 0 it is made, 2 it is not.")]
+pub struct Args {
+    /// Name of the backup for a server; a path with --data-dir
+    #[arg(value_name = "DIR")]
+    dir: String,
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Copy this data directory instead; no server may be using it
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["server"])]
+    data_dir: Option<PathBuf>,
+}
+
+/// What was made.
+struct Made {
+    path: String,
+    collections: usize,
+    documents: u64,
+    bytes: u64,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<ExitStatus> {
+    let made = match &args.data_dir {
+        Some(data_dir) => offline(data_dir, Path::new(&args.dir))?,
+        None => online(args)?,
+    };
+    let Made { path, collections, documents, bytes } = made;
+    let (documents, bytes) = (HumanCount(documents), HumanBytes(bytes));
+    writeln!(std::io::stderr().lock(), "backup made: {collections} collections, {documents} documents, {bytes}")?;
+    writeln!(std::io::stdout().lock(), "{path}").context("cannot write the backup's path")?;
+    Ok(ExitStatus::Fine)
+}
+
+fn offline(data_dir: &Path, dir: &Path) -> Result<Made> {
+    // Taking the lock makes what is missing; for a backup that would only hide a mistyped path.
+    if !data_dir.is_dir() {
+        bail!("--data-dir {}: there is no such directory", data_dir.display());
+    }
+    let now = TimestampMs(jiff::Timestamp::now().as_millisecond());
+    let manifest = watched("copied and checked", |progress| backup::offline(data_dir, dir, now, progress));
+    let manifest = manifest.map_err(|error| anyhow!(error)).context("no backup was made")?;
+    Ok(Made {
+        path: dir.display().to_string(),
+        collections: manifest.collections.len(),
+        documents: manifest.collections.iter().map(|entry| entry.documents).sum(),
+        bytes: manifest.collections.iter().map(|entry| entry.bytes).sum(),
+    })
+}
+
+/// Works on a thread of its own beside a bar on stderr.
+pub(super) fn watched<T: Send>(what: &'static str, work: impl FnOnce(Arc<Progress>) -> T + Send) -> T {
+    let (progress, bar) = (Arc::<Progress>::default(), progress_bar(what));
+    let done = std::thread::scope(|scope| {
+        let worker = scope.spawn(|| work(Arc::clone(&progress)));
+        while !worker.is_finished() {
+            show(&bar, progress.share());
+            std::thread::park_timeout(LOOK / 4);
+        }
+        worker.join()
+    });
+    bar.finish_and_clear();
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+#[derive(Deserialize)]
+struct Status {
+    name: String,
+    path: String,
+    state: String,
+    progress: f64,
+    started: String,
+    #[serde(default)]
+    collections: Vec<Entry>,
+    #[serde(default)]
+    detail: String,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    documents: u64,
+    bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct Statuses {
+    latest: Option<Status>,
+}
+
+fn online(args: &Args) -> Result<Made> {
+    let client = Client::new(&args.server)?;
+    let foreign = || format!("{} answers what is not from hapax", client.url());
+    let body = serde_json::json!({ "name": args.dir }).to_string();
+    let begun: Status = serde_json::from_str(&client.post_json("/v1/backups", &body)?).with_context(foreign)?;
+    let bar = progress_bar("copied and checked");
+    let mut looks = 0;
+    let ended = loop {
+        std::thread::sleep(LOOK);
+        let text = match client.get_whole("/v1/backups") {
+            Ok(text) => text,
+            Err(error) if error.is_passing() && looks < LOOKS_MAX => {
+                looks += 1;
+                continue;
+            }
+            Err(error) => return Err(anyhow!(error).context("what became of the backup is not known")),
+        };
+        looks = 0;
+        let latest = serde_json::from_str::<Statuses>(&text).with_context(foreign)?.latest;
+        match latest.filter(|latest| (&latest.name, &latest.started) == (&begun.name, &begun.started)) {
+            Some(latest) if latest.state == "running" => show(&bar, latest.progress),
+            Some(latest) => break latest,
+            None => bail!("the server knows nothing of the backup any more: it was restarted, and none was made"),
+        }
+    };
+    bar.finish_and_clear();
+    match ended.state.as_str() {
+        "done" => Ok(Made {
+            path: ended.path,
+            collections: ended.collections.len(),
+            documents: ended.collections.iter().map(|entry| entry.documents).sum(),
+            bytes: ended.collections.iter().map(|entry| entry.bytes).sum(),
+        }),
+        "cancelled" => bail!("no backup was made: it was called off"),
+        _ => bail!("no backup was made: {}", ended.detail),
+    }
+}
+
+fn progress_bar(what: &'static str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:30.cyan/dim} {percent:>3} % {msg}  {elapsed} gone, {eta} to go");
+    let bar = ProgressBar::new(STEPS).with_style(style.expect("the template is valid"));
+    bar.set_message(what);
+    bar.enable_steady_tick(LOOK);
+    bar
+}
+
+fn show(bar: &ProgressBar, share: f64) {
+    bar.set_position((share * STEPS as f64) as u64);
+}

@@ -1,0 +1,44 @@
+//! `hapax restore`: a backup -> a new data directory, whole or not at all.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow};
+use indicatif::{HumanBytes, HumanCount};
+
+use super::ExitStatus;
+use super::backup::watched;
+use crate::store::backup;
+
+/// Restore a backup into an empty data directory.
+///
+/// Refuses a backup that is damaged, was broken off, or is of a later version, and a data directory that is not empty or in
+/// use. Broken off at any moment, it leaves nothing to serve: `hapax serve` refuses the directory until the restore was
+/// run again. Collections with a secret need the same `hashing.secret` as before.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  hapax restore /mnt/backups/nightly --data-dir ./restored
+  hapax serve --data-dir ./restored
+
+Exit status: 0 it is restored, 2 it is not.")]
+pub struct Args {
+    /// The backup's folder
+    #[arg(value_name = "BACKUP")]
+    backup: PathBuf,
+    /// The data directory to make; missing or empty
+    #[arg(long, value_name = "DIR")]
+    data_dir: PathBuf,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<ExitStatus> {
+    let restored = watched("restored", |progress| backup::restore(&args.backup, &args.data_dir, &progress));
+    let manifest = restored.map_err(|error| anyhow!(error)).context("nothing was restored")?;
+    let collections = manifest.collections.len();
+    let documents = HumanCount(manifest.collections.iter().map(|entry| entry.documents).sum());
+    let bytes = HumanBytes(manifest.collections.iter().map(|entry| entry.bytes).sum());
+    let made = manifest.made;
+    let mut words = std::io::stderr().lock();
+    writeln!(words, "restored as of {made}: {collections} collections, {documents} documents, {bytes}")?;
+    Ok(ExitStatus::Fine)
+}

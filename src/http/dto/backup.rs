@@ -1,0 +1,88 @@
+//! A backup as clients ask for it, and as they see it.
+
+use serde::Serialize;
+
+use super::{ratio, timestamp};
+use crate::collection::{BackupName, BackupState, BackupStatus};
+use crate::http::error::Problem;
+use crate::http::json::Object;
+
+/// The body of `POST`: the name, or the time in its place.
+pub fn name(text: &str) -> Result<BackupName, Problem> {
+    let mut object = Object::parse(text)?;
+    let name = object.string("name")?;
+    object.finish()?;
+    match name {
+        Some(name) => Ok(BackupName::new(&name)?),
+        None => Ok(BackupName::of_now()),
+    }
+}
+
+/// What is known of backups.
+#[derive(Debug, Serialize)]
+pub struct Backups {
+    /// Absent before the first of this process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latest: Option<BackupStatusBody>,
+}
+
+/// How many were called off.
+#[derive(Debug, Serialize)]
+pub struct Cancelled {
+    /// 0 or 1.
+    pub cancelled: u64,
+}
+
+/// A backup on the wire.
+#[derive(Debug, Serialize)]
+pub struct BackupStatusBody {
+    name: String,
+    path: String,
+    state: &'static str,
+    progress: f64,
+    started: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    made: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    collections: Option<Vec<EntryBody>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct EntryBody {
+    name: String,
+    documents: u64,
+    last_seq: u64,
+    bytes: u64,
+}
+
+impl From<BackupStatus> for BackupStatusBody {
+    fn from(status: BackupStatus) -> Self {
+        let entries = status.state.entries().map(|entries| {
+            let body = |entry: &crate::store::backup::Entry| EntryBody {
+                name: entry.name.clone(),
+                documents: entry.documents,
+                last_seq: entry.last_seq,
+                bytes: entry.bytes,
+            };
+            entries.iter().map(body).collect()
+        });
+        let (state, made, detail) = match status.state {
+            BackupState::Running => ("running", None, None),
+            BackupState::Done(manifest) => ("done", Some(manifest.made.clone()), None),
+            BackupState::Cancelled => ("cancelled", None, None),
+            BackupState::Failed(detail) => ("failed", None, Some(detail)),
+        };
+        Self {
+            name: status.name,
+            path: status.path.display().to_string(),
+            state,
+            progress: ratio(status.progress),
+            started: timestamp(status.started),
+            made,
+            collections: entries,
+            detail,
+        }
+    }
+}

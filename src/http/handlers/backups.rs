@@ -1,0 +1,25 @@
+//! A backup begun, looked after, called off.
+
+use axum::Json;
+use axum::http::StatusCode;
+
+use crate::http::dto::backup::{self, BackupStatusBody, Backups, Cancelled};
+use crate::http::error::Problem;
+use crate::http::extract::{JsonText, Open};
+
+/// `POST /v1/backups`: 202, it has begun.
+pub async fn start(Open(collections): Open, body: JsonText) -> Result<(StatusCode, Json<BackupStatusBody>), Problem> {
+    let name = backup::name(&body.text)?;
+    let status = collections.start_backup(name).await?;
+    Ok((StatusCode::ACCEPTED, Json(status.into())))
+}
+
+/// `GET /v1/backups`: the latest of this process.
+pub async fn read(Open(collections): Open) -> Json<Backups> {
+    Json(Backups { latest: collections.backup_status().map(Into::into) })
+}
+
+/// `DELETE /v1/backups`: ends the one under way.
+pub async fn cancel(Open(collections): Open) -> Json<Cancelled> {
+    Json(Cancelled { cancelled: collections.cancel_backup().into() })
+}
