@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, unreachable_pub, missing_docs)]
 
 mod auth;
+mod backup;
 mod best_match;
 mod bounds;
 mod bulk;
