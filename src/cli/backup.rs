@@ -62,8 +62,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         None => online(args)?,
     };
     let Made { path, collections, documents, bytes } = made;
-    let (documents, bytes) = (HumanCount(documents), HumanBytes(bytes));
-    writeln!(std::io::stderr().lock(), "backup made: {collections} collections, {documents} documents, {bytes}")?;
+    writeln!(std::io::stderr().lock(), "backup made: {}", in_words(collections, documents, bytes))?;
     writeln!(std::io::stdout().lock(), "{path}").context("cannot write the backup's path")?;
     Ok(ExitStatus::Fine)
 }
@@ -82,6 +81,12 @@ fn offline(data_dir: &Path, dir: &Path) -> Result<Made> {
         documents: manifest.collections.iter().map(|entry| entry.documents).sum(),
         bytes: manifest.collections.iter().map(|entry| entry.bytes).sum(),
     })
+}
+
+/// What a backup holds.
+pub(super) fn in_words(collections: usize, documents: u64, bytes: u64) -> String {
+    let s = if collections == 1 { "" } else { "s" };
+    format!("{collections} collection{s}, {} documents, {}", HumanCount(documents), HumanBytes(bytes))
 }
 
 /// Works on a thread of its own beside a bar on stderr.

@@ -4,10 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
-use indicatif::{HumanBytes, HumanCount};
 
 use super::ExitStatus;
-use super::backup::watched;
+use super::backup::{in_words, watched};
 use crate::store::backup;
 
 /// Restore a backup into an empty data directory.
@@ -35,10 +34,9 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let restored = watched("restored", |progress| backup::restore(&args.backup, &args.data_dir, &progress));
     let manifest = restored.map_err(|error| anyhow!(error)).context("nothing was restored")?;
     let collections = manifest.collections.len();
-    let documents = HumanCount(manifest.collections.iter().map(|entry| entry.documents).sum());
-    let bytes = HumanBytes(manifest.collections.iter().map(|entry| entry.bytes).sum());
-    let made = manifest.made;
-    let mut words = std::io::stderr().lock();
-    writeln!(words, "restored as of {made}: {collections} collections, {documents} documents, {bytes}")?;
+    let documents = manifest.collections.iter().map(|entry| entry.documents).sum();
+    let bytes = manifest.collections.iter().map(|entry| entry.bytes).sum();
+    let (made, held) = (manifest.made, in_words(collections, documents, bytes));
+    writeln!(std::io::stderr().lock(), "restored as of {made}: {held}")?;
     Ok(ExitStatus::Fine)
 }

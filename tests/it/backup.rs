@@ -272,6 +272,26 @@ fn a_backup_that_is_killed_or_called_off_is_none() {
 }
 
 #[test]
+fn a_collection_that_is_dropped_while_it_is_copied_is_left_out() {
+    let dir = dir();
+    let server = serve(&dir, "100000");
+    let client = client(&server);
+    // The first by name is the first to be copied.
+    assert_eq!(client.json("PUT", "/v1/collections/a", &json!({})).status, 201);
+    let documents: Vec<_> = (0..1000).map(|id| json!({"id": id.to_string(), "text": words(id)})).collect();
+    client.post("/v1/collections/a/batch", &json!({"op": "insert", "documents": documents})).ok();
+    assert_eq!(client.post(BACKUPS, &json!({"name": "nightly"})).status, 202);
+    wait_for(&client, |latest| latest["progress"].as_f64().is_some_and(|share| share > 0.0));
+    client.json("PUT", "/v1/collections/b", &json!({}));
+    client.delete("/v1/collections/a?confirm=a").ok();
+    let latest = ended(&client);
+    assert_eq!(latest["state"], "done", "{latest}");
+    let names: Vec<_> = latest["collections"].as_array().unwrap().iter().map(|entry| &entry["name"]).collect();
+    assert_eq!(names, ["default"]);
+    assert!(!dir.path().join("backups/nightly/a.sqlite").exists());
+}
+
+#[test]
 fn a_server_writes_where_it_is_told_and_to_whom_it_knows() {
     let dir = dir();
     let server = serve(&dir, "0");
@@ -442,7 +462,7 @@ fn a_restore_that_is_killed_serves_nothing_or_all() {
         let target = dir.path().join(format!("restored-{attempt}"));
         let mut child = hapax(&["restore", utf8(&backup), "--data-dir", utf8(&target)]).spawn().unwrap();
         // From the first thing that is seen of it on, some way into it.
-        let wait = Duration::from_micros(random.random_range(0..15_000));
+        let wait = Duration::from_micros(random.random_range(0..40_000));
         let since = Instant::now();
         while !target.exists() && since.elapsed() < Duration::from_secs(20) {
             thread::sleep(Duration::from_micros(200));
