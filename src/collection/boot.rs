@@ -68,7 +68,8 @@ pub(super) fn create(
 pub(super) fn open(path: &Path, common: &Common, progress: &(dyn Fn(f64) + Sync)) -> Result<Arc<Collection>> {
     let started = Instant::now();
     let (store, writer, opened) = Store::open(path)?;
-    let damaged = |detail: String| CollectionError::Store(format!("{}: {detail}", path.display()));
+    let name = opened.meta.name.to_string();
+    let damaged = |detail: String| CollectionError::Damaged { collection: name, record: None, detail };
     let spec = Spec::parse(&opened.meta.spec).map_err(|error| damaged(error.to_string()))?;
     let pipeline = pipeline(&opened.meta.name, &spec, common.secret.as_ref())?;
     let collection = assemble(store, writer, opened, spec, pipeline, common, progress)?;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use hapax_core::NotUtf8;
 
 use crate::cpu::Full;
-use crate::store::StoreError;
-use crate::types::{CollectionName, DocId};
+use crate::store::{self, StoreError};
+use crate::types::{CollectionName, DocId, Seq};
 
 /// Result of a collection's verbs.
 pub type Result<T> = std::result::Result<T, CollectionError>;
@@ -111,6 +111,17 @@ pub enum CollectionError {
         /// What is in the way.
         detail: String,
     },
+    /// The collection's file does not hold what was written. What is not touched by it is answered; where it does not
+    /// open at all, nothing is.
+    #[error("collection `{collection}` is damaged{}: {detail}", at(.record))]
+    Damaged {
+        /// Which.
+        collection: String,
+        /// The record, by its place in the order, where it is known.
+        record: Option<Seq>,
+        /// How it shows.
+        detail: String,
+    },
     /// The data directory or a file in it can't be used.
     #[error("{0}")]
     Store(String),
@@ -156,7 +167,15 @@ impl From<StoreError> for CollectionError {
         match error {
             StoreError::Closed { .. } => super::order::closed(),
             StoreError::Full { .. } => Self::write_failed(WriteFailure::DiskFull, &error),
+            StoreError::Damaged { collection, record, detail } => Self::Damaged { collection, record, detail },
+            StoreError::NotAStore { path, detail } => {
+                Self::Damaged { collection: store::name_of(&path), record: None, detail }
+            }
             other => Self::Store(other.chain()),
         }
     }
+}
+
+fn at(record: &Option<Seq>) -> String {
+    record.map(|seq| format!(" at record {}", seq.0)).unwrap_or_default()
 }

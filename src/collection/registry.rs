@@ -1,7 +1,7 @@
 //! Every collection of a data directory, opened when first asked for.
 //! One file a collection, `collections/NAME.sqlite`; the directory belongs to one process at a time.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +20,7 @@ use super::{
 use crate::cpu::CpuPool;
 use crate::store::lock::DataDirLock;
 use crate::store::{self, Opened, Store};
+use crate::telemetry::names::{self, label};
 use crate::types::CollectionName;
 
 /// How long a request waits for a collection to be opened before it is told to come again.
@@ -42,6 +43,9 @@ pub struct Collections {
     collections_max: usize,
     dir: PathBuf,
     open: Arc<Open>,
+    /// Those that do not open because their files are damaged, and how that shows. Each is looked at once: a file does
+    /// not mend itself, and reading it through takes long.
+    damaged: Mutex<BTreeMap<CollectionName, CollectionError>>,
     sweeper: Sweeper,
     pub(super) backups: Backups,
     /// Held while a collection is made or dropped.
@@ -87,6 +91,7 @@ impl Collections {
             collections_max,
             dir,
             open,
+            damaged: Mutex::default(),
             sweeper: Sweeper::start(move || rounds.upgrade().map(|open| each_open(&open))),
             backups: Backups::new(backup),
             changing: tokio::sync::Mutex::default(),
@@ -94,30 +99,61 @@ impl Collections {
         };
         let name = CollectionName::default_collection();
         let path = collections.path(&name);
-        let default = if path.exists() {
-            let held = Store::peek(&path)?.meta;
-            if held.spec != asked.spec.to_string() {
-                return Err(CollectionError::SpecMismatch {
-                    name,
-                    held: format!("spec `{}`", held.spec),
-                    asked: format!("`default_collection` of the configuration asks for spec `{}`", asked.spec),
-                });
+        match collections.open_default(&path, &name, asked, progress) {
+            Ok(default) => {
+                let cell = Arc::new(OnceCell::new_with(Some(Some(default))));
+                collections.open.lock().insert(name, cell);
             }
-            boot::open(&path, &collections.common, progress)?
-        } else {
-            boot::create(&path, &name, &asked.clone().checked()?, &collections.common)?
-        };
+            // The others are well, and this one says what is wrong when it is asked for.
+            Err(error @ CollectionError::Damaged { .. }) => collections.note_damage(&name, &error),
+            Err(error) => return Err(error),
+        }
+        Ok(Arc::new(collections))
+    }
+
+    fn open_default(
+        &self,
+        path: &Path,
+        name: &CollectionName,
+        asked: Settings,
+        progress: &(dyn Fn(f64) + Sync),
+    ) -> Result<Arc<Collection>> {
+        if !path.exists() {
+            return boot::create(path, name, &asked.checked()?, &self.common);
+        }
+        let held = Store::peek(path)?.meta;
+        if held.spec != asked.spec.to_string() {
+            return Err(CollectionError::SpecMismatch {
+                name: name.clone(),
+                held: format!("spec `{}`", held.spec),
+                asked: format!("`default_collection` of the configuration asks for spec `{}`", asked.spec),
+            });
+        }
+        let default = boot::open(path, &self.common, progress)?;
         let held = default.settings();
         if held != asked {
             tracing::info!(%held, %asked, "`default` keeps its settings; those of the configuration are for a new one");
         }
-        collections.open.lock().insert(name, Arc::new(OnceCell::new_with(Some(Some(default)))));
-        Ok(Arc::new(collections))
+        Ok(default)
+    }
+
+    /// From here on the collection is refused with this error, until the process is started anew or it is dropped.
+    fn note_damage(&self, name: &CollectionName, error: &CollectionError) {
+        tracing::error!(collection = %name, %error, "a collection is damaged and not served; `hapax verify` tells more");
+        self.damaged.lock().insert(name.clone(), error.clone());
+    }
+
+    /// Those known not to open because their files are damaged, and how that shows.
+    pub fn damaged(&self) -> Vec<(CollectionName, CollectionError)> {
+        self.damaged.lock().iter().map(|(name, error)| (name.clone(), error.clone())).collect()
     }
 
     /// A collection, opened if it is not yet.
     pub async fn get(self: &Arc<Self>, name: &CollectionName) -> Result<Arc<Collection>> {
         let missing = || CollectionError::NoSuchCollection(name.clone());
+        if let Some(error) = self.damaged.lock().get(name) {
+            return Err(error.clone());
+        }
         let cell = {
             let mut open = self.open.lock();
             match open.get(name) {
@@ -135,16 +171,18 @@ impl Collections {
             let open = async || {
                 let path = this.path(&opened_name);
                 let common = this.common.clone();
-                blocking(move || {
+                let opened = blocking(move || {
                     // It was being made, and that came to nothing.
                     if !path.exists() {
                         return Ok(None);
                     }
                     boot::open(&path, &common, &|_| {}).map(Some)
                 })
-                .await?
-                .ok_or(CollectionError::NoSuchCollection(opened_name.clone()))
-                .map(Some)
+                .await;
+                if let Err(error @ CollectionError::Damaged { .. }) = &opened {
+                    this.note_damage(&opened_name, error);
+                }
+                opened?.ok_or(CollectionError::NoSuchCollection(opened_name.clone())).map(Some)
             };
             cell.get_or_try_init(open).await.cloned()
         });
@@ -199,21 +237,34 @@ impl Collections {
         }
     }
 
-    /// Every collection by name, open or not.
-    pub async fn list(self: &Arc<Self>) -> Result<Vec<Description>> {
+    /// Every collection by name, open or not, but for those that are damaged; then those, and how that shows.
+    pub async fn list(self: &Arc<Self>) -> Result<(Vec<Description>, Vec<(CollectionName, CollectionError)>)> {
         let _nothing_dropped_meanwhile = self.changing.lock().await;
         let this = Arc::clone(self);
         blocking(move || {
-            this.names()?
-                .into_iter()
-                .map(|name| {
-                    let opened = this.open.lock().get(&name).and_then(|cell| cell.get().cloned().flatten());
-                    match opened {
+            let (mut described, mut damaged) = (Vec::new(), Vec::new());
+            let opened =
+                |name: &CollectionName| this.open.lock().get(name).and_then(|cell| cell.get().cloned().flatten());
+            for name in this.names()? {
+                if let Some(error) = this.damaged.lock().get(&name) {
+                    damaged.push((name, error.clone()));
+                    continue;
+                }
+                let description = match opened(&name) {
+                    Some(collection) => Ok(collection.describe()),
+                    // Somebody may open it just now, and its files change under the look at them.
+                    None => describe_closed(&this.path(&name)).or_else(|error| match opened(&name) {
                         Some(collection) => Ok(collection.describe()),
-                        None => describe_closed(&this.path(&name)),
-                    }
-                })
-                .collect()
+                        None => Err(error),
+                    }),
+                };
+                match description {
+                    Ok(description) => described.push(description),
+                    Err(error @ CollectionError::Damaged { .. }) => damaged.push((name, error)),
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok((described, damaged))
         })
         .await
     }
@@ -243,6 +294,9 @@ impl Collections {
         })
         .await;
         self.open.lock().remove(&name);
+        if removed.is_ok() && self.damaged.lock().remove(&name).is_some() {
+            metrics::gauge!(names::COLLECTION_DAMAGED, label::COLLECTION => name.to_string()).set(0.0);
+        }
         removed
     }
 
@@ -257,9 +311,14 @@ impl Collections {
 
     /// Sets the gauges of every open collection.
     pub fn observe(&self) {
+        let set = |name: &CollectionName, damaged| {
+            metrics::gauge!(names::COLLECTION_DAMAGED, label::COLLECTION => name.to_string()).set(damaged);
+        };
         for collection in self.each_open() {
             collection.observe();
+            set(collection.name(), 0.0);
         }
+        self.damaged.lock().keys().for_each(|name| set(name, 1.0));
         self.common.memory.observe();
         self.backups.observe();
     }
@@ -308,7 +367,7 @@ fn each_open(open: &Open) -> Vec<Arc<Collection>> {
 
 fn describe_closed(path: &Path) -> Result<Description> {
     let Opened { meta, documents, .. } = Store::peek(path)?;
-    let damaged = |detail: String| CollectionError::Store(format!("{}: {detail}", path.display()));
+    let damaged = |detail: String| CollectionError::Damaged { collection: meta.name.to_string(), record: None, detail };
     let spec = Spec::parse(&meta.spec).map_err(|error| damaged(error.to_string()))?;
     let settings = Settings::of(&meta, spec).map_err(|error| damaged(error.to_string()))?;
     Ok(Description::new(meta.name, settings, meta.created, documents, None))

@@ -62,6 +62,8 @@ pub enum Code {
     TooManyCollections,
     /// A bug, or a disk error that says nothing to the client.
     Internal,
+    /// The collection's file is damaged.
+    CollectionDamaged,
     /// The disk refused the write.
     WriteFailed,
     /// The index is being built.
@@ -101,6 +103,7 @@ impl Code {
         Self::InvalidValue,
         Self::TooManyCollections,
         Self::Internal,
+        Self::CollectionDamaged,
         Self::WriteFailed,
         Self::Starting,
         Self::ShuttingDown,
@@ -159,6 +162,9 @@ impl Code {
                 ("too_many_collections", StatusCode::TOO_MANY_REQUESTS, "No room for another collection")
             }
             Self::Internal => ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong in the server"),
+            Self::CollectionDamaged => {
+                ("collection_damaged", StatusCode::INTERNAL_SERVER_ERROR, "The collection's file is damaged")
+            }
             Self::WriteFailed => {
                 ("write_failed", StatusCode::SERVICE_UNAVAILABLE, "The write could not be made durable")
             }
@@ -348,6 +354,10 @@ impl From<CollectionError> for Problem {
             CollectionError::WriteFailed { why, .. } => Self::write_failed(why, &detail),
             CollectionError::MemoryBudget { .. } => Self::new(Code::MemoryBudgetReached, detail),
             CollectionError::NoSuchDocument { .. } => Self::new(Code::DocumentNotFound, detail),
+            CollectionError::Damaged { .. } => {
+                tracing::error!(cause = detail, "a collection is damaged");
+                Self::new(Code::CollectionDamaged, detail)
+            }
             CollectionError::Store(cause) => Self::internal(&cause),
         }
     }

@@ -152,7 +152,7 @@ impl Snapshot<'_> {
 
     /// How many documents a cluster has.
     fn count(&mut self, cluster: Seq) -> Result<u64> {
-        let sql = "SELECT (SELECT count(*) FROM signature WHERE seq = ?1)
+        let sql = "SELECT (SELECT count(*) FROM signature WHERE seq = ?1 AND cluster = 0)
                         + (SELECT count(*) FROM signature WHERE cluster = ?1 AND cluster <> 0)";
         let counted = self.connection.prepare_cached(sql);
         let counted = counted.and_then(|mut statement| statement.query_row([bound(cluster)], |row| row.get(0)));
@@ -176,7 +176,8 @@ impl Snapshot<'_> {
     fn members(&mut self, cluster: Seq, after: Seq, limit: usize) -> Result<Vec<Member>> {
         let mut members = Vec::new();
         if after < cluster {
-            let founder = concat!(members_sql!(), " WHERE s.seq = ?1");
+            // A name that somebody made up may be that of a document which founded none.
+            let founder = concat!(members_sql!(), " WHERE s.seq = ?1 AND s.cluster = 0");
             self.read_members(founder, &[bound(cluster)], Seq(0), &mut members)?;
         }
         let joined =

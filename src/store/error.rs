@@ -4,7 +4,9 @@ use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 use rusqlite::ErrorCode;
-use rusqlite::ffi::SQLITE_IOERR_WRITE;
+use rusqlite::ffi::{
+    SQLITE_ERROR, SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ, SQLITE_IOERR_WRITE,
+};
 
 use crate::types::Seq;
 
@@ -13,6 +15,9 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// The store's results.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+/// The disk gives out what it holds no more.
+const UNREADABLE: [i32; 3] = [SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ, SQLITE_IOERR_CORRUPTFS];
 
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
@@ -135,9 +140,10 @@ impl StoreError {
     /// SQLite's errors in our words. `doing` ends the sentence "... failed".
     pub(super) fn from_sqlite(collection: &str, doing: &'static str, error: rusqlite::Error) -> Self {
         let collection = collection.to_owned();
-        let Some(failure) = error.sqlite_error() else {
-            return Self::Io { collection, doing, source: error.into() };
-        };
+        let damaged =
+            |collection| Self::Damaged { collection, record: None, detail: format!("{doing} failed: {error}") };
+        // A value of another kind than its column's.
+        let Some(failure) = error.sqlite_error() else { return damaged(collection) };
         match failure.code {
             ErrorCode::DiskFull => Self::Full { collection, source: error.into() },
             // SQLite names only ENOSPC; a spent quota and a file size limit come as a failed write to the page cache.
@@ -145,12 +151,21 @@ impl StoreError {
             ErrorCode::SystemIoFailure if failure.extended_code == SQLITE_IOERR_WRITE => {
                 Self::Full { collection, source: error.into() }
             }
-            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
-                Self::Damaged { collection, record: None, detail: format!("{doing} failed: {error}") }
-            }
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TooBig => damaged(collection),
+            ErrorCode::SystemIoFailure if UNREADABLE.contains(&failure.extended_code) => damaged(collection),
+            // What is asked never changes: where a table or a column is not there, the schema is not ours any more.
+            ErrorCode::Unknown if failure.extended_code == SQLITE_ERROR => damaged(collection),
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy { collection, detail: error.to_string() },
             _ => Self::Io { collection, doing, source: error.into() },
         }
+    }
+
+    /// Names the record that was being read, where it was a record's damage.
+    pub(super) fn at_record(mut self, seq: Seq) -> Self {
+        if let Self::Damaged { record, .. } = &mut self {
+            record.get_or_insert(seq);
+        }
+        self
     }
 
     /// Whether a failed write with this error leaves it uncertain what the disk holds.

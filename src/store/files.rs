@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::types::CollectionName;
@@ -120,6 +120,18 @@ pub(super) fn orphan(path: &Path) -> Option<PathBuf> {
 /// The write-ahead log of `path`.
 pub(super) fn log(path: &Path) -> PathBuf {
     with_suffix(path, COMPANIONS[0])
+}
+
+/// What SQLite shares between connections to `path`; a process that was killed leaves it behind.
+pub(super) fn shared(path: &Path) -> PathBuf {
+    with_suffix(path, COMPANIONS[1])
+}
+
+/// Whether a file begins with these bytes.
+pub(super) fn begins_with(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let mut begin = Vec::with_capacity(bytes.len());
+    File::open(path)?.take(bytes.len() as u64).read_to_end(&mut begin)?;
+    Ok(begin == bytes)
 }
 
 /// The whole file takes its name.

@@ -2,8 +2,13 @@
 //! rest in silence, because a crash leaves such an end. But each commit is synced before the next one begins: a crash
 //! can spoil the last transaction alone. A second commit behind a bad frame was acknowledged, so the log is damaged.
 //!
-//! Within the last transaction a torn write and a flipped bit look the same; there this says nothing.
-//! The format: <https://sqlite.org/fileformat2.html#the_write_ahead_log>.
+//! Within the last transaction a torn write and a flipped bit look the same: there it is [`Look::Torn`].
+//!
+//! A log that was cut, or lost, shows nothing itself. But beside it a killed process leaves its `-shm` file, which says
+//! how many frames were committed; SQLite writes that once they are synced, and makes the file anew when it opens the
+//! database. So this has to look before. Where that file is missing or unsound, nobody can tell a cut from an end.
+//!
+//! The formats: <https://sqlite.org/fileformat2.html#the_write_ahead_log>, <https://sqlite.org/walformat.html>.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
@@ -13,36 +18,86 @@ const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
 /// The last bit tells the byte order of the checksums.
 const MAGIC: u32 = 0x377f_0682;
+/// The header of a `-shm` file stands there twice.
+const SHARED_HEADER_BYTES: usize = 48;
+const SHARED_FORMAT: u32 = 3_007_000;
 
-/// What is wrong with the log, if it shows. No log is a good log.
-pub(super) fn flaw(path: &Path) -> io::Result<Option<String>> {
+/// What a log looks like.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Nothing is wrong with it. No log is a good log.
+    Sound,
+    /// Its last transaction is not whole: it was torn, or damaged.
+    Torn(String),
+    /// It does not hold what was committed.
+    Damaged(String),
+}
+
+/// Looks at a log, and at what `shared` (the `-shm` file) says of it.
+pub(super) fn look(path: &Path, shared: &Path) -> io::Result<Look> {
+    // First: where another connection is just making both anew, the log is seen at least as new as this.
+    let noted = Noted::read(shared)?;
+    let gone = || match &noted {
+        Some(noted) if noted.frames > noted.moved => Look::Damaged(format!(
+            "its write-ahead log is gone, and {} frames of it are not in the database",
+            noted.frames - noted.moved
+        )),
+        _ => Look::Sound,
+    };
     let mut log = match File::open(path) {
         Ok(file) => BufReader::with_capacity(1 << 18, file),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(gone()),
         Err(error) => return Err(error),
     };
     let mut bytes = [0; HEADER_BYTES];
     if !fill(&mut log, &mut bytes)? {
-        return Ok(None);
+        return Ok(gone());
     }
-    let Some(header) = Header::read(&bytes) else { return foreign_frames(&mut log, &bytes) };
+    let Some(header) = Header::read(&bytes) else {
+        return Ok(foreign_frames(&mut log, &bytes)?.map_or_else(gone, Look::Damaged));
+    };
     let mut frame = vec![0; FRAME_HEADER_BYTES + header.page_bytes];
-    let (mut sum, mut at, mut bad, mut commits_behind) = (header.sum, 0u64, None, 0);
+    let (mut sum, mut at, mut committed, mut last_of_ours) = (header.sum, 0u64, 0, 0);
+    let (mut bad, mut commits_behind) = (None, 0);
     while fill(&mut log, &mut frame)? {
         at += 1;
-        let ours = frame[8..16] == header.salts;
+        let (mut ours, mut commits) = (frame[8..16] == header.salts, word(&frame, 4) != 0);
         if bad.is_none() {
-            sum = header.order.sum(sum, &frame[..8]);
-            sum = header.order.sum(sum, &frame[FRAME_HEADER_BYTES..]);
-            if !ours || [word(&frame, 16), word(&frame, 20)] != sum {
+            let before = sum;
+            sum = header.frame_sum(before, &frame);
+            let right = sum == [word(&frame, 16), word(&frame, 20)];
+            if !right || !ours {
                 bad = Some(at);
+                // No sum covers the salts: what is left of an earlier life has another sum, and what has this one is ours.
+                ours |= right;
+                // Else what ended a transaction would seem to be a part of the next one.
+                commits |= ours && !commits && header.has_lost_its_commit(before, &mut frame);
             }
         }
-        commits_behind += u32::from(bad.is_some() && ours && word(&frame, 4) != 0);
+        if ours {
+            last_of_ours = at;
+        }
+        match bad {
+            None if commits => committed = at,
+            None => {}
+            Some(_) => commits_behind += u32::from(ours && commits),
+        }
     }
-    Ok(bad
-        .filter(|_| commits_behind > 1)
-        .map(|bad| format!("frame {bad} of its write-ahead log is bad, and {commits_behind} commits stand behind it")))
+    if let Some(bad) = bad.filter(|_| commits_behind > 1) {
+        let detail = format!("frame {bad} of its write-ahead log is bad, and {commits_behind} commits stand behind it");
+        return Ok(Look::Damaged(detail));
+    }
+    if let Some(noted) = noted.filter(|noted| noted.salts == header.salts && noted.frames > committed) {
+        let detail =
+            format!("its write-ahead log is good up to frame {committed}, and {} were committed", noted.frames);
+        return Ok(Look::Damaged(detail));
+    }
+    if last_of_ours > committed {
+        let detail =
+            format!("its write-ahead log is good up to frame {committed}; what follows, one transaction, is gone");
+        return Ok(Look::Torn(detail));
+    }
+    Ok(Look::Sound)
 }
 
 struct Header {
@@ -64,6 +119,56 @@ impl Header {
         let page_bytes = word(bytes, 8) as usize;
         let sound = sum == [word(bytes, 24), word(bytes, 28)] && (512..=65536).contains(&page_bytes);
         sound.then(|| Self { order, page_bytes, salts: bytes[16..24].try_into().expect("8 bytes"), sum })
+    }
+
+    /// The sum of a frame and all before it.
+    fn frame_sum(&self, before: [u32; 2], frame: &[u8]) -> [u32; 2] {
+        self.order.sum(self.order.sum(before, &frame[..8]), &frame[FRAME_HEADER_BYTES..])
+    }
+
+    /// Whether a bad frame that says it ends no transaction would be good with one bit of that word set.
+    fn has_lost_its_commit(&self, before: [u32; 2], frame: &mut [u8]) -> bool {
+        let stored = [word(frame, 16), word(frame, 20)];
+        (0..32).any(|bit| {
+            frame[4..8].copy_from_slice(&(1u32 << bit).to_be_bytes());
+            let mended = self.frame_sum(before, frame) == stored;
+            frame[4..8].fill(0);
+            mended
+        })
+    }
+}
+
+/// What the `-shm` file of a process that was killed says of the log.
+struct Noted {
+    /// Frames that were committed.
+    frames: u64,
+    /// Those of them that are in the database, on disk.
+    moved: u64,
+    salts: [u8; 8],
+}
+
+impl Noted {
+    /// `None` where there is no such file, or nothing in it that can be relied upon.
+    fn read(path: &Path) -> io::Result<Option<Self>> {
+        let mut bytes = [0; 2 * SHARED_HEADER_BYTES + 4];
+        let whole = match File::open(path) {
+            Ok(mut file) => fill(&mut file, &mut bytes)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => false,
+            Err(error) => return Err(error),
+        };
+        // Numbers are in the byte order of the machine; the last two of the header are its sum.
+        let number = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        let header = &bytes[..SHARED_HEADER_BYTES];
+        let sum = if cfg!(target_endian = "big") { Order::Big } else { Order::Little }.sum([0, 0], &header[..40]);
+        let sound = whole
+            && *header == bytes[SHARED_HEADER_BYTES..2 * SHARED_HEADER_BYTES]
+            && number(0) == SHARED_FORMAT
+            && sum == [number(40), number(44)];
+        Ok(sound.then(|| Self {
+            frames: u64::from(number(16)),
+            moved: u64::from(number(2 * SHARED_HEADER_BYTES)),
+            salts: bytes[32..40].try_into().expect("8 bytes"),
+        }))
     }
 }
 

@@ -33,6 +33,8 @@ mod scan;
 mod schema;
 mod touch;
 mod verdict;
+mod verify;
+mod walk;
 mod writer;
 
 #[cfg(test)]
@@ -50,6 +52,7 @@ pub use self::payload::{Looked, Payload, PayloadKind};
 pub use self::reader::Store;
 pub use self::rows::{Flaw, SignatureRow, content_prefix};
 pub use self::scan::ScanTotals;
+pub use self::verify::{Finding, Verified, verify};
 pub use self::writer::Writer;
 use crate::types::{CollectionName, DocId, Keep, Metadata, Overlap, Seq, TimestampMs, VerdictKind, Verify};
 
@@ -242,6 +245,11 @@ pub struct Opened {
     pub documents: u64,
 }
 
+/// What a file's name says that the collection in it is called.
+pub fn name_of(path: &Path) -> String {
+    schema::label(path)
+}
+
 impl Store {
     /// Makes a collection's file, whole or not at all: it takes its name only when it is on disk. Under the data
     /// directory's lock.
@@ -262,6 +270,7 @@ impl Store {
 
     /// The settings and the counts of a collection that need not be open.
     pub fn peek(path: &Path) -> Result<Opened> {
+        schema::check_files(path)?;
         let connection = schema::connect(path, schema::Role::Reader)?;
         if schema::format_of(&connection, path)? < schema::FORMAT {
             schema::upgrade(path)?;

@@ -78,6 +78,18 @@ pub(super) fn insert(connection: &Connection, seq: Seq, payload: &Payload) -> ru
     Ok(sum)
 }
 
+/// Verifies a row of seq, kind, shingles, size_sum, bytes and sum; returns its sum and how many bytes it keeps.
+pub(super) fn read_row(row: &Row<'_>) -> Result<(u64, u64), Flaw> {
+    let seq = Seq(integer(row, 0)? as u64);
+    let kind = PayloadKind::of(integer(row, 1)?)?;
+    let (shingles, size_sum, sum) = (integer(row, 2)?, integer(row, 3)?, integer(row, 5)?);
+    let Ok(ValueRef::Blob(bytes)) = row.get_ref(4) else { return Err(WRONG_TYPE) };
+    if sums(seq, kind, shingles as u64, bytes) != (sum as u64, size_sum as u64) {
+        return Err(WRONG_SUM);
+    }
+    Ok((sum as u64, bytes.len() as u64))
+}
+
 /// Whether so many payloads go with so many documents: each has one, or none has.
 pub(super) fn check_count(opened: &Opened, payloads: u64) -> Result<()> {
     let expected = if opened.meta.keep == Keep::Signature { 0 } else { opened.documents };
@@ -112,7 +124,7 @@ impl Snapshot<'_> {
         by_size: &mut impl FnMut(u64) -> Result<(), T>,
         visit: &mut impl FnMut(Seq, Payload) -> Result<T, Flaw>,
     ) -> Result<Looked<T>> {
-        let reading = |error| StoreError::from_sqlite(self.collection, "reading a payload", error);
+        let reading = |error| StoreError::from_sqlite(self.collection, "reading a payload", error).at_record(seq);
         let flawed = |flaw| damaged(self.collection, seq, flaw);
         let size = self
             .connection

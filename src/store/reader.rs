@@ -8,7 +8,9 @@ use parking_lot::{Condvar, Mutex};
 use rusqlite::{Connection, Row};
 
 use super::error::{Result, StoreError};
-use super::rows::{DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, SignatureRow, document_columns, signature_columns};
+use super::rows::{
+    DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, OUT_OF_ORDER, SignatureRow, document_columns, signature_columns,
+};
 use super::schema::{self, Ledger, Role};
 use super::{Head, Record, files};
 use crate::types::{Document, Seq};
@@ -212,7 +214,7 @@ impl Snapshot<'_> {
         sql: &str,
         make: impl FnOnce(&Row<'_>, &mut Vec<u8>) -> Result<T, Flaw>,
     ) -> Result<Option<T>> {
-        let reading = |error| sqlite(self.collection, error);
+        let reading = |error| sqlite(self.collection, error).at_record(seq);
         let mut statement = self.connection.prepare_cached(sql).map_err(reading)?;
         let mut rows = statement.query([seq.0 as i64]).map_err(reading)?;
         match rows.next().map_err(reading)? {
@@ -239,15 +241,40 @@ impl Snapshot<'_> {
         let bounds = [i64::try_from(after.0).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX)];
         let mut rows = statement.query(bounds).map_err(reading)?;
         let mut documents = Vec::new();
+        let (mut first, mut before) = (None, after);
         while let Some(row) = rows.next().map_err(reading)? {
             let seq = Seq(row.get::<_, i64>(DOCUMENT_COLUMN_COUNT).map_err(reading)? as u64);
+            if seq <= before {
+                return Err(damaged(self.collection, seq, OUT_OF_ORDER));
+            }
+            (first, before) = (first.or(Some(seq)), seq);
             let document = DocumentRow::read(row, 0, &mut self.buffer).and_then(|row| row.document());
             let document = document.map_err(|flaw| damaged(self.collection, seq, flaw))?;
             let signature = SignatureRow::read(row, DOCUMENT_COLUMN_COUNT, &mut self.buffer);
             let (signature, _) = signature.map_err(|flaw| damaged(self.collection, seq, flaw))?;
             documents.push((document, signature.cluster));
         }
-        self.with_representatives(documents)
+        drop(rows);
+        // Looked for from the other side: a damaged inner page might lead past some.
+        match self.last_before(first)? {
+            Some(skipped) if skipped > after && limit > 0 => Err(damaged(self.collection, skipped, OUT_OF_ORDER)),
+            _ => self.with_representatives(documents),
+        }
+    }
+
+    /// The last record before another, or of all.
+    fn last_before(&self, seq: Option<Seq>) -> Result<Option<Seq>> {
+        let last = match seq {
+            Some(seq) => self
+                .connection
+                .prepare_cached("SELECT max(seq) FROM signature WHERE seq < ?1")
+                .and_then(|mut statement| statement.query_row([seq.0 as i64], |row| row.get::<_, Option<i64>>(0))),
+            None => self
+                .connection
+                .prepare_cached("SELECT max(seq) FROM signature")
+                .and_then(|mut statement| statement.query_row([], |row| row.get(0))),
+        };
+        last.map(|last| last.map(|seq| Seq(seq as u64))).map_err(|error| sqlite(self.collection, error))
     }
 
     pub(super) fn has_signature(&self, seq: Seq) -> Result<bool> {

@@ -42,6 +42,7 @@ pub(super) const DOCUMENT_COLUMN_COUNT: usize = 9;
 pub type Flaw = &'static str;
 pub(super) const WRONG_SUM: Flaw = "its checksum differs";
 pub(super) const WRONG_TYPE: Flaw = "a column has the wrong type";
+pub(super) const OUT_OF_ORDER: Flaw = "its row is not in its place";
 
 /// What the index needs of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,16 @@
 //! All signatures -> one visitor, in parallel by ranges of `seq`: what boot rebuilds the index from. Verifies every row's
-//! checksum, and all rows together against the ledger.
+//! checksum, their order, all rows together against the ledger, and the index of clusters against the rows.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use super::error::{Result, StoreError};
 use super::reader::Store;
-use super::rows::{SignatureRow, signature_columns};
+use super::rows::{Flaw, OUT_OF_ORDER, SignatureRow, integer, signature_columns};
 use super::schema::Tally;
 use crate::types::Seq;
+use rusqlite::Connection;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Ranges per partition: replaced and deleted documents leave gaps, so equal ranges are not equal work.
 const RANGES_PER_PARTITION: u64 = 16;
@@ -30,6 +32,34 @@ pub struct ScanTotals {
 struct Part {
     totals: ScanTotals,
     tally: Tally,
+    /// Of the documents that joined a cluster, by [`member_sum`].
+    members: Tally,
+}
+
+/// A document that joined a cluster, as a number to be added up; written nowhere.
+pub(super) fn member_sum(cluster: Seq, seq: Seq) -> u64 {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&cluster.0.to_le_bytes());
+    bytes[8..].copy_from_slice(&seq.0.to_le_bytes());
+    xxh3_64_with_seed(&bytes, 0)
+}
+
+/// What the index of clusters holds, in its order or with the entry that is out of it. An index whose entries are right
+/// and in order finds each of them, since its inner pages hold entries too.
+pub(super) fn index_of_clusters(connection: &Connection) -> rusqlite::Result<Result<Tally, Seq>> {
+    let mut statement =
+        connection.prepare("SELECT cluster, seq FROM signature INDEXED BY signature_by_cluster WHERE cluster <> 0")?;
+    let mut rows = statement.query([])?;
+    let (mut tally, mut before) = (Tally::default(), (i64::MIN, i64::MIN));
+    while let Some(row) = rows.next()? {
+        let (Ok(cluster), Ok(seq)) = (integer(row, 0), integer(row, 1)) else { return Ok(Err(Seq(0))) };
+        if (cluster, seq) <= before {
+            return Ok(Err(Seq(seq as u64)));
+        }
+        before = (cluster, seq);
+        tally.add(member_sum(Seq(cluster as u64), Seq(seq as u64)));
+    }
+    Ok(Ok(tally))
 }
 
 impl Store {
@@ -57,9 +87,11 @@ impl Store {
             failed.fetch_or(part.is_err(), Ordering::Relaxed);
             part
         };
-        let parts = thread::scope(|scope| {
+        let (parts, index) = thread::scope(|scope| {
             let threads = (0..partitions).map(|_| scope.spawn(work)).collect::<Vec<_>>();
-            threads.into_iter().map(|thread| thread.join().expect("a visitor does not panic")).collect::<Vec<_>>()
+            let index = self.members_by_index();
+            let parts = threads.into_iter().map(|thread| thread.join().expect("a visitor does not panic"));
+            (parts.collect::<Vec<_>>(), index)
         });
         let mut all = Part::default();
         for part in parts {
@@ -69,6 +101,8 @@ impl Store {
             all.totals.last_seq = all.totals.last_seq.max(part.totals.last_seq);
             all.tally.rows += part.tally.rows;
             all.tally.sum = all.tally.sum.wrapping_add(part.tally.sum);
+            all.members.rows += part.members.rows;
+            all.members.sum = all.members.sum.wrapping_add(part.members.sum);
         }
         if all.tally != ledger.signatures || all.totals.last_seq > ledger.last_seq {
             return Err(StoreError::Damaged {
@@ -85,7 +119,26 @@ impl Store {
                 ),
             });
         }
+        if all.members != index? {
+            return Err(StoreError::Damaged {
+                collection: self.collection().to_owned(),
+                record: None,
+                detail: "its index of clusters does not go with its records".to_owned(),
+            });
+        }
         Ok(all.totals)
+    }
+
+    fn members_by_index(&self) -> Result<Tally> {
+        let doing = "reading its index of clusters";
+        let read = index_of_clusters(&self.connect()?);
+        read.map_err(|error| StoreError::from_sqlite(self.collection(), doing, error))?.map_err(|at| {
+            StoreError::Damaged {
+                collection: self.collection().to_owned(),
+                record: Some(at),
+                detail: "its place in the index of clusters is not in order".to_owned(),
+            }
+        })
     }
 
     fn bounds(&self) -> Result<(i64, i64)> {
@@ -126,12 +179,22 @@ impl Store {
         let mut unreported = 0;
         while let Some((start, end)) = ranges.get(next.fetch_add(1, Ordering::Relaxed)) {
             let mut rows = statement.query([start, end]).map_err(|error| self.scanning(error))?;
+            let mut expected = *start..=*end;
             while let Some(row) = rows.next().map_err(|error| self.scanning(error))? {
-                let (signature, sum) = SignatureRow::read(row, 0, &mut buffer).map_err(|flaw| StoreError::Damaged {
+                let damaged = |flaw: Flaw| StoreError::Damaged {
                     collection: self.collection().to_owned(),
                     record: row.get::<_, i64>(0).ok().map(|seq| Seq(seq as u64)),
                     detail: flaw.to_owned(),
-                })?;
+                };
+                let (signature, sum) = SignatureRow::read(row, 0, &mut buffer).map_err(damaged)?;
+                // SQLite trusts the keys of a table's inner pages, which are in no row.
+                if !expected.contains(&(signature.seq.0 as i64)) {
+                    return Err(damaged(OUT_OF_ORDER));
+                }
+                expected = signature.seq.0 as i64 + 1..=*end;
+                if signature.cluster != Seq(0) {
+                    part.members.add(member_sum(signature.cluster, signature.seq));
+                }
                 part.tally.add(sum);
                 part.totals.documents += 1;
                 part.totals.linked += u64::from(signature.linked);

@@ -8,11 +8,14 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
 use super::error::{Result, StoreError};
-use super::{Changeable, Meta, Opened, checkpoint, files, log, rows};
+use super::log::{self, Look};
+use super::{Changeable, Meta, Opened, checkpoint, files, rows};
 use crate::types::{CollectionName, Keep, Seq, TimestampMs, Verify};
 
 /// "hapx": tells our files from other SQLite files, also to `file(1)`.
 const APPLICATION_ID: i32 = 0x6861_7078;
+/// How every SQLite database begins.
+const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 /// The format written by this version.
 pub(super) const FORMAT: i32 = 2;
 
@@ -263,7 +266,7 @@ pub(super) fn format_of(connection: &Connection, path: &Path) -> Result<i32> {
 
 /// Brings a file of an older version to this one's format, in one transaction. Under the data directory's lock.
 pub(super) fn upgrade(path: &Path) -> Result<()> {
-    check_log(path)?;
+    check_files(path)?;
     let mut connection = connect(path, Role::Writer)?;
     if format_of(&connection, path)? != 1 {
         return Ok(());
@@ -304,11 +307,28 @@ pub(super) fn open_for_writing(path: &Path) -> Result<(Connection, Opened, Ledge
     Ok((connection, opened, ledger))
 }
 
-fn check_log(path: &Path) -> Result<()> {
-    match log::flaw(&files::log(path)) {
-        Ok(None) => Ok(()),
-        Ok(Some(detail)) => Err(StoreError::Damaged { collection: label(path), record: None, detail }),
-        Err(source) => Err(StoreError::Io { collection: label(path), doing: "reading its log", source: source.into() }),
+/// Looks at the files before SQLite does: it would take what is left of a log for all of it, and a database that was cut
+/// to nothing for a new one, whose log it throws away. A last transaction that is torn is let go, with a word in the log.
+pub(super) fn check_files(path: &Path) -> Result<()> {
+    let io = |doing, source: std::io::Error| StoreError::Io { collection: label(path), doing, source: source.into() };
+    match files::begins_with(path, SQLITE_MAGIC) {
+        Ok(true) => {}
+        Ok(false) => {
+            let detail = "it is not a SQLite database".to_owned();
+            return Err(StoreError::NotAStore { path: path.to_owned(), detail });
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(StoreError::Missing { path: path.to_owned() });
+        }
+        Err(error) => return Err(io("reading its file", error)),
+    }
+    match log::look(&files::log(path), &files::shared(path)).map_err(|error| io("reading its log", error))? {
+        Look::Sound => Ok(()),
+        Look::Torn(detail) => {
+            tracing::warn!(collection = label(path), detail, "the log ends in a torn transaction");
+            Ok(())
+        }
+        Look::Damaged(detail) => Err(StoreError::Damaged { collection: label(path), record: None, detail }),
     }
 }
 

@@ -30,7 +30,21 @@ impl Writer {
             let sql = concat!("SELECT ", signature_columns!(), " FROM signature s WHERE s.seq = ?1");
             let mut statement = self.connection.prepare_cached(sql)?;
             let mut rows = statement.query([target.0 as i64])?;
-            let Some(row) = rows.next()? else { return Ok(None) };
+            let Some(row) = rows.next()? else {
+                let lost = self
+                    .connection
+                    .prepare_cached("SELECT 1 FROM document WHERE seq = ?1")?
+                    .exists([target.0 as i64])?;
+                if lost {
+                    let collection = &self.collection;
+                    tracing::error!(
+                        collection,
+                        seq = target.0,
+                        "a record has lost its signature; it is not seen again"
+                    );
+                }
+                return Ok(None);
+            };
             Ok(match SignatureRow::read(row, 0, &mut buffer) {
                 Ok((row, old)) => Some((old, SignatureRow { seen, ..row }.sum(&mut buffer))),
                 Err(flaw) => {

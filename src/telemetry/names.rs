@@ -201,6 +201,8 @@ metrics_table! {
         "Bytes of collections copied by backups.";
     BACKUP_LAST_SUCCESS = "hapax_backup_last_success_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds), [],
         "When the latest backup in backup.dir was made, in seconds since 1970; 0 where there is none.";
+    COLLECTION_DAMAGED = "hapax_collection_damaged", Kind::Gauge, None, [label::COLLECTION],
+        "1 for a collection that is not served because its file is damaged.";
     BOOT_PROGRESS = "hapax_boot_progress_ratio", Kind::Gauge, None, [],
         "How much of the index is rebuilt, 0 to 1.";
     BUILD_INFO = "hapax_build_info", Kind::Gauge, None, [label::VERSION],

@@ -12,6 +12,7 @@ mod clusters;
 mod commit_window;
 mod config;
 mod crash;
+mod damaged;
 mod errors;
 mod exact;
 mod expiry;

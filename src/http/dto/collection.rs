@@ -6,11 +6,11 @@ use hapax_core::{Banding, SignatureShape, Spec, TextSpec};
 use serde::Serialize;
 
 use super::{ratio, timestamp};
-use crate::collection::{Changes, Description, Settings};
+use crate::collection::{Changes, CollectionError, Description, Settings};
 use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::http::query::{self, choice};
-use crate::types::{Keep, Verify};
+use crate::types::{CollectionName, Keep, Verify};
 
 /// Parts of the canonical text that can be asked for by name.
 const NAMED_PARTS: [&str; 5] = ["fold", "marks", "digits", "shingle", "sketch"];
@@ -227,6 +227,22 @@ impl From<Description> for DescriptionBody {
 pub struct CollectionList {
     /// In the order of their names.
     pub collections: Vec<DescriptionBody>,
+    /// Those that are not served, likewise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<DamagedBody>,
+}
+
+/// A collection that is not served.
+#[derive(Debug, Serialize)]
+pub struct DamagedBody {
+    name: String,
+    detail: String,
+}
+
+impl From<(CollectionName, CollectionError)> for DamagedBody {
+    fn from((name, error): (CollectionName, CollectionError)) -> Self {
+        Self { name: name.as_str().to_owned(), detail: error.to_string() }
+    }
 }
 
 /// What a dropped collection was called.

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 
 use crate::http::dto::buckets::Buckets;
-use crate::http::dto::collection::{self, CollectionList, DescriptionBody, Dropped};
+use crate::http::dto::collection::{self, CollectionList, DamagedBody, DescriptionBody, Dropped};
 use crate::http::error::Problem;
 use crate::http::extract::{JsonText, Name, Open, Target};
 use crate::http::query::Query;
@@ -16,9 +16,12 @@ const BUCKETS_MAX: usize = 100;
 
 /// `GET /v1/collections`
 pub async fn list(Open(collections): Open) -> Result<Json<CollectionList>, Problem> {
-    let mut descriptions = collections.list().await?;
+    let (mut descriptions, damaged) = collections.list().await?;
     descriptions.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(Json(CollectionList { collections: descriptions.into_iter().map(DescriptionBody::from).collect() }))
+    Ok(Json(CollectionList {
+        collections: descriptions.into_iter().map(DescriptionBody::from).collect(),
+        damaged: damaged.into_iter().map(DamagedBody::from).collect(),
+    }))
 }
 
 /// `GET /v1/collections/{collection}`

@@ -17,6 +17,9 @@ type Text<T> = ([(HeaderName, &'static str); 1], T);
 #[derive(Serialize)]
 pub struct Status {
     status: &'static str,
+    /// Collections that are known to be damaged and are not served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damaged: Option<usize>,
 }
 
 /// What is running.
@@ -29,16 +32,17 @@ pub struct Version {
 
 /// `GET /livez`: the process answers.
 pub async fn livez() -> Json<Status> {
-    Json(Status { status: "alive" })
+    Json(Status { status: "alive", damaged: None })
 }
 
-/// `GET /readyz`: the collections are open, and the server is not on its way out.
+/// `GET /readyz`: the collections are open, and the server is not on its way out. One that is damaged does not change
+/// that: the others are served, and no other machine has its documents.
 pub async fn readyz(State(state): State<AppState>) -> Result<Json<Status>, Problem> {
     if state.draining().is_cancelled() {
         return Err(Problem::new(Code::ShuttingDown, "open requests are being finished"));
     }
-    state.boot().collections()?;
-    Ok(Json(Status { status: "ready" }))
+    let damaged = state.boot().collections()?.damaged().len();
+    Ok(Json(Status { status: "ready", damaged: Some(damaged).filter(|&damaged| damaged > 0) }))
 }
 
 /// `GET /metrics`: Prometheus' text format.

@@ -1,6 +1,7 @@
 //! What the store promises, where nothing is damaged.
 
 mod backup;
+mod corruption;
 mod damage;
 mod payload;
 mod properties;

@@ -1,0 +1,176 @@
+//! A file, read and held against itself in every way there is: its log, format and settings, every row of every table, the
+//! rows of a document with each other, all of them with the ledger, the index of clusters, SQLite's own check. Nothing is
+//! changed, but that a file of an older format is brought to this one's. Under the data directory's lock.
+
+use std::path::Path;
+
+use super::error::{Result, StoreError};
+use super::scan::{index_of_clusters, member_sum};
+use super::schema::{self, Ledger, Role, Tally};
+use super::walk::{Table, walk};
+use crate::types::{Keep, Seq};
+
+/// Findings that are kept; beyond them they are counted.
+const FINDINGS_MAX: usize = 10_000;
+/// Complaints of SQLite's own check.
+const COMPLAINTS_MAX: u32 = 100;
+/// The share of the work that is done once the rows are read.
+const ROWS_SHARE: f64 = 0.6;
+/// Records between two notes of progress.
+const PROGRESS_RECORDS: u64 = 1024;
+
+/// Something that is wrong with a collection's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Where: a table, `file`, `log`, `settings`, `ledger` or `clusters`.
+    pub place: &'static str,
+    /// The record, where it is one's damage.
+    pub record: Option<Seq>,
+    /// How it shows.
+    pub detail: String,
+}
+
+/// What [`verify`] saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Documents that are whole.
+    pub documents: u64,
+    /// Records that are not.
+    pub damaged: u64,
+    /// What is wrong, as far as it was kept.
+    pub findings: Vec<Finding>,
+    /// How much is wrong.
+    pub findings_total: u64,
+    /// Whether all could be looked at.
+    pub complete: bool,
+}
+
+impl Verified {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.findings_total == 0
+    }
+
+    fn found(&mut self, place: &'static str, record: Option<Seq>, detail: impl Into<String>) {
+        self.findings_total += 1;
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(Finding { place, record, detail: detail.into() });
+        }
+    }
+
+    /// What an error says of the file; one that says nothing of it is handed back.
+    fn note(&mut self, place: &'static str, error: StoreError) -> Result<()> {
+        match error {
+            StoreError::Damaged { record, detail, .. } => self.found(place, record, detail),
+            StoreError::NotAStore { detail, .. } => self.found(place, None, detail),
+            other => return Err(other),
+        }
+        Ok(())
+    }
+}
+
+/// Checks a collection's file. `progress` is told shares from 0 to 1. An error: it could not be looked at.
+pub fn verify(path: &Path, progress: &dyn Fn(f64)) -> Result<Verified> {
+    let mut verified = Verified::default();
+    // SQLite would drop what stands behind the flaw, and the file that tells of it: nothing more is opened.
+    if let Err(error) = schema::check_files(path) {
+        verified.note("log", error)?;
+        return Ok(verified);
+    }
+    let looked = look_inside(path, &mut verified, progress);
+    match looked {
+        Ok(()) => verified.complete = true,
+        Err(error) => verified.note("file", error)?,
+    }
+    progress(1.0);
+    Ok(verified)
+}
+
+fn look_inside(path: &Path, verified: &mut Verified, progress: &dyn Fn(f64)) -> Result<()> {
+    let label = schema::label(path);
+    let sqlite = |error| StoreError::from_sqlite(&label, "reading it", error);
+    let connection = schema::connect(path, Role::Reader)?;
+    if schema::format_of(&connection, path)? < schema::FORMAT {
+        schema::upgrade(path)?;
+    }
+    // One moment, should anybody write all the same.
+    let snapshot = connection.unchecked_transaction().map_err(sqlite)?;
+    let keep = match schema::read_meta(&snapshot, &label) {
+        Ok(meta) => Some(meta.keep),
+        Err(error) => verified.note("settings", error).map(|()| None)?,
+    };
+    let ledger = match schema::read_ledger(&snapshot, &label) {
+        Ok(ledger) => Some(ledger),
+        Err(error) => verified.note("ledger", error).map(|()| None)?,
+    };
+    // Unknown settings are guessed by what there is.
+    let has_payloads = || snapshot.prepare("SELECT 1 FROM payload").and_then(|mut any| any.exists([])).map_err(sqlite);
+    let keep = match keep {
+        Some(keep) => keep,
+        None if has_payloads()? => Keep::Text,
+        None => Keep::Signature,
+    };
+    let expected = ledger.map_or(0, |ledger| ledger.signatures.rows).max(1) as f64;
+    let (mut tallies, mut members, mut last, mut read) = ([Tally::default(); 3], Tally::default(), Seq(0), 0u64);
+    let broken = walk(&snapshot, keep, Seq(0), |visit| {
+        for (tally, row) in tallies.iter_mut().zip(&visit.rows) {
+            row.iter().for_each(|row| tally.add(row.sum));
+        }
+        if let Some(cluster) = visit.rows[0].map(|row| row.cluster).filter(|cluster| *cluster != Seq(0)) {
+            members.add(member_sum(cluster, visit.seq));
+        }
+        verified.documents += u64::from(visit.flaws.is_empty());
+        verified.damaged += u64::from(!visit.flaws.is_empty());
+        for (table, flaw) in visit.flaws {
+            verified.found(table.as_str(), Some(visit.seq), flaw);
+        }
+        last = visit.seq;
+        read += 1;
+        if read.is_multiple_of(PROGRESS_RECORDS) {
+            progress((read as f64 / expected).min(1.0) * ROWS_SHARE);
+        }
+        true
+    })
+    .map_err(sqlite)?;
+    for broken in &broken {
+        let detail = format!("it cannot be read behind record {}: {}", broken.behind.0, broken.detail);
+        verified.found(broken.table.as_str(), None, detail);
+    }
+    if let Some(ledger) = ledger {
+        against_ledger(verified, &ledger, tallies, last);
+    }
+    match index_of_clusters(&snapshot).map_err(sqlite) {
+        Ok(Ok(index)) if index == members => {}
+        Ok(Ok(_)) => verified.found("clusters", None, "their index does not go with the records"),
+        Ok(Err(at)) => verified.found("clusters", Some(at), "its place in their index is not in order"),
+        Err(error) => verified.note("clusters", error)?,
+    }
+    progress(ROWS_SHARE + 0.05);
+    let mut check = snapshot.prepare(&format!("PRAGMA integrity_check({COMPLAINTS_MAX})")).map_err(sqlite)?;
+    let complaints = check.query_map([], |row| row.get::<_, String>(0)).map_err(sqlite)?;
+    for complaint in complaints {
+        match complaint.map_err(sqlite) {
+            Ok(complaint) if complaint == "ok" => {}
+            Ok(complaint) => verified.found("file", None, complaint),
+            Err(error) => verified.note("file", error)?,
+        }
+    }
+    Ok(())
+}
+
+fn against_ledger(verified: &mut Verified, ledger: &Ledger, tallies: [Tally; 3], last: Seq) {
+    let lines = [ledger.signatures, ledger.documents, ledger.payloads];
+    for ((table, told), found) in Table::ALL.into_iter().zip(lines).zip(tallies) {
+        if told != found {
+            let detail = format!(
+                "{} rows with sum {:016x} are whole, and the ledger says {} with sum {:016x}",
+                found.rows, found.sum, told.rows, told.sum
+            );
+            verified.found(table.as_str(), None, detail);
+        }
+    }
+    if last > ledger.last_seq {
+        let detail = format!("there is a record {}, and the ledger says {} is the last", last.0, ledger.last_seq.0);
+        verified.found("ledger", Some(last), detail);
+    }
+}

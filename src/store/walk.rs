@@ -1,0 +1,197 @@
+//! The rows of all three tables side by side, in order of `seq`: each row held against its own sum, and the rows of a
+//! document against each other. In: one connection, whose open transaction makes it one moment. Out: what there is of
+//! each document and what is wrong with it. Knows nothing of the ledger, nor of what is done about damage.
+
+use rusqlite::{Connection, Row, Rows};
+
+use super::payload;
+use super::rows::{DocumentRow, Flaw, OUT_OF_ORDER, SignatureRow, document_columns, integer, signature_columns};
+use crate::types::{Keep, Seq};
+
+/// One of the tables that have a row a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Table {
+    Signature,
+    Document,
+    Payload,
+}
+
+impl Table {
+    pub(super) const ALL: [Self; 3] = [Self::Signature, Self::Document, Self::Payload];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Signature => "signature",
+            Self::Document => "document",
+            Self::Payload => "payload",
+        }
+    }
+
+    /// Its columns, in the order [`read`] takes them, and its name with their prefix.
+    pub(super) fn select(self) -> &'static str {
+        match self {
+            Self::Signature => concat!("SELECT ", signature_columns!(), " FROM signature s"),
+            Self::Document => concat!("SELECT ", document_columns!(), " FROM document d"),
+            Self::Payload => "SELECT p.seq, p.kind, p.shingles, p.size_sum, p.bytes, p.sum FROM payload p",
+        }
+    }
+
+    fn gone(self) -> Flaw {
+        match self {
+            Self::Signature => "its signature is gone",
+            Self::Document => "its document is gone",
+            Self::Payload => "its payload is gone",
+        }
+    }
+}
+
+/// What a sound row says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sound {
+    pub(super) sum: u64,
+    /// Of a signature: the cluster that the document joined, or 0.
+    pub(super) cluster: Seq,
+    /// Bytes read, about.
+    bytes: u64,
+    /// Of a signature or a document: what each says of the other.
+    shared: Option<Shared>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shared {
+    flags: u8,
+    /// Absent where the signature was given.
+    content_prefix: Option<u64>,
+}
+
+/// Reads a row of [`Table::select`].
+pub(super) fn read(table: Table, row: &Row<'_>, buffer: &mut Vec<u8>) -> Result<Sound, Flaw> {
+    match table {
+        Table::Signature => {
+            let (row, sum) = SignatureRow::read(row, 0, buffer)?;
+            let content_prefix = (!row.given).then_some(row.content_prefix);
+            let shared = Some(Shared { flags: row.flags(), content_prefix });
+            Ok(Sound { sum, cluster: row.cluster, bytes: 64 + row.bytes.len() as u64, shared })
+        }
+        Table::Document => {
+            let row = DocumentRow::read(row, 0, buffer)?;
+            let document = row.head(true)?;
+            row.document()?;
+            let shared = Some(Shared {
+                flags: row.flags,
+                content_prefix: (!document.given).then(|| super::content_prefix(document.content)),
+            });
+            let bytes = row.id.len() + row.metadata.map_or(0, <[u8]>::len) + row.verdict.len();
+            Ok(Sound { sum: row.sum(buffer), cluster: Seq(0), bytes: 64 + bytes as u64, shared })
+        }
+        Table::Payload => {
+            let (sum, bytes) = payload::read_row(row)?;
+            Ok(Sound { sum, cluster: Seq(0), bytes: 48 + bytes, shared: None })
+        }
+    }
+}
+
+/// What there is of one document.
+pub(super) struct Visit {
+    pub(super) seq: Seq,
+    /// By table; absent where the row is missing or flawed.
+    pub(super) rows: [Option<Sound>; 3],
+    /// What is wrong, and in which table.
+    pub(super) flaws: Vec<(Table, Flaw)>,
+}
+
+impl Visit {
+    /// Bytes read, about.
+    pub(super) fn bytes(&self) -> u64 {
+        self.rows.iter().flatten().map(|row| row.bytes).sum()
+    }
+}
+
+/// A table that could not be read to its end.
+#[derive(Clone, Debug)]
+pub(super) struct Broken {
+    pub(super) table: Table,
+    /// The last row that could be read.
+    pub(super) behind: Seq,
+    pub(super) detail: String,
+}
+
+/// Shows every document behind `after` to `visit` until that says false. Returns the tables that broke off; what would
+/// have been behind is not called missing.
+pub(super) fn walk(
+    connection: &Connection,
+    keep: Keep,
+    after: Seq,
+    mut visit: impl FnMut(Visit) -> bool,
+) -> rusqlite::Result<Vec<Broken>> {
+    let mut statements = Vec::new();
+    for table in Table::ALL {
+        let prefix = &table.as_str()[..1];
+        let sql = format!("{} WHERE {prefix}.seq > ?1 ORDER BY {prefix}.seq", table.select());
+        statements.push(connection.prepare(&sql)?);
+    }
+    let after = i64::try_from(after.0).unwrap_or(i64::MAX);
+    let mut sides = Vec::new();
+    for (table, statement) in Table::ALL.into_iter().zip(&mut statements) {
+        sides.push(Side { table, rows: statement.query([after])?, last: after, head: None, broken: None });
+    }
+    let mut buffer = Vec::new();
+    sides.iter_mut().for_each(|side| side.advance(&mut buffer));
+    while let Some(seq) = sides.iter().filter_map(|side| side.head.as_ref().map(|(seq, _)| *seq)).min() {
+        let mut seen = Visit { seq: Seq(seq as u64), rows: [None; 3], flaws: Vec::new() };
+        for (side, row) in sides.iter_mut().zip(&mut seen.rows) {
+            let wanted = side.table != Table::Payload || keep != Keep::Signature;
+            match side.head.take_if(|(at, _)| *at == seq) {
+                Some((_, Ok(_))) if !wanted => {
+                    seen.flaws.push((side.table, "it has a payload, and none is kept here"));
+                }
+                Some((_, Ok(sound))) => *row = Some(sound),
+                Some((_, Err(flaw))) => seen.flaws.push((side.table, flaw)),
+                None if wanted && side.broken.is_none() => seen.flaws.push((side.table, side.table.gone())),
+                None => {}
+            }
+        }
+        if let [Some(signature), Some(document), _] = &seen.rows
+            && signature.shared != document.shared
+        {
+            seen.flaws.push((Table::Document, "it contradicts its signature"));
+        }
+        if !visit(seen) {
+            break;
+        }
+        sides.iter_mut().filter(|side| side.head.is_none()).for_each(|side| side.advance(&mut buffer));
+    }
+    let broken = |side: Side<'_>| {
+        side.broken.map(|detail| Broken { table: side.table, behind: Seq(side.last.max(0) as u64), detail })
+    };
+    Ok(sides.into_iter().filter_map(broken).collect())
+}
+
+/// One table on its way.
+struct Side<'s> {
+    table: Table,
+    rows: Rows<'s>,
+    last: i64,
+    head: Option<(i64, Result<Sound, Flaw>)>,
+    broken: Option<String>,
+}
+
+impl Side<'_> {
+    /// Reads the next row, if there is one.
+    fn advance(&mut self, buffer: &mut Vec<u8>) {
+        if self.broken.is_some() {
+            return;
+        }
+        match self.rows.next() {
+            Ok(None) => {}
+            Ok(Some(row)) => match integer(row, 0) {
+                Ok(seq) if seq > self.last => {
+                    self.last = seq;
+                    self.head = Some((seq, read(self.table, row, buffer)));
+                }
+                _ => self.broken = Some(OUT_OF_ORDER.to_owned()),
+            },
+            Err(error) => self.broken = Some(error.to_string()),
+        }
+    }
+}
