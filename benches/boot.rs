@@ -93,6 +93,7 @@ fn config(dir: &std::path::Path, default_settings: Settings) -> CollectionsConfi
         memory_max_bytes: None,
         medium: Medium::Disk,
         backup: BackupSettings::default(),
+        scrub: None,
     }
 }
 

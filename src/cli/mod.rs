@@ -13,6 +13,7 @@ pub mod plot;
 pub mod restore;
 pub mod serve;
 pub mod tune;
+pub mod verify;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -24,7 +25,7 @@ use clap::{Parser, Subcommand};
 pub enum ExitStatus {
     /// 0: done, nothing to report.
     Fine,
-    /// 1: done; duplicates were found, or documents failed, or the server is not ready.
+    /// 1: done; duplicates or damage were found, or documents failed, or the server is not ready.
     Found,
 }
 
@@ -61,6 +62,7 @@ enum Verb {
     Restore(restore::Args),
     Tune(tune::Args),
     Health(health::Args),
+    Verify(verify::Args),
 }
 
 /// Parses the process's arguments and does what they say.
@@ -74,6 +76,7 @@ pub fn run() -> ExitCode {
         Verb::Restore(args) => restore::run(&args),
         Verb::Tune(args) => tune::run(&args),
         Verb::Health(args) => health::run(&args),
+        Verb::Verify(args) => verify::run(&args),
     };
     match result {
         Ok(ExitStatus::Fine) => ExitCode::SUCCESS,

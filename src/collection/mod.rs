@@ -28,6 +28,7 @@ mod prepare;
 mod rebanding;
 mod records;
 mod registry;
+mod scrub;
 mod settings;
 mod stored;
 
@@ -56,6 +57,7 @@ pub use error::{CollectionError, Result, WriteFailure};
 pub use order::Ticket;
 pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner};
 pub use registry::Collections;
+pub use scrub::ScrubConfig;
 pub use settings::{Changes, CollectionsConfig, Description, Limits, Medium, Settings};
 pub use stored::StoredCollection;
 

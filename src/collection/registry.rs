@@ -14,6 +14,7 @@ use super::backups::Backups;
 use super::boot::Common;
 use super::expiry::Sweeper;
 use super::memory::MemoryBudget;
+use super::scrub::Scrubber;
 use super::{
     Collection, CollectionError, CollectionsConfig, Description, Medium, Result, Settings, WriteFailure, boot,
 };
@@ -48,6 +49,7 @@ pub struct Collections {
     damaged: Mutex<BTreeMap<CollectionName, CollectionError>>,
     sweeper: Sweeper,
     pub(super) backups: Backups,
+    scrubber: Option<Scrubber>,
     /// Held while a collection is made or dropped.
     pub(super) changing: tokio::sync::Mutex<()>,
     _lock: DataDirLock,
@@ -58,7 +60,7 @@ impl Collections {
     /// `progress` is told shares from 0 to 1.
     pub fn open(config: CollectionsConfig, cpu: CpuPool, progress: &(dyn Fn(f64) + Sync)) -> Result<Arc<Self>> {
         let CollectionsConfig { data_dir, lock_wait, collections_max, secret, default_settings: asked, .. } = config;
-        let CollectionsConfig { limits, memory_max_bytes, medium, backup, .. } = config;
+        let CollectionsConfig { limits, memory_max_bytes, medium, backup, scrub, .. } = config;
         let lock =
             DataDirLock::acquire(&data_dir, lock_wait).map_err(|error| CollectionError::Store(error.to_string()))?;
         let not_kept = data_dir.join(NOT_KEPT);
@@ -85,7 +87,8 @@ impl Collections {
         let memory = Arc::new(MemoryBudget::new(memory_max_bytes));
         let common = Common { secret, limits, cpu, memory, medium };
         let open = Arc::<Open>::default();
-        let rounds = Arc::downgrade(&open);
+        let [rounds, scrubbed] = [&open, &open].map(Arc::downgrade);
+        let scrubbed = move || scrubbed.upgrade().map(|open| each_open(&open));
         let collections = Self {
             common,
             collections_max,
@@ -94,6 +97,7 @@ impl Collections {
             damaged: Mutex::default(),
             sweeper: Sweeper::start(move || rounds.upgrade().map(|open| each_open(&open))),
             backups: Backups::new(backup),
+            scrubber: scrub.map(|config| Scrubber::start(config, scrubbed)),
             changing: tokio::sync::Mutex::default(),
             _lock: lock,
         };
@@ -327,6 +331,9 @@ impl Collections {
     pub fn close(&self) {
         self.backups.close();
         self.sweeper.stop();
+        // It may hold a collection's file open for reading: the log goes with the last who does.
+        self.scrubber.iter().for_each(Scrubber::stop);
+        self.scrubber.iter().for_each(Scrubber::join);
         for collection in self.each_open() {
             collection.close();
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hapax_core::{Banding, Fingerprint, SecretKey, Spec, tuning};
 
-use super::{BackupSettings, CollectionError, Result, exact};
+use super::{BackupSettings, CollectionError, Result, ScrubConfig, exact};
 use crate::store::{Changeable, Meta};
 use crate::types::{CollectionName, Keep, TimestampMs, Verify};
 
@@ -34,6 +34,8 @@ pub struct CollectionsConfig {
     pub medium: Medium,
     /// Where backups go, and how they are made.
     pub backup: BackupSettings,
+    /// How stored records are read again; `None`: they are not.
+    pub scrub: Option<ScrubConfig>,
 }
 
 /// Whether documents outlive the process.

@@ -12,7 +12,9 @@ use hapax_core::{Banding, Digits, Fold, Marks, SecretKey, Shingling, SignatureSh
 
 use super::error::ConfigError;
 use super::raw::{self, Raw};
-use crate::collection::{BackupSettings, CollectionError, CollectionsConfig, Limits, Medium, Settings};
+use crate::collection::{
+    BackupSettings, CollectionError, CollectionsConfig, Limits, Medium, ScrubConfig, Settings,
+};
 use crate::cpu::CpuConfig;
 use crate::store::backup::Pace;
 use crate::telemetry::logs;
@@ -28,7 +30,8 @@ pub struct Config {
     pub server: Server,
     /// The key that clients must send.
     pub api_key: Option<ApiKey>,
-    /// Sections `[data]`, `[collections]`, `[default_collection]`, `[hashing]`, `[limits]`, `[commit]` and `[backup]`.
+    /// Sections `[data]`, `[collections]`, `[default_collection]`, `[hashing]`, `[limits]`, `[commit]`, `[backup]` and
+    /// `[scrub]`.
     pub collections: CollectionsConfig,
     /// Section `[cpu]`.
     pub cpu: CpuConfig,
@@ -154,6 +157,7 @@ impl Config {
             },
             medium: word("data.store", &raw.data.store, &[("disk", Medium::Disk), ("memory", Medium::Memory)])?,
             backup: backup(raw.backup)?,
+            scrub: scrub(&raw.scrub)?,
         };
         Ok(Self { server, api_key, collections, cpu: cpu(&raw.cpu)?, log: log(raw.log)? })
     }
@@ -232,6 +236,13 @@ fn limits(raw: &raw::Limits, commit: &raw::Commit) -> Result<Limits, ConfigError
         return Err(impossible("commit.batch_max", limits.commit_batch_max, allowed));
     }
     Ok(limits)
+}
+
+fn scrub(raw: &raw::Scrub) -> Result<Option<ScrubConfig>, ConfigError> {
+    let bytes_per_second = within("scrub.bytes_per_second", raw.bytes_per_second, 0..=1 << 40)?;
+    let interval = within("scrub.interval_s", raw.interval_s, 1..=31_536_000)?;
+    let config = ScrubConfig { bytes_per_second, interval: Duration::from_secs(interval) };
+    Ok((bytes_per_second > 0).then_some(config))
 }
 
 fn cpu(raw: &raw::Cpu) -> Result<CpuConfig, ConfigError> {

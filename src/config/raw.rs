@@ -20,6 +20,7 @@ pub struct Raw {
     pub cpu: Cpu,
     pub commit: Commit,
     pub backup: Backup,
+    pub scrub: Scrub,
     pub log: Log,
 }
 
@@ -129,6 +130,13 @@ pub struct Backup {
     pub dir: PathBuf,
     pub bytes_per_second_max: u64,
     pub log_bytes_max: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scrub {
+    pub bytes_per_second: u64,
+    pub interval_s: u64,
 }
 
 #[derive(Debug, Deserialize)]

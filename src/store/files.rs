@@ -13,6 +13,8 @@ use crate::types::CollectionName;
 pub const SUFFIX: &str = ".sqlite";
 const CREATING: &str = ".creating";
 const DROPPED: &str = ".dropped";
+const REPAIRED: &str = ".repaired";
+const DAMAGED: &str = ".damaged-";
 /// What SQLite keeps beside a database.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
@@ -79,6 +81,7 @@ fn collection_of(file_name: &str) -> Option<CollectionName> {
 /// Removes what a crash left of creations and drops that were under way, and tells what it removed. Call it under the
 /// data directory's lock, before any collection is opened.
 pub fn clean_leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    finish_repairs(dir)?;
     let mut removed = Vec::new();
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
@@ -96,6 +99,20 @@ pub fn clean_leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {
         sync_dir(dir)?;
     }
     Ok(removed)
+}
+
+/// Finishes the repairs that a crash cut off. Under the data directory's lock.
+pub fn finish_repairs(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if let Some(base) = name.strip_suffix(REPAIRED).filter(|base| base.ends_with(SUFFIX)) {
+            let path = dir.join(base);
+            tracing::warn!(path = %path.display(), "finishing its repair, which a crash cut off");
+            install_repaired(&path, &next_damaged(&path))?;
+        }
+    }
+    Ok(())
 }
 
 /// The name under which `path` is made.
@@ -145,6 +162,49 @@ pub(super) fn finish_creation(path: &Path) -> io::Result<()> {
     })
 }
 
+/// A name for the damaged file that is not taken.
+pub(super) fn next_damaged(path: &Path) -> PathBuf {
+    let mut names = (1u64..).map(|number| with_suffix(path, &format!("{DAMAGED}{number}")));
+    names.find(|name| !name.exists()).expect("the numbers do not end")
+}
+
+/// The new file, which was made as [`creating`] says and is closed, takes the damaged one's place; that one is kept.
+pub(super) fn finish_repair(path: &Path, kept_as: &Path) -> io::Result<()> {
+    let temporary = creating(path);
+    File::open(&temporary)?.sync_all()?;
+    // From here on a crash cannot undo the repair: whoever opens the directory next finishes it.
+    fs::rename(&temporary, with_suffix(path, REPAIRED))?;
+    sync_dir(parent(path))?;
+    install_repaired(path, kept_as)
+}
+
+/// Each step may be the last before a crash, and may be done again.
+fn install_repaired(path: &Path, kept_as: &Path) -> io::Result<()> {
+    let log = log(path);
+    keep(path, kept_as)?;
+    if log.exists() {
+        keep(&log, &with_suffix(kept_as, COMPANIONS[0]))?;
+    }
+    sync_dir(parent(path))?;
+    // A log that stayed would be played into the new file.
+    for companion in COMPANIONS {
+        remove_if_there(&with_suffix(path, companion))?;
+    }
+    fs::rename(with_suffix(path, REPAIRED), path)?;
+    sync_dir(parent(path))
+}
+
+/// A second name for a file; a copy where the file system has no such thing.
+fn keep(path: &Path, kept_as: &Path) -> io::Result<()> {
+    match fs::hard_link(path, kept_as) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported || error.kind() == io::ErrorKind::PermissionDenied => {
+            fs::copy(path, kept_as)?;
+            File::open(kept_as)?.sync_all()
+        }
+        other => other,
+    }
+}
+
 /// Removes a collection's file for good. Nobody may have it open for writing.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     fs::rename(path, with_suffix(path, DROPPED))?;
@@ -177,7 +237,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     PathBuf::from(name)

@@ -12,8 +12,10 @@
 //! ```
 //!
 //! SQLite alone lets a flipped bit in a page header drop rows in silence. So each row carries a checksum over all its
-//! columns, each transaction moves the ledger, and [`Store::scan`] compares the rows with it before a collection serves. A log that is bad in its middle would take
-//! rows and ledger back together: [`Store::open`] looks at it first (`log.rs`).
+//! columns, each transaction moves the ledger, and [`Store::scan`] compares the rows with it before a collection serves. A
+//! log that is bad in its middle, or cut, would take rows and ledger back together: [`Store::open`] looks at it first
+//! (`log.rs`). What boot does not read is verified when it is read, by [`Store::scrub`], and offline by [`verify()`];
+//! [`repair()`] makes a file anew.
 //!
 //! [`Store`] reads, from any thread; [`Writer`] is the one who writes; a background thread moves the write-ahead log
 //! into the database while both go on.
@@ -28,9 +30,11 @@ mod log;
 mod payload;
 mod promotion;
 mod reader;
+mod repair;
 mod rows;
 mod scan;
 mod schema;
+mod scrub;
 mod touch;
 mod verdict;
 mod verify;
@@ -47,11 +51,13 @@ use hapax_core::ContentHash;
 
 pub use self::clusters::{ClusterRows, ClusterStart, Member, Stretch};
 pub use self::error::{Cause, Result, StoreError};
-pub use self::files::{SUFFIX, clean_leftovers, list, make_dir, path_of, strangers};
+pub use self::files::{SUFFIX, clean_leftovers, finish_repairs, list, make_dir, path_of, strangers};
 pub use self::payload::{Looked, Payload, PayloadKind};
 pub use self::reader::Store;
+pub use self::repair::{Repaired, repair};
 pub use self::rows::{Flaw, SignatureRow, content_prefix};
 pub use self::scan::ScanTotals;
+pub use self::scrub::Scrubbed;
 pub use self::verify::{Finding, Verified, verify};
 pub use self::writer::Writer;
 use crate::types::{CollectionName, DocId, Keep, Metadata, Overlap, Seq, TimestampMs, VerdictKind, Verify};

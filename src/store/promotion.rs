@@ -65,6 +65,20 @@ impl Writer {
     }
 }
 
+/// Makes an ordinary document of a link that is sound, in both of its rows; the ledger is the caller's.
+pub(super) fn unlink(connection: &Connection, link: Seq) -> rusqlite::Result<()> {
+    let rows = match read_unlinked(connection, link, &mut Vec::new()) {
+        Ok(Some(rows)) => rows,
+        Ok(None) | Err(Unread::Flaw(_)) => return Ok(()),
+        Err(Unread::Sqlite(error)) => return Err(error),
+    };
+    for (table, row) in ["signature", "document"].into_iter().zip(rows) {
+        let update = format!("UPDATE {table} SET flags = ?2, sum = ?3 WHERE seq = ?1");
+        connection.prepare_cached(&update)?.execute(params![link.0 as i64, row.flags, row.new_sum as i64])?;
+    }
+    Ok(())
+}
+
 /// What a link's rows, signature and document, come to without the link. `None` where there is no such link.
 fn read_unlinked(connection: &Connection, link: Seq, buffer: &mut Vec<u8>) -> Result<Option<[Reflagged; 2]>, Unread> {
     let mut statement = connection.prepare_cached(concat!(

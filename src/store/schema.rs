@@ -166,7 +166,7 @@ pub(super) fn create(path: &Path, meta: &Meta) -> Result<()> {
     files::finish_creation(path).map_err(io)
 }
 
-fn write_new(path: &Path, meta: &Meta) -> rusqlite::Result<()> {
+pub(super) fn write_new(path: &Path, meta: &Meta) -> rusqlite::Result<()> {
     let mut connection = Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
@@ -178,6 +178,11 @@ fn write_new(path: &Path, meta: &Meta) -> rusqlite::Result<()> {
     transaction.pragma_update(None, "user_version", FORMAT)?;
     write_meta(&transaction, meta)?;
     transaction.commit()?;
+    finish_new(connection)
+}
+
+/// Closes a new file, written without a log.
+pub(super) fn finish_new(connection: Connection) -> rusqlite::Result<()> {
     // Kept in the file's header. The log is still empty, so closing leaves one whole file.
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.close().map_err(|(_, error)| error)

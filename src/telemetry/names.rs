@@ -201,6 +201,14 @@ metrics_table! {
         "Bytes of collections copied by backups.";
     BACKUP_LAST_SUCCESS = "hapax_backup_last_success_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds), [],
         "When the latest backup in backup.dir was made, in seconds since 1970; 0 where there is none.";
+    SCRUB_RECORDS = "hapax_scrub_records_total", Kind::Counter, None, [label::COLLECTION],
+        "Stored documents read again and checked in the background.";
+    SCRUB_ERRORS = "hapax_scrub_errors_total", Kind::Counter, None, [label::COLLECTION],
+        "Times that a row so read was not what was written.";
+    SCRUB_PROGRESS = "hapax_scrub_progress_ratio", Kind::Gauge, None, [label::COLLECTION],
+        "How much of the collection the pass under way has read, 0 to 1; 1 between two passes.";
+    SCRUB_COMPLETED = "hapax_scrub_last_complete_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds),
+        [label::COLLECTION], "When the last pass that read the collection to its end was over; 0 where none was yet.";
     COLLECTION_DAMAGED = "hapax_collection_damaged", Kind::Gauge, None, [label::COLLECTION],
         "1 for a collection that is not served because its file is damaged.";
     BOOT_PROGRESS = "hapax_boot_progress_ratio", Kind::Gauge, None, [],

@@ -36,3 +36,4 @@ mod reference_tokens;
 mod routes;
 mod support;
 mod upgrade;
+mod verify;

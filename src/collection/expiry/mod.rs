@@ -27,7 +27,7 @@ use crate::types::{Seq, Slot, TimestampMs};
 
 pub(super) use seen_times::SeenTimes;
 use seen_times::{Sight, overdue};
-pub(super) use sweeper::Sweeper;
+pub(super) use sweeper::{Stop, Sweeper};
 
 /// Slots looked at in one step, in well under a millisecond.
 const STEP_SLOTS: u32 = 64 * 1024;

@@ -22,7 +22,7 @@ pub(in crate::collection) struct Sweeper {
 
 /// Told once.
 #[derive(Default)]
-struct Stop {
+pub(in crate::collection) struct Stop {
     told: Mutex<bool>,
     bell: Condvar,
 }
@@ -54,8 +54,7 @@ impl Sweeper {
 
     /// Begins no further step. Call it before the collections are closed.
     pub(in crate::collection) fn stop(&self) {
-        *self.stop.told.lock() = true;
-        self.stop.bell.notify_all();
+        self.stop.tell();
     }
 
     /// Waits for the step under way; blocking. Call it once the collections are closed, so that nothing holds it up.
@@ -76,8 +75,14 @@ impl Drop for Sweeper {
 }
 
 impl Stop {
+    /// Tells it.
+    pub(in crate::collection) fn tell(&self) {
+        *self.told.lock() = true;
+        self.bell.notify_all();
+    }
+
     /// Whether it was told, or is within this time.
-    fn within(&self, wait: Duration) -> bool {
+    pub(in crate::collection) fn within(&self, wait: Duration) -> bool {
         let mut told = self.told.lock();
         if !*told && !wait.is_zero() {
             self.bell.wait_for(&mut told, wait);

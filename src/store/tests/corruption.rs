@@ -2,6 +2,7 @@
 //! the collection; never others.
 //!
 //! `HAPAX_FLIPS` sets how many bits are flipped, over all states and files; `HAPAX_SEED` repeats a run.
+#![allow(clippy::print_stdout)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicUsize;
@@ -286,7 +287,7 @@ fn sweep(flips: usize, cut_every: usize) {
             cases.push((base, *suffix, damage));
         }
         cases.extend((0..bytes.len()).step_by(cut_every).map(|len| (base, *suffix, Damage::Cut { len })));
-        if *suffix != "" {
+        if !suffix.is_empty() {
             cases.push((base, *suffix, Damage::Gone));
         }
     }

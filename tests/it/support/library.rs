@@ -49,6 +49,7 @@ pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
         memory_max_bytes: None,
         medium: Medium::Disk,
         backup: BackupSettings { dir: Some(dir.path().join("backups")), ..BackupSettings::default() },
+        scrub: None,
     }
 }
 

@@ -1,0 +1,258 @@
+//! A damaged file -> a new one that holds all documents of it that are whole; and a file of JSON lines with what could be
+//! read of the others. The damaged file is kept under a name that is never opened as a collection.
+//! Under the data directory's lock. A crash leaves either the damaged collection or the repaired one.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, ToSql};
+use serde_json::{Map, Value, json};
+
+use super::error::{Result, StoreError};
+use super::promotion;
+use super::schema::{self, Ledger, Role, Tally};
+use super::walk::{Table, read, walk};
+use super::{Meta, files};
+use crate::types::Seq;
+
+/// Places of the order passed over where nobody knows how many were given out: a number must never name two documents.
+const UNKNOWN_PLACES: u64 = 1 << 32;
+
+/// What [`repair`] did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repaired {
+    /// Documents in the new file.
+    pub documents: u64,
+    /// Records that are damaged, set aside as far as they could be read.
+    pub set_aside: u64,
+    /// Documents that the old ledger counted and that are in neither.
+    pub lost: u64,
+    /// Where the damaged file is now; its log beside it.
+    pub kept_as: PathBuf,
+    /// Where the damaged records are, a line of JSON for each row.
+    pub set_aside_in: PathBuf,
+}
+
+/// Makes the collection anew from what is whole. The settings must be; else there is nothing to be done.
+pub fn repair(path: &Path) -> Result<Repaired> {
+    let label = schema::label(path);
+    let sqlite = |error| StoreError::from_sqlite(&label, "repairing it", error);
+    let io = |source: std::io::Error| StoreError::Io {
+        collection: label.clone(),
+        doing: "repairing it",
+        source: source.into(),
+    };
+    let log_is_sound = match schema::check_files(path) {
+        Ok(()) => true,
+        Err(StoreError::Damaged { .. }) => false,
+        Err(error) => return Err(error),
+    };
+    let old = schema::connect(path, Role::Reader)?;
+    schema::check_format(&old, path)?;
+    let old = old.unchecked_transaction().map_err(sqlite)?;
+    let meta = schema::read_meta(&old, &label)?;
+    let ledger = schema::read_ledger(&old, &label).ok();
+
+    let kept_as = files::next_damaged(path);
+    let set_aside_in = files::with_suffix(&kept_as, ".jsonl");
+    let mut aside = Aside {
+        out: BufWriter::new(File::create(&set_aside_in).map_err(io)?),
+        collection: &label,
+        records: BTreeMap::new(),
+    };
+    files::prepare_creation(path).map_err(io)?;
+    let made = files::creating(path);
+    schema::write_new(&made, &meta).map_err(sqlite)?;
+    let mut new = Connection::open(&made).map_err(sqlite)?;
+    let documents = {
+        let new = new.transaction().map_err(sqlite)?;
+        for table in Table::ALL {
+            copy(&old, &new, table, &mut aside).map_err(|error| error.of(&label))?;
+        }
+        set_unpaired_aside(&new, &meta, &mut aside).map_err(|error| error.of(&label))?;
+        promote_the_first(&new).map_err(sqlite)?;
+        let mut made = sums(&new, &meta).map_err(sqlite)?;
+        made.last_seq = match &ledger {
+            Some(ledger) if log_is_sound => made.last_seq.max(ledger.last_seq),
+            known => Seq(made.last_seq.max(known.map_or(Seq(0), |ledger| ledger.last_seq)).0 + UNKNOWN_PLACES),
+        };
+        let none = Ledger::default();
+        if !schema::move_ledger(&new, &none, &made).map_err(sqlite)? {
+            return Err(StoreError::Busy { collection: label.clone(), detail: "its new file was written to".into() });
+        }
+        new.commit().map_err(sqlite)?;
+        made.signatures.rows
+    };
+    schema::finish_new(new).map_err(sqlite)?;
+    let set_aside = aside.records.len() as u64;
+    aside.out.into_inner().map_err(|error| io(error.into_error()))?.sync_all().map_err(io)?;
+    drop(old);
+    files::finish_repair(path, &kept_as).map_err(io)?;
+    let counted = ledger.map_or(0, |ledger| ledger.signatures.rows);
+    Ok(Repaired { documents, set_aside, lost: counted.saturating_sub(documents + set_aside), kept_as, set_aside_in })
+}
+
+/// What stops a repair.
+enum Stopped {
+    Sqlite(rusqlite::Error),
+    Io(std::io::Error),
+}
+
+impl From<rusqlite::Error> for Stopped {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<std::io::Error> for Stopped {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl Stopped {
+    fn of(self, collection: &str) -> StoreError {
+        match self {
+            Self::Sqlite(error) => StoreError::from_sqlite(collection, "repairing it", error),
+            Self::Io(source) => StoreError::Io {
+                collection: collection.to_owned(),
+                doing: "setting damaged records aside",
+                source: source.into(),
+            },
+        }
+    }
+}
+
+/// Where damaged records go.
+struct Aside<'a> {
+    out: BufWriter<File>,
+    collection: &'a str,
+    /// By `seq`, and what is wrong with each.
+    records: BTreeMap<i64, String>,
+}
+
+impl Aside<'_> {
+    fn put(&mut self, table: Table, row: &Row<'_>, flaw: &str) -> std::io::Result<()> {
+        let seq = row.get::<_, i64>(0).unwrap_or_default();
+        self.records.entry(seq).or_insert_with(|| flaw.to_owned());
+        let mut columns = Map::new();
+        for column in 0..row.as_ref().column_count() {
+            let name = row.as_ref().column_name(column).unwrap_or_default().to_owned();
+            columns.insert(name, row.get_ref(column).map_or(Value::Null, shown));
+        }
+        let line = json!({
+            "collection": self.collection, "record": seq, "table": table.as_str(), "flaw": flaw, "columns": columns,
+        });
+        writeln!(self.out, "{line}")
+    }
+}
+
+/// A value as JSON; bytes, and text that is none, in hexadecimal digits.
+fn shown(value: ValueRef<'_>) -> Value {
+    let hex = |bytes: &[u8]| json!({"hex": bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()});
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => json!(number),
+        ValueRef::Real(number) => json!(number),
+        ValueRef::Text(bytes) => std::str::from_utf8(bytes).map_or_else(|_| hex(bytes), |text| json!(text)),
+        ValueRef::Blob(bytes) => hex(bytes),
+    }
+}
+
+/// Copies the sound rows of a table from the beginning on, and where that breaks off, from the end on backwards.
+fn copy(old: &Connection, new: &Connection, table: Table, aside: &mut Aside<'_>) -> Result<(), Stopped> {
+    let mut buffer = Vec::new();
+    let mut reached = i64::MIN;
+    for direction in ["ASC", "DESC"] {
+        let prefix = &table.as_str()[..1];
+        let mut statement = old.prepare(&format!("{} ORDER BY {prefix}.seq {direction}", table.select()))?;
+        let columns: Vec<_> = statement.column_names().map(str::to_owned).collect();
+        let places = (1..=columns.len()).map(|place| format!("?{place}")).collect::<Vec<_>>().join(", ");
+        let insert = format!("INSERT INTO {} ({}) VALUES ({places})", table.as_str(), columns.join(", "));
+        let mut insert = new.prepare(&insert)?;
+        let mut rows = statement.query([])?;
+        let mut last = None;
+        loop {
+            let row = match rows.next() {
+                Ok(Some(row)) => row,
+                Ok(None) if direction == "ASC" => return Ok(()),
+                Ok(None) => break,
+                Err(_) => break,
+            };
+            let Ok(seq) = row.get::<_, i64>(0) else { break };
+            let onwards = match (direction, last) {
+                (_, None) => true,
+                ("ASC", Some(last)) => seq > last,
+                (_, Some(last)) => seq < last,
+            };
+            if !onwards || direction == "DESC" && seq <= reached {
+                break;
+            }
+            last = Some(seq);
+            match read(table, row, &mut buffer) {
+                Ok(_) => {
+                    let values: Vec<_> = (0..columns.len()).map(|at| row.get_ref(at)).collect::<Result<_, _>>()?;
+                    let values: Vec<_> = values.into_iter().map(rusqlite::types::ToSqlOutput::Borrowed).collect();
+                    let values: Vec<&dyn ToSql> = values.iter().map(|value| value as &dyn ToSql).collect();
+                    insert.execute(values.as_slice())?;
+                }
+                Err(flaw) => aside.put(table, row, flaw)?,
+            }
+        }
+        if direction == "ASC" {
+            reached = last.unwrap_or(i64::MIN);
+        }
+    }
+    Ok(())
+}
+
+/// Takes out what has lost a row, whole.
+fn set_unpaired_aside(new: &Connection, meta: &Meta, aside: &mut Aside<'_>) -> Result<(), Stopped> {
+    let mut flawed = Vec::new();
+    walk(new, meta.keep, Seq(0), |visit| {
+        flawed.extend(visit.flaws.first().map(|(_, flaw)| (visit.seq.0 as i64, *flaw)));
+        true
+    })?;
+    for (seq, flaw) in flawed {
+        for table in Table::ALL {
+            let prefix = &table.as_str()[..1];
+            let mut statement = new.prepare_cached(&format!("{} WHERE {prefix}.seq = ?1", table.select()))?;
+            let mut rows = statement.query([seq])?;
+            if let Some(row) = rows.next()? {
+                aside.put(table, row, flaw)?;
+            }
+            drop(rows);
+            new.prepare_cached(&format!("DELETE FROM {} WHERE seq = ?1", table.as_str()))?.execute([seq])?;
+        }
+    }
+    Ok(())
+}
+
+/// A link that is the first now of its cluster becomes an ordinary document, as where the one before it is deleted.
+fn promote_the_first(new: &Connection) -> rusqlite::Result<()> {
+    let mut firsts = new.prepare(
+        "SELECT min(seq) FROM signature s WHERE cluster <> 0
+         AND NOT EXISTS (SELECT 1 FROM signature f WHERE f.seq = s.cluster AND f.cluster = 0) GROUP BY cluster",
+    )?;
+    let firsts: Vec<i64> = firsts.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    for seq in firsts {
+        promotion::unlink(new, Seq(seq as u64))?;
+    }
+    Ok(())
+}
+
+fn sums(new: &Connection, meta: &Meta) -> rusqlite::Result<Ledger> {
+    let (mut tallies, mut last_seq) = ([Tally::default(); 3], Seq(0));
+    walk(new, meta.keep, Seq(0), |visit| {
+        for (tally, row) in tallies.iter_mut().zip(&visit.rows) {
+            row.iter().for_each(|row| tally.add(row.sum));
+        }
+        last_seq = visit.seq;
+        true
+    })?;
+    let [signatures, documents, payloads] = tallies;
+    Ok(Ledger { signatures, documents, payloads, last_seq })
+}

@@ -1,0 +1,149 @@
+//! `hapax verify` finds what is damaged, mends it on request only, and loses nothing that is whole; the scrub of a
+//! running server finds the same while it serves.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::damaged::{file, spoil};
+use crate::support::client::{Client, words};
+use crate::support::library;
+use crate::support::server::{Server, Starting};
+
+fn verify(data: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
+    command.arg("verify").arg("--data-dir").arg(data).args(arguments).output().unwrap()
+}
+
+fn reports(output: &Output) -> Vec<Value> {
+    let text = std::str::from_utf8(&output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn documents(name: &str) -> String {
+    format!("/v1/collections/{name}/documents")
+}
+
+/// Thirty documents in each of two collections, one with texts, clusters and links.
+fn fill(client: &Client) {
+    let settings = json!({"keep": "text"});
+    assert_eq!(client.json("PUT", "/v1/collections/news", &settings).status, 201);
+    for name in ["default", "news"] {
+        for n in 0..10 {
+            for (id, last, on_duplicate) in [("a", "one", "store"), ("b", "two", "link"), ("c", "three", "store")] {
+                let document = json!({
+                    "id": format!("{id}{n}!"), "text": format!("{} {last}", words(n)), "metadata": {"only": format!("{id}{n}!")},
+                });
+                client.post(&format!("{}?on_duplicate={on_duplicate}", documents(name)), &document).ok();
+            }
+        }
+    }
+}
+
+fn filled(data: &Path) {
+    let server = Server::start(data);
+    fill(&Client::new(server.url("")));
+    assert!(server.terminate().success());
+}
+
+#[test]
+fn a_sound_directory_is_told_to_be_sound_and_stays_as_it_is() {
+    let dir = library::dir();
+    let data = dir.path().join("data");
+    filled(&data);
+    let before = fs::read(file(&data, "news")).unwrap();
+    let output = verify(&data, &["--repair"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(told, "default: sound, 30 documents\nnews: sound, 30 documents\n");
+    assert_eq!(fs::read(file(&data, "news")).unwrap(), before);
+    assert_eq!(verify(&data, &["--collection", "other"]).status.code(), Some(2));
+    assert_eq!(verify(&dir.path().join("nowhere"), &[]).status.code(), Some(2));
+    let server = Server::start(&data);
+    assert_eq!(verify(&data, &[]).status.code(), Some(2), "a server is using it");
+    assert!(server.terminate().success());
+}
+
+#[test]
+fn what_is_damaged_is_named_and_set_aside_on_request_only() {
+    let dir = library::dir();
+    let data = dir.path().join("data");
+    filled(&data);
+    // Record 10 is the first of three that are alike, the next of which is a link.
+    spoil(&file(&data, "news"), b"\"only\":\"a3!");
+    let damaged = fs::read(file(&data, "news")).unwrap();
+
+    let output = verify(&data, &["--json"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let [default, news] = reports(&output).try_into().unwrap();
+    assert_eq!((&default["sound"], &default["documents"]), (&json!(true), &json!(30)));
+    assert_eq!((&news["sound"], &news["documents"], &news["damaged"]), (&json!(false), &json!(29), &json!(1)));
+    let first = json!({"place": "document", "record": 10, "detail": "its checksum differs"});
+    assert_eq!(news["findings"][0], first, "{news}");
+    assert_eq!(fs::read(file(&data, "news")).unwrap(), damaged, "it was not asked to be changed");
+
+    let output = verify(&data, &["--repair", "--json", "--collection", "news"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let repaired = &reports(&output)[0]["repaired"];
+    assert_eq!((&repaired["documents"], &repaired["set_aside"], &repaired["lost"]), (&json!(29), &json!(1), &json!(0)));
+    assert_eq!(fs::read(repaired["kept_as"].as_str().unwrap()).unwrap(), damaged);
+    let aside = fs::read_to_string(repaired["set_aside_in"].as_str().unwrap()).unwrap();
+    let rows: Vec<Value> = aside.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let tables: Vec<_> = rows.iter().map(|row| (row["record"].as_u64(), row["table"].as_str())).collect();
+    assert_eq!(tables, [(Some(10), Some("document")), (Some(10), Some("signature")), (Some(10), Some("payload"))]);
+    assert_eq!(rows[0]["columns"]["id"], "a3!");
+    assert!(rows[1]["columns"]["bytes"]["hex"].as_str().unwrap().len() == 512);
+
+    assert_eq!(verify(&data, &[]).status.code(), Some(0));
+    let server = Server::start(&data);
+    let client = Client::new(server.url(""));
+    let list = client.get("/v1/collections").ok();
+    assert_eq!(list["collections"].as_array().unwrap().len(), 2, "what was kept is no collection");
+    let page = client.get(&format!("{}?limit=100", documents("news"))).ok();
+    assert_eq!(page["documents"].as_array().unwrap().len(), 29);
+    // What was a link stands for its cluster now, and is found.
+    let check = client.post("/v1/collections/news/check", &json!({"text": format!("{} two", words(3))})).ok();
+    assert_eq!(check["duplicate_of"], "b3!", "{check}");
+    client.post(&documents("news"), &json!({"id": "a3!", "text": words(99)})).ok();
+    assert!(server.terminate().success());
+    assert_eq!(verify(&data, &[]).status.code(), Some(0));
+}
+
+#[test]
+fn the_scrub_finds_damage_under_a_running_server() {
+    let dir = library::dir();
+    let data = dir.path().join("data");
+    filled(&data);
+    let environment = [("HAPAX__SCRUB__INTERVAL_S", "1")];
+    let server = Starting::spawn_with(&data, &[], &environment).ready();
+    let client = Client::new(server.url(""));
+    // Opens it.
+    client.get("/v1/collections/news").ok();
+    let value = |metric: &str, collection: &str| {
+        let metrics = client.get("/metrics").text();
+        let series = format!("{metric}{{collection=\"{collection}\"}} ");
+        metrics.lines().find_map(|line| line.strip_prefix(&series)?.parse::<f64>().ok()).unwrap_or(-1.0)
+    };
+    let wait = |what: &str, is_so: &dyn Fn() -> bool| {
+        let since = Instant::now();
+        while !is_so() {
+            assert!(since.elapsed() < Duration::from_secs(60), "{what}; {}", server.log_tail());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    for collection in ["default", "news"] {
+        wait("a pass ends", &|| value("hapax_scrub_last_complete_timestamp_seconds", collection) > 1e9);
+        assert!(value("hapax_scrub_records_total", collection) >= 30.0);
+        assert_eq!(value("hapax_scrub_errors_total", collection), 0.0);
+    }
+    spoil(&file(&data, "news"), b"\"only\":\"c4!");
+    wait("the damage is found", &|| value("hapax_scrub_errors_total", "news") > 0.0);
+    assert_eq!(value("hapax_scrub_errors_total", "default"), 0.0);
+    let log = fs::read_to_string(data.with_extension("log")).unwrap();
+    let line = log.lines().find(|line| line.contains("a record is damaged")).expect("it is logged");
+    assert!(line.contains("news") && line.contains("15") && line.contains("document"), "{line}");
+    assert!(server.terminate().success());
+}
