@@ -12,9 +12,7 @@ use hapax_core::{Banding, Digits, Fold, Marks, SecretKey, Shingling, SignatureSh
 
 use super::error::ConfigError;
 use super::raw::{self, Raw};
-use crate::collection::{
-    BackupSettings, CollectionError, CollectionsConfig, Limits, Medium, ScrubConfig, Settings,
-};
+use crate::collection::{BackupSettings, CollectionError, CollectionsConfig, Limits, Medium, ScrubConfig, Settings};
 use crate::cpu::CpuConfig;
 use crate::store::backup::Pace;
 use crate::telemetry::logs;
