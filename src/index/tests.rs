@@ -118,7 +118,8 @@ fn a_large_index_finds_all_and_gives_memory_back() {
         assert!(probe(&index, &arena, &signatures[slot as usize], 64).hits.contains(&hit(slot)));
     }
     let per_posting = index.bytes() as f64 / f64::from(DOCUMENTS * 12);
-    assert!((5.5..8.0).contains(&per_posting), "{per_posting} bytes a posting");
+    // Between full tables and ones that have all just grown.
+    assert!((5.5..9.1).contains(&per_posting), "{per_posting} bytes a posting");
     for slot in (0..DOCUMENTS).filter(|slot| slot % 10 != 0) {
         index.remove(&arena, Slot(slot));
         arena.free(Slot(slot));
