@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -15,6 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, fields, words};
+use crate::support::command;
 use crate::support::library::{Dir, dir, seed};
 use crate::support::server::{Server, Starting};
 
@@ -23,18 +24,9 @@ const BACKUPS: &str = "/v1/backups";
 /// Fast enough for a test, slow enough to be in the middle of.
 const SLOW: &str = "1000000";
 
-fn hapax(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HAPAX")) {
-        command.env_remove(name);
-    }
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
 /// Status, stdout, stderr.
 fn run(arguments: &[&str]) -> (i32, String, String) {
-    let Output { status, stdout, stderr } = hapax(arguments).output().unwrap();
+    let Output { status, stdout, stderr } = command::run(arguments);
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (status.code().unwrap(), text(stdout), text(stderr))
 }
@@ -460,7 +452,7 @@ fn a_restore_that_is_killed_serves_nothing_or_all() {
     let (mut nothing, mut half, mut whole) = (0, 0, 0);
     for attempt in 0..24 {
         let target = dir.path().join(format!("restored-{attempt}"));
-        let mut child = hapax(&["restore", utf8(&backup), "--data-dir", utf8(&target)]).spawn().unwrap();
+        let mut child = command::hapax(&["restore", utf8(&backup), "--data-dir", utf8(&target)]).spawn().unwrap();
         // From the first thing that is seen of it on, some way into it.
         let wait = Duration::from_micros(random.random_range(0..40_000));
         let since = Instant::now();

@@ -3,19 +3,20 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::damaged::{file, spoil};
 use crate::support::client::{Client, words};
+use crate::support::command;
 use crate::support::library;
 use crate::support::server::{Server, Starting};
 
 fn verify(data: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
-    command.arg("verify").arg("--data-dir").arg(data).args(arguments).output().unwrap()
+    let data = data.to_str().expect("paths of tests are UTF-8");
+    command::run(&[&["verify", "--data-dir", data], arguments].concat())
 }
 
 fn reports(output: &Output) -> Vec<Value> {

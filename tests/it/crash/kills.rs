@@ -7,6 +7,7 @@ use std::time::Duration;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::backups::Backups;
 use super::{Load, seed, variable};
 use crate::support::server::{Server, Starting};
 
@@ -16,31 +17,38 @@ fn what_was_acknowledged_outlives_a_killed_process() {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let parent = tempfile::tempdir().unwrap();
     let data_dir = parent.path().join("data");
-    let mut load = Load::new(seed);
+    let backups = parent.path().join("backups");
+    let mut load = Load::new(seed).with_backups(backups.clone());
+    let environment = [("HAPAX__BACKUP__DIR", backups.to_str().expect("paths of tests are UTF-8"))];
+    let start = |random: &mut ChaCha8Rng| start_after_a_few_tries(&data_dir, &environment, random);
     let mut uncertain = 0;
     for life in 0..kills {
-        let server = start_after_a_few_tries(&data_dir, &mut random);
+        let server = start(&mut random);
         Load::prepare(server.address(), life == 0);
         uncertain += load.verify(&server);
         let (address, time) = (server.address().clone(), Duration::from_millis(random.random_range(50..1500)));
         load.run(&address, time, || server.kill());
     }
-    let server = start_after_a_few_tries(&data_dir, &mut random);
+    let server = start(&mut random);
     uncertain += load.verify(&server);
     assert!(server.terminate().success());
     let server = Server::start(&data_dir);
     assert_eq!(load.verify(&server), 0, "nothing was under way");
     let acknowledged = load.acknowledged();
-    eprintln!("{kills} kills: {acknowledged} acknowledged, {uncertain} unanswered, none lost, none invented");
+    let backups = load.backups.as_ref().map_or(0, Backups::done);
+    eprintln!(
+        "{kills} kills: {acknowledged} acknowledged, {uncertain} unanswered, none lost, none invented; {backups} backups"
+    );
+    assert!(backups > 0, "no backup was done; {}", server.log_tail());
     assert!(acknowledged > 50 * kills, "only {acknowledged} acknowledged: nothing was tested; {}", server.log_tail());
 }
 
 /// Some lives end before they begin to serve.
-fn start_after_a_few_tries(data_dir: &Path, random: &mut ChaCha8Rng) -> Server {
+fn start_after_a_few_tries(data_dir: &Path, environment: &[(&str, &str)], random: &mut ChaCha8Rng) -> Server {
     while random.random_bool(0.4) {
-        let starting = Starting::spawn(data_dir);
+        let starting = Starting::spawn_with(data_dir, &[], environment);
         thread::sleep(Duration::from_millis(random.random_range(0..200)));
         starting.kill();
     }
-    Server::start(data_dir)
+    Starting::spawn_with(data_dir, &[], environment).ready()
 }

@@ -1,11 +1,12 @@
 //! Acknowledged means on disk, and what is on disk is all there is.
-//! Clients insert, replace, delete, expire, check and drop, one by one and in bulk, while the server is killed without
+//! Clients insert, replace, delete, expire, check, drop and back up, one by one and in bulk, while the server is killed without
 //! warning (`kills`), loses power (`power_loss`) or has a disk that fails (`failing_disk`, `full_disk`). Afterwards every
 //! acknowledged write is there as it was acknowledged, what was never answered is there whole or not at all, what was
 //! deleted stays deleted, whoever was cited is there, nothing else is there, and every document finds itself.
 //!
 //! `HAPAX_KILLS` and `HAPAX_POWER_LOSSES` set how often, `HAPAX_FAULTS` which operations fail, `HAPAX_SEED` repeats a run.
 
+mod backups;
 mod citer;
 #[cfg(target_os = "linux")]
 mod failing_disk;
@@ -20,6 +21,7 @@ mod power_loss;
 mod writer;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -28,6 +30,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 
+use self::backups::Backups;
 use self::citer::Citer;
 use self::fleeting::Fleeting;
 use self::folders::Folders;
@@ -42,6 +45,8 @@ struct Load {
     citers: Vec<Citer>,
     folders: Vec<Folders>,
     fleeting: Vec<Fleeting>,
+    /// Where the server may make some.
+    backups: Option<Backups>,
 }
 
 impl Load {
@@ -56,7 +61,13 @@ impl Load {
             citers: (0..3).map(|number| Citer::new(number, seed)).collect(),
             folders: vec![Folders::new(0, seed)],
             fleeting: vec![Fleeting::new(0, seed)],
+            backups: None,
         }
+    }
+
+    /// With backups, which the server makes in `dir`.
+    fn with_backups(self, dir: PathBuf) -> Self {
+        Self { backups: Some(Backups::new(dir)), ..self }
     }
 
     /// The collections that stay. Made once, they are there in every later life.
@@ -64,6 +75,7 @@ impl Load {
         for (collection, settings) in [
             (citer::COLLECTION, json!({ "keep": "shingles", "threshold": 0.6 })),
             (fleeting::COLLECTION, json!({ "ttl": fleeting::TTL.as_secs() })),
+            (backups::COLLECTION, json!({})),
         ] {
             if first_life {
                 whole(agent().put(server.url(collection)).send_json(settings));
@@ -96,6 +108,9 @@ impl Load {
             for fleeting in &mut self.fleeting {
                 scope.spawn(move || until_gone(Box::new(|| fleeting.work(server))));
             }
+            if let Some(backups) = &mut self.backups {
+                scope.spawn(move || until_gone(Box::new(|| backups.work(server))));
+            }
             thread::sleep(time);
             ending.store(true, Ordering::Relaxed);
             end();
@@ -121,6 +136,7 @@ impl Load {
         citer::verify(&mut self.citers.iter_mut().collect::<Vec<_>>(), address);
         self.folders.iter_mut().for_each(|folders| folders.verify(address));
         self.fleeting.iter_mut().for_each(|fleeting| fleeting.verify(address));
+        self.backups.iter_mut().for_each(|backups| backups.verify(address));
         uncertain
     }
 

@@ -1,0 +1,101 @@
+//! Makes backups, between documents of a collection of its own: one that was told to be done restores to the documents
+//! of its moment, in every later life, and one that was under way restores to them or is refused.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::http::{Failure, agent, answer, whole};
+use crate::support::command;
+use crate::support::server::Address;
+
+pub const COLLECTION: &str = "/v1/collections/marked";
+const BACKUPS: &str = "/v1/backups";
+
+#[derive(Clone)]
+pub struct Backups {
+    /// Where the server puts them.
+    dir: PathBuf,
+    /// Documents that were sent; the last of them may be unanswered.
+    sent: u64,
+    /// Since the last life, with the documents that each was asked to hold; of the last, the answer may be missing.
+    made: Vec<Backup>,
+    done: u64,
+}
+
+#[derive(Clone)]
+struct Backup {
+    name: String,
+    documents: u64,
+    done: bool,
+}
+
+impl Backups {
+    pub fn new(dir: PathBuf) -> Self {
+        Self { dir, sent: 0, made: Vec::new(), done: 0 }
+    }
+
+    /// How many were told to be done.
+    pub fn done(&self) -> u64 {
+        self.done
+    }
+
+    /// A document, and a backup that holds it.
+    pub fn work(&mut self, server: &Address) -> Result<(), Failure> {
+        self.sent += 1;
+        let text = super::random_text(0xBACC << 32 | self.sent);
+        let url = server.url(&format!("{COLLECTION}/documents"));
+        let verdict = answer(agent().post(url).send_json(json!({ "id": self.sent.to_string(), "text": text })))?;
+        assert_eq!(verdict["outcome"], "inserted", "{verdict}");
+
+        let name = format!("after-{}", self.sent);
+        self.made.push(Backup { name: name.clone(), documents: self.sent, done: false });
+        answer(agent().post(server.url(BACKUPS)).send_json(json!({ "name": name })))?;
+        loop {
+            let latest = answer(agent().get(server.url(BACKUPS)).call())?["latest"].take();
+            assert_eq!(latest["name"], name);
+            match latest["state"].as_str() {
+                Some("running") => thread::sleep(Duration::from_millis(5)),
+                Some("done") => break,
+                _ => panic!("{latest}"),
+            }
+        }
+        self.made.last_mut().expect("just made").done = true;
+        self.done += 1;
+        Ok(())
+    }
+
+    /// Restores what the last life made.
+    pub fn verify(&mut self, server: &Address) {
+        let held = whole(agent().get(server.url(COLLECTION)).call());
+        let held = held["documents"].as_u64().expect("a number");
+        assert!(held == self.sent || held + 1 == self.sent, "{held} of {} are there", self.sent);
+        self.sent = held;
+        for backup in self.made.drain(..) {
+            let ids = restored(&self.dir.join(&backup.name));
+            assert!(ids.is_some() || !backup.done, "{}: it was done, and can't be restored", backup.name);
+            let wanted = (1..=backup.documents).map(|n| n.to_string()).collect::<BTreeSet<_>>();
+            assert!(ids.is_none_or(|ids| ids == wanted), "{}: other documents than of its moment", backup.name);
+        }
+    }
+}
+
+/// The documents in a backup, unless it is refused.
+fn restored(backup: &Path) -> Option<BTreeSet<String>> {
+    let parent = tempfile::tempdir().unwrap();
+    let data_dir = parent.path().join("data");
+    let [backup, data_dir] = [backup, &data_dir].map(|path| path.to_str().expect("paths of tests are UTF-8"));
+    let restored = command::run(&["restore", backup, "--data-dir", data_dir]);
+    if !restored.status.success() {
+        assert_eq!(restored.status.code(), Some(2), "{restored:?}");
+        return None;
+    }
+    let exported = command::run(&["export", "--data-dir", data_dir, "--collection", "marked"]);
+    assert!(exported.status.success(), "{exported:?}");
+    let lines = std::str::from_utf8(&exported.stdout).unwrap().lines();
+    let ids = lines.map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].as_str().expect("an id").to_owned());
+    Some(ids.collect())
+}
