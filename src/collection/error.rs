@@ -147,7 +147,7 @@ impl CollectionError {
     /// Of a collection that was to be made or dropped; a disk that fails then leaves the given.
     pub(super) fn of_file(error: StoreError, why: WriteFailure) -> Self {
         match error {
-            StoreError::Full { .. } | StoreError::Io { .. } | StoreError::Busy { .. } => {
+            StoreError::Full { .. } | StoreError::Io { .. } | StoreError::Busy { .. } | StoreError::Poisoned { .. } => {
                 Self::write_failed(why, &error)
             }
             other => other.into(),

@@ -262,6 +262,7 @@ impl Store {
     pub fn create(path: &Path, meta: &Meta) -> Result<(Self, Writer)> {
         schema::create(path, meta)?;
         let (store, writer, _) = Self::open(path)?;
+        writer.check_usable()?;
         Ok((store, writer))
     }
 
@@ -270,6 +271,7 @@ impl Store {
         let (connection, opened, ledger) = schema::open_for_writing(path)?;
         payload::check_count(&opened, ledger.payloads.rows)?;
         let writer = Writer::new(connection, path, &opened.meta, ledger)?;
+        writer.restart_log()?;
         let store = Self::new(writer.readers());
         Ok((store, writer, opened))
     }

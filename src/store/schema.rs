@@ -307,7 +307,6 @@ pub(super) fn open_for_writing(path: &Path) -> Result<(Connection, Opened, Ledge
         return Err(StoreError::NotAStore { path: path.to_owned(), detail });
     }
     let ledger = read_ledger(&connection, name)?;
-    restart_log(&connection, name)?;
     let opened = Opened { last_seq: ledger.last_seq, documents: ledger.signatures.rows, meta };
     Ok((connection, opened, ledger))
 }
@@ -334,18 +333,6 @@ pub(super) fn check_files(path: &Path) -> Result<()> {
             Ok(())
         }
         Look::Damaged(detail) => Err(StoreError::Damaged { collection: label(path), record: None, detail }),
-    }
-}
-
-/// The log starts anew with each life of the file, so that the remains of a torn transaction are never taken for
-/// commits of a later one. Without room for that the collection is still good for reading.
-fn restart_log(connection: &Connection, name: &str) -> Result<()> {
-    match checkpoint::run(connection, checkpoint::Mode::Truncate) {
-        Ok(_) => Ok(()),
-        Err(error) => match StoreError::from_sqlite(name, "moving its log into the database", error) {
-            StoreError::Full { .. } | StoreError::Busy { .. } => Ok(()),
-            error => Err(error),
-        },
     }
 }
 

@@ -69,6 +69,21 @@ impl Writer {
         })
     }
 
+    /// The log starts anew with each life of the file, so that the remains of a torn transaction are never taken for
+    /// commits of a later one. Where the disk can't do that, the collection is still good for reading.
+    pub(super) fn restart_log(&self) -> Result<()> {
+        let Err(error) = checkpoint::run(&self.connection, checkpoint::Mode::Truncate) else { return Ok(()) };
+        match StoreError::from_sqlite(&self.collection, "moving its log into the database", error) {
+            StoreError::Full { .. } | StoreError::Busy { .. } => Ok(()),
+            error @ StoreError::Io { .. } => {
+                tracing::error!(error = error.chain(), "the disk fails; this collection takes no writes");
+                self.poison.note(&error);
+                Ok(())
+            }
+            error => Err(error),
+        }
+    }
+
     pub(super) fn readers(&self) -> Arc<Readers> {
         self.readers.clone()
     }
@@ -155,7 +170,8 @@ impl Writer {
         self.connection.busy_timeout(wait).unwrap();
     }
 
-    fn check_usable(&self) -> Result<()> {
+    /// Refuses a writer whose disk failed.
+    pub(super) fn check_usable(&self) -> Result<()> {
         match self.poison.reason() {
             None => Ok(()),
             Some(reason) => {
