@@ -22,7 +22,7 @@ pub(crate) struct Own {
 }
 
 /// As `collection::judge` does.
-const AHEAD: usize = 8;
+const AHEAD: usize = 4;
 
 #[derive(Default)]
 pub(crate) struct Scratch {

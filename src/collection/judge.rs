@@ -92,7 +92,7 @@ struct Scratch {
 }
 
 /// Candidates ahead of the one being compared that memory is asked for.
-const AHEAD: usize = 8;
+const AHEAD: usize = 4;
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();

@@ -55,7 +55,8 @@ pub fn make_dir(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// What is neither a collection's file nor its log: somebody else's, or a log whose database is gone.
+/// What is neither a collection's file nor its log nor set aside by a repair: somebody else's, or a log whose database
+/// is gone.
 pub fn strangers(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut strangers = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -65,7 +66,9 @@ pub fn strangers(dir: &Path) -> io::Result<Vec<PathBuf>> {
             let base = name.and_then(|name| name.strip_suffix(companion));
             base.is_some_and(|base| collection_of(base).is_some() && dir.join(base).exists())
         };
-        if !belongs("") && !COMPANIONS.into_iter().any(belongs) {
+        let set_aside = name.and_then(|name| name.split_once(DAMAGED));
+        let set_aside = set_aside.is_some_and(|(base, _)| collection_of(base).is_some());
+        if !belongs("") && !COMPANIONS.into_iter().any(belongs) && !set_aside {
             strangers.push(path);
         }
     }
