@@ -28,6 +28,7 @@ mod prepare;
 mod rebanding;
 mod records;
 mod registry;
+mod rounds;
 mod scrub;
 mod settings;
 mod stored;

@@ -12,11 +12,11 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::backups::Backups;
 use super::boot::Common;
-use super::expiry::Sweeper;
+use super::expiry::sweeper;
 use super::memory::MemoryBudget;
-use super::scrub::Scrubber;
+use super::rounds::Rounds;
 use super::{
-    Collection, CollectionError, CollectionsConfig, Description, Medium, Result, Settings, WriteFailure, boot,
+    Collection, CollectionError, CollectionsConfig, Description, Medium, Result, Settings, WriteFailure, boot, scrub,
 };
 use crate::cpu::CpuPool;
 use crate::store::lock::DataDirLock;
@@ -47,9 +47,9 @@ pub struct Collections {
     /// Those that do not open because their files are damaged, and how that shows. Each is looked at once: a file does
     /// not mend itself, and reading it through takes long.
     damaged: Mutex<BTreeMap<CollectionName, CollectionError>>,
-    sweeper: Sweeper,
+    expiry: Rounds,
     pub(super) backups: Backups,
-    scrubber: Option<Scrubber>,
+    scrub: Option<Rounds>,
     /// Held while a collection is made or dropped.
     pub(super) changing: tokio::sync::Mutex<()>,
     _lock: DataDirLock,
@@ -87,17 +87,21 @@ impl Collections {
         let memory = Arc::new(MemoryBudget::new(memory_max_bytes));
         let common = Common { secret, limits, cpu, memory, medium };
         let open = Arc::<Open>::default();
-        let [rounds, scrubbed] = [&open, &open].map(Arc::downgrade);
-        let scrubbed = move || scrubbed.upgrade().map(|open| each_open(&open));
+        let rounds = || {
+            let open = Arc::downgrade(&open);
+            move || open.upgrade().map(|open| each_open(&open))
+        };
+        let expiry = sweeper::start(rounds());
+        let scrub = scrub.map(|config| scrub::start(config, rounds()));
         let collections = Self {
             common,
             collections_max,
             dir,
             open,
             damaged: Mutex::default(),
-            sweeper: Sweeper::start(move || rounds.upgrade().map(|open| each_open(&open))),
+            expiry,
             backups: Backups::new(backup),
-            scrubber: scrub.map(|config| Scrubber::start(config, scrubbed)),
+            scrub,
             changing: tokio::sync::Mutex::default(),
             _lock: lock,
         };
@@ -330,14 +334,14 @@ impl Collections {
     /// Waits until all that was taken is on disk; blocking. No write is taken after.
     pub fn close(&self) {
         self.backups.close();
-        self.sweeper.stop();
+        self.expiry.stop();
         // It may hold a collection's file open for reading: the log goes with the last who does.
-        self.scrubber.iter().for_each(Scrubber::stop);
-        self.scrubber.iter().for_each(Scrubber::join);
+        self.scrub.iter().for_each(Rounds::stop);
+        self.scrub.iter().for_each(Rounds::join);
         for collection in self.each_open() {
             collection.close();
         }
-        self.sweeper.join();
+        self.expiry.join();
         if self.common.medium == Medium::Memory
             && let Err(error) = forget(&self.dir)
         {

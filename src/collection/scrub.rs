@@ -4,13 +4,11 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use metrics::{Counter, Gauge, counter, gauge};
-use parking_lot::Mutex;
 
-use super::expiry::Stop;
+use super::rounds::Rounds;
 use super::{Collection, CollectionError};
 use crate::telemetry::names::{self, label};
 use crate::types::{CollectionName, Seq};
@@ -31,67 +29,24 @@ pub struct ScrubConfig {
     pub interval: Duration,
 }
 
-/// The scrubber of one data directory. Dropped without [`stop`](Self::stop), it ends after the step it is at.
-pub(super) struct Scrubber {
-    stop: Arc<Stop>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl Scrubber {
-    /// Goes round what `collections` gives, asked anew each time; `None` ends it.
-    pub(super) fn start(
-        config: ScrubConfig,
-        collections: impl Fn() -> Option<Vec<Arc<Collection>>> + Send + 'static,
-    ) -> Self {
-        let stop = Arc::<Stop>::default();
-        let told = Arc::clone(&stop);
-        let run = move || {
-            let mut passes = HashMap::new();
-            while let Some(open) = collections() {
-                passes.retain(|name, _: &mut Pass| open.iter().any(|collection| collection.name == *name));
-                for Collection { name, .. } in open.iter().map(Arc::as_ref) {
-                    passes.entry(name.clone()).or_insert_with(|| Pass::new(name));
-                }
-                // Who waits longest, so that none is passed over; a pass under way has waited since it became due.
-                let next = open.iter().min_by_key(|collection| passes[&collection.name].due);
-                let due = next.filter(|collection| passes[&collection.name].is_due());
-                let rest = match due {
-                    Some(collection) => {
-                        let pass = passes.get_mut(&collection.name).expect("it was just entered");
-                        pass.step(collection, config)
-                    }
-                    None => IDLE,
-                };
-                drop(open);
-                if told.within(rest) {
-                    return;
-                }
-            }
-        };
-        let thread = std::thread::Builder::new().name("hapax-scrub".into()).spawn(run);
-        Self { stop, thread: Mutex::new(Some(thread.expect("the system has room for one thread more"))) }
-    }
-
-    /// Begins no further step.
-    pub(super) fn stop(&self) {
-        self.stop.tell();
-    }
-
-    /// Waits for the step under way; blocking.
-    pub(super) fn join(&self) {
-        let thread = self.thread.lock().take();
-        if let Some(thread) = thread
-            && thread.join().is_err()
-        {
-            tracing::error!("the thread that reads records again panicked");
+/// The scrub of one data directory.
+pub(super) fn start(config: ScrubConfig, open: impl Fn() -> Option<Vec<Arc<Collection>>> + Send + 'static) -> Rounds {
+    let mut passes = HashMap::new();
+    Rounds::start("hapax-scrub", open, move |collections, _| {
+        passes.retain(|name, _: &mut Pass| collections.iter().any(|collection| collection.name == *name));
+        for Collection { name, .. } in collections.iter().map(Arc::as_ref) {
+            passes.entry(name.clone()).or_insert_with(|| Pass::new(name));
         }
-    }
-}
-
-impl Drop for Scrubber {
-    fn drop(&mut self) {
-        self.stop();
-    }
+        // Who waits longest, so that none is passed over; a pass under way has waited since it became due.
+        let next = collections.iter().min_by_key(|collection| passes[&collection.name].due);
+        match next.filter(|collection| passes[&collection.name].is_due()) {
+            Some(collection) => {
+                let pass = passes.get_mut(&collection.name).expect("it was just entered");
+                pass.step(collection, config)
+            }
+            None => IDLE,
+        }
+    })
 }
 
 /// How far the scrub of one collection is.

@@ -182,15 +182,14 @@ impl StoreError {
 
     /// The error with its causes in one line.
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            cause = error.source();
-        }
-        text
+        in_one_line(self)
     }
+}
+
+/// An error with its causes.
+pub(in crate::store) fn in_one_line(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 fn at(record: &Option<Seq>) -> String {

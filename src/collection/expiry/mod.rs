@@ -11,7 +11,7 @@
 //! What is overdue and not yet deleted is still found, and saved by a sight.
 
 mod seen_times;
-mod sweeper;
+pub(super) mod sweeper;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +27,6 @@ use crate::types::{Seq, Slot, TimestampMs};
 
 pub(super) use seen_times::SeenTimes;
 use seen_times::{Sight, overdue};
-pub(super) use sweeper::{Stop, Sweeper};
 
 /// Slots looked at in one step, in well under a millisecond.
 const STEP_SLOTS: u32 = 64 * 1024;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::super::StoreError;
+use super::super::error::{StoreError, in_one_line};
 use super::super::lock::LockError;
 
 /// Results of backups and restores.
@@ -130,13 +130,6 @@ pub enum BackupError {
 impl BackupError {
     /// The error with its causes in one line.
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            cause = error.source();
-        }
-        text
+        in_one_line(self)
     }
 }
