@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::time::Instant;
 
-use hapax::index::{Arena, BandIndex, Entry, Hit, IdIndex, Probe};
+use hapax::index::{Arena, BandIndex, Comparison, Entry, IdIndex, Probe};
 use hapax::types::{Seq, Slot};
 use hapax_core::{Banding, SignatureShape, verify};
 use xxhash_rust::xxh3::xxh3_64;
@@ -20,9 +20,6 @@ pub(crate) struct Own {
     matching_min: u32,
     bucket_read_max: usize,
 }
-
-/// As `collection::judge` does.
-const AHEAD: usize = 4;
 
 #[derive(Default)]
 pub(crate) struct Scratch {
@@ -82,20 +79,15 @@ impl Index for Own {
     fn check(&self, scratch: &mut Scratch, query: &[u8]) -> usize {
         let Scratch { probe, words, ranked } = scratch;
         self.bands.probe(&self.arena, query, self.bucket_read_max, probe);
-        probe.hits.iter().take(AHEAD).for_each(|hit| self.arena.prefetch_all(hit.slot));
-        words.resize(self.arena.words(), 0);
         ranked.clear();
-        for (at, &Hit { slot, .. }) in probe.hits.iter().enumerate() {
-            if let Some(later) = probe.hits.get(at + AHEAD) {
-                self.arena.prefetch_all(later.slot);
-            }
-            let Some(seen) = self.arena.read(slot, words).filter(|seen| seen.removed == Seq(0)) else { continue };
-            let held = &bytemuck::cast_slice(words)[..query.len()];
-            let matching = verify::matching_slots(query, held, self.shape);
-            if matching >= self.matching_min {
-                ranked.push((Reverse(matching), seen.seq));
-            }
-        }
+        Comparison::new(&self.arena, query, self.shape, self.matching_min, words).each(
+            &probe.hits,
+            |_, seen, matching| {
+                if seen.removed == Seq(0) && matching >= self.matching_min {
+                    ranked.push((Reverse(matching), seen.seq));
+                }
+            },
+        );
         ranked.sort_unstable();
         ranked.len()
     }

@@ -149,14 +149,16 @@ impl Collection {
         if unfound.is_empty() {
             return judgement;
         }
-        let mut words = vec![0; self.arena.words()];
+        let mut words = Vec::new();
+        let mut comparison = query.comparison(&self.arena, self.shape, &mut words);
         for (seq, slot) in unfound {
             // Nobody finds a link that may be promoted with this decision, and is not yet.
             if self.arena.is_linked(slot) && !clusters.is_promoted(seq) {
                 continue;
             }
-            let Some(seen) = self.arena.read(slot, &mut words).filter(|seen| seen.seq == seq) else { continue };
-            judgement.compare(query, self.shape, slot, &seen, &words);
+            if let Some((seen, matching)) = comparison.with(slot).filter(|(seen, _)| seen.seq == seq) {
+                judgement.consider(query, self.shape, slot, &seen, matching);
+            }
         }
         judgement.rank();
         judgement

@@ -6,11 +6,11 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
-use hapax_core::{SignatureShape, verify};
+use hapax_core::SignatureShape;
 
 use super::Limits;
 use super::meters::Meters;
-use crate::index::{Arena, BandIndex, Hit, Probe, Seen};
+use crate::index::{Arena, BandIndex, Comparison, Hit, Probe, Seen};
 use crate::types::{Overlap, Seq, Slot};
 
 /// From where in the commit order a lookup sees.
@@ -48,6 +48,18 @@ pub(super) struct Query<'a> {
     pub(super) own: Option<Slot>,
     /// Equal slots from which a candidate counts.
     pub(super) matching_min: u32,
+}
+
+impl<'a> Query<'a> {
+    /// Compares candidates with it.
+    pub(super) fn comparison(
+        &self,
+        arena: &'a Arena,
+        shape: SignatureShape,
+        words: &'a mut Vec<u64>,
+    ) -> Comparison<'a> {
+        Comparison::new(arena, self.signature, shape, self.matching_min, words)
+    }
 }
 
 /// A document at or above the threshold.
@@ -91,9 +103,6 @@ struct Scratch {
     words: Vec<u64>,
 }
 
-/// Candidates ahead of the one being compared that memory is asked for.
-const AHEAD: usize = 4;
-
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
@@ -112,22 +121,15 @@ pub(super) fn judge(
         let started = Instant::now();
         bands.probe(arena, query.signature, limits.bucket_read_max, probe);
         let dropped = keep_most_hit(&mut probe.hits, limits.candidates_max);
-        probe.hits.iter().take(AHEAD).for_each(|hit| arena.prefetch_all(hit.slot));
         let probed = Instant::now();
 
-        words.resize(arena.words(), 0);
         let cost = Cost { probe: probed - started, verify: Duration::ZERO, fullest_bucket: probe.fullest };
         let mut judgement = Judgement { ranked: Vec::new(), candidates: 0, unread: probe.unread + dropped, cost };
-        for (at, &Hit { slot, .. }) in probe.hits.iter().enumerate() {
-            if let Some(later) = probe.hits.get(at + AHEAD) {
-                arena.prefetch_all(later.slot);
+        query.comparison(arena, shape, words).each(&probe.hits, |slot, seen, matching| {
+            if query.own != Some(slot) && view.finds(&seen) {
+                judgement.consider(query, shape, slot, &seen, matching);
             }
-            if query.own == Some(slot) {
-                continue;
-            }
-            let Some(seen) = arena.read(slot, words).filter(|seen| view.finds(seen)) else { continue };
-            judgement.compare(query, shape, slot, &seen, words);
-        }
+        });
         judgement.rank();
 
         judgement.cost.verify = probed.elapsed();
@@ -136,11 +138,16 @@ pub(super) fn judge(
 }
 
 impl Judgement {
-    /// Compares one candidate, whose signature is in `words`.
-    pub(super) fn compare(&mut self, query: &Query<'_>, shape: SignatureShape, slot: Slot, seen: &Seen, words: &[u64]) {
+    /// Takes one candidate into account, with so many equal slots.
+    pub(super) fn consider(
+        &mut self,
+        query: &Query<'_>,
+        shape: SignatureShape,
+        slot: Slot,
+        seen: &Seen,
+        matching: u32,
+    ) {
         self.candidates += 1;
-        let held = &bytemuck::cast_slice(words)[..query.signature.len()];
-        let matching = verify::matching_slots(query.signature, held, shape);
         if matching >= query.matching_min {
             let same_content = matching == shape.k && query.content != 0 && seen.content == query.content;
             self.ranked.push(Ranked { seq: seen.seq, slot, matching, same_content, overlap: None });

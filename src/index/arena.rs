@@ -66,8 +66,8 @@ impl Arena {
         Self { words, signature_bytes, rows: Chunks::new(SIGNATURE + words) }
     }
 
-    /// 64-bit words a signature takes; the length of the buffers for [`Arena::read`].
-    pub fn words(&self) -> usize {
+    /// 64-bit words a signature takes.
+    pub(super) fn words(&self) -> usize {
         self.words
     }
 
@@ -104,8 +104,8 @@ impl Arena {
         self.published(slot)[SEQ].store(0, Ordering::Release);
     }
 
-    /// What stands in the slot, and its signature into `words`; `None` where it is free or changes while being read.
-    pub fn read(&self, slot: Slot, words: &mut [u64]) -> Option<Seen> {
+    /// What stands in the slot, and its signature into `words`, as much as there is room for; `None` where it is free or changes while being read.
+    pub(super) fn read(&self, slot: Slot, words: &mut [u64]) -> Option<Seen> {
         let cells = self.rows.row(slot.0)?;
         let seq = cells[SEQ].load(Ordering::Acquire);
         if seq == 0 {
@@ -160,10 +160,12 @@ impl Arena {
         }
     }
 
-    /// As [`Self::prefetch`], of all that [`Self::read`] reads.
-    pub fn prefetch_all(&self, slot: Slot) {
+    /// As [`Self::prefetch`], of what [`Self::read`] reads for so many words.
+    #[inline]
+    pub(super) fn prefetch_row(&self, slot: Slot, words: usize) {
         if let Some(cells) = self.rows.row(slot.0) {
-            cells.iter().step_by(8).for_each(hapax_core::prefetch);
+            let cells = &cells[..SIGNATURE + words];
+            cells.iter().step_by(8).chain(cells.last()).for_each(hapax_core::prefetch);
         }
     }
 

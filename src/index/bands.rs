@@ -7,14 +7,14 @@ use std::collections::HashMap;
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use dashmap::DashMap;
 use hapax_core::{BandKey, Banding, SignatureShape, fmix64};
 use parking_lot::RwLockReadGuard;
 use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::arena::words_of;
-use super::pool::Pool;
+use super::equals::Equals;
+use super::pool::{Bucket as PostingBucket, Pool};
 use super::table::{Keys, Members, SHARDS_MAX, Shard, Table};
 use super::{Arena, BucketSizes};
 use crate::types::Slot;
@@ -35,10 +35,7 @@ pub struct BandIndex {
     rows: Box<[Rows]>,
     tables: Box<[Table]>,
     pool: Pool,
-    /// The slot that has the postings -> the others with its signature.
-    equals: DashMap<Slot, Vec<Slot>>,
-    /// How many they are.
-    groups: AtomicU64,
+    equals: Equals,
     /// Odd while a list of equals changes hands.
     handing_over: AtomicU64,
     sizes: BucketSizes,
@@ -101,8 +98,7 @@ impl BandIndex {
             rows: (0..banding.bands()).map(|band| Rows::new(banding.row_bytes(shape, band))).collect(),
             tables: (0..bands).map(|band| Table::new(band, bands)).collect(),
             pool: Pool::default(),
-            equals: DashMap::new(),
-            groups: AtomicU64::new(0),
+            equals: Equals::default(),
             handing_over: AtomicU64::new(0),
             sizes: BucketSizes::default(),
         }
@@ -120,9 +116,7 @@ impl BandIndex {
 
     /// Bytes of all postings and lists.
     pub fn bytes(&self) -> u64 {
-        // An entry of the map and its control byte, at two thirds of the places in use.
-        const GROUP_BYTES: u64 = (size_of::<(Slot, Vec<Slot>)>() + 1) as u64 * 3 / 2;
-        self.pool.bytes() + self.groups() * GROUP_BYTES
+        self.pool.bytes() + self.equals.bytes()
     }
 
     /// Adds a published slot that is not here yet.
@@ -134,7 +128,7 @@ impl BandIndex {
             self.tables[band].with_room(&self.pool, key, &keys)
         };
         let mut shards: SmallVec<[_; BANDS]> = keys.iter().enumerate().map(with_room).collect();
-        prefetch_buckets(&shards, &keys);
+        prefetch_homes(&shards, &keys);
         // Where there are many, an equal one may be passed over: that costs memory, and nothing else.
         let members = self.fewest(arena, slot, &shards, &keys);
         let looked_at = &members.as_slice()[..members.as_slice().len().min(EQUAL_LOOK_MAX)];
@@ -173,7 +167,7 @@ impl BandIndex {
     /// an insertion.
     pub fn remove(&self, arena: &Arena, slot: Slot) {
         let keys = self.keys(arena, slot);
-        if self.groups() > 0 && self.equals.contains_key(&slot) {
+        if self.equals.of(slot).is_some() {
             return self.hand_over(arena, slot, &keys);
         }
         let mut found = false;
@@ -185,7 +179,7 @@ impl BandIndex {
                 found = true;
             }
         }
-        if !found && self.groups() > 0 {
+        if !found && self.equals.len() > 0 {
             let shards = self.shards(&keys);
             // There may be several that have postings of their own.
             let members = self.fewest(arena, slot, &shards, &keys);
@@ -214,12 +208,10 @@ impl BandIndex {
         }
     }
 
-    /// The shards of some keys, one a band, locked, and their buckets on the way from memory.
+    /// The shards of some keys, one a band, locked.
     fn shards(&self, keys: &[u64]) -> SmallVec<[RwLockReadGuard<'_, Shard>; BANDS]> {
         self.tables.iter().zip(keys).for_each(|(table, &key)| table.prefetch(key));
-        let shards: SmallVec<[_; BANDS]> = self.tables.iter().zip(keys).map(|(table, &key)| table.read(key)).collect();
-        prefetch_buckets(&shards, keys);
-        shards
+        self.tables.iter().zip(keys).map(|(table, &key)| table.read(key)).collect()
     }
 
     fn probe_once(&self, arena: &Arena, per_key_max: usize, probe: &mut Probe) {
@@ -229,8 +221,9 @@ impl BandIndex {
         found.clear();
         {
             let shards = self.shards(keys);
+            let homes = prefetch_homes(&shards, keys);
             for (band, (shard, &key)) in shards.iter().zip(&*keys).enumerate() {
-                shard.tagged(key, |entry| found.push((band as u32, entry)));
+                shard.tagged(key, homes[band], |entry| found.push((band as u32, entry)));
             }
             for &(band, entry) in &*found {
                 arena.prefetch(shards[band as usize].first(entry), self.rows[band as usize].words.start);
@@ -263,10 +256,10 @@ impl BandIndex {
         slots.sort_unstable();
         hits.clear();
         hits.extend(slots.chunk_by(|a, b| a == b).map(|same| Hit { slot: same[0], bands: same.len() as u32 }));
-        if self.groups() > 0 {
+        if self.equals.len() > 0 {
             for at in 0..hits.len() {
                 let Hit { slot: holder, bands } = hits[at];
-                let Some(others) = self.equals.get(&holder) else { continue };
+                let Some(others) = self.equals.of(holder) else { continue };
                 slots.clear();
                 *unread += read_some(&others, per_key_max, 0, 1, slots);
                 *fullest = (others.len() + 1).max(*fullest);
@@ -286,10 +279,8 @@ impl BandIndex {
                 table.for_each_few(&keys, |slots| fullest.consider(slots.len(), band, slots[0]));
             }
         }
-        // Copied first: whoever inserts must not wait for the rest.
-        let groups: Vec<(usize, Slot)> = self.equals.iter().map(|group| (group.len() + 1, *group.key())).collect();
-        for (documents, slot) in groups {
-            (0..self.tables.len()).for_each(|band| fullest.consider(documents, band, slot));
+        for (slot, others) in self.equals.sizes() {
+            (0..self.tables.len()).for_each(|band| fullest.consider(others + 1, band, slot));
         }
         let keys = fullest.keys.into_iter();
         let mut buckets: Vec<Bucket> =
@@ -307,12 +298,9 @@ impl BandIndex {
         let mut sample = Vec::new();
         read_some(slots, samples, 0, 1, &mut sample);
         let mut documents = slots.len();
-        if self.groups() > 0 {
-            for slot in slots {
-                let Some(others) = self.equals.get(slot) else { continue };
-                documents += others.len();
-                read_some(&others, samples.saturating_sub(sample.len()), 0, 1, &mut sample);
-            }
+        for others in slots.iter().filter_map(|&slot| self.equals.of(slot)) {
+            documents += others.len();
+            read_some(&others, samples.saturating_sub(sample.len()), 0, 1, &mut sample);
         }
         let words: Vec<u64> = arena.signature(one).iter().map(|cell| cell.load(Ordering::Relaxed)).collect();
         let signature = &bytemuck::cast_slice(&words)[..self.shape.bytes()];
@@ -348,40 +336,20 @@ impl BandIndex {
         let keys = self.keys(arena, slot);
         let shards = self.shards(&keys);
         let members = self.fewest(arena, slot, &shards, &keys);
-        let behind = |holder: &Slot| self.equals.get(holder).is_some_and(|others| others.contains(&slot));
-        members.as_slice().contains(&slot) || self.groups() > 0 && members.as_slice().iter().any(behind)
+        let behind = |&holder: &Slot| self.equals.of(holder).is_some_and(|others| others.contains(&slot));
+        members.as_slice().contains(&slot) || members.as_slice().iter().any(behind)
     }
 
     /// Adds a slot to those that share the postings of another.
     fn join(&self, holder: Slot, slot: Slot) {
-        let mut others = self.equals.entry(holder).or_default();
-        let (before, from) = (others.len(), bytes_of(&others));
-        if before == others.capacity() {
-            others.reserve_exact((before / 4).max(2));
-        }
-        others.push(slot);
-        self.pool.lists_changed(from, bytes_of(&others));
+        let before = self.equals.push(holder, slot);
         self.sizes.changed(group(before), group(before + 1));
-        self.groups.fetch_add(u64::from(before == 0), Ordering::Relaxed);
     }
 
     /// Takes a slot out of those that share the postings of another; false if it is not one of them.
     fn part(&self, holder: Slot, slot: Slot) -> bool {
-        let Some(mut others) = self.equals.get_mut(&holder) else { return false };
-        let Some(at) = others.iter().position(|&held| held == slot) else { return false };
-        let (before, from) = (others.len(), bytes_of(&others));
-        others.remove(at);
-        if others.capacity() > 2 * others.len() {
-            let kept = others.len() + others.len() / 4;
-            others.shrink_to(kept);
-        }
-        self.pool.lists_changed(from, bytes_of(&others));
+        let Some(before) = self.equals.remove(holder, slot) else { return false };
         self.sizes.changed(group(before), group(before - 1));
-        if before == 1 {
-            drop(others);
-            self.equals.remove(&holder);
-            self.groups.fetch_sub(1, Ordering::Relaxed);
-        }
         true
     }
 
@@ -389,24 +357,12 @@ impl BandIndex {
     fn hand_over(&self, arena: &Arena, slot: Slot, keys: &[u64]) {
         // Readers that find the slot's postings meanwhile, and then no list behind it, look again.
         self.handing_over.fetch_add(1, Ordering::AcqRel);
-        let (_, mut others) = self.equals.remove(&slot).expect("the caller has seen it");
-        let (before, from) = (others.len(), bytes_of(&others));
-        let heir = others.remove(0);
+        let (heir, before) = self.equals.hand_over(slot).expect("the caller has seen it");
         self.sizes.changed(group(before), group(before - 1));
-        if others.is_empty() {
-            self.pool.lists_changed(from, 0);
-            self.groups.fetch_sub(1, Ordering::Relaxed);
-        } else {
-            self.equals.insert(heir, others);
-        }
         for ((table, rows), &key) in self.tables.iter().zip(&self.rows).zip(keys) {
             table.replace(key, slot, heir, |held| rows.equal_of(arena, slot, held));
         }
         self.handing_over.fetch_add(1, Ordering::AcqRel);
-    }
-
-    fn groups(&self) -> u64 {
-        self.groups.load(Ordering::Relaxed)
     }
 
     /// Finds equal signatures among many slots; returns one of each.
@@ -496,11 +452,14 @@ impl Rows {
     }
 }
 
-/// Has the buckets of some keys fetched, one a band. Each step asks for all it needs at once: many looks into memory
-/// then take little longer than one.
-fn prefetch_buckets(shards: &[impl Deref<Target = Shard>], keys: &[u64]) {
+/// The buckets of some keys, one a band, on their way from memory. Each step asks for all it needs at once: many looks
+/// into memory then take little longer than one.
+fn prefetch_homes<'a>(
+    shards: &'a [impl Deref<Target = Shard>],
+    keys: &[u64],
+) -> SmallVec<[Option<&'a PostingBucket>; BANDS]> {
     shards.iter().zip(keys).for_each(|(shard, &key)| shard.prefetch_page(key));
-    shards.iter().zip(keys).for_each(|(shard, &key)| shard.prefetch_bucket(key));
+    shards.iter().zip(keys).map(|(shard, &key)| shard.prefetch_home(key)).collect()
 }
 
 /// Keys of many documents.
@@ -613,8 +572,4 @@ fn sort_by_shard(
 /// Documents that share postings, as a bucket: one alone is none.
 fn group(others: usize) -> usize {
     if others == 0 { 0 } else { others + 1 }
-}
-
-fn bytes_of(list: &Vec<Slot>) -> u64 {
-    (list.capacity() * size_of::<Slot>()) as u64
 }

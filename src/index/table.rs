@@ -147,10 +147,12 @@ impl Table {
     ) {
         for slots in slots.chunk_by(|a, b| Self::shard_number(a.0) == Self::shard_number(b.0)) {
             let mut shard = self.with_room(pool, slots[0].0, keys);
-            slots.iter().take(AHEAD).for_each(|&(key, _)| shard.prefetch_bucket(key));
+            for &(key, _) in slots.iter().take(AHEAD) {
+                shard.prefetch_home(key);
+            }
             for (at, &(key, slot)) in slots.iter().enumerate() {
                 if let Some(&(later, _)) = slots.get(at + AHEAD) {
-                    shard.prefetch_bucket(later);
+                    shard.prefetch_home(later);
                 }
                 if shard.is_full() {
                     drop(shard);
@@ -328,10 +330,16 @@ impl Shard {
         }
     }
 
-    /// Entries that may be of this key, by their tags alone: for [`Self::first`] and [`Self::resolve`].
+    /// Entries that may be of this key, by their tags alone: for [`Self::first`] and [`Self::resolve`]. `home` is what
+    /// [`Self::prefetch_home`] returned.
     #[inline]
-    pub(super) fn tagged(&self, key: u64, mut visit: impl FnMut(u32)) {
-        self.each_tagged(key, |place| visit(place.entry));
+    pub(super) fn tagged(&self, key: u64, home: Option<&Bucket>, mut visit: impl FnMut(u32)) {
+        let Some(home) = home else { return };
+        if home.passed() {
+            self.each_tagged(key, |place| visit(place.entry));
+        } else {
+            home.tagged(key as u8).for_each(|(_, entry)| visit(entry));
+        }
     }
 
     /// A slot that has the key an entry stands for.
@@ -388,7 +396,7 @@ impl Shard {
         if bucket + 1 == self.buckets() { 0 } else { bucket + 1 }
     }
 
-    /// Has the number of the page fetched that [`Self::prefetch_bucket`] needs.
+    /// Has the number of the page fetched that [`Self::prefetch_home`] needs.
     #[inline]
     pub(super) fn prefetch_page(&self, key: u64) {
         if let Some(page) = self.pages.get(self.home(key) / PAGE_BUCKETS) {
@@ -396,12 +404,15 @@ impl Shard {
         }
     }
 
-    /// Has the bucket of a key fetched.
+    /// The bucket of a key, on its way from memory; `None` where there is none yet.
     #[inline]
-    pub(super) fn prefetch_bucket(&self, key: u64) {
-        if !self.pages.is_empty() {
-            prefetch(self.bucket(self.home(key)));
+    pub(super) fn prefetch_home(&self, key: u64) -> Option<&Bucket> {
+        if self.pages.is_empty() {
+            return None;
         }
+        let home = self.bucket(self.home(key));
+        prefetch(home);
+        Some(home)
     }
 
     #[inline]

@@ -1,0 +1,133 @@
+//! How many slots of the documents a probe found equal those of the query.
+//! Most of what shares a band by chance, or by the boilerplate that many share, differs from its first slots on: so much
+//! is looked at, and the rest only where it can still be like the query. Each look into memory is asked for a few ahead.
+
+use hapax_core::{SignatureShape, verify};
+
+use super::{Arena, Hit, Seen};
+use crate::types::Slot;
+
+/// Documents ahead of the one being compared that memory is asked for.
+const AHEAD: usize = 4;
+/// Slots that one with nothing in common may share at the first look: those of the band that found it, and a few.
+const BY_CHANCE: u32 = 16;
+
+/// A query that is compared with one document after the other.
+pub struct Comparison<'a> {
+    arena: &'a Arena,
+    query: &'a [u8],
+    shape: SignatureShape,
+    matching_min: u32,
+    /// Of the signature, at the first look.
+    first: SignatureShape,
+    words: &'a mut Vec<u64>,
+}
+
+impl<'a> Comparison<'a> {
+    /// Looks for at least `matching_min` slots equal to those of a packed signature; `words` is a buffer.
+    pub fn new(
+        arena: &'a Arena,
+        query: &'a [u8],
+        shape: SignatureShape,
+        matching_min: u32,
+        words: &'a mut Vec<u64>,
+    ) -> Self {
+        words.resize(arena.words(), 0);
+        let slots_per_word = u64::BITS / shape.bits;
+        let decisive = (shape.k.saturating_sub(matching_min) + BY_CHANCE).next_multiple_of(slots_per_word);
+        // A first look at nearly all of it would be one too many.
+        let first = if decisive <= shape.k / 4 * 3 { decisive } else { shape.k };
+        Self { arena, query, shape, matching_min, first: SignatureShape { k: first, ..shape }, words }
+    }
+
+    /// What stands in a slot, and how many slots of its signature are equal; where these are fewer than `matching_min`,
+    /// perhaps not all of them are counted. `None` where the slot is free or changes while being read.
+    pub fn with(&mut self, slot: Slot) -> Option<(Seen, u32)> {
+        if self.first.k < self.shape.k {
+            let (seen, matching) = self.look(slot, self.first)?;
+            if matching + (self.shape.k - self.first.k) < self.matching_min {
+                return Some((seen, matching));
+            }
+        }
+        self.look(slot, self.shape)
+    }
+
+    /// [`Self::with`] of many, those left out that are not there.
+    pub fn each(&mut self, hits: &[Hit], mut visit: impl FnMut(Slot, Seen, u32)) {
+        hits.iter().take(AHEAD).for_each(|hit| self.prefetch(hit));
+        for (at, &Hit { slot, .. }) in hits.iter().enumerate() {
+            if let Some(later) = hits.get(at + AHEAD) {
+                self.prefetch(later);
+            }
+            if let Some((seen, matching)) = self.with(slot) {
+                visit(slot, seen, matching);
+            }
+        }
+    }
+
+    fn look(&mut self, slot: Slot, part: SignatureShape) -> Option<(Seen, u32)> {
+        let bytes = part.bytes();
+        let words = &mut self.words[..bytes.div_ceil(size_of::<u64>())];
+        let seen = self.arena.read(slot, words)?;
+        Some((seen, verify::matching_slots(&self.query[..bytes], &bytemuck::cast_slice(words)[..bytes], part)))
+    }
+
+    fn prefetch(&self, hit: &Hit) {
+        // What shares several bands is likely to be like the query.
+        let part = if hit.bands > 1 { self.shape } else { self.first };
+        self.arena.prefetch_row(hit.slot, part.bytes().div_ceil(size_of::<u64>()));
+    }
+}
+
+#[cfg(all(test, not(hapax_loom)))]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+    use crate::index::Entry;
+    use crate::types::Seq;
+
+    #[test]
+    fn what_reaches_the_minimum_is_counted_whole_and_nothing_else_reaches_it() {
+        let mut rng = ChaCha8Rng::seed_from_u64(11);
+        for (k, bits) in [(128, 8), (256, 8), (64, 16), (20, 8), (128, 32), (16, 64)] {
+            let shape = SignatureShape { k, bits };
+            let slot_bytes = bits as usize / 8;
+            let query: Vec<u8> = (0..shape.bytes()).map(|_| rng.random()).collect();
+            let arena = Arena::new(shape);
+            let mut expected = Vec::new();
+            for slot in 0..200 {
+                let share = rng.random_range(0.0..1.0);
+                let mut signature = query.clone();
+                for held in signature.chunks_mut(slot_bytes) {
+                    if rng.random_bool(share) {
+                        held.fill_with(|| rng.random());
+                    }
+                }
+                let slots = signature.chunks(slot_bytes).zip(query.chunks(slot_bytes));
+                expected.push(slots.filter(|(a, b)| a == b).count() as u32);
+                let seq = Seq(u64::from(slot) + 1);
+                let entry = Entry { seq, id_fingerprint: 0, content: 0, linked: false, signature: &signature };
+                arena.publish(Slot(slot), entry);
+            }
+            for matching_min in [0, 1, k / 2, k * 4 / 5, k] {
+                let mut words = Vec::new();
+                let mut comparison = Comparison::new(&arena, &query, shape, matching_min, &mut words);
+                let hits: Vec<Hit> = (0..201).map(|slot| Hit { slot: Slot(slot), bands: slot % 3 }).collect();
+                let mut visited = 0;
+                comparison.each(&hits, |slot, seen, matching| {
+                    assert_eq!((slot.0, seen.seq), (visited, Seq(u64::from(visited) + 1)));
+                    let expected = expected[slot.0 as usize];
+                    if expected >= matching_min {
+                        assert_eq!(matching, expected);
+                    } else {
+                        assert!(matching < matching_min);
+                    }
+                    visited += 1;
+                });
+                assert_eq!(visited, 200, "all but the slot that is free");
+            }
+        }
+    }
+}
