@@ -171,5 +171,6 @@ async fn answers_are_those_of_the_commit_order_while_documents_expire() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a million races are for `make races`"]
 async fn a_million_races() {
-    races(1_000_000, 20_000).await;
+    // One in eight finds nothing to do.
+    races(1_200_000, 20_000).await;
 }
