@@ -16,7 +16,8 @@ EXPOSE 8080
 # Beyond loopback hapax refuses to start without a key:
 #   docker run -p 8080:8080 -v hapax:/var/lib/hapax -v ./key:/run/secrets/key:ro \
 #     -e HAPAX__AUTH__API_KEY_FILE=/run/secrets/key hapax
-ENV HAPAX__SERVER__LISTEN=0.0.0.0:8080 HAPAX__DATA__DIR=/var/lib/hapax/data
+ENV HAPAX__SERVER__LISTEN=0.0.0.0:8080 HAPAX__DATA__DIR=/var/lib/hapax/data \
+    HAPAX__BACKUP__DIR=/var/lib/hapax/backups
 # Requests under way get server.drain_timeout_ms (20 s); Docker's own patience is 10 s: `docker stop --time 30`.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10m CMD ["hapax", "health"]

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::ExitStatus;
 use super::client::{Client, ServerArgs};
-use crate::store::backup::{self, Progress};
+use crate::store::backup::{self, Manifest, Progress};
 use crate::types::TimestampMs;
 
 /// Between two looks at how far it is.
@@ -24,12 +24,15 @@ const STEPS: u64 = 1000;
 
 /// Make a backup: a consistent, checked copy of every collection.
 ///
-/// A server writes it itself, beneath the folder that its setting `backup.dir` names; DIR is then the name of the
-/// backup's folder in there. With --data-dir it is made here, without a server, and DIR is a path. What a broken-off backup left in DIR
-/// is replaced; a backup that is there already is not. An interrupted verb does not call off a server's backup.
+/// A server writes it itself, beneath the folder that its setting `backup.dir` names (./hapax-backups); DIR is then the
+/// name of the backup's folder in there. Where DIR is a path, as in ./nightly, the finished backup is moved there from the
+/// server's folder, which has to be on this machine. With --data-dir it is made here, without a server. What a broken-off
+/// backup left in DIR is replaced; a backup that is there already is not. An interrupted verb does not call off a
+/// server's backup.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax backup nightly-2026-11-21                       the server's backup.dir gets a folder of that name
+  hapax backup /mnt/backups/1                           by a server on this machine
   hapax backup --data-dir ./hapax-data /mnt/backups/1   without a server
   hapax restore /mnt/backups/1 --data-dir ./restored    back again
 
@@ -37,7 +40,7 @@ The path of the backup goes to stdout.
 
 Exit status: 0 it is made, 2 it is not.")]
 pub struct Args {
-    /// Name of the backup for a server; a path with --data-dir
+    /// Where to: a name in the server's backup.dir, or a path
     #[arg(value_name = "DIR")]
     dir: String,
     #[command(flatten)]
@@ -53,6 +56,17 @@ struct Made {
     collections: usize,
     documents: u64,
     bytes: u64,
+}
+
+impl Made {
+    fn of(manifest: &Manifest, dir: &Path) -> Self {
+        Self {
+            path: dir.display().to_string(),
+            collections: manifest.collections.len(),
+            documents: manifest.collections.iter().map(|entry| entry.documents).sum(),
+            bytes: manifest.collections.iter().map(|entry| entry.bytes).sum(),
+        }
+    }
 }
 
 /// Runs the verb.
@@ -75,12 +89,7 @@ fn offline(data_dir: &Path, dir: &Path) -> Result<Made> {
     let now = TimestampMs(jiff::Timestamp::now().as_millisecond());
     let manifest = watched("copied and checked", |progress| backup::offline(data_dir, dir, now, progress));
     let manifest = manifest.map_err(|error| anyhow!(error)).context("no backup was made")?;
-    Ok(Made {
-        path: dir.display().to_string(),
-        collections: manifest.collections.len(),
-        documents: manifest.collections.iter().map(|entry| entry.documents).sum(),
-        bytes: manifest.collections.iter().map(|entry| entry.bytes).sum(),
-    })
+    Ok(Made::of(&manifest, dir))
 }
 
 /// What a backup holds.
@@ -128,10 +137,45 @@ struct Statuses {
     latest: Option<Status>,
 }
 
+/// The name that a server shall give the backup, and where to move it from there.
+fn name_and_target(dir: &str) -> Result<(&str, Option<&Path>)> {
+    let path = Path::new(dir);
+    if !dir.contains(std::path::is_separator) {
+        return Ok((dir, None));
+    }
+    let name = path.file_name().and_then(|name| name.to_str()).with_context(|| format!("{dir}: names no folder"))?;
+    if path.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
+        bail!("{dir}: is not empty");
+    }
+    Ok((name, Some(path)))
+}
+
+/// Moves what a server made.
+fn relocate(made: &Made, target: &Path) -> Result<Made> {
+    let from = Path::new(&made.path);
+    let there = format!("the backup is made, and is at {} where the server runs", made.path);
+    let manifest = Manifest::read(from).map_err(|error| anyhow!(error)).with_context(|| there.clone())?;
+    let found = Made::of(&manifest, target);
+    if (found.collections, found.documents, found.bytes) != (made.collections, made.documents, made.bytes) {
+        bail!("{there}: what is there on this machine is another one");
+    }
+    manifest.relocate(from, target).map_err(|error| anyhow!(error)).context(there)?;
+    Ok(found)
+}
+
 fn online(args: &Args) -> Result<Made> {
+    let (name, target) = name_and_target(&args.dir)?;
+    let made = by_server(args, name)?;
+    match target {
+        None => Ok(made),
+        Some(target) => relocate(&made, target),
+    }
+}
+
+fn by_server(args: &Args, name: &str) -> Result<Made> {
     let client = Client::new(&args.server)?;
     let foreign = || format!("{} answers what is not from hapax", client.url());
-    let body = serde_json::json!({ "name": args.dir }).to_string();
+    let body = serde_json::json!({ "name": name }).to_string();
     let begun: Status = serde_json::from_str(&client.post_json("/v1/backups", &body)?).with_context(foreign)?;
     let bar = progress_bar("copied and checked");
     let mut looks = 0;

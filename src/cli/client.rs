@@ -83,7 +83,7 @@ impl ClientError {
 
 fn advice(status: u16) -> &'static str {
     match status {
-        401 | 403 => ". Give its key with --api-key-file",
+        401 => ". Give its key with --api-key-file",
         _ => "",
     }
 }

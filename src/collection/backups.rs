@@ -211,7 +211,9 @@ impl Collections {
     /// nothing was begun.
     pub async fn start_backup(self: &Arc<Self>, name: BackupName) -> Result<BackupStatus> {
         let Some(dir) = &self.backups.settings.dir else { return Err(CollectionError::BackupsOff) };
+        // Who is told may stand in another directory.
         let path = dir.join(name.as_str());
+        let path = std::path::absolute(&path).unwrap_or(path);
         let progress = Arc::<Progress>::default();
         let status = self.backups.begin(name.as_str(), &path, &progress)?;
         let end = EndOnDrop(Arc::clone(self), Some(Arc::clone(&progress)));

@@ -310,12 +310,43 @@ fn a_server_writes_where_it_is_told_and_to_whom_it_knows() {
 
     let key = dir.path().join("key");
     fs::write(&key, "a-key-of-some-length-1\n").unwrap();
-    let off = Starting::spawn_with(&dir.path().join("data"), &[], &[("HAPAX__AUTH__API_KEY_FILE", utf8(&key))]).ready();
+    let environment = [("HAPAX__AUTH__API_KEY_FILE", utf8(&key)), ("HAPAX__BACKUP__DIR", "")];
+    let off = Starting::spawn_with(&dir.path().join("data"), &[], &environment).ready();
     let url = off.url("");
     let (status, _, words_said) = run(&["backup", "x", "--server", &url]);
     assert!(status == 2 && words_said.contains("401") && words_said.contains("--api-key-file"), "{words_said}");
     let (status, _, words_said) = run(&["backup", "x", "--server", &url, "--api-key-file", utf8(&key)]);
     assert!(status == 2 && words_said.contains("403") && words_said.contains("backup.dir"), "{words_said}");
+}
+
+/// On the defaults, and with a path on the same file system and on another one.
+#[test]
+fn the_verb_takes_a_path_on_the_servers_machine() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("data"));
+    let mut log = Log::default();
+    log.round(&client(&server), 1);
+    let url = server.url("");
+    let (status, path, words_said) = run(&["backup", "plain", "--server", &url]);
+    assert_eq!((status, path.trim()), (0, utf8(&dir.path().join("hapax-backups/plain"))), "{words_said}");
+
+    let memory = tempfile::tempdir_in("/dev/shm");
+    let other = memory.as_ref().map_or_else(|_| dir.path().join("other"), |memory| memory.path().join("other"));
+    for target in [dir.path().join("a/b/moved"), other] {
+        let (status, path, words_said) = run(&["backup", utf8(&target), "--server", &url]);
+        assert_eq!((status, path.trim()), (0, utf8(&target)), "{words_said}");
+        assert_eq!(fs::read_dir(dir.path().join("hapax-backups")).unwrap().count(), 1, "nothing stays behind");
+        let (status, _, words_said) = run(&["backup", utf8(&target), "--server", &url]);
+        assert!(status == 2 && words_said.contains("is not empty"), "{words_said}");
+        let restored = dir.path().join("restored");
+        let (status, _, words_said) = run(&["restore", utf8(&target), "--data-dir", utf8(&restored)]);
+        assert_eq!(status, 0, "{words_said}");
+        fs::remove_dir_all(restored).unwrap();
+    }
+    let (status, _, words_said) = run(&["backup", "..", "--server", &url]);
+    assert!(status == 2 && words_said.contains("a backup's name matches"), "{words_said}");
+    let (status, _, words_said) = run(&["backup", "a/..", "--server", &url]);
+    assert!(status == 2 && words_said.contains("names no folder"), "{words_said}");
 }
 
 /// A data directory of two collections, at rest, and a backup of it made without a server.

@@ -13,6 +13,7 @@ mod copy;
 mod error;
 mod manifest;
 mod progress;
+mod relocate;
 mod restore;
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};

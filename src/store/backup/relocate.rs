@@ -1,0 +1,36 @@
+//! A finished backup -> another place.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use super::{BackupError, Manifest, Result, entries, make_dir, manifest, sync_dir};
+
+impl Manifest {
+    /// Moves the backup that this is the manifest of from one folder to another, which is empty or missing. On another
+    /// file system its files are copied, this one last, before they go.
+    pub fn relocate(&self, from: &Path, to: &Path) -> Result<()> {
+        let failed = |source| BackupError::Io { path: to.to_owned(), doing: "moving the backup there", source };
+        self.moved(from, to).map_err(failed)
+    }
+
+    fn moved(&self, from: &Path, to: &Path) -> io::Result<()> {
+        make_dir(to)?;
+        if !entries(to)?.is_empty() {
+            return Err(ErrorKind::DirectoryNotEmpty.into());
+        }
+        match fs::rename(from, to) {
+            Err(error) if error.kind() == ErrorKind::CrossesDevices => {}
+            renamed => return renamed,
+        }
+        let copy = |name: &str| {
+            fs::copy(from.join(name), to.join(name))?;
+            File::open(to.join(name))?.sync_all()
+        };
+        self.collections.iter().try_for_each(|entry| copy(&entry.file))?;
+        sync_dir(to)?;
+        copy(manifest::FILE)?;
+        sync_dir(to)?;
+        fs::remove_dir_all(from)
+    }
+}
