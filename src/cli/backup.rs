@@ -25,10 +25,10 @@ const STEPS: u64 = 1000;
 /// Make a backup: a consistent, checked copy of every collection.
 ///
 /// A server writes it itself, beneath the folder that its setting `backup.dir` names (./hapax-backups); DIR is then the
-/// name of the backup's folder in there. Where DIR is a path, as in ./nightly, the finished backup is moved there from the
-/// server's folder, which has to be on this machine. With --data-dir it is made here, without a server. What a broken-off
-/// backup left in DIR is replaced; a backup that is there already is not. An interrupted verb does not call off a
-/// server's backup.
+/// name of the backup's folder in there. Where DIR is a path, as in ./nightly, it has to be empty or missing, and the
+/// finished backup is moved there from the server's folder, which has to be on this machine. With --data-dir it is made
+/// here, without a server. What a broken-off backup left where one is made is replaced; a backup that is there already
+/// is not. An interrupted verb does not call off a server's backup.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax backup nightly-2026-11-21                       the server's backup.dir gets a folder of that name

@@ -104,7 +104,8 @@ impl Arena {
         self.published(slot)[SEQ].store(0, Ordering::Release);
     }
 
-    /// What stands in the slot, and its signature into `words`, as much as there is room for; `None` where it is free or changes while being read.
+    /// What stands in the slot, and its signature into `words`, as much as there is room for; `None` where it is free or
+    /// changes while being read.
     pub(super) fn read(&self, slot: Slot, words: &mut [u64]) -> Option<Seen> {
         let cells = self.rows.row(slot.0)?;
         let seq = cells[SEQ].load(Ordering::Acquire);

@@ -5,10 +5,11 @@
 //! them stands what it answered. A new format needs new fixtures, made by the program that writes it:
 //!
 //! ```text
-//! HAPAX_FIXTURE=tests/fixtures/format-3 cargo test --test it -- --ignored upgrade::a_fixture_is_made
+//! HAPAX_FIXTURE=tests/fixtures/format-3 cargo test --test it upgrade::a_fixture_is_made
 //! ```
 //!
-//! `HAPAX_FIXTURE_BINARY` makes them with another program; where the name ends in `-killed`, it is killed.
+//! `HAPAX_FIXTURE_BINARY` makes them with another program; where the name ends in `-killed`, it is killed. Without the
+//! variables the same is done with fixtures of this version, which are thrown away.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -45,6 +46,10 @@ fn laid_out(fixture: &Path, parent: &Path) -> PathBuf {
     data
 }
 
+fn answers(fixture: &Path) -> Value {
+    serde_json::from_slice(&fs::read(fixture.join(ANSWERS)).unwrap()).unwrap()
+}
+
 fn format_of(file: &Path) -> i32 {
     let connection = Connection::open(file).unwrap();
     connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
@@ -65,7 +70,7 @@ fn every_format_written_so_far_opens_and_answers_as_recorded() {
     for fixture in fixtures() {
         let parent = tempfile::tempdir().unwrap();
         let data = laid_out(&fixture, parent.path());
-        let recorded: Value = serde_json::from_slice(&fs::read(fixture.join(ANSWERS)).unwrap()).unwrap();
+        let recorded = answers(&fixture);
         let server = Server::start(&data);
         holds(&fixture, &server, &recorded);
         // The second life finds a file of this format, with what the first one added.
@@ -159,6 +164,7 @@ impl Writer {
             .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(data)
             .stdout(Stdio::piped())
+            .stderr(Stdio::null())
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -191,10 +197,21 @@ impl Drop for Writer {
 }
 
 #[test]
-#[ignore = "writes a fixture"]
-fn a_fixture_is_made() {
-    let fixture = PathBuf::from(std::env::var("HAPAX_FIXTURE").expect("HAPAX_FIXTURE names a directory"));
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture);
+fn a_fixture_is_made_and_answers_as_recorded() {
+    let place = tempfile::tempdir().unwrap();
+    let fixtures = match std::env::var_os("HAPAX_FIXTURE") {
+        Some(fixture) => vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture)],
+        None => ["made", "made-killed"].map(|name| place.path().join(name)).into(),
+    };
+    for fixture in fixtures {
+        make(&fixture);
+        let parent = tempfile::tempdir().unwrap();
+        let server = Server::start(&laid_out(&fixture, parent.path()));
+        holds(&fixture, &server, &answers(&fixture));
+    }
+}
+
+fn make(fixture: &Path) {
     let parent = tempfile::tempdir().unwrap();
     let data = parent.path().join("data");
     let mut writer = Writer::start(&data);
@@ -219,7 +236,7 @@ fn a_fixture_is_made() {
         writer.send("DELETE", &format!("/v1/collections/{collection}/documents?id=doc-3"), None);
     }
     let answers = recorded(&writer);
-    fs::create_dir_all(&fixture).unwrap();
+    fs::create_dir_all(fixture).unwrap();
     if fixture.to_str().unwrap().ends_with("-killed") {
         writer.child.kill().unwrap();
     } else {

@@ -224,6 +224,11 @@ fn make_dir(dir: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(dir)?;
+    sync_parent(dir)
+}
+
+/// Brings a folder's name to the disk.
+fn sync_parent(dir: &Path) -> io::Result<()> {
     sync_dir(match dir.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use super::{BackupError, Manifest, Result, entries, make_dir, manifest, sync_dir};
+use super::{BackupError, Manifest, Result, entries, make_dir, manifest, sync_dir, sync_parent};
 
 impl Manifest {
     /// Moves the backup that this is the manifest of from one folder to another, which is empty or missing. On another
@@ -21,7 +21,7 @@ impl Manifest {
         }
         match fs::rename(from, to) {
             Err(error) if error.kind() == ErrorKind::CrossesDevices => {}
-            renamed => return renamed,
+            renamed => return renamed.and_then(|()| sync_parent(to)),
         }
         let copy = |name: &str| {
             fs::copy(from.join(name), to.join(name))?;
