@@ -118,6 +118,7 @@ fn record(seq: u64, bytes: usize) -> Record {
         linked: false,
         metadata: None,
         first_seen: now,
+        id_first_seen: now,
         seen: now,
         cluster: Seq(0),
         shingles: None,

@@ -319,7 +319,7 @@ pub struct Match {
     pub similarity: Similarity,
     /// How many shingles they share, where they were compared exactly.
     pub overlap: Option<Overlap>,
-    /// When it was first stored.
+    /// When this content was first stored under its id.
     pub first_seen: TimestampMs,
     /// Its metadata, where asked for.
     pub metadata: Option<Metadata>,
@@ -330,7 +330,7 @@ pub struct Match {
 pub struct Previous {
     /// How alike the old and the new content are.
     pub similarity: Similarity,
-    /// When the id was first stored.
+    /// When that content was first stored under the id.
     pub first_seen: TimestampMs,
 }
 
@@ -450,8 +450,10 @@ pub struct Document {
     pub seq: Seq,
     /// Its metadata.
     pub metadata: Option<Metadata>,
-    /// When the id was first stored.
+    /// When this content was first stored under the id.
     pub first_seen: TimestampMs,
+    /// When the id was first stored, with whatever content.
+    pub id_first_seen: TimestampMs,
     /// When it was last seen; absent where documents stay for ever, and in pages.
     pub last_seen: Option<TimestampMs>,
     /// When it goes, if it is not seen again; absent likewise.

@@ -20,7 +20,7 @@ pub struct ClusterMember {
     pub id: DocId,
     /// Its place in the order.
     pub seq: Seq,
-    /// When its id was first stored.
+    /// When this content was first stored under its id.
     pub first_seen: TimestampMs,
     /// Whether it is a link without postings.
     pub linked: bool,

@@ -263,6 +263,7 @@ impl Collection {
                     seq: record.seq,
                     metadata: record.metadata.clone(),
                     first_seen: record.first_seen,
+                    id_first_seen: record.id_first_seen,
                     last_seen: lifetime.map(|(last_seen, _)| last_seen),
                     expires: lifetime.map(|(_, expires)| expires),
                     shingles: record.shingles,

@@ -219,7 +219,7 @@ impl Collections {
         let _one_at_a_time = self.changing.lock().await;
         if self.path(&name).exists() {
             let held = self.get(&name).await?;
-            if held.settings() != settings {
+            if !held.settings().answers(&settings) {
                 let (held, asked) = (held.settings().to_string(), settings.to_string());
                 return Err(CollectionError::CollectionExists { name, held, asked });
             }

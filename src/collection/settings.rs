@@ -82,6 +82,8 @@ pub struct Settings {
     pub keep: Keep,
     /// Bands and rows.
     pub banding: Banding,
+    /// Whether a client or the configuration gave the banding; else it follows the threshold.
+    pub banding_by_hand: bool,
     /// Similarity from which two documents are near-duplicates.
     pub threshold: f64,
     /// How matches are confirmed.
@@ -118,6 +120,7 @@ impl Changes {
     pub(super) fn applied_to(self, settings: Settings) -> Settings {
         Settings {
             banding: self.banding.unwrap_or(settings.banding),
+            banding_by_hand: self.banding.is_some() || settings.banding_by_hand,
             threshold: self.threshold.unwrap_or(settings.threshold),
             verify: self.verify.unwrap_or(settings.verify),
             ttl: self.ttl.unwrap_or(settings.ttl),
@@ -128,9 +131,24 @@ impl Changes {
 }
 
 impl Settings {
-    /// With everything that may be left out left out.
+    /// With everything that may be left out left out, and a banding given by hand.
     pub fn new(spec: Spec, banding: Banding, threshold: f64) -> Self {
-        Self { spec, keep: Keep::default(), banding, threshold, verify: Verify::default(), ttl: None, touch: false }
+        Self {
+            spec,
+            keep: Keep::default(),
+            banding,
+            banding_by_hand: true,
+            threshold,
+            verify: Verify::default(),
+            ttl: None,
+            touch: false,
+        }
+    }
+
+    /// Whether a collection made with these settings is what `asked` asks for. Who chose the banding is not compared:
+    /// collections of format 2 and earlier did not note it.
+    pub fn answers(&self, asked: &Self) -> bool {
+        *self == Self { banding_by_hand: self.banding_by_hand, ..asked.clone() }
     }
 
     /// Refuses what is impossible or contradicts itself.
@@ -156,9 +174,10 @@ impl Settings {
 
     /// As kept in a file.
     pub(super) fn of(meta: &Meta, spec: Spec) -> std::result::Result<Self, hapax_core::BandingError> {
-        let Changeable { bands, rows, threshold, verify, ttl_ms, touch } = meta.changeable;
+        let Changeable { bands, rows, banding_by_hand, threshold, verify, ttl_ms, touch } = meta.changeable;
         let banding = Banding::new(bands, rows, spec.shape())?;
-        Ok(Self { spec, keep: meta.keep, banding, threshold, verify, ttl: ttl_ms.map(Duration::from_millis), touch })
+        let (keep, ttl) = (meta.keep, ttl_ms.map(Duration::from_millis));
+        Ok(Self { spec, keep, banding, banding_by_hand, threshold, verify, ttl, touch })
     }
 
     /// The part that can change, as a file keeps it.
@@ -166,6 +185,7 @@ impl Settings {
         Changeable {
             bands: self.banding.bands(),
             rows: self.banding.rows(),
+            banding_by_hand: self.banding_by_hand,
             threshold: self.threshold,
             verify: self.verify,
             ttl_ms: self.ttl.map(|ttl| ttl.as_millis() as u64),
@@ -176,7 +196,7 @@ impl Settings {
 
 impl std::fmt::Display for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { spec, keep, banding, threshold, verify, ttl, touch } = self;
+        let Self { spec, keep, banding, threshold, verify, ttl, touch, .. } = self;
         write!(f, "spec `{spec}`, banding {}x{}, threshold {threshold}, ", banding.bands(), banding.rows())?;
         write!(f, "keep {}, verify {}, ", keep.as_str(), verify.as_str())?;
         match ttl {

@@ -297,6 +297,7 @@ fn default_collection(raw: &raw::DefaultCollection, secret: Option<&SecretKey>) 
         spec: Spec::Text(spec),
         keep: word("default_collection.keep", &raw.keep, &Keep::ALL.map(|keep| (keep.as_str(), keep)))?,
         banding,
+        banding_by_hand: (raw.bands, raw.rows) != (0, 0),
         threshold,
         verify: word("default_collection.verify", &raw.verify, &Verify::ALL.map(|verify| (verify.as_str(), verify)))?,
         ttl: (raw.ttl_s > 0).then(|| Duration::from_secs(raw.ttl_s)),

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! signature  seq, id_fingerprint, content_prefix, flags, bytes, cluster, seen, sum    all that boot reads
-//! document   seq, id, metadata, content_hash, flags, first_seen, shingles, verdict, sum
+//! document   seq, id, metadata, content_hash, flags, first_seen, shingles, verdict, id_first_seen, sum
 //! payload    seq, kind, shingles, size_sum, bytes, sum                       what the collection keeps beside it
 //! ledger     per table: rows, sum of the rows' sums, last seq                one update per transaction
 //! meta       name, spec, keep, created, and what can change of the settings, sum
@@ -86,6 +86,8 @@ pub struct Changeable {
     pub bands: u32,
     /// Rows per band.
     pub rows: u32,
+    /// Whether a client or the configuration said which; else they follow the threshold.
+    pub banding_by_hand: bool,
     /// Similarity from which two documents are near-duplicates.
     pub threshold: f64,
     /// How matches are confirmed.
@@ -115,8 +117,10 @@ pub struct Record {
     pub linked: bool,
     /// What the client keeps beside it.
     pub metadata: Option<Metadata>,
-    /// When its id was first stored.
+    /// When this content was first stored under its id.
     pub first_seen: TimestampMs,
+    /// When its id was first stored, with whatever content.
+    pub id_first_seen: TimestampMs,
     /// When it was last seen, as far as that is on disk.
     pub seen: TimestampMs,
     /// The cluster it belongs to, named by the `seq` of its founder; `Seq(0)` where it founded its own.
@@ -175,7 +179,7 @@ pub struct Head {
     pub given: bool,
     /// Whether it is a link.
     pub linked: bool,
-    /// When its id was first stored.
+    /// When this content was first stored under its id.
     pub first_seen: TimestampMs,
     /// Shingles, repeats counted.
     pub shingles: Option<u64>,

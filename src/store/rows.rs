@@ -30,13 +30,13 @@ pub(super) use signature_columns;
 /// The columns of `document d`, in the order [`DocumentRow::read`] takes them.
 macro_rules! document_columns {
     () => {
-        "d.seq, d.id, d.metadata, d.content_hash, d.flags, d.first_seen_ms, d.shingles, d.verdict, d.sum"
+        "d.seq, d.id, d.metadata, d.content_hash, d.flags, d.first_seen_ms, d.shingles, d.verdict, d.id_first_seen_ms, d.sum"
     };
 }
 pub(super) use document_columns;
 
 /// How many they are.
-pub(super) const DOCUMENT_COLUMN_COUNT: usize = 9;
+pub(super) const DOCUMENT_COLUMN_COUNT: usize = 10;
 
 /// Why a row is not what was written.
 pub type Flaw = &'static str;
@@ -132,6 +132,8 @@ pub(super) struct DocumentRow<'a> {
     pub(super) first_seen_ms: i64,
     pub(super) shingles: Option<u64>,
     pub(super) verdict: &'a [u8],
+    /// Absent where the id was first stored with this content, as in all rows of formats 1 and 2.
+    pub(super) id_first_seen_ms: Option<i64>,
 }
 
 impl<'a> DocumentRow<'a> {
@@ -145,6 +147,7 @@ impl<'a> DocumentRow<'a> {
             first_seen_ms: record.first_seen.0,
             shingles: record.shingles,
             verdict: verdict.as_bytes(),
+            id_first_seen_ms: (record.id_first_seen != record.first_seen).then_some(record.id_first_seen.0),
         }
     }
 
@@ -164,6 +167,9 @@ impl<'a> DocumentRow<'a> {
         push_text(buffer, Some(self.id));
         push_text(buffer, self.metadata);
         push_text(buffer, Some(self.verdict));
+        if let Some(id_first_seen_ms) = self.id_first_seen_ms {
+            buffer.extend_from_slice(&id_first_seen_ms.to_le_bytes());
+        }
         xxh3_64_with_seed(buffer, DOCUMENT_SEED)
     }
 
@@ -183,8 +189,9 @@ impl<'a> DocumentRow<'a> {
             first_seen_ms: integer(row, first + 5)?,
             shingles: if is_null(row, first + 6)? { None } else { Some(integer(row, first + 6)? as u64) },
             verdict: bytes(row, first + 7)?,
+            id_first_seen_ms: if is_null(row, first + 8)? { None } else { Some(integer(row, first + 8)?) },
         };
-        let sum = integer(row, first + 8)? as u64;
+        let sum = integer(row, first + 9)? as u64;
         if this.sum(buffer) == sum { Ok(this) } else { Err(WRONG_SUM) }
     }
 
@@ -209,6 +216,7 @@ impl<'a> DocumentRow<'a> {
             seq: self.seq,
             metadata: self.metadata()?,
             first_seen: TimestampMs(self.first_seen_ms),
+            id_first_seen: self.id_first_seen(),
             last_seen: None,
             expires: None,
             shingles: self.shingles,
@@ -230,6 +238,7 @@ impl<'a> DocumentRow<'a> {
             linked: self.linked(),
             metadata: self.metadata()?,
             first_seen: TimestampMs(self.first_seen_ms),
+            id_first_seen: self.id_first_seen(),
             seen: signature.seen,
             cluster: signature.cluster,
             shingles: self.shingles,
@@ -251,6 +260,10 @@ impl<'a> DocumentRow<'a> {
         verdict::from_json(self.verdict).ok_or("its verdict cannot be read")
     }
 
+    fn id_first_seen(&self) -> TimestampMs {
+        TimestampMs(self.id_first_seen_ms.unwrap_or(self.first_seen_ms))
+    }
+
     fn content(&self) -> ContentHash {
         ContentHash(u128::from_be_bytes(self.content))
     }
@@ -269,7 +282,7 @@ pub(super) fn meta_sum(meta: &Meta) -> u64 {
     let mut buffer = Vec::new();
     push_text(&mut buffer, Some(meta.name.as_str().as_bytes()));
     push_text(&mut buffer, Some(meta.spec.as_bytes()));
-    let Changeable { bands, rows, threshold, verify, ttl_ms, touch } = meta.changeable;
+    let Changeable { bands, rows, banding_by_hand, threshold, verify, ttl_ms, touch } = meta.changeable;
     buffer.extend_from_slice(&bands.to_le_bytes());
     buffer.extend_from_slice(&rows.to_le_bytes());
     buffer.extend_from_slice(&threshold.to_bits().to_le_bytes());
@@ -281,6 +294,10 @@ pub(super) fn meta_sum(meta: &Meta) -> u64 {
         push_text(&mut buffer, ttl_ms.map(u64::to_le_bytes).as_ref().map(|bytes| &bytes[..]));
         buffer.push(u8::from(touch));
         buffer.extend_from_slice(&meta.seen_floor.0.to_le_bytes());
+    }
+    // Format 2 could not say this.
+    if banding_by_hand {
+        buffer.push(1);
     }
     xxh3_64_with_seed(&buffer, META_SEED)
 }

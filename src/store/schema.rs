@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use hapax_core::{Banding, Spec};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
@@ -17,7 +18,7 @@ const APPLICATION_ID: i32 = 0x6861_7078;
 /// How every SQLite database begins.
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 /// The format written by this version.
-pub(super) const FORMAT: i32 = 2;
+pub(super) const FORMAT: i32 = 3;
 
 /// How long a connection asks again for a lock of SQLite's. Locks are held for microseconds, but recovery of a log after
 /// a crash may take a while.
@@ -40,7 +41,8 @@ CREATE TABLE meta (
     verify        TEXT    NOT NULL DEFAULT 'estimate',
     ttl_ms        INTEGER,
     touch         INTEGER NOT NULL DEFAULT 0,
-    seen_floor_ms INTEGER NOT NULL DEFAULT 0
+    seen_floor_ms INTEGER NOT NULL DEFAULT 0,
+    banding_by_hand INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE ledger (
     tally         TEXT    PRIMARY KEY,
@@ -67,7 +69,8 @@ CREATE TABLE document (
     first_seen_ms  INTEGER NOT NULL,
     shingles       INTEGER,
     verdict        TEXT    NOT NULL,
-    sum            INTEGER NOT NULL
+    sum            INTEGER NOT NULL,
+    id_first_seen_ms INTEGER
 ) STRICT;
 INSERT INTO ledger VALUES ('signature', 0, 0, 0), ('document', 0, 0, 0);
 ";
@@ -95,6 +98,13 @@ ALTER TABLE meta ADD COLUMN touch INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE meta ADD COLUMN seen_floor_ms INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE signature ADD COLUMN cluster INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE signature ADD COLUMN seen_ms INTEGER NOT NULL DEFAULT 0;
+";
+
+/// Format 2 -> 3. Sums stay good here too: an absent `id_first_seen_ms` says that the id was first stored with this
+/// content, and is in no sum.
+const UPGRADE_FROM_2: &str = "
+ALTER TABLE meta ADD COLUMN banding_by_hand INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE document ADD COLUMN id_first_seen_ms INTEGER;
 ";
 
 /// What a connection is for.
@@ -273,23 +283,39 @@ pub(super) fn format_of(connection: &Connection, path: &Path) -> Result<i32> {
 pub(super) fn upgrade(path: &Path) -> Result<()> {
     check_files(path)?;
     let mut connection = connect(path, Role::Writer)?;
-    if format_of(&connection, path)? != 1 {
+    if format_of(&connection, path)? == FORMAT {
         return Ok(());
     }
     let upgrading = |error| StoreError::from_sqlite(&label(path), "bringing its file to a newer format", error);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(upgrading)?;
     // Somebody else of this process may have been faster.
-    if format_of(&transaction, path)? != 1 {
+    let found = format_of(&transaction, path)?;
+    if found == FORMAT {
         return Ok(());
     }
-    transaction.execute_batch(UPGRADE_FROM_1).map_err(upgrading)?;
-    transaction.execute_batch(TABLES_SINCE_2).map_err(upgrading)?;
+    if found < 2 {
+        transaction.execute_batch(UPGRADE_FROM_1).map_err(upgrading)?;
+        transaction.execute_batch(TABLES_SINCE_2).map_err(upgrading)?;
+    }
+    transaction.execute_batch(UPGRADE_FROM_2).map_err(upgrading)?;
     let mut meta = read_meta(&transaction, &label(path))?;
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    meta.seen_floor = TimestampMs(since_epoch.as_millis() as i64);
+    if found < 2 {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        meta.seen_floor = TimestampMs(since_epoch.as_millis() as i64);
+    }
+    meta.changeable.banding_by_hand = !has_default_banding(&meta);
     write_meta(&transaction, &meta).map_err(upgrading)?;
     transaction.pragma_update(None, "user_version", FORMAT).map_err(upgrading)?;
     transaction.commit().map_err(upgrading)
+}
+
+/// Whether a collection of format 2 or earlier, which did not note it, has the banding that its version chose by itself.
+fn has_default_banding(meta: &Meta) -> bool {
+    let Changeable { bands, rows, threshold, .. } = meta.changeable;
+    Spec::parse(&meta.spec).is_ok_and(|spec| {
+        let default = Banding::default_for(spec.shape(), threshold);
+        (default.bands(), default.rows()) == (bands, rows)
+    })
 }
 
 /// The writer's connection, with what the file says of itself.
@@ -338,11 +364,12 @@ pub(super) fn check_files(path: &Path) -> Result<()> {
 
 /// Writes `meta` over what was there.
 pub(super) fn write_meta(connection: &Connection, meta: &Meta) -> rusqlite::Result<()> {
-    let Changeable { bands, rows, threshold, verify, ttl_ms, touch } = meta.changeable;
+    let Changeable { bands, rows, banding_by_hand, threshold, verify, ttl_ms, touch } = meta.changeable;
     connection.execute(
         "INSERT OR REPLACE INTO meta
-         (only, name, spec, bands, rows, threshold, created_ms, keep, verify, ttl_ms, touch, seen_floor_ms, sum)
-         VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+         (only, name, spec, bands, rows, threshold, created_ms, keep, verify, ttl_ms, touch, seen_floor_ms,
+          banding_by_hand, sum)
+         VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         params![
             meta.name.as_str(),
             meta.spec,
@@ -355,6 +382,7 @@ pub(super) fn write_meta(connection: &Connection, meta: &Meta) -> rusqlite::Resu
             ttl_ms.map(|ttl| ttl as i64),
             touch,
             meta.seen_floor.0,
+            banding_by_hand,
             rows::meta_sum(meta) as i64
         ],
     )?;
@@ -368,7 +396,8 @@ pub(super) fn read_meta(connection: &Connection, label: &str) -> Result<Meta> {
         record: None,
         detail: format!("its settings cannot be trusted: {detail}"),
     };
-    let columns = "name, spec, bands, rows, threshold, created_ms, keep, verify, ttl_ms, touch, seen_floor_ms, sum";
+    let columns = "name, spec, bands, rows, threshold, created_ms, keep, verify, ttl_ms, touch, seen_floor_ms, \
+                   banding_by_hand, sum";
     let read = connection
         .query_row(&format!("SELECT {columns} FROM meta WHERE only = 1"), [], |row| {
             let name = CollectionName::new(&row.get::<_, String>(0)?).ok();
@@ -379,6 +408,7 @@ pub(super) fn read_meta(connection: &Connection, label: &str) -> Result<Meta> {
             let changeable = Changeable {
                 bands: row.get(2)?,
                 rows: row.get(3)?,
+                banding_by_hand: row.get(11)?,
                 threshold: row.get(4)?,
                 verify,
                 ttl_ms: row.get::<_, Option<i64>>(8)?.map(|ttl| ttl as u64),
@@ -386,7 +416,7 @@ pub(super) fn read_meta(connection: &Connection, label: &str) -> Result<Meta> {
             };
             let (created, seen_floor) = (TimestampMs(row.get(5)?), TimestampMs(row.get(10)?));
             let meta = Meta { name, spec: row.get(1)?, keep, created, seen_floor, changeable };
-            Ok(Some((meta, row.get::<_, i64>(11)?)))
+            Ok(Some((meta, row.get::<_, i64>(12)?)))
         })
         .optional();
     match read {

@@ -248,7 +248,9 @@ impl Writer {
         ledger.documents.add(sum);
         self.run(
             record.seq,
-            "INSERT INTO document VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            "INSERT INTO document
+             (seq, id, metadata, content_hash, flags, first_seen_ms, shingles, verdict, id_first_seen_ms, sum)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             params![
                 document.seq.0 as i64,
                 record.id.as_str(),
@@ -258,6 +260,7 @@ impl Writer {
                 document.first_seen_ms,
                 document.shingles.map(|shingles| shingles as i64),
                 verdict,
+                document.id_first_seen_ms,
                 sum as i64
             ],
         )?;

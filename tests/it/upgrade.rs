@@ -5,7 +5,7 @@
 //! them stands what it answered. A new format needs new fixtures, made by the program that writes it:
 //!
 //! ```text
-//! HAPAX_FIXTURE=tests/fixtures/format-3 cargo test --test it upgrade::a_fixture_is_made
+//! HAPAX_FIXTURE=tests/fixtures/format-4 cargo test --test it upgrade::a_fixture_is_made
 //! ```
 //!
 //! `HAPAX_FIXTURE_BINARY` makes them with another program; where the name ends in `-killed`, it is killed. Without the
@@ -215,8 +215,9 @@ fn make(fixture: &Path) {
     let parent = tempfile::tempdir().unwrap();
     let data = parent.path().join("data");
     let mut writer = Writer::start(&data);
-    let settings = json!({ "shingle": "word3", "threshold": 0.6, "ttl": 3_153_600_000_u64, "keep": "shingles", "verify": "exact" });
-    let first_format = json!({ "shingle": "word3", "threshold": 0.6 });
+    let banding = json!({ "bands": 42, "rows": 6 });
+    let settings = json!({ "shingle": "word3", "threshold": 0.6, "ttl": 3_153_600_000_u64, "keep": "shingles", "verify": "exact", "banding": banding });
+    let first_format = json!({ "shingle": "word3", "threshold": 0.6, "banding": banding });
     let made = ureq::agent().put(format!("{}/v1/collections/pages", writer.base));
     if made.config().http_status_as_error(false).build().send_json(&settings).unwrap().status() != 201 {
         writer.send("PUT", "/v1/collections/pages", Some(&first_format));

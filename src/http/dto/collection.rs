@@ -48,10 +48,12 @@ pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>
     };
     let threshold = threshold.map_or(Ok(defaults.threshold), query::threshold)?;
     let shape = spec.shape();
-    let banding = match banding {
-        Some(object) => self::banding(object, shape)?,
-        None if shape == defaults.spec.shape() && threshold == defaults.threshold => defaults.banding,
-        None => Banding::default_for(shape, threshold),
+    let (banding, banding_by_hand) = match banding {
+        Some(object) => (self::banding(object, shape)?, true),
+        None if shape == defaults.spec.shape() && threshold == defaults.threshold => {
+            (defaults.banding, defaults.banding_by_hand)
+        }
+        None => (Banding::default_for(shape, threshold), false),
     };
     let verify = verify.unwrap_or(defaults.verify);
     let keep = match keep {
@@ -63,7 +65,7 @@ pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>
     };
     let ttl = ttl.unwrap_or(defaults.ttl);
     let touch = touch.unwrap_or(defaults.touch);
-    Ok(Settings { spec, keep, banding, threshold, verify, ttl, touch })
+    Ok(Settings { spec, keep, banding, banding_by_hand, threshold, verify, ttl, touch })
 }
 
 fn verify(object: &mut Object<'_>) -> Result<Option<Verify>, Problem> {

@@ -149,6 +149,7 @@ pub struct DocumentRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Box<RawValue>>,
     first_seen: String,
+    id_first_seen: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_seen: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -170,6 +171,7 @@ impl From<Document> for DocumentRecord {
             seq: document.seq.0,
             metadata: document.metadata.map(super::metadata),
             first_seen: super::timestamp(document.first_seen),
+            id_first_seen: super::timestamp(document.id_first_seen),
             last_seen: document.last_seen.map(super::timestamp),
             expires: document.expires.map(super::timestamp),
             shingles: document.shingles,

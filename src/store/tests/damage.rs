@@ -64,6 +64,8 @@ fn a_changed_document_row_is_an_error_that_names_it() {
         "content_hash = x''",
         "flags = 1",
         "first_seen_ms = 0",
+        "id_first_seen_ms = 5",
+        "id_first_seen_ms = first_seen_ms",
         "shingles = NULL",
         "shingles = 0",
         "verdict = '{}'",
@@ -117,10 +119,13 @@ fn changed_settings_are_refused() {
 fn what_is_not_ours_or_not_there_is_refused() {
     let newer = filled(1);
     let connection = Connection::open(&newer.path).unwrap();
-    connection.pragma_update(None, "user_version", 3).unwrap();
+    connection.pragma_update(None, "user_version", schema::FORMAT + 1).unwrap();
     drop(connection);
     let error = Store::open(&newer.path).map(drop).unwrap_err();
-    assert!(matches!(&error, StoreError::NewerFormat { found: 3, known: 2, path } if *path == newer.path), "{error}");
+    assert!(
+        matches!(&error, StoreError::NewerFormat { found, known: schema::FORMAT, path } if *found == schema::FORMAT + 1 && *path == newer.path),
+        "{error}"
+    );
     assert!(matches!(Store::peek(&newer.path).unwrap_err(), StoreError::NewerFormat { .. }));
 
     let place = place();
@@ -179,7 +184,8 @@ fn remains_of_two_torn_commits_add_up_to_no_damage() {
 /// Stored sums outlive versions: another sum for the same record makes every stored one look damaged.
 #[test]
 fn sums_are_frozen() {
-    let record = Record { cluster: Seq(21), ..record(42) };
+    let of_format_3 = Record { cluster: Seq(21), ..record(42) };
+    let record = Record { id_first_seen: of_format_3.first_seen, ..of_format_3.clone() };
     let mut buffer = Vec::new();
     let of_format_1 = Record { cluster: Seq(0), seen: TimestampMs(0), ..record.clone() };
     let sums = [
@@ -187,6 +193,18 @@ fn sums_are_frozen() {
         SignatureRow::of(&record).sum(&mut buffer),
         DocumentRow::of(&record, &verdict::to_json(&record.verdict)).sum(&mut buffer),
         meta_sum(&meta()),
+        DocumentRow::of(&of_format_3, &verdict::to_json(&record.verdict)).sum(&mut buffer),
+        meta_sum(&Meta { changeable: Changeable { banding_by_hand: true, ..meta().changeable }, ..meta() }),
     ];
-    assert_eq!(sums, [1314110554811504567, 11263155792481575178, 17350328442067921718, 2615956988820461857]);
+    assert_eq!(
+        sums,
+        [
+            1314110554811504567,
+            11263155792481575178,
+            17350328442067921718,
+            2615956988820461857,
+            12536837265343022632,
+            16402566722863039472
+        ]
+    );
 }

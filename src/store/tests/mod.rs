@@ -32,6 +32,7 @@ fn meta() -> Meta {
         changeable: Changeable {
             bands: 31,
             rows: 8,
+            banding_by_hand: false,
             threshold: 0.8,
             verify: Verify::Estimate,
             ttl_ms: None,
@@ -51,6 +52,8 @@ fn record(seq: u64) -> Record {
         linked: seq.is_multiple_of(5),
         metadata: seq.is_multiple_of(2).then(|| Metadata::new(format!(r#"{{"n":{seq}}}"#)).unwrap()),
         first_seen: TimestampMs(1_700_000_000_000 + seq as i64),
+        // Every seventh id had another content before.
+        id_first_seen: TimestampMs(1_700_000_000_000 + seq as i64 - i64::from(seq.is_multiple_of(7))),
         seen: TimestampMs(1_700_000_000_000 + seq as i64),
         // Three in a cluster: every third is a founder, and the next two join it.
         cluster: Seq(if seq.is_multiple_of(3) { 0 } else { seq - seq % 3 }),
@@ -385,8 +388,15 @@ fn pages_follow_each_other_in_order_of_seq() {
 fn settings_that_may_change_are_kept() {
     let place = filled(1);
     let (_store, mut writer, _) = Store::open(&place.path).unwrap();
-    let changeable =
-        Changeable { bands: 21, rows: 6, threshold: 0.7, verify: Verify::Exact, ttl_ms: Some(1500), touch: true };
+    let changeable = Changeable {
+        bands: 21,
+        rows: 6,
+        banding_by_hand: true,
+        threshold: 0.7,
+        verify: Verify::Exact,
+        ttl_ms: Some(1500),
+        touch: true,
+    };
     writer.set_changeable(changeable).unwrap();
     writer.close().unwrap();
     let wanted = Meta { changeable, ..meta() };

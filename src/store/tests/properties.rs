@@ -32,7 +32,7 @@ fn any_id() -> impl Strategy<Value = DocId> {
 
 fn any_record() -> impl Strategy<Value = Record> {
     let metadata = prop::option::of(prop::collection::vec(any::<char>(), 0..40));
-    let given = (any::<bool>(), any::<bool>(), any::<u128>(), any::<i64>(), prop::option::of(any::<u64>()));
+    let given = (any::<bool>(), any::<bool>(), any::<u128>(), any::<[i64; 2]>(), prop::option::of(any::<u64>()));
     let lasting = (any::<i64>(), 0..=u64::MAX >> 1);
     (any_id(), any::<u64>(), prop::collection::vec(any::<u8>(), 0..70), metadata, given, lasting, any_verdict())
         .prop_map(
@@ -41,7 +41,7 @@ fn any_record() -> impl Strategy<Value = Record> {
                 id_fingerprint,
                 signature,
                 metadata,
-                (given, linked, content, first_seen, shingles),
+                (given, linked, content, [first_seen, id_first_seen], shingles),
                 (seen, cluster),
                 verdict,
             )| Record {
@@ -54,6 +54,7 @@ fn any_record() -> impl Strategy<Value = Record> {
                 linked,
                 metadata: metadata.map(|metadata| Metadata::new(metadata.into_iter().collect::<String>()).unwrap()),
                 first_seen: TimestampMs(first_seen),
+                id_first_seen: TimestampMs(id_first_seen),
                 seen: TimestampMs(seen),
                 cluster: Seq(cluster),
                 shingles,

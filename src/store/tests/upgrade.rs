@@ -1,5 +1,7 @@
 //! Files of earlier versions open with all they hold.
 
+use hapax_core::{Banding, Spec};
+
 use super::*;
 
 /// The tables of format 1, as that version made them.
@@ -71,16 +73,57 @@ fn write_format_1(path: &Path, records: &[Record]) {
     connection.pragma_update(None, "journal_mode", "wal").unwrap();
 }
 
+/// What formats 1 and 2 could say of a document.
+fn of_format_2(seq: u64) -> Record {
+    let record = record(seq);
+    Record { id_first_seen: record.first_seen, ..record }
+}
+
+fn old_records(format: i32) -> Vec<Record> {
+    let records = (1..=5).map(of_format_2);
+    match format {
+        1 => records.map(|record| Record { cluster: Seq(0), seen: TimestampMs(0), ..record }).collect(),
+        _ => records.collect(),
+    }
+}
+
+/// A file of format 2 with these records: one of today's without what format 3 added.
+fn write_format_2(path: &Path, meta: &Meta, records: &[Record]) {
+    let (_, mut writer) = Store::create(path, meta).unwrap();
+    let inserts: Vec<_> = records.iter().map(|record| Change::Insert(Arc::new(record.clone()))).collect();
+    writer.commit(&inserts, Seq(records.len() as u64)).unwrap();
+    writer.close().unwrap();
+    let connection = Connection::open(path).unwrap();
+    let without = "ALTER TABLE meta DROP COLUMN banding_by_hand; ALTER TABLE document DROP COLUMN id_first_seen_ms;
+                   PRAGMA user_version = 2";
+    connection.execute_batch(without).unwrap();
+    connection.close().unwrap();
+}
+
+fn write_old(path: &Path, format: i32) {
+    match format {
+        1 => write_format_1(path, &old_records(1)),
+        _ => write_format_2(path, &meta(), &old_records(2)),
+    }
+}
+
 #[test]
-fn a_file_of_format_1_opens_and_goes_on() {
+fn files_of_older_formats_open_and_go_on() {
+    for format in [1, 2] {
+        opens_and_goes_on(format);
+    }
+}
+
+fn opens_and_goes_on(format: i32) {
     let place = place();
-    let old = |seq| Record { cluster: Seq(0), seen: TimestampMs(0), ..record(seq) };
-    let records: Vec<_> = (1..=5).map(old).collect();
-    write_format_1(&place.path, &records);
+    write_old(&place.path, format);
+    let records = old_records(format);
 
     let peeked = Store::peek(&place.path).unwrap();
-    assert_eq!(peeked.meta, Meta { seen_floor: peeked.meta.seen_floor, ..meta() });
-    assert!(peeked.meta.seen_floor > TimestampMs(0));
+    // The spec of these tests is none, so nobody can tell what its default is.
+    let changeable = Changeable { banding_by_hand: true, ..meta().changeable };
+    assert_eq!(peeked.meta, Meta { seen_floor: peeked.meta.seen_floor, changeable, ..meta() });
+    assert_eq!(peeked.meta.seen_floor > TimestampMs(0), format == 1);
     let (store, mut writer, opened) = Store::open(&place.path).unwrap();
     assert_eq!(opened, peeked);
     assert_eq!(seqs(&store).unwrap(), [1, 2, 3, 4, 5]);
@@ -96,16 +139,12 @@ fn a_file_of_format_1_opens_and_goes_on() {
     writer.close().unwrap();
 }
 
-fn old_records() -> Vec<Record> {
-    (1..=5).map(|seq| Record { cluster: Seq(0), seen: TimestampMs(0), ..record(seq) }).collect()
-}
-
 fn format_at(path: &Path) -> i32 {
     Connection::open(path).unwrap().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
 }
 
 /// Writes what a crash left, and opens it: whatever it is, it ends as a file of this format with all it held.
-fn opens_whole(database: &[u8], log: &[u8], format_left: i32, what: &str) {
+fn opens_whole(format: i32, database: &[u8], log: &[u8], format_left: i32, what: &str) {
     let place = place();
     fs::write(&place.path, database).unwrap();
     fs::write(files::log(&place.path), log).unwrap();
@@ -117,7 +156,7 @@ fn opens_whole(database: &[u8], log: &[u8], format_left: i32, what: &str) {
     let (store, mut writer, opened) = Store::open(&place.path).unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!((opened.documents, opened.last_seq), (5, Seq(5)), "{what}");
     assert_eq!(seqs(&store).unwrap(), [1, 2, 3, 4, 5], "{what}");
-    for record in old_records() {
+    for record in old_records(format) {
         assert_eq!(store.record(record.seq).unwrap().as_ref(), Some(&record), "{what}");
     }
     writer.commit(&[insert(6)], Seq(6)).unwrap();
@@ -125,10 +164,10 @@ fn opens_whole(database: &[u8], log: &[u8], format_left: i32, what: &str) {
     assert_eq!(format_at(&place.path), schema::FORMAT, "{what}");
 }
 
-/// A file of format 1, the same with the upgrade in its log, and the same again with the log moved into it.
-fn upgraded() -> (Vec<u8>, Vec<u8>, Vec<u8>) {
+/// A file of an older format, the same with the upgrade in its log, and the same again with the log moved into it.
+fn upgraded(format: i32) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let place = place();
-    write_format_1(&place.path, &old_records());
+    write_old(&place.path, format);
     let old = fs::read(&place.path).unwrap();
     schema::upgrade(&place.path).unwrap();
     assert_eq!(fs::read(&place.path).unwrap(), old, "all of the upgrade is in the log");
@@ -140,30 +179,59 @@ fn upgraded() -> (Vec<u8>, Vec<u8>, Vec<u8>) {
 
 #[test]
 fn an_upgrade_cut_off_anywhere_in_its_transaction_is_done_again() {
+    for format in [1, 2] {
+        is_done_again(format);
+    }
+}
+
+fn is_done_again(format: i32) {
     const HEADER: usize = 32;
     const FRAME: usize = 24 + 4096;
-    let (old, log, _) = upgraded();
+    let (old, log, _) = upgraded(format);
     let frames = (log.len() - HEADER) / FRAME;
-    assert!(frames > 3 && log.len() == HEADER + frames * FRAME, "{frames} frames in {} bytes", log.len());
+    assert!(frames > 1 && log.len() == HEADER + frames * FRAME, "{frames} frames in {} bytes", log.len());
     let within = [0, 10, 24, 24 + 2048].map(|byte| (0..frames).map(move |frame| HEADER + frame * FRAME + byte));
     for cut in [0, 16].into_iter().chain(within.into_iter().flatten()) {
-        opens_whole(&old, &log[..cut], 1, &format!("cut at {cut} of {}", log.len()));
+        opens_whole(format, &old, &log[..cut], format, &format!("{format}: cut at {cut} of {}", log.len()));
     }
     // The file had grown before its content came.
     let mut torn = log.clone();
     torn[HEADER + (frames - 1) * FRAME..].fill(0);
-    opens_whole(&old, &torn, 1, "the last frame is zeros");
-    opens_whole(&old, &log, schema::FORMAT, "nothing is cut off");
+    opens_whole(format, &old, &torn, format, "the last frame is zeros");
+    opens_whole(format, &old, &log, schema::FORMAT, "nothing is cut off");
 }
 
 #[test]
 fn an_upgrade_cut_off_while_its_log_is_moved_is_whole() {
+    for format in [1, 2] {
+        is_whole(format);
+    }
+}
+
+fn is_whole(format: i32) {
     const PAGE: usize = 4096;
-    let (old, log, new) = upgraded();
-    assert!(new.len() > old.len());
+    let (old, log, new) = upgraded(format);
+    assert!(new.len() >= old.len());
     for moved in (0..=new.len()).step_by(PAGE / 2) {
         let mut database = new[..moved].to_vec();
         database.extend(old.iter().skip(moved));
-        opens_whole(&database, &log, schema::FORMAT, &format!("{moved} of {} bytes moved", new.len()));
+        opens_whole(format, &database, &log, schema::FORMAT, &format!("{moved} of {} bytes moved", new.len()));
+    }
+}
+
+#[test]
+fn a_banding_counts_as_set_by_hand_unless_it_was_the_default() {
+    let spec = Spec::default();
+    let default = Banding::default_for(spec.shape(), 0.8);
+    assert_eq!((default.bands(), default.rows()), (31, 8), "the default of formats 1 and 2");
+    for (bands, rows, threshold, by_hand) in [(31, 8, 0.8, false), (32, 8, 0.8, true), (31, 8, 0.3, true)] {
+        let place = place();
+        let changeable = Changeable { bands, rows, threshold, ..meta().changeable };
+        write_format_2(&place.path, &Meta { spec: spec.to_string(), changeable, ..meta() }, &old_records(2));
+        let (_store, writer, opened) = Store::open(&place.path).unwrap();
+        let expected = Changeable { banding_by_hand: by_hand, ..changeable };
+        assert_eq!(opened.meta.changeable, expected, "{bands}x{rows} at {threshold}");
+        writer.close().unwrap();
+        assert_eq!(Store::peek(&place.path).unwrap().meta.changeable, expected);
     }
 }
