@@ -1,10 +1,10 @@
-//! `hapax tune`: targets -> a banding, and what it finds at every similarity.
+//! `hapax tune`: targets -> a banding, and what it finds at every similarity. Never chooses itself: `tuning::choose` does.
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
-use hapax_core::tuning::{self, SimulatedPoint, Simulation, Targets};
+use hapax_core::tuning::{self, Asked, SimulatedPoint, Simulation, Targets};
 use hapax_core::{Banding, SignatureShape, SketchKind};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -16,54 +16,64 @@ use super::plot::{self, Curve};
 const TABLE: [f64; 15] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0];
 /// Shingles in each simulated document: about two pages of text.
 const SIMULATED_SET_SIZE: usize = 1000;
+/// Unrelated candidates in one lookup that are worth a note.
+const UNRELATED_MANY: f64 = 100.0;
 /// Similarities of a simulation, closest where the curve is steep.
 const SIMULATED: [f64; 19] =
     [0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.725, 0.75, 0.775, 0.8, 0.825, 0.85, 0.9, 0.95, 0.98];
 
-/// Choose bands and rows, and see what they find and cost.
+/// Choose bands and rows, and show what they find and cost.
 ///
-/// Bands propose candidates, verification compares them: a document is reported when both succeed. More bands find
-/// more, more rows propose less; `tune` takes the cheapest pair that still finds what you ask for.
+/// Bands propose candidates; verification compares them. A document is reported if both succeed. More bands propose
+/// more candidates, more rows propose fewer.
+///
+/// Without targets, `tune` prints the banding that the server gives a new collection with this signature and threshold.
+/// With targets, it takes the rows that propose the fewest candidates at --s-lo and still reach --recall, and then as
+/// many bands of these rows as --bands-wanted allows.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax tune                                           the default: threshold 0.8, 256 slots of 8 bits
-  hapax tune --threshold 0.7 --s-hi 0.75 --documents 5e7
+  hapax tune --threshold 0.7 --documents 5e7           the default for 0.7, and its cost among 50 million documents
+  hapax tune --recall 0.999 --candidates-max 100       find more, and compare at most 100 unrelated documents a lookup
   hapax tune --bands 16 --rows 8                       what a given banding would do
   hapax tune --plot curve.svg                          the S-curve as a picture
   hapax tune --simulate --plot curve.svg               with measured points beside it
-  hapax tune --json | jq .banding")]
+  hapax tune --json | jq .banding                      as PUT and PATCH of a collection take it")]
 pub struct Args {
     /// Similarity from which a document is a near duplicate
     #[arg(long, default_value_t = 0.8, value_parser = similarity)]
     threshold: f64,
-    /// Share of the pairs at --s-hi that must become candidates
-    #[arg(long, default_value_t = 0.99, value_parser = similarity)]
-    recall: f64,
-    /// Similarity at which --recall must hold
-    #[arg(long, default_value_t = 0.85, value_parser = similarity)]
-    s_hi: f64,
-    /// Similarity of pairs that are not worth comparing: candidates there are the cost that is kept least
-    #[arg(long, default_value_t = 0.5, value_parser = similarity)]
-    s_lo: f64,
-    /// Documents the collection will hold
-    #[arg(long, default_value_t = 1e7, value_parser = documents)]
-    documents: f64,
-    /// Similarity of unrelated documents
-    #[arg(long, default_value_t = 0.1, value_parser = similarity)]
-    s_bg: f64,
-    /// Most unrelated candidates that one lookup may have to compare
-    #[arg(long, default_value_t = 100.0, value_parser = documents)]
-    candidates_max: f64,
-    /// Slots of a signature
+    /// Least share of the pairs at --s-hi that become candidates [default: 0.99]
+    #[arg(long, value_parser = similarity)]
+    recall: Option<f64>,
+    /// Similarity at which --recall must hold [default: the threshold, but at most 0.8]
+    #[arg(long, value_parser = similarity)]
+    s_hi: Option<f64>,
+    /// Similarity of pairs that are not worth comparing: as few as possible become candidates [default: --s-hi less 0.2]
+    #[arg(long, value_parser = similarity_or_none)]
+    s_lo: Option<f64>,
+    /// Bands to have if the slots allow, even if --recall needs fewer: each finds more and takes memory [default: 31]
+    #[arg(long)]
+    bands_wanted: Option<u32>,
+    /// Documents that the collection will hold [default: 1e7]
+    #[arg(long, value_parser = documents)]
+    documents: Option<f64>,
+    /// Similarity of unrelated documents [default: 0.1]
+    #[arg(long, value_parser = similarity_or_none)]
+    s_bg: Option<f64>,
+    /// Most unrelated candidates that one lookup may have to compare [default: no limit]
+    #[arg(long, value_parser = documents)]
+    candidates_max: Option<f64>,
+    /// Slots of a signature: a power of two, 64 to 1024
     #[arg(long, default_value_t = 256)]
     k: u32,
-    /// Bits of a slot
+    /// Bits of a slot: 8, 16, 32 or 64
     #[arg(long, default_value_t = 8)]
     bits: u32,
-    /// Take these bands instead of choosing
-    #[arg(long, requires = "rows")]
+    /// Show a banding of this many bands instead of choosing one
+    #[arg(long, requires = "rows", conflicts_with_all = ["recall", "bands_wanted", "candidates_max"])]
     bands: Option<u32>,
-    /// Take these rows instead of choosing
+    /// Show a banding of this many rows instead of choosing one
     #[arg(long, requires = "bands")]
     rows: Option<u32>,
     /// Draw the curve into this file, as SVG
@@ -81,7 +91,7 @@ pub struct Args {
     /// Seed of the simulation
     #[arg(long, default_value_t = 1, requires = "simulate")]
     seed: u64,
-    /// One JSON object instead of words
+    /// Print one JSON object instead of words
     #[arg(long)]
     json: bool,
 }
@@ -101,6 +111,10 @@ fn similarity(text: &str) -> Result<f64, String> {
     if value > 0.0 && value <= 1.0 { Ok(value) } else { Err("above 0 and at most 1".into()) }
 }
 
+fn similarity_or_none(text: &str) -> Result<f64, String> {
+    if text.parse() == Ok(0.0) { Ok(0.0) } else { similarity(text) }
+}
+
 fn documents(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "a number such as 1e7".to_owned())?;
     if (0.0..=1e12).contains(&value) { Ok(value) } else { Err("0 to 1e12".into()) }
@@ -108,19 +122,27 @@ fn documents(text: &str) -> Result<f64, String> {
 
 #[derive(Debug, Serialize)]
 struct Report {
+    banding: BandingReport,
     k: u32,
     bits: u32,
-    bands: u32,
-    rows: u32,
     slots_unused: u32,
     threshold: f64,
+    s_hi: f64,
     candidate_recall_at_s_hi: f64,
     verdict_recall_at_s_hi: f64,
     candidate_recall_at_threshold: f64,
     verdict_recall_at_threshold: f64,
+    documents: f64,
+    s_bg: f64,
     background_candidates: f64,
     table: Vec<Row>,
     warnings: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct BandingReport {
+    bands: u32,
+    rows: u32,
 }
 
 #[derive(Debug, Serialize)]
@@ -141,14 +163,19 @@ struct Measured {
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let shape = shape(args)?;
+    let targets = args.asked().targets(args.threshold);
     let banding = banding(args, shape)?;
     let measured = if args.simulate { simulate(args, banding, shape) } else { Vec::new() };
-    let report = report(args, banding, shape, &measured);
+    let report = report(args, targets, banding, shape, &measured);
     if let Some(path) = &args.plot {
         let curve = Curve {
             title: format!(
                 "{} bands of {} rows, {} slots of {} bits, threshold {}",
-                report.bands, report.rows, args.k, args.bits, args.threshold
+                banding.bands(),
+                banding.rows(),
+                args.k,
+                args.bits,
+                args.threshold
             ),
             threshold: args.threshold,
             candidate: &|jaccard| tuning::candidate_probability(jaccard, banding, shape),
@@ -162,34 +189,36 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
     } else {
-        write_words(&mut out, args, &report)?;
+        write_words(&mut out, &report)?;
     }
     Ok(ExitStatus::Fine)
 }
 
 fn shape(args: &Args) -> Result<SignatureShape> {
     if !args.k.is_power_of_two() || !(64..=1024).contains(&args.k) {
-        bail!("--k {}: a power of two, 64 to 1024", args.k);
+        bail!("--k {}: must be a power of two, 64 to 1024", args.k);
     }
-    if ![8, 16, 32].contains(&args.bits) {
-        bail!("--bits {}: 8, 16 or 32", args.bits);
+    if ![8, 16, 32, 64].contains(&args.bits) {
+        bail!("--bits {}: must be 8, 16, 32 or 64", args.bits);
+    }
+    if args.simulate && args.bits == 64 {
+        bail!("--bits 64: --simulate signs with a sketch of hapax's own, and these have 8, 16 or 32 bits");
     }
     Ok(SignatureShape { k: args.k, bits: args.bits })
 }
 
-fn banding(args: &Args, shape: SignatureShape) -> Result<Banding> {
-    if let (Some(bands), Some(rows)) = (args.bands, args.rows) {
-        return Ok(Banding::new(bands, rows, shape)?);
+impl Args {
+    fn asked(&self) -> Asked {
+        let Self { recall, s_hi, s_lo, bands_wanted, candidates_max, documents, s_bg, .. } = *self;
+        Asked { recall, s_hi, s_lo, bands_wanted, candidates_max, documents, s_bg }
     }
-    let targets = Targets {
-        recall: args.recall,
-        s_hi: args.s_hi,
-        s_lo: args.s_lo,
-        candidates_max: args.candidates_max,
-        documents: args.documents,
-        s_bg: args.s_bg,
-    };
-    Ok(tuning::choose(targets, shape)?.banding)
+}
+
+fn banding(args: &Args, shape: SignatureShape) -> Result<Banding> {
+    match (args.bands, args.rows) {
+        (Some(bands), Some(rows)) => Ok(Banding::new(bands, rows, shape)?),
+        _ => Ok(tuning::choose(args.asked(), args.threshold, shape)?.banding),
+    }
 }
 
 fn simulate(args: &Args, banding: Banding, shape: SignatureShape) -> Vec<SimulatedPoint> {
@@ -210,7 +239,13 @@ fn simulate(args: &Args, banding: Banding, shape: SignatureShape) -> Vec<Simulat
     SIMULATED.par_iter().flat_map_iter(|&jaccard| tuning::simulate(&simulation, &[jaccard])).collect()
 }
 
-fn report(args: &Args, banding: Banding, shape: SignatureShape, measured: &[SimulatedPoint]) -> Report {
+fn report(
+    args: &Args,
+    targets: Targets,
+    banding: Banding,
+    shape: SignatureShape,
+    measured: &[SimulatedPoint],
+) -> Report {
     let candidate = |jaccard| tuning::candidate_probability(jaccard, banding, shape);
     let verdict = |jaccard| tuning::verdict_probability(jaccard, banding, shape, args.threshold);
     // Simulated sets have the nearest similarity that their size allows; rows of the round ones beside them would
@@ -219,7 +254,7 @@ fn report(args: &Args, banding: Banding, shape: SignatureShape, measured: &[Simu
         [] => TABLE.to_vec(),
         measured => measured.iter().map(|point| point.jaccard).collect(),
     };
-    for wanted in [args.threshold, args.s_hi] {
+    for wanted in [args.threshold, targets.s_hi] {
         if !similarities.iter().any(|&jaccard| is_same_row(jaccard, wanted)) {
             similarities.push(wanted);
         }
@@ -238,21 +273,23 @@ fn report(args: &Args, banding: Banding, shape: SignatureShape, measured: &[Simu
         })
         .collect();
     let mut report = Report {
+        banding: BandingReport { bands: banding.bands(), rows: banding.rows() },
         k: args.k,
         bits: args.bits,
-        bands: banding.bands(),
-        rows: banding.rows(),
         slots_unused: args.k - banding.bands() * banding.rows(),
         threshold: args.threshold,
-        candidate_recall_at_s_hi: candidate(args.s_hi),
-        verdict_recall_at_s_hi: verdict(args.s_hi),
+        s_hi: targets.s_hi,
+        candidate_recall_at_s_hi: candidate(targets.s_hi),
+        verdict_recall_at_s_hi: verdict(targets.s_hi),
         candidate_recall_at_threshold: candidate(args.threshold),
         verdict_recall_at_threshold: verdict(args.threshold),
-        background_candidates: args.documents * candidate(args.s_bg),
+        documents: targets.documents,
+        s_bg: targets.s_bg,
+        background_candidates: targets.documents * candidate(targets.s_bg),
         table,
         warnings: Vec::new(),
     };
-    report.warnings = warnings(args, &report);
+    report.warnings = warnings(args, targets, &report);
     report
 }
 
@@ -262,7 +299,7 @@ fn is_same_row(a: f64, b: f64) -> bool {
 }
 
 /// What people are surprised by later.
-fn warnings(args: &Args, report: &Report) -> Vec<String> {
+fn warnings(args: &Args, targets: Targets, report: &Report) -> Vec<String> {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let mut warnings = Vec::new();
     if report.verdict_recall_at_threshold < 0.9 {
@@ -279,50 +316,53 @@ fn warnings(args: &Args, report: &Report) -> Vec<String> {
             percent(report.candidate_recall_at_threshold)
         ));
     }
-    if report.candidate_recall_at_s_hi < args.recall {
+    if report.candidate_recall_at_s_hi < targets.recall {
         warnings.push(format!(
             "The bands propose {} of the pairs at {}, less than the {} asked for.",
             percent(report.candidate_recall_at_s_hi),
-            args.s_hi,
-            percent(args.recall)
+            targets.s_hi,
+            percent(targets.recall)
         ));
     }
-    if args.s_hi < args.threshold {
+    if args.s_hi.is_some_and(|s_hi| s_hi < args.threshold) {
         warnings.push(format!(
-            "--s-hi {} lies below --threshold {}: those pairs are proposed and then refused.",
-            args.s_hi, args.threshold
+            "--s-hi {} is below --threshold {}: those pairs are proposed and then refused.",
+            targets.s_hi, args.threshold
         ));
     }
-    if report.background_candidates > args.candidates_max {
+    if report.background_candidates > args.candidates_max.unwrap_or(UNRELATED_MANY) {
         warnings.push(format!(
-            "With {:.0} documents each lookup compares about {:.0} unrelated ones, more than the {:.0} asked for.",
-            args.documents, report.background_candidates, args.candidates_max
+            "With {:.0} documents each lookup compares about {:.0} unrelated ones. More rows, or --candidates-max, make \
+             them fewer.",
+            targets.documents, report.background_candidates
         ));
     }
     warnings
 }
 
-fn write_words(out: &mut impl Write, args: &Args, report: &Report) -> std::io::Result<()> {
-    writeln!(out, "banding     {} bands of {} rows", report.bands, report.rows)?;
+fn write_words(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
+    writeln!(out, "banding     {} bands of {} rows", report.banding.bands, report.banding.rows)?;
     let unused = match report.slots_unused {
         0 => String::new(),
         unused => format!(", {unused} of them in no band (they still count in the estimate)"),
     };
     writeln!(out, "signature   {} slots of {} bits{unused}", report.k, report.bits)?;
+    if !is_same_row(report.s_hi, report.threshold) {
+        writeln!(
+            out,
+            "recall      at {}: {:.4} proposed, {:.4} reported",
+            report.s_hi, report.candidate_recall_at_s_hi, report.verdict_recall_at_s_hi
+        )?;
+    }
     writeln!(
         out,
-        "recall      at {}: {:.4} proposed, {:.4} reported;  at the threshold {}: {:.4} proposed, {:.4} reported",
-        args.s_hi,
-        report.candidate_recall_at_s_hi,
-        report.verdict_recall_at_s_hi,
-        report.threshold,
-        report.candidate_recall_at_threshold,
-        report.verdict_recall_at_threshold
+        "recall      at the threshold {}: {:.4} proposed, {:.4} reported",
+        report.threshold, report.candidate_recall_at_threshold, report.verdict_recall_at_threshold
     )?;
     writeln!(
         out,
-        "cost        {:.1} unrelated candidates a lookup ({:.0} documents alike by {})\n",
-        report.background_candidates, args.documents, args.s_bg
+        "cost        {:.1} unrelated candidates a lookup, among {:.0} documents of similarity {}\n",
+        report.background_candidates, report.documents, report.s_bg
     )?;
     let simulated = report.table.iter().any(|row| row.measured.is_some());
     let header = if simulated { "   measured: proposed   reported" } else { "" };

@@ -3,6 +3,7 @@
 
 mod auth;
 mod backup;
+mod banding;
 mod best_match;
 mod bounds;
 mod bulk;

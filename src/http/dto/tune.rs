@@ -1,7 +1,7 @@
 //! Targets for a banding, and the banding that meets them with its curve.
 
 use hapax_core::SignatureShape;
-use hapax_core::tuning::{self, Choice, Targets};
+use hapax_core::tuning::{self, Asked, Choice};
 use serde::Serialize;
 
 use super::collection::BandingBody;
@@ -13,38 +13,42 @@ use crate::http::query;
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct TuneInput {
-    targets: Targets,
+    asked: Asked,
     shape: SignatureShape,
     threshold: f64,
 }
 
 impl TuneInput {
-    /// Absent fields have the defaults that the documentation names.
+    /// Absent targets have the defaults of [`Asked`].
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let mut object = Object::parse(text)?;
-        let mut number = |name: &'static str, default: f64, low: f64, high: f64| {
-            let value = object.take::<f64>(name, "a number")?.unwrap_or(default);
-            if (low..=high).contains(&value) {
+        let mut number = |name: &'static str, low: f64, high: f64| {
+            let value = object.take::<f64>(name, "a number")?;
+            if value.is_none_or(|value| (low..=high).contains(&value)) {
                 Ok(value)
             } else {
                 Err(Problem::invalid(name, format!("must be from {low} to {high}")))
             }
         };
-        let threshold = query::threshold(number("threshold", 0.8, 0.0, 1.0)?)?;
-        let targets = Targets {
-            s_hi: number("s_hi", threshold, 0.01, 1.0)?,
-            recall: number("recall", 0.99, 0.5, 0.999_999)?,
-            s_lo: number("s_lo", 0.3, 0.0, 1.0)?,
-            documents: number("documents", 1e6, 1.0, 1e12)?,
-            s_bg: number("s_bg", 0.05, 0.0, 1.0)?,
-            candidates_max: number("candidates_max", 100.0, 0.0, 1e6)?,
+        let threshold = query::threshold(number("threshold", 0.0, 1.0)?.unwrap_or(0.8))?;
+        let asked = Asked {
+            s_hi: number("s_hi", 0.01, 1.0)?,
+            recall: number("recall", 0.5, 0.999_999)?,
+            s_lo: number("s_lo", 0.0, 1.0)?,
+            documents: number("documents", 1.0, 1e12)?,
+            s_bg: number("s_bg", 0.0, 1.0)?,
+            candidates_max: number("candidates_max", 0.0, 1e6)?,
+            bands_wanted: None,
         };
-        let k = number("k", 256.0, 64.0, 1024.0)?;
-        let bits = number("bits", 8.0, 8.0, 64.0)?;
+        let k = number("k", 64.0, 1024.0)?.unwrap_or(256.0);
+        let bits = number("bits", 8.0, 64.0)?.unwrap_or(8.0);
+        let bands_wanted = object.take::<u32>("bands_wanted", "a whole number")?;
         object.finish()?;
-        for (name, value) in [("s_lo", targets.s_lo), ("s_bg", targets.s_bg)] {
-            if value >= targets.s_hi {
-                return Err(Problem::invalid(name, "must be less than s_hi"));
+        let asked = Asked { bands_wanted, ..asked };
+        let s_hi = asked.targets(threshold).s_hi;
+        for (name, value) in [("s_lo", asked.s_lo), ("s_bg", asked.s_bg)] {
+            if value.is_some_and(|value| value >= s_hi) {
+                return Err(Problem::invalid(name, format!("must be less than s_hi, which is {s_hi}")));
             }
         }
         if k.fract() != 0.0 || !(k as u32).is_power_of_two() {
@@ -53,13 +57,13 @@ impl TuneInput {
         if ![8.0, 16.0, 32.0, 64.0].contains(&bits) {
             return Err(Problem::invalid("bits", "must be 8, 16, 32 or 64"));
         }
-        Ok(Self { targets, shape: SignatureShape { k: k as u32, bits: bits as u32 }, threshold })
+        Ok(Self { asked, shape: SignatureShape { k: k as u32, bits: bits as u32 }, threshold })
     }
 
     /// Chooses, or says why no banding will do.
     pub fn choose(self) -> Result<TuneBody, Problem> {
-        let choice =
-            tuning::choose(self.targets, self.shape).map_err(|error| Problem::invalid("recall", error.to_string()))?;
+        let choice = tuning::choose(self.asked, self.threshold, self.shape)
+            .map_err(|error| Problem::invalid("recall", error.to_string()))?;
         Ok(self.body(choice))
     }
 
@@ -77,8 +81,11 @@ impl TuneInput {
             k: self.shape.k,
             bits: self.shape.bits,
             threshold: self.threshold,
+            s_hi: choice.targets.s_hi,
             recall_at_s_hi: ratio(choice.recall_at_s_hi),
             candidate_rate_at_s_lo: choice.candidate_rate_at_s_lo,
+            documents: choice.targets.documents,
+            s_bg: choice.targets.s_bg,
             background_candidates: choice.background_candidates,
             curve: (0..=20).map(point).collect(),
         }
@@ -92,8 +99,11 @@ pub struct TuneBody {
     k: u32,
     bits: u32,
     threshold: f64,
+    s_hi: f64,
     recall_at_s_hi: f64,
     candidate_rate_at_s_lo: f64,
+    documents: f64,
+    s_bg: f64,
     background_candidates: f64,
     curve: Vec<CurvePoint>,
 }
@@ -119,6 +129,8 @@ mod tests {
             (r#"{"bits":9}"#, "bits"),
             (r#"{"recall":1}"#, "recall"),
             (r#"{"s_lo":0.9}"#, "s_lo"),
+            (r#"{"threshold":0.3,"s_lo":0.3}"#, "s_lo"),
+            (r#"{"bands_wanted":-1}"#, "bands_wanted"),
             (r#"{"documents":-1}"#, "documents"),
             (r#"{"documents":"many"}"#, "documents"),
             (r#"{"threshold":0}"#, "threshold"),

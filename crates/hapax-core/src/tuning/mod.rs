@@ -1,8 +1,11 @@
 //! Targets -> banding, and what a banding can be expected to find. Pure arithmetic on independent slots; `simulate`
 //! holds it against real sketches. More bands propose more candidates; more rows in a band propose fewer.
 
+mod choice;
 mod simulate;
 
+pub(crate) use choice::cheapest;
+pub use choice::{Asked, Choice, NoBanding, Targets, choose};
 pub use simulate::{SimulatedPoint, Simulation, simulate};
 
 use crate::band::Banding;
@@ -90,119 +93,6 @@ fn convolve(a: &[f64], b: &[f64]) -> Vec<f64> {
         }
     }
     sum
-}
-
-/// What a banding must do.
-#[derive(Clone, Copy, Debug)]
-pub struct Targets {
-    /// Least P(candidate) at `s_hi`.
-    pub recall: f64,
-    /// Jaccard similarity of pairs that must be found.
-    pub s_hi: f64,
-    /// Jaccard similarity of pairs that are wasted work: their candidate rate is made least.
-    pub s_lo: f64,
-    /// Most candidates that documents of similarity `s_bg` may add to one lookup.
-    pub candidates_max: f64,
-    /// Documents held.
-    pub documents: f64,
-    /// Jaccard similarity of unrelated documents.
-    pub s_bg: f64,
-}
-
-/// A banding and what it does.
-#[derive(Clone, Copy, Debug)]
-pub struct Choice {
-    /// The banding.
-    pub banding: Banding,
-    /// P(candidate) at `s_hi`.
-    pub recall_at_s_hi: f64,
-    /// P(candidate) at `s_lo`.
-    pub candidate_rate_at_s_lo: f64,
-    /// Candidates of similarity `s_bg` in one lookup.
-    pub background_candidates: f64,
-}
-
-/// Which target cannot be met, and what can be had instead.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{0}")]
-pub struct NoBanding(pub String);
-
-/// The banding that meets the targets with the fewest candidates at `s_lo`; of equals the one with fewer bands.
-pub fn choose(targets: Targets, shape: SignatureShape) -> Result<Choice, NoBanding> {
-    check(&targets)?;
-    let all = || {
-        (1..=shape.k).flat_map(|rows| (1..=shape.k / rows).map(move |bands| (bands, rows))).map(|(bands, rows)| {
-            let banding = Banding::new(bands, rows, shape).expect("bands times rows is at most k");
-            let rate = |jaccard| candidate_probability(jaccard, banding, shape);
-            Choice {
-                banding,
-                recall_at_s_hi: rate(targets.s_hi),
-                candidate_rate_at_s_lo: rate(targets.s_lo),
-                background_candidates: targets.documents * rate(targets.s_bg),
-            }
-        })
-    };
-    let finds = |choice: &Choice| choice.recall_at_s_hi >= targets.recall;
-    let is_affordable = |choice: &Choice| choice.background_candidates <= targets.candidates_max;
-    let work = |choice: &Choice| (choice.candidate_rate_at_s_lo, choice.banding.bands());
-    if let Some(best) = all()
-        .filter(|choice| finds(choice) && is_affordable(choice))
-        .min_by(|a, b| work(a).partial_cmp(&work(b)).expect("probabilities are numbers"))
-    {
-        return Ok(best);
-    }
-
-    let most_recall = |choices: &mut dyn Iterator<Item = Choice>| {
-        choices.max_by(|a, b| a.recall_at_s_hi.total_cmp(&b.recall_at_s_hi))
-    };
-    let name = |choice: &Choice| format!("{}x{}", choice.banding.bands(), choice.banding.rows());
-    let Targets { recall, s_hi, s_bg, candidates_max, documents, .. } = targets;
-    let fewest = all().filter(finds).min_by(|a, b| a.background_candidates.total_cmp(&b.background_candidates));
-    Err(NoBanding(match (fewest, most_recall(&mut all().filter(is_affordable))) {
-        (None, _) => {
-            let best = most_recall(&mut all()).expect("k is at least 1");
-            format!(
-                "recall {recall} at similarity {s_hi} cannot be reached with k={}: the most is {:.4}, by {}",
-                shape.k,
-                best.recall_at_s_hi,
-                name(&best)
-            )
-        }
-        (Some(fewest), most) => {
-            let most = most.map_or(String::new(), |most| {
-                format!(
-                    ", or the most recall within {candidates_max} is {:.4}, by {}",
-                    most.recall_at_s_hi,
-                    name(&most)
-                )
-            });
-            format!(
-                "candidates_max {candidates_max} cannot be kept with recall {recall} at similarity {s_hi}: \
-                 {documents} documents at background similarity {s_bg} propose at least {:.4} a lookup, by {}{most}",
-                fewest.background_candidates,
-                name(&fewest)
-            )
-        }
-    }))
-}
-
-fn check(targets: &Targets) -> Result<(), NoBanding> {
-    let Targets { recall, s_hi, s_lo, candidates_max, documents, s_bg } = *targets;
-    for (name, value) in [("recall", recall), ("s_hi", s_hi), ("s_lo", s_lo), ("s_bg", s_bg)] {
-        if !(0.0..=1.0).contains(&value) {
-            return Err(NoBanding(format!("{name} is from 0 to 1, not {value}")));
-        }
-    }
-    if s_lo > s_hi {
-        return Err(NoBanding(format!("s_lo ({s_lo}) is not above s_hi ({s_hi})")));
-    }
-    if !(documents.is_finite() && documents >= 0.0) {
-        return Err(NoBanding(format!("documents is a number from 0 on, not {documents}")));
-    }
-    if candidates_max.is_nan() || candidates_max < 0.0 {
-        return Err(NoBanding(format!("candidates_max is a number from 0 on, not {candidates_max}")));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -309,54 +199,5 @@ mod tests {
             assert_eq!(survivor_min(1.0, shape), k);
         }
         assert_eq!(survivor_min(0.8, K256), 184);
-    }
-
-    const TARGETS: Targets =
-        Targets { recall: 0.99, s_hi: 0.8, s_lo: 0.5, candidates_max: 100.0, documents: 1e6, s_bg: 0.1 };
-
-    #[test]
-    fn the_choice_meets_its_targets_with_the_least_work() {
-        for k in [128, 256] {
-            let shape = SignatureShape { k, bits: 8 };
-            let choice = choose(TARGETS, shape).expect("reachable");
-            assert!(choice.recall_at_s_hi >= 0.99 && choice.background_candidates <= 100.0);
-            for rows in 1..=k {
-                for bands in 1..=k / rows {
-                    let other = banding(bands, rows, shape);
-                    if candidate_probability(0.8, other, shape) >= 0.99
-                        && 1e6 * candidate_probability(0.1, other, shape) <= 100.0
-                    {
-                        let work = candidate_probability(0.5, other, shape);
-                        assert!(work >= choice.candidate_rate_at_s_lo, "{bands}x{rows} is better at k={k}");
-                    }
-                }
-            }
-        }
-        // At s_lo = s_hi = 1 every banding has rate 1: the fewest bands win.
-        let equal = choose(Targets { s_hi: 1.0, s_lo: 1.0, ..TARGETS }, K256).expect("reachable");
-        assert_eq!(equal.banding.bands(), 1);
-    }
-
-    #[test]
-    fn an_unreachable_target_is_named_with_what_is_reachable() {
-        let message = |targets| choose(targets, SignatureShape { k: 64, bits: 8 }).expect_err("unreachable").0;
-        let recall = message(Targets { s_hi: 0.01, s_lo: 0.0, ..TARGETS });
-        assert!(
-            recall.contains("recall 0.99") && recall.contains("the most is 0.59") && recall.contains("64x1"),
-            "{recall}"
-        );
-        let candidates = message(Targets { documents: 1e12, candidates_max: 0.5, ..TARGETS });
-        assert!(candidates.contains("candidates_max 0.5") && candidates.contains("at least"), "{candidates}");
-        assert!(candidates.contains("the most recall within 0.5 is 0."), "{candidates}");
-        for (wrong, name) in [
-            (Targets { recall: 1.5, ..TARGETS }, "recall"),
-            (Targets { s_hi: f64::NAN, ..TARGETS }, "s_hi"),
-            (Targets { s_lo: 0.9, ..TARGETS }, "s_lo"),
-            (Targets { s_bg: -0.1, ..TARGETS }, "s_bg"),
-            (Targets { documents: f64::INFINITY, ..TARGETS }, "documents"),
-            (Targets { candidates_max: f64::NAN, ..TARGETS }, "candidates_max"),
-        ] {
-            assert!(message(wrong).contains(name));
-        }
     }
 }
