@@ -17,7 +17,7 @@ use crate::collection::{Collections, Medium};
 use crate::config::checked::Server;
 use crate::config::{self, Config, Sources};
 use crate::cpu::CpuPool;
-use crate::http::{self, ApiKey, AppState, Boot, HttpLimits, Wiring};
+use crate::http::{self, Access, ApiKey, AppState, Boot, HttpLimits, Wiring};
 use crate::telemetry::{logs, names, recorder::Metrics};
 
 /// What a shell calls "ended by SIGINT": the status of a stop that did not wait.
@@ -136,6 +136,7 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
         boot: Arc::clone(&boot),
         limits: limits(&server),
         api_key: api_key.map(|key| ApiKey::new(key.expose())),
+        access: Access::new(listen.ip(), &server.hosts, &server.cors_origins),
         metrics: scrape(metrics.clone(), Arc::clone(&boot), cpu.clone()),
         cpu: cpu.clone(),
         default_settings: collections_config.default_settings.clone(),

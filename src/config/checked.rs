@@ -11,6 +11,7 @@ use std::time::Duration;
 use hapax_core::{Banding, Digits, Fold, Marks, SecretKey, Shingling, SignatureShape, SketchKind, Spec, TextSpec};
 
 use super::error::ConfigError;
+use super::hosts::{Host, Origin};
 use super::raw::{self, Raw};
 use crate::collection::{BackupSettings, CollectionError, CollectionsConfig, Limits, Medium, ScrubConfig, Settings};
 use crate::cpu::CpuConfig;
@@ -42,6 +43,10 @@ pub struct Config {
 pub struct Server {
     /// Address and port.
     pub listen: SocketAddr,
+    /// Names it goes by, besides loopback ones.
+    pub hosts: Vec<Host>,
+    /// Pages of other sites that may use it.
+    pub cors_origins: Vec<Origin>,
     /// `None`: one per core.
     pub worker_threads: Option<usize>,
     /// Open connections.
@@ -173,6 +178,18 @@ fn server(raw: &raw::Server) -> Result<Server, ConfigError> {
     })?;
     let server = Server {
         listen,
+        hosts: each(
+            "server.hosts",
+            &raw.hosts,
+            Host::of_setting,
+            "names or addresses without a port, such as hapax.internal",
+        )?,
+        cors_origins: each(
+            "server.cors_origins",
+            &raw.cors_origins,
+            Origin::new,
+            "origins without a path, such as https://app.example:8443, or null",
+        )?,
         worker_threads: match count("server.worker_threads", raw.worker_threads, 0..=1024)? {
             0 => None,
             threads => Some(threads),
@@ -399,6 +416,18 @@ fn within(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<u
 fn count(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<usize, ConfigError> {
     let value = within(key, value, range)?;
     usize::try_from(value).map_err(|_| impossible(key, value, format!("at most {} on this machine", usize::MAX)))
+}
+
+/// Every entry of a list, or the first that is refused.
+fn each<T>(
+    key: &'static str,
+    list: &[String],
+    parse: impl Fn(&str) -> Option<T>,
+    allowed: &str,
+) -> Result<Vec<T>, ConfigError> {
+    list.iter()
+        .map(|text| parse(text).ok_or_else(|| impossible(key, format!("{text:?}"), format!("a list of {allowed}"))))
+        .collect()
 }
 
 fn milliseconds(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<Duration, ConfigError> {

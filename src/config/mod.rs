@@ -4,6 +4,7 @@
 
 pub mod checked;
 pub mod error;
+pub mod hosts;
 pub mod raw;
 pub mod show;
 pub mod sources;

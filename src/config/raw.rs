@@ -28,6 +28,8 @@ pub struct Raw {
 #[serde(deny_unknown_fields)]
 pub struct Server {
     pub listen: String,
+    pub hosts: Vec<String>,
+    pub cors_origins: Vec<String>,
     pub worker_threads: u64,
     pub connections_max: u64,
     pub requests_concurrent_max: u64,

@@ -42,7 +42,8 @@ fn toml(value: &Value) -> String {
             .map(|n| n.to_string())
             .or_else(|| number.to_i128().map(|n| n.to_string()))
             .unwrap_or_default(),
-        Value::Char(..) | Value::Empty(..) | Value::Dict(..) | Value::Array(..) => {
+        Value::Array(_, items) => format!("[{}]", items.iter().map(toml).collect::<Vec<_>>().join(", ")),
+        Value::Char(..) | Value::Empty(..) | Value::Dict(..) => {
             unreachable!("no key of the settings has this type, and unknown keys were refused")
         }
     }

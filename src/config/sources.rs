@@ -142,9 +142,15 @@ struct Setting {
 }
 
 impl Setting {
-    /// Text stays text unless the default of the same key is a number: a key of digits only is still a key.
+    /// Text stays text unless the default of the same key is a number: a key of digits only is still a key. Lists come
+    /// with commas between their items.
     fn new(origin: String, key: String, text: &str, defaults: &Figment) -> Self {
-        let number = defaults.find_value(&key).is_ok_and(|default| default.to_num().is_some());
+        let default = defaults.find_value(&key).ok();
+        if default.as_ref().is_some_and(|default| matches!(default, Value::Array(..))) {
+            let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+            return Self { origin, key, value: Value::from(items.collect::<Vec<_>>()) };
+        }
+        let number = default.is_some_and(|default| default.to_num().is_some());
         let value = match (number, text.parse::<u64>(), text.parse::<f64>()) {
             (true, Ok(integer), _) => Value::from(integer),
             (true, _, Ok(real)) => Value::from(real),

@@ -28,6 +28,8 @@ pub enum Code {
     MalformedBody,
     /// No key, or another one.
     Unauthorized,
+    /// A page of another site, or a name that is not ours.
+    ForeignRequest,
     /// `default` cannot be dropped.
     DefaultStays,
     /// No folder for backups is configured.
@@ -86,6 +88,7 @@ impl Code {
         Self::MalformedJson,
         Self::MalformedBody,
         Self::Unauthorized,
+        Self::ForeignRequest,
         Self::DefaultStays,
         Self::BackupsOff,
         Self::BackupRunning,
@@ -133,6 +136,9 @@ impl Code {
             Self::MalformedJson => ("malformed_json", StatusCode::BAD_REQUEST, "The body is not well-formed JSON"),
             Self::MalformedBody => ("malformed_body", StatusCode::BAD_REQUEST, "The body could not be read"),
             Self::Unauthorized => ("unauthorized", StatusCode::UNAUTHORIZED, "A valid API key is needed"),
+            Self::ForeignRequest => {
+                ("foreign_request", StatusCode::FORBIDDEN, "Without a key, other sites and names are refused")
+            }
             Self::DefaultStays => ("default_stays", StatusCode::FORBIDDEN, "The default collection cannot be dropped"),
             Self::BackupsOff => ("backups_off", StatusCode::FORBIDDEN, "This server makes no backups"),
             Self::BackupRunning => ("backup_running", StatusCode::CONFLICT, "Another backup is being made"),

@@ -203,6 +203,7 @@ mod tests {
     use super::*;
     use crate::collection::Settings;
     use crate::cpu::{CpuConfig, CpuPool};
+    use crate::http::access::Access;
     use crate::http::state::{Boot, HttpLimits, Wiring};
 
     fn request(id: &[u8]) -> Request {
@@ -256,6 +257,7 @@ mod tests {
             boot: Boot::new(),
             limits: HttpLimits { request_timeout: Duration::from_millis(10), ..HttpLimits::default() },
             api_key: None,
+            access: Access::default(),
             metrics: Arc::new(String::new),
             cpu: CpuPool::new(CpuConfig { threads: 1, queue_max: 1 }),
             default_settings: Settings::new(spec, banding, 0.8),

@@ -1,6 +1,7 @@
 //! The service over HTTP. Requests come in, answers go out; everything between is a call to the floor below.
 //! Knows nothing of files or hashing.
 
+pub mod access;
 pub mod auth;
 pub mod bulk;
 pub mod deadline;
@@ -23,9 +24,11 @@ mod serve;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{from_fn, from_fn_with_state};
+use tower::util::option_layer;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 
+pub use access::Access;
 pub use handlers::ops::OPENAPI;
 pub use routes::{ROUTES, Route};
 pub use serve::serve;
@@ -48,6 +51,9 @@ pub fn router(state: AppState) -> Router {
         })
         .layer(from_fn_with_state(state.clone(), layers::shed))
         .layer(from_fn_with_state(state.clone(), auth::check))
+        // Outside of the key: a preflight has none, and a page has to see that a key is asked for.
+        .layer(option_layer(state.access().cors()))
+        .layer(from_fn_with_state(state.clone(), access::check))
         .layer(CatchPanicLayer::custom(layers::panicked))
         .layer(CompressionLayer::new().gzip(true).zstd(true))
         .layer(from_fn(layers::observe))

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::access::Access;
 use super::body::Budget;
 use super::error::{Code, Problem};
 use crate::collection::{Collections, Settings};
@@ -156,6 +157,8 @@ pub struct Wiring {
     pub limits: HttpLimits,
     /// Where set, all but the probes ask for it.
     pub api_key: Option<ApiKey>,
+    /// Where no key is set, whose requests are answered.
+    pub access: Access,
     /// Writes the answer of `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// Where long work is done; the collections' own.
@@ -206,6 +209,11 @@ impl AppState {
     /// The key to ask for.
     pub fn api_key(&self) -> Option<&ApiKey> {
         self.0.wiring.api_key.as_ref()
+    }
+
+    /// See [`Access`].
+    pub(super) fn access(&self) -> &Access {
+        &self.0.wiring.access
     }
 
     /// The text of `/metrics`.

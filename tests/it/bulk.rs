@@ -16,7 +16,7 @@ fn line(id: &str, text: &str) -> String {
 /// The head of a chunked bulk request.
 fn head(query: &str, headers: &str) -> String {
     format!(
-        "POST /v1/collections/default/bulk?{query} HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\n\
+        "POST /v1/collections/default/bulk?{query} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n\
          Transfer-Encoding: chunked\r\n{headers}\r\n"
     )
 }

@@ -80,6 +80,22 @@ fn the_effective_settings_are_a_configuration_that_means_the_same() {
 }
 
 #[test]
+fn lists_come_from_files_and_from_variables_with_commas() {
+    let lists = "[server]\nhosts = [\"a.example\", \"::1\"]\ncors_origins = [\"https://a.example:8443\"]\n";
+    let from_file = with_file(lists).expect("possible");
+    let variables =
+        [("HAPAX__SERVER__HOSTS", "a.example, ::1"), ("HAPAX__SERVER__CORS_ORIGINS", "https://a.example:8443")];
+    let from_environment = with_environment(&variables).expect("possible");
+    for loaded in [&from_file, &from_environment] {
+        assert_eq!((loaded.config.server.hosts.len(), loaded.config.server.cors_origins.len()), (2, 1));
+        let again = with_file(&loaded.effective).expect("what is shown can be read");
+        assert_eq!(again.config.server.hosts, from_file.config.server.hosts);
+    }
+    assert!(with_environment(&[("HAPAX__SERVER__HOSTS", "")]).expect("possible").config.server.hosts.is_empty());
+    assert!(refusal(with_file("[server]\nhosts = \"a.example\"\n")).contains("server.hosts"));
+}
+
+#[test]
 fn unknown_keys_are_refused_with_key_and_origin() {
     let message = refusal(with_file("[server]\nlisten_adress = \"127.0.0.1:1\"\n"));
     assert!(message.contains("server.listen_adress") && message.contains("hapax.toml"), "{message}");
@@ -114,6 +130,10 @@ fn values_of_the_wrong_type_are_refused_with_key_and_origin() {
 fn impossible_values_are_refused_with_key_and_what_is_allowed() {
     for (variable, value, key, allowed) in [
         ("HAPAX__SERVER__LISTEN", "localhost", "server.listen", "127.0.0.1:8080"),
+        ("HAPAX__SERVER__HOSTS", "a.example,b.example:80", "server.hosts", "without a port"),
+        ("HAPAX__SERVER__HOSTS", "http://a.example", "server.hosts", "without a port"),
+        ("HAPAX__SERVER__CORS_ORIGINS", "*", "server.cors_origins", "https://app.example"),
+        ("HAPAX__SERVER__CORS_ORIGINS", "https://app.example/", "server.cors_origins", "without a path"),
         ("HAPAX__SERVER__CONNECTIONS_MAX", "0", "server.connections_max", "1 to 1000000"),
         ("HAPAX__SERVER__BODY_BYTES_MAX", "12", "server.body_bytes_max", "1024 to"),
         ("HAPAX__SERVER__TEXT_BODY_BYTES_MAX", "1023", "server.text_body_bytes_max", "1024 to 1099511627776"),

@@ -129,7 +129,7 @@ fn content_types_that_are_not_taken() {
         client.send("POST", CHECK, &[("content-type", content_type)], b"{\"text\":\"a\"}").ok();
     }
     let mut raw = Raw::connect(server.address);
-    raw.send("POST /v1/collections/default/check HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}");
+    raw.send("POST /v1/collections/default/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}");
     assert_eq!(raw.status(), 415, "no content type at all");
     let answer = client.send("POST", CHECK, &[JSON, ("content-encoding", "br")], b"{}");
     answer.problem(415, "unsupported_media_type");
@@ -224,10 +224,12 @@ fn slow_and_mute_clients_are_given_up() {
     half.send("PRI * HT");
     assert_eq!(half.read_until(|_| false), b"", "so is one that may yet become HTTP/2");
     let mut slow = Raw::connect(server.address);
-    slow.send("GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: ");
+    slow.send("GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: ");
     slow.read_until(|_| false);
     let mut body = Raw::connect(server.address);
-    body.send("POST /v1/tune HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{");
+    body.send(
+        "POST /v1/tune HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{",
+    );
     assert_eq!(body.status(), 408);
     Client::of(&server).get("/livez").ok();
 }
@@ -240,7 +242,7 @@ fn bodies_refused_by_their_length_still_get_their_answer() {
     let large = json!({"text": "a ".repeat(4 << 20)});
     client.post(CHECK, &large).problem(413, "too_large");
     let mut polite = Raw::connect(server.address);
-    polite.send("POST /v1/collections/default/check HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n");
+    polite.send("POST /v1/collections/default/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n");
     polite.send("Content-Length: 5000\r\nExpect: 100-continue\r\n\r\n");
     assert_eq!(polite.status(), 413, "and nobody was told to continue");
 }
@@ -263,12 +265,12 @@ fn a_refusal_leaves_the_connection_fit_for_the_next_request() {
     let mut raw = Raw::connect(server.address);
     for _ in 0..20 {
         raw.send(
-            "POST /v1/tune HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 300000\r\n\r\n",
+            "POST /v1/tune HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 300000\r\n\r\n",
         );
         std::thread::sleep(Duration::from_millis(5));
         raw.send(vec![b' '; 300_000]);
         assert_eq!(raw.status(), 401);
-        raw.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+        raw.send("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert_eq!(raw.status(), 200);
     }
 }

@@ -52,7 +52,7 @@ fn stream<'a>(
 
 fn begin(address: SocketAddr, target: &str, encoding: &str) -> Raw {
     let mut raw = Raw::connect(address);
-    raw.send(format!("POST {target} HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n"));
+    raw.send(format!("POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"));
     raw.send(format!("Content-Encoding: {encoding}\r\nTransfer-Encoding: chunked\r\n\r\n"));
     raw
 }

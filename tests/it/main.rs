@@ -19,6 +19,7 @@ mod exact;
 mod expiry;
 mod export;
 mod floors;
+mod foreign;
 mod hostile_ids;
 mod hot_buckets;
 mod leftovers;

@@ -283,7 +283,9 @@ fn too_many_requests_at_once_are_turned_away() {
     let server = Setup::new(&dir).limits(|limits| limits.requests_concurrent_max = 1).start();
     let client = Client::of(&server);
     let mut slow = Raw::connect(server.address);
-    slow.send("POST /v1/tune HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{");
+    slow.send(
+        "POST /v1/tune HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{",
+    );
     let turned_away = (0..100).find_map(|_| {
         std::thread::sleep(Duration::from_millis(20));
         let answer = client.get("/v1/version");
@@ -303,7 +305,9 @@ fn a_stop_lets_open_requests_end() {
     let dir = dir();
     let server = Local::plain(&dir);
     let mut slow = Raw::connect(server.address);
-    slow.send("POST /v1/tune HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{");
+    slow.send(
+        "POST /v1/tune HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{",
+    );
     // An idle connection must not hold up the stop.
     let _idle = Raw::connect(server.address);
     std::thread::sleep(Duration::from_millis(200));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hapax::collection::{Collections, CollectionsConfig};
 use hapax::cpu::{CpuConfig, CpuPool};
-use hapax::http::{ApiKey, AppState, Boot, HttpLimits, Wiring, serve};
+use hapax::http::{Access, ApiKey, AppState, Boot, HttpLimits, Wiring, serve};
 use hapax_core::SecretKey;
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +17,7 @@ use super::library::{self, Dir};
 pub struct Setup {
     pub limits: HttpLimits,
     pub api_key: Option<&'static str>,
+    pub access: Access,
     pub collections: CollectionsConfig,
     pub cpu: CpuConfig,
     /// False: the collections never open.
@@ -37,6 +38,7 @@ impl Setup {
         Self {
             limits: HttpLimits { request_timeout: Duration::from_secs(600), ..HttpLimits::default() },
             api_key: None,
+            access: Access::default(),
             collections: library::config(dir),
             cpu: library::CPU,
             boots: true,
@@ -60,6 +62,7 @@ impl Setup {
             boot: Arc::clone(&boot),
             limits: self.limits,
             api_key: self.api_key.map(ApiKey::new),
+            access: self.access,
             metrics: Arc::new(|| "# none\n".to_owned()),
             cpu: cpu.clone(),
             default_settings: self.collections.default_settings.clone(),

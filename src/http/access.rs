@@ -1,0 +1,139 @@
+//! Which requests may come from a web page, or under a strange name. Comes in: `Host`, `Origin`, `Sec-Fetch-Site`.
+//! A browser sends what any page tells it to, also to a server that only this machine can reach. With an API key that
+//! is harmless, since no page knows the key. Without one, a page on the internet must get nothing:
+//! a request whose host is not ours comes by way of a name that the page's owner has turned to this machine (DNS
+//! rebinding), and one whose origin is not ours comes from a page of another site.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderName, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use axum::http::{HeaderMap, HeaderValue, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+use super::auth::OPEN_PATHS;
+use super::error::{Code, Problem};
+use super::layers::REQUEST_ID;
+use super::state::AppState;
+use crate::config::hosts::{Host, Origin};
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// How long a browser may remember what a preflight said.
+const PREFLIGHT_AGE_MAX: Duration = Duration::from_secs(600);
+/// Longest part of a strange name that an answer repeats.
+const SHOWN_CHARS_MAX: usize = 100;
+
+/// The names this server goes by, and the pages that may use it.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    hosts: HashSet<Host>,
+    origins: HashSet<Origin>,
+}
+
+impl Access {
+    /// Loopback names and addresses are always ours; `hosts` are more of them. `origins` are pages of other sites.
+    pub fn new(listen: IpAddr, hosts: &[Host], origins: &[Origin]) -> Self {
+        let own = Host::Ip(listen.to_canonical());
+        Self { hosts: hosts.iter().cloned().chain([own]).collect(), origins: origins.iter().cloned().collect() }
+    }
+
+    fn knows(&self, host: &Host) -> bool {
+        host.is_loopback() || self.hosts.contains(host)
+    }
+
+    /// What answers requests of the pages in `server.cors_origins`, if there are any.
+    pub(super) fn cors(&self) -> Option<CorsLayer> {
+        let origins: Vec<_> =
+            self.origins.iter().filter_map(|origin| HeaderValue::from_str(origin.as_str()).ok()).collect();
+        (!origins.is_empty()).then(|| {
+            CorsLayer::new()
+                .allow_origin(AllowOrigin::list(origins))
+                .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
+                .allow_headers([ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, REQUEST_ID])
+                .expose_headers([REQUEST_ID, RETRY_AFTER, WWW_AUTHENTICATE])
+                .allow_private_network(true)
+                .max_age(PREFLIGHT_AGE_MAX)
+        })
+    }
+
+    /// Why the request is refused where no key is asked for.
+    fn refusal(&self, request: &Request) -> Result<(), Problem> {
+        let target = request.uri().authority().map(|authority| authority.as_str().as_bytes());
+        let named = request.headers().get_all(HOST).into_iter().map(HeaderValue::as_bytes);
+        for name in target.into_iter().chain(named) {
+            let host = std::str::from_utf8(name).ok().and_then(Host::of_authority);
+            if !host.is_some_and(|host| self.knows(&host)) {
+                return Err(strange_host(name));
+            }
+        }
+        let origin = self.origin(request.headers())?;
+        for site in request.headers().get_all(SEC_FETCH_SITE) {
+            let admitted = match (site.as_bytes(), &origin) {
+                (b"same-origin" | b"none", _) => true,
+                // A page of this machine that listens on another port.
+                (b"same-site", Some(_)) => true,
+                (_, Some(origin)) => self.origins.contains(origin),
+                (_, None) => false,
+            };
+            if !admitted {
+                let from = origin.as_ref().map_or("a page of another site", Origin::as_str);
+                return Err(strange_page(from));
+            }
+        }
+        Ok(())
+    }
+
+    /// The page that sent the request: one of this machine, or one that is listed.
+    fn origin(&self, headers: &HeaderMap) -> Result<Option<Origin>, Problem> {
+        let mut last = None;
+        for value in headers.get_all(ORIGIN) {
+            let origin = value.to_str().ok().and_then(Origin::new);
+            let ours =
+                |origin: &Origin| self.origins.contains(origin) || origin.host().is_some_and(|host| self.knows(&host));
+            match origin.filter(ours) {
+                Some(origin) => last = Some(origin),
+                None => return Err(strange_page(&shown(value.as_bytes()))),
+            }
+        }
+        Ok(last)
+    }
+}
+
+fn shown(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).chars().take(SHOWN_CHARS_MAX).collect()
+}
+
+fn strange_host(name: &[u8]) -> Problem {
+    let detail = format!(
+        "this server does not go by the name {:?}. Without an API key it answers to loopback names and addresses only; \
+         add the name to `server.hosts`, or set an API key",
+        shown(name)
+    );
+    Problem::new(Code::ForeignRequest, detail)
+}
+
+fn strange_page(from: &str) -> Problem {
+    let detail = format!(
+        "a web browser sent this for {from:?}. Without an API key, pages of other sites are refused; to admit one, add \
+         its origin to `server.cors_origins`"
+    );
+    Problem::new(Code::ForeignRequest, detail)
+}
+
+/// 403 for what a page of another site may have made a browser send, where no key protects the server. Probes stay
+/// open: an orchestrator may call them under any name, and they tell nothing.
+pub async fn check(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    if state.api_key().is_none()
+        && !OPEN_PATHS.contains(&request.uri().path())
+        && let Err(problem) = state.access().refusal(&request)
+    {
+        return problem.into_response();
+    }
+    next.run(request).await
+}
