@@ -21,6 +21,17 @@ pub enum ConfigError {
         /// Where and why.
         detail: String,
     },
+    /// An environment variable that is nearly a setting's.
+    #[error(
+        "the environment variable {name} is not a setting; the setting's variable is {right}, with two underscores \
+             after HAPAX and after the section"
+    )]
+    MisspeltVariable {
+        /// As set; its value may be a secret.
+        name: String,
+        /// As it has to be.
+        right: String,
+    },
     /// No such key.
     #[error("unknown key {key} in {origin}; {allowed}")]
     UnknownKey {

@@ -23,7 +23,7 @@ pub const ENVIRONMENT_PREFIX: &str = "HAPAX__";
 pub struct Sources {
     /// `--config`.
     pub file: Option<PathBuf>,
-    /// Names and values; those without [`ENVIRONMENT_PREFIX`] are passed over.
+    /// Names and values. Those without [`ENVIRONMENT_PREFIX`] are passed over, unless they are meant for a setting.
     pub environment: Vec<(OsString, OsString)>,
     /// A flag, the key it sets (`server.listen`), its value.
     pub flags: Vec<(&'static str, &'static str, String)>,
@@ -44,7 +44,13 @@ impl Sources {
             figment = figment.merge(FileText { path: path.clone(), text });
         }
         for (name, value) in &self.environment {
-            let Some(name) = name.to_str().filter(|name| name.starts_with(ENVIRONMENT_PREFIX)) else { continue };
+            let Some(name) = name.to_str() else { continue };
+            if let Some(right) = misspelt(name) {
+                return Err(ConfigError::MisspeltVariable { name: name.to_owned(), right });
+            }
+            if !name.starts_with(ENVIRONMENT_PREFIX) {
+                continue;
+            }
             let key = name[ENVIRONMENT_PREFIX.len()..].to_ascii_lowercase().replace("__", ".");
             let origin = format!("the environment variable {name}");
             let Some(text) = value.to_str() else {
@@ -72,6 +78,49 @@ impl Sources {
 /// Keys that may be set and have no default.
 const OPTIONAL: [(&str, &str); 4] =
     [("auth", "api_key"), ("auth", "api_key_file"), ("hashing", "secret"), ("hashing", "secret_file")];
+
+/// What people write for `HAPAX__AUTH__API_KEY` and the like; a secret that is passed over leaves a door open.
+const SECRETS_WITHOUT_SECTION: [(&str, &str); 4] = [
+    ("HAPAX_API_KEY", "HAPAX__AUTH__API_KEY"),
+    ("HAPAX_API_KEY_FILE", "HAPAX__AUTH__API_KEY_FILE"),
+    ("HAPAX_SECRET", "HAPAX__HASHING__SECRET"),
+    ("HAPAX_SECRET_FILE", "HAPAX__HASHING__SECRET_FILE"),
+];
+
+/// The name of the setting that a variable was meant for: the same but for underscores, other marks and case.
+/// `HAPAX_PORT`, `HAPAX_SERVICE_HOST` and the like, which Kubernetes sets for a service called hapax, are like none.
+fn misspelt(name: &str) -> Option<String> {
+    let folded = fold(name);
+    if !folded.starts_with("HAPAX_") {
+        return None;
+    }
+    let known = tree(&Figment::from(Toml::string(DEFAULTS)));
+    let keys = known.iter().flat_map(|(section, content)| {
+        content.as_dict().into_iter().flat_map(Dict::keys).map(move |key| (section.as_str(), key.as_str()))
+    });
+    let variables = keys.chain(OPTIONAL).map(|(section, key)| {
+        format!("{ENVIRONMENT_PREFIX}{}__{}", section.to_ascii_uppercase(), key.to_ascii_uppercase())
+    });
+    let right = variables.into_iter().find(|right| fold(right) == folded).or_else(|| {
+        SECRETS_WITHOUT_SECTION.iter().find(|(short, _)| *short == folded).map(|(_, right)| (*right).to_owned())
+    })?;
+    // Section and key may be in lower case.
+    let meant = name.starts_with(ENVIRONMENT_PREFIX) && name.eq_ignore_ascii_case(&right);
+    (!meant).then_some(right)
+}
+
+/// Upper case, and each run of other characters than letters and digits is one underscore.
+fn fold(name: &str) -> String {
+    let mut folded = String::with_capacity(name.len());
+    for character in name.chars() {
+        if character.is_ascii_alphanumeric() {
+            folded.push(character.to_ascii_uppercase());
+        } else if !folded.ends_with('_') {
+            folded.push('_');
+        }
+    }
+    folded
+}
 
 /// `deny_unknown_fields` refuses as well, but says neither where the key was set nor what its section holds.
 fn refuse_unknown_keys(figment: &Figment) -> Result<(), ConfigError> {

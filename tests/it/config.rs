@@ -114,6 +114,50 @@ fn unknown_keys_are_refused_with_key_and_origin() {
     assert!(message.contains("HAPAX__"), "{message}");
 }
 
+/// Once `HAPAX_AUTH_API_KEY`, with one underscore too few, was passed over, and the server was open.
+#[test]
+fn variables_that_are_nearly_a_setting_are_refused_and_set_right() {
+    for (wrong, right) in [
+        ("HAPAX_AUTH_API_KEY", "HAPAX__AUTH__API_KEY"),
+        ("HAPAX__AUTH_API_KEY", "HAPAX__AUTH__API_KEY"),
+        ("HAPAX_AUTH__API_KEY", "HAPAX__AUTH__API_KEY"),
+        ("HAPAX___AUTH__API__KEY", "HAPAX__AUTH__API_KEY"),
+        ("hapax__auth__api_key", "HAPAX__AUTH__API_KEY"),
+        ("Hapax_Auth_Api_Key", "HAPAX__AUTH__API_KEY"),
+        ("HAPAX.AUTH.API_KEY", "HAPAX__AUTH__API_KEY"),
+        ("HAPAX_API_KEY", "HAPAX__AUTH__API_KEY"),
+        ("HAPAX_AUTH_API_KEY_FILE", "HAPAX__AUTH__API_KEY_FILE"),
+        ("HAPAX_HASHING_SECRET", "HAPAX__HASHING__SECRET"),
+        ("HAPAX_SERVER_LISTEN", "HAPAX__SERVER__LISTEN"),
+        ("HAPAX_DATA_DIR", "HAPAX__DATA__DIR"),
+        ("HAPAX_COLLECTIONS_MAX", "HAPAX__COLLECTIONS__MAX"),
+    ] {
+        let message = refusal(with_environment(&[(wrong, "0123456789abcdef")]));
+        assert!(message.contains(&format!(" {wrong} ")) && message.contains(&format!(" {right},")), "{message}");
+        assert!(!message.contains("0123456789abcdef"), "{message}");
+    }
+}
+
+#[test]
+fn variables_of_others_are_passed_over() {
+    let kubernetes = [
+        ("HAPAX_PORT", "tcp://10.0.0.1:80"),
+        ("HAPAX_SERVICE_HOST", "10.0.0.1"),
+        ("HAPAX_SERVICE_PORT", "80"),
+        ("HAPAX_SERVICE_PORT_HTTP", "80"),
+        ("HAPAX_PORT_8080_TCP", "tcp://10.0.0.1:8080"),
+        ("HAPAX_PORT_8080_TCP_ADDR", "10.0.0.1"),
+        ("HAPAX_SERVER_PORT", "tcp://10.0.0.1:80"),
+        ("HAPAX_SERVER_SERVICE_HOST", "10.0.0.1"),
+        ("HAPAX_CORPORA", "/corpora"),
+        ("MY_HAPAX_AUTH_API_KEY", "x"),
+        ("HAPAX", "x"),
+    ];
+    assert!(with_environment(&kubernetes).is_ok());
+    let lower = with_environment(&[("HAPAX__server__Drain_Timeout_MS", "3")]).expect("section and key in any case");
+    assert_eq!(lower.config.server.drain_timeout, Duration::from_millis(3));
+}
+
 #[test]
 fn values_of_the_wrong_type_are_refused_with_key_and_origin() {
     let message = refusal(with_file("[server]\nlisten = 8080\n"));
