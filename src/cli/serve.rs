@@ -218,6 +218,7 @@ fn scrape(metrics: Metrics, boot: Arc<Boot>, cpu: CpuPool) -> Arc<dyn Fn() -> St
 fn limits(server: &Server) -> HttpLimits {
     HttpLimits {
         body_bytes_max: server.body_bytes_max,
+        body_bytes_per_second_min: server.body_bytes_per_second_min,
         text_body_bytes_max: server.text_body_bytes_max,
         text_bytes_per_second_min: server.text_bytes_per_second_min,
         bulk_body_bytes_max: server.bulk_body_bytes_max,

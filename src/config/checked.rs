@@ -57,6 +57,8 @@ pub struct Server {
     pub bodies_bytes_max: usize,
     /// Body of any request but a bulk one or a streamed text.
     pub body_bytes_max: usize,
+    /// How fast it has to come.
+    pub body_bytes_per_second_min: u64,
     /// A streamed text.
     pub text_body_bytes_max: u64,
     /// How fast it has to come.
@@ -198,6 +200,7 @@ fn server(raw: &raw::Server) -> Result<Server, ConfigError> {
         requests_concurrent_max: count("server.requests_concurrent_max", raw.requests_concurrent_max, 1..=100_000)?,
         bodies_bytes_max: count("server.bodies_bytes_max", raw.bodies_bytes_max, MIB..=TIB)?,
         body_bytes_max: count("server.body_bytes_max", raw.body_bytes_max, KIB..=GIB)?,
+        body_bytes_per_second_min: within("server.body_bytes_per_second_min", raw.body_bytes_per_second_min, 1..=GIB)?,
         text_body_bytes_max: within("server.text_body_bytes_max", raw.text_body_bytes_max, KIB..=TIB)?,
         text_bytes_per_second_min: within("server.text_bytes_per_second_min", raw.text_bytes_per_second_min, 1..=GIB)?,
         text_streams_max: count("server.text_streams_max", raw.text_streams_max, 1..=100_000)?,

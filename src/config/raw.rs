@@ -35,6 +35,7 @@ pub struct Server {
     pub requests_concurrent_max: u64,
     pub bodies_bytes_max: u64,
     pub body_bytes_max: u64,
+    pub body_bytes_per_second_min: u64,
     pub text_body_bytes_max: u64,
     pub text_bytes_per_second_min: u64,
     pub text_streams_max: u64,

@@ -26,6 +26,10 @@ use crate::telemetry::names;
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 /// Bytes a semaphore permit of [`Budget`] stands for.
 const UNIT: usize = 4096;
+/// What counts as a small body.
+const SMALL_BYTES_MAX: usize = 256 * 1024;
+/// Bytes that a body is expected to have at least; more room is taken as it arrives.
+const FIRST_BYTES: usize = 4 * 1024;
 /// Bytes read at once.
 const CHUNK: usize = 64 * 1024;
 /// Bytes of a streamed text that are in memory at once.
@@ -36,6 +40,8 @@ const SLICE_BYTES: usize = 256 * 1024;
 pub(super) struct Budget {
     units: Arc<Semaphore>,
     units_max: usize,
+    /// Units that large rooms leave.
+    kept: usize,
 }
 
 /// Some room; given back when dropped.
@@ -47,7 +53,14 @@ pub(super) struct Room {
 impl Budget {
     pub(super) fn new(bytes: usize) -> Self {
         let units_max = (bytes / UNIT).clamp(1, u32::MAX as usize);
-        Self { units: Arc::new(Semaphore::new(units_max)), units_max }
+        Self { units: Arc::new(Semaphore::new(units_max)), units_max, kept: 0 }
+    }
+
+    /// Keeps an eighth of it for bodies of up to [`SMALL_BYTES_MAX`], as far as one of `largest` bytes still fits: large
+    /// ones that stand still must not shut everyone out.
+    pub(super) fn keeping_some_for_small_ones(mut self, largest: usize) -> Self {
+        self.kept = (self.units_max / 8).min(self.units_max.saturating_sub(largest / UNIT + 1));
+        self
     }
 
     /// No room yet; [`Room::resize`] takes it.
@@ -76,8 +89,10 @@ impl Room {
         if let Some(permit) = self.permit.as_mut().filter(|_| wanted < held) {
             drop(permit.split(held - wanted));
         } else if wanted > held {
+            let kept = if bytes > SMALL_BYTES_MAX { self.budget.kept } else { 0 };
             let more = u32::try_from(wanted - held)
                 .ok()
+                .filter(|more| *more as usize + kept <= self.budget.units.available_permits())
                 .and_then(|more| Arc::clone(&self.budget.units).try_acquire_many_owned(more).ok())
                 .ok_or_else(|| Problem::new(Code::Overloaded, "the memory for request bodies is used up"))?;
             match &mut self.permit {
@@ -140,16 +155,17 @@ pub(super) fn broken(error: &std::io::Error) -> Problem {
 }
 
 /// Reads all of a body of at most `max` bytes.
+///
+/// What arrives puts off `deadline`; a client that sends nothing, or too slowly, is given up.
 pub(super) async fn whole(
     headers: &HeaderMap,
     body: Body,
-    max: usize,
+    limits: &HttpLimits,
     budget: &Budget,
-    timeout: Duration,
+    deadline: &Deadline,
 ) -> Result<Whole, Problem> {
-    let deadline = Instant::now() + timeout;
-    let late =
-        |_| Problem::new(Code::RequestTimeout, format!("the body did not arrive within {} s", timeout.as_secs()));
+    let max = limits.body_bytes_max;
+    let mut patience = Patience::new(limits.request_timeout, limits.body_bytes_per_second_min);
     let announced = announced(headers);
     let mut reader = decoded(headers, body)?;
     let too_large = || Problem::new(Code::TooLarge, format!("a body has at most {max} bytes, after decompression"));
@@ -164,16 +180,17 @@ pub(super) async fn whole(
     let mut bytes = Vec::new();
     loop {
         if bytes.len() == bytes.capacity() {
-            let wanted = (bytes.len() * 2).max(CHUNK).min(whole.max(bytes.len() + 1));
+            let wanted = (bytes.len() * 2).max(FIRST_BYTES).min(whole.max(bytes.len() + 1));
             room.resize(wanted)?;
             bytes.reserve_exact(wanted - bytes.len());
         }
         let mut window = (&mut reader).take((bytes.capacity() - bytes.len()) as u64);
-        match tokio::time::timeout_at(deadline, window.read_buf(&mut bytes)).await.map_err(late)? {
-            Ok(0) => return Ok(Whole { bytes, room }),
-            Ok(_) if bytes.len() > max => return Err(too_large()),
-            Ok(_) => {}
-            Err(error) => return Err(broken(&error)),
+        let read = patience.wait(window.read_buf(&mut bytes)).await?;
+        deadline.put_off();
+        match read {
+            0 => return Ok(Whole { bytes, room }),
+            _ if bytes.len() > max => return Err(too_large()),
+            _ => {}
         }
     }
 }
@@ -317,7 +334,7 @@ impl Patience {
 
     fn exhausted(&self) -> Problem {
         let detail = format!(
-            "the text stood still for {} s, or came at less than {} bytes a second",
+            "no bytes arrived for {} s, or fewer than {} bytes a second",
             self.max.as_secs_f64(),
             self.bytes_per_second_min
         );
@@ -349,10 +366,15 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    fn limits(body_bytes_max: usize) -> HttpLimits {
+        HttpLimits { body_bytes_max, ..HttpLimits::default() }
+    }
+
     async fn read(encoding: &str, body: Vec<u8>, max: usize) -> Result<Vec<u8>, Code> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_ENCODING, encoding.parse().unwrap());
-        let body = whole(&headers, Body::from(body), max, &Budget::new(64 << 20), SECOND).await;
+        let body =
+            whole(&headers, Body::from(body), &limits(max), &Budget::new(64 << 20), &Deadline::after(SECOND)).await;
         body.map(|whole| whole.bytes).map_err(|problem| problem.code)
     }
 
@@ -406,13 +428,13 @@ mod tests {
     #[tokio::test]
     async fn bodies_share_one_budget_and_give_it_back() {
         let budget = Budget::new(64 * 1024);
-        let headers = HeaderMap::new();
-        let one = whole(&headers, Body::from(vec![1; 60_000]), 1 << 20, &budget, SECOND).await;
-        let two = whole(&headers, Body::from(vec![1; 60_000]), 1 << 20, &budget, SECOND).await;
+        let (headers, later) = (HeaderMap::new(), Deadline::after(SECOND));
+        let one = whole(&headers, Body::from(vec![1; 60_000]), &limits(1 << 20), &budget, &later).await;
+        let two = whole(&headers, Body::from(vec![1; 60_000]), &limits(1 << 20), &budget, &later).await;
         assert!(one.is_ok());
         assert_eq!(two.err().unwrap().code, Code::Overloaded);
         drop(one);
-        assert!(whole(&headers, Body::from(vec![1; 50_000]), 1 << 20, &budget, SECOND).await.is_ok());
+        assert!(whole(&headers, Body::from(vec![1; 50_000]), &limits(1 << 20), &budget, &later).await.is_ok());
     }
 
     fn slices(body: Body, limits: &HttpLimits, budget: &Budget) -> Slices {
@@ -464,7 +486,9 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_never_ends_is_timed_out() {
         let body = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
-        let result = whole(&HeaderMap::new(), body, 10, &Budget::new(1 << 20), Duration::from_millis(20)).await;
+        let limits = HttpLimits { request_timeout: Duration::from_millis(20), ..limits(10) };
+        let budget = Budget::new(1 << 20);
+        let result = whole(&HeaderMap::new(), body, &limits, &budget, &Deadline::after(SECOND)).await;
         assert_eq!(result.err().unwrap().code, Code::RequestTimeout);
     }
 }

@@ -16,6 +16,7 @@ use super::dto::document::{self, BYTE_ORDER_MARK, DocumentInput, Invalid};
 use super::error::{Code, Problem};
 use super::query::Query;
 use super::state::AppState;
+use super::turn::Turn;
 use crate::collection::{Collection, Collections, PrepareOptions, Prepared, Purpose};
 use crate::cpu::{CpuPool, WhenFull};
 use crate::types::{CollectionName, Content, DocId};
@@ -128,9 +129,16 @@ pub fn expect_lines(headers: &HeaderMap) -> Result<(), Problem> {
         .map(drop)
 }
 
-async fn read(headers: &HeaderMap, body: Body, state: &AppState) -> Result<Whole, Problem> {
-    let limits = state.limits();
-    body::whole(headers, body, limits.body_bytes_max, state.budget(), limits.request_timeout).await
+/// What the route's own layer has put into a request.
+fn own<T: Clone + Send + Sync + 'static>(parts: &Parts) -> T {
+    parts.extensions.get::<T>().expect("the route's own layer has set it").clone()
+}
+
+/// Waits for the body, and then takes the request's place.
+async fn read(parts: &Parts, body: Body, state: &AppState) -> Result<Whole, Problem> {
+    let whole = body::whole(&parts.headers, body, state.limits(), state.budget(), &own::<Deadline>(parts)).await?;
+    own::<Turn>(parts).take()?;
+    Ok(whole)
 }
 
 /// The text of a JSON body.
@@ -178,7 +186,7 @@ impl FromRequest<AppState> for JsonText {
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         expect(&parts.headers, &["application/json", "application/merge-patch+json"])?;
-        let Whole { bytes, room } = read(&parts.headers, body, state).await?;
+        let Whole { bytes, room } = read(&parts, body, state).await?;
         let len = bytes.len();
         let text = parse(state.cpu(), WhenFull::Refuse, len, move || utf8(bytes)).await?;
         Ok(Self { text, when_full: after_parsing(len), room })
@@ -226,7 +234,7 @@ impl FromRequest<AppState> for DocumentBody {
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let Announced { raw, id, invalid, query } = Announced::of(&mut parts, state).await?;
-        let Whole { bytes, room } = read(&parts.headers, body, state).await?;
+        let Whole { bytes, room } = read(&parts, body, state).await?;
         let len = bytes.len();
         let document = parse(state.cpu(), WhenFull::Refuse, len, move || match raw {
             true => document::from_raw(id, bytes, invalid),
@@ -267,6 +275,7 @@ pub(super) struct StreamedText {
     rest: Slices,
     invalid: Invalid,
     place: OwnedSemaphorePermit,
+    turn: Turn,
     /// Its most bytes where it has to be taken whole.
     whole_bytes_max: usize,
     cpu: CpuPool,
@@ -279,10 +288,11 @@ impl FromRequest<AppState> for Subject {
         let (mut parts, body) = request.into_parts();
         let Announced { raw, id, invalid, query } = Announced::of(&mut parts, state).await?;
         if raw {
-            let deadline = parts.extensions.remove::<Deadline>().expect("the route's own layer has set it");
+            let (deadline, turn) = (own::<Deadline>(&parts), own::<Turn>(&parts));
             let mut rest = Slices::new(&parts.headers, body, state.limits(), state.budget(), deadline)?;
             let content = match rest.next().await? {
                 Slice::Last(bytes) if bytes.len() <= STREAMED_BYTES_MIN => {
+                    turn.take()?;
                     let content = document::from_raw(None, bytes.into(), invalid)?.content;
                     SubjectContent::Whole { content, when_full: WhenFull::Refuse, room: rest.into_room() }
                 }
@@ -291,12 +301,12 @@ impl FromRequest<AppState> for Subject {
                     let place = Arc::clone(state.text_streams()).try_acquire_owned();
                     let place = place.map_err(|_| Problem::new(Code::Overloaded, "too many texts are streaming in"))?;
                     let (whole_bytes_max, cpu) = (state.limits().body_bytes_max, state.cpu().clone());
-                    SubjectContent::Streamed(StreamedText { first, rest, invalid, place, whole_bytes_max, cpu })
+                    SubjectContent::Streamed(StreamedText { first, rest, invalid, place, turn, whole_bytes_max, cpu })
                 }
             };
             return Ok(Self { id, query, content });
         }
-        let Whole { bytes, room } = read(&parts.headers, body, state).await?;
+        let Whole { bytes, room } = read(&parts, body, state).await?;
         let len = bytes.len();
         let read = move || document::from_json(&utf8(bytes)?, invalid);
         let DocumentInput { id, content, .. } = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
@@ -313,7 +323,7 @@ impl SubjectContent {
         purpose: Purpose,
         ranks: bool,
     ) -> Result<Prepared, Problem> {
-        let StreamedText { first, mut rest, invalid, place: _place, whole_bytes_max, cpu } = match self {
+        let StreamedText { first, mut rest, invalid, place: _place, turn, whole_bytes_max, cpu } = match self {
             Self::Whole { content, when_full, room: _room } => {
                 return Ok(collection.prepare_with(content, PrepareOptions { when_full, ranks, purpose }).await?);
             }
@@ -321,6 +331,7 @@ impl SubjectContent {
         };
         if purpose == Purpose::Check && collection.compares_shingles() {
             let Whole { bytes, room: _room } = rest.whole(first, whole_bytes_max).await?;
+            turn.take()?;
             let (len, read) = (bytes.len(), move || document::from_raw(None, bytes, invalid));
             let content = parse(&cpu, WhenFull::Refuse, len, read).await?.content;
             let options = PrepareOptions { when_full: after_parsing(len), ranks, purpose };
@@ -329,12 +340,19 @@ impl SubjectContent {
         let options = PrepareOptions { when_full: WhenFull::Refuse, ranks, purpose };
         let mut signer = collection.text_signer(invalid.into(), options)?;
         let mut slice = first.without_prefix(BYTE_ORDER_MARK);
+        let mut piece = turn.begin()?;
         loop {
             match slice {
                 Slice::Full(bytes) => signer = signer.push(bytes).await?,
-                Slice::Last(bytes) => return Ok(signer.finish(bytes).await?),
+                Slice::Last(bytes) => {
+                    turn.keep(piece);
+                    return Ok(signer.finish(bytes).await?);
+                }
             }
+            // The client is waited for without a place.
+            drop(piece);
             slice = rest.next().await?;
+            piece = turn.piece().await;
         }
     }
 }

@@ -17,13 +17,13 @@ use axum::response::{IntoResponse, Response};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tracing::Instrument;
 
-use super::auth;
 use super::deadline::{Deadline, Passed};
 use super::error::{Code, Problem};
 use super::leftover::Leftover;
 use super::query::Query;
 use super::routes::Route;
 use super::state::AppState;
+use super::turn::Turn;
 use crate::telemetry::names::{self, label};
 
 /// Carries a request's id both ways.
@@ -148,21 +148,8 @@ pub fn panicked(cause: Box<dyn Any + Send>) -> Response {
     Problem::internal(&format!("panic: {cause}")).into_response()
 }
 
-/// 503 where too many requests are being worked on. Probes and metrics always get through.
-pub async fn shed(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    let path = request.uri().path();
-    if auth::OPEN_PATHS.contains(&path) || path == "/metrics" {
-        return next.run(request).await;
-    }
-    let Ok(permit) = state.requests().clone().try_acquire_owned() else {
-        return Problem::new(Code::Overloaded, "too many requests at once").into_response();
-    };
-    let response = next.run(request).await;
-    drop(permit);
-    response
-}
-
-/// On each route: its parameters, whether the server has started, and time. Bulk is free of the last.
+/// On each route: its parameters, whether the server has started, a place among the requests in work, and time. Bulk is
+/// free of the last two; probes and metrics always find a place.
 pub async fn admit(
     State((state, route)): State<(AppState, &'static Route)>,
     mut request: Request,
@@ -180,7 +167,28 @@ pub async fn admit(
     if route.streams {
         return next.run(request).await;
     }
-    // Half of it is the body's, which has a timeout of its own; the answer has the rest.
+    let turn = Turn::new(state.requests());
+    if !route.unbounded
+        && !takes_body(route)
+        && let Err(problem) = turn.take()
+    {
+        return problem.into_response();
+    }
+    // Whoever reads the body takes the place when it is there.
+    request.extensions_mut().insert(turn.clone());
+    let response = answer(&state, request, next).await;
+    turn.end();
+    response
+}
+
+/// Whether a request of this route has a body that is waited for.
+fn takes_body(route: &Route) -> bool {
+    matches!(route.method, Method::POST | Method::PUT | Method::PATCH)
+}
+
+/// The handler's answer, if it is made in time.
+async fn answer(state: &AppState, mut request: Request, next: Next) -> Response {
+    // Bytes that arrive put it off: a body has its own patience.
     let deadline = Deadline::after(2 * state.limits().request_timeout);
     request.extensions_mut().insert(deadline.clone());
     match deadline.hold(next.run(request)).await {
@@ -249,6 +257,7 @@ mod tests {
             query: &[],
             statuses: &[503],
             streams: false,
+            unbounded: false,
             handler: || axum::routing::get(std::future::pending::<String>),
         };
         let spec = hapax_core::Spec::default();

@@ -20,6 +20,7 @@ pub mod work;
 mod body;
 mod leftover;
 mod serve;
+mod turn;
 
 use axum::Router;
 use axum::extract::Request;
@@ -49,7 +50,6 @@ pub fn router(state: AppState) -> Router {
         .method_not_allowed_fallback(async |_: Request| {
             Problem::new(Code::MethodNotAllowed, "the Allow header names the methods there are")
         })
-        .layer(from_fn_with_state(state.clone(), layers::shed))
         .layer(from_fn_with_state(state.clone(), auth::check))
         // Outside of the key: a preflight has none, and a page has to see that a key is asked for.
         .layer(option_layer(state.access().cors()))

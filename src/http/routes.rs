@@ -19,6 +19,8 @@ pub struct Route {
     pub statuses: &'static [u16],
     /// Whether its answer begins before its request is over.
     pub streams: bool,
+    /// Whether it is answered however many requests are being worked on.
+    pub unbounded: bool,
     pub(super) handler: fn() -> MethodRouter<AppState>,
 }
 
@@ -31,6 +33,7 @@ macro_rules! route {
             query: &[$($query),*],
             statuses: &[$($status),*],
             streams: false,
+            unbounded: false,
             handler: || $handler,
         }
     };
@@ -77,8 +80,8 @@ pub static ROUTES: &[Route] = &[
     route!(DELETE "/v1/backups" ?[] -> [200, 401, 403, 422, 500, 503] delete(backups::cancel)),
     route!(POST "/v1/tune" ?[] -> [200, 400, 401, 403, 408, 413, 415, 422, 500, 503] post(tools::tune)),
     route!(GET "/v1/version" ?[] -> [200, 401, 403, 422, 500, 503] get(ops::version)),
-    route!(GET "/livez" ?[] -> [200, 422, 500] get(ops::livez)),
-    route!(GET "/readyz" ?[] -> [200, 422, 500, 503] get(ops::readyz)),
-    route!(GET "/metrics" ?[] -> [200, 401, 403, 422, 500] get(ops::metrics)),
+    Route { unbounded: true, ..route!(GET "/livez" ?[] -> [200, 422, 500] get(ops::livez)) },
+    Route { unbounded: true, ..route!(GET "/readyz" ?[] -> [200, 422, 500, 503] get(ops::readyz)) },
+    Route { unbounded: true, ..route!(GET "/metrics" ?[] -> [200, 401, 403, 422, 500] get(ops::metrics)) },
     route!(GET "/openapi.yaml" ?[] -> [200, 401, 403, 422, 500, 503] get(ops::openapi)),
 ];

@@ -19,6 +19,8 @@ use crate::cpu::CpuPool;
 pub struct HttpLimits {
     /// Longest body, after decompression; bulk and streamed texts have their own.
     pub body_bytes_max: usize,
+    /// Bytes of a body that earn its client a second to send more.
+    pub body_bytes_per_second_min: u64,
     /// Longest streamed text, after decompression.
     pub text_body_bytes_max: u64,
     /// Bytes of a streamed text that earn its client a second to send more.
@@ -43,14 +45,15 @@ pub struct HttpLimits {
     pub text_streams_max: usize,
     /// Documents or ids of one batch request.
     pub batch_documents_max: usize,
-    /// Requests at once, probes and metrics apart.
+    /// Requests being worked on at once, probes and metrics apart. One whose body is still arriving is not yet, one whose
+    /// answer is being sent no longer is; bulk requests and streamed texts are for each piece of work.
     pub requests_concurrent_max: usize,
     /// Bytes of request bodies in memory, over all requests.
     pub bodies_bytes_max: usize,
     /// From the connection's opening, or the last answer, to the end of a request's head.
     pub header_timeout: Duration,
-    /// For a body to arrive, and again for the answer to be made; the longest that the client of a streamed text may
-    /// keep us waiting at a stretch. Bulk is free of it.
+    /// The longest that a client may keep us waiting for more of a body at a stretch, and again for the answer to be
+    /// made. Bulk is free of it.
     pub request_timeout: Duration,
     /// How long a client may leave an answer unread before its connection is closed.
     pub write_timeout: Duration,
@@ -64,6 +67,7 @@ impl Default for HttpLimits {
     fn default() -> Self {
         Self {
             body_bytes_max: 16 << 20,
+            body_bytes_per_second_min: 64 << 10,
             text_body_bytes_max: 1 << 30,
             text_bytes_per_second_min: 64 << 10,
             bulk_body_bytes_max: 64 << 20,
@@ -190,7 +194,7 @@ impl AppState {
             requests: Arc::new(Semaphore::new(limits.requests_concurrent_max)),
             bulks: Arc::new(Semaphore::new(limits.bulk_requests_max)),
             text_streams: Arc::new(Semaphore::new(limits.text_streams_max)),
-            budget: Budget::new(limits.bodies_bytes_max),
+            budget: Budget::new(limits.bodies_bytes_max).keeping_some_for_small_ones(limits.body_bytes_max),
             draining: CancellationToken::new(),
             wiring,
         }))

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{Stream, StreamExt};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
@@ -17,6 +18,7 @@ use super::error::Problem;
 use super::extract::parse;
 use super::json::Object;
 use super::query::Query;
+use super::turn;
 use crate::collection::{CheckOptions, Collection, InsertOptions, PrepareOptions, Prepared, Purpose};
 use crate::cpu::{CpuPool, WhenFull};
 use crate::types::{DocId, Metadata, OnDuplicate, OnExisting, Verdict};
@@ -121,6 +123,8 @@ pub struct Work {
     pub invalid: Invalid,
     /// Decisions that may wait for the disk.
     pub open_max: usize,
+    /// If set, each document takes one of these places while it is worked on: the request itself has none.
+    pub places: Option<Arc<Semaphore>>,
 }
 
 /// A document that needs nothing more than its turn.
@@ -176,13 +180,40 @@ impl Work {
         let decided = ready.then(move |(tag, ready, room)| {
             let work = self.clone();
             async move {
-                let waiting = work.decide(ready).await;
+                let waiting = work.spawn_decide(ready).await;
                 // What is kept of a long document is as long: until it is decided, it counts as the document does.
                 drop(room);
                 (tag, waiting)
             }
         });
         decided.map(|(tag, waiting)| waiting.map(move |answer| (tag, answer))).buffered(open_max)
+    }
+
+    /// In a task of its own: while the client reads nothing this is not polled, and a decision that stood still would
+    /// keep its id and its places in the queues from others.
+    async fn spawn_decide(self, ready: Ready) -> BoxFuture<'static, Answer> {
+        if let Ready::Done(answer) = ready {
+            return futures::future::ready(answer).boxed();
+        }
+        #[expect(clippy::async_yields_async, reason = "the answer is waited for later, side by side with others")]
+        let decide = async move {
+            let _place = self.place().await;
+            self.decide(ready).await
+        };
+        let task = AbortOnDropHandle::new(tokio::spawn(decide.in_current_span()));
+        let spoilt = |error: tokio::task::JoinError| {
+            let problem = Problem::internal(&error.to_string());
+            futures::future::ready(Answer::Failed { id: None, problem }).boxed()
+        };
+        task.await.unwrap_or_else(spoilt)
+    }
+
+    /// A place for one document's work.
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        match &self.places {
+            Some(places) => Some(turn::piece(places).await),
+            None => None,
+        }
     }
 
     fn spawn_prepare<T: Send + 'static>(
@@ -192,7 +223,10 @@ impl Work {
         let Input { tag, json, room } = input;
         let task = async move {
             match json {
-                Ok(json) => self.prepare(json).await,
+                Ok(json) => {
+                    let _place = self.place().await;
+                    self.prepare(json).await
+                }
                 Err(problem) => failed(None, problem),
             }
         };

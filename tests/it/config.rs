@@ -181,6 +181,7 @@ fn impossible_values_are_refused_with_key_and_what_is_allowed() {
         ("HAPAX__SERVER__CONNECTIONS_MAX", "0", "server.connections_max", "1 to 1000000"),
         ("HAPAX__SERVER__BODY_BYTES_MAX", "12", "server.body_bytes_max", "1024 to"),
         ("HAPAX__SERVER__TEXT_BODY_BYTES_MAX", "1023", "server.text_body_bytes_max", "1024 to 1099511627776"),
+        ("HAPAX__SERVER__BODY_BYTES_PER_SECOND_MIN", "0", "server.body_bytes_per_second_min", "1 to"),
         ("HAPAX__SERVER__TEXT_BYTES_PER_SECOND_MIN", "0", "server.text_bytes_per_second_min", "1 to"),
         ("HAPAX__CPU__THREADS", "1025", "cpu.threads", "0 to 1024"),
         ("HAPAX__CPU__QUEUE_MAX", "0", "cpu.queue_max", "1 to"),

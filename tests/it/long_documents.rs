@@ -326,7 +326,7 @@ fn the_window_of_a_decoder_counts() {
 }
 
 /// Keeps a thread of the pool busy until what is returned is dropped.
-fn occupy(pool: &CpuPool) -> mpsc::Sender<()> {
+pub fn occupy(pool: &CpuPool) -> mpsc::Sender<()> {
     let (release, released) = mpsc::channel::<()>();
     let (begun, begins) = mpsc::channel();
     let pool = pool.clone();

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use hapax::cpu::CpuConfig;
 use serde_json::{Value, json};
 
+use crate::long_documents::occupy;
 use crate::support::client::{Client, Raw, fields, words};
 use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
@@ -280,11 +282,13 @@ fn a_starting_server_says_so_and_how_far_it_is() {
 #[test]
 fn too_many_requests_at_once_are_turned_away() {
     let dir = dir();
-    let server = Setup::new(&dir).limits(|limits| limits.requests_concurrent_max = 1).start();
+    let cpu = CpuConfig { threads: 1, queue_max: 100 };
+    let server = Setup { cpu, ..Setup::new(&dir).limits(|limits| limits.requests_concurrent_max = 1) }.start();
     let client = Client::of(&server);
+    let release = occupy(server.state.cpu());
     let mut slow = Raw::connect(server.address);
     slow.send(
-        "POST /v1/tune HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{",
+        "POST /v1/tune HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
     );
     let turned_away = (0..100).find_map(|_| {
         std::thread::sleep(Duration::from_millis(20));
@@ -296,7 +300,7 @@ fn too_many_requests_at_once_are_turned_away() {
     assert!(answer.headers.contains_key("retry-after"));
     client.get("/livez").ok();
     assert_eq!(client.get("/metrics").status, 200);
-    slow.send("}");
+    drop(release);
     assert_eq!(slow.status(), 200);
 }
 

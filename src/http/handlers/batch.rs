@@ -54,7 +54,7 @@ pub async fn batch(
     let read = move || read(text, &query, limits.batch_documents_max);
     let (op, documents) = parse(state.cpu(), when_full, bytes, read).await?;
     let cpu = state.cpu().clone();
-    let work = Work { collection: collection.clone(), cpu, op, invalid, open_max: limits.bulk_open_max };
+    let work = Work { collection: collection.clone(), cpu, op, invalid, open_max: limits.bulk_open_max, places: None };
     let inputs = documents.into_iter().map(|json| Input { tag: (), json: Ok(json), room: None });
 
     let mut answer = BatchAnswer { summary: Summary::default(), results: Vec::new() };

@@ -38,7 +38,8 @@ pub async fn bulk(
     }
     let permit = state.bulks().clone().try_acquire_owned();
     let permit = permit.map_err(|_| Problem::new(Code::Overloaded, "too many bulk requests at once"))?;
-    let work = Work { collection, cpu: state.cpu().clone(), op, invalid, open_max: limits.bulk_open_max };
+    let (cpu, places) = (state.cpu().clone(), Some(state.requests().clone()));
+    let work = Work { collection, cpu, op, invalid, open_max: limits.bulk_open_max, places };
     let answers: Body = Bulk { work, duplex, request_id: request_id.0, permit }.start(&state, reader);
     // Proxies must pass lines on as they come.
     let headers = [(CONTENT_TYPE, "application/x-ndjson"), (CACHE_CONTROL, "no-store, no-transform")];
