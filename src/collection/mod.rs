@@ -59,7 +59,7 @@ pub use order::Ticket;
 pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner};
 pub use registry::Collections;
 pub use scrub::ScrubConfig;
-pub use settings::{Changes, CollectionsConfig, Description, Limits, Medium, Settings};
+pub use settings::{BandingAsked, Changes, CollectionsConfig, Description, Limits, Medium, Settings};
 pub use stored::StoredCollection;
 
 use epoch::{Epochs, Reading};

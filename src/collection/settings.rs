@@ -94,11 +94,22 @@ pub struct Settings {
     pub touch: bool,
 }
 
-/// New settings; what is absent stays.
+/// What a client asks a banding to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BandingAsked {
+    /// The default for the shape and the threshold, now and after each change of the threshold.
+    Automatic,
+    /// This one, whatever the threshold becomes.
+    ByHand(Banding),
+    /// The present one, whatever the threshold becomes.
+    Kept,
+}
+
+/// New settings; what is absent stays, except that an automatic banding follows the threshold.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     /// Bands and rows.
-    pub banding: Option<Banding>,
+    pub banding: Option<BandingAsked>,
     /// Similarity from which two documents are near-duplicates.
     pub threshold: Option<f64>,
     /// How matches are confirmed.
@@ -118,10 +129,22 @@ impl Changes {
 
     /// The settings with these in place of their own.
     pub(super) fn applied_to(self, settings: Settings) -> Settings {
+        let threshold = self.threshold.unwrap_or(settings.threshold);
+        let asked = self.banding.or({
+            // A threshold that stays keeps its banding, even if today's default is another than when it was chosen.
+            let follows = !settings.banding_by_hand && threshold != settings.threshold;
+            follows.then_some(BandingAsked::Automatic)
+        });
+        let (banding, banding_by_hand) = match asked {
+            None => (settings.banding, settings.banding_by_hand),
+            Some(BandingAsked::Kept) => (settings.banding, true),
+            Some(BandingAsked::ByHand(banding)) => (banding, true),
+            Some(BandingAsked::Automatic) => (Banding::default_for(settings.spec.shape(), threshold), false),
+        };
         Settings {
-            banding: self.banding.unwrap_or(settings.banding),
-            banding_by_hand: self.banding.is_some() || settings.banding_by_hand,
-            threshold: self.threshold.unwrap_or(settings.threshold),
+            banding,
+            banding_by_hand,
+            threshold,
             verify: self.verify.unwrap_or(settings.verify),
             ttl: self.ttl.unwrap_or(settings.ttl),
             touch: self.touch.unwrap_or(settings.touch),
@@ -145,10 +168,13 @@ impl Settings {
         }
     }
 
-    /// Whether a collection made with these settings is what `asked` asks for. Who chose the banding is not compared:
-    /// collections of format 2 and earlier did not note it.
+    /// Whether a collection made with these settings is what `asked` asks for. Two automatic bandings are the same
+    /// wish, even if a version between them changed the default. A banding by hand is the same as an equal automatic
+    /// one: collections of format 2 and earlier did not note who chose it.
     pub fn answers(&self, asked: &Self) -> bool {
-        *self == Self { banding_by_hand: self.banding_by_hand, ..asked.clone() }
+        let both_automatic = !self.banding_by_hand && !asked.banding_by_hand;
+        let banding = if both_automatic { self.banding } else { asked.banding };
+        *self == Self { banding, banding_by_hand: self.banding_by_hand, ..asked.clone() }
     }
 
     /// Refuses what is impossible or contradicts itself.
@@ -196,8 +222,10 @@ impl Settings {
 
 impl std::fmt::Display for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { spec, keep, banding, threshold, verify, ttl, touch, .. } = self;
-        write!(f, "spec `{spec}`, banding {}x{}, threshold {threshold}, ", banding.bands(), banding.rows())?;
+        let Self { spec, keep, banding, banding_by_hand, threshold, verify, ttl, touch } = self;
+        let chosen = if *banding_by_hand { "by hand" } else { "automatic" };
+        write!(f, "spec `{spec}`, banding {}x{} ({chosen}), ", banding.bands(), banding.rows())?;
+        write!(f, "threshold {threshold}, ")?;
         write!(f, "keep {}, verify {}, ", keep.as_str(), verify.as_str())?;
         match ttl {
             Some(ttl) => write!(f, "ttl {} s, touch {touch}", ttl.as_secs_f64()),

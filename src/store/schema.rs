@@ -313,7 +313,7 @@ pub(super) fn upgrade(path: &Path) -> Result<()> {
 fn has_default_banding(meta: &Meta) -> bool {
     let Changeable { bands, rows, threshold, .. } = meta.changeable;
     Spec::parse(&meta.spec).is_ok_and(|spec| {
-        let default = Banding::default_for(spec.shape(), threshold);
+        let default = Banding::default_of_format_2(spec.shape(), threshold);
         (default.bands(), default.rows()) == (bands, rows)
     })
 }

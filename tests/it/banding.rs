@@ -1,11 +1,12 @@
-//! Which banding: the command line, the tool over HTTP, a new collection and the server's own all answer alike.
+//! Which banding: the command line, the tool over HTTP, a new collection and the server's own all answer alike; and an
+//! automatic banding follows the threshold, one by hand does not.
 
 use hapax::config::{Sources, load};
 use serde_json::{Value, json};
 
-use crate::support::client::Client;
+use crate::support::client::{Client, words};
 use crate::support::command::run;
-use crate::support::library::dir;
+use crate::support::library::{Dir, dir};
 use crate::support::local::Local;
 use crate::support::server::Starting;
 
@@ -100,4 +101,134 @@ fn a_server_started_on_defaults_has_the_banding_that_tune_prints() {
         let flags: Vec<_> = flags.into_iter().chain(["--threshold", threshold]).map(str::to_owned).collect();
         assert_eq!(served["banding"], tuned(&flags)["banding"], "{sketch} at {threshold}");
     }
+}
+
+const PATH: &str = "/v1/collections/c";
+
+fn patch(client: &Client, changes: Value) -> Value {
+    client.json("PATCH", PATH, &changes).ok()
+}
+
+fn banding_of(collection: &Value) -> (u64, u64, bool) {
+    let number = |name: &str| collection["banding"][name].as_u64().expect("a number");
+    (number("bands"), number("rows"), collection["banding_by_hand"].as_bool().expect("a flag"))
+}
+
+/// The banding that a new collection gets at this threshold.
+fn automatic(client: &Client, threshold: f64) -> (u64, u64, bool) {
+    let tuned = client.post("/v1/tune", &json!({"threshold": threshold})).ok();
+    (tuned["banding"]["bands"].as_u64().unwrap(), tuned["banding"]["rows"].as_u64().unwrap(), false)
+}
+
+/// A text, and one so much like it that bands for 0.8 propose it one time in ten.
+fn pair() -> (String, String) {
+    let text = (0..4).map(words).collect::<Vec<_>>().join(" ");
+    let mut changed: Vec<_> = text.split(' ').collect();
+    for at in (7..changed.len() - 7).step_by(14) {
+        changed[at] = "changed";
+    }
+    let changed = changed.join(" ");
+    (text, changed)
+}
+
+/// PATCH of a threshold used to leave the bands of the old one: at 0.5, bands made for 0.8 proposed 12 pairs in 100.
+#[test]
+fn an_automatic_banding_follows_the_threshold_and_finds_what_it_promises() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let made = client.json("PUT", PATH, &json!({"threshold": 0.8}));
+    assert_eq!(banding_of(&made.json()), automatic(&client, 0.8));
+    for n in 10..200 {
+        let text = format!("{} {}", words(n), words(n + 1000));
+        client.post("/v1/collections/c/documents", &json!({"id": format!("{n}"), "text": text}));
+    }
+    for threshold in [0.5, 0.9, 0.6, 0.3, 0.8, 0.4] {
+        let patched = patch(&client, json!({"threshold": threshold}));
+        assert_eq!(banding_of(&patched), automatic(&client, threshold), "{patched}");
+        assert_eq!(patched, client.get(PATH).ok());
+        let found =
+            client.post("/v1/collections/c/check", &json!({"text": format!("{} {}", words(50), words(1050))})).ok();
+        assert_eq!(
+            (&found["verdict"], &found["duplicate_of"]),
+            (&json!("exact_duplicate"), &json!("50")),
+            "{threshold}"
+        );
+    }
+    let (text, changed) = pair();
+    client.post("/v1/collections/c/documents", &json!({"id": "far", "text": text}));
+    let found = client.post("/v1/collections/c/check", &json!({"text": changed})).ok();
+    assert_eq!(found["duplicate_of"], "far", "{found}");
+    assert!(found["similarity"].as_f64().unwrap() < 0.6, "{found}");
+
+    let same = patch(&client, json!({"threshold": 0.4, "touch": true}));
+    assert_eq!(banding_of(&same), automatic(&client, 0.4));
+}
+
+#[test]
+fn a_banding_by_hand_stays_until_it_is_made_automatic() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    client.json("PUT", PATH, &json!({"threshold": 0.8, "banding": {"bands": 31, "rows": 8}}));
+    let by_hand = patch(&client, json!({"threshold": 0.5}));
+    assert_eq!(banding_of(&by_hand), (31, 8, true));
+    let both = patch(&client, json!({"threshold": 0.6, "banding": {"bands": 16, "rows": 4}}));
+    assert_eq!(banding_of(&both), (16, 4, true));
+    let again = patch(&client, json!({"banding_by_hand": false}));
+    assert_eq!(banding_of(&again), automatic(&client, 0.6));
+    assert_eq!(banding_of(&patch(&client, json!({"threshold": 0.7}))), automatic(&client, 0.7));
+    let both = patch(&client, json!({"banding_by_hand": false, "threshold": 0.3}));
+    assert_eq!(banding_of(&both), automatic(&client, 0.3));
+    let kept = patch(&client, json!({"banding_by_hand": true, "threshold": 0.8}));
+    let (bands, rows, _) = automatic(&client, 0.3);
+    assert_eq!(banding_of(&kept), (bands, rows, true));
+    assert_eq!(banding_of(&patch(&client, json!({"threshold": 0.7}))), (bands, rows, true));
+    let contradiction = json!({"banding": {"bands": 31, "rows": 8}, "banding_by_hand": false});
+    client.json("PATCH", PATH, &contradiction).problem(422, "invalid_value");
+    client.json("PUT", "/v1/collections/d", &contradiction).problem(422, "invalid_value");
+    for wrong in
+        [json!("hand"), json!(7), json!([31, 8]), json!({"bands": 31}), json!({"bands": 31, "rows": 8, "by": 1})]
+    {
+        let problem = client.json("PATCH", PATH, &json!({"banding": wrong})).problem(422, "invalid_value");
+        assert!(problem["errors"][0]["field"].as_str().unwrap().starts_with("banding"), "{problem}");
+    }
+    assert_eq!(banding_of(&client.get(PATH).ok()), (bands, rows, true));
+}
+
+#[test]
+fn who_chose_the_banding_outlives_a_restart_and_put_stays_idempotent() {
+    let dir: Dir = dir();
+    let hand = json!({"banding": {"bands": 31, "rows": 8}});
+    for restart in [false, true] {
+        let server = Local::plain(&dir);
+        let client = Client::of(&server);
+        let status = if restart { 200 } else { 201 };
+        for (name, body, by_hand) in [
+            ("hand", hand.clone(), true),
+            ("auto", json!({"banding_by_hand": false}), false),
+            ("none", json!({}), false),
+        ] {
+            let path = format!("/v1/collections/{name}");
+            let made = client.json("PUT", &path, &body);
+            assert_eq!(made.status, status, "{name}: {}", made.text());
+            assert_eq!(banding_of(&made.json()), (31, 8, by_hand), "{name}");
+            // The same banding is asked for either way.
+            for other in [&hand, &json!({})] {
+                assert_eq!(client.json("PUT", &path, other).status, 200, "{name} as {other}");
+            }
+            let conflict = client.json("PUT", &path, &json!({"banding": {"bands": 30, "rows": 8}}));
+            conflict.problem(409, "collection_exists");
+        }
+        server.stopped();
+    }
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let follows = |name: &str| {
+        let patched = client.json("PATCH", &format!("/v1/collections/{name}"), &json!({"threshold": 0.5})).ok();
+        banding_of(&patched)
+    };
+    assert_eq!(follows("hand"), (31, 8, true));
+    assert_eq!(follows("auto"), automatic(&client, 0.5));
+    assert_eq!(follows("none"), automatic(&client, 0.5));
 }

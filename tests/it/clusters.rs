@@ -10,7 +10,8 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hapax::collection::{
-    Changes, CheckOptions, ClusterMember, Collection, CollectionError, Collections, InsertOptions, Settings, Ticket,
+    BandingAsked, Changes, CheckOptions, ClusterMember, Collection, CollectionError, Collections, InsertOptions,
+    Settings, Ticket,
 };
 use hapax::types::{
     ClusterPlace, CollectionName, Content, DocId, OnDuplicate, OnExisting, Outcome, Seq, Verdict, VerdictKind,
@@ -578,8 +579,8 @@ async fn links_promoted_during_a_rebanding_are_found_after_it() {
         })
     };
     for (bands, rows) in [(16, 4), (32, 2), (21, 3)] {
-        let banding = Some(Banding::new(bands, rows, SHAPE).unwrap());
-        collection.update(Changes { banding, ..Changes::default() }).await.unwrap();
+        let banding = BandingAsked::ByHand(Banding::new(bands, rows, SHAPE).unwrap());
+        collection.update(Changes { banding: Some(banding), ..Changes::default() }).await.unwrap();
     }
     deleting.await.unwrap();
     for number in 0..CLUSTERS {

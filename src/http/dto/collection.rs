@@ -6,7 +6,7 @@ use hapax_core::{Banding, SignatureShape, Spec, TextSpec};
 use serde::Serialize;
 
 use super::{ratio, timestamp};
-use crate::collection::{Changes, CollectionError, Description, Settings};
+use crate::collection::{BandingAsked, Changes, CollectionError, Description, Settings};
 use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::http::query::{self, choice};
@@ -26,7 +26,7 @@ pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>
         }
     }
     let key = object.string("key")?;
-    let banding = object.object("banding")?;
+    let banding = BandingFields::take(&mut object)?;
     let threshold = object.take::<f64>("threshold", "a number")?;
     let verify = verify(&mut object)?;
     let keep = object.string("keep")?.map(|keep| choice("keep", &keep, &Keep::ALL.map(|keep| (keep.as_str(), keep))));
@@ -48,12 +48,16 @@ pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>
     };
     let threshold = threshold.map_or(Ok(defaults.threshold), query::threshold)?;
     let shape = spec.shape();
-    let (banding, banding_by_hand) = match banding {
-        Some(object) => (self::banding(object, shape)?, true),
-        None if shape == defaults.spec.shape() && threshold == defaults.threshold => {
-            (defaults.banding, defaults.banding_by_hand)
-        }
-        None => (Banding::default_for(shape, threshold), false),
+    let asked = banding.asked(shape)?;
+    let (default, by_hand) = match shape == defaults.spec.shape() && threshold == defaults.threshold {
+        true => (defaults.banding, defaults.banding_by_hand),
+        false => (Banding::default_for(shape, threshold), false),
+    };
+    let (banding, banding_by_hand) = match asked {
+        None => (default, by_hand),
+        Some(BandingAsked::ByHand(banding)) => (banding, true),
+        Some(BandingAsked::Kept) => (default, true),
+        Some(BandingAsked::Automatic) => (Banding::default_for(shape, threshold), false),
     };
     let verify = verify.unwrap_or(defaults.verify);
     let keep = match keep {
@@ -121,30 +125,61 @@ fn named(
     Ok(spec)
 }
 
-fn banding(mut object: Object<'_>, shape: SignatureShape) -> Result<Banding, Problem> {
+/// `banding` and `banding_by_hand`, before the shape is known.
+struct BandingFields {
+    bands_and_rows: Option<(u32, u32)>,
+    by_hand: Option<bool>,
+}
+
+impl BandingFields {
+    fn take(object: &mut Object<'_>) -> Result<Self, Problem> {
+        let bands_and_rows = object.object("banding")?.map(bands_and_rows).transpose()?;
+        Ok(Self { bands_and_rows, by_hand: object.take::<bool>("banding_by_hand", "true or false")? })
+    }
+
+    fn asked(self, shape: SignatureShape) -> Result<Option<BandingAsked>, Problem> {
+        match (self.bands_and_rows, self.by_hand) {
+            (Some(_), Some(false)) => {
+                Err(Problem::invalid("banding_by_hand", "must be true or absent if `banding` is given"))
+            }
+            (Some((bands, rows)), _) => match Banding::new(bands, rows, shape) {
+                Ok(banding) => Ok(Some(BandingAsked::ByHand(banding))),
+                Err(error) => Err(Problem::invalid("banding", error.to_string())),
+            },
+            (None, Some(true)) => Ok(Some(BandingAsked::Kept)),
+            (None, Some(false)) => Ok(Some(BandingAsked::Automatic)),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+fn bands_and_rows(mut object: Object<'_>) -> Result<(u32, u32), Problem> {
     let mut whole = |name| {
         object
             .take::<u32>(name, "a whole number")
             .and_then(|value| value.ok_or_else(|| Problem::invalid(name, "is needed")))
             .map_err(|problem| problem.within("banding"))
     };
-    let (bands, rows) = (whole("bands")?, whole("rows")?);
+    let both = (whole("bands")?, whole("rows")?);
     object.finish().map_err(|problem| problem.within("banding"))?;
-    Banding::new(bands, rows, shape).map_err(|error| Problem::invalid("banding", error.to_string()))
+    Ok(both)
 }
 
 /// The body of `PATCH`.
 pub fn changes(text: &str, shape: SignatureShape) -> Result<Changes, Problem> {
     let mut object = Object::parse(text)?;
     let threshold = object.take::<f64>("threshold", "a number")?.map(query::threshold).transpose()?;
-    let banding = object.object("banding")?.map(|object| banding(object, shape)).transpose()?;
+    let banding = BandingFields::take(&mut object)?.asked(shape)?;
     let verify = verify(&mut object)?;
     let ttl = ttl(&mut object)?;
     let touch = object.take::<bool>("touch", "true or false")?;
     object.finish()?;
     let changes = Changes { banding, threshold, verify, ttl, touch };
     if changes.is_empty() {
-        return Err(Problem::invalid("threshold", "threshold, banding, verify, ttl or touch must be given"));
+        return Err(Problem::invalid(
+            "threshold",
+            "threshold, banding, banding_by_hand, verify, ttl or touch must be given",
+        ));
     }
     Ok(changes)
 }
@@ -185,6 +220,7 @@ pub struct DescriptionBody {
     fingerprint: String,
     signature: ShapeBody,
     banding: BandingBody,
+    banding_by_hand: bool,
     threshold: f64,
     verify: &'static str,
     keep: &'static str,
@@ -208,6 +244,7 @@ impl From<Description> for DescriptionBody {
             fingerprint: description.fingerprint.to_string(),
             signature: ShapeBody { slots: shape.k, bits: shape.bits, bytes: shape.bytes() },
             banding: settings.banding.into(),
+            banding_by_hand: settings.banding_by_hand,
             threshold: ratio(settings.threshold),
             verify: settings.verify.as_str(),
             keep: settings.keep.as_str(),

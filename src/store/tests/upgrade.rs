@@ -222,9 +222,16 @@ fn is_whole(format: i32) {
 #[test]
 fn a_banding_counts_as_set_by_hand_unless_it_was_the_default() {
     let spec = Spec::default();
-    let default = Banding::default_for(spec.shape(), 0.8);
+    let default = Banding::default_of_format_2(spec.shape(), 0.8);
     assert_eq!((default.bands(), default.rows()), (31, 8), "the default of formats 1 and 2");
-    for (bands, rows, threshold, by_hand) in [(31, 8, 0.8, false), (32, 8, 0.8, true), (31, 8, 0.3, true)] {
+    for (bands, rows, threshold, by_hand) in [
+        (31, 8, 0.8, false),
+        (32, 8, 0.8, true),
+        (31, 8, 0.3, true),
+        // The default of these formats, and not of today: 31x7.
+        (25, 7, 0.775, false),
+        (31, 7, 0.775, true),
+    ] {
         let place = place();
         let changeable = Changeable { bands, rows, threshold, ..meta().changeable };
         write_format_2(&place.path, &Meta { spec: spec.to_string(), changeable, ..meta() }, &old_records(2));

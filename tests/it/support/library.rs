@@ -35,7 +35,7 @@ pub(crate) fn dir() -> Dir {
 pub(crate) fn settings() -> Settings {
     let spec = Spec::default();
     let banding = Banding::default_for(spec.shape(), 0.8);
-    Settings::new(spec, banding, 0.8)
+    Settings { banding_by_hand: false, ..Settings::new(spec, banding, 0.8) }
 }
 
 pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
