@@ -13,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use serde::Serialize;
 use tokio::io::AsyncRead;
-use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
+use tokio::sync::{Notify, mpsc};
 use tracing::Instrument;
 
 use super::body::{self, Budget, Room};
@@ -22,7 +22,7 @@ use super::dto::verdict::VerdictBody;
 use super::error::{Code, Problem, ProblemBody};
 use super::leftover;
 use super::lines::{Line, Splitter};
-use super::state::AppState;
+use super::state::{AppState, Place};
 use super::work::{Answer, Input, Work};
 use crate::telemetry::names::{self, label};
 
@@ -38,7 +38,7 @@ pub struct Bulk {
     /// For the problems in it.
     pub request_id: String,
     /// Its place among the bulk requests.
-    pub permit: OwnedSemaphorePermit,
+    pub(super) place: Place,
 }
 
 #[derive(Serialize)]
@@ -100,7 +100,7 @@ impl Bulk {
     }
 
     async fn run(self, state: &AppState, reader: Box<dyn AsyncRead + Send + Unpin>, writer: &Writer) {
-        let Self { work, duplex, request_id, permit } = self;
+        let Self { work, duplex, request_id, place } = self;
         let collection = Arc::clone(&work.collection);
         let mut source = Source::new(state, reader, duplex);
         let mut summary = Summary::default();
@@ -145,7 +145,7 @@ impl Bulk {
             }
             None => writer.push(&AnswerLine::Summary { lines: source.splitter.lines(), summary }),
         }
-        drop(permit);
+        drop(place);
     }
 }
 

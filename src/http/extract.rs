@@ -8,14 +8,13 @@ use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::body::{self, Room, Slice, Slices, Whole};
 use super::deadline::Deadline;
 use super::dto::document::{self, BYTE_ORDER_MARK, DocumentInput, Invalid};
 use super::error::{Code, Problem};
 use super::query::Query;
-use super::state::AppState;
+use super::state::{AppState, Place};
 use super::turn::Turn;
 use crate::collection::{Collection, Collections, PrepareOptions, Prepared, Purpose};
 use crate::cpu::{CpuPool, WhenFull};
@@ -274,7 +273,7 @@ pub(super) struct StreamedText {
     first: Slice,
     rest: Slices,
     invalid: Invalid,
-    place: OwnedSemaphorePermit,
+    place: Place,
     turn: Turn,
     /// Its most bytes where it has to be taken whole.
     whole_bytes_max: usize,
@@ -298,8 +297,9 @@ impl FromRequest<AppState> for Subject {
                 }
                 first => {
                     // Such a request may be there for hours, and must not take every place that others need.
-                    let place = Arc::clone(state.text_streams()).try_acquire_owned();
-                    let place = place.map_err(|_| Problem::new(Code::Overloaded, "too many texts are streaming in"))?;
+                    let place = state.text_stream_place();
+                    let place =
+                        place.ok_or_else(|| Problem::new(Code::Overloaded, "too many texts are streaming in"))?;
                     let (whole_bytes_max, cpu) = (state.limits().body_bytes_max, state.cpu().clone());
                     SubjectContent::Streamed(StreamedText { first, rest, invalid, place, turn, whole_bytes_max, cpu })
                 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
@@ -13,6 +13,7 @@ use super::body::Budget;
 use super::error::{Code, Problem};
 use crate::collection::{Collections, Settings};
 use crate::cpu::CpuPool;
+use crate::telemetry::names;
 
 /// Bounds of the HTTP floor. Passing a size is 413, passing a number of things at once is 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,6 +174,27 @@ pub struct Wiring {
     pub secret_fingerprint: Option<u64>,
 }
 
+/// One of a bounded number of places; given back when dropped, and counted while it is held.
+pub(super) struct Place {
+    _permit: OwnedSemaphorePermit,
+    taken: metrics::Gauge,
+}
+
+impl Place {
+    fn take(places: &Arc<Semaphore>, gauge: &'static str) -> Option<Self> {
+        let permit = Arc::clone(places).try_acquire_owned().ok()?;
+        let taken = metrics::gauge!(gauge);
+        taken.increment(1.0);
+        Some(Self { _permit: permit, taken })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.taken.decrement(1.0);
+    }
+}
+
 /// What every handler shares. Cheap to clone.
 #[derive(Clone)]
 pub struct AppState(Arc<Inner>);
@@ -190,6 +212,10 @@ impl AppState {
     /// Makes the counters that the limits name.
     pub fn new(wiring: Wiring) -> Self {
         let limits = wiring.limits;
+        // There from the start, at 0.
+        for gauge in [names::HTTP_BULK_REQUESTS, names::HTTP_TEXT_STREAMS] {
+            metrics::gauge!(gauge).set(0.0);
+        }
         Self(Arc::new(Inner {
             requests: Arc::new(Semaphore::new(limits.requests_concurrent_max)),
             bulks: Arc::new(Semaphore::new(limits.bulk_requests_max)),
@@ -245,14 +271,14 @@ impl AppState {
         &self.0.requests
     }
 
-    /// Places for bulk requests.
-    pub(super) fn bulks(&self) -> &Arc<Semaphore> {
-        &self.0.bulks
+    /// A place for a bulk request; `None` if all are taken.
+    pub(super) fn bulk_place(&self) -> Option<Place> {
+        Place::take(&self.0.bulks, names::HTTP_BULK_REQUESTS)
     }
 
-    /// Places for texts that stream.
-    pub(super) fn text_streams(&self) -> &Arc<Semaphore> {
-        &self.0.text_streams
+    /// A place for a text that streams; `None` if all are taken.
+    pub(super) fn text_stream_place(&self) -> Option<Place> {
+        Place::take(&self.0.text_streams, names::HTTP_TEXT_STREAMS)
     }
 
     /// Room for bodies.

@@ -125,6 +125,10 @@ metrics_table! {
         "Connections open now.";
     HTTP_BUFFERED_BYTES = "hapax_http_buffered_bytes", Kind::Gauge, Some(Unit::Bytes), [],
         "Memory that request bodies take now.";
+    HTTP_TEXT_STREAMS = "hapax_http_text_streams", Kind::Gauge, None, [],
+        "Streamed texts that have one of server.text_streams_max places now.";
+    HTTP_BULK_REQUESTS = "hapax_http_bulk_requests", Kind::Gauge, None, [],
+        "Bulk requests that have one of server.bulk_requests_max places now.";
     HTTP_BULK_LINES = "hapax_http_bulk_lines_total", Kind::Counter, None, [label::KIND],
         "Lines of bulk answers.";
     VERDICTS = "hapax_verdicts_total", Kind::Counter, None, [label::COLLECTION, label::OP, label::VERDICT],

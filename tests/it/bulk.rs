@@ -242,7 +242,7 @@ fn clients_that_leave_free_what_they_held() {
                 break;
             }
             answer.problem(503, "overloaded");
-            assert!(since.elapsed() < Duration::from_secs(10), "the places are given back");
+            assert!(since.elapsed() < Duration::from_secs(60), "the places are given back");
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -36,11 +36,11 @@ pub async fn bulk(
         let detail = format!("a bulk body has at most {} bytes; ?duplex=true lifts this", limits.bulk_body_bytes_max);
         return Err(Problem::new(Code::TooLarge, detail));
     }
-    let permit = state.bulks().clone().try_acquire_owned();
-    let permit = permit.map_err(|_| Problem::new(Code::Overloaded, "too many bulk requests at once"))?;
+    let place = state.bulk_place();
+    let place = place.ok_or_else(|| Problem::new(Code::Overloaded, "too many bulk requests at once"))?;
     let (cpu, places) = (state.cpu().clone(), Some(state.requests().clone()));
     let work = Work { collection, cpu, op, invalid, open_max: limits.bulk_open_max, places };
-    let answers: Body = Bulk { work, duplex, request_id: request_id.0, permit }.start(&state, reader);
+    let answers: Body = Bulk { work, duplex, request_id: request_id.0, place }.start(&state, reader);
     // Proxies must pass lines on as they come.
     let headers = [(CONTENT_TYPE, "application/x-ndjson"), (CACHE_CONTROL, "no-store, no-transform")];
     Ok((headers, [("x-accel-buffering", "no")], answers).into_response())
