@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn open(config: &CollectionsConfig) -> Result<Arc<Collections>, Box<dyn Error>> {
-    Ok(Collections::open(config.clone(), CpuPool::new(CpuConfig { threads: 1, queue_max: 1 }), &|_| {})?)
+    Ok(Collections::open(config.clone(), CpuPool::new(CpuConfig { threads: 1, queue_max: 1 }), Arc::default())?)
 }
 
 fn config(dir: &std::path::Path, default_settings: Settings) -> CollectionsConfig {

@@ -255,7 +255,7 @@ impl Offline {
         };
         let config = config::load(&sources)?.config;
         let runtime = tokio::runtime::Runtime::new().context("cannot start threads")?;
-        let collections = Collections::open(config.collections, CpuPool::new(config.cpu), &|_| {})?;
+        let collections = Collections::open(config.collections, CpuPool::new(config.cpu), Arc::default())?;
         let collection = runtime.block_on(collections.get(&name))?;
         Ok(Self { runtime, collections, collection })
     }

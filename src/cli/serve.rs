@@ -4,7 +4,6 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -13,7 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::ExitStatus;
-use crate::collection::{Collections, Medium};
+use crate::collection::{Collections, Medium, Opening};
 use crate::config::checked::Server;
 use crate::config::{self, Config, Sources};
 use crate::cpu::CpuPool;
@@ -22,6 +21,8 @@ use crate::telemetry::{logs, names, recorder::Metrics};
 
 /// What a shell calls "ended by SIGINT": the status of a stop that did not wait.
 const EXIT_INTERRUPTED: i32 = 130;
+/// Between two looks at how far the boot is.
+const BOOT_LOOK: Duration = Duration::from_millis(100);
 
 /// Run the server.
 ///
@@ -148,15 +149,10 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     let mut serving = tokio::spawn(http::serve(listener, state, stop.clone().cancelled_owned()));
     let (data_dir, medium) = (collections_config.data_dir.clone(), collections_config.medium);
     let opening = {
-        let boot = Arc::clone(&boot);
-        tokio::task::spawn_blocking(move || {
-            let progress = BootLog::default();
-            Collections::open(collections_config, cpu, &|ratio| {
-                boot.set_progress(ratio);
-                progress.report(ratio);
-            })
-        })
+        let opening = Arc::clone(boot.opening());
+        tokio::task::spawn_blocking(move || Collections::open(collections_config, cpu, opening))
     };
+    let boot_log = tokio::spawn(log_boot(Arc::clone(boot.opening())));
     let collections = tokio::select! {
         opened = opening => opened.context("opening the data directory broke off")?
             .with_context(|| format!("cannot open the data in {}", data_dir.display()))?,
@@ -165,15 +161,22 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
             return Ok(());
         }
     };
-    metrics::gauge!(names::BOOT_PROGRESS).set(1.0);
-    boot.finish(Arc::clone(&collections));
+    let rest = collections.open_rest();
+    boot.begin(Arc::clone(&collections));
     let place = match medium {
         Medium::Disk => data_dir.display().to_string(),
         Medium::Memory => "memory: NOTHING IS KEPT when this process ends".to_owned(),
     };
-    announce(address, &place, collections.documents())?;
+    let ready = async {
+        rest.await;
+        boot_log.abort();
+        boot.finish(Arc::clone(&collections));
+        announce(address, &place, collections.documents())?;
+        std::future::pending::<Result<()>>().await
+    };
     tokio::select! {
         () = signals.next() => {}
+        failed = ready => failed?,
         ended = &mut serving => {
             ended.context("the server broke off")?;
             bail!("the server ended without being told to");
@@ -208,6 +211,7 @@ fn announce(address: SocketAddr, place: &str, documents: u64) -> Result<()> {
 fn scrape(metrics: Metrics, boot: Arc<Boot>, cpu: CpuPool) -> Arc<dyn Fn() -> String + Send + Sync> {
     Arc::new(move || {
         cpu.observe();
+        metrics::gauge!(names::BOOT_PROGRESS).set(boot.opening().share());
         if let Ok(collections) = boot.collections() {
             collections.observe();
         }
@@ -261,24 +265,22 @@ impl Signals {
     }
 }
 
-/// A line for each tenth of the boot, from whichever thread gets there first.
-struct BootLog {
-    begun: Instant,
-    tenths: AtomicU64,
-}
-
-impl Default for BootLog {
-    fn default() -> Self {
-        Self { begun: Instant::now(), tenths: AtomicU64::new(0) }
-    }
-}
-
-impl BootLog {
-    fn report(&self, ratio: f64) {
-        metrics::gauge!(names::BOOT_PROGRESS).set(ratio);
-        let tenths = (ratio * 10.0) as u64;
-        if self.tenths.fetch_max(tenths, Ordering::Relaxed) < tenths {
-            tracing::info!(percent = tenths * 10, seconds = self.begun.elapsed().as_secs_f64(), "rebuilding the index");
+/// A line in the log for each tenth of the boot.
+async fn log_boot(opening: Arc<Opening>) {
+    let (begun, mut told) = (Instant::now(), 0);
+    let mut looks = tokio::time::interval(BOOT_LOOK);
+    loop {
+        looks.tick().await;
+        let tenths = (opening.share() * 10.0) as u64;
+        if tenths > told {
+            told = tenths;
+            let next = opening.pending().into_iter().find(|(_, share)| *share > 0.0).map(|(name, _)| name.to_string());
+            tracing::info!(
+                percent = tenths * 10,
+                seconds = begun.elapsed().as_secs_f64(),
+                collection = next,
+                "opening the collections"
+            );
         }
     }
 }

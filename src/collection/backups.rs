@@ -270,6 +270,8 @@ async fn make(collections: &Arc<Collections>, mut backup: Backup, progress: &Arc
     let sources: Vec<_> = collections.names()?.into_iter().map(|name| (collections.path(&name), name)).collect();
     progress.expect(sources.iter().map(|(path, _)| backup::units(path)).sum());
     for (path, name) in sources {
+        // Else the copy would hold up all that changes the list of collections for as long as that takes.
+        collections.opened_or_over(&name, || progress.is_cancelled()).await;
         let Some(opened) = collections.settled(&name).await? else { continue };
         let before = progress.copied_bytes();
         backup = blocking(move || {

@@ -77,6 +77,14 @@ pub enum CollectionError {
         /// When to try again.
         retry_after: Duration,
     },
+    /// It is still being opened at start.
+    #[error("collection `{name}` is still being opened: {:.0} % done", .progress * 100.0)]
+    Opening {
+        /// Which.
+        name: CollectionName,
+        /// How much of it is done, 0 to 1.
+        progress: f64,
+    },
     /// The write did not become durable.
     #[error("{detail}")]
     WriteFailed {

@@ -1,12 +1,12 @@
-//! Every collection of a data directory, opened when first asked for.
+//! Every collection of a data directory: opened at start (`opening.rs`) or when first asked for, made, listed, dropped.
 //! One file a collection, `collections/NAME.sqlite`; the directory belongs to one process at a time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use hapax_core::Spec;
 use parking_lot::Mutex;
 use tokio::sync::{OnceCell, oneshot};
 
@@ -14,13 +14,14 @@ use super::backups::Backups;
 use super::boot::Common;
 use super::expiry::sweeper;
 use super::memory::MemoryBudget;
+use super::opening::{self, Opening};
 use super::rounds::Rounds;
 use super::{
     Collection, CollectionError, CollectionsConfig, Description, Medium, Result, Settings, WriteFailure, boot, scrub,
 };
 use crate::cpu::CpuPool;
 use crate::store::lock::DataDirLock;
-use crate::store::{self, Opened, Store};
+use crate::store::{self, Store};
 use crate::telemetry::names::{self, label};
 use crate::types::CollectionName;
 
@@ -33,20 +34,27 @@ const KEPT: &str = "collections";
 const NOT_KEPT: &str = "collections.memory";
 
 /// Filled once, by whoever opens, makes or drops the collection first; `None`: it was dropped.
-type Cell = Arc<OnceCell<Option<Arc<Collection>>>>;
+pub(super) type Cell = Arc<OnceCell<Option<Arc<Collection>>>>;
 
 /// The collections that are open, or about to be.
 type Open = Mutex<HashMap<CollectionName, Cell>>;
 
 /// The collections of one data directory.
 pub struct Collections {
-    common: Common,
+    pub(super) common: Common,
     collections_max: usize,
     dir: PathBuf,
     open: Arc<Open>,
+    pub(super) opening: Arc<Opening>,
+    /// While those that are not open yet refuse requests.
+    pub(super) opening_rest: AtomicBool,
+    /// Those that are being opened, as they were before.
+    pub(super) described: Mutex<BTreeMap<CollectionName, Description>>,
+    /// Those that could not be opened for another reason than damage, and why.
+    pub(super) unopened: Mutex<BTreeMap<CollectionName, CollectionError>>,
     /// Those that do not open because their files are damaged, and how that shows. Each is looked at once: a file does
     /// not mend itself, and reading it through takes long.
-    damaged: Mutex<BTreeMap<CollectionName, CollectionError>>,
+    pub(super) damaged: Mutex<BTreeMap<CollectionName, CollectionError>>,
     expiry: Rounds,
     pub(super) backups: Backups,
     scrub: Option<Rounds>,
@@ -56,9 +64,10 @@ pub struct Collections {
 }
 
 impl Collections {
-    /// Takes the data directory, and makes or opens `default`; blocking. Long contents will be signed on `cpu`;
-    /// `progress` is told shares from 0 to 1.
-    pub fn open(config: CollectionsConfig, cpu: CpuPool, progress: &(dyn Fn(f64) + Sync)) -> Result<Arc<Self>> {
+    /// Takes the data directory, and makes or opens `default`; blocking. The others are opened by
+    /// [`open_rest`](Self::open_rest), or when they are asked for. Long contents will be signed on `cpu`; `opening` is
+    /// told how far it is.
+    pub fn open(config: CollectionsConfig, cpu: CpuPool, opening: Arc<Opening>) -> Result<Arc<Self>> {
         let CollectionsConfig { data_dir, lock_wait, collections_max, secret, default_settings: asked, .. } = config;
         let CollectionsConfig { limits, memory_max_bytes, medium, backup, scrub, .. } = config;
         let lock =
@@ -98,6 +107,10 @@ impl Collections {
             collections_max,
             dir,
             open,
+            opening,
+            opening_rest: AtomicBool::new(false),
+            described: Mutex::default(),
+            unopened: Mutex::default(),
             damaged: Mutex::default(),
             expiry,
             backups: Backups::new(backup),
@@ -107,25 +120,25 @@ impl Collections {
         };
         let name = CollectionName::default_collection();
         let path = collections.path(&name);
-        match collections.open_default(&path, &name, asked, progress) {
+        let expected = collections.names()?.into_iter().chain([name.clone()]);
+        collections.opening.expect(expected.map(|name| {
+            let bytes = opening::bytes_of(&collections.path(&name));
+            (name, bytes)
+        }));
+        match collections.open_default(&path, &name, asked) {
             Ok(default) => {
                 let cell = Arc::new(OnceCell::new_with(Some(Some(default))));
-                collections.open.lock().insert(name, cell);
+                collections.open.lock().insert(name.clone(), cell);
             }
             // The others are well, and this one says what is wrong when it is asked for.
             Err(error @ CollectionError::Damaged { .. }) => collections.note_damage(&name, &error),
             Err(error) => return Err(error),
         }
+        collections.opening.end(&name);
         Ok(Arc::new(collections))
     }
 
-    fn open_default(
-        &self,
-        path: &Path,
-        name: &CollectionName,
-        asked: Settings,
-        progress: &(dyn Fn(f64) + Sync),
-    ) -> Result<Arc<Collection>> {
+    fn open_default(&self, path: &Path, name: &CollectionName, asked: Settings) -> Result<Arc<Collection>> {
         if !path.exists() {
             return boot::create(path, name, &asked.checked()?, &self.common);
         }
@@ -137,7 +150,7 @@ impl Collections {
                 asked: format!("`default_collection` of the configuration asks for spec `{}`", asked.spec),
             });
         }
-        let default = boot::open(path, &self.common, progress)?;
+        let default = boot::open(path, &self.common, &|share| self.opening.set(name, share))?;
         let held = default.settings();
         if held != asked {
             tracing::info!(%held, %asked, "`default` keeps its settings; those of the configuration are for a new one");
@@ -146,7 +159,7 @@ impl Collections {
     }
 
     /// From here on the collection is refused with this error, until the process is started anew or it is dropped.
-    fn note_damage(&self, name: &CollectionName, error: &CollectionError) {
+    pub(super) fn note_damage(&self, name: &CollectionName, error: &CollectionError) {
         tracing::error!(collection = %name, %error, "a collection is damaged and not served; `hapax verify` tells more");
         self.damaged.lock().insert(name.clone(), error.clone());
     }
@@ -173,27 +186,9 @@ impl Collections {
         if let Some(opened) = cell.get() {
             return opened.clone().ok_or_else(missing);
         }
+        self.refuse_while_opening(name)?;
         // In a task of its own: a client that leaves must not stop what others wait for.
-        let (this, opened_name) = (Arc::clone(self), name.clone());
-        let opening = tokio::spawn(async move {
-            let open = async || {
-                let path = this.path(&opened_name);
-                let common = this.common.clone();
-                let opened = blocking(move || {
-                    // It was being made, and that came to nothing.
-                    if !path.exists() {
-                        return Ok(None);
-                    }
-                    boot::open(&path, &common, &|_| {}).map(Some)
-                })
-                .await;
-                if let Err(error @ CollectionError::Damaged { .. }) = &opened {
-                    this.note_damage(&opened_name, error);
-                }
-                opened?.ok_or(CollectionError::NoSuchCollection(opened_name.clone())).map(Some)
-            };
-            cell.get_or_try_init(open).await.cloned()
-        });
+        let opening = tokio::spawn(Arc::clone(self).open_in(cell, name.clone()));
         match tokio::time::timeout(OPEN_WAIT, opening).await {
             Ok(opened) => finished(opened)?.ok_or_else(missing),
             Err(_) => Err(CollectionError::Overloaded {
@@ -248,33 +243,15 @@ impl Collections {
     /// Every collection by name, open or not, but for those that are damaged; then those, and how that shows.
     pub async fn list(self: &Arc<Self>) -> Result<(Vec<Description>, Vec<(CollectionName, CollectionError)>)> {
         let _nothing_dropped_meanwhile = self.changing.lock().await;
-        let this = Arc::clone(self);
-        blocking(move || {
-            let (mut described, mut damaged) = (Vec::new(), Vec::new());
-            let opened =
-                |name: &CollectionName| this.open.lock().get(name).and_then(|cell| cell.get().cloned().flatten());
-            for name in this.names()? {
-                if let Some(error) = this.damaged.lock().get(&name) {
-                    damaged.push((name, error.clone()));
-                    continue;
-                }
-                let description = match opened(&name) {
-                    Some(collection) => Ok(collection.describe()),
-                    // Somebody may open it just now, and its files change under the look at them.
-                    None => describe_closed(&this.path(&name)).or_else(|error| match opened(&name) {
-                        Some(collection) => Ok(collection.describe()),
-                        None => Err(error),
-                    }),
-                };
-                match description {
-                    Ok(description) => described.push(description),
-                    Err(error @ CollectionError::Damaged { .. }) => damaged.push((name, error)),
-                    Err(error) => return Err(error),
-                }
+        let (mut described, mut damaged) = (Vec::new(), Vec::new());
+        for name in self.names()? {
+            match self.describe(&name).await {
+                Ok(description) => described.extend(description),
+                Err(error @ CollectionError::Damaged { .. }) => damaged.push((name, error)),
+                Err(error) => return Err(error),
             }
-            Ok((described, damaged))
-        })
-        .await
+        }
+        Ok((described, damaged))
     }
 
     /// Drops a collection and all its documents.
@@ -292,6 +269,7 @@ impl Collections {
         if !path.exists() {
             return Err(CollectionError::NoSuchCollection(name));
         }
+        self.refuse_while_opening(&name)?;
         // Waits for an opening under way, and bars those that come later.
         let opened = self.cell(&name).get_or_init(|| async { None }).await.clone();
         let removed = blocking(move || {
@@ -302,6 +280,7 @@ impl Collections {
         })
         .await;
         self.open.lock().remove(&name);
+        self.unopened.lock().remove(&name);
         if removed.is_ok() && self.damaged.lock().remove(&name).is_some() {
             metrics::gauge!(names::COLLECTION_DAMAGED, label::COLLECTION => name.to_string()).set(0.0);
         }
@@ -327,8 +306,19 @@ impl Collections {
             set(collection.name(), 0.0);
         }
         self.damaged.lock().keys().for_each(|name| set(name, 1.0));
+        self.observe_open();
         self.common.memory.observe();
         self.backups.observe();
+    }
+
+    fn observe_open(&self) {
+        let set = |name: &CollectionName, open| {
+            metrics::gauge!(names::COLLECTION_OPEN, label::COLLECTION => name.to_string()).set(open);
+        };
+        self.each_open().iter().for_each(|collection| set(collection.name(), 1.0));
+        self.damaged.lock().keys().for_each(|name| set(name, 0.0));
+        self.unopened.lock().keys().for_each(|name| set(name, 0.0));
+        self.opening.pending().iter().for_each(|(name, _)| set(name, 0.0));
     }
 
     /// Waits until all that was taken is on disk; blocking. No write is taken after.
@@ -374,14 +364,6 @@ fn forget(dir: &Path) -> Result<()> {
 
 fn each_open(open: &Open) -> Vec<Arc<Collection>> {
     open.lock().values().filter_map(|cell| cell.get().cloned().flatten()).collect()
-}
-
-fn describe_closed(path: &Path) -> Result<Description> {
-    let Opened { meta, documents, .. } = Store::peek(path)?;
-    let damaged = |detail: String| CollectionError::Damaged { collection: meta.name.to_string(), record: None, detail };
-    let spec = Spec::parse(&meta.spec).map_err(|error| damaged(error.to_string()))?;
-    let settings = Settings::of(&meta, spec).map_err(|error| damaged(error.to_string()))?;
-    Ok(Description::new(meta.name, settings, meta.created, documents, None))
 }
 
 /// Runs work that may take long on a thread of its own: the few threads for requests must stay free for them.

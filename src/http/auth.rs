@@ -1,6 +1,7 @@
 //! The bearer key. Probes stay open, all else asks for it where one is configured.
 
 use axum::extract::{Request, State};
+use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -17,15 +18,20 @@ pub async fn check(State(state): State<AppState>, request: Request, next: Next) 
     if OPEN_PATHS.contains(&request.uri().path()) {
         return next.run(request).await;
     }
-    let shown = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
-    // RFC 9110, 11.1: the scheme's case does not matter, and one space or more follows it.
-    let token = shown.and_then(|value| {
-        let (scheme, token) = value.split_at_checked(7)?;
-        scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
-    });
-    match token {
+    match shown(request.headers()) {
         Some(token) if key.admits(token) => next.run(request).await,
         Some(_) => Problem::new(Code::Unauthorized, "the key is not the right one").into_response(),
         None => Problem::new(Code::Unauthorized, "send the key as `Authorization: Bearer …`").into_response(),
     }
+}
+
+/// Whether these headers show the key, if there is one.
+pub fn admits(state: &AppState, headers: &HeaderMap) -> bool {
+    state.api_key().is_none_or(|key| shown(headers).is_some_and(|token| key.admits(token)))
+}
+
+fn shown(headers: &HeaderMap) -> Option<&[u8]> {
+    // RFC 9110, 11.1: the scheme's case does not matter, and one space or more follows it.
+    let (scheme, token) = headers.get(AUTHORIZATION)?.as_bytes().split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }

@@ -211,6 +211,17 @@ pub struct Problem {
     pub retry_after: Option<Duration>,
     /// How much of the boot is done, 0 to 1.
     pub progress: Option<f64>,
+    /// Collections that are not open yet.
+    pub collections: Vec<CollectionProgress>,
+}
+
+/// How far a collection is with being opened.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CollectionProgress {
+    /// Its name.
+    pub name: String,
+    /// 0 to 1.
+    pub progress: f64,
 }
 
 /// A [`Problem`] as JSON.
@@ -227,6 +238,8 @@ pub struct ProblemBody {
     errors: Vec<FieldError>,
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    collections: Vec<CollectionProgress>,
 }
 
 impl Problem {
@@ -234,7 +247,7 @@ impl Problem {
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         let again = code.status() == StatusCode::SERVICE_UNAVAILABLE;
         let retry_after = again.then_some(Duration::from_secs(1));
-        Self { code, detail: detail.into(), errors: Vec::new(), retry_after, progress: None }
+        Self { code, detail: detail.into(), errors: Vec::new(), retry_after, progress: None, collections: Vec::new() }
     }
 
     /// 422 for one field or parameter.
@@ -306,6 +319,7 @@ impl Problem {
             request_id: request_id.to_owned(),
             errors: self.errors,
             progress: self.progress,
+            collections: self.collections,
         }
     }
 
@@ -356,6 +370,9 @@ impl From<CollectionError> for Problem {
             CollectionError::NotUtf8(NotUtf8 { offset }) => Self::ill_formed(offset),
             CollectionError::Overloaded { detail, retry_after } => {
                 Self { retry_after: Some(retry_after), ..Self::new(Code::Overloaded, detail) }
+            }
+            CollectionError::Opening { progress, .. } => {
+                Self { progress: Some(progress), ..Self::new(Code::Starting, detail) }
             }
             CollectionError::WriteFailed { why, .. } => Self::write_failed(why, &detail),
             CollectionError::MemoryBudget { .. } => Self::new(Code::MemoryBudgetReached, detail),

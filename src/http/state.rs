@@ -1,7 +1,7 @@
 //! What every handler shares: the collections once they are open, the limits, the key.
 //! Knows nothing of routes.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::access::Access;
 use super::body::Budget;
 use super::error::{Code, Problem};
-use crate::collection::{Collections, Settings};
+use crate::collection::{Collections, Opening, Settings};
 use crate::cpu::CpuPool;
 use crate::telemetry::names;
 
@@ -117,8 +117,9 @@ impl std::fmt::Debug for ApiKey {
 /// The way from process start to open collections. Written by whoever boots, read by every request.
 #[derive(Default)]
 pub struct Boot {
-    progress: AtomicU64,
+    opening: Arc<Opening>,
     collections: OnceLock<Arc<Collections>>,
+    ready: AtomicBool,
 }
 
 impl Boot {
@@ -127,30 +128,38 @@ impl Boot {
         Arc::default()
     }
 
-    /// How much of the work is done, 0 to 1.
-    pub fn set_progress(&self, ratio: f64) {
-        self.progress.store(ratio.to_bits(), Ordering::Relaxed);
+    /// How far the collections are with being opened.
+    pub fn opening(&self) -> &Arc<Opening> {
+        &self.opening
     }
 
-    /// What was last set.
-    pub fn progress(&self) -> f64 {
-        f64::from_bits(self.progress.load(Ordering::Relaxed))
-    }
-
-    /// From now on requests are answered. Later calls change nothing.
-    pub fn finish(&self, collections: Arc<Collections>) {
-        self.set_progress(1.0);
+    /// From now on requests to collections that are open are answered. Later calls change nothing.
+    pub fn begin(&self, collections: Arc<Collections>) {
         // A second boot in one process is not a thing; the first stays.
         let _ = self.collections.set(collections);
     }
 
-    /// The collections, or 503 `starting`.
+    /// As [`begin`](Self::begin), and the server is ready: nothing more is to be opened.
+    pub fn finish(&self, collections: Arc<Collections>) {
+        self.begin(collections);
+        self.ready.store(true, Ordering::Release);
+    }
+
+    /// The collections, or 503 `starting`. Those that are not open yet answer likewise, one by one.
     pub fn collections(&self) -> Result<&Arc<Collections>, Problem> {
-        self.collections.get().ok_or_else(|| {
-            let progress = self.progress();
-            let detail = format!("the index is being built: {:.0} % done", progress * 100.0);
-            Problem { progress: Some(progress), ..Problem::new(Code::Starting, detail) }
-        })
+        self.collections.get().ok_or_else(|| self.starting())
+    }
+
+    /// The collections once all of them are open, or 503 `starting`.
+    pub fn ready(&self) -> Result<&Arc<Collections>, Problem> {
+        let collections = self.collections()?;
+        if self.ready.load(Ordering::Acquire) { Ok(collections) } else { Err(self.starting()) }
+    }
+
+    fn starting(&self) -> Problem {
+        let progress = self.opening.share();
+        let detail = format!("the collections are being opened: {:.0} % done", progress * 100.0);
+        Problem { progress: Some(progress), ..Problem::new(Code::Starting, detail) }
     }
 }
 

@@ -138,7 +138,7 @@ pub(super) fn orphan(path: &Path) -> Option<PathBuf> {
 }
 
 /// The write-ahead log of `path`.
-pub(super) fn log(path: &Path) -> PathBuf {
+pub fn log(path: &Path) -> PathBuf {
     with_suffix(path, COMPANIONS[0])
 }
 

@@ -51,7 +51,7 @@ use hapax_core::ContentHash;
 
 pub use self::clusters::{ClusterRows, ClusterStart, Member, Stretch};
 pub use self::error::{Cause, Result, StoreError};
-pub use self::files::{SUFFIX, clean_leftovers, finish_repairs, list, make_dir, path_of, strangers};
+pub use self::files::{SUFFIX, clean_leftovers, finish_repairs, list, log as log_of, make_dir, path_of, strangers};
 pub use self::payload::{Looked, Payload, PayloadKind};
 pub use self::reader::Store;
 pub use self::repair::{Repaired, repair};

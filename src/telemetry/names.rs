@@ -215,8 +215,10 @@ metrics_table! {
         [label::COLLECTION], "When the last pass that read the collection to its end was over; 0 where none was yet.";
     COLLECTION_DAMAGED = "hapax_collection_damaged", Kind::Gauge, None, [label::COLLECTION],
         "1 for a collection that is not served because its file is damaged.";
+    COLLECTION_OPEN = "hapax_collection_open", Kind::Gauge, None, [label::COLLECTION],
+        "1 for a collection that is open; 0 while it is being opened, or if it is damaged or could not be opened.";
     BOOT_PROGRESS = "hapax_boot_progress_ratio", Kind::Gauge, None, [],
-        "How much of the index is rebuilt, 0 to 1.";
+        "How much of opening all collections is done, by bytes, 0 to 1.";
     BUILD_INFO = "hapax_build_info", Kind::Gauge, None, [label::VERSION],
         "Always 1; the version is in the label.";
 }

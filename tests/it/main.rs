@@ -31,6 +31,7 @@ mod memory_budget;
 mod metrics;
 mod not_kept;
 mod openapi;
+mod opening;
 mod quality;
 mod races;
 mod ranks;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hapax::cpu::CpuConfig;
+use hapax::types::CollectionName;
 use serde_json::{Value, json};
 
 use crate::long_documents::occupy;
@@ -269,11 +270,17 @@ fn tuning_chooses_a_banding_and_draws_its_curve() {
 fn a_starting_server_says_so_and_how_far_it_is() {
     let dir = dir();
     let server = Setup { boots: false, ..Setup::new(&dir) }.start();
-    server.state.boot().set_progress(0.25);
+    let (default, news) = (CollectionName::default_collection(), CollectionName::new("news").unwrap());
+    let opening = server.state.boot().opening();
+    opening.expect([(default.clone(), 300), (news, 100)]);
+    opening.set(&default, 0.25);
     let client = Client::of(&server);
     client.get("/livez").ok();
     let answer = client.get("/readyz");
-    assert_eq!(answer.problem(503, "starting")["progress"], 0.25);
+    let problem = answer.problem(503, "starting");
+    assert_eq!(problem["progress"], 0.1875);
+    let by_collection = json!([{"name": "default", "progress": 0.25}, {"name": "news", "progress": 0.0}]);
+    assert_eq!(problem["collections"], by_collection);
     assert_eq!(answer.headers["retry-after"], "1");
     client.post(CHECK, &json!({"text": "x"})).problem(503, "starting");
     assert_eq!(client.get("/metrics").status, 200);

@@ -2,11 +2,14 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_TYPE, HeaderName};
 use serde::Serialize;
 
-use crate::http::error::{Code, Problem};
+use crate::http::auth;
+use crate::http::error::{Code, CollectionProgress, Problem};
 use crate::http::state::AppState;
+use crate::types::CollectionName;
 
 /// The description of this API, as served and as tested.
 pub const OPENAPI: &str = include_str!("../../../openapi.yaml");
@@ -20,6 +23,9 @@ pub struct Status {
     /// Collections that are known to be damaged and are not served.
     #[serde(skip_serializing_if = "Option::is_none")]
     damaged: Option<usize>,
+    /// Collections that could not be opened for another reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unopened: Option<usize>,
 }
 
 /// What is running.
@@ -32,17 +38,30 @@ pub struct Version {
 
 /// `GET /livez`: the process answers.
 pub async fn livez() -> Json<Status> {
-    Json(Status { status: "alive", damaged: None })
+    Json(Status { status: "alive", damaged: None, unopened: None })
 }
 
-/// `GET /readyz`: the collections are open, and the server is not on its way out. One that is damaged does not change
+/// `GET /readyz`: every collection is open, and the server is not on its way out. One that is damaged does not change
 /// that: the others are served, and no other machine has its documents.
-pub async fn readyz(State(state): State<AppState>) -> Result<Json<Status>, Problem> {
+pub async fn readyz(State(state): State<AppState>, headers: HeaderMap) -> Result<Json<Status>, Problem> {
     if state.draining().is_cancelled() {
         return Err(Problem::new(Code::ShuttingDown, "open requests are being finished"));
     }
-    let damaged = state.boot().collections()?.damaged().len();
-    Ok(Json(Status { status: "ready", damaged: Some(damaged).filter(|&damaged| damaged > 0) }))
+    let collections = state.boot().ready().map_err(|mut problem| {
+        // Probes show no key, and names are not for everyone.
+        if auth::admits(&state, &headers) {
+            let pending = state.boot().opening().pending().into_iter();
+            let progress = |(name, progress)| CollectionProgress { name: CollectionName::to_string(&name), progress };
+            problem.collections = pending.map(progress).collect();
+        }
+        problem
+    })?;
+    let some = |count: usize| Some(count).filter(|&count| count > 0);
+    Ok(Json(Status {
+        status: "ready",
+        damaged: some(collections.damaged().len()),
+        unopened: some(collections.unopened().len()),
+    }))
 }
 
 /// `GET /metrics`: Prometheus' text format.

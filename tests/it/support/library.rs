@@ -54,7 +54,7 @@ pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
 }
 
 pub(crate) fn open(config: CollectionsConfig) -> Arc<Collections> {
-    Collections::open(config, CpuPool::new(CPU), &|_| {}).unwrap()
+    Collections::open(config, CpuPool::new(CPU), Arc::default()).unwrap()
 }
 
 pub(crate) async fn default(collections: &Arc<Collections>) -> Arc<Collection> {

@@ -68,7 +68,7 @@ impl Setup {
             default_settings: self.collections.default_settings.clone(),
             secret_fingerprint: self.collections.secret.as_ref().map(SecretKey::fingerprint),
         });
-        let collections = self.boots.then(|| Collections::open(self.collections, cpu, &|_| {}).unwrap());
+        let collections = self.boots.then(|| Collections::open(self.collections, cpu, Arc::default()).unwrap());
         if let Some(collections) = &collections {
             boot.finish(Arc::clone(collections));
         }

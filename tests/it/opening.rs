@@ -1,0 +1,139 @@
+//! A start opens every collection. Once only `default` was opened before the server said it was ready: the first request
+//! for another one then waited for seconds, and what nobody asked for was never swept nor measured.
+
+use std::time::{Duration, Instant};
+
+use hapax::collection::{CollectionError, CollectionsConfig, Settings};
+use hapax::types::CollectionName;
+use hapax_core::{SecretKey, Spec};
+use serde_json::json;
+
+use crate::support::client::{Client, words};
+use crate::support::library;
+use crate::support::server::Server;
+
+fn name(text: &str) -> CollectionName {
+    CollectionName::new(text).unwrap()
+}
+
+#[test]
+fn a_ready_server_has_opened_measured_and_swept_what_nobody_asked_for() {
+    let dir = library::dir();
+    let data = dir.path().join("data");
+    let server = Server::start(&data);
+    let client = Client::new(server.url(""));
+    for (name, settings) in [("fleeting", json!({"ttl": 1})), ("news", json!({})), ("empty", json!({}))] {
+        assert_eq!(client.json("PUT", &format!("/v1/collections/{name}"), &settings).status, 201);
+    }
+    for (name, count) in [("default", 1), ("news", 3), ("fleeting", 2)] {
+        for n in 0..count {
+            let document = json!({"id": format!("{name}{n}"), "text": words(n)});
+            client.post(&format!("/v1/collections/{name}/documents"), &document).ok();
+        }
+    }
+    assert!(server.terminate().success());
+
+    let server = Server::start(&data);
+    assert!(server.documents() >= 4, "the ready line counts all collections, and said {}", server.documents());
+    let client = Client::new(server.url(""));
+    assert_eq!(client.get("/readyz").ok()["status"], "ready");
+    let metrics = client.get("/metrics").text();
+    for name in ["default", "news", "fleeting", "empty"] {
+        assert!(metrics.contains(&format!("hapax_collection_open{{collection=\"{name}\"}} 1\n")), "{name}: {metrics}");
+    }
+    assert!(metrics.contains("hapax_documents{collection=\"news\"} 3\n"), "{metrics}");
+    assert!(metrics.contains("hapax_boot_progress_ratio 1\n"), "{metrics}");
+    // Its documents go, though no request ever named it.
+    let gone = || client.get("/metrics").text().contains("hapax_documents{collection=\"fleeting\"} 0\n");
+    let since = Instant::now();
+    while !gone() {
+        assert!(since.elapsed() < Duration::from_secs(60), "what is due is not swept");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(server.terminate().success());
+}
+
+/// A folder with `default` and `news`, each with a document.
+fn filled(dir: &library::Dir, runtime: &tokio::runtime::Runtime) {
+    runtime.block_on(async {
+        let collections = library::open(library::config(dir));
+        collections.create(name("news"), Settings { threshold: 0.9, ..library::settings() }).await.unwrap();
+        library::close(collections).await;
+    });
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap()
+}
+
+/// What another process does to a file so that nobody can open it for writing.
+fn hold(dir: &library::Dir, name: &str) -> rusqlite::Connection {
+    let file = dir.path().join(format!("data/collections/{name}.sqlite"));
+    let other = rusqlite::Connection::open(file).unwrap();
+    other.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE").unwrap();
+    other
+}
+
+#[test]
+fn a_collection_that_is_being_opened_says_so_and_holds_up_no_other() {
+    let dir = library::dir();
+    let runtime = runtime();
+    filled(&dir, &runtime);
+    let held = hold(&dir, "news");
+    runtime.block_on(async {
+        let collections = library::open(library::config(&dir));
+        let rest = tokio::spawn(collections.open_rest());
+        for _ in 0..10 {
+            let news = collections.get(&name("news")).await;
+            assert!(news.is_err_and(|error| matches!(error, CollectionError::Opening { .. })));
+        }
+        library::default(&collections).await;
+        assert!(
+            collections
+                .remove(&name("news"))
+                .await
+                .is_err_and(|error| matches!(error, CollectionError::Opening { .. }))
+        );
+        collections.create(name("other"), library::settings()).await.unwrap();
+        drop(held);
+        rest.await.unwrap();
+        let (descriptions, damaged) = collections.list().await.unwrap();
+        assert_eq!((descriptions.len(), damaged.len()), (3, 0), "{damaged:?}");
+        assert_eq!(collections.get(&name("news")).await.unwrap().settings().threshold, 0.9);
+        library::close(collections).await;
+    });
+}
+
+#[test]
+fn one_that_cannot_be_opened_is_named_and_does_not_hold_up_the_start() {
+    let dir = library::dir();
+    let keyed = || CollectionsConfig { secret: Some(SecretKey::new([7; 16])), ..library::config(&dir) };
+    runtime().block_on(async {
+        let collections = library::open(keyed());
+        let spec = Spec::parse(
+            &library::settings()
+                .spec
+                .to_string()
+                .replace("key=none", &format!("key={:016x}", SecretKey::new([7; 16]).fingerprint())),
+        );
+        let settings = Settings { spec: spec.unwrap(), ..library::settings() };
+        collections.create(name("secret"), settings).await.unwrap();
+        collections.create(name("zebra"), library::settings()).await.unwrap();
+        library::close(collections).await;
+
+        let without = library::open(library::config(&dir));
+        without.open_rest().await;
+        let unopened: Vec<_> = without.unopened().into_iter().map(|(name, _)| name).collect();
+        assert_eq!((unopened, without.damaged().len()), (vec![name("secret")], 0));
+        assert!(
+            without
+                .get(&name("secret"))
+                .await
+                .is_err_and(|error| matches!(error, CollectionError::SpecMismatch { .. }))
+        );
+        without.get(&name("zebra")).await.unwrap();
+        without.remove(&name("secret")).await.unwrap();
+        assert!(without.unopened().is_empty());
+        library::close(without).await;
+    });
+}
