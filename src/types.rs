@@ -73,6 +73,11 @@ impl Metadata {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Whether the object has no key. Such metadata is stored as none.
+    pub fn is_empty(&self) -> bool {
+        &*self.0 == "{}"
+    }
 }
 
 /// A collection's name: `[a-z0-9][a-z0-9_-]{0,63}`.
@@ -222,6 +227,8 @@ pub enum Outcome {
     Replaced,
     /// The id already holds this content; the verdict is the one of its first insertion.
     Unchanged,
+    /// The id already holds this content and has other metadata now; the verdict is the one of its first insertion.
+    Updated,
     /// The id was stored as a link to the original, without postings.
     Linked,
     /// Nothing was stored.
@@ -236,6 +243,7 @@ impl Outcome {
             Self::Inserted => "inserted",
             Self::Replaced => "replaced",
             Self::Unchanged => "unchanged",
+            Self::Updated => "updated",
             Self::Linked => "linked",
             Self::Skipped => "skipped",
         }

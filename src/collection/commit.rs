@@ -157,6 +157,7 @@ fn commit(
             collection.meters.commit_documents.record(documents as f64);
         }
     }
+    finish_updates(collection, &decisions);
     // On disk, so they may be found at once; and a check that no longer sees whom they follow must find them.
     decisions.iter().filter_map(|decision| decision.step.left()).for_each(|left| collection.promoted(left));
     // Checks see the batch from here on. What it removed waits for those that began before.
@@ -171,12 +172,25 @@ fn commit(
     }
 }
 
+/// Metadata that is now on disk is shown to everybody.
+fn finish_updates(collection: &Collection, decisions: &[Decision]) {
+    let updated = |decision: &Decision| match decision.step {
+        Step::Updated { seq } => Some(seq),
+        Step::None | Step::Added { .. } | Step::Removed { .. } => None,
+    };
+    let mut updated = decisions.iter().filter_map(updated).peekable();
+    if updated.peek().is_some() {
+        let _order = collection.order.lock();
+        updated.for_each(|seq| collection.records.updated(seq));
+    }
+}
+
 /// Counts what is now durable, and returns what is now gone.
 fn settle(collection: &Collection, decisions: &[Decision]) -> Vec<Slot> {
     let mut gone = Vec::new();
     for decision in decisions {
         match decision.step {
-            Step::None => {}
+            Step::None | Step::Updated { .. } => {}
             Step::Added { slot, replaced } => {
                 collection.count(slot, 1);
                 gone.extend(replaced.map(|(replaced, _)| replaced));
@@ -222,6 +236,7 @@ fn undo(collection: &Collection, failed: Vec<Decision>, error: &StoreError) {
     for decision in decisions.iter().rev() {
         match decision.step {
             Step::None => {}
+            Step::Updated { seq } => collection.records.not_updated(seq),
             Step::Added { slot, replaced } => {
                 collection.unjoin_cluster(&mut order, slot);
                 forget(collection, &mut order, slot);

@@ -98,13 +98,14 @@ pub(super) enum Step {
     None,
     Added { slot: Slot, replaced: Option<(Slot, Left)> },
     Removed { slot: Slot, left: Left },
+    Updated { seq: Seq },
 }
 
 impl Step {
     /// How a document that goes with it leaves its cluster.
     pub(super) fn left(&self) -> Option<Left> {
         match *self {
-            Self::None | Self::Added { replaced: None, .. } => None,
+            Self::None | Self::Updated { .. } | Self::Added { replaced: None, .. } => None,
             Self::Added { replaced: Some((_, left)), .. } | Self::Removed { left, .. } => Some(left),
         }
     }
@@ -236,12 +237,8 @@ impl Collection {
         let existing = self.find(&insertion.id, id_fingerprint, View::Decided)?;
         let made = &insertion.made;
         if let Some(existing) = &existing {
-            if self.holds(existing, made) && existing.record.metadata == insertion.metadata {
-                // A delete that failed may be on disk all the same.
-                self.order.lock().open()?;
-                self.sighted_again(existing);
-                let ticket = Ticket::ready(self.repeat(existing, &insertion)?, self.durable());
-                return Ok(Decided::Now(ticket));
+            if self.holds(existing, made) {
+                return Ok(Decided::Now(self.decide_again(existing, &insertion, latch, place)?));
             }
             if insertion.options.on_existing == OnExisting::Conflict {
                 return Err(CollectionError::IdConflict { id: insertion.id });
@@ -249,6 +246,7 @@ impl Collection {
         }
 
         let mut heads = Heads::default();
+        let mut updates = self.records.updates_total();
         let mut compared = Compared::default();
         for attempt in 0..ATTEMPTS {
             let mut order = self.order.lock();
@@ -281,6 +279,10 @@ impl Collection {
                 OnDuplicate::Skip => None,
                 OnDuplicate::Link | OnDuplicate::Store => order.clusters.choose(&judgement.ranked, leaving),
             };
+            let with_metadata = insertion.options.with_metadata;
+            if with_metadata && self.records.updates_total() != updates && attempt < ATTEMPTS / 2 {
+                heads = Heads::default();
+            }
             let named = cited.iter().chain(&representative).map(|found| found.seq);
             let missing = self.records.recall(&mut heads, named);
             if !missing.is_empty() {
@@ -288,17 +290,17 @@ impl Collection {
                 if disk == Disk::Later {
                     return Ok(Decided::Later(insertion, latch, place));
                 }
-                self.records.load(&mut heads, &missing, insertion.options.with_metadata)?;
+                updates = self.records.updates_total();
+                self.records.load(&mut heads, &missing, with_metadata)?;
                 continue;
             }
 
             let mut verdict = self.verdict(&judgement, &heads, made.content, insertion.options.limit, |found| {
-                if insertion.options.with_metadata { found.metadata.clone() } else { None }
+                if with_metadata { self.records.decided_metadata(found) } else { None }
             });
             verdict.threshold = live.settings.threshold;
             verdict.shingles = insertion.shingles;
-            let held = existing.as_ref().is_some_and(|existing| self.holds(existing, made));
-            verdict.previous = existing.as_ref().filter(|_| !held).map(|existing| self.previous(existing, made));
+            verdict.previous = existing.as_ref().map(|existing| self.previous(existing, made));
             let keep = existing.is_some() && insertion.options.on_existing == OnExisting::Keep;
             verdict.outcome = match (verdict.kind.is_duplicate(), insertion.options.on_duplicate) {
                 _ if keep => Outcome::Skipped,
@@ -312,11 +314,7 @@ impl Collection {
             if writes {
                 self.admit(&live, &mut order)?;
             }
-            // Skipped with its content there already: only the metadata is another.
-            verdict.stored = writes || held;
-            if let (Some(existing), true) = (&existing, held && !writes) {
-                self.sighted(&live, existing.slot);
-            }
+            verdict.stored = writes;
             if let (Some(original), true) = (cited.first(), live.settings.touch) {
                 self.sighted(&live, original.slot);
             }
@@ -341,7 +339,7 @@ impl Collection {
                     content: made.content.unwrap_or(ContentHash(0)),
                     given: made.content.is_none(),
                     linked,
-                    metadata: insertion.metadata.clone(),
+                    metadata: insertion.metadata.clone().filter(|metadata| !metadata.is_empty()),
                     first_seen: now,
                     id_first_seen: existing.as_ref().map_or(now, |existing| existing.record.id_first_seen),
                     seen: now,
@@ -385,6 +383,32 @@ impl Collection {
             return Ok(Decided::Now(self.enqueue(&mut order, verdict, change, step, latch, place)));
         }
         Err(changing())
+    }
+
+    /// Inserts what the id already holds: at most its metadata changes. Absent metadata changes nothing, `{}` clears.
+    fn decide_again(
+        &self,
+        existing: &Existing,
+        insertion: &Insertion,
+        latch: Latch,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Ticket<Verdict>> {
+        let verdict = self.repeat(existing, insertion)?;
+        let seq = existing.record.seq;
+        let mut order = self.order.lock();
+        // A delete that failed may be on disk all the same.
+        order.open()?;
+        self.sighted_again(existing);
+        let given = |metadata: &Option<Metadata>| metadata.clone().filter(|metadata| !metadata.is_empty());
+        let metadata = given(&insertion.metadata);
+        let keeps = insertion.metadata.is_none() || insertion.options.on_existing == OnExisting::Keep;
+        if keeps || metadata == given(&existing.record.metadata) {
+            return Ok(Ticket::ready(verdict, self.durable()));
+        }
+        let change = Change::Update { seq: order.next(), target: seq, metadata: metadata.clone() };
+        self.records.updates(seq, metadata);
+        let verdict = Verdict { outcome: Outcome::Updated, ..verdict };
+        Ok(self.enqueue(&mut order, verdict, Some(change), Step::Updated { seq }, latch, place))
     }
 
     /// Deletes an id. The caller holds its latch and a place in the queue.

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hapax_core::ShingleSet;
 use parking_lot::RwLock;
@@ -13,7 +14,7 @@ use parking_lot::RwLock;
 use super::Result;
 use super::kept::Kept;
 use crate::store::{Head, Record, Store};
-use crate::types::Seq;
+use crate::types::{Metadata, Seq};
 
 /// Records kept after they are durable: enough that a decision seldom has to look twice.
 const KEPT: usize = 1024;
@@ -25,6 +26,10 @@ pub(super) struct Records {
     recent: RwLock<Recent>,
     /// Documents that are going. Whoever sees them still must find their records, though the store may have none.
     leaving: RwLock<HashMap<Seq, Arc<Record>>>,
+    /// Documents that get other metadata, which is not on disk yet. Only deciders may show it.
+    updating: RwLock<HashMap<Seq, Option<Metadata>>>,
+    /// How many such updates have got to disk.
+    updates: AtomicU64,
     store: Store,
 }
 
@@ -53,7 +58,8 @@ pub(super) struct Heads(HashMap<Seq, Head>);
 impl Records {
     /// With nothing recent.
     pub(super) fn new(store: Store) -> Self {
-        Self { recent: RwLock::default(), leaving: RwLock::default(), store }
+        let (recent, leaving, updating) = Default::default();
+        Self { recent, leaving, updating, updates: AtomicU64::new(0), store }
     }
 
     /// The store behind.
@@ -80,6 +86,36 @@ impl Records {
     /// The deletion or replacement was undone.
     pub(super) fn stays(&self, seq: Seq) {
         self.leaving.write().remove(&seq);
+    }
+
+    /// Notes a document whose update has been decided.
+    pub(super) fn updates(&self, seq: Seq, metadata: Option<Metadata>) {
+        self.updating.write().insert(seq, metadata);
+    }
+
+    /// The update is on disk. The caller holds the decision lock, so no decision finds it half done.
+    pub(super) fn updated(&self, seq: Seq) {
+        let mut updating = self.updating.write();
+        let metadata = updating.remove(&seq).expect("an update ends once");
+        if let Some((record, _)) = self.recent.write().records.get_mut(&seq) {
+            Arc::make_mut(record).metadata = metadata;
+        }
+        self.updates.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The update was undone.
+    pub(super) fn not_updated(&self, seq: Seq) {
+        self.updating.write().remove(&seq);
+    }
+
+    /// How many updates have got to disk so far. Heads that were loaded at another count may show older metadata.
+    pub(super) fn updates_total(&self) -> u64 {
+        self.updates.load(Ordering::Relaxed)
+    }
+
+    /// A document's metadata, as decided. Only for answers that wait for all decisions before them.
+    pub(super) fn decided_metadata(&self, head: &Head) -> Option<Metadata> {
+        self.updating.read().get(&head.seq).unwrap_or(&head.metadata).clone()
     }
 
     /// A link is none from here on, on disk as well.

@@ -36,6 +36,7 @@ mod scan;
 mod schema;
 mod scrub;
 mod touch;
+mod update;
 mod verdict;
 mod verify;
 mod walk;
@@ -224,6 +225,15 @@ pub enum Change {
         /// As with a delete.
         promoted: Option<Seq>,
     },
+    /// A document has other metadata.
+    Update {
+        /// The update's place in the order.
+        seq: Seq,
+        /// The document.
+        target: Seq,
+        /// What it has from here on.
+        metadata: Option<Metadata>,
+    },
     /// A document was seen again. Where it is gone there is nothing to note.
     Touch {
         /// The document.
@@ -238,7 +248,7 @@ impl Change {
     pub fn seq(&self) -> Option<Seq> {
         match self {
             Self::Insert(record) | Self::Replace { record, .. } => Some(record.seq),
-            Self::Delete { seq, .. } => Some(*seq),
+            Self::Delete { seq, .. } | Self::Update { seq, .. } => Some(*seq),
             Self::Touch { .. } => None,
         }
     }

@@ -122,6 +122,9 @@ impl Writer {
                         this.promote(*promoted, record.seq, &mut ledger)?;
                         this.insert(record, &mut ledger)?;
                     }
+                    Change::Update { seq, target, metadata } => {
+                        this.update(*target, metadata.as_ref(), *seq, &mut ledger)?;
+                    }
                     Change::Touch { target, seen } => this.touch(*target, *seen, &mut ledger)?,
                 }
             }
