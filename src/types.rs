@@ -233,6 +233,8 @@ pub enum Outcome {
     Linked,
     /// Nothing was stored.
     Skipped,
+    /// The id held other content, which is deleted; the new content is not stored.
+    Removed,
 }
 
 impl Outcome {
@@ -246,6 +248,7 @@ impl Outcome {
             Self::Updated => "updated",
             Self::Linked => "linked",
             Self::Skipped => "skipped",
+            Self::Removed => "removed",
         }
     }
 }
@@ -379,7 +382,7 @@ pub struct Verdict {
 /// What to do with a document that has a duplicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OnDuplicate {
-    /// Store nothing.
+    /// Do not store it.
     #[default]
     Skip,
     /// Keep the id, pointing to the original, without postings.
@@ -394,7 +397,7 @@ pub enum OnExisting {
     /// Refuse.
     #[default]
     Conflict,
-    /// Put the new content in place of the old.
+    /// Let the old content go, and store the new one unless it is empty or a duplicate that is to be skipped.
     Replace,
     /// Keep the old.
     Keep,

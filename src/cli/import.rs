@@ -102,12 +102,13 @@ struct Counts {
     exact: u64,
     empty: u64,
     unchanged: u64,
+    updated: u64,
     failed: u64,
 }
 
 impl Counts {
     fn documents(&self) -> u64 {
-        self.unique + self.near + self.exact + self.empty + self.unchanged + self.failed
+        self.unique + self.near + self.exact + self.empty + self.unchanged + self.updated + self.failed
     }
 }
 
@@ -145,6 +146,7 @@ impl Progress {
         }
         match (answer.outcome.as_deref(), answer.verdict.as_deref()) {
             (Some("unchanged"), _) => self.counts.unchanged += 1,
+            (Some("updated"), _) => self.counts.updated += 1,
             (_, Some("unique")) => self.counts.unique += 1,
             (_, Some("near_duplicate")) => self.counts.near += 1,
             (_, Some("exact_duplicate")) => self.counts.exact += 1,
@@ -282,6 +284,7 @@ fn summary(progress: &Progress, elapsed: Duration) -> std::io::Result<()> {
         ("exact", counts.exact),
         ("empty", counts.empty),
         ("unchanged", counts.unchanged),
+        ("updated", counts.updated),
         ("failed", counts.failed),
     ] {
         writeln!(out, "{name:<12}{:>16}", HumanCount(count).to_string())?;

@@ -216,7 +216,7 @@ impl Collection {
         options: InsertOptions,
     ) -> Result<Ticket<Verdict>> {
         let Prepared { made, shingles, .. } = prepared;
-        let Some(mut made) = made else { return Ok(self.nothing_to_insert(id)) };
+        let Some(mut made) = made else { return self.insert_empty(id, options.on_existing).await };
         match &mut made.kept {
             Some(kept) if kept.payload.is_some() => kept.room = Some(self.payload_room(kept).await?),
             _ if self.keep == Keep::Signature => {}
@@ -456,11 +456,19 @@ impl Collection {
         })
     }
 
-    /// The answer to an insertion without a token: never stored, so there is nothing to wait for.
-    fn nothing_to_insert(&self, id: DocId) -> Ticket<Verdict> {
-        let verdict = self.empty_verdict(Some(id), Outcome::Skipped);
-        self.meters.verdict(Op::Insert, &verdict);
-        Ticket::ready(verdict, self.durable())
+    /// An insertion without a token: never stored, so at most the id's earlier content goes.
+    async fn insert_empty(self: &Arc<Self>, id: DocId, on_existing: OnExisting) -> Result<Ticket<Verdict>> {
+        let ticket = match on_existing {
+            OnExisting::Conflict | OnExisting::Keep => {
+                Ticket::ready(self.empty_verdict(Some(id), Outcome::Skipped), self.durable())
+            }
+            OnExisting::Replace => {
+                let (latch, place) = self.enter(&id).await?;
+                self.blocking(move |collection| collection.decide_emptying(id, latch, place)).await?
+            }
+        };
+        self.meters.verdict(Op::Insert, ticket.value());
+        Ok(ticket)
     }
 
     /// Runs work that reads the disk off the async threads.

@@ -18,11 +18,12 @@ use super::latch::Latch;
 use super::memory::Share;
 use super::prepare::Made;
 use super::records::Heads;
-use super::{Collection, CollectionError, InsertOptions, Result, WriteFailure};
+use super::{Collection, CollectionError, InsertOptions, Live, Result, WriteFailure};
 use crate::index::{Entry, IdIndex, SLOTS_MAX};
 use crate::store::{Change, Changeable, Head, Record, StoredMatch, StoredVerdict};
 use crate::types::{
-    DocId, Match, Metadata, OnDuplicate, OnExisting, Outcome, Previous, Seq, Slot, TimestampMs, Verdict, VerdictKind,
+    DocId, Match, Metadata, Method, OnDuplicate, OnExisting, Outcome, Previous, Seq, Similarity, Slot, TimestampMs,
+    Verdict, VerdictKind,
 };
 
 /// How often a decision may find that it needs something of a document that it has not fetched yet.
@@ -155,6 +156,17 @@ pub(super) struct Insertion {
     pub made: Made,
     pub shingles: Option<u64>,
     pub options: InsertOptions,
+}
+
+/// A document that is to be stored, judged.
+struct NewEntry<'a> {
+    insertion: &'a Insertion,
+    /// The document that it replaces.
+    existing: Option<&'a Existing>,
+    verdict: &'a Verdict,
+    cited: &'a [Ranked],
+    /// The representative of the cluster that it joins.
+    joins: Option<Ranked>,
 }
 
 /// Whether a decision may read the disk on the thread it is made on.
@@ -301,80 +313,27 @@ impl Collection {
             verdict.threshold = live.settings.threshold;
             verdict.shingles = insertion.shingles;
             verdict.previous = existing.as_ref().map(|existing| self.previous(existing, made));
-            let keep = existing.is_some() && insertion.options.on_existing == OnExisting::Keep;
-            verdict.outcome = match (verdict.kind.is_duplicate(), insertion.options.on_duplicate) {
-                _ if keep => Outcome::Skipped,
-                (true, OnDuplicate::Skip) => Outcome::Skipped,
-                // Who founds a cluster can be found: a link that resembles members only would be a cluster out of sight.
-                (true, OnDuplicate::Link) if representative.is_some() => Outcome::Linked,
-                _ if existing.is_some() => Outcome::Replaced,
-                _ => Outcome::Inserted,
-            };
-            let writes = verdict.outcome != Outcome::Skipped;
-            if writes {
-                self.admit(&live, &mut order)?;
-            }
-            verdict.stored = writes;
+            let (existing, kind, options) = (existing.as_ref(), verdict.kind, insertion.options);
+            verdict.outcome = outcome(existing.is_some(), kind, options, representative.is_some());
+            verdict.stored = !matches!(verdict.outcome, Outcome::Skipped | Outcome::Removed);
             if let (Some(original), true) = (cited.first(), live.settings.touch) {
                 self.sighted(&live, original.slot);
             }
 
-            let (change, step) = if writes {
-                let slot = order.take_slot().ok_or_else(|| CollectionError::Overloaded {
-                    detail: format!("the collection holds {} documents, the most it can", SLOTS_MAX),
-                    retry_after: Duration::from_secs(60),
-                })?;
-                let seq = order.next();
-                let linked = verdict.outcome == Outcome::Linked;
-                let left = leaving.map(|leaving| self.leave_cluster(&mut order, &live, leaving));
-                let cluster = representative.map(|found| order.clusters.join(seq, slot, found));
-                let representative = representative.and_then(|found| heads.get(found.seq));
-                verdict.representative = representative.map(|head| head.id.clone());
-                let now = now();
-                let record = Arc::new(Record {
-                    seq,
-                    id: insertion.id.clone(),
-                    id_fingerprint,
-                    signature: made.signature.clone(),
-                    content: made.content.unwrap_or(ContentHash(0)),
-                    given: made.content.is_none(),
-                    linked,
-                    metadata: insertion.metadata.clone().filter(|metadata| !metadata.is_empty()),
-                    first_seen: now,
-                    id_first_seen: existing.as_ref().map_or(now, |existing| existing.record.id_first_seen),
-                    seen: now,
-                    cluster: cluster.unwrap_or_default(),
-                    shingles: insertion.shingles,
-                    verdict: stored_verdict(&verdict, cited),
-                    payload: made.kept.as_ref().and_then(|kept| kept.payload.clone()),
-                });
-                // Before whoever sweeps can take it for the document that was here.
-                if let Some(seen_times) = &live.seen_times {
-                    seen_times.set(slot, now);
+            let (change, step) = match (verdict.outcome, existing) {
+                (Outcome::Skipped, _) => (None, Step::None),
+                (Outcome::Removed, Some(existing)) => {
+                    let (change, step) = self.take_out(&mut order, &live, existing);
+                    (Some(change), step)
                 }
-                let (signature, content) = (&record.signature, made.content_prefix());
-                self.arena.publish(slot, Entry { seq, id_fingerprint, content, linked, signature });
-                if !linked {
-                    live.bands.insert(&self.arena, slot);
-                    if let Some(next) = &live.next {
-                        next.insert(&self.arena, slot);
-                    }
+                _ => {
+                    verdict.representative =
+                        representative.and_then(|found| heads.get(found.seq)).map(|head| head.id.clone());
+                    let joins = representative;
+                    let entry = NewEntry { insertion: &insertion, existing, verdict: &verdict, cited, joins };
+                    let (change, step) = self.enter_index(&mut order, &live, entry)?;
+                    (Some(change), step)
                 }
-                self.ids.insert(&self.arena, slot);
-                self.records.decided(Arc::clone(&record), made.kept.clone());
-                let replaced = existing.as_ref().map(|existing| existing.slot).zip(left);
-                let change = match &existing {
-                    Some(existing) => {
-                        self.records.leaves(Arc::clone(&existing.record));
-                        self.arena.set_removed(existing.slot, seq);
-                        let promoted = left.and_then(Left::promoted_seq);
-                        Change::Replace { record, target: existing.record.seq, promoted }
-                    }
-                    None => Change::Insert(record),
-                };
-                (Some(change), Step::Added { slot, replaced })
-            } else {
-                (None, Step::None)
             };
             drop(live);
             verdict.id = Some(insertion.id);
@@ -383,6 +342,65 @@ impl Collection {
             return Ok(Decided::Now(self.enqueue(&mut order, verdict, change, step, latch, place)));
         }
         Err(changing())
+    }
+
+    /// Stores a document, in place of the one that held its id.
+    fn enter_index(&self, order: &mut Order, live: &Live, entry: NewEntry<'_>) -> Result<(Change, Step)> {
+        let NewEntry { insertion, existing, verdict, cited, joins } = entry;
+        let made = &insertion.made;
+        self.admit(live, order)?;
+        let slot = order.take_slot().ok_or_else(|| CollectionError::Overloaded {
+            detail: format!("the collection holds {} documents, the most it can", SLOTS_MAX),
+            retry_after: Duration::from_secs(60),
+        })?;
+        let seq = order.next();
+        let linked = verdict.outcome == Outcome::Linked;
+        let left = existing.map(|existing| self.leave_cluster(order, live, existing.record.seq));
+        let cluster = joins.map(|found| order.clusters.join(seq, slot, found));
+        let now = now();
+        let id_fingerprint = IdIndex::fingerprint(&insertion.id);
+        let record = Arc::new(Record {
+            seq,
+            id: insertion.id.clone(),
+            id_fingerprint,
+            signature: made.signature.clone(),
+            content: made.content.unwrap_or(ContentHash(0)),
+            given: made.content.is_none(),
+            linked,
+            metadata: insertion.metadata.clone().filter(|metadata| !metadata.is_empty()),
+            first_seen: now,
+            id_first_seen: existing.map_or(now, |existing| existing.record.id_first_seen),
+            seen: now,
+            cluster: cluster.unwrap_or_default(),
+            shingles: insertion.shingles,
+            verdict: stored_verdict(verdict, cited),
+            payload: made.kept.as_ref().and_then(|kept| kept.payload.clone()),
+        });
+        // Before whoever sweeps can take it for the document that was here.
+        if let Some(seen_times) = &live.seen_times {
+            seen_times.set(slot, now);
+        }
+        let (signature, content) = (&record.signature, made.content_prefix());
+        self.arena.publish(slot, Entry { seq, id_fingerprint, content, linked, signature });
+        if !linked {
+            live.bands.insert(&self.arena, slot);
+            if let Some(next) = &live.next {
+                next.insert(&self.arena, slot);
+            }
+        }
+        self.ids.insert(&self.arena, slot);
+        self.records.decided(Arc::clone(&record), made.kept.clone());
+        let change = match existing {
+            Some(existing) => {
+                self.records.leaves(Arc::clone(&existing.record));
+                self.arena.set_removed(existing.slot, seq);
+                let promoted = left.and_then(Left::promoted_seq);
+                Change::Replace { record, target: existing.record.seq, promoted }
+            }
+            None => Change::Insert(record),
+        };
+        let replaced = existing.map(|existing| existing.slot).zip(left);
+        Ok((change, Step::Added { slot, replaced }))
     }
 
     /// Inserts what the id already holds: at most its metadata changes. Absent metadata changes nothing, `{}` clears.
@@ -430,14 +448,38 @@ impl Collection {
         latch: Latch,
         place: OwnedSemaphorePermit,
     ) -> Ticket<bool> {
-        let Existing { slot, record } = existing;
+        let (change, step) = self.take_out(order, &self.live.read(), &existing);
+        self.enqueue(order, true, Some(change), step, latch, place)
+    }
+
+    /// A document goes, and nothing takes its place.
+    fn take_out(&self, order: &mut Order, live: &Live, existing: &Existing) -> (Change, Step) {
+        let Existing { slot, ref record } = *existing;
         let seq = order.next();
         self.arena.set_removed(slot, seq);
-        let left = self.leave_cluster(order, &self.live.read(), record.seq);
-        let change = Change::Delete { seq, target: record.seq, promoted: left.promoted_seq() };
-        let step = Step::Removed { slot, left };
-        self.records.leaves(record);
-        self.enqueue(order, true, Some(change), step, latch, place)
+        let left = self.leave_cluster(order, live, record.seq);
+        self.records.leaves(Arc::clone(record));
+        (Change::Delete { seq, target: record.seq, promoted: left.promoted_seq() }, Step::Removed { slot, left })
+    }
+
+    /// Replaces what an id holds by an empty document, which is never stored: the old content goes.
+    pub(super) fn decide_emptying(
+        &self,
+        id: DocId,
+        latch: Latch,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Ticket<Verdict>> {
+        let existing = self.find(&id, IdIndex::fingerprint(&id), View::Decided)?;
+        let mut verdict = self.empty_verdict(Some(id), Outcome::Skipped);
+        let mut order = self.order.lock();
+        order.open()?;
+        let Some(existing) = existing else { return Ok(Ticket::ready(verdict, self.durable())) };
+        verdict.outcome = Outcome::Removed;
+        // Nothing has no shingle in common with anything.
+        let similarity = Similarity { value: 0.0, low: 0.0, high: 0.0, method: Method::Exact };
+        verdict.previous = Some(Previous { similarity, first_seen: existing.record.first_seen });
+        let (change, step) = self.take_out(&mut order, &self.live.read(), &existing);
+        Ok(self.enqueue(&mut order, verdict, Some(change), step, latch, place))
     }
 
     /// The document that holds an id in this view. Under the id's latch the answer stays true.
@@ -594,6 +636,20 @@ impl Collection {
         order.queue.push_back(Work::Decision(decision));
         self.work.notify_one();
         Ticket { value, at: order.last, durable: Some(durable) }
+    }
+}
+
+/// What becomes of a document whose content its id does not hold yet. `joins`: a representative was found.
+fn outcome(id_is_held: bool, kind: VerdictKind, options: InsertOptions, joins: bool) -> Outcome {
+    let InsertOptions { on_duplicate, on_existing, .. } = options;
+    match (kind.is_duplicate(), on_duplicate) {
+        _ if id_is_held && on_existing == OnExisting::Keep => Outcome::Skipped,
+        (true, OnDuplicate::Skip) if id_is_held => Outcome::Removed,
+        (true, OnDuplicate::Skip) => Outcome::Skipped,
+        // A cluster's founder must stay searchable, so what is like members only is never stored as a link.
+        (true, OnDuplicate::Link) if joins => Outcome::Linked,
+        _ if id_is_held => Outcome::Replaced,
+        _ => Outcome::Inserted,
     }
 }
 

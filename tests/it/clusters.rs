@@ -276,7 +276,10 @@ impl Model {
             return (Outcome::Unchanged, (first != own).then(|| self.docs[&first].name.clone()));
         }
         if !matches.is_empty() && on_duplicate == OnDuplicate::Skip {
-            return (Outcome::Skipped, None);
+            let Some(own) = own else { return (Outcome::Skipped, None) };
+            self.leave(own);
+            self.last += 1;
+            return (Outcome::Removed, None);
         }
         if let Some(own) = own {
             self.leave(own);

@@ -158,8 +158,10 @@ async fn answers_are_those_of_brute_force_before_and_after_restarts() {
                 if verdict.outcome != Outcome::Unchanged {
                     holds(&verdict, &text, &held, Some(&id));
                 }
-                if matches!(verdict.outcome, Outcome::Inserted | Outcome::Replaced) {
-                    held.insert(id, text);
+                match verdict.outcome {
+                    Outcome::Inserted | Outcome::Replaced => drop(held.insert(id, text)),
+                    Outcome::Removed => assert!(held.remove(&id).is_some(), "{id} removed and not there"),
+                    _ => {}
                 }
             }
             drop(collection);

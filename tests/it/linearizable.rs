@@ -53,7 +53,7 @@ async fn insert(
 /// Replays the events one by one and compares each answer with what the documents present at that moment demand.
 fn replay(mut events: Vec<(Seq, Event)>) -> HashMap<String, u64> {
     let changes = |event: &Event| match event {
-        Event::Judged { outcome, .. } => matches!(outcome, Outcome::Inserted | Outcome::Replaced | Outcome::Linked),
+        Event::Judged { outcome, .. } => !matches!(outcome, Outcome::Skipped),
         Event::Deleted { was_there, .. } => *was_there,
     };
     events.sort_by_key(|(at, event)| (*at, !changes(event)));
@@ -86,7 +86,16 @@ fn replay(mut events: Vec<(Seq, Event)>) -> HashMap<String, u64> {
                         let before = before.unwrap_or_else(|| panic!("{at:?}: {id} replaced and not there"));
                         groups.get_mut(&before).unwrap().retain(|held| *held != id);
                     }
-                    Outcome::Skipped => continue,
+                    Outcome::Skipped => {
+                        assert!(!held.contains_key(&id), "{at:?}: {id} keeps what was to be replaced");
+                        continue;
+                    }
+                    Outcome::Removed => {
+                        let before = held.remove(&id);
+                        let before = before.unwrap_or_else(|| panic!("{at:?}: {id} removed and not there"));
+                        groups.get_mut(&before).unwrap().retain(|held| *held != id);
+                        continue;
+                    }
                     other => panic!("{at:?}: {id}: {other:?}"),
                 }
                 groups.get_mut(&group).unwrap().push(id);

@@ -22,6 +22,7 @@ mod floors;
 mod foreign;
 mod hostile_ids;
 mod hot_buckets;
+mod identity;
 mod idle_clients;
 mod leftovers;
 mod linearizable;

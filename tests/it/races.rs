@@ -103,7 +103,14 @@ impl Model {
                     other => panic!("{:?}: {group}/{id}: {other:?}", event.at),
                 }
                 match outcome {
+                    // Should the id hold something, it was gone already.
+                    Outcome::Skipped if self.0[&group].contains_key(&id) => return self.expired(event, id),
                     Outcome::Skipped => return,
+                    Outcome::Removed => {
+                        let held = self.0.get_mut(&group).unwrap().remove(&id);
+                        assert!(held.is_some(), "{:?}: {group}/{id} removed and not there", event.at);
+                        return;
+                    }
                     Outcome::Inserted if self.0[&group].contains_key(&id) => self.expired(event, id),
                     Outcome::Inserted => {}
                     Outcome::Replaced => {

@@ -30,11 +30,15 @@ fn any_id() -> impl Strategy<Value = DocId> {
     prop::collection::vec(any::<char>(), 1..40).prop_map(|id| DocId::new(id.into_iter().collect::<String>()).unwrap())
 }
 
+fn any_metadata() -> impl Strategy<Value = Option<Metadata>> {
+    let text = prop::collection::vec(any::<char>(), 0..40);
+    prop::option::of(text.prop_map(|text| Metadata::new(text.into_iter().collect::<String>()).unwrap()))
+}
+
 fn any_record() -> impl Strategy<Value = Record> {
-    let metadata = prop::option::of(prop::collection::vec(any::<char>(), 0..40));
     let given = (any::<bool>(), any::<bool>(), any::<u128>(), any::<[i64; 2]>(), prop::option::of(any::<u64>()));
     let lasting = (any::<i64>(), 0..=u64::MAX >> 1);
-    (any_id(), any::<u64>(), prop::collection::vec(any::<u8>(), 0..70), metadata, given, lasting, any_verdict())
+    (any_id(), any::<u64>(), prop::collection::vec(any::<u8>(), 0..70), any_metadata(), given, lasting, any_verdict())
         .prop_map(
             |(
                 id,
@@ -52,7 +56,7 @@ fn any_record() -> impl Strategy<Value = Record> {
                 content: ContentHash(content),
                 given,
                 linked,
-                metadata: metadata.map(|metadata| Metadata::new(metadata.into_iter().collect::<String>()).unwrap()),
+                metadata,
                 first_seen: TimestampMs(first_seen),
                 id_first_seen: TimestampMs(id_first_seen),
                 seen: TimestampMs(seen),
@@ -70,6 +74,7 @@ enum Step {
     Insert(Record),
     Replace(prop::sample::Index, Record),
     Delete(prop::sample::Index),
+    Update(prop::sample::Index, Option<Metadata>),
     Commit,
     Reopen,
 }
@@ -79,6 +84,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         6 => any_record().prop_map(Step::Insert),
         3 => (any::<prop::sample::Index>(), any_record()).prop_map(|(pick, record)| Step::Replace(pick, record)),
         3 => any::<prop::sample::Index>().prop_map(Step::Delete),
+        2 => (any::<prop::sample::Index>(), any_metadata()).prop_map(|(pick, metadata)| Step::Update(pick, metadata)),
         3 => Just(Step::Commit),
         1 => Just(Step::Reopen),
     ]
@@ -94,7 +100,7 @@ fn promote(model: &mut BTreeMap<u64, Record>, target: u64) -> Option<Seq> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Whatever is inserted, replaced and deleted in whatever batches, with reopening in between, with and without
+    /// Whatever is inserted, replaced, updated and deleted in whatever batches, with reopening in between, with and without
     /// closing: the file holds exactly what the model holds.
     #[test]
     fn the_file_holds_what_was_committed(steps in prop::collection::vec(any_step(), 1..60), close in any::<bool>()) {
@@ -123,7 +129,12 @@ proptest! {
                     let promoted = promote(&mut model, target);
                     batch.push(Change::Delete { seq: Seq(last), target: Seq(target), promoted });
                 }
-                Step::Replace(..) | Step::Delete(_) => {}
+                Step::Update(pick, metadata) if !model.is_empty() => {
+                    let target = *pick.get(&model.keys().copied().collect::<Vec<_>>());
+                    model.get_mut(&target).unwrap().metadata = metadata.clone();
+                    batch.push(Change::Update { seq: Seq(last), target: Seq(target), metadata });
+                }
+                Step::Replace(..) | Step::Delete(_) | Step::Update(..) => {}
                 Step::Commit => writer.commit(&std::mem::take(&mut batch), Seq(last)).unwrap(),
                 Step::Reopen => {
                     writer.commit(&std::mem::take(&mut batch), Seq(last)).unwrap();

@@ -1,5 +1,5 @@
-//! Inserts, replaces and deletes documents of its own, one by one and in bulk, in `default`. No two have anything in
-//! common.
+//! Inserts, replaces, updates, removes and deletes documents of its own, one by one and in bulk, in `default`. No two that
+//! are stored have anything in common.
 
 use std::collections::BTreeSet;
 
@@ -14,6 +14,8 @@ use crate::support::server::Address;
 const DOCUMENTS_MAX: usize = 250;
 pub const DOCUMENTS: &str = "/v1/collections/default/documents";
 const ALL_STORED: &str = "on_duplicate=store&on_existing=replace";
+/// What is like another document is not stored, and costs the id what it holds.
+const REMOVING: &str = "on_duplicate=skip&on_existing=replace";
 
 #[derive(Clone)]
 pub struct Writer {
@@ -26,8 +28,15 @@ pub struct Writer {
     acknowledged: u64,
 }
 
-/// The content of an id: a version of it, or nothing.
-type State = Option<u32>;
+/// The content of an id and its metadata, or nothing.
+type State = Option<Held>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held {
+    version: u32,
+    /// Changes with each version, and with each update of the metadata.
+    note: u32,
+}
 
 #[derive(Clone)]
 struct Doc {
@@ -57,8 +66,10 @@ impl Writer {
     /// One request.
     pub fn work(&mut self, server: &Address) -> Result<(), Failure> {
         match self.random.random_range(0..10) {
-            0..4 => self.put(server),
-            4..6 => self.delete(server),
+            0..3 => self.put(server),
+            3 => self.update(server),
+            4 => self.remove(server),
+            5 => self.delete(server),
             6..9 => self.put_bulk(server),
             _ => self.delete_bulk(server),
         }
@@ -67,11 +78,51 @@ impl Writer {
     /// A new document or another version of one.
     fn put(&mut self, server: &Address) -> Result<(), Failure> {
         let doc = self.pick_or_make();
-        let version = self.begin_put(doc);
+        let held = self.begin_put(doc);
         let url = server.url(&format!("{DOCUMENTS}?{ALL_STORED}"));
-        let verdict = answer(agent().post(url).send_json(document(self.number, doc, version)))?;
-        self.end_put(doc, version, &verdict);
+        let verdict = answer(agent().post(url).send_json(document(self.number, doc, held)))?;
+        self.end_put(doc, held, &verdict);
         Ok(())
+    }
+
+    /// The content that is there, with other metadata.
+    fn update(&mut self, server: &Address) -> Result<(), Failure> {
+        let Some(doc) = self.pick_held() else { return Ok(()) };
+        self.versions += 1;
+        let held = self.docs[doc].possible[0].map(|held| Held { note: self.versions, ..held });
+        self.docs[doc].possible.push(held);
+        let body = document(self.number, doc, held.expect("it was picked among those that are there"));
+        let url = server.url(&format!("{DOCUMENTS}?{ALL_STORED}"));
+        let verdict = answer(agent().post(url).send_json(body))?;
+        let told = json!([verdict["id"], verdict["verdict"], verdict["outcome"], verdict["stored"]]);
+        assert_eq!(told, json!([id(self.number, doc), "unique", "updated", true]), "{verdict}");
+        self.acknowledged += 1;
+        self.docs[doc].settle(held);
+        Ok(())
+    }
+
+    /// Nothing, or a copy of another document, in place of what an id holds.
+    fn remove(&mut self, server: &Address) -> Result<(), Failure> {
+        let Some(doc) = (0..self.docs.len()).choose(&mut self.random) else { return Ok(()) };
+        let original = self.pick_held().filter(|original| *original != doc && self.docs[*original].possible.len() == 1);
+        let copied = original.and_then(|original| self.docs[original].possible[0].map(|held| (original, held.version)));
+        let text = copied.map_or(String::new(), |(original, version)| text(self.number, original, version));
+        self.docs[doc].possible.push(None);
+        let url = server.url(&format!("{DOCUMENTS}?{REMOVING}"));
+        let verdict = answer(agent().post(url).send_json(json!({ "id": id(self.number, doc), "text": text })))?;
+        let was_there = self.docs[doc].possible[0].is_some();
+        let outcome = if was_there { "removed" } else { "skipped" };
+        let kind = if copied.is_some() { "exact_duplicate" } else { "empty" };
+        let told = json!([verdict["verdict"], verdict["outcome"], verdict["stored"]]);
+        assert_eq!(told, json!([kind, outcome, false]), "{verdict}");
+        assert_eq!(verdict["duplicate_of"].as_str().map(str::to_owned), copied.map(|(doc, _)| id(self.number, doc)));
+        self.acknowledged += u64::from(was_there);
+        self.docs[doc].settle(None);
+        Ok(())
+    }
+
+    fn pick_held(&mut self) -> Option<usize> {
+        (0..self.docs.len()).filter(|doc| self.docs[*doc].possible[0].is_some()).choose(&mut self.random)
     }
 
     fn put_bulk(&mut self, server: &Address) -> Result<(), Failure> {
@@ -79,12 +130,12 @@ impl Writer {
             (0..self.random.random_range(1..=self.lines_max)).map(|_| self.pick_or_make()).collect();
         let lines: Vec<_> = docs.into_iter().map(|doc| (doc, self.begin_put(doc))).collect();
         let body: String =
-            lines.iter().map(|(doc, version)| format!("{}\n", document(self.number, *doc, *version))).collect();
+            lines.iter().map(|(doc, held)| format!("{}\n", document(self.number, *doc, *held))).collect();
         let url = server.url(&format!("/v1/collections/default/bulk?op=insert&{ALL_STORED}"));
         bulk(&url, body, lines.len(), |at, answer| {
             assert_eq!(answer["kind"], "verdict", "{answer}");
-            let (doc, version) = lines[at];
-            self.end_put(doc, version, answer);
+            let (doc, held) = lines[at];
+            self.end_put(doc, held, answer);
         })
     }
 
@@ -119,19 +170,20 @@ impl Writer {
         self.random.random_range(0..self.docs.len())
     }
 
-    fn begin_put(&mut self, doc: usize) -> u32 {
+    fn begin_put(&mut self, doc: usize) -> Held {
         self.versions += 1;
-        self.docs[doc].possible.push(Some(self.versions));
-        self.versions
+        let held = Held { version: self.versions, note: self.versions };
+        self.docs[doc].possible.push(Some(held));
+        held
     }
 
-    fn end_put(&mut self, doc: usize, version: u32, verdict: &Value) {
+    fn end_put(&mut self, doc: usize, held: Held, verdict: &Value) {
         let outcome = if self.docs[doc].possible[0].is_some() { "replaced" } else { "inserted" };
         let wanted = json!([id(self.number, doc), "unique", outcome, true]);
         let told = json!([verdict["id"], verdict["verdict"], verdict["outcome"], verdict["stored"]]);
         assert_eq!(told, wanted, "{verdict}");
         self.acknowledged += 1;
-        self.docs[doc].settle(Some(version));
+        self.docs[doc].settle(Some(held));
     }
 
     fn end_delete(&mut self, doc: usize, answer: &Value) {
@@ -154,9 +206,10 @@ impl Writer {
             for (doc, known) in (first..).zip(&mut *docs) {
                 let record = found.iter().find(|record| record["id"] == id(number, doc));
                 let state = record.map(|record| {
-                    let version = record["metadata"]["version"].as_u64().expect("a version") as u32;
-                    assert_eq!(record["metadata"], metadata(number, doc, version));
-                    version
+                    let number_of = |name: &str| record["metadata"][name].as_u64().expect("a number") as u32;
+                    let held = Held { version: number_of("version"), note: number_of("note") };
+                    assert_eq!(record["metadata"], metadata(number, doc, held));
+                    held
                 });
                 let possible = &known.possible;
                 assert!(
@@ -166,7 +219,7 @@ impl Writer {
                 );
                 uncertain += usize::from(possible.len() > 1);
                 known.settle(state);
-                checks.extend(state.map(|version| (doc, version, true)));
+                checks.extend(state.map(|held| (doc, held.version, true)));
                 checks.extend(known.retired.map(|version| (doc, version, false)));
             }
             verify_checks(server, number, &checks);
@@ -177,7 +230,9 @@ impl Writer {
 
 impl Doc {
     fn settle(&mut self, state: State) {
-        self.retired = self.possible.iter().copied().find(|other| *other != state).flatten().or(self.retired);
+        let version = state.map(|held| held.version);
+        let mut versions = self.possible.iter().map(|state| state.map(|held| held.version));
+        self.retired = versions.find(|other| *other != version).flatten().or(self.retired);
         self.possible = vec![state];
     }
 }
@@ -205,12 +260,13 @@ fn id(client: u32, doc: usize) -> String {
     format!("https://a.example/../{client}//ß%2F?doc={doc}#🦀")
 }
 
-fn metadata(client: u32, doc: usize, version: u32) -> Value {
-    json!({ "client": client, "doc": doc, "version": version, "note": "a \"quoted\"\n line \u{0} 🦀" })
+fn metadata(client: u32, doc: usize, held: Held) -> Value {
+    let Held { version, note } = held;
+    json!({ "client": client, "doc": doc, "version": version, "note": note, "said": "a \"quoted\"\n line \u{0} 🦀" })
 }
 
-fn document(client: u32, doc: usize, version: u32) -> Value {
-    json!({ "id": id(client, doc), "text": text(client, doc, version), "metadata": metadata(client, doc, version) })
+fn document(client: u32, doc: usize, held: Held) -> Value {
+    json!({ "id": id(client, doc), "text": text(client, doc, held.version), "metadata": metadata(client, doc, held) })
 }
 
 /// Random words: no two versions share a shingle worth speaking of.
