@@ -109,14 +109,7 @@ pub struct Client {
 impl Client {
     /// Checks the URL and reads the key; talks to nobody yet.
     pub fn new(args: &ServerArgs) -> Result<Self, ClientError> {
-        let base = args.server.trim_end_matches('/').to_owned();
-        let refuse = |detail| Err(ClientError::Url { url: args.server.clone(), detail });
-        if base.starts_with("https://") {
-            return refuse("this client speaks plain HTTP; talk to the server itself, not to a TLS proxy before it");
-        }
-        if !base.strip_prefix("http://").is_some_and(|host| !host.is_empty() && !host.contains('/')) {
-            return refuse("a URL such as http://127.0.0.1:8080");
-        }
+        let client = Self::without_key(&args.server)?;
         let key = match &args.api_key_file {
             Some(path) => {
                 let refuse = |detail| ClientError::KeyFile { path: path.clone(), detail };
@@ -124,6 +117,19 @@ impl Client {
             }
             None => std::env::var("HAPAX__AUTH__API_KEY").ok(),
         };
+        Ok(Self { authorization: key.map(|key| format!("Bearer {key}")), ..client })
+    }
+
+    /// For what is answered to everyone.
+    pub fn without_key(server: &str) -> Result<Self, ClientError> {
+        let base = server.trim_end_matches('/').to_owned();
+        let refuse = |detail| Err(ClientError::Url { url: server.to_owned(), detail });
+        if base.starts_with("https://") {
+            return refuse("this client speaks plain HTTP; talk to the server itself, not to a TLS proxy before it");
+        }
+        if !base.strip_prefix("http://").is_some_and(|host| !host.is_empty() && !host.contains('/')) {
+            return refuse("a URL such as http://127.0.0.1:8080");
+        }
         let agent = Agent::config_builder()
             // Proxies of the environment are for the web; a hapax is a neighbour.
             .proxy(None)
@@ -134,7 +140,7 @@ impl Client {
             .user_agent(concat!("hapax/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
-        Ok(Self { agent, base, authorization: key.map(|key| format!("Bearer {key}")) })
+        Ok(Self { agent, base, authorization: None })
     }
 
     /// The server's URL.

@@ -1,27 +1,48 @@
 //! `hapax health`: is a server ready? For container health checks.
 
 use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::ExitStatus;
-use super::client::{Client, ServerArgs};
+use super::client::Client;
+use crate::config::{self, Sources};
 
 /// Ask a server whether it is ready.
+///
+/// It asks the server that `hapax serve` would be with the same configuration file and environment: at
+/// server.admin_listen where that is set, else at server.listen.
 #[derive(Debug, clap::Args)]
+#[command(args_override_self = true)]
 #[command(after_help = "Examples:
   hapax health
+  hapax health --config hapax.toml
   hapax health --server http://127.0.0.1:9000 && echo ready
 
 Exit status: 0 ready, 1 not ready or not there, 2 wrong use.")]
 pub struct Args {
-    #[command(flatten)]
-    server: ServerArgs,
+    /// The server to ask, wherever it is [default: as configured]
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// Configuration file of the server
+    #[arg(long, value_name = "FILE", conflicts_with = "server")]
+    config: Option<PathBuf>,
+    /// Address and port that the server was given
+    #[arg(long, value_name = "ADDR", conflicts_with = "server")]
+    listen: Option<String>,
+    /// Not needed: taken so that all verbs that talk to a server take the same
+    #[arg(long, value_name = "FILE", hide = true)]
+    api_key_file: Option<PathBuf>,
 }
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
-    let client = Client::new(&args.server)?;
+    let client = Client::without_key(&match &args.server {
+        Some(server) => server.clone(),
+        None => configured(args)?,
+    })?;
     let mut words = std::io::stderr().lock();
     match client.get("/readyz") {
         Ok((200, _)) => {
@@ -32,4 +53,42 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         Err(error) => writeln!(words, "not ready: {error}")?,
     }
     Ok(ExitStatus::Found)
+}
+
+fn configured(args: &Args) -> Result<String> {
+    let flags = args.listen.iter().map(|listen| ("--listen", "server.listen", listen.clone())).collect();
+    let sources = Sources { file: args.config.clone(), environment: std::env::vars_os().collect(), flags };
+    let (listen, admin_listen) = config::addresses(&sources)?;
+    let address = admin_listen.unwrap_or(listen);
+    if address.port() == 0 {
+        bail!("the configured address is {address}, and port 0 is any free one; name the server with --server");
+    }
+    Ok(format!("http://{}", reachable(address)))
+}
+
+/// The address by which this machine reaches a server that listens there.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_on_all_addresses_is_asked_on_loopback() {
+        for (listens, asked) in [
+            ("0.0.0.0:8080", "127.0.0.1:8080"),
+            ("[::]:8080", "[::1]:8080"),
+            ("192.0.2.1:80", "192.0.2.1:80"),
+            ("127.0.0.1:1", "127.0.0.1:1"),
+        ] {
+            assert_eq!(reachable(listens.parse().unwrap()).to_string(), asked);
+        }
+    }
 }

@@ -126,18 +126,18 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     if api_key.as_ref().is_some_and(config::checked::ApiKey::is_short) {
         tracing::warn!("the API key is short enough to be guessed; take 16 random characters or more");
     }
-    let listen = server.listen;
-    let listener = TcpListener::bind(listen).await.with_context(|| {
-        format!("cannot listen on {listen}. Is another server there? --listen takes another address")
-    })?;
-    let address = listener.local_addr().context("the listener has no address")?;
+    let (listener, address) = listen("--listen", server.listen).await?;
+    let probes = match server.admin_listen {
+        Some(address) => Some(listen("server.admin_listen", address).await?),
+        None => None,
+    };
     let boot = Boot::new();
     let cpu = CpuPool::new(cpu);
     let state = AppState::new(Wiring {
         boot: Arc::clone(&boot),
         limits: limits(&server),
         api_key: api_key.map(|key| ApiKey::new(key.expose())),
-        access: Access::new(listen.ip(), &server.hosts, &server.cors_origins),
+        access: Access::new(server.listen.ip(), &server.hosts, &server.cors_origins),
         metrics: scrape(metrics.clone(), Arc::clone(&boot), cpu.clone()),
         cpu: cpu.clone(),
         default_settings: collections_config.default_settings.clone(),
@@ -146,7 +146,11 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     tokio::spawn(metrics.upkeep());
     let stop = CancellationToken::new();
     // Probes and /metrics answer while the index is being rebuilt.
-    let mut serving = tokio::spawn(http::serve(listener, state, stop.clone().cancelled_owned()));
+    let mut serving = tokio::spawn(http::serve(listener, state.clone(), stop.clone().cancelled_owned()));
+    let (probes, probes_address) = probes.unzip();
+    let drained = CancellationToken::new();
+    let probing =
+        probes.map(|probes| tokio::spawn(http::serve_probes(probes, state, drained.clone().cancelled_owned())));
     let (data_dir, medium) = (collections_config.data_dir.clone(), collections_config.medium);
     let opening = {
         let opening = Arc::clone(boot.opening());
@@ -171,7 +175,7 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
         rest.await;
         boot_log.abort();
         boot.finish(Arc::clone(&collections));
-        announce(address, &place, collections.documents())?;
+        announce(address, probes_address, &place, collections.documents())?;
         std::future::pending::<Result<()>>().await
     };
     tokio::select! {
@@ -193,16 +197,30 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     if cut_off > 0 {
         tracing::warn!(connections = cut_off, "requests took longer than server.drain_timeout_ms and were cut off");
     }
+    drained.cancel();
+    if let Some(probing) = probing {
+        probing.await.context("the listener for probes broke off")?;
+    }
     tokio::task::spawn_blocking(move || collections.close()).await.context("closing the data broke off")?;
     tracing::info!("stopped");
     Ok(())
 }
 
+/// A listener, and where it listens if any free port would do.
+async fn listen(setting: &str, address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(address).await.with_context(|| {
+        format!("cannot listen on {address}. Is another server there? {setting} takes another address")
+    })?;
+    let address = listener.local_addr().context("the listener has no address")?;
+    Ok((listener, address))
+}
+
 /// The one line that scripts wait for.
-fn announce(address: SocketAddr, place: &str, documents: u64) -> Result<()> {
-    tracing::info!(%address, data_dir = place, documents, "ready");
+fn announce(address: SocketAddr, probes: Option<SocketAddr>, place: &str, documents: u64) -> Result<()> {
+    tracing::info!(%address, probes = probes.map(tracing::field::display), data_dir = place, documents, "ready");
+    let probes = probes.map(|probes| format!(", probes on http://{probes}")).unwrap_or_default();
     let mut out = std::io::stdout().lock();
-    writeln!(out, "hapax ready on http://{address} (data in {place}, {documents} documents)")
+    writeln!(out, "hapax ready on http://{address}{probes} (data in {place}, {documents} documents)")
         .and_then(|()| out.flush())
         .context("cannot write the ready line")
 }
@@ -238,6 +256,7 @@ fn limits(server: &Server) -> HttpLimits {
         requests_concurrent_max: server.requests_concurrent_max,
         bodies_bytes_max: server.bodies_bytes_max,
         header_timeout: server.header_timeout,
+        keep_alive_timeout: server.keep_alive_timeout,
         request_timeout: server.request_timeout,
         write_timeout: server.write_timeout,
         drain_timeout: server.drain_timeout,

@@ -43,6 +43,8 @@ pub struct Config {
 pub struct Server {
     /// Address and port.
     pub listen: SocketAddr,
+    /// Address and port of a listener for probes and metrics alone.
+    pub admin_listen: Option<SocketAddr>,
     /// Names it goes by, besides loopback ones.
     pub hosts: Vec<Host>,
     /// Pages of other sites that may use it.
@@ -85,6 +87,8 @@ pub struct Server {
     pub bulk_idle_timeout: Duration,
     /// Time for a request's headers.
     pub header_timeout: Duration,
+    /// Time that a connection may be without a request.
+    pub keep_alive_timeout: Duration,
     /// Time for a body to arrive, and for an answer to be made; most that a streamed text may stand still.
     pub request_timeout: Duration,
     /// Time for an answer to be read.
@@ -138,8 +142,10 @@ impl Config {
         let server = server(&raw.server)?;
         let api_key =
             secret("auth.api_key", "auth.api_key_file", raw.auth.api_key, raw.auth.api_key_file, ApiKey::new)?;
-        if api_key.is_none() && !server.listen.ip().is_loopback() {
-            return Err(ConfigError::OpenWithoutKey { listen: server.listen });
+        let mut addresses = [Some(server.listen), server.admin_listen].into_iter().flatten();
+        let beyond_loopback = addresses.find(|address| !address.ip().is_loopback());
+        if let (None, Some(listen)) = (&api_key, beyond_loopback) {
+            return Err(ConfigError::OpenWithoutKey { listen });
         }
         let hashing =
             secret("hashing.secret", "hashing.secret_file", raw.hashing.secret, raw.hashing.secret_file, |text| {
@@ -174,12 +180,10 @@ fn server(raw: &raw::Server) -> Result<Server, ConfigError> {
     const GIB: u64 = 1 << 30;
     const TIB: u64 = 1 << 40;
     const TIMES: RangeInclusive<u64> = 100..=3_600_000;
-    let listen = raw.listen.parse().map_err(|_| {
-        let allowed = "an IP address and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080".into();
-        impossible("server.listen", &raw.listen, allowed)
-    })?;
+    let (listen, admin_listen) = addresses(raw)?;
     let server = Server {
         listen,
+        admin_listen,
         hosts: each(
             "server.hosts",
             &raw.hosts,
@@ -218,6 +222,7 @@ fn server(raw: &raw::Server) -> Result<Server, ConfigError> {
         bulk_stall_timeout: milliseconds("server.bulk_stall_timeout_ms", raw.bulk_stall_timeout_ms, TIMES)?,
         bulk_idle_timeout: milliseconds("server.bulk_idle_timeout_ms", raw.bulk_idle_timeout_ms, TIMES)?,
         header_timeout: milliseconds("server.header_timeout_ms", raw.header_timeout_ms, TIMES)?,
+        keep_alive_timeout: milliseconds("server.keep_alive_timeout_ms", raw.keep_alive_timeout_ms, TIMES)?,
         request_timeout: milliseconds("server.request_timeout_ms", raw.request_timeout_ms, TIMES)?,
         write_timeout: milliseconds("server.write_timeout_ms", raw.write_timeout_ms, TIMES)?,
         drain_timeout: milliseconds("server.drain_timeout_ms", raw.drain_timeout_ms, 0..=3_600_000)?,
@@ -233,6 +238,26 @@ fn server(raw: &raw::Server) -> Result<Server, ConfigError> {
         return Err(impossible("server.bodies_bytes_max", server.bodies_bytes_max, allowed));
     }
     Ok(server)
+}
+
+/// Both addresses to listen on; they are apart.
+pub(super) fn addresses(raw: &raw::Server) -> Result<(SocketAddr, Option<SocketAddr>), ConfigError> {
+    let parse = |key, text: &str| {
+        text.parse().map_err(|_| {
+            let allowed = "an IP address and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080".into();
+            impossible(key, text, allowed)
+        })
+    };
+    let listen: SocketAddr = parse("server.listen", &raw.listen)?;
+    if raw.admin_listen.is_empty() {
+        return Ok((listen, None));
+    }
+    let admin = parse("server.admin_listen", &raw.admin_listen)?;
+    if admin == listen && listen.port() != 0 {
+        let allowed = "another port than server.listen has, or nothing".into();
+        return Err(impossible("server.admin_listen", admin, allowed));
+    }
+    Ok((listen, Some(admin)))
 }
 
 fn limits(raw: &raw::Limits, commit: &raw::Commit) -> Result<Limits, ConfigError> {

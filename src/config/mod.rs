@@ -9,6 +9,8 @@ pub mod raw;
 pub mod show;
 pub mod sources;
 
+use std::net::SocketAddr;
+
 pub use checked::Config;
 pub use error::ConfigError;
 pub use sources::Sources;
@@ -20,6 +22,11 @@ pub struct Loaded {
     pub config: Config,
     /// The same as TOML, each value with its origin, secrets masked.
     pub effective: String,
+}
+
+/// Where the server listens, and where for probes alone. Nothing else is checked, and no secret is read.
+pub fn addresses(sources: &Sources) -> Result<(SocketAddr, Option<SocketAddr>), ConfigError> {
+    checked::addresses(&Sources::extract(&sources.merge()?)?.server)
 }
 
 /// Merges, checks and reads all settings.

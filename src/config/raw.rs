@@ -28,6 +28,7 @@ pub struct Raw {
 #[serde(deny_unknown_fields)]
 pub struct Server {
     pub listen: String,
+    pub admin_listen: String,
     pub hosts: Vec<String>,
     pub cors_origins: Vec<String>,
     pub worker_threads: u64,
@@ -49,6 +50,7 @@ pub struct Server {
     pub bulk_stall_timeout_ms: u64,
     pub bulk_idle_timeout_ms: u64,
     pub header_timeout_ms: u64,
+    pub keep_alive_timeout_ms: u64,
     pub request_timeout_ms: u64,
     pub write_timeout_ms: u64,
     pub drain_timeout_ms: u64,

@@ -17,7 +17,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use super::auth::OPEN_PATHS;
+use super::auth::{self, OPEN_PATHS};
 use super::error::{Code, Problem};
 use super::layers::REQUEST_ID;
 use super::state::AppState;
@@ -124,6 +124,11 @@ fn strange_page(from: &str) -> Problem {
          its origin to `server.cors_origins`"
     );
     Problem::new(Code::ForeignRequest, detail)
+}
+
+/// Whether the request may be told what only those who may come in are told.
+pub fn admits(state: &AppState, request: &Request) -> bool {
+    auth::admits(state, request.headers()) && (state.api_key().is_some() || state.access().refusal(request).is_ok())
 }
 
 /// 403 for what a page of another site may have made a browser send, where no key protects the server. Probes stay

@@ -17,9 +17,13 @@ pub mod routes;
 pub mod state;
 pub mod work;
 
+mod activity;
 mod body;
+mod connection;
 mod leftover;
+mod places;
 mod serve;
+mod socket;
 mod turn;
 
 use axum::Router;
@@ -32,28 +36,51 @@ use tower_http::compression::CompressionLayer;
 pub use access::Access;
 pub use handlers::ops::OPENAPI;
 pub use routes::{ROUTES, Route};
-pub use serve::serve;
+pub use serve::{PROBE_CONNECTIONS_MAX, serve, serve_probes};
 pub use state::{ApiKey, AppState, Boot, HttpLimits, Wiring};
 
 use error::{Code, Problem};
 
 /// Every route of [`ROUTES`], within its layers.
 pub fn router(state: AppState) -> Router {
+    let others = async |_: Request| Problem::new(Code::RouteNotFound, "see /openapi.yaml for the paths there are");
+    observed(guarded(routes(&state, |_| true).fallback(others), &state), state)
+}
+
+/// Probes and metrics alone.
+fn probe_router(state: AppState) -> Router {
+    let probes = |route: &Route| auth::OPEN_PATHS.contains(&route.path) || route.path == "/metrics";
+    let others = async |_: Request| {
+        let detail = "this address, `server.admin_listen`, has /livez, /readyz and /metrics only";
+        Problem::new(Code::RouteNotFound, detail)
+    };
+    // What is said of other paths tells nothing, so nobody is asked for a key.
+    observed(guarded(routes(&state, probes), &state).fallback(others), state)
+}
+
+fn routes(state: &AppState, chosen: impl Fn(&Route) -> bool) -> Router<AppState> {
     let mut router = Router::new();
-    for route in ROUTES {
+    for route in ROUTES.iter().filter(|route| chosen(route)) {
         let admit = from_fn_with_state((state.clone(), route), layers::admit);
         router = router.route(route.path, (route.handler)().route_layer(admit));
     }
-    // Added last runs first.
+    router.method_not_allowed_fallback(async |_: Request| {
+        Problem::new(Code::MethodNotAllowed, "the Allow header names the methods there are")
+    })
+}
+
+/// Within what decides who may come in. Added last runs first.
+fn guarded(router: Router<AppState>, state: &AppState) -> Router<AppState> {
     router
-        .fallback(async |_: Request| Problem::new(Code::RouteNotFound, "see /openapi.yaml for the paths there are"))
-        .method_not_allowed_fallback(async |_: Request| {
-            Problem::new(Code::MethodNotAllowed, "the Allow header names the methods there are")
-        })
         .layer(from_fn_with_state(state.clone(), auth::check))
         // Outside of the key: a preflight has none, and a page has to see that a key is asked for.
         .layer(option_layer(state.access().cors()))
         .layer(from_fn_with_state(state.clone(), access::check))
+}
+
+/// Within what happens to every answer.
+fn observed(router: Router<AppState>, state: AppState) -> Router {
+    router
         .layer(CatchPanicLayer::custom(layers::panicked))
         .layer(CompressionLayer::new().gzip(true).zstd(true))
         .layer(from_fn(layers::observe))

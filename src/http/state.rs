@@ -51,8 +51,10 @@ pub struct HttpLimits {
     pub requests_concurrent_max: usize,
     /// Bytes of request bodies in memory, over all requests.
     pub bodies_bytes_max: usize,
-    /// From the connection's opening, or the last answer, to the end of a request's head.
+    /// From the connection's opening, or the head's first byte, to the end of a request's head.
     pub header_timeout: Duration,
+    /// How long a connection may stay open without a request.
+    pub keep_alive_timeout: Duration,
     /// The longest that a client may keep us waiting for more of a body at a stretch, and again for the answer to be
     /// made. Bulk is free of it.
     pub request_timeout: Duration,
@@ -60,7 +62,7 @@ pub struct HttpLimits {
     pub write_timeout: Duration,
     /// For open requests to end after a signal.
     pub drain_timeout: Duration,
-    /// Connections at once; more wait in the listen queue.
+    /// Connections at once; when all are taken, the one without a request for longest makes room for the next.
     pub connections_max: usize,
 }
 
@@ -84,6 +86,7 @@ impl Default for HttpLimits {
             requests_concurrent_max: 1024,
             bodies_bytes_max: 512 << 20,
             header_timeout: Duration::from_secs(10),
+            keep_alive_timeout: Duration::from_secs(75),
             request_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(20),

@@ -54,6 +54,8 @@ pub mod label {
     pub const SKETCH: &str = "sketch";
     /// `postings`, `signatures`, `ids`, `clusters` or `seen_times`.
     pub const PART: &str = "part";
+    /// Why something was refused or ended.
+    pub const REASON: &str = "reason";
     /// hapax's version.
     pub const VERSION: &str = "version";
 }
@@ -62,6 +64,12 @@ pub mod label {
 pub mod value {
     /// [`super::label::OP`]: a lookup that never writes.
     pub const OP_CHECK: &str = "check";
+    /// [`super::label::REASON`]: no request for `server.keep_alive_timeout_ms`.
+    pub const CLOSED_IDLE: &str = "idle";
+    /// [`super::label::REASON`]: no whole head within `server.header_timeout_ms`.
+    pub const CLOSED_NO_REQUEST: &str = "no_request";
+    /// [`super::label::REASON`]: all places were taken, and this one was without a request for longest.
+    pub const CLOSED_FOR_ROOM: &str = "room";
     /// [`super::label::OP`]: check-and-insert.
     pub const OP_INSERT: &str = "insert";
     /// [`super::label::RESULT`]: a candidate at or above the threshold.
@@ -123,6 +131,10 @@ metrics_table! {
         "Requests being answered now.";
     HTTP_CONNECTIONS = "hapax_http_connections", Kind::Gauge, None, [],
         "Connections open now.";
+    HTTP_CONNECTIONS_MAX = "hapax_http_connections_max", Kind::Gauge, None, [],
+        "Most connections that may be open.";
+    HTTP_CONNECTIONS_CLOSED = "hapax_http_connections_closed_total", Kind::Counter, None, [label::REASON],
+        "Connections closed by the server because they were without a request, by why.";
     HTTP_BUFFERED_BYTES = "hapax_http_buffered_bytes", Kind::Gauge, Some(Unit::Bytes), [],
         "Memory that request bodies take now.";
     HTTP_TEXT_STREAMS = "hapax_http_text_streams", Kind::Gauge, None, [],

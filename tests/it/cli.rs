@@ -333,3 +333,44 @@ fn tune_prints_a_banding_and_draws_it() {
     assert_eq!(code(&impossible), 2);
     assert!(text(&impossible.stderr).contains("/no-such-folder/x.svg"));
 }
+
+/// An address where nobody listens.
+fn free() -> std::net::SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number")
+}
+
+/// Once it asked 127.0.0.1:8080, whatever the server's configuration said.
+#[test]
+fn health_asks_where_the_server_is_configured_to_listen() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let (listen, probes, nobody) = (free().to_string(), free().to_string(), free());
+    let config = dir.path().join("hapax.toml");
+    let secret = dir.path().join("no-such-file");
+    let settings = format!("[server]\nlisten = \"{listen}\"\nadmin_listen = \"{probes}\"\n");
+    std::fs::write(&config, &settings).expect("write");
+    let arguments = ["--config", path(&config), "--listen", &listen];
+    let server = Starting::spawn_with(&dir.path().join("data"), &arguments, &[]).ready();
+    assert_eq!(server.url(""), format!("http://{listen}"));
+    let health = |arguments: &[&str], environment: &[(&str, &str)]| {
+        let mut command = hapax(&[&["health"], arguments].concat());
+        command.envs(environment.iter().copied()).output().expect("the binary runs")
+    };
+    let everywhere = format!("0.0.0.0:{}", listen.rsplit_once(':').expect("a port").1);
+    for (arguments, environment) in [
+        (["--config", path(&config)].as_slice(), [].as_slice()),
+        (&[], &[("HAPAX__SERVER__LISTEN", &*listen)]),
+        (&[], &[("HAPAX__SERVER__ADMIN_LISTEN", &*probes)]),
+        (&["--listen", &listen], &[]),
+        // As in a container: the probe cannot read the key's file, and need not.
+        (&[], &[("HAPAX__SERVER__LISTEN", &*everywhere), ("HAPAX__AUTH__API_KEY_FILE", path(&secret))]),
+    ] {
+        let output = health(arguments, environment);
+        assert_eq!(code(&output), 0, "{arguments:?} {environment:?} {output:?}");
+    }
+    let asked = health(&["--config", path(&config)], &[("HAPAX__SERVER__ADMIN_LISTEN", &nobody.to_string())]);
+    assert_eq!(code(&asked), 1, "{asked:?}");
+    assert!(text(&asked.stderr).contains(&nobody.to_string()), "{asked:?}");
+    let any_port = health(&["--listen", "127.0.0.1:0"], &[]);
+    assert_eq!(code(&any_port), 2, "{any_port:?}");
+    assert!(text(&any_port.stderr).contains("--server"), "{any_port:?}");
+}

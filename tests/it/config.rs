@@ -174,6 +174,9 @@ fn values_of_the_wrong_type_are_refused_with_key_and_origin() {
 fn impossible_values_are_refused_with_key_and_what_is_allowed() {
     for (variable, value, key, allowed) in [
         ("HAPAX__SERVER__LISTEN", "localhost", "server.listen", "127.0.0.1:8080"),
+        ("HAPAX__SERVER__ADMIN_LISTEN", "8081", "server.admin_listen", "127.0.0.1:8080"),
+        ("HAPAX__SERVER__ADMIN_LISTEN", "127.0.0.1:8080", "server.admin_listen", "another port"),
+        ("HAPAX__SERVER__KEEP_ALIVE_TIMEOUT_MS", "0", "server.keep_alive_timeout_ms", "100 to"),
         ("HAPAX__SERVER__HOSTS", "a.example,b.example:80", "server.hosts", "without a port"),
         ("HAPAX__SERVER__HOSTS", "http://a.example", "server.hosts", "without a port"),
         ("HAPAX__SERVER__CORS_ORIGINS", "*", "server.cors_origins", "https://app.example"),
@@ -277,6 +280,8 @@ fn listening_beyond_loopback_needs_a_key() {
     assert!(with_environment(&[("HAPAX__SERVER__LISTEN", "[::]:8080")]).is_err());
     assert!(with_environment(&[("HAPAX__SERVER__LISTEN", "[::1]:8080")]).is_ok());
     assert!(with_environment(&[("HAPAX__SERVER__LISTEN", "127.1.2.3:8080")]).is_ok());
+    let probes = with_environment(&[("HAPAX__SERVER__ADMIN_LISTEN", "0.0.0.0:8081")]);
+    assert!(refusal(probes).contains("0.0.0.0:8081"), "metrics are not for strangers either");
     let keyed = [("HAPAX__SERVER__LISTEN", "0.0.0.0:8080"), ("HAPAX__AUTH__API_KEY", "0123456789abcdef")];
     assert!(with_environment(&keyed).is_ok());
 }

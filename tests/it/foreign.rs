@@ -29,6 +29,18 @@ fn access(hosts: &[&str], origins: &[&str]) -> Access {
     Access::new(IpAddr::V4(Ipv4Addr::LOCALHOST), &hosts, &origins)
 }
 
+/// `/readyz` answers under any name, and must not tell the names of collections under one that is not ours.
+#[test]
+fn a_probe_under_another_name_tells_no_names() {
+    let dir = dir();
+    let server = Setup { boots: false, ..Setup::new(&dir) }.start();
+    let client = Client::of(&server);
+    let named = |headers: &[(&str, &str)]| client.send("GET", "/readyz", headers, b"").problem(503, "starting");
+    for headers in [[("host", "evil.example")], [("origin", "http://evil.example")]] {
+        assert_eq!(named(&headers).get("collections"), None);
+    }
+}
+
 /// The status for exactly these header lines, `Host` included; nothing is added to them.
 fn status(server: &Local, target: &str, version: &str, headers: &str) -> u16 {
     let mut raw = Raw::connect(server.address);

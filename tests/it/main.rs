@@ -12,6 +12,7 @@ mod cli;
 mod clusters;
 mod commit_window;
 mod config;
+mod connections;
 mod crash;
 mod damaged;
 mod errors;

@@ -1,12 +1,11 @@
 //! Probes, metrics, and what this server is.
 
 use axum::Json;
-use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, HeaderName};
 use serde::Serialize;
 
-use crate::http::auth;
+use crate::http::access;
 use crate::http::error::{Code, CollectionProgress, Problem};
 use crate::http::state::AppState;
 use crate::types::CollectionName;
@@ -43,13 +42,13 @@ pub async fn livez() -> Json<Status> {
 
 /// `GET /readyz`: every collection is open, and the server is not on its way out. One that is damaged does not change
 /// that: the others are served, and no other machine has its documents.
-pub async fn readyz(State(state): State<AppState>, headers: HeaderMap) -> Result<Json<Status>, Problem> {
+pub async fn readyz(State(state): State<AppState>, request: Request) -> Result<Json<Status>, Problem> {
     if state.draining().is_cancelled() {
         return Err(Problem::new(Code::ShuttingDown, "open requests are being finished"));
     }
     let collections = state.boot().ready().map_err(|mut problem| {
-        // Probes show no key, and names are not for everyone.
-        if auth::admits(&state, &headers) {
+        // Probes show no key and come under any name, and the collections' names are not for everyone.
+        if access::admits(&state, &request) {
             let pending = state.boot().opening().pending().into_iter();
             let progress = |(name, progress)| CollectionProgress { name: CollectionName::to_string(&name), progress };
             problem.collections = pending.map(progress).collect();

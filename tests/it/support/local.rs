@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hapax::collection::{Collections, CollectionsConfig};
 use hapax::cpu::{CpuConfig, CpuPool};
-use hapax::http::{Access, ApiKey, AppState, Boot, HttpLimits, Wiring, serve};
+use hapax::http::{Access, ApiKey, AppState, Boot, HttpLimits, Wiring, serve, serve_probes};
 use hapax_core::SecretKey;
 use tokio_util::sync::CancellationToken;
 
@@ -22,11 +22,22 @@ pub struct Setup {
     pub cpu: CpuConfig,
     /// False: the collections never open.
     pub boots: bool,
+    /// Whether probes have a listener of their own.
+    pub probes: bool,
+}
+
+fn listen() -> (std::net::TcpListener, SocketAddr) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
 }
 
 /// A running server. Stopped when dropped.
 pub struct Local {
     pub address: SocketAddr,
+    /// Where it listens for probes alone.
+    pub probes_address: Option<SocketAddr>,
     pub state: AppState,
     stop: CancellationToken,
     thread: Option<JoinHandle<usize>>,
@@ -42,6 +53,7 @@ impl Setup {
             collections: library::config(dir),
             cpu: library::CPU,
             boots: true,
+            probes: false,
         }
     }
 
@@ -72,15 +84,18 @@ impl Setup {
         if let Some(collections) = &collections {
             boot.finish(Arc::clone(collections));
         }
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
+        let (listener, address) = listen();
+        let (probes, probes_address) = self.probes.then(listen).unzip();
         let stop = CancellationToken::new();
         let (stopped, serving) = (stop.clone(), state.clone());
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
             let cut = runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+                if let Some(probes) = probes {
+                    let probes = tokio::net::TcpListener::from_std(probes).unwrap();
+                    tokio::spawn(serve_probes(probes, serving.clone(), std::future::pending()));
+                }
                 serve(listener, serving, stopped.cancelled_owned()).await
             });
             if let Some(collections) = collections {
@@ -88,7 +103,7 @@ impl Setup {
             }
             cut
         });
-        Local { address, state, stop, thread: Some(thread) }
+        Local { address, probes_address, state, stop, thread: Some(thread) }
     }
 }
 

@@ -172,6 +172,8 @@ impl Server {
 /// `hapax ready on http://127.0.0.1:PORT (data in DIR, N documents)`
 fn parse_ready(line: &str) -> Option<(Address, u64)> {
     let (base, rest) = line.strip_prefix("hapax ready on ")?.split_once(" (data in ")?;
+    // Where probes have a listener of their own, its address follows.
+    let base = base.split(',').next()?;
     let (_, documents) = rest.strip_suffix(" documents)")?.rsplit_once(", ")?;
     Some((Address(base.to_owned()), documents.parse().ok()?))
 }

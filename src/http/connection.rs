@@ -1,0 +1,207 @@
+//! One connection, from its opening to its end. Comes in: an accepted stream and its place. Goes out: answers.
+//! Ends it when it has waited long enough, when its place is needed, or when the server stops; in good order where
+//! that can be done, so that no answer is lost and no request that we have begun to read.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{Request, Version};
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulConnection;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep};
+use tokio_util::sync::CancellationToken;
+use tower::Service;
+
+use super::activity::{Activity, Answering, Patience, State};
+use super::places::Place;
+use super::socket::Socket;
+use super::state::HttpLimits;
+use crate::telemetry::names::{self, label, value};
+
+/// After this long without a sign of life an HTTP/2 client is asked for one, and after as long again given up.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const STREAMS_PER_CONNECTION_MAX: u32 = 256;
+/// All headers of a request; an id in the query may take 6 KiB of it.
+const HEADER_BYTES_MAX: usize = 64 * 1024;
+
+/// How all connections of a listener are served.
+#[derive(Clone)]
+pub(super) struct Serving {
+    builder: auto::Builder<TokioExecutor>,
+    router: Router,
+    patience: Patience,
+    write_timeout: Duration,
+    /// Cancelled: no request that has not begun is taken any more.
+    pub(super) drain: CancellationToken,
+    /// Cancelled: it ends at once.
+    pub(super) cut: CancellationToken,
+}
+
+impl Serving {
+    pub(super) fn new(router: Router, limits: &HttpLimits) -> Self {
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        // No time limit of hyper's: to it a head begins with the end of the last answer.
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEADER_BYTES_MAX * 2);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_INTERVAL)
+            .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
+            .max_header_list_size(HEADER_BYTES_MAX as u32);
+        let patience =
+            Patience { header_timeout: limits.header_timeout, keep_alive_timeout: limits.keep_alive_timeout };
+        let (drain, cut) = (CancellationToken::new(), CancellationToken::new());
+        Self { builder, router, patience, write_timeout: limits.write_timeout, drain, cut }
+    }
+
+    /// Serves one connection to its end.
+    pub(super) async fn serve(self, stream: TcpStream, activity: Arc<Activity>, place: Place) {
+        let socket = Socket::new(stream, Arc::clone(&activity), self.write_timeout, place.leaving());
+        let (router, counted) = (self.router, Arc::clone(&activity));
+        let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+            let answering = counted.answer(request.version() == Version::HTTP_2);
+            let answer = router.clone().call(request);
+            async move {
+                let Ok(answer) = answer.await;
+                Ok::<_, Infallible>(answer.map(|body| Answer { body, _answering: answering }))
+            }
+        });
+        let connection = self.builder.serve_connection(TokioIo::new(socket), service).into_owned();
+        // Children: each poll locks its token, and all connections would contend for the one.
+        let (drain, cut) = (self.drain.child_token(), self.cut.child_token());
+        let watch = Watch { activity, place, patience: self.patience, leaving: None };
+        tokio::select! {
+            () = watch.until_over(connection, drain) => {}
+            () = cut.cancelled() => {}
+        }
+    }
+}
+
+/// What ends a connection that does not end by itself.
+struct Watch {
+    activity: Arc<Activity>,
+    place: Place,
+    patience: Patience,
+    /// Since when it has been told to end.
+    leaving: Option<Instant>,
+}
+
+/// What becomes of a connection.
+#[derive(PartialEq)]
+enum Next {
+    GoesOn,
+    /// Told to end in good order.
+    Leaves,
+    IsDropped,
+}
+
+impl Watch {
+    async fn until_over<C: GracefulConnection>(mut self, connection: C, drain: CancellationToken)
+    where
+        C::Error: std::fmt::Display,
+    {
+        let mut connection = pin!(connection);
+        let mut drained = pin!(drain.cancelled());
+        let mut timer = pin!(tokio::time::sleep(self.patience.header_timeout));
+        poll_fn(|cx| {
+            if self.leaving.is_none() && drained.as_mut().poll(cx).is_ready() {
+                self.leaving = Some(Instant::now());
+                connection.as_mut().graceful_shutdown();
+            }
+            loop {
+                self.activity.register(cx);
+                // Before all else: a request that is there already must not be closed upon.
+                if let Poll::Ready(result) = connection.as_mut().poll(cx) {
+                    if let Err(error) = result {
+                        tracing::debug!(%error, "connection ended");
+                    }
+                    return Poll::Ready(());
+                }
+                match self.next(timer.as_mut(), cx) {
+                    Next::GoesOn => return Poll::Pending,
+                    Next::Leaves => connection.as_mut().graceful_shutdown(),
+                    Next::IsDropped => return Poll::Ready(()),
+                }
+            }
+        })
+        .await;
+    }
+
+    fn next(&mut self, mut timer: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Next {
+        if self.activity.take_asked_to_leave() && self.leaving.is_none() {
+            match self.activity.state() {
+                State::Busy => {}
+                State::Idle if self.place.vacate() => return self.leaves(value::CLOSED_FOR_ROOM),
+                State::Idle | State::Head => return dropped(value::CLOSED_FOR_ROOM),
+            }
+        }
+        loop {
+            let Some(due) = self.activity.due(&self.patience, self.leaving) else { return Next::GoesOn };
+            // Only brought forward: a moment that has moved on is looked at again when the timer fires, and so a
+            // request costs no change of the timer.
+            if due < timer.deadline() || timer.is_elapsed() {
+                timer.as_mut().reset(due);
+            }
+            if timer.as_mut().poll(cx).is_pending() {
+                return Next::GoesOn;
+            }
+            if due > Instant::now() {
+                continue;
+            }
+            return match (self.leaving, self.activity.state()) {
+                (None, State::Idle) => self.leaves(value::CLOSED_IDLE),
+                (None, _) => dropped(value::CLOSED_NO_REQUEST),
+                (Some(_), _) => Next::IsDropped,
+            };
+        }
+    }
+
+    fn leaves(&mut self, reason: &'static str) -> Next {
+        self.leaving = Some(Instant::now());
+        count(reason);
+        Next::Leaves
+    }
+}
+
+fn dropped(reason: &'static str) -> Next {
+    count(reason);
+    Next::IsDropped
+}
+
+fn count(reason: &'static str) {
+    tracing::debug!(reason, "connection closed");
+    metrics::counter!(names::HTTP_CONNECTIONS_CLOSED, label::REASON => reason).increment(1);
+}
+
+/// The body of an answer; its request is being answered until it is dropped.
+struct Answer {
+    body: Body,
+    _answering: Answering,
+}
+
+impl HttpBody for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

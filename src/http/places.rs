@@ -1,0 +1,170 @@
+//! Places for connections: so many at once, and who is on them. When all are taken and another client waits, the
+//! connection that has been without a request for longest makes room.
+//! Once whoever held all places by a request now and then kept everybody else out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use super::activity::Activity;
+use crate::telemetry::names;
+
+/// Connections that are closing, or closed and being read to their end, beyond those that have a place.
+pub(super) const LEAVING_MAX: usize = 256;
+/// How long a connection that was asked to make room has, before another one is asked.
+const NEXT_AFTER: Duration = Duration::from_millis(20);
+/// The oldest are looked up together: for each one alone, all would have to be looked at.
+const OLDEST_MAX: usize = 64;
+
+/// All places of one listener.
+pub(super) struct Places {
+    free: Arc<Semaphore>,
+    taken: Arc<Mutex<HashMap<u64, Arc<Activity>>>>,
+    next: AtomicU64,
+    max: usize,
+    leaving: Arc<Semaphore>,
+    /// Newest first.
+    oldest: Mutex<Vec<(Instant, Arc<Activity>)>>,
+}
+
+/// One that is taken; free again when dropped.
+pub(super) struct Place {
+    number: u64,
+    activity: Arc<Activity>,
+    permit: OwnedSemaphorePermit,
+    taken: Arc<Mutex<HashMap<u64, Arc<Activity>>>>,
+    leaving: Arc<Semaphore>,
+}
+
+impl Places {
+    pub(super) fn new(max: usize) -> Self {
+        Self {
+            free: Arc::new(Semaphore::new(max)),
+            taken: Arc::default(),
+            next: AtomicU64::new(0),
+            max,
+            leaving: Arc::new(Semaphore::new(LEAVING_MAX)),
+            oldest: Mutex::default(),
+        }
+    }
+
+    /// How many are taken.
+    pub(super) fn taken(&self) -> usize {
+        self.max - self.free.available_permits()
+    }
+
+    /// A place, as soon as there is one; until then connections without a request are asked to leave.
+    pub(super) async fn take(&self, activity: &Arc<Activity>) -> Place {
+        let permit = loop {
+            let free = Arc::clone(&self.free);
+            if let Ok(permit) = Arc::clone(&free).try_acquire_owned() {
+                break permit;
+            }
+            self.make_room();
+            if let Ok(permit) = tokio::time::timeout(NEXT_AFTER, free.acquire_owned()).await {
+                break permit.expect("the semaphore is never closed");
+            }
+        };
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.taken.lock().insert(number, Arc::clone(activity));
+        metrics::gauge!(names::HTTP_CONNECTIONS).increment(1.0);
+        Place {
+            number,
+            activity: Arc::clone(activity),
+            permit,
+            taken: Arc::clone(&self.taken),
+            leaving: Arc::clone(&self.leaving),
+        }
+    }
+
+    /// Asks the connection that has been without a request for longest to leave, if there is one.
+    pub(super) fn make_room(&self) {
+        let mut oldest = self.oldest.lock();
+        // Twice: what was looked up some time ago, and what is looked up now.
+        for _ in 0..2 {
+            // One that has answered a request since is no longer among the oldest.
+            while let Some((since, activity)) = oldest.pop() {
+                if activity.free_since() == Some(since) {
+                    activity.ask_to_leave();
+                    return;
+                }
+            }
+            *oldest = self.look_up_oldest();
+        }
+    }
+
+    fn look_up_oldest(&self) -> Vec<(Instant, Arc<Activity>)> {
+        let mut free: Vec<_> = {
+            let taken = self.taken.lock();
+            taken.values().filter_map(|activity| Some((activity.free_since()?, Arc::clone(activity)))).collect()
+        };
+        if free.len() > OLDEST_MAX {
+            free.select_nth_unstable_by_key(OLDEST_MAX, |(since, _)| *since);
+            free.truncate(OLDEST_MAX);
+        }
+        free.sort_unstable_by_key(|(since, _)| std::cmp::Reverse(*since));
+        free
+    }
+}
+
+impl Place {
+    /// Gives the place to others while the connection closes. `false`: too many are doing that, so close at once.
+    pub(super) fn vacate(&mut self) -> bool {
+        let Ok(leaving) = Arc::clone(&self.leaving).try_acquire_owned() else { return false };
+        self.permit = leaving;
+        self.leave();
+        true
+    }
+
+    /// Places for sockets that linger.
+    pub(super) fn leaving(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.leaving)
+    }
+
+    fn leave(&self) {
+        self.taken.lock().remove(&self.number);
+        self.activity.end();
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.leave();
+        metrics::gauge!(names::HTTP_CONNECTIONS).decrement(1.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_longest_without_a_request_is_asked_first_and_the_busy_never() {
+        let places = Places::new(3);
+        let activities = [Activity::new(), Activity::new(), Activity::new()];
+        let mut taken = Vec::new();
+        for activity in &activities {
+            taken.push(places.take(activity).await);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let _answering = activities[0].answer(false);
+        drop(activities[1].answer(false));
+        let asked = || activities.iter().position(|activity| activity.take_asked_to_leave());
+        places.make_room();
+        assert_eq!(asked(), Some(2), "the second has answered since");
+        places.make_room();
+        assert_eq!(asked(), Some(1));
+        let newcomer = Activity::new();
+        let waiting = places.take(&newcomer);
+        assert!(tokio::time::timeout(Duration::from_millis(50), waiting).await.is_err());
+        assert!(asked().is_some());
+        assert!(taken[1].vacate());
+        assert_eq!(places.taken(), 2);
+        places.take(&newcomer).await;
+    }
+}

@@ -1,0 +1,130 @@
+//! A TCP stream as a connection sees it: writes that stand still fail, and a close loses no answer.
+//! Comes in: an accepted stream. Goes out: bytes, and to [`Activity`] when some came and whether some wait.
+//! Knows nothing of HTTP.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep};
+
+use super::activity::Activity;
+
+/// How long a socket that we have closed still takes in what its client had sent by then.
+const LINGER_TIME: Duration = Duration::from_secs(2);
+
+/// A connection that fails when its client takes nothing for too long.
+pub(super) struct Socket {
+    /// `None` only while it is dropped.
+    stream: Option<TcpStream>,
+    activity: Arc<Activity>,
+    timeout: Duration,
+    /// Set while a write is waiting.
+    waiting: Option<Pin<Box<Sleep>>>,
+    /// Both directions: we have said that no more comes, the client has.
+    ended: (bool, bool),
+    leaving: Arc<Semaphore>,
+}
+
+impl Socket {
+    /// `leaving` are places for sockets that linger after their close.
+    pub(super) fn new(
+        stream: TcpStream,
+        activity: Arc<Activity>,
+        write_timeout: Duration,
+        leaving: Arc<Semaphore>,
+    ) -> Self {
+        Self { stream: Some(stream), activity, timeout: write_timeout, waiting: None, ended: (false, false), leaving }
+    }
+
+    fn stream(&mut self) -> Pin<&mut TcpStream> {
+        Pin::new(self.stream.as_mut().expect("the stream is only taken by drop"))
+    }
+
+    fn write<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        write: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if let Poll::Ready(result) = write(self.stream(), cx) {
+            if self.waiting.take().is_some() {
+                self.activity.write_waits(false);
+            }
+            return Poll::Ready(result);
+        }
+        if self.waiting.is_none() {
+            self.activity.write_waits(true);
+        }
+        let timeout = self.timeout;
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + timeout)));
+        ready!(waiting.as_mut().poll(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads nothing")))
+    }
+}
+
+impl Drop for Socket {
+    /// Closing a socket that holds unread bytes resets the connection, and the reset may overtake the last answer. So
+    /// after a close in good order the client gets a moment to read to the end and to close its side.
+    fn drop(&mut self) {
+        let Some(stream) = self.stream.take().filter(|_| self.ended == (true, false)) else { return };
+        let (Ok(runtime), Ok(place)) =
+            (tokio::runtime::Handle::try_current(), Arc::clone(&self.leaving).try_acquire_owned())
+        else {
+            return;
+        };
+        runtime.spawn(linger(stream, place));
+    }
+}
+
+async fn linger(mut stream: TcpStream, _place: OwnedSemaphorePermit) {
+    let mut piece = [0; 4096];
+    let drain = async { while matches!(stream.read(&mut piece).await, Ok(read) if read > 0) {} };
+    // Either end is fine: this is a courtesy.
+    let _ = tokio::time::timeout(LINGER_TIME, drain).await;
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(self.stream().poll_read(cx, buf))?;
+        if buf.filled().len() > before {
+            self.activity.bytes_came();
+        } else if buf.remaining() > 0 {
+            self.ended.1 = true;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.write(cx, |stream, cx| stream.poll_write(cx, buf))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.write(cx, |stream, cx| stream.poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.as_ref().is_some_and(AsyncWrite::is_write_vectored)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.stream().poll_shutdown(cx))?;
+        self.ended.0 = true;
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,205 @@
+//! Connections that do nothing: how long they may, and who makes room when all places are taken.
+//! Once 4,095 sockets that asked for `/livez` now and then, or HTTP/2 connections that only acknowledged PINGs, kept
+//! everyone else out for as long as they liked, probes included; and a pooled connection was closed after 10 s.
+
+use std::io::Read as _;
+use std::time::{Duration, Instant};
+
+use crate::support::client::{Client, Raw};
+use crate::support::library::dir;
+use crate::support::local::{Local, Setup};
+
+const LIVEZ: &str = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
+/// Far more than a test needs, and far less than waiting for a timeout would take.
+const SOON: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(600);
+
+/// Times so long that nothing is closed for them, and so few places that they are soon taken.
+fn crowded(dir: &crate::support::library::Dir, connections_max: usize) -> Setup {
+    Setup::new(dir).limits(|limits| {
+        limits.connections_max = connections_max;
+        limits.header_timeout = LONG;
+        limits.keep_alive_timeout = LONG;
+    })
+}
+
+fn asked(server: &Local) -> Raw {
+    let mut raw = Raw::connect(server.address);
+    raw.send(LIVEZ);
+    assert_eq!(raw.status(), 200);
+    raw
+}
+
+fn is_open(raw: &Raw) -> bool {
+    raw.0.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let open = matches!((&raw.0).read(&mut [0; 64]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock);
+    raw.0.set_read_timeout(Some(SOON)).unwrap();
+    open
+}
+
+#[test]
+fn an_idle_connection_outlives_the_time_for_a_head() {
+    let dir = dir();
+    let server = Setup::new(&dir).limits(|limits| limits.header_timeout = Duration::from_millis(200)).start();
+    let mut pooled = asked(&server);
+    std::thread::sleep(Duration::from_millis(800));
+    pooled.send(LIVEZ);
+    assert_eq!(pooled.status(), 200);
+    pooled.send("GET /livez HTTP/1.1\r\nHost: loc");
+    let begun = Instant::now();
+    assert_eq!(pooled.read_until(|_| false), b"", "a head that is not finished has the time of a head");
+    assert!(begun.elapsed() < SOON);
+}
+
+#[test]
+fn an_idle_connection_is_closed_in_good_order_after_its_time() {
+    let dir = dir();
+    let server = Setup::new(&dir).limits(|limits| limits.keep_alive_timeout = Duration::from_millis(300)).start();
+    let mut idle = asked(&server);
+    idle.0.set_read_timeout(Some(SOON)).unwrap();
+    assert_eq!(idle.read_until(|_| false), b"");
+    // What the client was just sending is taken in, and not answered by a reset.
+    idle.send(LIVEZ);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(idle.read_until(|_| false), b"", "an end and no error");
+}
+
+#[test]
+fn requests_on_one_connection_put_its_end_off() {
+    let dir = dir();
+    let server = Setup::new(&dir).limits(|limits| limits.keep_alive_timeout = Duration::from_secs(2)).start();
+    let mut busy = asked(&server);
+    for _ in 0..8 {
+        std::thread::sleep(Duration::from_millis(500));
+        busy.send(LIVEZ);
+        assert_eq!(busy.status(), 200);
+    }
+}
+
+#[test]
+fn an_http2_connection_without_a_stream_is_told_to_go_although_it_acknowledges_pings() {
+    let dir = dir();
+    let server = Setup::new(&dir).limits(|limits| limits.keep_alive_timeout = Duration::from_secs(1)).start();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+        let (mut sender, mut connection) = h2::client::handshake(stream).await.unwrap();
+        let mut pings = connection.ping_pong().unwrap();
+        let ended = tokio::spawn(connection);
+        let request = || ureq::http::Request::get("http://localhost/livez").body(()).unwrap();
+        let (answer, _) = sender.send_request(request(), true).unwrap();
+        assert_eq!(answer.await.unwrap().status(), 200);
+        let chatter = async {
+            while pings.ping(h2::Ping::opaque()).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(SOON, chatter).await.expect("pings are no requests");
+        // By GOAWAY, not by an error: the client knows that no stream of its own was lost.
+        tokio::time::timeout(SOON, ended).await.unwrap().unwrap().expect("closed in good order");
+    });
+}
+
+#[test]
+fn who_holds_all_places_by_asking_now_and_then_keeps_nobody_out() {
+    let dir = dir();
+    let server = crowded(&dir, 20).start();
+    let held: Vec<Raw> = (0..20).map(|_| asked(&server)).collect();
+    let begun = Instant::now();
+    for _ in 0..10 {
+        // A connection of its own each.
+        Client::of(&server).get("/v1/version").ok();
+    }
+    assert!(begun.elapsed() < SOON, "nobody waits for a timeout");
+    let open: Vec<bool> = held.iter().map(is_open).collect();
+    assert!(!open[0] && open[19], "the oldest made room: {open:?}");
+}
+
+#[test]
+fn who_holds_all_places_by_heads_that_trickle_keeps_nobody_out() {
+    let dir = dir();
+    let server = crowded(&dir, 10).start();
+    let mut trickling: Vec<Raw> = (0..10).map(|_| Raw::connect(server.address)).collect();
+    for raw in &mut trickling {
+        raw.send("GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: ");
+    }
+    let begun = Instant::now();
+    Client::of(&server).get("/livez").ok();
+    assert!(begun.elapsed() < SOON, "nobody waits for a timeout");
+}
+
+#[test]
+fn a_connection_that_is_being_answered_never_makes_room() {
+    let dir = dir();
+    let server = crowded(&dir, 2).start();
+    let mut working = Raw::connect(server.address);
+    working.send(
+        "POST /v1/tune HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{",
+    );
+    std::thread::sleep(Duration::from_millis(100));
+    for _ in 0..20 {
+        asked(&server);
+    }
+    working.send("}");
+    assert_eq!(working.status(), 200);
+}
+
+#[test]
+fn probes_have_places_that_nothing_else_can_take() {
+    let dir = dir();
+    let server = Setup { probes: true, api_key: Some("a-key-of-some-length-1"), ..crowded(&dir, 2) }.start();
+    let mut working: Vec<Raw> = (0..2).map(|_| Raw::connect(server.address)).collect();
+    for raw in &mut working {
+        raw.send("POST /v1/tune HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a-key-of-some-length-1\r\n");
+        raw.send("Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{");
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    let mut waiting = Raw::connect(server.address);
+    waiting.send(LIVEZ);
+    let probes = format!("http://{}", server.probes_address.unwrap());
+    let (stranger, friend) = (Client::new(&probes), Client::new(&probes).key("a-key-of-some-length-1"));
+    stranger.get("/livez").ok();
+    stranger.get("/readyz").ok();
+    assert_eq!(stranger.get("/metrics").status, 401, "as on the other listener");
+    assert_eq!(friend.get("/metrics").status, 200);
+    for path in ["/v1/version", "/v1/collections/default", "/openapi.yaml", "/"] {
+        let mut raw = Raw::connect(server.probes_address.unwrap());
+        raw.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        let (status, _, body) = raw.answer();
+        assert!(status == 404 && body.contains("server.admin_listen"), "{path}: {status} {body}");
+    }
+    for _ in 0..200 {
+        let mut crowd = Raw::connect(server.probes_address.unwrap());
+        crowd.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert_eq!(crowd.status(), 200);
+    }
+    for raw in &mut working {
+        raw.send("}");
+        assert_eq!(raw.status(), 200);
+    }
+    assert_eq!(waiting.status(), 200);
+}
+
+#[test]
+fn probes_answer_while_the_server_drains() {
+    let dir = dir();
+    let server = Setup { probes: true, ..Setup::new(&dir) }.start();
+    let mut slow = Raw::connect(server.address);
+    slow.send(
+        "POST /v1/tune HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{",
+    );
+    std::thread::sleep(Duration::from_millis(100));
+    server.stop();
+    let probes = Client::new(format!("http://{}", server.probes_address.unwrap()));
+    let begun = Instant::now();
+    while probes.get("/readyz").status == 200 {
+        assert!(begun.elapsed() < SOON);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    probes.get("/readyz").problem(503, "shutting_down");
+    probes.get("/livez").ok();
+    slow.send("}");
+    let (status, head, _) = slow.answer();
+    assert_eq!(status, 200);
+    assert!(head.to_lowercase().contains("connection: close"), "the client learns that this was the last: {head}");
+}
