@@ -360,13 +360,14 @@ pub struct Verdict {
     pub duplicate_of: Option<DocId>,
     /// The best match's similarity.
     pub similarity: Option<f64>,
-    /// The first-seen document of the cluster it was stored in; absent where it is that itself, or was not stored.
+    /// The first-seen document of the cluster it was stored in; absent if it is that itself. If it was not stored, that of
+    /// the cluster of its best match, if this is a link.
     pub representative: Option<DocId>,
     /// The threshold judged by.
     pub threshold: f64,
     /// Best first; at most the limit asked for.
     pub matches: Vec<Match>,
-    /// Distinct documents compared.
+    /// Distinct documents compared; those with equal signatures are compared as one.
     pub candidates: u32,
     /// Postings and candidates that a cap kept from being looked at: where there are any, one may be a match. A
     /// document may be counted once for each band.

@@ -39,7 +39,7 @@ impl Own {
     fn put(&self, number: u32, signature: &[u8]) {
         let slot = Slot(number);
         self.publish(slot, signature);
-        self.bands.insert(&self.arena, slot);
+        self.bands.insert(&self.arena, slot, true);
         self.ids.insert(&self.arena, slot);
     }
 }
@@ -56,7 +56,7 @@ impl Index for Own {
             })
             .collect();
         let started = Instant::now();
-        index.bands.insert_all(&index.arena, &slots, |_| {});
+        index.bands.insert_all(&index.arena, &slots, |_| true, |_| {});
         started.elapsed()
     });
 

@@ -161,14 +161,19 @@ fn assemble(
     })?;
 
     let slots = slots.into_inner();
-    let indexed: Vec<Slot> = (0..slots).map(Slot).filter(|&slot| !arena.is_linked(slot)).collect();
+    let indexed: Vec<Slot> = (0..slots).map(Slot).collect();
     let bands = BandIndex::new(settings.banding, shape);
     let postings = indexed.len().max(1) as f64 * f64::from(settings.banding.bands());
     let placed = AtomicU64::new(0);
-    bands.insert_all(&arena, &indexed, |count| {
-        let placed = placed.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
-        progress(0.5 + placed as f64 / postings / 2.0);
-    });
+    bands.insert_all(
+        &arena,
+        &indexed,
+        |slot| !arena.is_linked(slot),
+        |count| {
+            let placed = placed.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
+            progress(0.5 + placed as f64 / postings / 2.0);
+        },
+    );
     progress(1.0);
     let present = (0..slots).map(Slot).filter_map(|slot| arena.peek(slot).map(|seen| (seen.seq, slot)));
     let clusters = Clusters::load(joined.into_inner(), present);

@@ -69,12 +69,17 @@ impl Clusters {
     }
 
     /// Which of the matches a document joins: the best that is a representative, once `leaving` has left.
-    pub(super) fn choose(&self, ranked: &[Ranked], leaving: Option<Seq>) -> Option<Ranked> {
+    pub(super) fn choose(&self, ranked: &[Ranked], leaving: Option<Seq>) -> Option<(Seq, Slot)> {
         let stands = |found: &&Ranked| match self.joined.get(&found.seq) {
             None => true,
             Some(&cluster) => self.first(cluster, leaving).is_some_and(|(first, _)| first == found.seq),
         };
-        ranked.iter().find(stands).copied()
+        ranked.iter().find(stands).map(|found| (found.seq, found.slot))
+    }
+
+    /// Who stands for a document that joined a cluster, once `leaving` has left.
+    pub(super) fn stands_for(&self, seq: Seq, leaving: Option<Seq>) -> Option<(Seq, Slot)> {
+        self.first(*self.joined.get(&seq)?, leaving)
     }
 
     /// Representatives of the documents found that are not among them.
@@ -95,9 +100,9 @@ impl Clusters {
     }
 
     /// Adds a new document to the cluster that `representative` stands for, and returns the cluster's name.
-    pub(super) fn join(&mut self, seq: Seq, slot: Slot, representative: Ranked) -> Seq {
-        let cluster = self.cluster_of(representative.seq);
-        self.documents.insert((cluster, representative.seq), representative.slot);
+    pub(super) fn join(&mut self, seq: Seq, slot: Slot, (representative, its_slot): (Seq, Slot)) -> Seq {
+        let cluster = self.cluster_of(representative);
+        self.documents.insert((cluster, representative), its_slot);
         self.documents.insert((cluster, seq), slot);
         self.joined.insert(seq, cluster);
         cluster
@@ -170,10 +175,7 @@ impl Collection {
         let (left, next) = order.clusters.leave(seq);
         let promoted = next.filter(|&(_, slot)| self.arena.is_linked(slot));
         if let Some((_, slot)) = promoted {
-            live.bands.insert(&self.arena, slot);
-            if let Some(next) = &live.next {
-                next.insert(&self.arena, slot);
-            }
+            live.set_findable(&self.arena, slot, true);
         }
         Left { promoted, ..left }
     }
@@ -181,11 +183,7 @@ impl Collection {
     /// Takes that back, where the decision is undone.
     pub(super) fn rejoin_cluster(&self, order: &mut Order, left: Left) {
         if let Some((_, slot)) = left.promoted {
-            let live = self.live.read();
-            live.bands.remove(&self.arena, slot);
-            if let Some(next) = &live.next {
-                next.remove(&self.arena, slot);
-            }
+            self.live.read().set_findable(&self.arena, slot, false);
         }
         order.clusters.rejoin(left);
     }

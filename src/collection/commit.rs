@@ -207,13 +207,7 @@ fn settle(collection: &Collection, decisions: &[Decision]) -> Vec<Slot> {
 /// Takes a document out of memory: postings first, so that none ever names an empty slot.
 fn forget(collection: &Collection, order: &mut Order, slot: Slot) {
     let seen = collection.arena.peek(slot).expect("a slot is freed once");
-    let live = collection.live.read();
-    if !collection.arena.is_linked(slot) {
-        live.bands.remove(&collection.arena, slot);
-        if let Some(next) = &live.next {
-            next.remove(&collection.arena, slot);
-        }
-    }
+    collection.live.read().leave(&collection.arena, slot);
     collection.ids.remove(&collection.arena, slot);
     collection.records.forget(seen.seq);
     collection.arena.free(slot);

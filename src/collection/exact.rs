@@ -5,11 +5,11 @@
 
 use std::cell::Cell;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hapax_core::{ShingleSet, SignatureShape, tuning, verify};
 
-use super::judge::Judgement;
+use super::judge::{Judgement, Ranked};
 use super::meters::Meters;
 use super::prepare::Made;
 use super::settings::Settings;
@@ -35,6 +35,8 @@ pub(super) struct Compared {
     /// What `found` was judged by; 0 before that.
     threshold: f64,
     read_bytes: u64,
+    /// Documents whose content hash is another after all.
+    pub(super) mistaken: HashSet<Seq>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +56,27 @@ pub(super) fn matching_min(verify: Verify, threshold: f64, shape: SignatureShape
         Verify::Estimate => verify::matching_min(threshold, shape),
         Verify::Exact => tuning::survivor_min(threshold, shape),
     }
+}
+
+/// The documents to be compared, the best first, and as whom of them each is: `None` for one that has the query's content.
+/// Documents of one content are one.
+fn one_of_each(ranked: &[Ranked]) -> (Vec<Seq>, Vec<Option<Seq>>) {
+    let (mut asked, mut by_content) = (Vec::new(), HashMap::new());
+    let as_whom = ranked.iter().map(|found| {
+        if found.same_content {
+            return None;
+        }
+        let first = match found.content {
+            0 => found.seq,
+            content => *by_content.entry((content, found.matching)).or_insert(found.seq),
+        };
+        if first == found.seq {
+            asked.push(first);
+        }
+        Some(first)
+    });
+    let as_whom = as_whom.collect();
+    (asked, as_whom)
 }
 
 impl<'a> Exact<'a> {
@@ -110,12 +133,13 @@ impl Collection {
         in_passing: u64,
     ) -> Vec<Seq> {
         if compared.threshold != exact.threshold {
-            *compared = Compared { threshold: exact.threshold, ..Compared::default() };
+            let mistaken = std::mem::take(&mut compared.mistaken);
+            *compared = Compared { threshold: exact.threshold, mistaken, ..Compared::default() };
         }
         let reads_max = self.limits.exact_reads_max;
-        let survivors = &judgement.ranked[..judgement.ranked.len().min(reads_max)];
+        let (asked, as_whom) = one_of_each(&judgement.ranked);
         let mut left: Vec<Seq> =
-            survivors.iter().map(|found| found.seq).filter(|seq| !compared.found.contains_key(seq)).collect();
+            asked.iter().take(reads_max).copied().filter(|seq| !compared.found.contains_key(seq)).collect();
         if !left.is_empty() {
             let mut shingles = 0;
             let sets = self.records.sets(&left);
@@ -133,12 +157,20 @@ impl Collection {
         if !left.is_empty() {
             return left;
         }
-        let mut unread = judgement.ranked.len().saturating_sub(reads_max) as u64;
-        judgement.ranked.truncate(reads_max);
+        let read = &asked[..asked.len().min(reads_max)];
+        let of_read = |seq: &&Seq| compared.found.get(seq) == Some(&Found::Unread);
+        let unread = (asked.len() - read.len() + read.iter().filter(of_read).count()) as u64;
+        let read: HashSet<Seq> = read.iter().copied().collect();
+        let mut as_whom = as_whom.into_iter();
         judgement.ranked.retain_mut(|ranked| {
-            let found = compared.found[&ranked.seq];
-            unread += u64::from(found == Found::Unread);
-            let Found::Shares(overlap) = found else { return false };
+            let overlap = match as_whom.next().expect("there is one for each") {
+                // Equal texts have equal shingles: there is nothing to read, and no bound on reading hides it.
+                None => Overlap { both: exact.set.len(), query: exact.set.len(), found: exact.set.len() },
+                Some(seq) => match compared.found.get(&seq).filter(|_| read.contains(&seq)) {
+                    Some(&Found::Shares(overlap)) => overlap,
+                    _ => return false,
+                },
+            };
             ranked.overlap = Some(overlap);
             verify::reaches(overlap.both, overlap.either(), exact.threshold)
         });

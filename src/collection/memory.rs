@@ -164,7 +164,10 @@ impl Collection {
 
 /// What the postings and ids of so many documents take in tables that have just grown.
 fn grown_bytes(live: &Live, documents: u64) -> u64 {
-    let next = live.next.as_ref().map_or(0, |next| next.banding().bands());
-    let entries = u64::from(live.settings.banding.bands() + next) + 1;
+    // A posting a band, and one in the table of signatures.
+    let entries_of = |bands: u32| u64::from(bands) + 1;
+    let next = live.next.as_ref().map_or(0, |next| entries_of(next.banding().bands()));
+    let ids = 1;
+    let entries = entries_of(live.settings.banding.bands()) + next + ids;
     documents * entries * ENTRY_BYTES_TENTHS / 10
 }

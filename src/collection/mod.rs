@@ -34,6 +34,7 @@ mod scrub;
 mod settings;
 mod stored;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -48,7 +49,7 @@ use crate::index::{Arena, BandIndex, IdIndex};
 use crate::telemetry::names::{self, label};
 use crate::types::{
     CollectionName, DocId, Document, Keep, Metadata, Method, OnDuplicate, OnExisting, Outcome, Overlap, Seq,
-    Similarity, TimestampMs, Verdict, Verify,
+    Similarity, Slot, TimestampMs, Verdict, Verify,
 };
 
 pub use backups::{BackupName, BackupSettings, BackupState, BackupStatus};
@@ -343,7 +344,8 @@ impl Collection {
         if id_may_be_held {
             return None;
         }
-        let (mut looked, mut compared) = (self.look(check, None, view), Compared::default());
+        let mut compared = Compared::default();
+        let mut looked = self.look(check, None, view, &compared.mistaken);
         if let Some(exact) = looked.exact
             && !self.settle_survivors(exact, &mut looked.judgement, &mut compared, IN_PASSING).is_empty()
         {
@@ -351,7 +353,14 @@ impl Collection {
         }
         let mut heads = Heads::default();
         let missing = self.records.recall(&mut heads, looked.cited(check).iter().map(|found| found.seq));
-        missing.is_empty().then(|| self.conclude(check, None, looked, &heads, &compared))
+        let content = check.made.content;
+        if !missing.is_empty()
+            || looked.judgement.mistakes(check.options.limit, &heads, content).next().is_some()
+            || looked.judgement.best_link().is_some()
+        {
+            return None;
+        }
+        Some(self.conclude(check, None, looked, &heads, &compared))
     }
 
     fn check_now(&self, check: Check) -> Result<Verdict> {
@@ -362,7 +371,7 @@ impl Collection {
                 Some(id) => self.find(id, IdIndex::fingerprint(id), view)?,
                 None => None,
             };
-            let mut looked = self.look(&check, existing.as_ref(), view);
+            let mut looked = self.look(&check, existing.as_ref(), view, &compared.mistaken);
             if let Some(exact) = looked.exact {
                 let left = self.settle_survivors(exact, &mut looked.judgement, &mut compared, u64::MAX);
                 if !left.is_empty() {
@@ -378,12 +387,31 @@ impl Collection {
             let mut heads = Heads::default();
             let missing = self.records.recall(&mut heads, looked.cited(&check).iter().map(|found| found.seq));
             self.records.load(&mut heads, &missing, check.options.with_metadata)?;
-            return Ok(self.conclude(&check, existing.as_ref(), looked, &heads, &compared));
+            let mistakes: Vec<Seq> =
+                looked.judgement.mistakes(check.options.limit, &heads, check.made.content).collect();
+            if !mistakes.is_empty() {
+                compared.mistaken.extend(mistakes);
+                continue;
+            }
+            let link = looked.judgement.best_link().map(|link| link.seq);
+            let mut verdict = self.conclude(&check, existing.as_ref(), looked, &heads, &compared);
+            if let Some(link) = link
+                && let Some(record) = self.records.record(link)?
+            {
+                verdict.representative = self.representative_of(&record)?;
+            }
+            return Ok(verdict);
         }
         Err(changing())
     }
 
-    fn look<'a>(&self, check: &'a Check, existing: Option<&Existing>, view: View) -> Looked<'a> {
+    fn look<'a>(
+        &self,
+        check: &'a Check,
+        existing: Option<&Existing>,
+        view: View,
+        mistaken: &HashSet<Seq>,
+    ) -> Looked<'a> {
         // Held until the probe is over: a banding that has been taken over is no longer kept up to date.
         let live = self.live.read();
         let threshold = check.options.threshold.unwrap_or(live.settings.threshold);
@@ -397,6 +425,9 @@ impl Collection {
                 None if verify == live.settings.verify => live.matching_min,
                 _ => exact::matching_min(verify, threshold, self.shape),
             },
+            members_max: judge::members_max(check.options.limit, mistaken),
+            contents_max: exact.map(|_| self.limits.exact_reads_max),
+            mistaken,
         };
         Looked {
             exact,
@@ -500,6 +531,26 @@ impl Collection {
 }
 
 impl Live {
+    /// Enters a published document into the index, and into the one that is being built.
+    fn enter(&self, arena: &Arena, slot: Slot, findable: bool) {
+        self.indexes().for_each(|bands| bands.insert(arena, slot, findable));
+    }
+
+    /// Takes it out again, before its slot is freed.
+    fn leave(&self, arena: &Arena, slot: Slot) {
+        self.indexes().for_each(|bands| bands.remove(arena, slot));
+    }
+
+    /// Makes a link findable by its bands, or unfindable again. An index under construction that has not got to it yet
+    /// takes it as it is then.
+    fn set_findable(&self, arena: &Arena, slot: Slot, findable: bool) {
+        self.indexes().for_each(|bands| bands.set_findable(arena, slot, findable));
+    }
+
+    fn indexes(&self) -> impl Iterator<Item = &BandIndex> {
+        [&self.bands].into_iter().chain(&self.next).map(|bands| &**bands)
+    }
+
     fn new(bands: BandIndex, settings: Settings, seen_times: Option<Arc<SeenTimes>>) -> Self {
         let matching_min = exact::matching_min(settings.verify, settings.threshold, settings.spec.shape());
         Self { settings, matching_min, bands: Arc::new(bands), next: None, seen_times }

@@ -13,7 +13,7 @@ use hapax_core::{ContentHash, verify};
 
 use super::clusters::{Clusters, Left};
 use super::exact::{Compared, Exact, IN_PASSING};
-use super::judge::{Judgement, Query, Ranked, View};
+use super::judge::{self, Judgement, Query, Ranked, View};
 use super::latch::Latch;
 use super::memory::Share;
 use super::prepare::Made;
@@ -23,7 +23,7 @@ use crate::index::{Entry, IdIndex, SLOTS_MAX};
 use crate::store::{Change, Changeable, Head, Record, StoredMatch, StoredVerdict};
 use crate::types::{
     DocId, Match, Metadata, Method, OnDuplicate, OnExisting, Outcome, Previous, Seq, Similarity, Slot, TimestampMs,
-    Verdict, VerdictKind,
+    Verdict, VerdictKind, Verify,
 };
 
 /// How often a decision may find that it needs something of a document that it has not fetched yet.
@@ -166,7 +166,7 @@ struct NewEntry<'a> {
     verdict: &'a Verdict,
     cited: &'a [Ranked],
     /// The representative of the cluster that it joins.
-    joins: Option<Ranked>,
+    joins: Option<(Seq, Slot)>,
 }
 
 /// Whether a decision may read the disk on the thread it is made on.
@@ -269,6 +269,9 @@ impl Collection {
                 content: made.content_prefix(),
                 own: existing.as_ref().map(|existing| existing.slot),
                 matching_min: live.matching_min,
+                members_max: judge::members_max(insertion.options.limit, &compared.mistaken),
+                contents_max: (live.settings.verify == Verify::Exact).then_some(self.limits.exact_reads_max),
+                mistaken: &compared.mistaken,
             };
             let leaving = existing.as_ref().map(|existing| existing.record.seq);
             let judgement = self.judge(&live.bands, View::Decided, &query);
@@ -287,15 +290,18 @@ impl Collection {
                 }
             }
             let cited = cited(&judgement, insertion.options.limit);
+            let of_link = judgement.best_link().and_then(|link| order.clusters.stands_for(link.seq, leaving));
             let representative = match insertion.options.on_duplicate {
                 OnDuplicate::Skip => None,
-                OnDuplicate::Link | OnDuplicate::Store => order.clusters.choose(&judgement.ranked, leaving),
+                OnDuplicate::Link | OnDuplicate::Store => {
+                    of_link.or_else(|| order.clusters.choose(&judgement.ranked, leaving))
+                }
             };
             let with_metadata = insertion.options.with_metadata;
             if with_metadata && self.records.updates_total() != updates && attempt < ATTEMPTS / 2 {
                 heads = Heads::default();
             }
-            let named = cited.iter().chain(&representative).map(|found| found.seq);
+            let named = cited.iter().map(|found| found.seq).chain(of_link.or(representative).map(|(seq, _)| seq));
             let missing = self.records.recall(&mut heads, named);
             if !missing.is_empty() {
                 drop((live, order));
@@ -304,6 +310,11 @@ impl Collection {
                 }
                 updates = self.records.updates_total();
                 self.records.load(&mut heads, &missing, with_metadata)?;
+                continue;
+            }
+            let mistakes: Vec<Seq> = judgement.mistakes(insertion.options.limit, &heads, made.content).collect();
+            if !mistakes.is_empty() {
+                compared.mistaken.extend(mistakes);
                 continue;
             }
 
@@ -316,8 +327,12 @@ impl Collection {
             let (existing, kind, options) = (existing.as_ref(), verdict.kind, insertion.options);
             verdict.outcome = outcome(existing.is_some(), kind, options, representative.is_some());
             verdict.stored = !matches!(verdict.outcome, Outcome::Skipped | Outcome::Removed);
+            let beside = if verdict.stored { representative } else { of_link };
+            let beside = beside.filter(|(seq, _)| verdict.stored || cited.first().is_some_and(|best| best.seq != *seq));
+            verdict.representative = beside.and_then(|(seq, _)| heads.get(seq)).map(|head| head.id.clone());
             if let (Some(original), true) = (cited.first(), live.settings.touch) {
                 self.sighted(&live, original.slot);
+                of_link.into_iter().for_each(|(_, slot)| self.sighted(&live, slot));
             }
 
             let (change, step) = match (verdict.outcome, existing) {
@@ -327,8 +342,6 @@ impl Collection {
                     (Some(change), step)
                 }
                 _ => {
-                    verdict.representative =
-                        representative.and_then(|found| heads.get(found.seq)).map(|head| head.id.clone());
                     let joins = representative;
                     let entry = NewEntry { insertion: &insertion, existing, verdict: &verdict, cited, joins };
                     let (change, step) = self.enter_index(&mut order, &live, entry)?;
@@ -382,12 +395,7 @@ impl Collection {
         }
         let (signature, content) = (&record.signature, made.content_prefix());
         self.arena.publish(slot, Entry { seq, id_fingerprint, content, linked, signature });
-        if !linked {
-            live.bands.insert(&self.arena, slot);
-            if let Some(next) = &live.next {
-                next.insert(&self.arena, slot);
-            }
-        }
+        live.enter(&self.arena, slot, !linked);
         self.ids.insert(&self.arena, slot);
         self.records.decided(Arc::clone(&record), made.kept.clone());
         let change = match existing {

@@ -75,10 +75,10 @@ impl Collection {
             let live = self.live.read();
             for slot in (first..slots.min(first + STEP)).map(Slot) {
                 let older = self.arena.peek(slot).is_some_and(|seen| seen.seq <= last);
-                // By what the old index has, and not by flags: a link that is being promoted has postings, and may have
-                // got them since, and then they are there already.
-                if older && live.bands.contains(&self.arena, slot) && !next.contains(&self.arena, slot) {
-                    next.insert(&self.arena, slot);
+                // By what the old index has, and not by the arena's flags: a link that is being promoted can be found, and
+                // may be in the new index already.
+                if older && live.bands.here(slot) && !next.here(slot) {
+                    next.insert(&self.arena, slot, live.bands.is_findable(slot));
                 }
             }
             drop(live);

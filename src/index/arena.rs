@@ -139,6 +139,18 @@ impl Arena {
         self.published(slot)[ID].load(Ordering::Relaxed)
     }
 
+    /// The `seq` in a slot.
+    #[inline]
+    pub(super) fn seq(&self, slot: Slot) -> Seq {
+        Seq(self.published(slot)[SEQ].load(Ordering::Relaxed))
+    }
+
+    /// 64 bits of the content hash in a slot; 0 where there is none.
+    #[inline]
+    pub(super) fn content(&self, slot: Slot) -> u64 {
+        self.published(slot)[CONTENT].load(Ordering::Relaxed)
+    }
+
     /// The cells of a signature.
     #[inline]
     pub(super) fn signature(&self, slot: Slot) -> &[AtomicU64] {

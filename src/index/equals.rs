@@ -1,133 +1,405 @@
-//! Documents with equal signatures: they would be in the same buckets of every band, so one of them has the postings,
-//! and a list behind it has the others.
-//! Most slots have no list, which a bit tells.
+//! Signature -> the documents that have it, links included.
+//! Documents with equal signatures form a group. One of them leads it: it is in the table, and where any of the group can
+//! be found by its bands, it alone has the postings, for they would be in the same buckets of every band. A lookup
+//! compares the group once and lists its members, the first stored first, or first those of equal content.
+//! The table is like that of ids: a document alone takes seven bytes or so.
+
+use std::sync::Arc;
 
 use dashmap::DashMap;
-use dashmap::mapref::one::Ref;
+use parking_lot::{RwLock, RwLockReadGuard};
 
+use super::Arena;
 use super::chunks::Chunks;
+use super::pool::Pool;
+use super::seed::Seed;
+use super::slots::SlotList;
 use super::sync::{AtomicU64, Ordering};
-use crate::types::Slot;
+use super::table::{Keys, Table};
+use crate::types::{Seq, Slot};
 
-/// Lists of slots.
-pub(super) struct Equals {
-    /// The slot that has the postings -> the others.
-    others: DashMap<Slot, Vec<Slot>>,
-    /// A bit for each slot that has others, 64 to a row.
-    holders: Chunks,
-    lists: AtomicU64,
-    list_bytes: AtomicU64,
+/// What there is to know of a slot, a bit each.
+#[derive(Clone, Copy)]
+pub(super) enum Flag {
+    /// It is in the index.
+    Here,
+    /// It can be found by its bands: itself, or through the leader of its group.
+    Findable,
+    /// It has postings.
+    Posted,
+    /// It leads a group of several.
+    Leads,
 }
 
-impl Default for Equals {
-    fn default() -> Self {
-        Self {
-            others: DashMap::new(),
-            holders: Chunks::new(1),
-            lists: AtomicU64::new(0),
-            list_bytes: AtomicU64::new(0),
-        }
+const FLAGS: usize = 4;
+
+/// All documents by their signatures.
+pub(super) struct Equals {
+    /// Who leads: one slot for each signature.
+    table: Table,
+    seed: Seed,
+    /// Those that are not alone, by who leads them.
+    groups: DashMap<Slot, Arc<Group>>,
+    /// The flags of 64 slots in a row.
+    flags: Chunks,
+    group_count: AtomicU64,
+    member_bytes: AtomicU64,
+    /// Slots that have been here: their flags take memory.
+    slots: AtomicU64,
+}
+
+/// Documents with equal signatures. A reader may keep it: it stays the same group, whoever leads it.
+pub struct Group(RwLock<Members>);
+
+/// The members of a group, while nothing changes them: each stays where it is.
+pub struct Members {
+    /// All of them, by content and `seq`.
+    all: SlotList,
+    /// Those that can be found by their bands, by `seq`; absent where that is all of them in the same order.
+    findable: Option<Box<SlotList>>,
+    /// The content of all, as long as `findable` is absent.
+    content: u64,
+}
+
+/// Who has a signature.
+#[derive(Clone)]
+pub struct Twin {
+    /// One of them, or the only one.
+    pub(super) leader: Slot,
+    /// Whether the only one can be found by its bands.
+    pub alone_findable: bool,
+    /// The others, and itself.
+    pub group: Option<Arc<Group>>,
+}
+
+impl Twin {
+    /// The only document with this signature, or one of several.
+    pub fn slot(&self) -> Slot {
+        self.leader
+    }
+}
+
+struct SignatureKeys<'a> {
+    arena: &'a Arena,
+    seed: Seed,
+}
+
+impl Keys for SignatureKeys<'_> {
+    fn key(&self, slot: Slot) -> u64 {
+        self.seed.key_of_all(self.arena.signature(slot).iter().map(|cell| cell.load(Ordering::Relaxed)))
+    }
+
+    fn prefetch(&self, slot: Slot) {
+        self.arena.prefetch_row(slot, self.arena.words());
     }
 }
 
 impl Equals {
-    /// The others of a slot; `None` where there are none.
-    #[inline]
-    pub(super) fn of(&self, slot: Slot) -> Option<Ref<'_, Slot, Vec<Slot>>> {
-        let (row, bit) = place(slot);
-        let held = self.holders.row(row).is_some_and(|cells| cells[0].load(Ordering::Acquire) & bit != 0);
-        if held { self.others.get(&slot) } else { None }
+    pub(super) fn new(seed: Seed) -> Self {
+        Self {
+            table: Table::new(0, 1),
+            seed,
+            groups: DashMap::new(),
+            flags: Chunks::new(FLAGS),
+            group_count: AtomicU64::new(0),
+            member_bytes: AtomicU64::new(0),
+            slots: AtomicU64::new(0),
+        }
     }
 
-    /// How many slots have others.
-    pub(super) fn len(&self) -> u64 {
-        self.lists.load(Ordering::Relaxed)
-    }
-
-    /// Each slot that has others, and how many. Copied, so that nobody waits.
-    pub(super) fn sizes(&self) -> Vec<(Slot, usize)> {
-        self.others.iter().map(|list| (*list.key(), list.len())).collect()
-    }
-
-    /// Bytes of all lists.
+    /// Bytes of groups and flags; the table's are the pool's.
     pub(super) fn bytes(&self) -> u64 {
-        // An entry of the map and its control byte, at two thirds of the places in use.
-        const ENTRY_BYTES: u64 = (size_of::<(Slot, Vec<Slot>)>() + 1) as u64 * 3 / 2;
-        self.list_bytes.load(Ordering::Relaxed) + self.len() * ENTRY_BYTES
+        // An entry of the map and its control byte, at two thirds of the places in use, and the group.
+        const ENTRY_BYTES: usize = (size_of::<(Slot, Arc<Group>)>() + 1) * 3 / 2 + 2 * size_of::<usize>();
+        let groups = self.group_count.load(Ordering::Relaxed);
+        let flags = self.slots.load(Ordering::Relaxed) * FLAGS as u64 / u64::from(u8::BITS);
+        flags + self.member_bytes.load(Ordering::Relaxed) + groups * (ENTRY_BYTES + size_of::<Group>()) as u64
     }
 
-    /// Adds a slot to the others of another, and returns how many they were.
-    pub(super) fn push(&self, holder: Slot, slot: Slot) -> usize {
-        let mut others = self.others.entry(holder).or_default();
-        let (before, from) = (others.len(), bytes_of(&others));
-        if before == others.capacity() {
-            others.reserve_exact((before / 4).max(2));
+    #[inline]
+    pub(super) fn has(&self, slot: Slot, flag: Flag) -> bool {
+        let (row, bit) = place(slot);
+        self.flags.row(row).is_some_and(|cells| cells[flag as usize].load(Ordering::Acquire) & bit != 0)
+    }
+
+    /// Whether there is any group.
+    #[inline]
+    pub(super) fn any(&self) -> bool {
+        self.group_count.load(Ordering::Relaxed) > 0
+    }
+
+    pub(super) fn set(&self, slot: Slot, flag: Flag, on: bool) {
+        let (row, bit) = place(slot);
+        let cell = &self.flags.make(row)[flag as usize];
+        if on {
+            cell.fetch_or(bit, Ordering::Release);
+        } else {
+            cell.fetch_and(!bit, Ordering::Release);
         }
-        others.push(slot);
-        self.changed(from, bytes_of(&others));
-        drop(others);
-        if before == 0 {
-            self.holds(holder);
+    }
+
+    /// A slot is in the index from here on.
+    pub(super) fn enter(&self, slot: Slot, findable: bool) {
+        self.slots.fetch_max(u64::from(slot.0) + 1, Ordering::Relaxed);
+        self.set(slot, Flag::Here, true);
+        self.set(slot, Flag::Findable, findable);
+    }
+
+    /// Forgets all about a slot.
+    pub(super) fn clear(&self, slot: Slot) {
+        [Flag::Here, Flag::Findable, Flag::Posted, Flag::Leads]
+            .into_iter()
+            .for_each(|flag| self.set(slot, flag, false));
+    }
+
+    /// The group that a slot leads. Means something while the caller keeps the slot from losing its postings, or its
+    /// place in the table, as the lock of either does.
+    #[inline]
+    pub(super) fn led_by(&self, slot: Slot) -> Option<Arc<Group>> {
+        if !self.has(slot, Flag::Leads) {
+            return None;
         }
-        before
+        self.groups.get(&slot).map(|group| Arc::clone(&group))
     }
 
-    /// Takes a slot out of the others of another, and returns how many they were; `None` if it is not one of them.
-    pub(super) fn remove(&self, holder: Slot, slot: Slot) -> Option<usize> {
-        let mut others = self.others.get_mut(&holder)?;
-        let at = others.iter().position(|&held| held == slot)?;
-        let (before, from) = (others.len(), bytes_of(&others));
-        others.remove(at);
-        if others.capacity() > 2 * others.len() {
-            let kept = others.len() + others.len() / 4;
-            others.shrink_to(kept);
+    /// Who has a signature; `key` is what [`Self::prefetch`] returned.
+    pub(super) fn twin(&self, arena: &Arena, words: &[u64], key: u64) -> Option<Twin> {
+        let shard = self.table.read(key);
+        let equal = |held: Slot| {
+            let cells = arena.signature(held).iter().zip(words);
+            cells.into_iter().all(|(cell, &word)| cell.load(Ordering::Relaxed) == word)
+        };
+        let leader = *shard.members(key, equal).as_slice().first()?;
+        let (alone_findable, group) = (self.has(leader, Flag::Findable), self.led_by(leader));
+        Some(Twin { leader, alone_findable, group })
+    }
+
+    /// The key of a signature for [`Self::twin`], and memory on its way.
+    pub(super) fn prefetch(&self, words: &[u64]) -> u64 {
+        let key = self.seed.key_of_all(words.iter().copied());
+        self.table.prefetch(key);
+        key
+    }
+
+    /// More memory on its way, once what [`Self::prefetch`] asked for is there.
+    pub(super) fn prefetch_home(&self, key: u64) {
+        self.table.read(key).prefetch_home(key);
+    }
+
+    /// Who leads the documents with the signature of a published slot.
+    pub(super) fn leader(&self, arena: &Arena, slot: Slot) -> Option<Slot> {
+        let key = self.keys(arena).key(slot);
+        let shard = self.table.read(key);
+        shard.members(key, |held| equal(arena, held, slot)).as_slice().first().copied()
+    }
+
+    /// Adds a slot whose signature no other has.
+    pub(super) fn alone(&self, arena: &Arena, pool: &Pool, slot: Slot) {
+        let keys = self.keys(arena);
+        self.table.insert(pool, keys.key(slot), slot, |held| equal(arena, held, slot), &keys);
+    }
+
+    /// Takes out a slot whose signature no other has.
+    pub(super) fn not_alone(&self, arena: &Arena, pool: &Pool, slot: Slot) {
+        let keys = self.keys(arena);
+        self.table.remove(pool, keys.key(slot), slot, |held| equal(arena, held, slot), &keys);
+    }
+
+    /// Adds a slot to those that another leads; returns how many of them are findable now.
+    pub(super) fn join(&self, arena: &Arena, leader: Slot, slot: Slot) -> usize {
+        let findable = |slot| self.has(slot, Flag::Findable);
+        match self.led_by(leader) {
+            Some(group) => self.change(&group, |members| members.add(arena, slot, findable(slot))),
+            None => {
+                let members = Members::of(arena, vec![leader, slot], findable);
+                let count = members.findable().len();
+                self.found(leader, members);
+                count
+            }
         }
-        self.changed(from, bytes_of(&others));
-        drop(others);
-        if before == 1 {
-            self.holds_no_more(holder);
+    }
+
+    /// Changes whether a member can be found; returns how many can be then.
+    pub(super) fn set_findable(&self, arena: &Arena, group: &Group, slot: Slot, findable: bool) -> usize {
+        self.change(group, |members| members.set_findable(arena, slot, findable))
+    }
+
+    /// Takes a slot out of a group; returns how many of it can be found. A group of one is none: where one is left, it
+    /// leads itself only.
+    pub(super) fn part(&self, arena: &Arena, leader: Slot, group: &Group, slot: Slot) -> usize {
+        let findable = self.change(group, |members| members.remove(arena, slot));
+        if group.0.read().all.len() == 1 {
+            self.set(leader, Flag::Leads, false);
+            self.groups.remove(&leader);
+            self.group_count.fetch_sub(1, Ordering::Relaxed);
+            self.member_bytes.fetch_sub(group.0.read().bytes(), Ordering::Relaxed);
         }
-        Some(before)
+        findable
     }
 
-    /// The first of a slot's others takes its place, and has the rest behind it. Returns it, and how many they were;
-    /// `None` where there are none.
-    pub(super) fn hand_over(&self, holder: Slot) -> Option<(Slot, usize)> {
-        let mut others = self.holds_no_more(holder)?;
-        let before = others.len();
-        let heir = others.remove(0);
-        if !others.is_empty() {
-            self.changed(0, bytes_of(&others));
-            self.others.insert(heir, others);
-            self.holds(heir);
+    /// Another member leads a group from here on. The caller holds the locks of the postings, where these go with it.
+    pub(super) fn hand_over(&self, arena: &Arena, from: Slot, to: Slot) {
+        let key = self.keys(arena).key(from);
+        // Held until the group is found by its new leader: who looks a signature up finds it by the one or the other.
+        let mut shard = self.table.write(key);
+        shard.replace(key, from, to, |held| equal(arena, held, from));
+        if let Some((_, group)) = self.groups.remove(&from) {
+            self.groups.insert(to, group);
+            self.set(to, Flag::Leads, true);
+            self.set(from, Flag::Leads, false);
         }
-        Some((heir, before))
     }
 
-    fn holds(&self, holder: Slot) {
-        let (row, bit) = place(holder);
-        self.holders.make(row)[0].fetch_or(bit, Ordering::Release);
-        self.lists.fetch_add(1, Ordering::Relaxed);
+    /// Adds many slots to an empty index, given as [`Self::hashed`] and in that order; collects who leads.
+    pub(super) fn add_all(&self, arena: &Arena, hashed: &[u64], leaders: &mut Vec<Slot>) {
+        let findable = |slot| self.has(slot, Flag::Findable);
+        for run in hashed.chunk_by(|a, b| a >> 32 == b >> 32) {
+            let mut classes: Vec<Vec<Slot>> = Vec::new();
+            for slot in run.iter().map(|&hashed| Slot(hashed as u32)) {
+                match classes.iter_mut().find(|class| equal(arena, class[0], slot)) {
+                    Some(class) => class.push(slot),
+                    None => classes.push(vec![slot]),
+                }
+            }
+            for class in classes {
+                let leader = class.iter().copied().find(|&slot| findable(slot)).unwrap_or(class[0]);
+                leaders.push(leader);
+                if class.len() > 1 {
+                    self.found(leader, Members::of(arena, class, findable));
+                }
+            }
+        }
     }
 
-    fn holds_no_more(&self, holder: Slot) -> Option<Vec<Slot>> {
-        let (_, others) = self.others.remove(&holder)?;
-        let (row, bit) = place(holder);
-        self.holders.make(row)[0].fetch_and(!bit, Ordering::Relaxed);
-        self.changed(bytes_of(&others), 0);
-        self.lists.fetch_sub(1, Ordering::Relaxed);
-        Some(others)
+    /// 32 bits of each signature, above the slot.
+    pub(super) fn hashed(&self, arena: &Arena, slot: Slot) -> u64 {
+        self.keys(arena).key(slot) >> 32 << 32 | u64::from(slot.0)
     }
 
-    fn changed(&self, from: u64, to: u64) {
-        self.list_bytes.fetch_add(to.wrapping_sub(from), Ordering::Relaxed);
+    /// Places leaders in an empty table.
+    pub(super) fn place_all(&self, arena: &Arena, pool: &Pool, leaders: &[Slot]) {
+        self.table.fill(pool, leaders, |a, b| equal(arena, a, b), &self.keys(arena), |_| {}, |_| {});
     }
+
+    /// How many can be found of each group, with who leads it. Copied, so that nobody waits.
+    pub(super) fn sizes(&self) -> Vec<(Slot, usize)> {
+        self.groups.iter().map(|group| (*group.key(), group.0.read().findable().len())).collect()
+    }
+
+    fn found(&self, leader: Slot, members: Members) {
+        self.member_bytes.fetch_add(members.bytes(), Ordering::Relaxed);
+        self.group_count.fetch_add(1, Ordering::Relaxed);
+        self.groups.insert(leader, Arc::new(Group(RwLock::new(members))));
+        self.set(leader, Flag::Leads, true);
+    }
+
+    fn change(&self, group: &Group, change: impl FnOnce(&mut Members)) -> usize {
+        let mut members = group.0.write();
+        let from = members.bytes();
+        change(&mut members);
+        self.member_bytes.fetch_add(members.bytes().wrapping_sub(from), Ordering::Relaxed);
+        members.findable().len()
+    }
+
+    fn keys<'a>(&self, arena: &'a Arena) -> SignatureKeys<'a> {
+        SignatureKeys { arena, seed: self.seed }
+    }
+}
+
+impl Group {
+    /// Its members as they are now; whoever changes them waits meanwhile.
+    pub fn members(&self) -> RwLockReadGuard<'_, Members> {
+        self.0.read()
+    }
+
+    /// The member to lead in the place of one that goes: of those that can be found, if there is another. The last one,
+    /// which expiry takes last.
+    pub(super) fn heir(&self, of: Slot) -> Option<Slot> {
+        let members = self.0.read();
+        let other = |list: &SlotList| list.iter().rev().find(|&slot| slot != of);
+        other(members.findable()).or_else(|| other(&members.all))
+    }
+}
+
+impl Members {
+    fn of(arena: &Arena, mut slots: Vec<Slot>, findable: impl Fn(Slot) -> bool) -> Self {
+        slots.sort_unstable_by_key(|&slot| by_content(arena)(slot));
+        let content = arena.content(slots[0]);
+        let all = SlotList::of(&slots);
+        let plain = slots.iter().all(|&slot| findable(slot) && arena.content(slot) == content);
+        let findable = (!plain).then(|| {
+            slots.retain(|&slot| findable(slot));
+            slots.sort_unstable_by_key(|&slot| by_seq(arena)(slot));
+            Box::new(SlotList::of(&slots))
+        });
+        Self { all, findable, content }
+    }
+
+    /// Those that can be found by their bands, the first stored first.
+    pub fn found(&self) -> impl Iterator<Item = Slot> {
+        self.findable().iter()
+    }
+
+    /// Those of a content, links too, the first stored first. 0 is no content.
+    pub fn of_content<'a>(&'a self, arena: &'a Arena, content: u64) -> impl Iterator<Item = Slot> + 'a {
+        self.from_content(arena, content).take_while(move |&slot| content != 0 && arena.content(slot) == content)
+    }
+
+    /// All from a content on, by content and `seq`.
+    pub fn from_content<'a>(&'a self, arena: &'a Arena, content: u64) -> impl Iterator<Item = Slot> + 'a {
+        self.all.from((content, Seq(0)), by_content(arena))
+    }
+
+    pub(super) fn findable(&self) -> &SlotList {
+        self.findable.as_deref().unwrap_or(&self.all)
+    }
+
+    fn add(&mut self, arena: &Arena, slot: Slot, findable: bool) {
+        if self.findable.is_none() && (!findable || arena.content(slot) != self.content) {
+            // Until here both are the same, in the same order: a copy of memory.
+            self.findable = Some(Box::new(self.all.clone()));
+        }
+        self.all.insert(slot, by_content(arena));
+        if findable && let Some(list) = &mut self.findable {
+            list.insert(slot, by_seq(arena));
+        }
+    }
+
+    fn set_findable(&mut self, arena: &Arena, slot: Slot, findable: bool) {
+        let list = self.findable.get_or_insert_with(|| Box::new(self.all.clone()));
+        if findable {
+            list.insert(slot, by_seq(arena));
+        } else {
+            list.remove(slot, by_seq(arena));
+        }
+    }
+
+    fn remove(&mut self, arena: &Arena, slot: Slot) {
+        self.all.remove(slot, by_content(arena));
+        if let Some(list) = &mut self.findable {
+            list.remove(slot, by_seq(arena));
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        let findable = self.findable.as_ref().map_or(0, |list| list.bytes() + size_of::<SlotList>());
+        (self.all.bytes() + findable) as u64
+    }
+}
+
+fn by_seq(arena: &Arena) -> impl Fn(Slot) -> Seq {
+    |slot| arena.seq(slot)
+}
+
+fn by_content(arena: &Arena) -> impl Fn(Slot) -> (u64, Seq) {
+    |slot| (arena.content(slot), arena.seq(slot))
+}
+
+fn equal(arena: &Arena, a: Slot, b: Slot) -> bool {
+    let cells = arena.signature(a).iter().zip(arena.signature(b));
+    a == b || cells.into_iter().all(|(a, b)| a.load(Ordering::Relaxed) == b.load(Ordering::Relaxed))
 }
 
 fn place(slot: Slot) -> (u32, u64) {
     (slot.0 / u64::BITS, 1 << (slot.0 % u64::BITS))
-}
-
-fn bytes_of(list: &Vec<Slot>) -> u64 {
-    (list.capacity() * size_of::<Slot>()) as u64
 }

@@ -2,12 +2,12 @@
 //! Ids are long and live in the store; two ids may share a fingerprint, so a slot found here is a guess that the
 //! caller confirms against the record. The fingerprints stand in the [`Arena`]; here is a table of slots alone.
 
-use hapax_core::fmix64;
 use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Arena;
 use super::pool::Pool;
+use super::seed::Seed;
 use super::table::{Keys, Table};
 use crate::types::{DocId, Slot};
 
@@ -16,17 +16,19 @@ pub struct IdIndex {
     table: Table,
     pool: Pool,
     mask: u64,
+    seed: Seed,
 }
 
 struct IdKeys<'a> {
     mask: u64,
+    seed: Seed,
     arena: &'a Arena,
 }
 
 impl Keys for IdKeys<'_> {
     fn key(&self, slot: Slot) -> u64 {
-        // Fingerprints are hashes already; mixed again for those that a test has cut to a few bits.
-        fmix64(self.arena.id_fingerprint(slot) & self.mask)
+        // Fingerprints are hashes already, but ones that anybody can make.
+        self.seed.key(self.arena.id_fingerprint(slot) & self.mask)
     }
 
     fn prefetch(&self, slot: Slot) {
@@ -37,7 +39,7 @@ impl Keys for IdKeys<'_> {
 impl IdIndex {
     /// Tells ids apart by 1 to 64 bits of their fingerprints.
     pub fn with_fingerprint_bits(bits: u32) -> Self {
-        Self { table: Table::new(0, 1), pool: Pool::default(), mask: u64::MAX >> (64 - bits) }
+        Self { table: Table::new(0, 1), pool: Pool::default(), mask: u64::MAX >> (64 - bits), seed: Seed::of_process() }
     }
 
     /// The fingerprint of an id; stored beside the signature, so it may never change.
@@ -62,7 +64,7 @@ impl IdIndex {
     /// Every slot whose id may be the one with this fingerprint. Copied, so that no lock is held.
     pub fn candidates(&self, arena: &Arena, fingerprint: u64) -> SmallVec<[Slot; 8]> {
         let keys = self.keys(arena);
-        let key = fmix64(fingerprint & self.mask);
+        let key = self.seed.key(fingerprint & self.mask);
         let shard = self.table.read(key);
         shard.members(key, |held| keys.key(held) == key).as_slice().into()
     }
@@ -73,6 +75,6 @@ impl IdIndex {
     }
 
     fn keys<'a>(&self, arena: &'a Arena) -> IdKeys<'a> {
-        IdKeys { mask: self.mask, arena }
+        IdKeys { mask: self.mask, seed: self.seed, arena }
     }
 }

@@ -24,7 +24,7 @@ const INLINE_AGAIN: usize = 4;
 
 /// Bits of the key that tell shards apart, once there are all of them.
 const DEPTH_MAX: u8 = 11;
-pub(super) const SHARDS_MAX: usize = 1 << DEPTH_MAX;
+const SHARDS_MAX: usize = 1 << DEPTH_MAX;
 /// Entries from which a shard splits instead of growing, as long as it may: between these two, so that the tables of an
 /// index, which hold as many entries each, do not all split at once.
 const SPLIT_ENTRIES: [usize; 2] = [3 * 1024, 6 * 1024];
@@ -35,6 +35,10 @@ const LOAD_MAX: usize = 93;
 const LOAD_GROWN: [usize; 2] = [52, 66];
 /// Below this it shrinks.
 const LOAD_MIN: usize = 30;
+
+/// Slots placed at a time when many are: their keys are sorted by shard first, so that one shard after the other is in
+/// the cache.
+const PLACED_AT_ONCE: usize = 1 << 19;
 
 /// How many entries ahead memory is asked for.
 const AHEAD: usize = 32;
@@ -135,9 +139,27 @@ impl Table {
         self.with_room(pool, key, keys).insert(pool, key, slot, same)
     }
 
-    /// Adds many slots, which are sorted by [`Self::shard_number`]; `same` tells whether two have one key, and `added` is
-    /// told how many of its key there were before each.
-    pub(super) fn insert_sorted(
+    /// Adds many slots to an empty table; `same` tells whether two have one key, `added` is told how many of its key there
+    /// were before each, and `done` how many have been placed.
+    pub(super) fn fill(
+        &self,
+        pool: &Pool,
+        slots: &[Slot],
+        same: impl Fn(Slot, Slot) -> bool,
+        keys: &impl Keys,
+        mut added: impl FnMut(usize),
+        done: impl Fn(usize),
+    ) {
+        self.reserve(pool, slots.len());
+        let (mut sorted, mut starts) = (Vec::new(), Vec::new());
+        for slots in slots.chunks(PLACED_AT_ONCE) {
+            sort_by_shard(slots.iter().map(|&slot| (keys.key(slot), slot)), &mut sorted, &mut starts);
+            self.insert_sorted(pool, &sorted, &same, keys, &mut added);
+            done(slots.len());
+        }
+    }
+
+    fn insert_sorted(
         &self,
         pool: &Pool,
         slots: &[(u64, Slot)],
@@ -196,11 +218,6 @@ impl Table {
         Some(before)
     }
 
-    /// Puts another slot of the same key in the place of one.
-    pub(super) fn replace(&self, key: u64, old: Slot, new: Slot, same: impl Fn(Slot) -> bool) {
-        self.write(key).replace(key, old, new, same);
-    }
-
     /// Has the shard of a key fetched, for [`Self::read`].
     #[inline]
     pub(super) fn prefetch(&self, key: u64) {
@@ -220,7 +237,7 @@ impl Table {
     }
 
     /// Makes room for so many slots in an empty table.
-    pub(super) fn reserve(&self, pool: &Pool, slots: usize) {
+    fn reserve(&self, pool: &Pool, slots: usize) {
         let depth = (0..DEPTH_MAX).find(|depth| slots >> depth <= self.split_entries * 3 / 4).unwrap_or(DEPTH_MAX);
         for number in 0..1_usize << depth {
             let mut shard = self.shard(number).write();
@@ -260,12 +277,13 @@ impl Table {
         self.levels.iter().filter_map(OnceLock::get).flat_map(|level| level.iter()).map(|shard| &shard.0)
     }
 
-    /// The number of the shard that keys fall into, for those who sort them.
-    pub(super) fn shard_number(key: u64) -> usize {
+    /// The number of the shard that keys fall into.
+    fn shard_number(key: u64) -> usize {
         (key >> 8) as usize & (SHARDS_MAX - 1)
     }
 
-    fn write(&self, key: u64) -> RwLockWriteGuard<'_, Shard> {
+    /// Locks the shard of a key for writing, in the order of tables as [`Self::read`].
+    pub(super) fn write(&self, key: u64) -> RwLockWriteGuard<'_, Shard> {
         loop {
             let (shard, depth) = self.shard_of(key);
             let shard = shard.write();
@@ -514,7 +532,8 @@ impl Shard {
         }
     }
 
-    fn replace(&mut self, key: u64, old: Slot, new: Slot, same: impl Fn(Slot) -> bool) {
+    /// Puts another slot of the same key in the place of one.
+    pub(super) fn replace(&mut self, key: u64, old: Slot, new: Slot, same: impl Fn(Slot) -> bool) {
         let mut places = Places::new();
         self.places(key, same, &mut places);
         match places[..] {
@@ -592,6 +611,29 @@ impl Shard {
         self.pages = (0..pages_for(entries.len(), vary)).map(|_| pool.take()).collect();
         self.entries = 0;
         entries.into_iter().for_each(|(key, entry)| self.put(key, entry));
+    }
+}
+
+/// Keys and slots in the order of their shards.
+fn sort_by_shard(
+    keys: impl ExactSizeIterator<Item = (u64, Slot)>,
+    sorted: &mut Vec<(u64, Slot)>,
+    starts: &mut Vec<usize>,
+) {
+    let keys: Vec<_> = keys.collect();
+    starts.clear();
+    starts.resize(SHARDS_MAX, 0);
+    keys.iter().for_each(|&(key, _)| starts[Table::shard_number(key)] += 1);
+    let mut start = 0;
+    for count in starts.iter_mut() {
+        start += std::mem::replace(count, start);
+    }
+    sorted.clear();
+    sorted.resize(keys.len(), (0, Slot(0)));
+    for (key, slot) in keys {
+        let at = &mut starts[Table::shard_number(key)];
+        sorted[*at] = (key, slot);
+        *at += 1;
     }
 }
 

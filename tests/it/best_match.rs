@@ -1,6 +1,8 @@
 //! Best match, not first match: whatever the buckets look like, the answer lists exactly the documents that brute force
 //! over all candidates puts first.
 
+use std::collections::HashSet;
+
 use hapax::collection::{CheckOptions, InsertOptions, Settings};
 use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting};
 use hapax_core::{Banding, SignatureShape, Spec};
@@ -73,7 +75,8 @@ async fn the_first_matches_are_those_of_brute_force() {
                 .map(|(number, held)| (SHAPE.k as usize - matching(held, &query), number))
                 .collect();
             expected.sort_unstable();
-            let candidates = documents.iter().filter(|held| share_a_band(held, &query)).count();
+            // Documents with equal signatures are compared as one.
+            let candidates: HashSet<&Vec<u8>> = documents.iter().filter(|held| share_a_band(held, &query)).collect();
 
             let options = CheckOptions { threshold: Some(threshold), limit, with_metadata: false };
             let prepared = collection.prepare(content(&query)).await.unwrap();
@@ -81,7 +84,7 @@ async fn the_first_matches_are_those_of_brute_force() {
             let found: Vec<String> = verdict.matches.iter().map(|found| found.id.as_str().to_owned()).collect();
             let wanted: Vec<String> = expected.iter().take(limit).map(|(_, number)| number.to_string()).collect();
             assert_eq!(found, wanted, "seed {seed}, round {round}");
-            assert_eq!((verdict.candidates as usize, verdict.unread), (candidates, 0));
+            assert_eq!((verdict.candidates as usize, verdict.unread), (candidates.len(), 0));
         }
         library::close(collections).await;
     }

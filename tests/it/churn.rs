@@ -37,7 +37,7 @@ impl Index {
         let id_fingerprint = self.random.next_u64();
         let entry = Entry { seq: Seq(self.seq), id_fingerprint, content: 1, linked: false, signature: &signature };
         self.arena.publish(slot, entry);
-        self.bands.insert(&self.arena, slot);
+        self.bands.insert(&self.arena, slot, true);
         self.ids.insert(&self.arena, slot);
     }
 

@@ -13,6 +13,7 @@ mod clusters;
 mod commit_window;
 mod config;
 mod connections;
+mod copies;
 mod crash;
 mod damaged;
 mod errors;

@@ -1,0 +1,396 @@
+//! The index against a plain map, while other threads look documents up that never go.
+//! Groups of equal signatures change hands all the time: their leaders go, links become findable and stop being so, and
+//! new indexes are built beside the old one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use hapax_core::{Banding, SignatureShape};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::*;
+use crate::types::{Seq, Slot};
+
+const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
+
+#[derive(Clone)]
+struct Held {
+    signature: Vec<u8>,
+    seq: Seq,
+    content: u64,
+    findable: bool,
+}
+
+type Model = BTreeMap<Slot, Held>;
+
+struct World {
+    arena: Arena,
+    index: BandIndex,
+    ids: IdIndex,
+    banding: Banding,
+}
+
+/// How a run is made: few families and few signatures make large groups.
+#[derive(Clone, Copy)]
+struct Plan {
+    bands: u32,
+    rows: u32,
+    families: u8,
+    most: usize,
+    steps: usize,
+}
+
+/// All that a lookup found, members of groups one by one.
+fn hits(world: &World, index: &BandIndex, signature: &[u8], per_key_max: usize, probe: &mut Probe) -> Vec<Hit> {
+    index.probe(&world.arena, signature, per_key_max, probe);
+    let mut hits = probe.hits.clone();
+    for GroupHit { bands, group, .. } in &probe.groups {
+        hits.extend(group.members().found().map(|slot| Hit { slot, bands: *bands }));
+    }
+    if let Some(twin) = &probe.twin {
+        let bands = index.banding().bands();
+        match &twin.group {
+            Some(group) => hits.extend(group.members().found().map(|slot| Hit { slot, bands })),
+            None if twin.alone_findable => hits.push(Hit { slot: twin.slot(), bands }),
+            None => {}
+        }
+    }
+    hits
+}
+
+fn shared(a: &[u8], b: &[u8], banding: Banding) -> u32 {
+    let rows = banding.rows() as usize;
+    (0..banding.bands() as usize).filter(|&band| a[band * rows..][..rows] == b[band * rows..][..rows]).count() as u32
+}
+
+fn expected(model: &Model, query: &[u8], banding: Banding) -> BTreeSet<Hit> {
+    let findable = model.iter().filter(|(_, held)| held.findable);
+    let hits = findable.map(|(&slot, held)| Hit { slot, bands: shared(&held.signature, query, banding) });
+    hits.filter(|hit| hit.bands > 0).collect()
+}
+
+fn signature(rng: &mut ChaCha8Rng, families: u8, pool: &[Vec<u8>]) -> Vec<u8> {
+    if !pool.is_empty() && rng.random_bool(0.5) {
+        return pool[rng.random_range(0..pool.len())].clone();
+    }
+    let family = rng.random_range(0..families);
+    let noise = [0.0, 0.02, 0.1, 0.5, 1.0][rng.random_range(0..5)];
+    let byte = |at: usize| family.wrapping_mul(37).wrapping_add(at as u8);
+    (0..SHAPE.bytes()).map(|at| if rng.random_bool(noise) { rng.random() } else { byte(at) }).collect()
+}
+
+/// The writer, with what it expects of the index.
+struct Writer<'a> {
+    world: &'a World,
+    rng: ChaCha8Rng,
+    plan: Plan,
+    pool: Vec<Vec<u8>>,
+    model: Model,
+    /// Documents that readers look up.
+    stable: BTreeSet<Slot>,
+    free: Vec<Slot>,
+    slots: u32,
+    seq: u64,
+    /// An index that is being built, and how far.
+    next: Option<(BandIndex, u32)>,
+    probe: Probe,
+}
+
+impl Writer<'_> {
+    fn indexes(&self) -> impl Iterator<Item = &BandIndex> {
+        [&self.world.index].into_iter().chain(self.next.as_ref().map(|(next, _)| next))
+    }
+
+    fn insert(&mut self, signature: Vec<u8>, findable: bool) -> Slot {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots += 1;
+            Slot(self.slots - 1)
+        });
+        self.seq += 1;
+        let (seq, content) = (Seq(self.seq), self.rng.random_range(0..4));
+        let id_fingerprint = self.seq.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let entry = Entry { seq, id_fingerprint, content, linked: !findable, signature: &signature };
+        self.world.arena.publish(slot, entry);
+        self.indexes().for_each(|index| index.insert(&self.world.arena, slot, findable));
+        self.world.ids.insert(&self.world.arena, slot);
+        self.model.insert(slot, Held { signature, seq, content, findable });
+        slot
+    }
+
+    fn remove(&mut self, slot: Slot) {
+        self.indexes().for_each(|index| index.remove(&self.world.arena, slot));
+        self.world.ids.remove(&self.world.arena, slot);
+        self.world.arena.free(slot);
+        self.model.remove(&slot);
+        self.free.push(slot);
+    }
+
+    /// One of those that readers do not look up.
+    fn any(&mut self) -> Option<Slot> {
+        let skip = Slot(self.rng.random_range(0..self.slots));
+        let slots = self.model.range(skip..).chain(&self.model).map(|(&slot, _)| slot);
+        slots.into_iter().find(|slot| !self.stable.contains(slot))
+    }
+
+    fn step(&mut self, grows: bool) {
+        let other = self.any();
+        match other {
+            Some(slot) if self.rng.random_bool(if grows { 0.25 } else { 0.65 }) => self.remove(slot),
+            Some(slot) if self.rng.random_bool(0.1) => {
+                let held = self.model.get_mut(&slot).unwrap();
+                held.findable = !held.findable;
+                let findable = held.findable;
+                self.indexes().for_each(|index| index.set_findable(&self.world.arena, slot, findable));
+            }
+            _ => {
+                let signature = signature(&mut self.rng, self.plan.families, &self.pool);
+                let findable = self.rng.random_bool(0.8);
+                self.insert(signature, findable);
+            }
+        }
+    }
+
+    /// Rebands beside the old index, a few slots a step.
+    fn reband(&mut self) {
+        let Some((next, at)) = &mut self.next else {
+            let (bands, rows) = [(12, 5), (6, 10), (64, 1), (2, 32), (31, 2), (8, 8)][self.rng.random_range(0..6)];
+            self.next = Some((BandIndex::with_seed(Banding::new(bands, rows, SHAPE).unwrap(), SHAPE, 3), 0));
+            return;
+        };
+        for slot in (*at..(*at + 8).min(self.slots)).map(Slot) {
+            if self.world.index.here(slot) && !next.here(slot) {
+                next.insert(&self.world.arena, slot, self.world.index.is_findable(slot));
+            }
+        }
+        *at += 8;
+        if *at >= self.slots {
+            let (next, _) = self.next.take().unwrap();
+            for _ in 0..5 {
+                self.check(&next);
+            }
+        }
+    }
+
+    fn check(&mut self, index: &BandIndex) {
+        let query = signature(&mut self.rng, self.plan.families, &self.pool);
+        let found = hits(self.world, index, &query, usize::MAX, &mut self.probe);
+        let full = expected(&self.model, &query, index.banding());
+        assert_eq!(found.iter().copied().collect::<BTreeSet<_>>(), full);
+        assert_eq!((found.len(), self.probe.unread), (full.len(), 0), "each once");
+        self.check_twin(&query);
+        // With a bound: what is told is true, and what is not read is counted.
+        let cap = self.rng.random_range(1..20);
+        let found = hits(self.world, index, &query, cap, &mut self.probe);
+        assert!(found.iter().all(|hit| full.iter().any(|full| full.slot == hit.slot && full.bands >= hit.bands)));
+        if self.probe.unread == 0 {
+            assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), full);
+        }
+        self.check_twin(&query);
+    }
+
+    /// All documents with the query's own signature are at hand, links too, each content in the order of storing.
+    fn check_twin(&self, query: &[u8]) {
+        let mut equal: Vec<(u64, Seq, Slot)> = self
+            .model
+            .iter()
+            .filter(|(_, held)| held.signature == query)
+            .map(|(&slot, held)| (held.content, held.seq, slot))
+            .collect();
+        equal.sort_unstable();
+        match &self.probe.twin {
+            None => assert!(equal.is_empty()),
+            Some(Twin { group: None, .. }) => {
+                assert_eq!(
+                    equal.iter().map(|equal| equal.2).collect::<Vec<_>>(),
+                    [self.probe.twin.as_ref().unwrap().slot()]
+                );
+            }
+            Some(Twin { group: Some(group), .. }) => {
+                let members = group.members();
+                for content in 1..4 {
+                    let wanted = equal.iter().filter(|equal| equal.0 == content).map(|equal| equal.2);
+                    assert!(members.of_content(&self.world.arena, content).eq(wanted));
+                }
+                assert!(members.from_content(&self.world.arena, 0).eq(equal.iter().map(|equal| equal.2)));
+            }
+        }
+    }
+}
+
+fn read(world: &World, seed: u64, stable: &[(Slot, Vec<u8>)], done: &AtomicBool, lookups: &AtomicU64) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut probe = Probe::default();
+    while !done.load(Ordering::Relaxed) {
+        let (slot, signature) = &stable[rng.random_range(0..stable.len())];
+        let found = hits(world, &world.index, signature, usize::MAX, &mut probe);
+        let met: Vec<Hit> = found.into_iter().filter(|hit| hit.slot == *slot).collect();
+        if met != [Hit { slot: *slot, bands: world.banding.bands() }] {
+            done.store(true, Ordering::Relaxed);
+            panic!("seed {seed}: {slot:?}, which never goes, was found as {met:?}");
+        }
+        if rng.random_bool(0.01) {
+            world.index.fullest(&world.arena, 5, 3, true);
+        }
+        lookups.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn run(seed: u64, plan: Plan) {
+    let banding = Banding::new(plan.bands, plan.rows, SHAPE).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let pool: Vec<Vec<u8>> = (0..20).map(|_| signature(&mut rng, plan.families, &[])).collect();
+    let index = BandIndex::with_seed(banding, SHAPE, seed);
+    let world = World { arena: Arena::new(SHAPE), index, ids: IdIndex::with_fingerprint_bits(6), banding };
+    let (model, stable) = (Model::new(), BTreeSet::new());
+    let (free, next, probe) = (Vec::new(), None, Probe::default());
+    let mut writer = Writer { world: &world, rng, plan, pool, model, stable, free, slots: 0, seq: 0, next, probe };
+    // Leaders that will go, stable ones behind them, and more behind those.
+    for round in 0..3 {
+        for signature in writer.pool.clone() {
+            let slot = writer.insert(signature, true);
+            if round == 1 {
+                writer.stable.insert(slot);
+            }
+        }
+    }
+    let stable: Vec<(Slot, Vec<u8>)> =
+        writer.stable.iter().map(|slot| (*slot, writer.model[slot].signature.clone())).collect();
+    let (done, lookups) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..2)
+            .map(|reader| {
+                let (world, stable, done, lookups) = (&world, &stable, &done, &lookups);
+                scope.spawn(move || read(world, seed ^ (77 + reader), stable, done, lookups))
+            })
+            .collect();
+        let wrote = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut grows = true;
+            for step in 0..plan.steps {
+                grows = if grows { writer.model.len() < plan.most } else { writer.model.len() < 100 };
+                writer.step(grows);
+                if step % 500 == 0 || writer.next.is_some() {
+                    writer.reband();
+                }
+                if step % 16 == 0 {
+                    writer.check(&world.index);
+                }
+            }
+            writer.next = None;
+            for slot in writer.model.keys().copied().collect::<Vec<_>>() {
+                if !writer.stable.contains(&slot) {
+                    writer.remove(slot);
+                }
+            }
+            writer.check(&world.index);
+        }));
+        done.store(true, Ordering::Relaxed);
+        for reader in readers {
+            reader.join().unwrap_or_else(|stopped| std::panic::resume_unwind(stopped));
+        }
+        wrote.unwrap_or_else(|stopped| std::panic::resume_unwind(stopped));
+    });
+    assert!(lookups.into_inner() > 0);
+    for slot in writer.model.keys().copied().collect::<Vec<_>>() {
+        writer.remove(slot);
+    }
+    assert_eq!((world.index.sizes().buckets(), world.index.sizes().largest()), (0, 0));
+}
+
+#[test]
+fn lookups_find_what_never_goes_whatever_changes_beside_them() {
+    for (seed, (bands, rows, families, most)) in
+        [(12, 5, 4, 1200), (6, 10, 40, 1200), (64, 1, 200, 400), (31, 2, 3, 800), (2, 32, 250, 1200), (1, 64, 5, 800)]
+            .into_iter()
+            .enumerate()
+    {
+        run(seed as u64, Plan { bands, rows, families, most, steps: 3000 });
+    }
+}
+
+/// Given signatures could be made whose keys shared shard, bucket and tag, since the tables' keys had a constant for a
+/// seed: each lookup looked at all of them, and so did each insertion, under the decision lock.
+#[test]
+fn crafted_signatures_do_not_meet_in_a_bucket() {
+    let inverse =
+        |factor: u64| (0..6).fold(factor, |x: u64, _| x.wrapping_mul(2_u64.wrapping_sub(factor.wrapping_mul(x))));
+    let unmix = |mut hash: u64| {
+        for factor in [0xc4ce_b9fe_1a85_ec53, 0xff51_afd7_ed55_8ccd] {
+            hash ^= hash >> 33;
+            hash = hash.wrapping_mul(inverse(factor));
+        }
+        hash ^ hash >> 33
+    };
+    assert_eq!(hapax_core::fmix64(unmix(12_345)), 12_345);
+    let shape = SignatureShape { k: 256, bits: 8 };
+    let banding = Banding::new(31, 8, shape).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let mut crafted = |number: u64| -> Vec<u8> {
+        let word = |band: u64| match band {
+            31 => rng.random(),
+            // A key's upper 20 bits, then 24 that vary, then shard and tag.
+            _ => {
+                unmix(0x7_7777 << 44 | ((number * 0x9E37_79B9 + band * 77) & 0xFF_FFFF) << 20 | 0x3_3333)
+                    ^ 0x6861_7061_7821
+            }
+        };
+        (0..32).map(word).collect::<Vec<u64>>().iter().flat_map(|word| word.to_ne_bytes()).collect()
+    };
+    let (arena, index) = (Arena::new(shape), BandIndex::new(banding, shape));
+    for number in 0..4000 {
+        let signature = crafted(number);
+        let entry =
+            Entry { seq: Seq(number + 1), id_fingerprint: number, content: 0, linked: false, signature: &signature };
+        arena.publish(Slot(number as u32), entry);
+        index.insert(&arena, Slot(number as u32), true);
+    }
+    let mut probe = Probe::default();
+    index.probe(&arena, &crafted(1 << 23), 64, &mut probe);
+    assert!(probe.found.len() < 31 * 8, "{} postings were looked at", probe.found.len());
+    assert_eq!((probe.hits.len(), probe.unread), (0, 0));
+}
+
+/// The leader of a large group went, and each lookup of the collection began again, over and over while others went too.
+#[test]
+fn lookups_of_others_go_on_while_a_group_changes_hands() {
+    const EQUALS: u32 = 30_000;
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let [common, other]: [Vec<u8>; 2] = std::array::from_fn(|_| (0..SHAPE.bytes()).map(|_| rng.random()).collect());
+    let banding = Banding::new(12, 5, SHAPE).unwrap();
+    let (arena, index) = (Arena::new(SHAPE), BandIndex::with_seed(banding, SHAPE, 1));
+    for slot in 0..EQUALS {
+        let signature = if slot == 0 { &other } else { &common };
+        let (seq, id_fingerprint) = (Seq(u64::from(slot) + 1), u64::from(slot));
+        arena.publish(Slot(slot), Entry { seq, id_fingerprint, content: 0, linked: false, signature });
+        index.insert(&arena, Slot(slot), true);
+    }
+    let lookups = AtomicU64::new(0);
+    let done = AtomicBool::new(false);
+    let left = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut probe = Probe::default();
+            while !done.load(Ordering::Relaxed) {
+                index.probe(&arena, &other, 64, &mut probe);
+                assert_eq!(probe.twin.as_ref().map(Twin::slot), Some(Slot(0)));
+                lookups.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        while lookups.load(Ordering::Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        // Whoever leads goes, each time. No pause in between: a lookup that had to begin again would never end.
+        let from = lookups.load(Ordering::Relaxed);
+        let mut left = EQUALS - 1;
+        let mut probe = Probe::default();
+        while left > 0 && lookups.load(Ordering::Relaxed) < from + 100 {
+            index.probe(&arena, &common, 1, &mut probe);
+            let leader = probe.twin.as_ref().expect("the rest is there").slot();
+            index.remove(&arena, leader);
+            arena.free(leader);
+            left -= 1;
+        }
+        done.store(true, Ordering::Relaxed);
+        left
+    });
+    assert!(left > 0, "{} lookups ended while all went", lookups.into_inner());
+}

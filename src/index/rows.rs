@@ -1,0 +1,103 @@
+//! Where the rows of a band are among the words of a signature: comparing them, and their key in a table.
+
+use std::ops::Range;
+
+use super::Arena;
+use super::seed::Seed;
+use super::sync::Ordering;
+use super::table::Keys;
+use crate::types::Slot;
+
+/// Where the rows of a band are among the words of a signature.
+pub(super) struct Rows {
+    pub(super) words: Range<usize>,
+    /// The bytes of the first and of the last word that are rows of the band.
+    first_mask: u64,
+    last_mask: u64,
+    /// Whether the words do not fit into one, each byte in its place.
+    overlap: bool,
+    seed: Seed,
+}
+
+impl Rows {
+    pub(super) fn new(bytes: Range<usize>, seed: Seed) -> Self {
+        let words = bytes.start / 8..bytes.end.div_ceil(8);
+        let mask = |word: usize| {
+            let within = |at: usize| if bytes.contains(&(word * 8 + at)) { 0xFF } else { 0 };
+            u64::from_ne_bytes(std::array::from_fn(within))
+        };
+        Self {
+            first_mask: mask(words.start),
+            last_mask: mask(words.end - 1),
+            overlap: words.len() > 1 && bytes.len() > 8,
+            words,
+            seed,
+        }
+    }
+
+    /// Whether a slot has the rows of a signature.
+    #[inline]
+    pub(super) fn equal(&self, arena: &Arena, slot: Slot, signature: &[u64]) -> bool {
+        let held = &arena.signature(slot)[self.words.clone()];
+        let asked = &signature[self.words.clone()];
+        self.same(|word| held[word].load(Ordering::Relaxed) ^ asked[word])
+    }
+
+    /// Whether two slots have the same rows.
+    #[inline]
+    pub(super) fn equal_of(&self, arena: &Arena, a: Slot, b: Slot) -> bool {
+        let (a, b) = (&arena.signature(a)[self.words.clone()], &arena.signature(b)[self.words.clone()]);
+        self.same(|word| a[word].load(Ordering::Relaxed) ^ b[word].load(Ordering::Relaxed))
+    }
+
+    /// Whether nothing differs in the rows.
+    #[inline]
+    fn same(&self, difference: impl Fn(usize) -> u64) -> bool {
+        let last = self.words.len() - 1;
+        difference(0) & self.first_mask == 0
+            && difference(last) & self.last_mask == 0
+            && (1..last).all(|word| difference(word) == 0)
+    }
+
+    /// The key of the rows among the words of a signature: what tables go by. The band's key on the wire is another,
+    /// which takes longer and has no seed.
+    #[inline]
+    pub(super) fn key(&self, signature: impl Fn(usize) -> u64) -> u64 {
+        let (first, last) = (self.words.start, self.words.end - 1);
+        let mut rows = signature(first) & self.first_mask;
+        if self.overlap {
+            for word in first + 1..last {
+                rows = self.seed.step(rows, signature(word));
+            }
+            rows = self.seed.step(rows, signature(last) & self.last_mask);
+        } else if first < last {
+            rows ^= signature(last) & self.last_mask;
+        }
+        self.seed.key(rows)
+    }
+
+    /// The key of a slot.
+    #[inline]
+    pub(super) fn key_of(&self, arena: &Arena, slot: Slot) -> u64 {
+        let cells = arena.signature(slot);
+        self.key(|word| cells[word].load(Ordering::Relaxed))
+    }
+}
+
+/// The keys of one band.
+pub(super) struct BandKeys<'a> {
+    pub(super) rows: &'a Rows,
+    pub(super) arena: &'a Arena,
+}
+
+impl Keys for BandKeys<'_> {
+    #[inline]
+    fn key(&self, slot: Slot) -> u64 {
+        self.rows.key_of(self.arena, slot)
+    }
+
+    #[inline]
+    fn prefetch(&self, slot: Slot) {
+        self.arena.prefetch(slot, self.rows.words.start);
+    }
+}
