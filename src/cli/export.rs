@@ -29,27 +29,39 @@ const PAUSE_FIRST: Duration = Duration::from_millis(100);
 /// Longest pause, whatever the server asks for.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
+/// Said where people expect pairs and there is none.
+const NO_DUPLICATES: &str = "no stored document is a duplicate of another. Duplicates are stored only if they are \
+                             inserted with on_duplicate=link or on_duplicate=store (hapax import --on-duplicate link); \
+                             with on_duplicate=skip, the default, they are not stored.";
+
 /// Write what a collection holds, a line of JSON each.
 ///
-/// Without --pairs and --clusters: every stored document, in the order of storing, as the server shows it. While others
-/// write, each 1,000 documents are of one moment, and all of them together are not.
+/// Without --pairs and --clusters: every stored document, in the order of storing, as the server shows it. If others
+/// write meanwhile, each page of up to 1,000 documents is of one moment; the whole export is not.
+///
+/// A cluster is a document and the duplicates of it that are stored. Its representative is the document that has been
+/// stored the longest. Duplicates are stored only if they were inserted with on_duplicate=link or on_duplicate=store;
+/// the default, skip, stores none, and then there are no clusters and no pairs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax export > documents.jsonl
   hapax export --pairs --output pairs.jsonl
-  hapax export --clusters | jq -r '.members[1:][]'        what could go
+  hapax export --clusters | jq -r '.members[1:][]'        ids of all duplicates that are stored
   hapax export --data-dir ./hapax-data --collection news  without a server
 
-A line of --pairs: {\"id\", \"representative\", \"similarity\"}, for each stored duplicate.
-A line of --clusters: {\"representative\", \"members\"}, the representative first; after 1,000 members the cluster
-goes on in a line that says \"continued\": true.
+A line of --pairs: {\"id\", \"representative\", \"similarity\", \"low\", \"high\", \"method\"}. There is one line for each
+stored duplicate, with its representative: a star around each representative, and not every pair of a cluster. If the
+first representative was deleted, the next one may be less like the others than the threshold. Such pairs are left out,
+and their number is told on stderr.
+A line of --clusters: {\"representative\", \"members\"}, the representative first. A cluster of more than 1,000 members
+takes several lines; those after the first say \"continued\": true.
 
-Exit status: 0 all was written, or nobody wanted more of it; 2 something failed.")]
+Exit status: 0 all was written, or the reader of a pipe closed it; 2 something failed.")]
 pub struct Args {
-    /// Each duplicate that is stored or linked, with its representative
+    /// Write each stored or linked duplicate with the representative of its cluster
     #[arg(long, conflicts_with = "clusters")]
     pairs: bool,
-    /// Each cluster of more than one document
+    /// Write each cluster of more than one document
     #[arg(long)]
     clusters: bool,
     /// Where to write; - is stdout
@@ -84,15 +96,20 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     } else if args.clusters {
         clusters(&mut *source, &mut lines)
     } else {
-        documents(&mut *source, &mut lines)
+        documents(&mut *source, &mut lines).map(|()| None)
     };
-    let written = written.and_then(|()| Ok(lines.out.flush()?));
+    let written = written.and_then(|note| Ok((lines.out.flush()?, note).1));
     lines.bar.finish_and_clear();
     match written {
         // Whoever read has seen enough, as `head` has.
         Err(error) if is_broken_pipe(&error) => Ok(ExitStatus::Fine),
         Err(error) => Err(error.context("not all was written")),
-        Ok(()) => Ok(ExitStatus::Fine),
+        Ok(note) => {
+            if let Some(note) = note {
+                writeln!(io::stderr().lock(), "note: {note}")?;
+            }
+            Ok(ExitStatus::Fine)
+        }
     }
 }
 
@@ -110,19 +127,32 @@ fn documents(source: &mut dyn Source, lines: &mut Lines) -> Result<()> {
     Ok(())
 }
 
-fn pairs(source: &mut dyn Source, lines: &mut Lines) -> Result<()> {
+/// Writes pairs; returns what to tell about those that are not there.
+fn pairs(source: &mut dyn Source, lines: &mut Lines) -> Result<Option<String>> {
+    let (mut written, mut below) = (0_u64, 0_u64);
     while let Some(page) = source.members()? {
-        for Member { id, representative, similarity } in &page {
-            if let Some(representative) = representative {
-                lines.write(&Pair { id, representative, similarity: *similarity })?;
+        for member in page.iter().filter(|member| member.representative.is_some()) {
+            if member.below_threshold {
+                below += 1;
+            } else {
+                lines.write(&Pair::from(member))?;
+                written += 1;
             }
         }
         lines.bar.inc(page.len() as u64);
     }
-    Ok(())
+    Ok(match (written, below) {
+        (0, 0) => Some(NO_DUPLICATES.to_owned()),
+        (_, 0) => None,
+        _ => Some(format!(
+            "left out {below} duplicates that are less like their representative than the threshold: they were stored as \
+             duplicates of another document, or while the threshold was lower. --clusters lists them."
+        )),
+    })
 }
 
-fn clusters(source: &mut dyn Source, lines: &mut Lines) -> Result<()> {
+/// Writes clusters; returns what to tell if there are none.
+fn clusters(source: &mut dyn Source, lines: &mut Lines) -> Result<Option<String>> {
     let mut cluster: Option<Cluster> = None;
     while let Some(page) = source.members()? {
         lines.bar.inc(page.len() as u64);
@@ -142,8 +172,8 @@ fn clusters(source: &mut dyn Source, lines: &mut Lines) -> Result<()> {
         }
     }
     match cluster {
-        Some(cluster) => lines.write(&cluster),
-        None => Ok(()),
+        Some(cluster) => lines.write(&cluster).map(|()| None),
+        None => Ok(Some(NO_DUPLICATES.to_owned())),
     }
 }
 
@@ -151,9 +181,19 @@ fn clusters(source: &mut dyn Source, lines: &mut Lines) -> Result<()> {
 #[derive(Serialize)]
 struct Pair<'a> {
     id: &'a str,
-    representative: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    representative: Option<&'a str>,
     similarity: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    method: Option<&'a str>,
+}
+
+impl<'a> From<&'a Member> for Pair<'a> {
+    fn from(member: &'a Member) -> Self {
+        let &Member { similarity, low, high, .. } = member;
+        let (representative, method) = (member.representative.as_deref(), member.method.as_deref());
+        Self { id: &member.id, representative, similarity, low, high, method }
+    }
 }
 
 /// A line of `--clusters`.
@@ -203,6 +243,11 @@ struct Member {
     id: String,
     representative: Option<String>,
     similarity: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    method: Option<String>,
+    #[serde(default)]
+    below_threshold: bool,
 }
 
 /// A collection, page by page. `None`: there are no more.
@@ -355,7 +400,11 @@ impl Source for Offline {
         let members = page.members.into_iter().map(|member| Member {
             id: text(member.id),
             representative: member.representative.map(text),
-            similarity: member.similarity.map(ratio),
+            similarity: member.similarity.map(|similarity| ratio(similarity.value)),
+            low: member.similarity.map(|similarity| ratio(similarity.low)),
+            high: member.similarity.map(|similarity| ratio(similarity.high)),
+            method: member.similarity.map(|similarity| similarity.method.as_str().to_owned()),
+            below_threshold: member.below_threshold,
         });
         Ok(Some(members.collect()))
     }

@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use hapax_core::{SignatureShape, verify};
-
 use super::judge::View;
+use super::order::{ATTEMPTS, changing, wait_for_commit};
+use super::pairs::{Compared, Pairs, Representative};
 use super::{Collection, Result};
 use crate::index::IdIndex;
-use crate::store::{ClusterRows, ClusterStart, Member, Record, Stretch};
-use crate::types::{ClusterPlace, DocId, Seq, TimestampMs};
-
-/// How often a document may be replaced while its cluster is being looked for.
-const ATTEMPTS: usize = 16;
+use crate::store::{ClusterRows, ClusterStart, Record, Stretch};
+use crate::types::{ClusterPlace, DocId, Seq, Similarity, TimestampMs};
 
 /// A document of a cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,10 +21,13 @@ pub struct ClusterMember {
     pub first_seen: TimestampMs,
     /// Whether it is a link without postings.
     pub linked: bool,
-    /// Who stands for it; absent where it does itself.
+    /// The first document of its cluster; absent if it is that itself.
     pub representative: Option<DocId>,
-    /// How alike the two are, from their signatures.
-    pub similarity: Option<f64>,
+    /// How alike the two are, as a verdict of the collection would say it.
+    pub similarity: Option<Similarity>,
+    /// Whether the two are less alike than the threshold: another was the representative when the document came, or the
+    /// threshold was lower.
+    pub below_threshold: bool,
 }
 
 /// A page of one cluster.
@@ -60,30 +60,52 @@ impl Collection {
         after: Option<ClusterPlace>,
         limit: usize,
     ) -> Result<Option<ClusterPage>> {
-        let shape = self.shape;
         self.blocking(move |collection| {
-            let rows = match after {
-                Some(place) => collection.records.store().cluster(ClusterStart::After(place), limit)?,
-                None => collection.cluster_of(&id, limit)?,
-            };
-            Ok(rows.map(|ClusterRows { stretch, documents, next }| ClusterPage {
-                representative: stretch.representative.head.id.clone(),
-                documents,
-                members: members(stretch, shape),
-                next,
-            }))
+            for attempt in 0..ATTEMPTS {
+                let rows = match after {
+                    Some(place) => collection.records.store().cluster(ClusterStart::After(place), limit)?,
+                    None => collection.cluster_of(&id, limit)?,
+                };
+                let Some(ClusterRows { stretch, documents, next }) = rows else { return Ok(None) };
+                let representative = stretch.representative.head.id.clone();
+                if let Some(page) = ClustersPage::compared(vec![stretch], next, &mut collection.pairs())? {
+                    let members =
+                        page.members.into_iter().map(|member| ClusterMember { representative: None, ..member });
+                    let (members, next) = (members.collect(), page.next);
+                    return Ok(Some(ClusterPage { representative, documents, members, next }));
+                }
+                wait_for_commit(attempt);
+            }
+            Err(changing())
         })
         .await
     }
 
     /// A page of all clusters that have more than one document.
     pub async fn clusters(self: &Arc<Self>, after: ClusterPlace, limit: usize) -> Result<ClustersPage> {
-        let shape = self.shape;
         self.blocking(move |collection| {
-            let (stretches, next) = collection.records.store().clusters(after, limit)?;
-            Ok(ClustersPage::new(stretches, next, shape))
+            for attempt in 0..ATTEMPTS {
+                let (stretches, next) = collection.records.store().clusters(after, limit)?;
+                if let Some(page) = ClustersPage::compared(stretches, next, &mut collection.pairs())? {
+                    return Ok(page);
+                }
+                wait_for_commit(attempt);
+            }
+            Err(changing())
         })
         .await
+    }
+
+    fn pairs(&self) -> Pairs<'_> {
+        let settings = self.settings();
+        Pairs {
+            store: self.records.store(),
+            pipeline: self.pipeline.as_deref(),
+            shape: self.shape,
+            verify: settings.verify,
+            threshold: settings.threshold,
+            bytes_left: self.limits.exact_bytes_max,
+        }
     }
 
     /// Who stands for a stored document, as of what is on disk; `None` where it does itself.
@@ -116,36 +138,44 @@ impl Collection {
 }
 
 impl ClustersPage {
-    pub(super) fn new(stretches: Vec<Stretch>, next: Option<ClusterPlace>, shape: SignatureShape) -> Self {
-        let named = |stretch: Stretch| {
-            let representative = (stretch.representative.head.seq, stretch.representative.head.id.clone());
-            let (stands, id) = representative;
-            members(stretch, shape).into_iter().map(move |member| ClusterMember {
-                representative: (member.seq != stands).then(|| id.clone()),
-                ..member
-            })
-        };
-        Self { members: stretches.into_iter().flat_map(named).collect(), next }
-    }
-}
-
-/// Without naming the representative, which is the same for all.
-fn members(stretch: Stretch, shape: SignatureShape) -> Vec<ClusterMember> {
-    let Stretch { representative, members, .. } = stretch;
-    let similarity = |member: &Member| {
-        let (a, b) = (&representative.head, &member.head);
-        if !a.given && !b.given && a.content == b.content {
-            return 1.0;
+    /// Compares members with their representatives, until the page is spent. `None`: a representative is gone, so that
+    /// these rows are of the past.
+    pub(super) fn compared(
+        stretches: Vec<Stretch>,
+        next: Option<ClusterPlace>,
+        pairs: &mut Pairs<'_>,
+    ) -> Result<Option<Self>> {
+        let mut page = Self { members: Vec::new(), next };
+        for Stretch { cluster, representative: first, members } in stretches {
+            let mut representative = Representative::from(&first);
+            // A stretch that goes on from an earlier page is the first, and its first member is always compared.
+            let mut before = Seq(0);
+            for member in members {
+                if pairs.is_spent() && !page.members.is_empty() {
+                    page.next = Some(ClusterPlace { cluster, seq: before });
+                    return Ok(Some(page));
+                }
+                before = member.head.seq;
+                let alike = if member.head.seq == first.head.seq {
+                    None
+                } else {
+                    match pairs.compare(&mut representative, &member)? {
+                        Compared::At(alike) => Some(alike),
+                        Compared::MemberGone => continue,
+                        Compared::RepresentativeGone => return Ok(None),
+                    }
+                };
+                page.members.push(ClusterMember {
+                    representative: alike.map(|_| first.head.id.clone()),
+                    similarity: alike.map(|alike| alike.similarity),
+                    below_threshold: alike.is_some_and(|alike| !alike.reaches),
+                    id: member.head.id,
+                    seq: member.head.seq,
+                    first_seen: member.head.first_seen,
+                    linked: member.head.linked,
+                });
+            }
         }
-        verify::similarity(verify::matching_slots(&representative.signature, &member.signature, shape), shape)
-    };
-    let member = |member: Member| ClusterMember {
-        similarity: (member.head.seq != representative.head.seq).then(|| similarity(&member)),
-        id: member.head.id,
-        seq: member.head.seq,
-        first_seen: member.head.first_seen,
-        linked: member.head.linked,
-        representative: None,
-    };
-    members.into_iter().map(member).collect()
+        Ok(Some(page))
+    }
 }

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use hapax_core::{Collected, Scratch, ShingleSet};
+use hapax_core::{Collected, Pipeline, Scratch, ShingleSet};
 use tokio::sync::OwnedSemaphorePermit;
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -71,26 +71,43 @@ fn compressed(text: &[u8]) -> Vec<u8> {
     })
 }
 
+fn text_bytes(compressed: &[u8]) -> Option<u64> {
+    zstd::zstd_safe::get_frame_content_size(compressed).ok()?
+}
+
 fn decompressed(bytes: &[u8]) -> Option<String> {
-    let len = zstd::zstd_safe::get_frame_content_size(bytes).ok()??;
+    let len = text_bytes(bytes)?;
     DECOMPRESSOR.with_borrow_mut(|decompressor| {
         let decompressor = decompressor.get_or_insert_with(|| Decompressor::new().expect("it has nothing to refuse"));
         String::from_utf8(decompressor.decompress(bytes, usize::try_from(len).ok()?).ok()?).ok()
     })
 }
 
+/// The shingles that a payload was made of; a pipeline makes them of a text.
+pub(super) fn set_of(pipeline: Option<&Pipeline>, payload: &Payload) -> std::result::Result<ShingleSet, Flaw> {
+    let set = match payload.kind {
+        PayloadKind::Shingles => ShingleSet::from_bytes(&payload.bytes, payload.shingles),
+        PayloadKind::Text => pipeline.and_then(|pipeline| {
+            let text = decompressed(&payload.bytes)?;
+            let hashes = SCRATCH.with_borrow_mut(|scratch| pipeline.shingle_set_of_canonical(scratch, &text));
+            Some(ShingleSet::new(hashes)).filter(|set| set.len() == payload.shingles)
+        }),
+    };
+    set.ok_or("its payload cannot be read")
+}
+
+/// Bytes that a payload is made of; a text that repeats itself is much longer than what is kept of it.
+pub(super) fn unpacked_bytes(payload: &Payload) -> u64 {
+    match payload.kind {
+        PayloadKind::Shingles => payload.bytes.len() as u64,
+        PayloadKind::Text => text_bytes(&payload.bytes).unwrap_or(0),
+    }
+}
+
 impl Collection {
     /// The shingles that a payload was made of.
     pub(super) fn set_of(&self, payload: &Payload) -> std::result::Result<ShingleSet, Flaw> {
-        let set = match payload.kind {
-            PayloadKind::Shingles => ShingleSet::from_bytes(&payload.bytes, payload.shingles),
-            PayloadKind::Text => self.pipeline.as_ref().and_then(|pipeline| {
-                let text = decompressed(&payload.bytes)?;
-                let hashes = SCRATCH.with_borrow_mut(|scratch| pipeline.shingle_set_of_canonical(scratch, &text));
-                Some(ShingleSet::new(hashes)).filter(|set| set.len() == payload.shingles)
-            }),
-        };
-        set.ok_or("its payload cannot be read")
+        set_of(self.pipeline.as_deref(), payload)
     }
 
     /// Waits until there is room for a payload on its way to the disk.

@@ -25,6 +25,7 @@ mod meters;
 mod opening;
 mod order;
 mod pace;
+mod pairs;
 mod prepare;
 mod rebanding;
 mod records;
@@ -515,19 +516,24 @@ impl Collection {
     }
 
     fn similarity(&self, matching: u32, same_content: bool, overlap: Option<Overlap>) -> Similarity {
-        if same_content {
-            return Similarity { value: 1.0, low: 1.0, high: 1.0, method: Method::Exact };
-        }
-        if let Some(overlap) = overlap {
-            return overlap.similarity();
-        }
-        let (low, high) = verify::interval95(matching, self.shape);
-        Similarity { value: verify::similarity(matching, self.shape), low, high, method: Method::Estimate }
+        similarity(self.shape, matching, same_content, overlap)
     }
 
     fn judge(&self, bands: &BandIndex, view: View, query: &Query<'_>) -> Judgement {
         judge::judge(&self.arena, bands, self.shape, &self.limits, view, query)
     }
+}
+
+/// The one number for a pair, wherever it is asked for.
+fn similarity(shape: SignatureShape, matching: u32, same_content: bool, overlap: Option<Overlap>) -> Similarity {
+    if same_content {
+        return Similarity { value: 1.0, low: 1.0, high: 1.0, method: Method::Exact };
+    }
+    if let Some(overlap) = overlap {
+        return overlap.similarity();
+    }
+    let (low, high) = verify::interval95(matching, shape);
+    Similarity { value: verify::similarity(matching, shape), low, high, method: Method::Estimate }
 }
 
 impl Live {

@@ -5,18 +5,24 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use hapax_core::{SignatureShape, Spec};
+use hapax_core::{Pipeline, Spec, SpecError, TextSpec};
 
-use super::{ClustersPage, CollectionError, Result};
+use super::pairs::Pairs;
+use super::{ClustersPage, CollectionError, Result, Settings};
 use crate::store::lock::DataDirLock;
 use crate::store::{self, Opened, Store, Writer};
 use crate::types::{ClusterPlace, CollectionName, Document, Seq};
+
+/// Bytes of shingles and texts that are compared for one page.
+const PAGE_BYTES_MAX: u64 = 32 << 20;
 
 /// A collection's records, all of them held against the ledger.
 pub struct StoredCollection {
     store: Store,
     writer: Option<Writer>,
-    shape: SignatureShape,
+    settings: Settings,
+    /// Makes shingles of kept texts.
+    pipeline: Option<Pipeline>,
     documents: u64,
     _lock: DataDirLock,
 }
@@ -32,11 +38,13 @@ impl StoredCollection {
             return Err(CollectionError::NoSuchCollection(name.clone()));
         }
         let (store, writer, Opened { meta, documents, .. }) = Store::open(&path)?;
-        let spec =
-            Spec::parse(&meta.spec).map_err(|error| CollectionError::Store(format!("{}: {error}", path.display())))?;
+        let unusable = |error: String| CollectionError::Store(format!("{}: {error}", path.display()));
+        let spec = Spec::parse(&meta.spec).map_err(|error| unusable(error.to_string()))?;
+        let settings = Settings::of(&meta, spec).map_err(|error| unusable(error.to_string()))?;
+        let pipeline = without_key(&settings.spec).map_err(|error| unusable(error.to_string()))?;
         let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
         store.scan(threads, |_| {}, &AtomicU64::new(0))?;
-        Ok(Self { store, writer: Some(writer), shape: spec.shape(), documents, _lock: lock })
+        Ok(Self { store, writer: Some(writer), settings, pipeline, documents, _lock: lock })
     }
 
     /// How many documents there are, links included.
@@ -52,8 +60,22 @@ impl StoredCollection {
     /// A page of all clusters that have more than one document.
     pub fn clusters(&self, after: ClusterPlace, limit: usize) -> Result<ClustersPage> {
         let (stretches, next) = self.store.clusters(after, limit)?;
-        Ok(ClustersPage::new(stretches, next, self.shape))
+        let mut pairs = Pairs {
+            store: &self.store,
+            pipeline: self.pipeline.as_ref(),
+            shape: self.settings.spec.shape(),
+            verify: self.settings.verify,
+            threshold: self.settings.threshold,
+            bytes_left: PAGE_BYTES_MAX,
+        };
+        Ok(ClustersPage::compared(stretches, next, &mut pairs)?.expect("nobody else uses the data directory"))
     }
+}
+
+/// Two texts share as many shingles by one key as by another, so a file is read without its secret.
+fn without_key(spec: &Spec) -> std::result::Result<Option<Pipeline>, SpecError> {
+    let Spec::Text(text) = spec else { return Ok(None) };
+    Pipeline::new(&TextSpec { key: None, ..text.clone() }, None).map(Some)
 }
 
 impl Drop for StoredCollection {

@@ -79,7 +79,12 @@ fn documents_pairs_and_clusters_are_the_same_online_and_offline() {
     assert_eq!((documents[0].get("representative"), &documents[1]["representative"]), (None, &json!("large/1")));
 
     assert_eq!(pairs.len(), 2098 + 49);
-    assert_eq!(pairs[0], json!({ "id": "large/2", "representative": "large/1", "similarity": 1.0 }));
+    assert_eq!(
+        pairs[0],
+        json!({
+            "id": "large/2", "representative": "large/1", "similarity": 1.0, "low": 1.0, "high": 1.0, "method": "exact"
+        })
+    );
     for (n, pair) in (1..50).zip(&pairs[2098..]) {
         let ids = json!([format!("second/{n}"), format!("first/{n}")]);
         assert_eq!(json!([pair["id"], pair["representative"]]), ids);
@@ -139,7 +144,7 @@ fn what_cannot_be_exported_is_told_and_leaves_no_file() {
     let refused = run(&["export", "--data-dir", path(&data), "--collection", "no-such"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     assert!(String::from_utf8_lossy(&refused.stderr).contains("no-such"), "{refused:?}");
-    let empty = run(&["export", "--data-dir", path(&data), "--clusters"]);
+    let empty = run(&["export", "--data-dir", path(&data)]);
     assert_eq!(lines(&empty), Vec::<Value>::new());
     assert_eq!(run(&["export", "--pairs", "--clusters"]).status.code(), Some(2));
 }

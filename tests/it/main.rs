@@ -35,6 +35,7 @@ mod metrics;
 mod not_kept;
 mod openapi;
 mod opening;
+mod pairs;
 mod quality;
 mod races;
 mod ranks;

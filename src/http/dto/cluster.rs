@@ -26,6 +26,14 @@ pub struct MemberBody {
     representative: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     similarity: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    low: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    high: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'static str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    below_threshold: bool,
     first_seen: String,
     linked: bool,
 }
@@ -54,7 +62,11 @@ impl From<ClusterMember> for MemberBody {
             id: member.id.as_str().to_owned(),
             seq: member.seq.0,
             representative: member.representative.map(|id| id.as_str().to_owned()),
-            similarity: member.similarity.map(ratio),
+            similarity: member.similarity.map(|similarity| ratio(similarity.value)),
+            low: member.similarity.map(|similarity| ratio(similarity.low)),
+            high: member.similarity.map(|similarity| ratio(similarity.high)),
+            method: member.similarity.map(|similarity| similarity.method.as_str()),
+            below_threshold: member.below_threshold,
             first_seen: timestamp(member.first_seen),
             linked: member.linked,
         }
