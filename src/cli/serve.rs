@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -104,7 +104,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let config = loaded.config;
     logs::install(config.log.format, &config.log.level)?;
     logs::log_panics();
-    let metrics = Metrics::install().context("cannot record metrics")?;
+    let metrics = Metrics::install().map_err(|_| anyhow!("cannot record metrics: it is done already"))?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = config.server.worker_threads {
         runtime.worker_threads(threads);
@@ -138,12 +138,11 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
         limits: limits(&server),
         api_key: api_key.map(|key| ApiKey::new(key.expose())),
         access: Access::new(server.listen.ip(), &server.hosts, &server.cors_origins),
-        metrics: scrape(metrics.clone(), Arc::clone(&boot), cpu.clone()),
+        metrics: scrape(metrics, Arc::clone(&boot), cpu.clone()),
         cpu: cpu.clone(),
         default_settings: collections_config.default_settings.clone(),
         secret_fingerprint: collections_config.secret.as_ref().map(hapax_core::SecretKey::fingerprint),
     });
-    tokio::spawn(metrics.upkeep());
     let stop = CancellationToken::new();
     // Probes and /metrics answer while the index is being rebuilt.
     let mut serving = tokio::spawn(http::serve(listener, state.clone(), stop.clone().cancelled_owned()));

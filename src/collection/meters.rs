@@ -4,6 +4,7 @@ use hapax_core::{SignatureShape, SketchKind, Spec, TextSpec};
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use crate::telemetry::names::{self, label, value};
+use crate::telemetry::recorder;
 use crate::types::{CollectionName, Verdict, VerdictKind};
 
 /// What a verdict was given for.
@@ -32,13 +33,17 @@ pub(super) struct Meters {
     pub expired: Counter,
     pub touched: Counter,
     pub expiry_lag_seconds: Gauge,
+    /// Its series of a sketch are shared by all collections that have it, and go with the last.
+    sketch: String,
     incomplete: Counter,
     verdicts: [[Counter; VerdictKind::ALL.len()]; 2],
 }
 
 impl Meters {
     pub(super) fn new(collection: &CollectionName, spec: &Spec) -> Self {
-        let name = || collection.to_string();
+        let (name, sketch) = (|| collection.to_string(), sketch_name(spec));
+        recorder::admit(label::COLLECTION, collection.as_str());
+        recorder::admit(label::SKETCH, &sketch);
         let by_collection = |metric: &'static str| histogram!(metric, label::COLLECTION => name());
         let result = |result: &'static str| counter!(names::VERIFIED_CANDIDATES, label::COLLECTION => name(), label::RESULT => result);
         let verdicts = |op: &'static str| {
@@ -47,9 +52,9 @@ impl Meters {
             })
         };
         Self {
-            sign_seconds: histogram!(names::SIGN_DURATION, label::SKETCH => sketch_name(spec)),
+            sign_seconds: histogram!(names::SIGN_DURATION, label::SKETCH => sketch.clone()),
             empty_slots_ratio: matches!(spec, Spec::Text(TextSpec { sketch: SketchKind::Oph, .. }))
-                .then(|| histogram!(names::OPH_EMPTY_SLOTS, label::SKETCH => sketch_name(spec))),
+                .then(|| histogram!(names::OPH_EMPTY_SLOTS, label::SKETCH => sketch.clone())),
             probe_seconds: by_collection(names::PROBE_DURATION),
             verify_seconds: by_collection(names::VERIFY_DURATION),
             candidates: by_collection(names::CHECK_CANDIDATES),
@@ -65,6 +70,7 @@ impl Meters {
             expired: counter!(names::EXPIRED_DOCUMENTS, label::COLLECTION => name()),
             touched: counter!(names::TOUCHED_DOCUMENTS, label::COLLECTION => name()),
             expiry_lag_seconds: gauge!(names::EXPIRY_LAG, label::COLLECTION => name()),
+            sketch,
             incomplete: counter!(names::INCOMPLETE_VERDICTS, label::COLLECTION => name()),
             verdicts: [verdicts(value::OP_CHECK), verdicts(value::OP_INSERT)],
         }
@@ -77,6 +83,22 @@ impl Meters {
         let kind = VerdictKind::ALL.iter().position(|kind| *kind == verdict.kind).expect("ALL has every kind");
         self.verdicts[op as usize][kind].increment(1);
     }
+}
+
+impl Drop for Meters {
+    fn drop(&mut self) {
+        recorder::release(label::SKETCH, &self.sketch);
+    }
+}
+
+/// No series of a collection is shown from here on; [`Meters::new`] makes them again.
+pub(super) fn forget(collection: &CollectionName) {
+    recorder::forget(label::COLLECTION, collection.as_str());
+}
+
+/// Series of a collection that is not open are shown too, such as that it is damaged.
+pub(super) fn admit(collection: &CollectionName) {
+    recorder::admit(label::COLLECTION, collection.as_str());
 }
 
 /// The sketch as the spec names it.

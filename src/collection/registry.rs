@@ -17,7 +17,8 @@ use super::memory::MemoryBudget;
 use super::opening::{self, Opening};
 use super::rounds::Rounds;
 use super::{
-    Collection, CollectionError, CollectionsConfig, Description, Medium, Result, Settings, WriteFailure, boot, scrub,
+    Collection, CollectionError, CollectionsConfig, Description, Medium, Result, Settings, WriteFailure, boot, meters,
+    scrub,
 };
 use crate::cpu::CpuPool;
 use crate::store::lock::DataDirLock;
@@ -120,8 +121,9 @@ impl Collections {
         };
         let name = CollectionName::default_collection();
         let path = collections.path(&name);
-        let expected = collections.names()?.into_iter().chain([name.clone()]);
-        collections.opening.expect(expected.map(|name| {
+        let expected: Vec<_> = collections.names()?.into_iter().chain([name.clone()]).collect();
+        expected.iter().for_each(meters::admit);
+        collections.opening.expect(expected.into_iter().map(|name| {
             let bytes = opening::bytes_of(&collections.path(&name));
             (name, bytes)
         }));
@@ -161,6 +163,7 @@ impl Collections {
     /// From here on the collection is refused with this error, until the process is started anew or it is dropped.
     pub(super) fn note_damage(&self, name: &CollectionName, error: &CollectionError) {
         tracing::error!(collection = %name, %error, "a collection is damaged and not served; `hapax verify` tells more");
+        meters::admit(name);
         self.damaged.lock().insert(name.clone(), error.clone());
     }
 
@@ -235,6 +238,7 @@ impl Collections {
             Ok(made) => Ok((made.clone().ok_or(CollectionError::NoSuchCollection(name))?, true)),
             Err(error) => {
                 self.open.lock().remove(&name);
+                meters::forget(&name);
                 Err(error)
             }
         }
@@ -281,8 +285,10 @@ impl Collections {
         .await;
         self.open.lock().remove(&name);
         self.unopened.lock().remove(&name);
-        if removed.is_ok() && self.damaged.lock().remove(&name).is_some() {
-            metrics::gauge!(names::COLLECTION_DAMAGED, label::COLLECTION => name.to_string()).set(0.0);
+        if removed.is_ok() {
+            self.damaged.lock().remove(&name);
+            // Last: what is looked up under this name from here on is not shown.
+            meters::forget(&name);
         }
         removed
     }

@@ -3,7 +3,7 @@
 //! It rests between two steps for as long as the bytes it read are worth.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use metrics::{Counter, Gauge, counter, gauge};
@@ -11,7 +11,7 @@ use metrics::{Counter, Gauge, counter, gauge};
 use super::rounds::Rounds;
 use super::{Collection, CollectionError};
 use crate::telemetry::names::{self, label};
-use crate::types::{CollectionName, Seq};
+use crate::types::Seq;
 
 /// How often it is looked whether a collection has become due.
 const IDLE: Duration = Duration::from_millis(200);
@@ -33,9 +33,11 @@ pub struct ScrubConfig {
 pub(super) fn start(config: ScrubConfig, open: impl Fn() -> Option<Vec<Arc<Collection>>> + Send + 'static) -> Rounds {
     let mut passes = HashMap::new();
     Rounds::start("hapax-scrub", open, move |collections, _| {
-        passes.retain(|name, _: &mut Pass| collections.iter().any(|collection| collection.name == *name));
-        for Collection { name, .. } in collections.iter().map(Arc::as_ref) {
-            passes.entry(name.clone()).or_insert_with(|| Pass::new(name));
+        // By identity: another of the same name may have been made meanwhile, and has series of its own.
+        let is_of = |pass: &Pass, collection: &Arc<Collection>| pass.of.as_ptr() == Arc::as_ptr(collection);
+        passes.retain(|_, pass: &mut Pass| collections.iter().any(|collection| is_of(pass, collection)));
+        for collection in &collections {
+            passes.entry(collection.name.clone()).or_insert_with(|| Pass::new(collection));
         }
         // Who waits longest, so that none is passed over; a pass under way has waited since it became due.
         let next = collections.iter().min_by_key(|collection| passes[&collection.name].due);
@@ -51,6 +53,7 @@ pub(super) fn start(config: ScrubConfig, open: impl Fn() -> Option<Vec<Arc<Colle
 
 /// How far the scrub of one collection is.
 struct Pass {
+    of: Weak<Collection>,
     after: Seq,
     records_read: u64,
     errors_found: u64,
@@ -63,9 +66,10 @@ struct Pass {
 }
 
 impl Pass {
-    fn new(name: &CollectionName) -> Self {
-        let name = || name.to_string();
+    fn new(collection: &Arc<Collection>) -> Self {
+        let name = || collection.name.to_string();
         let pass = Self {
+            of: Arc::downgrade(collection),
             after: Seq(0),
             records_read: 0,
             errors_found: 0,

@@ -56,6 +56,8 @@ pub mod label {
     pub const PART: &str = "part";
     /// Why something was refused or ended.
     pub const REASON: &str = "reason";
+    /// Labels whose values clients choose, so that they come and go: `recorder.rs` keeps series of those admitted only.
+    pub const PASSING: [&str; 2] = [COLLECTION, SKETCH];
     /// hapax's version.
     pub const VERSION: &str = "version";
 }

@@ -224,6 +224,61 @@ fn bodies_under_way_are_counted_and_given_back() {
     until(&|bytes| bytes == 0.0);
 }
 
+/// 481 collections made and dropped once took a scrape from 35 KB to 4.6 MB: their series stayed for ever.
+#[test]
+fn dropped_collections_leave_no_series() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let server = Server::start(&dir.path().join("data"));
+    let settings = |n: usize| match n % 3 {
+        0 => json!({"spec": format!("external:model{n}:128x8")}),
+        1 => json!({"sketch": "classic64x8", "ttl": 60}),
+        _ => json!({"sketch": "oph128x16", "verify": "exact", "keep": "text"}),
+    };
+    let drop = |name: &str| {
+        let dropped = agent().delete(server.url(&format!("/v1/collections/{name}?confirm={name}"))).call();
+        assert_eq!(dropped.expect("an answer").status(), 200);
+    };
+    let make = |name: &str, settings: &serde_json::Value| {
+        let made = agent().put(server.url(&format!("/v1/collections/{name}"))).content_type("application/json");
+        assert_eq!(made.send(settings.to_string()).expect("an answer").status(), 201, "{settings}");
+    };
+    let names = |scrape: &Scrape| {
+        let lines = scrape.0.lines().filter(|line| line.starts_with("hapax_"));
+        lines.map(|line| line.rsplit_once(' ').expect("a value").0.to_owned()).collect::<BTreeSet<_>>()
+    };
+    // Once, so that routes and statuses have their series.
+    make("first", &settings(1));
+    assert_eq!(post(&server, "/v1/collections/first/documents", &document("a", &text(1, "one"))), 200);
+    drop("first");
+    Scrape::of(&server);
+    let before = names(&Scrape::of(&server));
+    for n in 0..30 {
+        // Every other name comes again.
+        let name = format!("passing{}", n % 15);
+        make(&name, &settings(n));
+        if n % 3 > 0 {
+            assert_eq!(
+                post(&server, &format!("/v1/collections/{name}/documents"), &document("a", &text(n, "one"))),
+                200
+            );
+            assert_eq!(Scrape::of(&server).sum("hapax_commit_documents_sum", &[&name]), 1.0, "its own count alone");
+        }
+        drop(&name);
+    }
+    let after = Scrape::of(&server);
+    let left: Vec<_> = names(&after).difference(&before).cloned().collect();
+    assert!(left.is_empty(), "{left:#?}");
+    // The scrub comes by every 200 ms; what it or a scrape still holds must not bring a series back.
+    std::thread::sleep(Duration::from_millis(600));
+    assert!(!Scrape::of(&server).0.contains("passing"), "{}", after.0);
+    make("passing0", &settings(1));
+    let since = Instant::now();
+    while !Scrape::of(&server).0.contains("hapax_scrub_records_total{collection=\"passing0\"}") {
+        assert!(since.elapsed() < Duration::from_secs(20), "one of the same name is measured again");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 fn every_name_is_described(scrape: &Scrape) {
     // Counters are there from the start, at 0: an alert on their rate sees the first failure.
     assert_eq!(scrape.sum(names::COMMIT_FAILURES, &["default"]), 0.0);
