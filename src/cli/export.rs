@@ -49,12 +49,13 @@ const NO_DUPLICATES: &str = "no stored document is a duplicate of another. Dupli
   hapax export --clusters | jq -r '.members[1:][]'        ids of all duplicates that are stored
   hapax export --data-dir ./hapax-data --collection news  without a server
 
-A line of --pairs: {\"id\", \"representative\", \"similarity\", \"low\", \"high\", \"method\"}. There is one line for each
-stored duplicate, with its representative: a star around each representative, and not every pair of a cluster. If the
-first representative was deleted, the next one may be less like the others than the threshold. Such pairs are left out,
-and their number is told on stderr.
-A line of --clusters: {\"representative\", \"members\"}, the representative first. A cluster of more than 1,000 members
-takes several lines; those after the first say \"continued\": true.
+A line of --pairs: {\"id\", \"representative\", \"similarity\", \"low\", \"high\", \"method\"}
+A line of --clusters: {\"representative\", \"members\"}, the representative first. A cluster of more
+than 1,000 members takes several lines; those after the first say \"continued\": true.
+
+--pairs writes one line for each stored duplicate, with its representative: not every pair of a
+cluster. If the first representative was deleted, the next one may be less like the others than
+the threshold. Such pairs are left out, and their number is told on stderr.
 
 Exit status: 0 all was written, or the reader of a pipe closed it; 2 something failed.")]
 pub struct Args {

@@ -11,7 +11,7 @@ use crate::support::client::{Client, encode};
 use crate::support::command::run;
 use crate::support::library;
 use crate::support::local::Setup;
-use crate::support::server::Server;
+use crate::support::server::{Server, Starting};
 
 const THRESHOLD: f64 = 0.7;
 
@@ -275,4 +275,23 @@ fn an_export_without_pairs_says_why() {
         assert!(!lines.is_empty() && !note.contains("on_duplicate"), "{note}");
     }
     assert_eq!(exported(&["--server", &url, "--collection", "skipped"]).1, "");
+}
+
+/// Kept texts of a keyed collection are shingled with its secret. An export from its files has no secret and needs none:
+/// two texts share as many shingles by one key as by another.
+#[test]
+fn keyed_texts_are_compared_offline_without_the_secret() {
+    let dir = library::dir();
+    let data = dir.path().join("data");
+    let secret = [("HAPAX__HASHING__SECRET", "00112233445566778899aabbccddeeff")];
+    let server = Starting::spawn_with(&data, &[], &secret).ready();
+    let url = server.url("");
+    let client = Client::new(url.as_str());
+    let body = json!({"threshold": THRESHOLD, "verify": "exact", "keep": "text", "key": "configured"});
+    assert_eq!(client.json("PUT", "/v1/collections/keyed", &body).status, 201);
+    fill(&client, "keyed", &mut ChaCha8Rng::seed_from_u64(library::seed()));
+    let online = exported(&["--pairs", "--server", &url, "--collection", "keyed"]);
+    assert!(server.terminate().success());
+    let offline = exported(&["--pairs", "--data-dir", data.to_str().unwrap(), "--collection", "keyed"]);
+    assert!(online == offline && online.0.len() > 50, "{} and {} pairs", online.0.len(), offline.0.len());
 }
