@@ -19,6 +19,7 @@ use tokio_util::io::StreamReader;
 
 use super::deadline::Deadline;
 use super::error::{Code, Problem};
+use super::pace::{Paced, Sips};
 use super::state::HttpLimits;
 use crate::telemetry::names;
 
@@ -120,7 +121,7 @@ pub(super) struct Whole {
     pub(super) room: Room,
 }
 
-/// The body as a stream of plain bytes, or 415 for an encoding that is not taken.
+/// The body as a stream of plain bytes that pauses after each piece, or 415 for an encoding that is not taken.
 pub(super) fn decoded(headers: &HeaderMap, body: Body) -> Result<Box<dyn AsyncRead + Send + Unpin>, Problem> {
     let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
     let encoding = match (encodings.next(), encodings.next()) {
@@ -130,15 +131,15 @@ pub(super) fn decoded(headers: &HeaderMap, body: Body) -> Result<Box<dyn AsyncRe
     };
     let raw = StreamReader::new(body.into_data_stream().map_err(std::io::Error::other));
     if encoding.eq_ignore_ascii_case("identity") {
-        Ok(Box::new(raw))
+        Ok(Box::new(Paced::new(raw)))
     } else if encoding.eq_ignore_ascii_case("gzip") {
-        let mut decoder = GzipDecoder::new(raw);
+        let mut decoder = GzipDecoder::new(Sips::new(raw));
         decoder.multiple_members(true);
-        Ok(Box::new(decoder))
+        Ok(Box::new(Paced::new(decoder)))
     } else if encoding.eq_ignore_ascii_case("zstd") {
-        let mut decoder = ZstdDecoder::with_params(raw, &[DParameter::window_log_max(ZSTD_WINDOW_LOG_MAX)]);
+        let mut decoder = ZstdDecoder::with_params(Sips::new(raw), &[DParameter::window_log_max(ZSTD_WINDOW_LOG_MAX)]);
         decoder.multiple_members(true);
-        Ok(Box::new(decoder))
+        Ok(Box::new(Paced::new(decoder)))
     } else {
         Err(Problem::new(
             Code::UnsupportedMediaType,
@@ -351,11 +352,14 @@ pub(super) fn announced(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// Reads the next piece; `None` at the end.
-pub(super) async fn piece(reader: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Option<Bytes>> {
-    let mut bytes = BytesMut::with_capacity(CHUNK);
-    let read = reader.read_buf(&mut bytes).await?;
-    Ok((read > 0).then(|| bytes.freeze()))
+/// Reads the next piece; `None` at the end. What `buffer` has room for is used again once earlier pieces are dropped.
+pub(super) async fn piece(
+    reader: &mut (impl AsyncRead + Unpin),
+    buffer: &mut BytesMut,
+) -> std::io::Result<Option<Bytes>> {
+    buffer.reserve(CHUNK);
+    let read = reader.read_buf(buffer).await?;
+    Ok((read > 0).then(|| buffer.split().freeze()))
 }
 
 #[cfg(test)]

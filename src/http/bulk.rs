@@ -3,7 +3,6 @@
 //! reading stops; then, after a while, the stream is ended with a `fatal` line. Without a `summary` line at its
 //! end an answer is not complete.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -28,6 +27,9 @@ use crate::telemetry::names::{self, label};
 
 /// Answers handed to the connection at once.
 const ANSWERS_AT_ONCE: usize = 256;
+
+/// Lines of fewer bytes are copied out of the piece that they came in, so that they do not keep all of it.
+const COPIED_BYTES_MAX: usize = 16 * 1024;
 
 /// One bulk request.
 pub struct Bulk {
@@ -153,11 +155,14 @@ impl Bulk {
 struct Source {
     reader: Box<dyn AsyncRead + Send + Unpin>,
     splitter: Splitter,
-    ready: VecDeque<Line>,
+    /// Memory for the pieces.
+    buffer: BytesMut,
     bytes: u64,
     bytes_max: u64,
     lines_max: u64,
     line_bytes_max: usize,
+    /// Most bytes in a row that come to no answer: a client that has left is noticed when answers are sent.
+    barren_bytes_max: u64,
     idle_timeout: Duration,
     stop: futures::future::BoxFuture<'static, ()>,
     budget: Budget,
@@ -182,11 +187,12 @@ impl Source {
         Self {
             reader,
             splitter: Splitter::new(limits.bulk_line_bytes_max),
-            ready: VecDeque::new(),
+            buffer: BytesMut::new(),
             bytes: 0,
             bytes_max: if duplex { u64::MAX } else { limits.bulk_body_bytes_max },
             lines_max: if duplex { u64::MAX } else { limits.bulk_lines_max },
             line_bytes_max: limits.bulk_line_bytes_max,
+            barren_bytes_max: limits.bulk_body_bytes_max,
             idle_timeout: limits.bulk_idle_timeout,
             stop: Box::pin(stop),
             room: state.budget().room(),
@@ -197,36 +203,60 @@ impl Source {
     }
 
     async fn next(&mut self) -> Option<Input<u64>> {
-        while self.ready.is_empty() && !self.ended {
-            if let Err(problem) = self.fill().await {
+        match self.next_line().await {
+            Ok(line) => Some(self.input(line?).await),
+            Err(problem) => {
                 self.fatal = Some(problem);
-                self.ended = true;
+                None
             }
         }
-        let Line { number, text } = self.ready.pop_front()?;
-        if number > self.lines_max {
-            let detail = format!("a bulk request has at most {} lines; ?duplex=true lifts this", self.lines_max);
-            self.fatal = Some(Problem::new(Code::TooLarge, detail));
-            self.ready.clear();
-            self.ended = true;
-            return None;
+    }
+
+    /// The next line that is not blank. Each round reads or looks at one piece, and each piece is followed by a pause:
+    /// see [`pace`](super::pace).
+    async fn next_line(&mut self) -> Result<Option<Line>, Problem> {
+        loop {
+            let line = self.splitter.next_line();
+            let line = line.or_else(|| self.ended.then(|| self.splitter.end()).flatten());
+            let ended = line.as_ref().map_or(self.splitter.ended(), |line| line.number);
+            if ended > self.lines_max {
+                let detail = format!("a bulk request has at most {} lines; ?duplex=true lifts this", self.lines_max);
+                return Err(Problem::new(Code::TooLarge, detail));
+            }
+            if line.is_some() || self.ended {
+                return Ok(line);
+            }
+            if self.splitter.barren() > self.barren_bytes_max {
+                let detail = format!(
+                    "blank lines in a row, or one line, have at most {} bytes; ?duplex=true does not lift this",
+                    self.barren_bytes_max
+                );
+                return Err(Problem::new(Code::TooLarge, detail));
+            }
+            self.fill().await?;
         }
+    }
+
+    async fn input(&mut self, Line { number, text }: Line) -> Input<u64> {
         let Some(mut json) = text else {
             let detail = format!("a line has at most {} bytes", self.line_bytes_max);
-            return Some(Input { tag: number, json: Err(Problem::new(Code::TooLarge, detail)), room: None });
+            return Input { tag: number, json: Err(Problem::new(Code::TooLarge, detail)), room: None };
         };
         if number == 1 && json.starts_with(b"\xEF\xBB\xBF") {
             json = json.slice(3..);
         }
+        if json.len() < COPIED_BYTES_MAX {
+            json = Bytes::copy_from_slice(&json);
+        }
         let room = self.budget.wait(json.len()).await;
-        Some(Input { tag: number, json: Ok(json), room: Some(room) })
+        Input { tag: number, json: Ok(json), room: Some(room) }
     }
 
     /// Reads on, keeping nothing.
     async fn throw_away(&mut self, bytes_max: usize) {
         let mut seen = 0;
         while seen < bytes_max
-            && let Ok(Some(piece)) = body::piece(&mut self.reader).await
+            && let Ok(Some(piece)) = body::piece(&mut self.reader, &mut self.buffer).await
         {
             seen += piece.len();
         }
@@ -235,16 +265,17 @@ impl Source {
     /// Reads one piece.
     async fn fill(&mut self) -> Result<(), Problem> {
         let piece = tokio::select! {
+            // First, because what is to be decoded is always ready.
+            biased;
             () = &mut self.stop => {
                 return Err(Problem::new(Code::ShuttingDown, "the server is going down; later lines were not read"));
             }
-            piece = tokio::time::timeout(self.idle_timeout, body::piece(&mut self.reader)) => piece,
+            piece = tokio::time::timeout(self.idle_timeout, body::piece(&mut self.reader, &mut self.buffer)) => piece,
         };
         let piece = piece
             .map_err(|_| Problem::new(Code::Stalled, "nothing arrived for too long; later lines were not read"))?
             .map_err(|error| body::broken(&error))?;
         let Some(piece) = piece else {
-            self.ready.extend(self.splitter.end());
             self.ended = true;
             return Ok(());
         };
@@ -253,8 +284,7 @@ impl Source {
             let detail = format!("a bulk body has at most {} bytes; ?duplex=true lifts this", self.bytes_max);
             return Err(Problem::new(Code::TooLarge, detail));
         }
-        let ready = &mut self.ready;
-        self.splitter.feed(piece, |line| ready.push_back(line));
+        self.splitter.feed(piece);
         self.room.resize(self.splitter.held())
     }
 }

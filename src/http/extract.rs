@@ -192,6 +192,18 @@ impl FromRequest<AppState> for JsonText {
     }
 }
 
+impl JsonText {
+    /// What `read` makes of the text, off the async threads if it is long; and the room that it took.
+    pub(super) async fn parse<T: Send + 'static>(
+        self,
+        state: &AppState,
+        read: impl FnOnce(&str) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let Self { text, when_full, room: _room } = self;
+        parse(state.cpu(), when_full, text.len(), move || read(&text)).await
+    }
+}
+
 /// One document: JSON, or a raw text whose id is in the query.
 pub struct DocumentBody {
     /// The document.

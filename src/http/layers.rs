@@ -20,6 +20,7 @@ use tracing::Instrument;
 use super::deadline::{Deadline, Passed};
 use super::error::{Code, Problem};
 use super::leftover::Leftover;
+use super::pace::PacedBody;
 use super::query::Query;
 use super::routes::Route;
 use super::state::AppState;
@@ -63,6 +64,7 @@ pub async fn observe(mut request: Request, next: Next) -> Response {
     let span = tracing::info_span!("request", request_id = %id.0, method, route);
     request.extensions_mut().insert(id.clone());
     let guard = Measured { begun, route: route.clone(), method };
+    let mut request = request.map(PacedBody::of);
     let leftover = Leftover::of(&mut request);
     metrics::gauge!(names::HTTP_REQUESTS_IN_FLIGHT).increment(1.0);
 

@@ -2,7 +2,7 @@
 //! Counts every line, gives out those that are not blank, and passes over those that are too long without keeping
 //! them. Pure; knows nothing of JSON.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 
 /// One line, without its line feed.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,21 +17,37 @@ pub struct Line {
 #[derive(Debug)]
 pub struct Splitter {
     bytes_max: usize,
+    /// What has not been looked at yet.
+    piece: Bytes,
     held: BytesMut,
+    /// Whether what is held is blank so far: a long line is not looked at twice.
+    held_blank: bool,
     /// The line being read has passed the limit: it is counted, not kept.
     skipping: bool,
     number: u64,
+    barren: u64,
 }
 
 impl Splitter {
     /// Lines have at most `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, held: BytesMut::new(), skipping: false, number: 0 }
+        let (piece, held) = (Bytes::new(), BytesMut::new());
+        Self { bytes_max, piece, held, held_blank: true, skipping: false, number: 0, barren: 0 }
     }
 
     /// Lines begun so far, blank ones included.
     pub fn lines(&self) -> u64 {
-        self.number + u64::from(self.skipping || !self.held.is_empty())
+        self.number + u64::from(self.begun())
+    }
+
+    /// Lines that have ended, blank ones included.
+    pub fn ended(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether some of a line is there, and its end is not.
+    pub fn begun(&self) -> bool {
+        self.skipping || !self.held.is_empty()
     }
 
     /// Bytes of the line that is not yet complete.
@@ -39,21 +55,41 @@ impl Splitter {
         self.held.len()
     }
 
-    /// Takes the next piece and gives out the lines that end in it.
-    pub fn feed(&mut self, mut piece: Bytes, mut out: impl FnMut(Line)) {
-        while let Some(at) = piece.iter().position(|&byte| byte == b'\n') {
-            let tail = piece.split_to(at);
-            piece = piece.slice(1..);
+    /// Bytes since the last line that was given out, of blank lines and of one that is too long: they come to no
+    /// answer, so nothing but this bounds them.
+    pub fn barren(&self) -> u64 {
+        self.barren
+    }
+
+    /// Takes the next piece, once all lines of the last one have been given out.
+    pub fn feed(&mut self, piece: Bytes) {
+        debug_assert!(self.piece.is_empty(), "lines of the last piece would be lost");
+        self.piece = piece;
+    }
+
+    /// The next line that ends in the piece. `None`: the rest of it, if any, is kept as the beginning of a line.
+    pub fn next_line(&mut self) -> Option<Line> {
+        while let Some(at) = self.piece.iter().position(|&byte| byte == b'\n') {
+            if !self.begun() && at <= self.bytes_max && blank(&self.piece[..at]) {
+                self.number += 1;
+                self.barren += at as u64 + 1;
+                self.piece.advance(at + 1);
+                continue;
+            }
+            let tail = self.piece.split_to(at);
+            self.piece.advance(1);
             if let Some(line) = self.complete(tail) {
-                out(line);
+                return Some(line);
             }
         }
-        self.keep(&piece);
+        let rest = std::mem::take(&mut self.piece);
+        self.keep(&rest);
+        None
     }
 
     /// The last line, where the stream does not end in a line feed.
     pub fn end(&mut self) -> Option<Line> {
-        if self.held.is_empty() && !self.skipping {
+        if !self.begun() {
             return None;
         }
         self.complete(Bytes::new())
@@ -63,27 +99,37 @@ impl Splitter {
         self.number += 1;
         let number = self.number;
         // A line within one piece is a slice of it; only one that spans pieces is copied.
-        let text = if self.held.is_empty() && !self.skipping {
-            (tail.len() <= self.bytes_max).then_some(tail)
-        } else {
+        let (text, blank) = if self.begun() {
             self.keep(&tail);
-            (!std::mem::take(&mut self.skipping)).then(|| self.held.split().freeze())
+            let kept = !std::mem::take(&mut self.skipping);
+            (kept.then(|| self.held.split().freeze()), kept && self.held_blank)
+        } else {
+            let blank = blank(&tail);
+            ((tail.len() <= self.bytes_max).then_some(tail), blank)
         };
-        self.held = BytesMut::new();
-        match text {
-            Some(text) if text.iter().all(u8::is_ascii_whitespace) => None,
-            text => Some(Line { number, text }),
+        (self.held, self.held_blank) = (BytesMut::new(), true);
+        if blank && let Some(text) = &text {
+            self.barren += text.len() as u64 + 1;
+            return None;
         }
+        self.barren = 0;
+        Some(Line { number, text })
     }
 
     fn keep(&mut self, piece: &[u8]) {
         if self.skipping || self.held.len() + piece.len() > self.bytes_max {
             self.skipping |= !piece.is_empty();
+            self.barren += piece.len() as u64;
             self.held = BytesMut::new();
         } else {
             self.held.extend_from_slice(piece);
+            self.held_blank &= blank(piece);
         }
     }
+}
+
+fn blank(text: &[u8]) -> bool {
+    text.iter().all(u8::is_ascii_whitespace)
 }
 
 #[cfg(test)]
@@ -96,7 +142,8 @@ mod tests {
         let mut splitter = Splitter::new(max);
         let mut lines = Vec::new();
         for piece in text.chunks(piece.max(1)) {
-            splitter.feed(Bytes::copy_from_slice(piece), |line| lines.push(line));
+            splitter.feed(Bytes::copy_from_slice(piece));
+            lines.extend(std::iter::from_fn(|| splitter.next_line()));
         }
         lines.extend(splitter.end());
         lines.into_iter().map(|line| (line.number, line.text.map(|text| text.to_vec()))).collect()
@@ -106,6 +153,18 @@ mod tests {
     fn blank_lines_count_and_are_skipped() {
         let lines = split(b"a\n\n \r\nb\n\n", 100, 10);
         assert_eq!(lines, [(1, Some(b"a".to_vec())), (4, Some(b"b".to_vec()))]);
+    }
+
+    #[test]
+    fn what_comes_to_no_answer_is_counted() {
+        let mut splitter = Splitter::new(10);
+        for (piece, ended, barren) in
+            [("\n\n \r\n", 3, 5), ("  ", 3, 5), (" \n", 4, 9), ("a\n\n", 6, 1), ("0123456789x", 6, 12)]
+        {
+            splitter.feed(Bytes::from_static(piece.as_bytes()));
+            while splitter.next_line().is_some() {}
+            assert_eq!((splitter.ended(), splitter.barren()), (ended, barren), "{piece:?}");
+        }
     }
 
     #[test]
@@ -120,10 +179,14 @@ mod tests {
         let mut splitter = Splitter::new(10);
         let mut lines = Vec::new();
         for _ in 0..1000 {
-            splitter.feed(Bytes::from_static(b"0123456789"), |line| lines.push(line));
+            splitter.feed(Bytes::from_static(b"0123456789"));
+            lines.extend(std::iter::from_fn(|| splitter.next_line()));
             assert!(splitter.held() <= 10);
         }
-        splitter.feed(Bytes::from_static(b"\nshort\n"), |line| lines.push(line));
+        assert_eq!((lines.len(), splitter.barren()), (0, 9_990), "all but what was kept at first");
+        splitter.feed(Bytes::from_static(b"\nshort\n"));
+        lines.extend(std::iter::from_fn(|| splitter.next_line()));
+        assert_eq!(splitter.barren(), 0);
         assert_eq!(lines[0], Line { number: 1, text: None });
         assert_eq!(lines[1], Line { number: 2, text: Some(Bytes::from_static(b"short")) });
     }

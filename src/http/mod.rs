@@ -21,6 +21,7 @@ mod activity;
 mod body;
 mod connection;
 mod leftover;
+mod pace;
 mod places;
 mod serve;
 mod socket;
@@ -28,7 +29,8 @@ mod turn;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
+use axum::response::Response;
 use tower::util::option_layer;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
@@ -40,6 +42,7 @@ pub use serve::{PROBE_CONNECTIONS_MAX, serve, serve_probes};
 pub use state::{ApiKey, AppState, Boot, HttpLimits, Wiring};
 
 use error::{Code, Problem};
+use pace::PacedBody;
 
 /// Every route of [`ROUTES`], within its layers.
 pub fn router(state: AppState) -> Router {
@@ -82,7 +85,9 @@ fn guarded(router: Router<AppState>, state: &AppState) -> Router<AppState> {
 fn observed(router: Router<AppState>, state: AppState) -> Router {
     router
         .layer(CatchPanicLayer::custom(layers::panicked))
+        .layer(map_response(async |answer: Response| answer.map(PacedBody::of)))
         .layer(CompressionLayer::new().gzip(true).zstd(true))
+        .layer(map_response(async |answer: Response| answer.map(PacedBody::encoded)))
         .layer(from_fn(layers::observe))
         .with_state(state)
 }

@@ -22,6 +22,7 @@ mod expiry;
 mod export;
 mod floors;
 mod foreign;
+mod freezes;
 mod hostile_ids;
 mod hot_buckets;
 mod identity;

@@ -1,15 +1,21 @@
 //! A backup begun, looked after, called off.
 
 use axum::Json;
+use axum::extract::State;
 use axum::http::StatusCode;
 
 use crate::http::dto::backup::{self, BackupStatusBody, Backups, Cancelled};
 use crate::http::error::Problem;
 use crate::http::extract::{JsonText, Open};
+use crate::http::state::AppState;
 
 /// `POST /v1/backups`: 202, it has begun.
-pub async fn start(Open(collections): Open, body: JsonText) -> Result<(StatusCode, Json<BackupStatusBody>), Problem> {
-    let name = backup::name(&body.text)?;
+pub async fn start(
+    State(state): State<AppState>,
+    Open(collections): Open,
+    body: JsonText,
+) -> Result<(StatusCode, Json<BackupStatusBody>), Problem> {
+    let name = body.parse(&state, backup::name).await?;
     let status = collections.start_backup(name).await?;
     Ok((StatusCode::ACCEPTED, Json(status.into())))
 }

@@ -36,15 +36,22 @@ pub async fn create(
     Name(name): Name,
     body: JsonText,
 ) -> Result<(StatusCode, Json<DescriptionBody>), Problem> {
-    let settings = collection::settings(&body.text, state.default_settings(), state.secret_fingerprint())?;
+    let of = state.clone();
+    let read = move |text: &str| collection::settings(text, of.default_settings(), of.secret_fingerprint());
+    let settings = body.parse(&state, read).await?;
     let (collection, made) = collections.create(name, settings).await?;
     let status = if made { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(collection.describe().into())))
 }
 
 /// `PATCH /v1/collections/{collection}`
-pub async fn update(Target(collection): Target, body: JsonText) -> Result<Json<DescriptionBody>, Problem> {
-    let changes = collection::changes(&body.text, collection.settings().spec.shape())?;
+pub async fn update(
+    State(state): State<AppState>,
+    Target(collection): Target,
+    body: JsonText,
+) -> Result<Json<DescriptionBody>, Problem> {
+    let shape = collection.settings().spec.shape();
+    let changes = body.parse(&state, move |text| collection::changes(text, shape)).await?;
     Ok(Json(collection.update(changes).await?.into()))
 }
 

@@ -11,7 +11,7 @@ use crate::collection::{PrepareOptions, Purpose};
 use crate::http::dto::document::{self, Deleted, DocumentRecord, Found, Page};
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::{Code, Problem};
-use crate::http::extract::{DocumentBody, JsonText, Subject, Target, parse};
+use crate::http::extract::{DocumentBody, JsonText, Subject, Target};
 use crate::http::query::Query;
 use crate::http::state::AppState;
 use crate::http::work;
@@ -103,6 +103,8 @@ pub async fn delete_many(
     // Decided one after another, made durable together.
     let mut tickets = Vec::new();
     for id in ids(&state, body).await? {
+        // A thousand of them may need nothing that is waited for.
+        tokio::task::consume_budget().await;
         tickets.push(collection.delete(id).await?);
     }
     let mut deleted = 0;
@@ -114,7 +116,7 @@ pub async fn delete_many(
 
 async fn ids(state: &AppState, body: JsonText) -> Result<Vec<DocId>, Problem> {
     let max = state.limits().batch_documents_max;
-    parse(state.cpu(), body.when_full, body.text.len(), move || document::ids(&body.text, max)).await
+    body.parse(state, move |text| document::ids(text, max)).await
 }
 
 /// A place between two pages, in a form nobody is tempted to count with.

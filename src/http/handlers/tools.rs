@@ -31,8 +31,9 @@ pub async fn sign(Target(collection): Target, subject: Subject) -> Result<Json<S
 
 /// `POST /v1/tune`
 pub async fn tune(State(state): State<AppState>, body: JsonText) -> Result<Json<TuneBody>, Problem> {
-    let input = TuneInput::parse(&body.text)?;
+    let when_full = body.when_full;
+    let input = body.parse(&state, TuneInput::parse).await?;
     // The search over bandings is arithmetic by the million.
-    let chosen = state.cpu().place(body.when_full).await?.run(move || input.choose()).await;
+    let chosen = state.cpu().place(when_full).await?.run(move || input.choose()).await;
     Ok(Json(chosen?))
 }

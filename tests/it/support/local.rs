@@ -67,7 +67,8 @@ impl Setup {
         self
     }
 
-    pub fn start(self) -> Local {
+    /// What a router is made of, and the collections that have to be closed.
+    pub fn wire(self) -> (AppState, Option<Arc<Collections>>) {
         let boot = Boot::new();
         let cpu = CpuPool::new(self.cpu);
         let state = AppState::new(Wiring {
@@ -84,8 +85,14 @@ impl Setup {
         if let Some(collections) = &collections {
             boot.finish(Arc::clone(collections));
         }
+        (state, collections)
+    }
+
+    pub fn start(self) -> Local {
+        let probes = self.probes;
+        let (state, collections) = self.wire();
         let (listener, address) = listen();
-        let (probes, probes_address) = self.probes.then(listen).unzip();
+        let (probes, probes_address) = probes.then(listen).unzip();
         let stop = CancellationToken::new();
         let (stopped, serving) = (stop.clone(), state.clone());
         let thread = std::thread::spawn(move || {

@@ -1,0 +1,210 @@
+//! What a client feeds -> pieces that take a bounded time each, with a pause after each.
+//! A decoder that has input is never pending, and neither is a body that has arrived: a loop over one of them keeps its
+//! thread from all other connections, from timers and from signals for as long as there is something to decode, and
+//! two kilobytes decode to gigabytes. Here each poll sees little input and gives out little, and the next one begins
+//! with a pause, in which everyone else has a turn.
+//! Knows nothing of requests.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, Bytes};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, ReadBuf, Take};
+
+/// Most bytes that one poll of a reader gives out.
+pub(super) const PIECE_BYTES: usize = 64 * 1024;
+/// Most bytes that a decoder takes in one poll. They need not come to anything: a frame of zstd that says nothing has 9
+/// bytes, one of gzip 20, and each sets the decoder up from the beginning.
+const SIP_BYTES: usize = 2 * 1024;
+/// What a frame of a body costs beside its bytes, in bytes: a client may send one byte in each.
+const FRAME_COST: usize = 2 * 1024;
+
+/// Lets everything else have its turn: all other tasks of the thread, its connections and its timers. A waker of its own
+/// would put the task back into the queue ahead of what has just arrived, which is looked for after 61 tasks only.
+fn pause(cx: &mut Context<'_>) {
+    _ = pin!(tokio::task::yield_now()).poll(cx);
+}
+
+/// A reader that gives out a bounded piece at a time, and pauses between two.
+pub(super) struct Paced<R> {
+    reader: Take<R>,
+    paused: bool,
+}
+
+impl<R: AsyncRead + Unpin> Paced<R> {
+    pub(super) fn new(reader: R) -> Self {
+        Self { reader: reader.take(0), paused: true }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Paced<R> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if !self.paused {
+            self.paused = true;
+            pause(cx);
+            return Poll::Pending;
+        }
+        self.reader.set_limit(PIECE_BYTES as u64);
+        ready!(Pin::new(&mut self.reader).poll_read(cx, buf))?;
+        self.paused = false;
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// The input of a decoder, in sips: a decoder asks for more until it has something to give out.
+pub(super) struct Sips<R> {
+    reader: R,
+    /// Bytes taken since the last pause.
+    taken: usize,
+}
+
+impl<R> Sips<R> {
+    pub(super) fn new(reader: R) -> Self {
+        Self { reader, taken: 0 }
+    }
+}
+
+impl<R: AsyncBufRead + Unpin> AsyncRead for Sips<R> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let sip = ready!(self.as_mut().poll_fill_buf(cx))?;
+        let read = sip.len().min(buf.remaining());
+        buf.put_slice(&sip[..read]);
+        self.consume(read);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<R: AsyncBufRead + Unpin> AsyncBufRead for Sips<R> {
+    fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        let Self { reader, taken } = self.get_mut();
+        if *taken >= SIP_BYTES {
+            *taken = 0;
+            pause(cx);
+            return Poll::Pending;
+        }
+        let sip = ready!(Pin::new(reader).poll_fill_buf(cx))?;
+        Poll::Ready(Ok(&sip[..sip.len().min(SIP_BYTES - *taken)]))
+    }
+
+    fn consume(mut self: Pin<&mut Self>, bytes: usize) {
+        self.taken += bytes;
+        Pin::new(&mut self.reader).consume(bytes);
+    }
+}
+
+/// A body in frames of a bounded size, with a pause after so many bytes or frames.
+pub(super) struct PacedBody {
+    body: Body,
+    frame_cost: usize,
+    /// What is left of the last frame.
+    rest: Bytes,
+    /// Bytes and frames since the last pause.
+    spent: usize,
+}
+
+impl PacedBody {
+    /// `body` itself if it can't be long.
+    pub(super) fn of(body: Body) -> Body {
+        Self::with(body, FRAME_COST)
+    }
+
+    /// With a pause after each frame, for what an encoder gives out: if its input pauses, it gives out a frame instead
+    /// of pausing.
+    pub(super) fn encoded(body: Body) -> Body {
+        Self::with(body, PIECE_BYTES)
+    }
+
+    fn with(body: Body, frame_cost: usize) -> Body {
+        match HttpBody::size_hint(&body).upper() {
+            Some(bytes) if bytes <= PIECE_BYTES as u64 / 16 => body,
+            _ => Body::new(Self { body, frame_cost, rest: Bytes::new(), spent: 0 }),
+        }
+    }
+}
+
+impl HttpBody for PacedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.spent >= PIECE_BYTES {
+            self.spent = 0;
+            pause(cx);
+            return Poll::Pending;
+        }
+        if self.rest.is_empty() {
+            let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else { return Poll::Ready(None) };
+            self.spent += self.frame_cost;
+            match frame?.into_data() {
+                Ok(data) => self.rest = data,
+                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            }
+        }
+        let bytes = self.rest.len().min(PIECE_BYTES);
+        self.spent += bytes;
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(bytes)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (inner, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        let mut hint = SizeHint::new();
+        hint.set_lower(inner.lower() + rest);
+        if let Some(upper) = inner.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+    use futures::StreamExt;
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    /// How often a future is polled until it is done.
+    async fn polls<T>(work: impl Future<Output = T>) -> (T, usize) {
+        let (mut work, mut polls) = (pin!(work), 0);
+        let made = std::future::poll_fn(|cx| {
+            polls += 1;
+            work.as_mut().poll(cx)
+        });
+        (made.await, polls)
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_is_always_ready_pauses_after_each_piece() {
+        let bytes: Vec<u8> = (0..10 * PIECE_BYTES + 1).map(|at| (at % 251) as u8).collect();
+        let mut read = Vec::new();
+        let (_, times) = polls(Paced::new(&bytes[..]).read_to_end(&mut read)).await;
+        assert!(read == bytes && times > 10, "{times}");
+        let mut sips = Vec::new();
+        let (_, times) = polls(Sips::new(&bytes[..]).read_to_end(&mut sips)).await;
+        assert!(sips == bytes && times >= bytes.len() / SIP_BYTES, "{times}");
+    }
+
+    #[tokio::test]
+    async fn a_body_pauses_after_so_many_bytes_or_frames() {
+        let bytes = Bytes::from((0..10 * PIECE_BYTES).map(|at| (at % 251) as u8).collect::<Vec<_>>());
+        for each in [100, 10_000, bytes.len()] {
+            let frames: Vec<_> = bytes.chunks(each).map(|frame| Ok::<_, io::Error>(frame.to_vec())).collect();
+            let count = frames.len();
+            let body = PacedBody::of(Body::from_stream(futures::stream::iter(frames)));
+            let (made, times) = polls(to_bytes(body, usize::MAX)).await;
+            assert!(made.unwrap() == bytes, "frames of {each}");
+            assert!(times > (bytes.len() + count * FRAME_COST) / (2 * PIECE_BYTES), "{times} polls of {count} frames");
+        }
+        let whole = PacedBody::of(Body::from(bytes.clone()));
+        assert_eq!(HttpBody::size_hint(&whole).exact(), Some(bytes.len() as u64));
+        let mut frames = whole.into_data_stream();
+        assert_eq!(frames.next().await.unwrap().unwrap().len(), PIECE_BYTES);
+    }
+}
