@@ -12,6 +12,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use tokio::sync::Semaphore;
 
 use super::clusters::Clusters;
+use super::doubt::Doubts;
 use super::epoch::Epochs;
 use super::expiry::SeenTimes;
 use super::kept::room_units;
@@ -198,6 +199,7 @@ fn assemble(
         work: Condvar::new(),
         durable: AtomicU64::new(last_seq.0),
         epochs: Epochs::default(),
+        doubts: Doubts::default(),
         documents: AtomicI64::new(i64::from(slots)),
         linked,
         latches: Arc::default(),

@@ -61,12 +61,14 @@ impl Collection {
         limit: usize,
     ) -> Result<Option<ClusterPage>> {
         self.blocking(move |collection| {
+            collection.certain(&id)?;
             for attempt in 0..ATTEMPTS {
                 let rows = match after {
                     Some(place) => collection.records.store().cluster(ClusterStart::After(place), limit)?,
                     None => collection.cluster_of(&id, limit)?,
                 };
                 let Some(ClusterRows { stretch, documents, next }) = rows else { return Ok(None) };
+                collection.cluster_is_certain(&stretch)?;
                 let representative = stretch.representative.head.id.clone();
                 if let Some(page) = ClustersPage::compared(vec![stretch], next, &mut collection.pairs())? {
                     let members =
@@ -86,6 +88,7 @@ impl Collection {
         self.blocking(move |collection| {
             for attempt in 0..ATTEMPTS {
                 let (stretches, next) = collection.records.store().clusters(after, limit)?;
+                stretches.iter().try_for_each(|stretch| collection.cluster_is_certain(stretch))?;
                 if let Some(page) = ClustersPage::compared(stretches, next, &mut collection.pairs())? {
                     return Ok(page);
                 }
@@ -114,7 +117,9 @@ impl Collection {
             return Ok(None);
         }
         let representative = self.records.store().representative(record.cluster)?;
-        Ok(representative.filter(|(seq, _)| *seq != record.seq).map(|(_, id)| id))
+        let representative = representative.filter(|(seq, _)| *seq != record.seq).map(|(_, id)| id);
+        representative.iter().try_for_each(|id| self.certain(id))?;
+        Ok(representative)
     }
 
     fn cluster_of(&self, id: &DocId, limit: usize) -> Result<Option<ClusterRows>> {

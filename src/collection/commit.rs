@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::MutexGuard;
 use tokio::sync::oneshot;
 
+use super::doubt::DOUBTFUL;
 use super::epoch::Leaving;
 use super::order::{Decision, Order, Step, Work};
 use super::pace::Pace;
@@ -217,6 +218,8 @@ fn forget(collection: &Collection, order: &mut Order, slot: Slot) {
 /// Undoes every decision that is not durable, newest first, so that each finds the index as it left it. The lock is
 /// held throughout: whoever decides next sees none of what is undone.
 fn undo(collection: &Collection, failed: Vec<Decision>, error: &StoreError) {
+    // What was still in the queue has not been near the disk.
+    let (tried, uncertain) = (failed.len(), error.is_uncertain());
     let mut decisions = failed;
     let mut order = collection.order.lock();
     for work in std::mem::take(&mut order.queue) {
@@ -227,7 +230,8 @@ fn undo(collection: &Collection, failed: Vec<Decision>, error: &StoreError) {
         }
     }
     refuse_where_uncertain(&mut order, error);
-    for decision in decisions.iter().rev() {
+    for (at, decision) in decisions.iter().enumerate().rev() {
+        let in_doubt = uncertain && at < tried;
         match decision.step {
             Step::None => {}
             Step::Updated { seq } => collection.records.not_updated(seq),
@@ -235,12 +239,12 @@ fn undo(collection: &Collection, failed: Vec<Decision>, error: &StoreError) {
                 collection.unjoin_cluster(&mut order, slot);
                 forget(collection, &mut order, slot);
                 if let Some((replaced, left)) = replaced {
-                    stay(collection, replaced);
+                    stay(collection, replaced, in_doubt);
                     collection.rejoin_cluster(&mut order, left);
                 }
             }
             Step::Removed { slot, left } => {
-                stay(collection, slot);
+                stay(collection, slot, in_doubt);
                 collection.rejoin_cluster(&mut order, left);
             }
         }
@@ -262,11 +266,14 @@ fn refuse_where_uncertain(order: &mut Order, error: &StoreError) {
     }
 }
 
-/// Takes a deletion or replacement back.
-fn stay(collection: &Collection, slot: Slot) {
-    collection.arena.set_removed(slot, Seq(0));
+/// Takes a deletion or replacement back, or notes that nobody can tell what became of it.
+fn stay(collection: &Collection, slot: Slot, in_doubt: bool) {
     let seen = collection.arena.peek(slot).expect("what leaves keeps its slot until that is durable");
-    collection.records.stays(seen.seq);
+    let record = collection.records.stays(seen.seq);
+    if in_doubt {
+        collection.doubts.add(seen.seq, slot, record.id.clone());
+    }
+    collection.arena.set_removed(slot, if in_doubt { DOUBTFUL } else { Seq(0) });
 }
 
 fn write_failed(error: &StoreError) -> CollectionError {

@@ -79,6 +79,7 @@ impl Collection {
             Comparand::Content(content) => Ok(Half::Content(content)),
             Comparand::Id(id) => {
                 self.blocking(move |collection| {
+                    collection.certain(&id)?;
                     // Replaced since it was looked up, it has another content now; deleted, none.
                     for attempt in 0..ATTEMPTS {
                         let (_reading, view) = collection.read();

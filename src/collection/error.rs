@@ -93,6 +93,15 @@ pub enum CollectionError {
         /// What to do about it.
         why: WriteFailure,
     },
+    /// Nobody can tell whether the document is there.
+    #[error(
+        "the disk failed under a write that was to delete or replace `{id}`; whether it is still stored shows after a \
+         restart of the server"
+    )]
+    Doubtful {
+        /// Which.
+        id: DocId,
+    },
     /// The memory budget has no room for a document more. Nothing was stored.
     #[error(
         "the index takes {used} of the {max} bytes that `limits.memory_max_bytes` allows, and one document more does not \

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use hapax_core::{ContentHash, SignatureShape};
 
 use super::Limits;
+use super::doubt::DOUBTFUL;
 use super::meters::Meters;
 use super::order::cited;
 use super::records::Heads;
@@ -29,6 +30,7 @@ impl View {
     /// Whether a document is there in this view.
     pub(super) fn sees(self, seen: &Seen) -> bool {
         match self {
+            Self::Durable(_) if seen.removed == DOUBTFUL => false,
             Self::Durable(durable) => seen.seq <= durable && (seen.removed == Seq(0) || seen.removed > durable),
             Self::Decided => seen.removed == Seq(0),
         }

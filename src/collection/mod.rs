@@ -13,6 +13,7 @@ mod cluster_pages;
 mod clusters;
 mod commit;
 mod compare;
+mod doubt;
 mod epoch;
 mod error;
 mod exact;
@@ -66,6 +67,7 @@ pub use scrub::ScrubConfig;
 pub use settings::{BandingAsked, Changes, CollectionsConfig, Description, Limits, Medium, Settings};
 pub use stored::StoredCollection;
 
+use doubt::Doubts;
 use epoch::{Epochs, Reading};
 use exact::{Compared, Exact, IN_PASSING};
 use expiry::{SeenTimes, Sweep};
@@ -124,6 +126,8 @@ pub struct Collection {
     /// The place in the order up to which everything is on disk.
     durable: AtomicU64,
     epochs: Epochs,
+    /// What an uncertain write leaves.
+    doubts: Doubts,
     documents: AtomicI64,
     linked: AtomicI64,
     meters: Meters,
@@ -255,6 +259,7 @@ impl Collection {
     pub async fn document(self: &Arc<Self>, id: &DocId) -> Result<Option<Document>> {
         let id = id.clone();
         self.blocking(move |collection| {
+            collection.certain(&id)?;
             let (_reading, view) = collection.read();
             let existing = collection.find(&id, IdIndex::fingerprint(&id), view)?;
             let Some(existing) = existing else { return Ok(None) };
@@ -283,7 +288,20 @@ impl Collection {
 
     /// Documents in order of `seq`, after the given one.
     pub async fn documents(self: &Arc<Self>, after: Seq, limit: usize) -> Result<Vec<Document>> {
-        self.blocking(move |collection| Ok(collection.records.store().page(after, limit)?)).await
+        self.blocking(move |collection| {
+            let (mut documents, mut after) = (Vec::new(), after);
+            loop {
+                let asked = limit - documents.len();
+                let page = collection.records.store().page(after, asked)?;
+                let last = page.len() < asked;
+                after = page.last().map_or(after, |document| document.seq);
+                documents.extend(collection.without_doubtful(page)?);
+                if last || documents.len() == limit {
+                    return Ok(documents);
+                }
+            }
+        })
+        .await
     }
 
     /// Stops taking writes, waits until those taken are on disk, and closes the file; blocking.
@@ -399,7 +417,11 @@ impl Collection {
             if let Some(link) = link
                 && let Some(record) = self.records.record(link)?
             {
-                verdict.representative = self.representative_of(&record)?;
+                match self.representative_of(&record) {
+                    Ok(representative) => verdict.representative = representative,
+                    Err(CollectionError::Doubtful { .. }) => verdict.unread += 1,
+                    Err(error) => return Err(error),
+                }
             }
             return Ok(verdict);
         }
@@ -430,9 +452,11 @@ impl Collection {
             contents_max: exact.map(|_| self.limits.exact_reads_max),
             mistaken,
         };
+        let mut judgement = self.judge(&live.bands, view, &query);
+        judgement.unread += self.doubted(&query, check.id.as_ref());
         Looked {
             exact,
-            judgement: self.judge(&live.bands, view, &query),
+            judgement,
             threshold,
             expected_recall: (threshold < live.settings.threshold)
                 .then(|| tuning::candidate_probability(threshold, live.bands.banding(), self.shape)),

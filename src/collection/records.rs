@@ -84,8 +84,8 @@ impl Records {
     }
 
     /// The deletion or replacement was undone.
-    pub(super) fn stays(&self, seq: Seq) {
-        self.leaving.write().remove(&seq);
+    pub(super) fn stays(&self, seq: Seq) -> Arc<Record> {
+        self.leaving.write().remove(&seq).expect("what leaves is noted until it stays or is gone")
     }
 
     /// Notes a document whose update has been decided.

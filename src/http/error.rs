@@ -375,6 +375,9 @@ impl From<CollectionError> for Problem {
                 Self { progress: Some(progress), ..Self::new(Code::Starting, detail) }
             }
             CollectionError::WriteFailed { why, .. } => Self::write_failed(why, &detail),
+            CollectionError::Doubtful { .. } => {
+                Self { retry_after: Some(RETRY_AFTER_RESTART), ..Self::new(Code::WriteFailed, detail) }
+            }
             CollectionError::MemoryBudget { .. } => Self::new(Code::MemoryBudgetReached, detail),
             CollectionError::NoSuchDocument { .. } => Self::new(Code::DocumentNotFound, detail),
             CollectionError::Damaged { .. } => {

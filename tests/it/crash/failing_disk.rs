@@ -111,6 +111,62 @@ fn fails_at(start: &Start<'_>, number: u64, error: i32) -> bool {
     came_to_it
 }
 
+/// A delete whose sync failed was undone in memory, and the document cited again, though it was gone on disk.
+#[test]
+fn what_a_failed_sync_was_to_remove_is_cited_by_no_answer() {
+    let parent = tempfile::tempdir().unwrap();
+    let text = super::random_text(5);
+    // All that a life does: an insert, a removal, and a check; with the operations before and after the removal.
+    let life = |name: String, replacement: Option<&str>, fail: Option<u64>| {
+        let (data_dir, notes) = (parent.path().join(&name), parent.path().join(format!("{name}.notes")));
+        let mut environment = disk::preloaded(&data_dir, &notes).to_vec();
+        environment.extend(fail.map(|number| ("HAPAX_DISK_FAIL", format!("{number}:{}", ERRORS[0]))));
+        let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let server = Starting::spawn_with(&data_dir, &[], &environment).ready_or_ended().ok()?;
+        let documents = server.url(writer::DOCUMENTS);
+        let put = |text: &str| {
+            agent().post(format!("{documents}?on_existing=replace")).send_json(json!({ "id": "x", "text": text }))
+        };
+        if put(&text).unwrap().status() != 200 {
+            return None;
+        }
+        let before = disk::operations(&notes).len() as u64;
+        let removed = match replacement {
+            None => agent().delete(&documents).query("id", "x").call(),
+            Some(text) => put(text),
+        };
+        let status = removed.unwrap().status().as_u16();
+        let check = json!({ "text": text });
+        let verdict = whole(agent().post(server.url("/v1/collections/default/check")).send_json(&check));
+        let after = disk::operations(&notes).len() as u64;
+        server.kill();
+        let failed_sync = failed(&notes).is_some_and(|failed| matches!(failed.kind, Kind::Sync));
+        let next = Server::start(&data_dir);
+        let there = whole(agent().post(next.url("/v1/collections/default/check")).send_json(&check));
+        Some((status, verdict, there, failed_sync, before..=after))
+    };
+    let other = super::random_text(6);
+    for (how, replacement) in [("delete", None), ("replace", Some(other.as_str())), ("remove", Some(""))] {
+        let (.., operations) = life(how.into(), replacement, None).expect("nothing fails");
+        let mut tried = 0;
+        for number in operations {
+            let Some((status, verdict, there, true, _)) = life(format!("{how}{number}"), replacement, Some(number))
+            else {
+                continue;
+            };
+            if status == 200 {
+                continue;
+            }
+            tried += 1;
+            assert_eq!((status, &verdict["complete"]), (503, &json!(false)), "{how} at {number}: {verdict}");
+            let cited = verdict["verdict"] != "unique";
+            assert!(!cited || there["verdict"] != "unique", "{how} at {number}: {verdict}, and then {there}");
+            assert!(!cited, "{how} at {number}: {verdict}");
+        }
+        assert!(tried > 0, "no sync of a {how} failed");
+    }
+}
+
 /// The requests of a run, one after the other; `then` has the outcome of each.
 fn script(load: &mut Load, server: &Address, then: &mut dyn FnMut(&Load, Result<(), Failure>)) {
     let mut likes = false;
