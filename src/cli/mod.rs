@@ -5,6 +5,7 @@ pub mod backup;
 pub mod bulk;
 pub mod check;
 pub mod client;
+pub mod descriptors;
 pub mod export;
 pub mod health;
 pub mod import;

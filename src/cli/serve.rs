@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::ExitStatus;
+use super::{ExitStatus, descriptors};
 use crate::collection::{Collections, Medium, Opening};
 use crate::config::checked::Server;
 use crate::config::{self, Config, Sources};
@@ -101,9 +101,16 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         writeln!(std::io::stdout().lock(), "{}", loaded.effective).context("cannot write the settings")?;
         return Ok(ExitStatus::Fine);
     }
-    let config = loaded.config;
+    let mut config = loaded.config;
     logs::install(config.log.format, &config.log.level)?;
     logs::log_panics();
+    let (server, collections) = (&mut config.server, &config.collections);
+    server.connections_max = descriptors::connections_that_fit(
+        descriptors::raise_limit(),
+        server.connections_max,
+        collections.collections_max,
+        server.admin_listen.is_some(),
+    );
     let metrics = Metrics::install().map_err(|_| anyhow!("cannot record metrics: it is done already"))?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = config.server.worker_threads {

@@ -11,6 +11,7 @@ use super::order::now;
 use super::registry::blocking;
 use super::{Collection, CollectionError, Collections, Result};
 use crate::store::backup::{self, Backup, BackupError, Entry, Manifest, Pace, Progress};
+use crate::store::out_of_descriptors;
 use crate::telemetry::names::{self, label, value};
 use crate::types::{CollectionName, TimestampMs};
 
@@ -311,7 +312,7 @@ fn seconds(at: TimestampMs) -> f64 {
 }
 
 fn failed(error: BackupError) -> CollectionError {
-    CollectionError::Store(error.chain())
+    if out_of_descriptors(&error) { CollectionError::no_descriptor() } else { CollectionError::Store(error.chain()) }
 }
 
 fn refused(error: BackupError) -> CollectionError {

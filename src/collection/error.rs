@@ -164,11 +164,25 @@ impl CollectionError {
     /// Of a collection that was to be made or dropped; a disk that fails then leaves the given.
     pub(super) fn of_file(error: StoreError, why: WriteFailure) -> Self {
         match error {
+            error if store::out_of_descriptors(&error) => Self::no_descriptor(),
             StoreError::Full { .. } | StoreError::Io { .. } | StoreError::Busy { .. } | StoreError::Poisoned { .. } => {
                 Self::write_failed(why, &error)
             }
             other => other.into(),
         }
+    }
+}
+
+impl CollectionError {
+    /// An error of the system about something beside a collection's file.
+    pub(super) fn of_system(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
+        if store::out_of_descriptors(error) { Self::no_descriptor() } else { Self::Store(format!("{what}: {error}")) }
+    }
+
+    pub(super) fn no_descriptor() -> Self {
+        let detail = "the server has no file descriptor left for this; its limit (ulimit -n) is too low".into();
+        // Connections come to their end all the time.
+        Self::Overloaded { detail, retry_after: Duration::from_secs(1) }
     }
 }
 
@@ -188,6 +202,7 @@ impl From<StoreError> for CollectionError {
             StoreError::NotAStore { path, detail } => {
                 Self::Damaged { collection: store::name_of(&path), record: None, detail }
             }
+            other if store::out_of_descriptors(&other) => Self::no_descriptor(),
             other => Self::Store(other.chain()),
         }
     }

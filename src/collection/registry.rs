@@ -354,7 +354,7 @@ impl Collections {
     }
 
     pub(super) fn names(&self) -> Result<Vec<CollectionName>> {
-        store::list(&self.dir).map_err(|error| CollectionError::Store(format!("{}: {error}", self.dir.display())))
+        store::list(&self.dir).map_err(|error| CollectionError::of_system(self.dir.display(), &error))
     }
 }
 

@@ -37,6 +37,7 @@ use tower_http::compression::CompressionLayer;
 
 pub use access::Access;
 pub use handlers::ops::OPENAPI;
+pub use places::sockets_max;
 pub use routes::{ROUTES, Route};
 pub use serve::{PROBE_CONNECTIONS_MAX, serve, serve_probes};
 pub use state::{ApiKey, AppState, Boot, HttpLimits, Wiring};

@@ -14,8 +14,21 @@ use tokio::time::Instant;
 use super::activity::Activity;
 use crate::telemetry::names;
 
-/// Connections that are closing, or closed and being read to their end, beyond those that have a place.
-pub(super) const LEAVING_MAX: usize = 256;
+/// Most connections that are closing, or closed and being read to their end, beyond those that have a place.
+const fn leaving_max(connections_max: usize) -> usize {
+    match connections_max / 16 {
+        0..4 => 4,
+        sixteenth @ 4..256 => sixteenth,
+        _ => 256,
+    }
+}
+
+/// Most sockets of a listener that lets this many connections in.
+pub const fn sockets_max(connections_max: usize) -> usize {
+    // One is let in before it has its place.
+    connections_max + leaving_max(connections_max) + 1
+}
+
 /// How long a connection that was asked to make room has, before another one is asked.
 const NEXT_AFTER: Duration = Duration::from_millis(20);
 /// The oldest are looked up together: for each one alone, all would have to be looked at.
@@ -48,7 +61,7 @@ impl Places {
             taken: Arc::default(),
             next: AtomicU64::new(0),
             max,
-            leaving: Arc::new(Semaphore::new(LEAVING_MAX)),
+            leaving: Arc::new(Semaphore::new(leaving_max(max))),
             oldest: Mutex::default(),
         }
     }

@@ -8,6 +8,7 @@ use rusqlite::ffi::{
     SQLITE_ERROR, SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ, SQLITE_IOERR_WRITE,
 };
 
+use super::descriptors;
 use crate::types::Seq;
 
 /// The cause beneath a [`StoreError`], for the chain in the log.
@@ -144,6 +145,9 @@ impl StoreError {
             |collection| Self::Damaged { collection, record: None, detail: format!("{doing} failed: {error}") };
         // A value of another kind than its column's.
         let Some(failure) = error.sqlite_error() else { return damaged(collection) };
+        if let Some(source) = descriptors::behind(&error) {
+            return Self::Io { collection, doing, source: source.into() };
+        }
         match failure.code {
             ErrorCode::DiskFull => Self::Full { collection, source: error.into() },
             // SQLite names only ENOSPC; a spent quota and a file size limit come as a failed write to the page cache.

@@ -23,6 +23,7 @@
 pub mod backup;
 mod checkpoint;
 mod clusters;
+mod descriptors;
 mod error;
 mod files;
 pub mod lock;
@@ -51,6 +52,7 @@ use std::sync::Arc;
 use hapax_core::ContentHash;
 
 pub use self::clusters::{ClusterRows, ClusterStart, Member, Stretch};
+pub use self::descriptors::out_of_descriptors;
 pub use self::error::{Cause, Result, StoreError};
 pub use self::files::{SUFFIX, clean_leftovers, finish_repairs, list, log as log_of, make_dir, path_of, strangers};
 pub use self::payload::{Looked, Payload, PayloadKind};

@@ -7,6 +7,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::checkpoint::{self, Checkpointer, FINISH_PATIENCE, LOG_BYTES_MAX, Mode, Poison, WAKE_BYTES};
+use super::descriptors::out_of_descriptors;
 use super::error::{Result, StoreError};
 use super::payload;
 use super::reader::Readers;
@@ -75,6 +76,8 @@ impl Writer {
         let Err(error) = checkpoint::run(&self.connection, checkpoint::Mode::Truncate) else { return Ok(()) };
         match StoreError::from_sqlite(&self.collection, "moving its log into the database", error) {
             StoreError::Full { .. } | StoreError::Busy { .. } => Ok(()),
+            // Nothing was tried: the disk may be well.
+            error if out_of_descriptors(&error) => Err(error),
             error @ StoreError::Io { .. } => {
                 tracing::error!(error = error.chain(), "the disk fails; this collection takes no writes");
                 self.poison.note(&error);

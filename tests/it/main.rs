@@ -16,6 +16,7 @@ mod connections;
 mod copies;
 mod crash;
 mod damaged;
+mod descriptors;
 mod doubt;
 mod errors;
 mod exact;

@@ -1,0 +1,79 @@
+//! Connections and files of collections share what file descriptors the process may have. Comes in: the bounds of the
+//! settings. Goes out: how many connections fit, so that no crowd of clients takes what a collection needs.
+//! Once `ulimit -n 200` let 200 clients in, and creating a collection or a backup was answered with 500.
+
+use crate::http;
+
+/// Of one collection at work: 8 readers, the writer, the checkpointer, a backup and a scrub, database and log each; and
+/// the log's index.
+const PER_COLLECTION: u64 = 25;
+/// Standard streams, listeners, the runtime's own, locks, folders being synced, files of a backup.
+const RESERVE: u64 = 48;
+/// Connections get no less than this share, even if all collections at work at once would need more.
+const CONNECTIONS_SHARE_MIN: u64 = 4;
+
+/// Raises the process's limit to what it is allowed, and gives it. `None`: there is none, or it is not known.
+#[cfg(target_os = "linux")]
+pub fn raise_limit() -> Option<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+    {
+        tracing::warn!(%error, limit = current, "the limit on file descriptors cannot be raised");
+        return current;
+    }
+    maximum
+}
+
+/// Raises the process's limit to what it is allowed, and gives it. `None`: there is none, or it is not known.
+#[cfg(not(target_os = "linux"))]
+pub fn raise_limit() -> Option<u64> {
+    None
+}
+
+/// The most connections, at most `connections_max`, for which there are descriptors.
+pub fn connections_that_fit(limit: Option<u64>, connections_max: usize, collections_max: usize, probes: bool) -> usize {
+    let Some(limit) = limit else { return connections_max };
+    let others = RESERVE
+        + PER_COLLECTION * collections_max as u64
+        + if probes { http::sockets_max(http::PROBE_CONNECTIONS_MAX) as u64 } else { 0 };
+    let needed = others + http::sockets_max(connections_max) as u64;
+    if needed <= limit {
+        return connections_max;
+    }
+    let left = limit.saturating_sub(others).max(limit / CONNECTIONS_SHARE_MIN);
+    let mut fit = connections_max.min(left as usize).max(1);
+    while fit > 1 && http::sockets_max(fit) as u64 > left {
+        fit -= 1;
+    }
+    tracing::warn!(
+        limit,
+        needed,
+        connections_max,
+        collections_max,
+        connections = fit,
+        "the limit on file descriptors (ulimit -n) is too low for server.connections_max and collections.max; \
+         fewer connections are let in"
+    );
+    fit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bound_is_lowered_only_where_it_has_to_be() {
+        assert_eq!(connections_that_fit(None, 4096, 64, true), 4096);
+        assert_eq!(connections_that_fit(Some(1 << 20), 4096, 64, true), 4096);
+        assert_eq!(connections_that_fit(Some(10), 4096, 64, true), 1, "there is always one");
+        for limit in [200, 1024, 4096, 5000] {
+            let fit = connections_that_fit(Some(limit), 4096, 64, true);
+            let sockets = http::sockets_max(fit) as u64;
+            assert!(fit < 4096 && sockets <= limit, "{limit}: {fit}");
+            assert!(sockets + 8 >= limit / CONNECTIONS_SHARE_MIN, "{limit}: {fit}");
+        }
+        assert_eq!(connections_that_fit(Some(200), 8, 1, false), 8);
+    }
+}
