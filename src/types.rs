@@ -334,6 +334,17 @@ pub struct Match {
     pub first_seen: TimestampMs,
     /// Its metadata, where asked for.
     pub metadata: Option<Metadata>,
+    /// It has metadata that was asked for and is not here.
+    pub metadata_omitted: bool,
+}
+
+/// What was left out of an answer that would have been too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Omitted {
+    /// Matches, the last ones.
+    pub matches: u64,
+    /// The metadata of so many of the matches that are there.
+    pub metadata: u64,
 }
 
 /// The earlier content of a replaced or conflicting id.
@@ -367,6 +378,8 @@ pub struct Verdict {
     pub threshold: f64,
     /// Best first; at most the limit asked for.
     pub matches: Vec<Match>,
+    /// How many more there would be if the answer had no bound.
+    pub omitted_matches: u64,
     /// Distinct documents compared; those with equal signatures are compared as one.
     pub candidates: u32,
     /// Postings and candidates that a cap kept from being looked at: where there are any, one may be a match. A

@@ -261,6 +261,8 @@ fn limits(server: &Server) -> HttpLimits {
         batch_documents_max: server.batch_documents_max,
         requests_concurrent_max: server.requests_concurrent_max,
         bodies_bytes_max: server.bodies_bytes_max,
+        answer_bytes_max: server.answer_bytes_max,
+        answers_bytes_max: server.answers_bytes_max,
         header_timeout: server.header_timeout,
         keep_alive_timeout: server.keep_alive_timeout,
         request_timeout: server.request_timeout,

@@ -26,6 +26,13 @@ pub struct HotBucket {
     pub sample: Vec<DocId>,
 }
 
+impl HotBucket {
+    /// Most bytes of its JSON without the ids.
+    pub const OWN_BYTES: usize = 128;
+    /// Most bytes of the JSON of any.
+    pub const BYTES_MAX: usize = Self::OWN_BYTES + SAMPLE * (3 + super::ID_JSON_BYTES_MAX);
+}
+
 impl Collection {
     /// The fullest buckets, the fullest first. Those of up to eight documents are found only in collections of up to
     /// 100,000.
@@ -42,7 +49,7 @@ impl Collection {
             let sampled: Vec<Vec<Seq>> = fullest.iter().map(visible).collect();
             let mut heads = Heads::default();
             let missing = collection.records.recall(&mut heads, sampled.iter().flatten().copied());
-            collection.records.load(&mut heads, &missing, false)?;
+            collection.records.load(&mut heads, &missing, None)?;
             let named = |seqs: Vec<Seq>| seqs.into_iter().filter_map(|seq| Some(heads.get(seq)?.id.clone())).collect();
             Ok(fullest
                 .iter()

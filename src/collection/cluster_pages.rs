@@ -5,10 +5,13 @@ use std::sync::Arc;
 use super::judge::View;
 use super::order::{ATTEMPTS, changing, wait_for_commit};
 use super::pairs::{Compared, Pairs, Representative};
-use super::{Collection, Result};
+use super::{Collection, ID_JSON_BYTES_MAX, Result, fitting};
 use crate::index::IdIndex;
 use crate::store::{ClusterRows, ClusterStart, Record, Stretch};
 use crate::types::{ClusterPlace, DocId, Seq, Similarity, TimestampMs};
+
+/// A document of a page without its ids.
+const MEMBER_BYTES: usize = 256;
 
 /// A document of a cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +20,8 @@ pub struct ClusterMember {
     pub id: DocId,
     /// Its place in the order.
     pub seq: Seq,
+    /// Where a page that ends with it goes on.
+    pub place: ClusterPlace,
     /// When this content was first stored under its id.
     pub first_seen: TimestampMs,
     /// Whether it is a link without postings.
@@ -142,7 +147,38 @@ impl Collection {
     }
 }
 
+impl ClusterMember {
+    /// Most bytes of the JSON of any.
+    pub const BYTES_MAX: usize = MEMBER_BYTES + 2 * ID_JSON_BYTES_MAX;
+
+    /// Most bytes of its JSON.
+    pub fn bytes(&self) -> usize {
+        MEMBER_BYTES + self.id.json_bytes() + self.representative.as_ref().map_or(0, DocId::json_bytes)
+    }
+}
+
+/// Ends a page before it gets longer than so many bytes of JSON; one document stays.
+fn fit(members: &mut Vec<ClusterMember>, next: &mut Option<ClusterPlace>, bytes_max: usize) {
+    let fit = fitting(members, bytes_max, ClusterMember::bytes);
+    if fit < members.len() {
+        members.truncate(fit);
+        *next = members.last().map(|last| last.place);
+    }
+}
+
+impl ClusterPage {
+    /// Ends it before it gets longer than so many bytes of JSON; one document stays.
+    pub fn fit(&mut self, bytes_max: usize) {
+        fit(&mut self.members, &mut self.next, bytes_max);
+    }
+}
+
 impl ClustersPage {
+    /// Ends it before it gets longer than so many bytes of JSON; one document stays.
+    pub fn fit(&mut self, bytes_max: usize) {
+        fit(&mut self.members, &mut self.next, bytes_max);
+    }
+
     /// Compares members with their representatives, until the page is spent. `None`: a representative is gone, so that
     /// these rows are of the past.
     pub(super) fn compared(
@@ -176,6 +212,7 @@ impl ClustersPage {
                     below_threshold: alike.is_some_and(|alike| !alike.reaches),
                     id: member.head.id,
                     seq: member.head.seq,
+                    place: ClusterPlace { cluster, seq: member.head.seq },
                     first_seen: member.head.first_seen,
                     linked: member.head.linked,
                 });

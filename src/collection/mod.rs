@@ -18,6 +18,7 @@ mod epoch;
 mod error;
 mod exact;
 mod expiry;
+mod fit;
 mod judge;
 mod kept;
 mod latch;
@@ -59,6 +60,7 @@ pub use buckets::HotBucket;
 pub use cluster_pages::{ClusterMember, ClusterPage, ClustersPage};
 pub use compare::{Comparand, Comparison, ExactComparison};
 pub use error::{CollectionError, Result, WriteFailure};
+pub use fit::{ID_JSON_BYTES_MAX, fitting};
 pub use opening::Opening;
 pub use order::Ticket;
 pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner};
@@ -147,6 +149,8 @@ struct Check {
     made: Made,
     shingles: Option<u64>,
     options: CheckOptions,
+    /// Bytes of the answer.
+    bytes_max: usize,
 }
 
 /// What a lookup found in memory.
@@ -201,16 +205,29 @@ impl Collection {
         prepared: Prepared,
         options: CheckOptions,
     ) -> Result<Verdict> {
+        self.check_within(id, prepared, options, usize::MAX).await
+    }
+
+    /// As [`check`](Self::check), for an answer of so many bytes; see [`Verdict::fit`].
+    pub async fn check_within(
+        self: &Arc<Self>,
+        id: Option<DocId>,
+        prepared: Prepared,
+        options: CheckOptions,
+        bytes_max: usize,
+    ) -> Result<Verdict> {
         if let Some(threshold) = options.threshold {
             settings::check_threshold(threshold)?;
         }
         let Prepared { made, shingles, .. } = prepared;
         let Some(made) = made else { return Ok(self.nothing_to_check(id)) };
-        let check = Check { id, made, shingles, options };
-        match self.check_in_memory(&check) {
-            Some(verdict) => Ok(verdict),
-            None => self.blocking(move |collection| collection.check_now(check)).await,
-        }
+        let check = Check { id, made, shingles, options, bytes_max };
+        let mut verdict = match self.check_in_memory(&check) {
+            Some(verdict) => verdict,
+            None => self.blocking(move |collection| collection.check_now(check)).await?,
+        };
+        verdict.fit(bytes_max);
+        Ok(verdict)
     }
 
     /// Check-and-insert: decided when this returns, durable when the ticket is.
@@ -220,6 +237,18 @@ impl Collection {
         metadata: Option<Metadata>,
         prepared: Prepared,
         options: InsertOptions,
+    ) -> Result<Ticket<Verdict>> {
+        self.insert_within(id, metadata, prepared, options, usize::MAX).await
+    }
+
+    /// As [`insert`](Self::insert), for an answer of so many bytes; see [`Verdict::fit`]. What is stored is the same.
+    pub async fn insert_within(
+        self: &Arc<Self>,
+        id: DocId,
+        metadata: Option<Metadata>,
+        prepared: Prepared,
+        options: InsertOptions,
+        bytes_max: usize,
     ) -> Result<Ticket<Verdict>> {
         let Prepared { made, shingles, .. } = prepared;
         let Some(mut made) = made else { return self.insert_empty(id, options.on_existing).await };
@@ -234,8 +263,8 @@ impl Collection {
             }
         }
         let (latch, place) = self.enter(&id).await?;
-        let insertion = Insertion { id, metadata, made, shingles, options };
-        let ticket = match self.decide_insert(insertion, latch, place, Disk::Later)? {
+        let insertion = Insertion { id, metadata, made, shingles, options, bytes_max };
+        let mut ticket = match self.decide_insert(insertion, latch, place, Disk::Later)? {
             Decided::Now(ticket) => ticket,
             Decided::Later(insertion, latch, place) => {
                 let decide = move |collection: &Self| collection.decide_insert(insertion, latch, place, Disk::Now);
@@ -245,6 +274,8 @@ impl Collection {
                 }
             }
         };
+        // Here and not where it is decided: that is under a lock.
+        ticket.value_mut().fit(bytes_max);
         self.meters.verdict(Op::Insert, ticket.value());
         Ok(ticket)
     }
@@ -282,6 +313,31 @@ impl Collection {
                     linked: record.linked,
                 }
             }))
+        })
+        .await
+    }
+
+    /// Documents in order of `seq`, after the given one, as many as fit into so many bytes of JSON and at least one; and
+    /// whether more may follow.
+    pub async fn documents_within(
+        self: &Arc<Self>,
+        after: Seq,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<(Vec<Document>, bool)> {
+        self.blocking(move |collection| {
+            let mut read = 0;
+            let fits = |document: &Document| {
+                read += document.bytes();
+                read <= bytes_max
+            };
+            let mut documents = collection.records.store().page_while(after, limit, fits)?;
+            let more = documents.len() == limit || read > bytes_max;
+            // Now with the ids of their representatives.
+            let fitting = fit::fitting(&documents, bytes_max, Document::bytes);
+            let more = more || fitting < documents.len();
+            documents.truncate(fitting);
+            Ok((documents, more))
         })
         .await
     }
@@ -405,7 +461,7 @@ impl Collection {
             }
             let mut heads = Heads::default();
             let missing = self.records.recall(&mut heads, looked.cited(&check).iter().map(|found| found.seq));
-            self.records.load(&mut heads, &missing, check.options.with_metadata)?;
+            self.records.load(&mut heads, &missing, check.options.with_metadata.then_some(check.bytes_max))?;
             let mistakes: Vec<Seq> =
                 looked.judgement.mistakes(check.options.limit, &heads, check.made.content).collect();
             if !mistakes.is_empty() {
@@ -471,9 +527,10 @@ impl Collection {
         heads: &Heads,
         compared: &Compared,
     ) -> Verdict {
-        let Check { id, made, shingles, options } = check;
-        let mut verdict = self.verdict(&looked.judgement, heads, made.content, options.limit, |head| {
-            if options.with_metadata { head.metadata.clone() } else { None }
+        let Check { id, made, shingles, options, .. } = check;
+        let CheckOptions { limit, with_metadata, .. } = *options;
+        let mut verdict = self.verdict(&looked.judgement, heads, made.content, limit, |head| {
+            head.metadata.clone().filter(|_| with_metadata)
         });
         verdict.threshold = looked.threshold;
         verdict.shingles = *shingles;

@@ -134,6 +134,19 @@ impl<T> Ticket<T> {
         &self.value
     }
 
+    /// The answer's most bytes in JSON.
+    pub fn json_bytes(&self) -> usize
+    where
+        T: std::borrow::Borrow<crate::types::Verdict>,
+    {
+        self.value.borrow().bytes()
+    }
+
+    /// The answer, to be changed before it is given.
+    pub(super) fn value_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+
     /// Returns once everything the answer rests on is on disk.
     pub async fn wait(self) -> Result<T> {
         if let Some(durable) = self.durable {
@@ -156,6 +169,15 @@ pub(super) struct Insertion {
     pub made: Made,
     pub shingles: Option<u64>,
     pub options: InsertOptions,
+    /// Bytes of the answer.
+    pub bytes_max: usize,
+}
+
+impl Insertion {
+    /// Most bytes of metadata to load, if any is asked for.
+    fn metadata_bytes(&self) -> Option<usize> {
+        self.options.with_metadata.then_some(self.bytes_max)
+    }
 }
 
 /// A document that is to be stored, judged.
@@ -309,7 +331,7 @@ impl Collection {
                     return Ok(Decided::Later(insertion, latch, place));
                 }
                 updates = self.records.updates_total();
-                self.records.load(&mut heads, &missing, with_metadata)?;
+                self.records.load(&mut heads, &missing, insertion.metadata_bytes())?;
                 continue;
             }
             let mistakes: Vec<Seq> = judgement.mistakes(insertion.options.limit, &heads, made.content).collect();
@@ -529,6 +551,7 @@ impl Collection {
             representative: None,
             threshold: self.live.read().settings.threshold,
             matches: Vec::new(),
+            omitted_matches: 0,
             candidates: 0,
             unread: 0,
             shingles: Some(0),
@@ -551,13 +574,15 @@ impl Collection {
             .filter_map(|found| {
                 let head = heads.get(found.seq)?;
                 let same_content = found.same_content && content == Some(head.content);
+                let metadata = metadata(head);
                 Some(Match {
                     id: head.id.clone(),
                     same_content,
                     similarity: self.similarity(found.matching, same_content, found.overlap),
                     overlap: found.overlap,
                     first_seen: head.first_seen,
-                    metadata: metadata(head),
+                    metadata_omitted: metadata.is_none() && head.metadata_left,
+                    metadata,
                 })
             })
             .collect();
@@ -579,6 +604,7 @@ impl Collection {
             representative: None,
             threshold: 0.0,
             matches,
+            omitted_matches: 0,
             candidates: judgement.candidates,
             unread: judgement.unread,
             shingles: None,
@@ -593,7 +619,7 @@ impl Collection {
         let mut heads = Heads::default();
         let with_metadata = insertion.options.with_metadata;
         let missing = self.records.recall(&mut heads, matches.iter().map(|found| found.seq));
-        self.records.load(&mut heads, &missing, with_metadata)?;
+        self.records.load(&mut heads, &missing, insertion.metadata_bytes())?;
         let shown: Vec<Match> = matches
             .iter()
             .take(insertion.options.limit)
@@ -605,7 +631,8 @@ impl Collection {
                     similarity: self.similarity(found.matching, found.exact, found.overlap),
                     overlap: found.overlap,
                     first_seen: head.first_seen,
-                    metadata: if with_metadata { head.metadata.clone() } else { None },
+                    metadata: head.metadata.clone().filter(|_| with_metadata),
+                    metadata_omitted: head.metadata_left,
                 })
             })
             .collect();
@@ -619,6 +646,7 @@ impl Collection {
             representative: self.representative_of(&existing.record)?,
             threshold: *threshold,
             matches: shown,
+            omitted_matches: 0,
             candidates: *candidates,
             unread: *unread,
             shingles: existing.record.shingles,

@@ -185,11 +185,12 @@ impl Records {
     }
 
     /// Adds heads from the store; those of documents that are gone and no longer looked for stay missing.
-    pub(super) fn load(&self, heads: &mut Heads, missing: &[Seq], with_metadata: bool) -> Result<()> {
+    /// Of metadata so many bytes are loaded, if it is asked for.
+    pub(super) fn load(&self, heads: &mut Heads, missing: &[Seq], metadata_bytes: Option<usize>) -> Result<()> {
         if missing.is_empty() {
             return Ok(());
         }
-        let found = self.store.heads(missing, with_metadata)?;
+        let found = self.store.heads(missing, metadata_bytes)?;
         for (&seq, head) in missing.iter().zip(found) {
             let head = head.or_else(|| self.leaving.read().get(&seq).map(|record| record.head()));
             heads.0.extend(head.map(|head| (seq, head)));

@@ -85,6 +85,10 @@ pub struct Server {
     pub bulk_stall_timeout: Duration,
     /// How long it may send nothing.
     pub bulk_idle_timeout: Duration,
+    /// An answer, or a line of a bulk answer.
+    pub answer_bytes_max: usize,
+    /// Bytes of answers in memory.
+    pub answers_bytes_max: usize,
     /// Time for a request's headers.
     pub header_timeout: Duration,
     /// Time that a connection may be without a request.
@@ -221,6 +225,8 @@ fn server(raw: &raw::Server) -> Result<Server, ConfigError> {
         )?,
         bulk_stall_timeout: milliseconds("server.bulk_stall_timeout_ms", raw.bulk_stall_timeout_ms, TIMES)?,
         bulk_idle_timeout: milliseconds("server.bulk_idle_timeout_ms", raw.bulk_idle_timeout_ms, TIMES)?,
+        answer_bytes_max: count("server.answer_bytes_max", raw.answer_bytes_max, 64 * KIB..=GIB)?,
+        answers_bytes_max: count("server.answers_bytes_max", raw.answers_bytes_max, MIB..=TIB)?,
         header_timeout: milliseconds("server.header_timeout_ms", raw.header_timeout_ms, TIMES)?,
         keep_alive_timeout: milliseconds("server.keep_alive_timeout_ms", raw.keep_alive_timeout_ms, TIMES)?,
         request_timeout: milliseconds("server.request_timeout_ms", raw.request_timeout_ms, TIMES)?,
@@ -230,6 +236,10 @@ fn server(raw: &raw::Server) -> Result<Server, ConfigError> {
     if server.bulk_line_bytes_max as u64 > server.bulk_body_bytes_max {
         let allowed = format!("at most server.bulk_body_bytes_max, which is {}", server.bulk_body_bytes_max);
         return Err(impossible("server.bulk_line_bytes_max", server.bulk_line_bytes_max, allowed));
+    }
+    if server.answers_bytes_max / 4 < server.answer_bytes_max {
+        let allowed = format!("at least four times server.answer_bytes_max, which is {}", server.answer_bytes_max);
+        return Err(impossible("server.answers_bytes_max", server.answers_bytes_max, allowed));
     }
     let largest = server.body_bytes_max.max(server.bulk_line_bytes_max);
     if server.bodies_bytes_max < largest {

@@ -49,6 +49,8 @@ pub struct Server {
     pub bulk_answer_buffer_bytes_max: u64,
     pub bulk_stall_timeout_ms: u64,
     pub bulk_idle_timeout_ms: u64,
+    pub answer_bytes_max: u64,
+    pub answers_bytes_max: u64,
     pub header_timeout_ms: u64,
     pub keep_alive_timeout_ms: u64,
     pub request_timeout_ms: u64,

@@ -3,8 +3,10 @@
 //! reading stops; then, after a while, the stream is ended with a `fatal` line. Without a `summary` line at its
 //! end an answer is not complete.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -15,6 +17,7 @@ use tokio::io::AsyncRead;
 use tokio::sync::{Notify, mpsc};
 use tracing::Instrument;
 
+use super::answer::{Answers, LineRoom};
 use super::body::{self, Budget, Room};
 use super::dto::summary::Summary;
 use super::dto::verdict::VerdictBody;
@@ -22,11 +25,13 @@ use super::error::{Code, Problem, ProblemBody};
 use super::leftover;
 use super::lines::{Line, Splitter};
 use super::state::{AppState, Place};
-use super::work::{Answer, Input, Work};
+use super::work::{Answer, Input, Op, Work};
 use crate::telemetry::names::{self, label};
 
 /// Answers handed to the connection at once.
 const ANSWERS_AT_ONCE: usize = 256;
+/// Bytes of them handed to it at once.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// Lines of fewer bytes are copied out of the piece that they came in, so that they do not keep all of it.
 const COPIED_BYTES_MAX: usize = 16 * 1024;
@@ -104,14 +109,14 @@ impl Bulk {
     async fn run(self, state: &AppState, reader: Box<dyn AsyncRead + Send + Unpin>, writer: &Writer) {
         let Self { work, duplex, request_id, place } = self;
         let collection = Arc::clone(&work.collection);
-        let mut source = Source::new(state, reader, duplex);
+        let mut source = Source::new(state, reader, duplex, work.op);
         let mut summary = Summary::default();
         let mut last_line = 0;
         let stalled = {
             let inputs = futures::stream::unfold(&mut source, async |source| Some((source.next().await?, source)));
             let mut answers = std::pin::pin!(work.answers(inputs));
             loop {
-                let Some((line, answer)) = answers.next().await else { break false };
+                let Some((line, answer, room)) = answers.next().await else { break false };
                 last_line = line;
                 let line = match answer {
                     Answer::Verdict(verdict) => {
@@ -128,7 +133,7 @@ impl Bulk {
                         AnswerLine::Error { line, id, error: problem.into_body(&request_id) }
                     }
                 };
-                if writer.write(&line).await.is_err() {
+                if writer.write(&line, room).await.is_err() {
                     break true;
                 }
             }
@@ -140,12 +145,12 @@ impl Bulk {
         };
         match fatal {
             Some(problem) => {
-                writer.push(&AnswerLine::Fatal { line: last_line, error: problem.into_body(&request_id) });
+                writer.push(&AnswerLine::Fatal { line: last_line, error: problem.into_body(&request_id) }, None);
                 // Closing on unread bytes would reset the connection, and the line be lost on its way.
                 let courtesy = if stalled { state.limits().bulk_stall_timeout } else { leftover::TIME_MAX };
                 let _ = tokio::time::timeout(courtesy, source.throw_away(leftover::BYTES_MAX)).await;
             }
-            None => writer.push(&AnswerLine::Summary { lines: source.splitter.lines(), summary }),
+            None => writer.push(&AnswerLine::Summary { lines: source.splitter.lines(), summary }, None),
         }
         drop(place);
     }
@@ -166,6 +171,10 @@ struct Source {
     idle_timeout: Duration,
     stop: futures::future::BoxFuture<'static, ()>,
     budget: Budget,
+    /// Most bytes of a line's answer.
+    answer_bytes_max: usize,
+    /// Memory for the answers of this request, and of all bulk requests.
+    answers: [Answers; 2],
     /// Accounts for the line that is not yet complete.
     room: Room,
     ended: bool,
@@ -174,7 +183,7 @@ struct Source {
 }
 
 impl Source {
-    fn new(state: &AppState, reader: Box<dyn AsyncRead + Send + Unpin>, duplex: bool) -> Self {
+    fn new(state: &AppState, reader: Box<dyn AsyncRead + Send + Unpin>, duplex: bool, op: Op) -> Self {
         let limits = *state.limits();
         let draining = state.draining().clone();
         let stop = async move {
@@ -197,6 +206,12 @@ impl Source {
             stop: Box::pin(stop),
             room: state.budget().room(),
             budget: state.budget().clone(),
+            answer_bytes_max: op.answer_bytes_max().min(limits.answer_bytes_max),
+            // While as much is held unread as may be, there is room to answer what has begun.
+            answers: [
+                Answers::new(limits.bulk_answer_buffer_bytes_max + 2 * limits.answer_bytes_max),
+                state.bulk_answers().clone(),
+            ],
             ended: false,
             fatal: None,
         }
@@ -240,7 +255,8 @@ impl Source {
     async fn input(&mut self, Line { number, text }: Line) -> Input<u64> {
         let Some(mut json) = text else {
             let detail = format!("a line has at most {} bytes", self.line_bytes_max);
-            return Input { tag: number, json: Err(Problem::new(Code::TooLarge, detail)), room: None };
+            let json = Err(Problem::new(Code::TooLarge, detail));
+            return Input { tag: number, json, room: None, answer_bytes_max: 0, answer: None };
         };
         if number == 1 && json.starts_with(b"\xEF\xBB\xBF") {
             json = json.slice(3..);
@@ -248,8 +264,12 @@ impl Source {
         if json.len() < COPIED_BYTES_MAX {
             json = Bytes::copy_from_slice(&json);
         }
+        let [own, shared] = &self.answers;
+        let answer =
+            LineRoom { own: own.wait(self.answer_bytes_max).await, shared: shared.wait(self.answer_bytes_max).await };
         let room = self.budget.wait(json.len()).await;
-        Input { tag: number, json: Ok(json), room: Some(room) }
+        let answer_bytes_max = self.answer_bytes_max;
+        Input { tag: number, json: Ok(json), room: Some(room), answer_bytes_max, answer: Some(answer) }
     }
 
     /// Reads on, keeping nothing.
@@ -291,11 +311,14 @@ impl Source {
 
 /// The end of the answers where they are made.
 struct Writer {
-    lines: mpsc::UnboundedSender<Bytes>,
+    lines: mpsc::UnboundedSender<Unread>,
     held: Arc<Held>,
     held_max: usize,
     stall_timeout: Duration,
 }
+
+/// A line that the connection has not taken, and its room.
+type Unread = (Bytes, Option<LineRoom>);
 
 /// Bytes of answers that the connection has not taken.
 #[derive(Default)]
@@ -308,24 +331,38 @@ struct Held {
 struct Stalled;
 
 fn answers(held_max: usize, stall_timeout: Duration) -> (Writer, Body) {
-    let (lines, mut receiver) = mpsc::unbounded_channel::<Bytes>();
+    let (lines, mut receiver) = mpsc::unbounded_channel::<Unread>();
     let held = Arc::new(Held::default());
     let writer = Writer { lines, held: Arc::clone(&held), held_max, stall_timeout };
-    let mut batch = Vec::with_capacity(ANSWERS_AT_ONCE);
+    let (mut batch, mut unread) = (Vec::with_capacity(ANSWERS_AT_ONCE), VecDeque::new());
     let stream = futures::stream::poll_fn(move |cx| {
-        receiver.poll_recv_many(cx, &mut batch, ANSWERS_AT_ONCE).map(|count| {
-            if count == 0 {
-                return None;
-            }
-            // Joined, so that a thousand short lines are not a thousand chunks.
-            let mut joined = BytesMut::with_capacity(batch.iter().map(Bytes::len).sum());
-            batch.drain(..).for_each(|line| joined.extend_from_slice(&line));
-            held.bytes.fetch_sub(joined.len(), Ordering::AcqRel);
-            held.taken.notify_one();
-            Some(Ok::<_, std::convert::Infallible>(joined.freeze()))
-        })
+        if unread.is_empty() {
+            ready!(receiver.poll_recv_many(cx, &mut batch, ANSWERS_AT_ONCE));
+            unread.extend(batch.drain(..));
+        }
+        let piece = joined(&mut unread);
+        held.bytes.fetch_sub(piece.len(), Ordering::AcqRel);
+        held.taken.notify_one();
+        Poll::Ready((!piece.is_empty()).then_some(Ok::<_, std::convert::Infallible>(piece)))
     });
     (writer, Body::from_stream(stream))
+}
+
+/// Some of the first lines, in memory of its own: joined, so that a thousand short lines are not a thousand chunks, and
+/// in pieces, so that a long one does not stay whole until its end is taken.
+fn joined(unread: &mut VecDeque<Unread>) -> Bytes {
+    let bytes: usize = unread.iter().map(|(line, _)| line.len()).sum();
+    let mut piece = BytesMut::with_capacity(bytes.min(PIECE_BYTES));
+    while piece.len() < PIECE_BYTES
+        && let Some((line, room)) = unread.front_mut()
+    {
+        piece.extend_from_slice(&line.split_to(line.len().min(PIECE_BYTES - piece.len())));
+        room.iter_mut().for_each(|room| room.shrink(line.len()));
+        if line.is_empty() {
+            unread.pop_front();
+        }
+    }
+    piece.freeze()
 }
 
 impl Writer {
@@ -335,18 +372,22 @@ impl Writer {
     }
 
     /// Adds a line at once, whatever is held.
-    fn push(&self, line: &AnswerLine) {
+    fn push(&self, line: &AnswerLine, mut room: Option<LineRoom>) {
         metrics::counter!(names::HTTP_BULK_LINES, label::KIND => line.kind()).increment(1);
-        let mut bytes = serde_json::to_vec(line).expect("an answer is always JSON");
+        // As long as it can get, so that a long one is not copied while it grows.
+        let mut bytes = Vec::with_capacity(room.as_ref().map_or(0, LineRoom::json_bytes_max).clamp(256, 1 << 30));
+        serde_json::to_writer(&mut bytes, line).expect("an answer is always JSON");
         bytes.push(b'\n');
+        bytes.shrink_to_fit();
+        room.iter_mut().for_each(|room| room.shrink(bytes.len()));
         self.held.bytes.fetch_add(bytes.len(), Ordering::AcqRel);
         // Fails when the client has gone, which gone() tells.
-        let _ = self.lines.send(bytes.into());
+        let _ = self.lines.send((bytes.into(), room));
     }
 
     /// Adds a line, then waits while too much is held.
-    async fn write(&self, line: &AnswerLine) -> Result<(), Stalled> {
-        self.push(line);
+    async fn write(&self, line: &AnswerLine, room: Option<LineRoom>) -> Result<(), Stalled> {
+        self.push(line, room);
         while self.held.bytes.load(Ordering::Acquire) > self.held_max {
             // notify_one leaves a permit, so a wake-up between the load and here is not lost.
             tokio::time::timeout(self.stall_timeout, self.held.taken.notified()).await.map_err(|_| Stalled)?;
@@ -369,11 +410,11 @@ mod tests {
     async fn answers_are_held_up_to_the_bound_without_a_reader() {
         let (writer, body) = answers(100_000, Duration::from_millis(50));
         for number in 0..90 {
-            assert!(writer.write(&line(number)).await.is_ok());
+            assert!(writer.write(&line(number), None).await.is_ok());
         }
         let mut full = false;
         for number in 90..100 {
-            full |= writer.write(&line(number)).await.is_err();
+            full |= writer.write(&line(number), None).await.is_err();
         }
         assert!(full, "the bound holds");
         drop(writer);
@@ -386,7 +427,7 @@ mod tests {
         let (writer, body) = answers(5_000, Duration::from_secs(5));
         let reader = tokio::spawn(async move { to_bytes(body, usize::MAX).await.unwrap().len() });
         for number in 0..1_000 {
-            assert!(writer.write(&line(number)).await.is_ok());
+            assert!(writer.write(&line(number), None).await.is_ok());
         }
         drop(writer);
         assert!(reader.await.unwrap() > 1_000_000);

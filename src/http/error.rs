@@ -186,6 +186,11 @@ impl Code {
     }
 }
 
+/// Most fields that a problem names.
+const FIELDS_MAX: usize = 16;
+/// Most characters of a name that it shows.
+const FIELD_CHARACTERS_MAX: usize = 100;
+
 /// One field or parameter that is not what it must be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FieldError {
@@ -256,10 +261,16 @@ impl Problem {
     }
 
     /// 422 for several fields; `errors` is not empty.
-    pub fn invalid_fields(errors: Vec<FieldError>) -> Self {
+    pub fn invalid_fields(mut errors: Vec<FieldError>) -> Self {
+        let fields = errors.len();
+        // Names may be the client's own: a long one must not make the answer as long.
+        errors.truncate(FIELDS_MAX);
+        for error in errors.iter_mut().filter(|error| error.field.chars().count() > FIELD_CHARACTERS_MAX) {
+            error.field = error.field.chars().take(FIELD_CHARACTERS_MAX).chain(['…']).collect();
+        }
         let detail = match errors.as_slice() {
-            [one] => format!("{}: {}", one.field, one.detail),
-            several => format!("{} fields are not valid", several.len()),
+            [one] if fields == 1 => format!("{}: {}", one.field, one.detail),
+            _ => format!("{fields} fields are not valid"),
         };
         Self { errors, ..Self::new(Code::InvalidValue, detail) }
     }
@@ -306,6 +317,12 @@ impl Problem {
             self.detail = format!("{}: {}", one.field, one.detail);
         }
         self
+    }
+
+    /// Most bytes of its JSON, roughly: texts that need escapes may be longer.
+    pub fn json_bytes(&self) -> usize {
+        let errors: usize = self.errors.iter().map(|error| error.field.len() + error.detail.len() + 32).sum();
+        512 + self.detail.len() + errors
     }
 
     /// The JSON form.

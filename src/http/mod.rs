@@ -18,6 +18,7 @@ pub mod state;
 pub mod work;
 
 mod activity;
+mod answer;
 mod body;
 mod connection;
 mod leftover;

@@ -9,6 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
+use super::answer::{AnswerRoom, Answers};
 use super::body::Budget;
 use super::error::{Code, Problem};
 use crate::collection::{Collections, Opening, Settings};
@@ -51,6 +52,10 @@ pub struct HttpLimits {
     pub requests_concurrent_max: usize,
     /// Bytes of request bodies in memory, over all requests.
     pub bodies_bytes_max: usize,
+    /// Longest answer, in bytes of JSON; of bulk, longest line.
+    pub answer_bytes_max: usize,
+    /// Bytes of answers in memory, over all requests: half of it for those of bulk requests.
+    pub answers_bytes_max: usize,
     /// From the connection's opening, or the head's first byte, to the end of a request's head.
     pub header_timeout: Duration,
     /// How long a connection may stay open without a request.
@@ -85,6 +90,8 @@ impl Default for HttpLimits {
             batch_documents_max: 1000,
             requests_concurrent_max: 1024,
             bodies_bytes_max: 512 << 20,
+            answer_bytes_max: 16 << 20,
+            answers_bytes_max: 256 << 20,
             header_timeout: Duration::from_secs(10),
             keep_alive_timeout: Duration::from_secs(75),
             request_timeout: Duration::from_secs(60),
@@ -217,6 +224,8 @@ struct Inner {
     bulks: Arc<Semaphore>,
     text_streams: Arc<Semaphore>,
     budget: Budget,
+    answers: Answers,
+    bulk_answers: Answers,
     draining: CancellationToken,
 }
 
@@ -233,6 +242,8 @@ impl AppState {
             bulks: Arc::new(Semaphore::new(limits.bulk_requests_max)),
             text_streams: Arc::new(Semaphore::new(limits.text_streams_max)),
             budget: Budget::new(limits.bodies_bytes_max).keeping_some_for_small_ones(limits.body_bytes_max),
+            answers: Answers::new(limits.answers_bytes_max / 2),
+            bulk_answers: Answers::new(limits.answers_bytes_max / 2),
             draining: CancellationToken::new(),
             wiring,
         }))
@@ -296,6 +307,21 @@ impl AppState {
     /// Room for bodies.
     pub(super) fn budget(&self) -> &Budget {
         &self.0.budget
+    }
+
+    /// Memory for answers.
+    pub(super) fn answers(&self) -> &Answers {
+        &self.0.answers
+    }
+
+    /// Memory for the lines of bulk answers. A client may leave them unread for long, so they have their own.
+    pub(super) fn bulk_answers(&self) -> &Answers {
+        &self.0.bulk_answers
+    }
+
+    /// Room for an answer that would be `bytes` bytes of JSON if it had no bound.
+    pub(super) fn answer_room(&self, bytes: usize) -> Result<AnswerRoom, Problem> {
+        self.answers().take(bytes.min(self.limits().answer_bytes_max))
     }
 
     /// Cancelled once the server is going down.

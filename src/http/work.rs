@@ -4,6 +4,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
@@ -12,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
+use super::answer::LineRoom;
 use super::body::Room;
 use super::dto::document::{self, DocumentInput, Invalid};
 use super::error::Problem;
@@ -19,7 +21,9 @@ use super::extract::parse;
 use super::json::Object;
 use super::query::Query;
 use super::turn;
-use crate::collection::{CheckOptions, Collection, InsertOptions, PrepareOptions, Prepared, Purpose};
+use crate::collection::{
+    CheckOptions, Collection, ID_JSON_BYTES_MAX, InsertOptions, PrepareOptions, Prepared, Purpose,
+};
 use crate::cpu::{CpuPool, WhenFull};
 use crate::types::{DocId, Metadata, OnDuplicate, OnExisting, Verdict};
 
@@ -88,6 +92,10 @@ pub struct Input<T> {
     pub json: Result<Bytes, Problem>,
     /// The room its text takes, given back when it is decided.
     pub(super) room: Option<Room>,
+    /// Most bytes of its answer.
+    pub answer_bytes_max: usize,
+    /// The room its answer takes, if it has some of its own.
+    pub(super) answer: Option<LineRoom>,
 }
 
 /// What became of a document.
@@ -123,8 +131,19 @@ pub struct Work {
     pub invalid: Invalid,
     /// Decisions that may wait for the disk.
     pub open_max: usize,
+    /// If set, what all answers together may yet take, in bytes of JSON. Those of earlier documents go first.
+    pub answers_left: Option<Arc<AtomicUsize>>,
     /// If set, each document takes one of these places while it is worked on: the request itself has none.
     pub places: Option<Arc<Semaphore>>,
+}
+
+/// A document that is ready for its turn.
+struct Next<T> {
+    tag: T,
+    ready: Ready,
+    room: Option<Room>,
+    answer_bytes_max: usize,
+    answer: Option<LineRoom>,
 }
 
 /// A document that needs nothing more than its turn.
@@ -171,41 +190,60 @@ impl Work {
     pub fn answers<T: Send + 'static>(
         self,
         inputs: impl Stream<Item = Input<T>> + Send,
-    ) -> impl Stream<Item = (T, Answer)> + Send {
-        let open_max = self.open_max;
-        // Twice the cores: enough that none is idle while the line in front is a long one.
-        let ahead = 2 * std::thread::available_parallelism().map_or(2, usize::from);
+    ) -> impl Stream<Item = (T, Answer, Option<LineRoom>)> + Send {
+        let (open_max, ahead) = (self.open_max, ahead());
         let preparing = self.clone();
         let ready = inputs.map(move |input| preparing.clone().spawn_prepare(input)).buffered(ahead);
-        let decided = ready.then(move |(tag, ready, room)| {
+        let decided = ready.then(move |Next { tag, ready, room, answer_bytes_max, mut answer }| {
             let work = self.clone();
             async move {
-                let waiting = work.spawn_decide(ready).await;
+                let Decided { json_bytes, waiting } = work.decide_in_turn(ready, answer_bytes_max).await;
                 // What is kept of a long document is as long: until it is decided, it counts as the document does.
                 drop(room);
-                (tag, waiting)
+                answer.iter_mut().for_each(|room| room.is_made(json_bytes));
+                (tag, waiting, answer)
             }
         });
-        decided.map(|(tag, waiting)| waiting.map(move |answer| (tag, answer))).buffered(open_max)
+        let answered =
+            |(tag, waiting, room): (T, BoxFuture<'static, Answer>, _)| waiting.map(move |answer| (tag, answer, room));
+        decided.map(answered).buffered(open_max)
+    }
+
+    /// What may yet be answered: this much, and no more than earlier documents have left.
+    fn bytes_left(&self, bytes_max: usize) -> usize {
+        self.answers_left.as_ref().map_or(bytes_max, |left| left.load(Ordering::Relaxed).min(bytes_max))
+    }
+
+    /// Decides a document, in its turn, and counts its answer.
+    async fn decide_in_turn(self, ready: Ready, answer_bytes_max: usize) -> Decided {
+        let (left, bytes_max) = (self.answers_left.clone(), self.bytes_left(answer_bytes_max));
+        let decided = match ready {
+            Ready::Done(mut answer) => {
+                if let Answer::Verdict(verdict) = &mut answer {
+                    verdict.fit(bytes_max);
+                }
+                Decided::now(answer)
+            }
+            ready => self.spawn_decide(ready, bytes_max).await,
+        };
+        if let Some(left) = left {
+            // One document after another comes here, so nothing is lost between the two.
+            left.store(left.load(Ordering::Relaxed).saturating_sub(decided.json_bytes), Ordering::Relaxed);
+        }
+        decided
     }
 
     /// In a task of its own: while the client reads nothing this is not polled, and a decision that stood still would
     /// keep its id and its places in the queues from others.
-    async fn spawn_decide(self, ready: Ready) -> BoxFuture<'static, Answer> {
-        if let Ready::Done(answer) = ready {
-            return futures::future::ready(answer).boxed();
-        }
-        #[expect(clippy::async_yields_async, reason = "the answer is waited for later, side by side with others")]
+    async fn spawn_decide(self, ready: Ready, bytes_max: usize) -> Decided {
         let decide = async move {
             let _place = self.place().await;
-            self.decide(ready).await
+            self.decide(ready, bytes_max).await
         };
         let task = AbortOnDropHandle::new(tokio::spawn(decide.in_current_span()));
-        let spoilt = |error: tokio::task::JoinError| {
-            let problem = Problem::internal(&error.to_string());
-            futures::future::ready(Answer::Failed { id: None, problem }).boxed()
-        };
-        task.await.unwrap_or_else(spoilt)
+        task.await.unwrap_or_else(|error| {
+            Decided::now(Answer::Failed { id: None, problem: Problem::internal(&error.to_string()) })
+        })
     }
 
     /// A place for one document's work.
@@ -216,16 +254,13 @@ impl Work {
         }
     }
 
-    fn spawn_prepare<T: Send + 'static>(
-        self,
-        input: Input<T>,
-    ) -> impl Future<Output = (T, Ready, Option<Room>)> + Send {
-        let Input { tag, json, room } = input;
+    fn spawn_prepare<T: Send + 'static>(self, input: Input<T>) -> impl Future<Output = Next<T>> + Send {
+        let Input { tag, json, room, answer_bytes_max, answer } = input;
         let task = async move {
             match json {
                 Ok(json) => {
                     let _place = self.place().await;
-                    self.prepare(json).await
+                    self.prepare(json, answer_bytes_max).await
                 }
                 Err(problem) => failed(None, problem),
             }
@@ -234,18 +269,19 @@ impl Work {
         async move {
             // A panic over one document spoils that document only.
             let ready = task.await.unwrap_or_else(|error| failed(None, Problem::internal(&error.to_string())));
-            (tag, ready, room)
+            Next { tag, ready, room, answer_bytes_max, answer }
         }
     }
 
-    async fn prepare(&self, json: Bytes) -> Ready {
+    async fn prepare(&self, json: Bytes, answer_bytes_max: usize) -> Ready {
         let (op, invalid) = (self.op, self.invalid);
         let parsed = parse(&self.cpu, WhenFull::Wait, json.len(), move || Ok(Parsed::new(&json, op, invalid))).await;
         match parsed {
             Ok(Parsed::Check(DocumentInput { id, content, .. }, options)) => {
                 let checked = async {
                     let prepared = self.collection.prepare_with(content, in_turn(Purpose::Check)).await?;
-                    self.collection.check(id.clone(), prepared, options).await
+                    let bytes_max = self.bytes_left(answer_bytes_max);
+                    self.collection.check_within(id.clone(), prepared, options, bytes_max).await
                 };
                 match checked.await {
                     Ok(verdict) => Ready::Done(Answer::Verdict(verdict)),
@@ -264,33 +300,79 @@ impl Work {
         }
     }
 
-    async fn decide(self, ready: Ready) -> BoxFuture<'static, Answer> {
+    async fn decide(self, ready: Ready, bytes_max: usize) -> Decided {
         match ready {
-            Ready::Done(answer) => futures::future::ready(answer).boxed(),
+            Ready::Done(answer) => Decided::now(answer),
             Ready::Insert(id, metadata, prepared, options) => {
-                match self.collection.insert(id.clone(), metadata, prepared, options).await {
-                    Ok(ticket) => ticket
-                        .wait()
-                        .map(|result| match result {
-                            Ok(verdict) => Answer::Verdict(verdict),
-                            Err(error) => Answer::Failed { id: Some(id), problem: error.into() },
-                        })
-                        .boxed(),
-                    Err(error) => {
-                        futures::future::ready(Answer::Failed { id: Some(id), problem: error.into() }).boxed()
-                    }
+                let decided = self.collection.insert_within(id.clone(), metadata, prepared, options, bytes_max).await;
+                match decided {
+                    Ok(ticket) => Decided {
+                        json_bytes: ticket.json_bytes(),
+                        waiting: Box::pin(async move {
+                            match ticket.wait().await {
+                                Ok(verdict) => Answer::Verdict(verdict),
+                                Err(error) => Answer::Failed { id: Some(id), problem: error.into() },
+                            }
+                        }),
+                    },
+                    Err(error) => Decided::now(Answer::Failed { id: Some(id), problem: error.into() }),
                 }
             }
             Ready::Delete(id) => match self.collection.delete(id.clone()).await {
-                Ok(ticket) => ticket
-                    .wait()
-                    .map(|result| match result {
-                        Ok(was_there) => Answer::Deleted { id, was_there },
-                        Err(error) => Answer::Failed { id: Some(id), problem: error.into() },
-                    })
-                    .boxed(),
-                Err(error) => futures::future::ready(Answer::Failed { id: Some(id), problem: error.into() }).boxed(),
+                Ok(ticket) => Decided {
+                    json_bytes: deleted_bytes(&id),
+                    waiting: Box::pin(async move {
+                        match ticket.wait().await {
+                            Ok(was_there) => Answer::Deleted { id, was_there },
+                            Err(error) => Answer::Failed { id: Some(id), problem: error.into() },
+                        }
+                    }),
+                },
+                Err(error) => Decided::now(Answer::Failed { id: Some(id), problem: error.into() }),
             },
+        }
+    }
+}
+
+/// What became of a document, once it is on disk.
+struct Decided {
+    /// Most bytes of the answer in JSON.
+    json_bytes: usize,
+    waiting: BoxFuture<'static, Answer>,
+}
+
+impl Decided {
+    fn now(answer: Answer) -> Self {
+        Self { json_bytes: answer.json_bytes(), waiting: Box::pin(futures::future::ready(answer)) }
+    }
+}
+
+impl Answer {
+    fn json_bytes(&self) -> usize {
+        match self {
+            Self::Verdict(verdict) => verdict.bytes(),
+            Self::Deleted { id, .. } => deleted_bytes(id),
+            Self::Failed { id, problem } => id.as_ref().map_or(0, DocId::json_bytes) + problem.json_bytes(),
+        }
+    }
+}
+
+fn deleted_bytes(id: &DocId) -> usize {
+    64 + id.json_bytes()
+}
+
+/// Documents that are worked on at once: enough that no core is idle while the one in front is long.
+pub fn ahead() -> usize {
+    2 * std::thread::available_parallelism().map_or(2, usize::from)
+}
+
+impl Op {
+    /// Most bytes of the JSON of one answer.
+    pub fn answer_bytes_max(&self) -> usize {
+        match self {
+            Self::Check(CheckOptions { limit, with_metadata, .. })
+            | Self::Insert(InsertOptions { limit, with_metadata, .. }) => Verdict::bytes_max(*limit, *with_metadata),
+            Self::Delete => 64 + ID_JSON_BYTES_MAX,
         }
     }
 }

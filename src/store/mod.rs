@@ -176,6 +176,8 @@ pub struct Head {
     pub id: DocId,
     /// What the client keeps beside it, where asked for.
     pub metadata: Option<Metadata>,
+    /// It has some that was asked for and left in the file, because others took the bytes granted for it.
+    pub metadata_left: bool,
     /// Hash of the canonical text; means nothing where `given`.
     pub content: ContentHash,
     /// Whether the client gave the signature.
@@ -195,6 +197,7 @@ impl Record {
             seq: self.seq,
             id: self.id.clone(),
             metadata: self.metadata.clone(),
+            metadata_left: false,
             content: self.content,
             given: self.given,
             linked: self.linked,

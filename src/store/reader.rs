@@ -55,14 +55,23 @@ impl Store {
     }
 
     /// As [`head`](Self::head), for many, in the order asked for, all as of one moment.
-    pub fn heads(&self, seqs: &[Seq], with_metadata: bool) -> Result<Vec<Option<Head>>> {
-        self.readers
-            .read(|snapshot| seqs.iter().map(|seq| snapshot.document(*seq, |row| row.head(with_metadata))).collect())
+    ///
+    /// With so many bytes of metadata at most, if it is asked for: the first that does not fit and those behind it stay
+    /// in the file.
+    pub fn heads(&self, seqs: &[Seq], mut metadata_bytes: Option<usize>) -> Result<Vec<Option<Head>>> {
+        self.readers.read(|snapshot| {
+            seqs.iter().map(|seq| snapshot.document(*seq, |row| row.head_within(&mut metadata_bytes))).collect()
+        })
     }
 
     /// The records after `after`, in order of `seq`. Fewer than `limit` means that these are the last.
     pub fn page(&self, after: Seq, limit: usize) -> Result<Vec<Document>> {
-        self.readers.read(|snapshot| snapshot.page(after, limit))
+        self.page_while(after, limit, |_| true)
+    }
+
+    /// As [`page`](Self::page), up to the first that `fits` refuses; that one is always read.
+    pub fn page_while(&self, after: Seq, limit: usize, fits: impl FnMut(&Document) -> bool) -> Result<Vec<Document>> {
+        self.readers.read(|snapshot| snapshot.page(after, limit, fits))
     }
 
     pub(super) fn collection(&self) -> &str {
@@ -225,7 +234,7 @@ impl Snapshot<'_> {
     }
 
     /// By way of the signatures, so that a document that is gone leaves a gap to be seen.
-    fn page(&mut self, after: Seq, limit: usize) -> Result<Vec<Document>> {
+    fn page(&mut self, after: Seq, limit: usize, mut fits: impl FnMut(&Document) -> bool) -> Result<Vec<Document>> {
         let reading = |error| sqlite(self.collection, error);
         let mut statement = self
             .connection
@@ -252,7 +261,11 @@ impl Snapshot<'_> {
             let document = document.map_err(|flaw| damaged(self.collection, seq, flaw))?;
             let signature = SignatureRow::read(row, DOCUMENT_COLUMN_COUNT, &mut self.buffer);
             let (signature, _) = signature.map_err(|flaw| damaged(self.collection, seq, flaw))?;
+            let more = fits(&document);
             documents.push((document, signature.cluster));
+            if !more {
+                break;
+            }
         }
         drop(rows);
         // Looked for from the other side: a damaged inner page might lead past some.

@@ -196,10 +196,24 @@ impl<'a> DocumentRow<'a> {
     }
 
     pub(super) fn head(&self, with_metadata: bool) -> Result<Head, Flaw> {
+        self.head_within(&mut if with_metadata { Some(usize::MAX) } else { None })
+    }
+
+    /// With its metadata if that is asked for at all and is not longer than what is left of it, which becomes less by as
+    /// much. After one that is too long nothing is left for others.
+    pub(super) fn head_within(&self, metadata_bytes: &mut Option<usize>) -> Result<Head, Flaw> {
+        let (mut metadata, mut metadata_left) = (None, false);
+        if let (Some(left), Some(json)) = (metadata_bytes, self.metadata) {
+            match left.checked_sub(json.len()) {
+                Some(rest) => (*left, metadata) = (rest, self.metadata()?),
+                None => (*left, metadata_left) = (0, true),
+            }
+        }
         Ok(Head {
             seq: self.seq,
             id: self.id()?,
-            metadata: if with_metadata { self.metadata()? } else { None },
+            metadata,
+            metadata_left,
             content: self.content(),
             given: self.given(),
             linked: self.linked(),

@@ -143,6 +143,10 @@ metrics_table! {
         "Streamed texts that have one of server.text_streams_max places now.";
     HTTP_BULK_REQUESTS = "hapax_http_bulk_requests", Kind::Gauge, None, [],
         "Bulk requests that have one of server.bulk_requests_max places now.";
+    HTTP_ANSWER_BYTES = "hapax_http_answer_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Memory that answers take now, while they are made and until they are sent.";
+    HTTP_ANSWERS_CUT = "hapax_http_answers_cut_total", Kind::Counter, None, [],
+        "Verdicts from which matches or their metadata were left out because the answer would have been too long.";
     HTTP_BULK_LINES = "hapax_http_bulk_lines_total", Kind::Counter, None, [label::KIND],
         "Lines of bulk answers.";
     VERDICTS = "hapax_verdicts_total", Kind::Counter, None, [label::COLLECTION, label::OP, label::VERDICT],

@@ -1,6 +1,7 @@
 //! Claims about the whole service, each tested against the real thing. One binary, so that it links once.
 #![allow(clippy::print_stdout, clippy::print_stderr, unreachable_pub, missing_docs)]
 
+mod answer_bounds;
 mod auth;
 mod backup;
 mod banding;

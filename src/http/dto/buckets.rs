@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::collection::HotBucket;
+use crate::types::DocId;
 
 /// The fullest buckets.
 #[derive(Debug, Serialize)]
@@ -18,13 +19,21 @@ struct BucketBody {
     sample: Vec<String>,
 }
 
-impl From<Vec<HotBucket>> for Buckets {
-    fn from(buckets: Vec<HotBucket>) -> Self {
-        let body = |HotBucket { band, key, documents, sample }: HotBucket| BucketBody {
+impl Buckets {
+    /// In so many bytes of JSON: ids that do not fit are left out.
+    pub fn new(buckets: Vec<HotBucket>, bytes_max: usize) -> Self {
+        let mut left = bytes_max.saturating_sub(buckets.len() * HotBucket::OWN_BYTES);
+        let mut fits = |id: &DocId| {
+            let bytes = 3 + id.json_bytes();
+            let fits = bytes <= left;
+            left = if fits { left - bytes } else { 0 };
+            fits
+        };
+        let body = |HotBucket { band, key, documents, mut sample }: HotBucket| BucketBody {
             band,
             key: format!("{key:016x}"),
             documents,
-            sample: sample.iter().map(|id| id.as_str().to_owned()).collect(),
+            sample: sample.drain(..).filter(&mut fits).map(|id| id.as_str().to_owned()).collect(),
         };
         Self { buckets: buckets.into_iter().map(body).collect() }
     }

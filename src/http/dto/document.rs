@@ -200,6 +200,9 @@ pub struct Found {
     pub documents: Vec<DocumentRecord>,
     /// The ids that are not.
     pub missing: Vec<String>,
+    /// How many ids, the last ones, are not answered for because the answer would be too long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omitted: Option<u64>,
 }
 
 /// How many documents were deleted.

@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{metadata, ratio, timestamp};
-use crate::types::{CollectionName, Match, Previous, Verdict};
+use crate::telemetry::names;
+use crate::types::{CollectionName, Match, Omitted, Previous, Verdict};
 
 /// The answer to "have we seen this, or nearly this?".
 #[derive(Debug, Serialize)]
@@ -23,6 +24,8 @@ pub struct VerdictBody {
     representative: Option<String>,
     threshold: f64,
     matches: Vec<MatchBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    omitted: Option<OmittedBody>,
     candidates: u32,
     complete: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,6 +54,13 @@ struct MatchBody {
     metadata: Option<Box<RawValue>>,
 }
 
+/// How much was left out of an answer that would have been too long.
+#[derive(Debug, Serialize)]
+struct OmittedBody {
+    matches: u64,
+    metadata: u64,
+}
+
 #[derive(Debug, Serialize)]
 struct PreviousBody {
     similarity: f64,
@@ -63,6 +73,10 @@ struct PreviousBody {
 impl VerdictBody {
     /// The wire form of a verdict in `collection`.
     pub fn new(collection: &CollectionName, verdict: Verdict) -> Self {
+        let omitted = verdict.omitted().map(|Omitted { matches, metadata }| OmittedBody { matches, metadata });
+        if omitted.is_some() {
+            metrics::counter!(names::HTTP_ANSWERS_CUT).increment(1);
+        }
         Self {
             verdict: verdict.kind.as_str(),
             outcome: verdict.outcome.as_str(),
@@ -74,6 +88,7 @@ impl VerdictBody {
             representative: verdict.representative.map(|id| id.as_str().to_owned()),
             threshold: ratio(verdict.threshold),
             matches: verdict.matches.into_iter().map(MatchBody::from).collect(),
+            omitted,
             candidates: verdict.candidates,
             complete: verdict.unread == 0,
             unread: Some(verdict.unread).filter(|&unread| unread > 0),
@@ -115,7 +130,7 @@ impl From<Previous> for PreviousBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{DocId, Method, Outcome, Overlap, Similarity, TimestampMs, VerdictKind};
+    use crate::types::{DocId, Metadata, Method, Outcome, Overlap, Similarity, TimestampMs, VerdictKind};
 
     fn verdict() -> Verdict {
         Verdict {
@@ -128,6 +143,7 @@ mod tests {
             representative: None,
             threshold: 0.8,
             matches: Vec::new(),
+            omitted_matches: 0,
             candidates: 0,
             unread: 0,
             shingles: Some(3),
@@ -161,6 +177,7 @@ mod tests {
             overlap: None,
             first_seen: TimestampMs(1_795_168_800_000),
             metadata: None,
+            metadata_omitted: false,
         };
         let verdict = Verdict {
             kind: VerdictKind::NearDuplicate,
@@ -192,11 +209,52 @@ mod tests {
             overlap: Some(overlap),
             first_seen: TimestampMs(1_795_168_800_000),
             metadata: None,
+            metadata_omitted: false,
         };
         assert_eq!(
             serde_json::to_string(&MatchBody::from(found)).unwrap(),
             r#"{"id":"x","similarity":0.428571,"low":0.428571,"high":0.428571,"method":"exact","#.to_owned()
                 + r#""containment_in_match":0.75,"containment_of_match":0.5,"first_seen":"2026-11-20T10:00:00Z"}"#
         );
+    }
+
+    #[test]
+    fn no_verdict_is_longer_than_is_counted_on() {
+        let hostile = DocId::new("\u{1}\"\\é".repeat(100)).unwrap();
+        let similarity = Similarity { value: 0.123_456, low: 0.000_001, high: 0.987_654, method: Method::Estimate };
+        let at = TimestampMs(-62_135_596_800_001);
+        let found = Match {
+            id: hostile.clone(),
+            same_content: false,
+            similarity,
+            overlap: Some(Overlap { both: 333_333, query: 1_000_003, found: 777_777 }),
+            first_seen: at,
+            metadata: Some(Metadata::new(format!("{{\"k\":\"{}\"}}", "v".repeat(1000))).unwrap()),
+            metadata_omitted: false,
+        };
+        let mut longest = Verdict {
+            kind: VerdictKind::ExactDuplicate,
+            outcome: Outcome::Unchanged,
+            id: Some(hostile.clone()),
+            duplicate_of: Some(hostile.clone()),
+            similarity: Some(0.123_456),
+            representative: Some(hostile),
+            threshold: 0.123_456,
+            candidates: u32::MAX,
+            unread: u64::MAX,
+            shingles: Some(u64::MAX),
+            previous: Some(Previous { similarity, first_seen: at }),
+            expected_recall: Some(0.123_456),
+            ..verdict()
+        };
+        for matches in [0, 1, 20] {
+            longest.matches = vec![found.clone(); matches];
+            longest.omitted_matches = u64::MAX;
+            let name = CollectionName::new(&"c".repeat(64)).unwrap();
+            let bytes = serde_json::to_string(&VerdictBody::new(&name, longest.clone())).unwrap().len();
+            // 64 for what a line of bulk adds.
+            assert!(bytes + 64 <= longest.bytes(), "{bytes} of {}", longest.bytes());
+            assert!(longest.bytes() <= Verdict::bytes_max(matches, true));
+        }
     }
 }

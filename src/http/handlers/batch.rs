@@ -1,11 +1,16 @@
 //! Many documents in one body.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json};
+use axum::response::Response;
 use bytes::Bytes;
 use futures::StreamExt;
 use serde::Serialize;
 
+use crate::http::answer::Pieces;
 use crate::http::dto::document::too_many;
 use crate::http::dto::summary::Summary;
 use crate::http::dto::verdict::VerdictBody;
@@ -15,14 +20,7 @@ use crate::http::json::{self, Object};
 use crate::http::layers::RequestId;
 use crate::http::query::Query;
 use crate::http::state::AppState;
-use crate::http::work::{Answer, Input, Op, Work};
-
-/// What became of a batch: the counts first, so that errors are not overlooked.
-#[derive(Serialize)]
-pub struct BatchAnswer {
-    summary: Summary,
-    results: Vec<BatchResult>,
-}
+use crate::http::work::{self, Answer, Input, Op, Work};
 
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -46,7 +44,7 @@ pub async fn batch(
     Extension(request_id): Extension<RequestId>,
     query: Query,
     body: JsonText,
-) -> Result<Json<BatchAnswer>, Problem> {
+) -> Result<Response, Problem> {
     let limits = *state.limits();
     let invalid = invalid(&query)?;
     let JsonText { text, when_full, room: _room } = body;
@@ -54,29 +52,54 @@ pub async fn batch(
     let read = move || read(text, &query, limits.batch_documents_max);
     let (op, documents) = parse(state.cpu(), when_full, bytes, read).await?;
     let cpu = state.cpu().clone();
-    let work = Work { collection: collection.clone(), cpu, op, invalid, open_max: limits.bulk_open_max, places: None };
-    let inputs = documents.into_iter().map(|json| Input { tag: (), json: Ok(json), room: None });
+    // Beside the answers, ids and names of fields may come back as they were sent.
+    let room = state.answer_room(bytes + documents.len() * op.answer_bytes_max())?;
+    let work = Work {
+        collection: collection.clone(),
+        cpu,
+        op,
+        invalid,
+        open_max: limits.bulk_open_max,
+        answers_left: Some(Arc::new(AtomicUsize::new(room.json_bytes_max()))),
+        places: None,
+    };
+    // Checks are made side by side before they are counted one after another: together they must not be longer either.
+    let beside = if let Op::Check(_) = op { work::ahead().min(documents.len()).max(1) } else { 1 };
+    let answer_bytes_max = room.json_bytes_max() / beside;
+    let input = |json| Input { tag: (), json: Ok(json), room: None, answer_bytes_max, answer: None };
+    let inputs = documents.into_iter().map(input);
 
-    let mut answer = BatchAnswer { summary: Summary::default(), results: Vec::new() };
+    let (mut summary, mut results) = (Summary::default(), Pieces::default());
     let mut answers = std::pin::pin!(work.answers(futures::stream::iter(inputs)));
-    while let Some(((), one)) = answers.next().await {
-        answer.results.push(match one {
+    while let Some(((), one, _)) = answers.next().await {
+        let result = match one {
             Answer::Verdict(verdict) => {
-                answer.summary.verdict(&verdict);
+                summary.verdict(&verdict);
                 BatchResult::Verdict(VerdictBody::new(collection.name(), verdict))
             }
             Answer::Deleted { id, was_there } => {
-                answer.summary.deletion(was_there);
+                summary.deletion(was_there);
                 BatchResult::Deleted { id: id.as_str().to_owned(), deleted: was_there.into() }
             }
             Answer::Failed { id, problem } => {
-                answer.summary.error();
+                summary.error();
                 let id = id.map(|id| id.as_str().to_owned());
                 BatchResult::Failed { id, error: problem.into_body(&request_id.0) }
             }
-        });
+        };
+        if !results.is_empty() {
+            results.text(",");
+        }
+        results.json(&result);
     }
-    Ok(Json(answer))
+    results.text("]}");
+    // The counts come first, so that errors are not overlooked.
+    let mut front = Pieces::default();
+    front.text("{\"summary\":");
+    front.json(&summary);
+    front.text(",\"results\":[");
+    results.prepend(front);
+    Ok(results.into_response(room))
 }
 
 /// The operation, and each document's own JSON.

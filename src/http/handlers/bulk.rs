@@ -39,7 +39,7 @@ pub async fn bulk(
     let place = state.bulk_place();
     let place = place.ok_or_else(|| Problem::new(Code::Overloaded, "too many bulk requests at once"))?;
     let (cpu, places) = (state.cpu().clone(), Some(state.requests().clone()));
-    let work = Work { collection, cpu, op, invalid, open_max: limits.bulk_open_max, places };
+    let work = Work { collection, cpu, op, invalid, open_max: limits.bulk_open_max, answers_left: None, places };
     let answers: Body = Bulk { work, duplex, request_id: request_id.0, place }.start(&state, reader);
     // Proxies must pass lines on as they come.
     let headers = [(CONTENT_TYPE, "application/x-ndjson"), (CACHE_CONTROL, "no-store, no-transform")];

@@ -1,29 +1,41 @@
 //! Clusters, page by page.
 
-use axum::Json;
+use axum::extract::State;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::documents::{PAGE_DEFAULT, PAGE_MAX};
+use super::documents::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
+use crate::collection::ClusterMember;
+use crate::http::answer::Answer;
 use crate::http::dto::cluster::ClusterBody;
 use crate::http::error::{Code, Problem};
 use crate::http::extract::Target;
 use crate::http::query::Query;
+use crate::http::state::AppState;
 use crate::types::{ClusterPlace, Seq};
 
 /// `GET …/clusters`: the cluster of `?id=`, or all that have more than one document.
-pub async fn read(Target(collection): Target, query: Query) -> Result<Json<ClusterBody>, Problem> {
+pub async fn read(
+    State(state): State<AppState>,
+    Target(collection): Target,
+    query: Query,
+) -> Result<Answer<ClusterBody>, Problem> {
     let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
     let after = query.get("cursor").map(from_cursor).transpose()?;
+    let mut room = state.answer_room(limit * ClusterMember::BYTES_MAX)?;
     let Some(id) = query.id()? else {
-        let page = collection.clusters(after.unwrap_or_default(), limit).await?;
+        let mut page = collection.clusters(after.unwrap_or_default(), limit).await?;
+        page.fit(room.json_bytes_max());
+        room.is_made(ENVELOPE_BYTES + page.members.iter().map(ClusterMember::bytes).sum::<usize>());
         let next_cursor = page.next.map(to_cursor);
-        return Ok(Json(ClusterBody::all(page, next_cursor)));
+        return Ok(Answer::new(ClusterBody::all(page, next_cursor), room));
     };
     let page = collection.cluster(id, after, limit).await?;
-    let page = page.ok_or_else(|| Problem::new(Code::DocumentNotFound, "the id is not stored here"))?;
+    let mut page = page.ok_or_else(|| Problem::new(Code::DocumentNotFound, "the id is not stored here"))?;
+    page.fit(room.json_bytes_max());
     let next_cursor = page.next.map(to_cursor);
-    Ok(Json(ClusterBody::one(page, next_cursor)))
+    room.is_made(2 * ENVELOPE_BYTES + page.members.iter().map(ClusterMember::bytes).sum::<usize>());
+    Ok(Answer::new(ClusterBody::one(page, next_cursor), room))
 }
 
 /// As with pages of documents, in a form nobody is tempted to count with.

@@ -4,6 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 
+use crate::collection::HotBucket;
+use crate::http::answer::Answer;
 use crate::http::dto::buckets::Buckets;
 use crate::http::dto::collection::{self, CollectionList, DamagedBody, DescriptionBody, Dropped};
 use crate::http::error::Problem;
@@ -56,9 +58,15 @@ pub async fn update(
 }
 
 /// `GET /v1/collections/{collection}/buckets`
-pub async fn buckets(Target(collection): Target, query: Query) -> Result<Json<Buckets>, Problem> {
+pub async fn buckets(
+    State(state): State<AppState>,
+    Target(collection): Target,
+    query: Query,
+) -> Result<Answer<Buckets>, Problem> {
     let limit = query.integer("limit", BUCKETS_DEFAULT, 1..=BUCKETS_MAX)?;
-    Ok(Json(collection.buckets(limit).await?.into()))
+    let room = state.answer_room(limit * HotBucket::BYTES_MAX)?;
+    let buckets = collection.buckets(limit).await?;
+    Ok(Answer::new(Buckets::new(buckets, room.json_bytes_max()), room))
 }
 
 /// `DELETE /v1/collections/{collection}?confirm={collection}`

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::{StreamExt, TryStreamExt};
 
 use crate::collection::{PrepareOptions, Purpose};
+use crate::http::answer::Answer;
 use crate::http::dto::document::{self, Deleted, DocumentRecord, Found, Page};
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::{Code, Problem};
@@ -15,37 +16,57 @@ use crate::http::extract::{DocumentBody, JsonText, Subject, Target};
 use crate::http::query::Query;
 use crate::http::state::AppState;
 use crate::http::work;
-use crate::types::{DocId, Seq};
+use crate::types::{DocId, Document, Seq, Verdict};
 
 /// Documents in a page that names no limit.
 pub(super) const PAGE_DEFAULT: usize = 100;
 /// Most documents in a page.
 pub(super) const PAGE_MAX: usize = 1000;
+/// What a page has around its documents.
+pub(super) const ENVELOPE_BYTES: usize = 256;
 /// Records read side by side.
 const READS_AT_ONCE: usize = 16;
 
 /// `POST …/check`
-pub async fn check(Target(collection): Target, subject: Subject) -> Result<Json<VerdictBody>, Problem> {
+pub async fn check(
+    State(state): State<AppState>,
+    Target(collection): Target,
+    subject: Subject,
+) -> Result<Answer<VerdictBody>, Problem> {
     let Subject { id, query, content } = subject;
     let options = work::check_options(&query)?;
     let prepared = content.prepare(&collection, Purpose::Check, false).await?;
-    let verdict = collection.check(id, prepared, options).await?;
-    Ok(Json(VerdictBody::new(collection.name(), verdict)))
+    let mut room = state.answer_room(Verdict::bytes_max(options.limit, options.with_metadata))?;
+    let verdict = collection.check_within(id, prepared, options, room.json_bytes_max()).await?;
+    room.is_made(verdict.bytes());
+    Ok(Answer::new(VerdictBody::new(collection.name(), verdict), room))
 }
 
 /// `POST …/documents`
-pub async fn insert(Target(collection): Target, body: DocumentBody) -> Result<Json<VerdictBody>, Problem> {
+pub async fn insert(
+    State(state): State<AppState>,
+    Target(collection): Target,
+    body: DocumentBody,
+) -> Result<Answer<VerdictBody>, Problem> {
     let DocumentBody { document, query, when_full, room: _room } = body;
     let options = work::insert_options(&query)?;
     let id = document.required_id()?;
     let prepare = PrepareOptions { when_full, ranks: false, purpose: Purpose::Insert };
     let prepared = collection.prepare_with(document.content, prepare).await?;
-    let verdict = collection.insert(id, document.metadata, prepared, options).await?.wait().await?;
-    Ok(Json(VerdictBody::new(collection.name(), verdict)))
+    let mut answer_room = state.answer_room(Verdict::bytes_max(options.limit, options.with_metadata))?;
+    let bytes_max = answer_room.json_bytes_max();
+    let ticket = collection.insert_within(id, document.metadata, prepared, options, bytes_max).await?;
+    answer_room.is_made(ticket.json_bytes());
+    let verdict = ticket.wait().await?;
+    Ok(Answer::new(VerdictBody::new(collection.name(), verdict), answer_room))
 }
 
 /// `GET …/documents`: one by `?id=`, or a page.
-pub async fn read(Target(collection): Target, query: Query) -> Result<Response, Problem> {
+pub async fn read(
+    State(state): State<AppState>,
+    Target(collection): Target,
+    query: Query,
+) -> Result<Response, Problem> {
     if let Some(id) = query.id()? {
         if let Some(other) = ["limit", "cursor"].into_iter().find(|other| query.get(other).is_some()) {
             return Err(Problem::invalid(other, "goes with pages, not with an id"));
@@ -56,10 +77,12 @@ pub async fn read(Target(collection): Target, query: Query) -> Result<Response, 
     }
     let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
     let after = query.get("cursor").map_or(Ok(Seq(0)), from_cursor)?;
-    let documents = collection.documents(after, limit).await?;
-    let next_cursor = documents.last().filter(|_| documents.len() == limit).map(|last| to_cursor(last.seq));
+    let mut room = state.answer_room(limit * Document::BYTES_MAX)?;
+    let (documents, more) = collection.documents_within(after, limit, room.json_bytes_max()).await?;
+    room.is_made(ENVELOPE_BYTES + documents.iter().map(Document::bytes).sum::<usize>());
+    let next_cursor = documents.last().filter(|_| more).map(|last| to_cursor(last.seq));
     let documents = documents.into_iter().map(DocumentRecord::from).collect();
-    Ok(Json(Page { documents, next_cursor }).into_response())
+    Ok(Answer::new(Page { documents, next_cursor }, room).into_response())
 }
 
 /// `DELETE …/documents?id=`
@@ -74,8 +97,10 @@ pub async fn get_many(
     State(state): State<AppState>,
     Target(collection): Target,
     body: JsonText,
-) -> Result<Json<Found>, Problem> {
+) -> Result<Answer<Found>, Problem> {
     let ids = ids(&state, body).await?;
+    let asked = ids.len();
+    let mut room = state.answer_room(ENVELOPE_BYTES + asked * Document::BYTES_MAX)?;
     let read = |id: DocId| {
         let collection = collection.clone();
         async move {
@@ -83,15 +108,23 @@ pub async fn get_many(
             Ok::<_, Problem>((id, document))
         }
     };
-    let mut found = Found { documents: Vec::new(), missing: Vec::new() };
+    let mut found = Found { documents: Vec::new(), missing: Vec::new(), omitted: None };
+    let (mut bytes, mut answered) = (ENVELOPE_BYTES, 0);
     let mut records = futures::stream::iter(ids).map(read).buffered(READS_AT_ONCE);
     while let Some((id, document)) = records.try_next().await? {
+        bytes += document.as_ref().map_or_else(|| 3 + id.json_bytes(), Document::bytes);
+        if answered > 0 && bytes > room.json_bytes_max() {
+            break;
+        }
+        answered += 1;
         match document {
             Some(document) => found.documents.push(document.into()),
             None => found.missing.push(id.as_str().to_owned()),
         }
     }
-    Ok(Json(found))
+    found.omitted = Some(asked - answered).filter(|&omitted| omitted > 0).map(|omitted| omitted as u64);
+    room.is_made(bytes);
+    Ok(Answer::new(found, room))
 }
 
 /// `POST …/documents/delete`

@@ -78,7 +78,7 @@ fn a_changed_document_row_is_an_error_that_names_it() {
         let errors = [
             store.record(Seq(8)).map(drop),
             store.head(Seq(8), false).map(drop),
-            store.heads(&[Seq(7), Seq(8)], true).map(drop),
+            store.heads(&[Seq(7), Seq(8)], Some(usize::MAX)).map(drop),
             store.cluster(ClusterStart::Of(Seq(7)), 9).map(drop),
             store.clusters(ClusterPlace::default(), 9).map(drop),
             store.page(Seq(0), 100).map(drop),
@@ -97,7 +97,7 @@ fn a_lost_document_row_is_an_error_and_not_an_absence() {
     let (store, mut writer, _) = Store::open(&place.path).unwrap();
     let errors = [
         store.record(Seq(8)).map(drop),
-        store.heads(&[Seq(8)], false).map(drop),
+        store.heads(&[Seq(8)], None).map(drop),
         store.page(Seq(0), 100).map(drop),
         writer.commit(&[Change::Delete { seq: Seq(11), target: Seq(8), promoted: None }], Seq(11)),
     ];

@@ -163,7 +163,7 @@ fn hostile_ids_and_metadata_come_back_as_they_were() {
     }
     let wanted: Vec<_> = records.iter().map(|record| Some(record.id.clone())).chain([None]).collect();
     let asked: Vec<_> = (1..=records.len() as u64 + 1).map(Seq).collect();
-    let heads = store.heads(&asked, false).unwrap();
+    let heads = store.heads(&asked, None).unwrap();
     assert!(heads.iter().flatten().all(|head| head.metadata.is_none()));
     assert_eq!(heads.into_iter().map(|head| head.map(|head| head.id)).collect::<Vec<_>>(), wanted);
     let head = store.head(Seq(1), true).unwrap().unwrap();

@@ -1,0 +1,281 @@
+//! An answer's value -> the body that is sent, within the memory that all answers share.
+//! Room is taken before the work begins, for the longest answer that may come of it: so a write is refused before it is
+//! made, and never for its answer. It counts an answer twice while it is made, as a value and as JSON, and once while it
+//! is sent, until its last byte is taken. Knows nothing of what an answer says.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use bytes::{Bytes, BytesMut};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use serde::Serialize;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::error::{Code, Problem};
+use crate::telemetry::names;
+
+/// Every answer that begins gets so much at least: a verdict with a handful of matches.
+const ROOM_BYTES_MIN: usize = 16 * 1024;
+/// An answer is kept in pieces of so many bytes, each in memory of its own: what a connection has taken of it keeps
+/// nothing of the rest.
+pub(super) const PIECE_BYTES: usize = 16 * 1024;
+/// The first piece begins with so much, and grows.
+const PIECE_BYTES_FIRST: usize = 1024;
+
+/// The memory for answers, shared by all requests.
+#[derive(Clone)]
+pub(super) struct Answers(Arc<Semaphore>);
+
+/// Some of it; given back when dropped.
+pub(super) struct AnswerRoom {
+    permit: OwnedSemaphorePermit,
+}
+
+impl Answers {
+    pub(super) fn new(bytes: usize) -> Self {
+        Self(Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS))))
+    }
+
+    /// Room for an answer of at most `bytes` bytes of JSON, or for a shorter one if memory is scarce, or 503.
+    pub(super) fn take(&self, bytes: usize) -> Result<AnswerRoom, Problem> {
+        // Half of what is free at most: one that asks for much leaves something to the next.
+        let granted = (2 * bytes).min((self.0.available_permits() / 2).max(ROOM_BYTES_MIN));
+        let permit = Arc::clone(&self.0).try_acquire_many_owned(granted.min(u32::MAX as usize) as u32);
+        match permit {
+            Ok(permit) => Ok(AnswerRoom::new(permit)),
+            Err(_) => Err(Problem::new(Code::Overloaded, "the memory for answers is used up")),
+        }
+    }
+
+    /// Room for an answer of at most `bytes` bytes of JSON, once it is there. `bytes` must not be more than half of all.
+    pub(super) async fn wait(&self, bytes: usize) -> AnswerRoom {
+        let bytes = (2 * bytes).min(u32::MAX as usize) as u32;
+        let permit = Arc::clone(&self.0).acquire_many_owned(bytes).await;
+        AnswerRoom::new(permit.expect("the memory is never closed"))
+    }
+}
+
+impl AnswerRoom {
+    fn new(permit: OwnedSemaphorePermit) -> Self {
+        metrics::gauge!(names::HTTP_ANSWER_BYTES).increment(permit.num_permits() as f64);
+        Self { permit }
+    }
+
+    /// Most bytes of JSON that there is room for while it is made.
+    pub(super) fn json_bytes_max(&self) -> usize {
+        self.permit.num_permits() / 2
+    }
+
+    /// The answer is a value that will be so many bytes of JSON.
+    pub(super) fn is_made(&mut self, json_bytes: usize) {
+        self.shrink(2 * json_bytes);
+    }
+
+    /// The answer is nothing but so many bytes any more.
+    pub(super) fn shrink(&mut self, bytes: usize) {
+        let held = self.permit.num_permits();
+        if bytes < held {
+            metrics::gauge!(names::HTTP_ANSWER_BYTES).decrement((held - bytes) as f64);
+            drop(self.permit.split(held - bytes));
+        }
+    }
+}
+
+impl Drop for AnswerRoom {
+    fn drop(&mut self) {
+        metrics::gauge!(names::HTTP_ANSWER_BYTES).decrement(self.permit.num_permits() as f64);
+    }
+}
+
+/// The room of one line of a bulk answer: in what its request may take, and in what all take.
+pub struct LineRoom {
+    pub(super) own: AnswerRoom,
+    pub(super) shared: AnswerRoom,
+}
+
+impl LineRoom {
+    pub(super) fn json_bytes_max(&self) -> usize {
+        self.own.json_bytes_max()
+    }
+
+    pub(super) fn is_made(&mut self, json_bytes: usize) {
+        self.own.is_made(json_bytes);
+        self.shared.is_made(json_bytes);
+    }
+
+    pub(super) fn shrink(&mut self, bytes: usize) {
+        self.own.shrink(bytes);
+        self.shared.shrink(bytes);
+    }
+}
+
+/// A value that is answered as JSON, and its room.
+pub struct Answer<T> {
+    value: T,
+    room: AnswerRoom,
+}
+
+impl<T: Serialize> Answer<T> {
+    pub(super) fn new(value: T, room: AnswerRoom) -> Self {
+        Self { value, room }
+    }
+}
+
+impl<T: Serialize> IntoResponse for Answer<T> {
+    fn into_response(self) -> Response {
+        let mut pieces = Pieces::default();
+        pieces.json(&self.value);
+        drop(self.value);
+        pieces.into_response(self.room)
+    }
+}
+
+/// JSON as it is written, in pieces.
+#[derive(Default)]
+pub(super) struct Pieces {
+    full: VecDeque<Bytes>,
+    last: BytesMut,
+    bytes: usize,
+}
+
+impl Pieces {
+    /// Adds a value.
+    pub(super) fn json(&mut self, value: &impl Serialize) {
+        serde_json::to_writer(self, value).expect("an answer is always JSON");
+    }
+
+    /// Adds text.
+    pub(super) fn text(&mut self, text: &str) {
+        io::Write::write_all(self, text.as_bytes()).expect("memory takes everything");
+    }
+
+    /// Whether nothing was added.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Puts these in front.
+    pub(super) fn prepend(&mut self, mut front: Self) {
+        front.finish();
+        self.bytes += front.bytes;
+        front.full.append(&mut self.full);
+        self.full = front.full;
+    }
+
+    fn finish(&mut self) {
+        if !self.last.is_empty() {
+            self.full.push_back(self.last.split().freeze());
+        }
+    }
+
+    pub(super) fn into_response(mut self, mut room: AnswerRoom) -> Response {
+        self.finish();
+        room.shrink(self.bytes);
+        let body = Body::new(Sent { pieces: self.full, left: self.bytes, room });
+        ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+    }
+}
+
+impl io::Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.last.len() == PIECE_BYTES {
+            self.finish();
+        }
+        if self.last.len() == self.last.capacity() {
+            let wanted = (self.last.len() * 2).clamp(PIECE_BYTES_FIRST, PIECE_BYTES);
+            // After the first there is more to come.
+            let wanted = if self.full.is_empty() { wanted } else { PIECE_BYTES };
+            self.last.reserve(wanted - self.last.len());
+        }
+        let room = (self.last.capacity() - self.last.len()).min(PIECE_BYTES - self.last.len());
+        let written = bytes.len().min(room);
+        self.last.extend_from_slice(&bytes[..written]);
+        self.bytes += written;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An answer on its way, and its room.
+struct Sent {
+    pieces: VecDeque<Bytes>,
+    left: usize,
+    room: AnswerRoom,
+}
+
+impl HttpBody for Sent {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let Some(piece) = self.pieces.pop_front() else { return Poll::Ready(None) };
+        self.left -= piece.len();
+        let left = self.left;
+        self.room.shrink(left);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_in_pieces_says_what_it_says_whole_and_gives_room_back_as_it_goes() {
+        let answers = Answers::new(10 << 20);
+        let value: Vec<String> = (0..5_000).map(|number| format!("\"{number}\" and more")).collect();
+        let room = answers.take(1 << 20).unwrap();
+        assert_eq!(answers.0.available_permits(), 8 << 20);
+        let whole = serde_json::to_vec(&value).unwrap();
+        let mut body = Answer::new(value, room).into_response().into_body();
+        assert_eq!(answers.0.available_permits(), (10 << 20) - whole.len());
+        assert_eq!(body.size_hint().exact(), Some(whole.len() as u64));
+        let mut seen = Vec::new();
+        while let Some(frame) = futures::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+            let piece = frame.unwrap().into_data().unwrap();
+            assert!(piece.len() <= PIECE_BYTES);
+            seen.extend_from_slice(&piece);
+            assert_eq!(answers.0.available_permits(), (10 << 20) - (whole.len() - seen.len()));
+        }
+        assert!(seen == whole);
+    }
+
+    #[test]
+    fn scarce_memory_makes_answers_shorter_and_then_refuses() {
+        let answers = Answers::new(1 << 20);
+        let mut held = Vec::new();
+        let refused = loop {
+            match answers.take(1 << 20) {
+                Ok(room) => held.push(room),
+                Err(problem) => break problem,
+            }
+        };
+        assert_eq!(refused.code, Code::Overloaded);
+        assert!(refused.retry_after.is_some());
+        let bytes: Vec<usize> = held.iter().map(AnswerRoom::json_bytes_max).collect();
+        assert!(bytes[0] == 1 << 18 && bytes.is_sorted_by(|a, b| a >= b), "{bytes:?}");
+        assert_eq!(bytes.last(), Some(&(ROOM_BYTES_MIN / 2)));
+        drop(held);
+        assert!(answers.take(100).is_ok());
+        assert_eq!(answers.0.available_permits(), 1 << 20);
+    }
+}
