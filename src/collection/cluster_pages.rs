@@ -109,7 +109,7 @@ impl Collection {
         Pairs {
             store: self.records.store(),
             pipeline: self.pipeline.as_deref(),
-            shape: self.shape,
+            spec: &self.spec,
             verify: settings.verify,
             threshold: settings.threshold,
             bytes_left: self.limits.exact_bytes_max,

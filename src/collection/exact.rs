@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use hapax_core::{ShingleSet, SignatureShape, tuning, verify};
+use hapax_core::{ShingleSet, Spec, tuning, verify};
 
 use super::judge::{Judgement, Ranked};
 use super::meters::Meters;
@@ -51,10 +51,10 @@ enum Found {
 }
 
 /// Equal slots from which a candidate is a match, or survives to be compared exactly.
-pub(super) fn matching_min(verify: Verify, threshold: f64, shape: SignatureShape) -> u32 {
+pub(super) fn matching_min(verify: Verify, threshold: f64, spec: &Spec) -> u32 {
     match verify {
-        Verify::Estimate => verify::matching_min(threshold, shape),
-        Verify::Exact => tuning::survivor_min(threshold, shape),
+        Verify::Estimate => verify::matching_min(threshold, spec.shape()),
+        Verify::Exact => tuning::survivor_min(threshold, spec.shape(), spec.sketch()),
     }
 }
 

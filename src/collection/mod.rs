@@ -502,7 +502,7 @@ impl Collection {
             own: existing.map(|existing| existing.slot),
             matching_min: match check.options.threshold {
                 None if verify == live.settings.verify => live.matching_min,
-                _ => exact::matching_min(verify, threshold, self.shape),
+                _ => exact::matching_min(verify, threshold, &self.spec),
             },
             members_max: judge::members_max(check.options.limit, mistaken),
             contents_max: exact.map(|_| self.limits.exact_reads_max),
@@ -597,7 +597,7 @@ impl Collection {
     }
 
     fn similarity(&self, matching: u32, same_content: bool, overlap: Option<Overlap>) -> Similarity {
-        similarity(self.shape, matching, same_content, overlap)
+        similarity(&self.spec, matching, same_content, overlap)
     }
 
     fn judge(&self, bands: &BandIndex, view: View, query: &Query<'_>) -> Judgement {
@@ -606,15 +606,15 @@ impl Collection {
 }
 
 /// The one number for a pair, wherever it is asked for.
-fn similarity(shape: SignatureShape, matching: u32, same_content: bool, overlap: Option<Overlap>) -> Similarity {
+fn similarity(spec: &Spec, matching: u32, same_content: bool, overlap: Option<Overlap>) -> Similarity {
     if same_content {
         return Similarity { value: 1.0, low: 1.0, high: 1.0, method: Method::Exact };
     }
     if let Some(overlap) = overlap {
         return overlap.similarity();
     }
-    let (low, high) = verify::interval95(matching, shape);
-    Similarity { value: verify::similarity(matching, shape), low, high, method: Method::Estimate }
+    let (low, high) = verify::interval95(matching, spec.shape(), spec.sketch());
+    Similarity { value: verify::similarity(matching, spec.shape()), low, high, method: Method::Estimate }
 }
 
 impl Live {
@@ -639,7 +639,7 @@ impl Live {
     }
 
     fn new(bands: BandIndex, settings: Settings, seen_times: Option<Arc<SeenTimes>>) -> Self {
-        let matching_min = exact::matching_min(settings.verify, settings.threshold, settings.spec.shape());
+        let matching_min = exact::matching_min(settings.verify, settings.threshold, &settings.spec);
         Self { settings, matching_min, bands: Arc::new(bands), next: None, seen_times }
     }
 }

@@ -2,7 +2,7 @@
 //! shingles decide if the collection verifies exactly, else signatures. What one page may compare is bounded; a page
 //! that reaches the bound ends early. Knows nothing of ids or of how a page is asked for.
 
-use hapax_core::{Pipeline, ShingleSet, SignatureShape, verify};
+use hapax_core::{Pipeline, ShingleSet, Spec, verify};
 
 use super::{Result, kept, similarity};
 use crate::store::{Looked, Member, Store};
@@ -13,7 +13,7 @@ pub(super) struct Pairs<'a> {
     pub store: &'a Store,
     /// Makes shingles of kept texts. Its key does not matter: both sides of a pair are made with it.
     pub pipeline: Option<&'a Pipeline>,
-    pub shape: SignatureShape,
+    pub spec: &'a Spec,
     pub verify: Verify,
     pub threshold: f64,
     /// Bytes of shingles and texts, of both sides, that may still be compared.
@@ -63,12 +63,12 @@ impl Pairs<'_> {
     /// Compares; reads the disk if shingles decide.
     pub(super) fn compare(&mut self, representative: &mut Representative<'_>, member: &Member) -> Result<Compared> {
         let (a, b) = (representative.member, member);
-        let matching = verify::matching_slots(&a.signature, &b.signature, self.shape);
+        let matching = verify::matching_slots(&a.signature, &b.signature, self.spec.shape());
         let same_content = !a.head.given && !b.head.given && a.head.content == b.head.content;
         if same_content || self.verify == Verify::Estimate {
-            let reaches = same_content || matching >= verify::matching_min(self.threshold, self.shape);
+            let reaches = same_content || matching >= verify::matching_min(self.threshold, self.spec.shape());
             return Ok(Compared::At(Alike {
-                similarity: similarity(self.shape, matching, same_content, None),
+                similarity: similarity(self.spec, matching, same_content, None),
                 reaches,
             }));
         }
@@ -82,7 +82,7 @@ impl Pairs<'_> {
         let both = theirs.set.compare(&ours.set).intersection;
         let overlap = Overlap { both, query: theirs.set.len(), found: ours.set.len() };
         let reaches = verify::reaches(overlap.both, overlap.either(), self.threshold);
-        Ok(Compared::At(Alike { similarity: similarity(self.shape, matching, false, Some(overlap)), reaches }))
+        Ok(Compared::At(Alike { similarity: similarity(self.spec, matching, false, Some(overlap)), reaches }))
     }
 
     fn unpacked(&self, seq: Seq) -> Result<Option<Unpacked>> {

@@ -57,7 +57,7 @@ impl Collection {
                 live.bands = Arc::clone(&unfinished.next);
                 live.next = None;
             }
-            live.matching_min = exact::matching_min(settings.verify, settings.threshold, self.shape);
+            live.matching_min = exact::matching_min(settings.verify, settings.threshold, &self.spec);
             live.seen_times = self.seen_times_for(settings.ttl, live.seen_times.as_ref());
             live.settings = settings;
         }

@@ -267,7 +267,7 @@ impl Description {
     ) -> Self {
         let Settings { ref spec, banding, threshold, verify, .. } = settings;
         let shape = spec.shape();
-        let least = exact::matching_min(verify, threshold, shape);
+        let least = exact::matching_min(verify, threshold, spec);
         Self {
             fingerprint: spec.fingerprint(),
             candidate_recall_at_threshold: tuning::candidate_probability(threshold, banding, shape),

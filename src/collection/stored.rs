@@ -63,7 +63,7 @@ impl StoredCollection {
         let mut pairs = Pairs {
             store: &self.store,
             pipeline: self.pipeline.as_ref(),
-            shape: self.settings.spec.shape(),
+            spec: &self.settings.spec,
             verify: self.settings.verify,
             threshold: self.settings.threshold,
             bytes_left: PAGE_BYTES_MAX,

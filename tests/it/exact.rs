@@ -289,7 +289,7 @@ fn pair(sizes: (u64, u64, u64), will_do: impl Fn(u32) -> bool) -> (String, Strin
 #[tokio::test(flavor = "multi_thread")]
 async fn the_shingles_decide_where_the_estimate_errs() {
     let shape = Spec::parse(WORD1).unwrap().shape();
-    let (least, survives) = (verify::matching_min(THRESHOLD, shape), tuning::survivor_min(THRESHOLD, shape));
+    let (least, survives) = (verify::matching_min(THRESHOLD, shape), tuning::survivor_min(THRESHOLD, shape, None));
     assert!(survives < least);
     // J = 0.79 that looks like more; J = 0.8 that looks like less.
     let over = pair((158, 21, 21), |matching| matching >= least);
@@ -330,7 +330,7 @@ fn tamper(dir: &Dir, sql: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn sizes_that_exclude_a_match_spare_the_reading_and_damage_is_named() {
     let shape = Spec::parse(WORD1).unwrap().shape();
-    let survives = tuning::survivor_min(THRESHOLD, shape);
+    let survives = tuning::survivor_min(THRESHOLD, shape, None);
     // 156 of 200: too few to ever be four fifths; the other is alike.
     let (small, large) = pair((156, 0, 44), |matching| matching >= survives);
     let like_small = small.clone() + "one-more";

@@ -183,6 +183,14 @@ impl Default for Spec {
 }
 
 impl Spec {
+    /// The sketch that makes its signatures; `None` where others make them.
+    pub fn sketch(&self) -> Option<SketchKind> {
+        match self {
+            Self::Text(text) => Some(text.sketch),
+            Self::External { .. } => None,
+        }
+    }
+
     /// Reads the canonical text, and nothing else: every spec has one spelling.
     pub fn parse(canonical: &str) -> Result<Self, SpecError> {
         let (version, fields) = canonical.split_once(';').unwrap_or((canonical, ""));

@@ -1,7 +1,7 @@
 //! Two signatures -> estimated similarity with its interval; two sets of shingles -> exact similarity.
 //! Decisions are made on integers (slots equal out of k): a threshold is turned into the least number of slots once.
 
-use crate::spec::SignatureShape;
+use crate::spec::{SignatureShape, SketchKind};
 
 /// Equal slots of two packed signatures.
 ///
@@ -50,17 +50,36 @@ fn similarity_ratio(matching: u32, SignatureShape { k, bits }: SignatureShape) -
     (i128::from(matching) * values - i128::from(k), i128::from(k) * (values - 1))
 }
 
-/// 95 % interval of the similarity: Wilson's (1927) for m of k slots, carried over to J.
-pub fn interval95(matching: u32, shape: SignatureShape) -> (f64, f64) {
+/// 95 % interval of the similarity, from m of k equal slots: Wilson's with a correction for continuity (Newcombe 1998,
+/// "Two-sided confidence intervals for the single proportion", method 4), carried over to J. Without the correction it
+/// held documents with nothing in common in 92 % of cases only.
+///
+/// It holds the similarity in 95 % of cases or more whatever the sketch and the number of shingles
+/// (`tests/coverage.rs`). `classic` slots are independent, which it is made for. `fss` estimates spread less, by a factor
+/// of 0.7 to 0.9 with up to 300 shingles, so there it holds more. `oph` estimates of documents with fewer shingles than
+/// slots spread more: their slots count for fewer ([`spread`]). Of a sketch that is not known (`None`), independent slots
+/// are assumed.
+pub fn interval95(matching: u32, shape: SignatureShape, sketch: Option<SketchKind>) -> (f64, f64) {
     const Z: f64 = 1.959_963_984_540_054;
-    let k = f64::from(shape.k);
-    let p = f64::from(matching) / k;
-    let centre = p + Z * Z / (2.0 * k);
-    let half = Z * (p * (1.0 - p) / k + Z * Z / (4.0 * k * k)).sqrt();
+    let fewer = sketch.map_or(1.0, spread).powi(2);
+    let (k, m) = (f64::from(shape.k) / fewer, f64::from(matching) / fewer);
+    let p = m / k;
+    let half = |sign: f64| Z * (Z * Z - 1.0 / k + 4.0 * m * (1.0 - p) + sign * (4.0 * p - 2.0)).max(0.0).sqrt() + 1.0;
+    let scale = 2.0 * (k + Z * Z);
+    let low = if matching == 0 { 0.0 } else { (2.0 * m + Z * Z - half(1.0)) / scale };
+    let high = if matching == shape.k { 1.0 } else { (2.0 * m + Z * Z + half(-1.0)) / scale };
     let by_chance = (-f64::from(shape.bits)).exp2();
     let to_similarity = |p: f64| ((p - by_chance) / (1.0 - by_chance)).clamp(0.0, 1.0);
-    let scale = 1.0 + Z * Z / k;
-    (to_similarity((centre - half) / scale), to_similarity((centre + half) / scale))
+    (to_similarity(low), to_similarity(high))
+}
+
+/// How much more the estimates of a sketch may spread than those of independent slots, as a factor of the standard
+/// deviation. Measured for `oph`: 1.1 to 1.3 from 10 shingles on, up to about as many as slots; 1.45 with two.
+pub fn spread(sketch: SketchKind) -> f64 {
+    match sketch {
+        SketchKind::Fss | SketchKind::Classic => 1.0,
+        SketchKind::Oph => 1.35,
+    }
 }
 
 /// Least m whose similarity reaches the threshold, which is taken to nine decimals: 0.8 means 8/10 and not the double
@@ -196,16 +215,20 @@ mod tests {
             assert_eq!(similarity(0, shape), 0.0);
             let mut before = -1.0;
             for m in 0..=shape.k {
-                let (low, high) = interval95(m, shape);
+                let (low, high) = interval95(m, shape, None);
                 let estimate = similarity(m, shape);
                 assert!(before <= estimate && low <= estimate + 1e-12 && estimate <= high + 1e-12, "{shape:?} {m}");
                 assert!((0.0..=1.0).contains(&low) && (0.0..=1.0).contains(&high));
                 before = estimate;
             }
         }
-        // Wilson's interval for 81 of 263 is (0.2553, 0.3662) (Newcombe 1998, Table I); 64 bits take nothing off.
-        let (low, high) = interval95(81, SignatureShape { k: 263, bits: 64 });
-        assert!((low - 0.2553).abs() < 5e-5 && (high - 0.3662).abs() < 5e-5, "{low} {high}");
+        // From Newcombe 1998, Table I; 64 bits take nothing off.
+        for (m, k, low, high) in
+            [(81, 263, 0.2535, 0.3682), (15, 148, 0.0598, 0.1644), (0, 20, 0.0, 0.2005), (1, 29, 0.0018, 0.1963)]
+        {
+            let found = interval95(m, SignatureShape { k, bits: 64 }, None);
+            assert!((found.0 - low).abs() < 5e-5 && (found.1 - high).abs() < 5e-5, "{m} of {k}: {found:?}");
+        }
     }
 
     #[test]
