@@ -20,6 +20,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// Statuses of what may pass by itself: a slow client, a quota, a full queue.
 const PASSING: [u16; 3] = [408, 429, 503];
 
+/// The status of what does not pass before somebody makes room, on the disk or in the memory budget.
+const FULL: u16 = 507;
+
 /// The part of an answer line that this client branches on.
 #[derive(Debug, Deserialize)]
 struct Line<'a> {
@@ -44,6 +47,12 @@ pub enum BulkError {
         reason: Option<String>,
         /// Whether the same request may succeed a little later.
         passing: bool,
+    },
+    /// A line was refused for want of room, as each of those behind it would be.
+    #[error("the server has no room for more: {detail}")]
+    Full {
+        /// What the server says of the line.
+        detail: String,
     },
     /// Not what a hapax answers.
     #[error("{url} answers what this client does not understand: {line}")]
@@ -134,6 +143,10 @@ fn send_once(
                 let passing = line.error.as_ref().is_none_or(|problem| PASSING.contains(&problem.status));
                 let reason = line.error.map(|problem| problem.detail);
                 return Err(BulkError::Truncated { url: url(), reason, passing });
+            }
+            (_, Some(_)) if line.error.as_ref().is_some_and(|problem| problem.status == FULL) => {
+                let detail = line.error.map(|problem| problem.detail).unwrap_or_default();
+                return Err(BulkError::Full { detail });
             }
             (_, Some(number)) => answered(number, text.trim_end(), line.error.map(|problem| problem.status)),
             _ => {}

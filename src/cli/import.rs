@@ -11,7 +11,7 @@ use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use serde::Deserialize;
 
 use super::ExitStatus;
-use super::bulk;
+use super::bulk::{self, BulkError};
 use super::client::{Client, Problem, ServerArgs, encode};
 use super::input::{Chunk, FieldArgs, Origin, input_bytes, read_chunks};
 
@@ -228,7 +228,10 @@ fn send_chunks(
         let mut progress = locked(progress);
         progress.text_bytes += chunk.text_bytes;
         if let Err(error) = sent {
-            progress.error.get_or_insert(error.into());
+            let full = matches!(error, BulkError::Full { .. });
+            let again = "the import stopped; make room and run it again, which passes over what is stored";
+            let error = anyhow!(error);
+            progress.error.get_or_insert(if full { error.context(again) } else { error });
         }
         bar.inc(chunk.input_bytes);
         let (documents, seconds) = (progress.counts.documents(), begun.elapsed().as_secs_f64());

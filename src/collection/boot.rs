@@ -12,6 +12,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use tokio::sync::Semaphore;
 
 use super::clusters::Clusters;
+use super::disk::DataDisk;
 use super::doubt::Doubts;
 use super::epoch::Epochs;
 use super::expiry::SeenTimes;
@@ -40,6 +41,8 @@ pub(super) struct Common {
     pub memory: Arc<MemoryBudget>,
     /// What outlives the process.
     pub medium: Medium,
+    /// What all of them are on.
+    pub disk: Arc<DataDisk>,
 }
 
 /// Makes a new collection in a file that does not exist.
@@ -208,6 +211,7 @@ fn assemble(
         committer: Mutex::new(None),
         rebanding: tokio::sync::Mutex::new(()),
         sweep: Mutex::default(),
+        disk: Arc::clone(&common.disk),
     });
     // Over the budget it opens all the same: what is stored is looked up, and can be deleted.
     collection.account_now();

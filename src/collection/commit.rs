@@ -147,6 +147,9 @@ fn commit(
         if let Err(error) = writer.commit(&changes, last) {
             tracing::error!(collection = %collection.name, %error, decisions = decisions.len(), "a commit failed; its decisions are undone");
             collection.meters.commit_failures.increment(1);
+            if matches!(error, StoreError::Full { .. } | StoreError::Io { .. } | StoreError::Poisoned { .. }) {
+                collection.disk.note_refusal();
+            }
             undo(collection, decisions, &error);
             for Sights { answer, .. } in seen {
                 drop(answer.send(Err(write_failed(&error))));

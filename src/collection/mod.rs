@@ -13,6 +13,7 @@ mod cluster_pages;
 mod clusters;
 mod commit;
 mod compare;
+mod disk;
 mod doubt;
 mod epoch;
 mod error;
@@ -69,6 +70,7 @@ pub use scrub::ScrubConfig;
 pub use settings::{BandingAsked, Changes, CollectionsConfig, Description, Limits, Medium, Settings};
 pub use stored::StoredCollection;
 
+use disk::DataDisk;
 use doubt::Doubts;
 use epoch::{Epochs, Reading};
 use exact::{Compared, Exact, IN_PASSING};
@@ -141,6 +143,7 @@ pub struct Collection {
     rebanding: tokio::sync::Mutex<()>,
     /// The sweeper's own.
     sweep: Mutex<Sweep>,
+    disk: Arc<DataDisk>,
 }
 
 /// A lookup, ready to be made.
@@ -358,6 +361,11 @@ impl Collection {
             }
         })
         .await
+    }
+
+    /// Whether it takes no writes until a restart, because the disk failed under one.
+    fn refuses_writes(&self) -> bool {
+        self.order.lock().refused.is_some()
     }
 
     /// Stops taking writes, waits until those taken are on disk, and closes the file; blocking.

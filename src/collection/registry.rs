@@ -12,6 +12,7 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::backups::Backups;
 use super::boot::Common;
+use super::disk::DataDisk;
 use super::expiry::sweeper;
 use super::memory::MemoryBudget;
 use super::opening::{self, Opening};
@@ -56,6 +57,7 @@ pub struct Collections {
     /// Those that do not open because their files are damaged, and how that shows. Each is looked at once: a file does
     /// not mend itself, and reading it through takes long.
     pub(super) damaged: Mutex<BTreeMap<CollectionName, CollectionError>>,
+    disk_watch: Rounds,
     expiry: Rounds,
     pub(super) backups: Backups,
     scrub: Option<Rounds>,
@@ -95,12 +97,14 @@ impl Collections {
             tracing::warn!(path = %stranger.display(), "this is no collection; it is left alone");
         }
         let memory = Arc::new(MemoryBudget::new(memory_max_bytes));
-        let common = Common { secret, limits, cpu, memory, medium };
+        let disk = DataDisk::new(&data_dir);
+        let common = Common { secret, limits, cpu, memory, medium, disk };
         let open = Arc::<Open>::default();
         let rounds = || {
             let open = Arc::downgrade(&open);
             move || open.upgrade().map(|open| each_open(&open))
         };
+        let disk_watch = common.disk.watch(rounds());
         let expiry = sweeper::start(rounds());
         let scrub = scrub.map(|config| scrub::start(config, rounds()));
         let collections = Self {
@@ -113,6 +117,7 @@ impl Collections {
             described: Mutex::default(),
             unopened: Mutex::default(),
             damaged: Mutex::default(),
+            disk_watch,
             expiry,
             backups: Backups::new(backup),
             scrub,
@@ -297,6 +302,11 @@ impl Collections {
         Arc::clone(self.open.lock().entry(name.clone()).or_default())
     }
 
+    /// Whether the data directory takes writes, as far as that is known.
+    pub fn is_writable(&self) -> bool {
+        self.common.disk.is_writable()
+    }
+
     /// Documents in the collections that are open.
     pub fn documents(&self) -> u64 {
         self.each_open().iter().map(|collection| collection.describe().documents).sum()
@@ -314,6 +324,7 @@ impl Collections {
         self.damaged.lock().keys().for_each(|name| set(name, 1.0));
         self.observe_open();
         self.common.memory.observe();
+        self.common.disk.observe();
         self.backups.observe();
     }
 
@@ -331,6 +342,7 @@ impl Collections {
     pub fn close(&self) {
         self.backups.close();
         self.expiry.stop();
+        self.disk_watch.stop();
         // It may hold a collection's file open for reading: the log goes with the last who does.
         self.scrub.iter().for_each(Rounds::stop);
         self.scrub.iter().for_each(Rounds::join);
@@ -338,6 +350,7 @@ impl Collections {
             collection.close();
         }
         self.expiry.join();
+        self.disk_watch.join();
         if self.common.medium == Medium::Memory
             && let Err(error) = forget(&self.dir)
         {

@@ -4,8 +4,12 @@
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, fmt};
+
+use super::bounded::Bounded;
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,17 +39,18 @@ pub fn check_level(level: &str) -> Result<(), LogsError> {
     Ok(())
 }
 
-/// Begins logging to stderr. Only the first call of a process succeeds.
+/// Begins logging to stderr. Lines that repeat are left out (`bounded.rs`). Only the first call of a process succeeds.
 pub fn install(format: Format, level: &str) -> Result<(), LogsError> {
     let filter = EnvFilter::builder().parse(level)?;
     let terminal = std::io::stderr().is_terminal();
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let installed = match format {
-        Format::Json => builder.json().flatten_event(true).try_init(),
-        Format::Auto if !terminal => builder.json().flatten_event(true).try_init(),
-        Format::Auto | Format::Human => builder.with_ansi(terminal).with_target(false).try_init(),
+    let layer = fmt::layer().with_writer(std::io::stderr);
+    let layer = match format {
+        Format::Human => layer.with_ansi(terminal).with_target(false).boxed(),
+        Format::Auto if terminal => layer.with_target(false).boxed(),
+        Format::Auto | Format::Json => layer.json().flatten_event(true).boxed(),
     };
-    installed.map_err(|_| LogsError::Installed)
+    let subscriber = tracing_subscriber::registry().with(layer).with(Bounded::start()).with(filter);
+    subscriber.try_init().map_err(|_| LogsError::Installed)
 }
 
 /// Logs panics as errors. A formatted message may quote what it broke on, a piece of a document; so only messages

@@ -231,6 +231,12 @@ metrics_table! {
         "How much of the collection the pass under way has read, 0 to 1; 1 between two passes.";
     SCRUB_COMPLETED = "hapax_scrub_last_complete_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds),
         [label::COLLECTION], "When the last pass that read the collection to its end was over; 0 where none was yet.";
+    DATA_FREE = "hapax_data_free_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Room on the disk of the data directory.";
+    DATA_WRITABLE = "hapax_data_writable", Kind::Gauge, None, [],
+        "0 while the disk refuses writes, as for want of room; then reads go on. Else 1.";
+    LOG_LINES_LEFT_OUT = "hapax_log_lines_left_out_total", Kind::Counter, None, [],
+        "Lines that the log did not get because it had the same ones, or many of their kind, a few seconds before.";
     COLLECTION_DAMAGED = "hapax_collection_damaged", Kind::Gauge, None, [label::COLLECTION],
         "1 for a collection that is not served because its file is damaged.";
     COLLECTION_OPEN = "hapax_collection_open", Kind::Gauge, None, [label::COLLECTION],

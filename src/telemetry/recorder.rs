@@ -75,6 +75,7 @@ impl Metrics {
         let process = Collector::default();
         process.describe();
         metrics::gauge!(names::BUILD_INFO, label::VERSION => env!("CARGO_PKG_VERSION")).set(1.0);
+        metrics::counter!(names::LOG_LINES_LEFT_OUT).increment(0);
         if let Some(bytes) = memory::budget_bytes() {
             metrics::gauge!(names::MEMORY_BUDGET).set(bytes as f64);
         }

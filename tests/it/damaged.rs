@@ -85,7 +85,7 @@ fn a_damaged_collection_leaves_the_others_alone() {
 
         let list = client.get("/v1/collections").ok();
         assert_eq!((names(&list["collections"]), names(&list["damaged"])), (vec![other], vec![damaged]));
-        assert_eq!(client.get("/readyz").ok(), json!({"status": "ready", "damaged": 1}));
+        assert_eq!(client.get("/readyz").ok(), json!({"status": "ready", "damaged": 1, "writable": true}));
         let metrics = client.get("/metrics").text();
         for (name, value) in [(damaged, 1), (other, 0)] {
             let line = format!("hapax_collection_damaged{{collection=\"{name}\"}} {value}\n");
@@ -96,7 +96,7 @@ fn a_damaged_collection_leaves_the_others_alone() {
         if damaged != "default" {
             let dropped = format!("/v1/collections/{damaged}?confirm={damaged}");
             client.delete(&dropped).ok();
-            assert_eq!(client.get("/readyz").ok(), json!({"status": "ready"}));
+            assert_eq!(client.get("/readyz").ok(), json!({"status": "ready", "writable": true}));
             assert_eq!(client.json("PUT", &format!("/v1/collections/{damaged}"), &json!({})).status, 201);
         }
         assert!(server.terminate().success());

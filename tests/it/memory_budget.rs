@@ -138,14 +138,16 @@ fn a_full_index_refuses_what_would_store_and_nothing_else() {
     assert!((full * 2 / 5..=full * 3 / 5).contains(&again), "{again} documents went into the room of {}", full / 2);
     assert!(metric(&client, names::INDEX_BYTES) <= PAGES * MAX as f64);
     assert_eq!(logged(&data, "below 75 % of limits.memory_max_bytes"), 1, "{}", server.log_tail());
-    assert_eq!(logged(&data, WARNING), 2, "{}", server.log_tail());
+    // The second is left out of the log if it comes within 10 s of the first.
+    let warned = logged(&data, WARNING);
+    assert!((1..=2).contains(&warned), "{}", server.log_tail());
 
     // Over its budget a server starts all the same.
     let documents = client.get("/v1/collections/default").ok()["documents"].as_u64().unwrap();
     assert!(server.terminate().success());
     let (server, client) = start(&data, MAX / 2);
     assert_eq!(server.documents(), documents);
-    assert_eq!(logged(&data, WARNING), 3, "{}", server.log_tail());
+    assert_eq!(logged(&data, WARNING), warned + 1, "{}", server.log_tail());
     assert!(metric(&client, names::MEMORY_USED_RATIO) > 1.5);
     assert_eq!(store(&client, 1_000_000, "").status, 507);
     let check = client.post("/v1/collections/default/check", &json!({ "text": words(3) })).ok();

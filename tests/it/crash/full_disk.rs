@@ -4,13 +4,14 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::http::{Failure, agent, answer, list, whole};
 use super::{Load, seed, writer};
-use crate::support::disk;
 use crate::support::server::{Address, Server, Starting};
+use crate::support::{command, disk};
 
 /// What a full disk never takes.
 const FULL_AFTER: usize = 5_000;
@@ -78,6 +79,57 @@ fn what_was_acknowledged_outlives_a_full_disk() {
     work(&mut load, server.address()).unwrap();
     server.kill();
     load.verify(&Server::start(&data_dir));
+}
+
+/// An import into a full disk once ground through 78,068 failures, and the server wrote 79,930 lines of log in 8 seconds.
+#[test]
+fn an_import_into_a_full_disk_stops_and_the_log_stays_short() {
+    let parent = tempfile::tempdir().unwrap();
+    let (data_dir, full) = (parent.path().join("data"), parent.path().join("full"));
+    let mut environment = disk::preloaded(&data_dir, &parent.path().join("notes")).to_vec();
+    environment.push(("HAPAX_DISK_FULL", full.to_str().unwrap().to_owned()));
+    let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let server = Starting::spawn_with(&data_dir, &[], &environment).ready();
+    let ready = || whole(agent().get(server.url("/readyz")).call());
+    assert_eq!(ready()["writable"], true);
+    let corpus = parent.path().join("corpus.jsonl");
+    let lines = (0..20_000).map(|n| json!({"id": format!("i{n}"), "text": super::random_text(n)}).to_string() + "\n");
+    fs::write(&corpus, lines.collect::<String>()).unwrap();
+    let url = server.url("");
+    let import = || command::run(&["import", "--server", &url, corpus.to_str().unwrap()]);
+
+    fs::write(&full, "").unwrap();
+    for _ in 0..3 {
+        let refused = import();
+        let words = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{words}");
+        assert_eq!(words.matches("no room on the disk").count(), 1, "{words}");
+        assert!(words.lines().count() <= 10, "{words}");
+    }
+    for n in 0..300 {
+        let document = json!({"id": format!("x{n}"), "text": super::random_text(90_000 + n)});
+        assert!(answer(agent().post(server.url(writer::DOCUMENTS)).send_json(document)).is_err());
+    }
+    assert_eq!(ready()["writable"], false);
+    let log = fs::read_to_string(data_dir.with_extension("log")).unwrap();
+    // Some different lines at each place in the source, every ten seconds; each refused line would have been thousands.
+    assert!(log.lines().count() < 200, "{} lines", log.lines().count());
+    let metrics = agent().get(server.url("/metrics")).call().unwrap().body_mut().read_to_string().unwrap();
+    let value = |name: &str| {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).unwrap();
+        line.parse::<f64>().unwrap()
+    };
+    assert!(value("hapax_data_free_bytes") > 0.0);
+    assert_eq!(value("hapax_data_writable"), 0.0);
+
+    fs::remove_file(&full).unwrap();
+    let since = Instant::now();
+    while ready()["writable"] != true {
+        assert!(since.elapsed() < Duration::from_secs(60), "there is room again, and nobody notices");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let taken = import();
+    assert_eq!(taken.status.code(), Some(0), "{}", String::from_utf8_lossy(&taken.stderr));
 }
 
 fn work(load: &mut Load, server: &Address) -> Result<(), Failure> {

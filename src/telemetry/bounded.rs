@@ -1,0 +1,186 @@
+//! Bounds what a fault or a client can make the log say. A full disk once wrote 79,930 lines (41 MB) in 8 seconds.
+//! Comes in: every event. Goes out: whether its line is written, and now and then how many were not.
+//!
+//! Lines of level info and above that say the same are written once a period; of those that say something different,
+//! each place in the source has a few a period for each collection. Times and counts make no difference.
+
+use std::collections::HashMap;
+use std::fmt::{Debug, Write};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tracing::callsite::Identifier;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+use super::names;
+
+/// How long a line that was written is not written again.
+const PERIOD: Duration = Duration::from_secs(10);
+/// Different lines that one place in the source may write a period, for each collection.
+const DIFFERENT_MAX: usize = 10;
+/// Places, by collection, that are told apart; what comes when there are so many is written.
+const PLACES_MAX: usize = 4096;
+/// The target of the lines that tell of those left out; they are not left out themselves.
+const TARGET: &str = "hapax::log";
+
+/// The filter.
+#[derive(Clone, Default)]
+pub(super) struct Bounded(Arc<Mutex<Places>>);
+
+type Places = HashMap<(Identifier, String), Place>;
+
+/// One place in the source, for one collection, in this period.
+struct Place {
+    metadata: &'static Metadata<'static>,
+    message: String,
+    /// Hashes of what was written.
+    written: Vec<u64>,
+    left_out: u64,
+}
+
+impl Bounded {
+    /// With a thread that tells every [`PERIOD`] what was left out.
+    pub(super) fn start() -> Self {
+        let bounded = Self::default();
+        let places = Arc::downgrade(&bounded.0);
+        let thread = std::thread::Builder::new().name("hapax-log".into());
+        // Without it the log would be silent about all that was said once; so would a process with no thread to spare.
+        thread.spawn(move || tell(&places)).expect("the system has room for one thread more");
+        bounded
+    }
+
+    fn writes(&self, event: &Event<'_>) -> bool {
+        let metadata = event.metadata();
+        if *metadata.level() > Level::INFO || metadata.target() == TARGET {
+            return true;
+        }
+        let mut said = Said::default();
+        event.record(&mut said);
+        let hash = said.hash.finish();
+        let mut places = self.0.lock();
+        if places.len() >= PLACES_MAX {
+            return true;
+        }
+        let place = places.entry((metadata.callsite(), said.collection)).or_insert_with(|| Place {
+            metadata,
+            message: said.message,
+            written: Vec::new(),
+            left_out: 0,
+        });
+        if place.written.len() < DIFFERENT_MAX && !place.written.contains(&hash) {
+            place.written.push(hash);
+            return true;
+        }
+        place.left_out += 1;
+        false
+    }
+}
+
+fn tell(places: &Weak<Mutex<Places>>) {
+    loop {
+        std::thread::sleep(PERIOD);
+        let Some(places) = places.upgrade() else { return };
+        // In a statement of its own: the lines below take the lock.
+        let over = std::mem::take(&mut *places.lock());
+        let mut total = 0;
+        for ((_, collection), Place { metadata, message, left_out, .. }) in over {
+            if left_out > 0 {
+                total += left_out;
+                let place = format!("{}:{}", metadata.file().unwrap_or_default(), metadata.line().unwrap_or_default());
+                let collection = Some(collection).filter(|name| !name.is_empty());
+                tracing::warn!(target: TARGET, left_out, like = message, place, collection, "lines were left out");
+            }
+        }
+        metrics::counter!(names::LOG_LINES_LEFT_OUT).increment(total);
+    }
+}
+
+/// What an event says.
+#[derive(Default)]
+struct Said {
+    message: String,
+    collection: String,
+    hash: DefaultHasher,
+}
+
+impl Visit for Said {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = write!(text, "{value:?}");
+        field.name().hash(&mut self.hash);
+        text.hash(&mut self.hash);
+        match field.name() {
+            "message" => self.message = text,
+            "collection" => self.collection = text.trim_matches('"').to_owned(),
+            _ => {}
+        }
+    }
+
+    // Numbers differ from line to line; only these tell what it is about.
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if matches!(field.name(), "record" | "seq" | "status") {
+            value.hash(&mut self.hash);
+        }
+    }
+
+    fn record_i64(&mut self, _field: &Field, _value: i64) {}
+
+    fn record_f64(&mut self, _field: &Field, _value: f64) {}
+}
+
+impl<S: Subscriber> Layer<S> for Bounded {
+    fn event_enabled(&self, event: &Event<'_>, _context: Context<'_, S>) -> bool {
+        self.writes(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use tracing_subscriber::fmt;
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_says_the_same_is_written_once_and_what_differs_a_few_times() {
+        let (lines, bounded) = (Lines::default(), Bounded::default());
+        let made = lines.clone();
+        let layer = fmt::layer().with_writer(move || made.clone());
+        let subscriber = tracing_subscriber::registry().with(layer).with(bounded.clone());
+        tracing::subscriber::with_default(subscriber, || {
+            for n in 0..1000u64 {
+                tracing::error!(collection = "a", decisions = n, elapsed_ms = 0.1 * n as f64, "refused");
+                tracing::error!(collection = if n % 2 == 0 { "b" } else { "c" }, error = %"no room", "lost");
+                tracing::warn!(id = %n, "different");
+                tracing::debug!("whatever");
+            }
+        });
+        let text = String::from_utf8(lines.0.lock().clone()).unwrap();
+        let count = |word: &str| text.lines().filter(|line| line.contains(word)).count();
+        assert_eq!((count("refused"), count("lost"), count("different"), count("whatever")), (1, 2, 10, 1000));
+        let places = bounded.0.lock();
+        assert_eq!(places.values().map(|place| place.left_out).sum::<u64>(), 999 + 998 + 990);
+    }
+}
