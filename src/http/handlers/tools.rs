@@ -33,7 +33,7 @@ pub async fn sign(Target(collection): Target, subject: Subject) -> Result<Json<S
 pub async fn tune(State(state): State<AppState>, body: JsonText) -> Result<Json<TuneBody>, Problem> {
     let when_full = body.when_full;
     let input = body.parse(&state, TuneInput::parse).await?;
-    // The search over bandings is arithmetic by the million.
+    // Naming what can be had, if the targets cannot be met, tries every banding there is.
     let chosen = state.cpu().place(when_full).await?.run(move || input.choose()).await;
     Ok(Json(chosen?))
 }

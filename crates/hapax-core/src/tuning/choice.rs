@@ -127,9 +127,25 @@ pub fn choose(asked: Asked, threshold: f64, shape: SignatureShape) -> Result<Cho
 /// The banding that meets the targets with the fewest candidates at `s_lo`; of equals the one with fewer bands.
 pub(crate) fn cheapest(targets: Targets, shape: SignatureShape) -> Option<Choice> {
     let work = |choice: &Choice| (choice.candidate_rate_at_s_lo, choice.banding.bands());
-    all(targets, shape)
-        .filter(|choice| choice.finds() && choice.is_affordable())
+    // More bands of the same rows propose more of everything, so only the fewest that find enough count. To try all
+    // would take milliseconds for the largest signatures, on the thread that answers a PUT.
+    (1..=shape.k)
+        .filter_map(|rows| fewest_bands(rows, targets, shape))
+        .filter(Choice::is_affordable)
         .min_by(|a, b| work(a).partial_cmp(&work(b)).expect("probabilities are numbers"))
+}
+
+fn fewest_bands(rows: u32, targets: Targets, shape: SignatureShape) -> Option<Choice> {
+    let choice = |bands| Choice::of(banding(bands, rows, shape), targets, shape);
+    let (mut short, mut enough) = (0, shape.k / rows);
+    if !choice(enough).finds() {
+        return None;
+    }
+    while short + 1 < enough {
+        let middle = short.midpoint(enough);
+        if choice(middle).finds() { enough = middle } else { short = middle }
+    }
+    Some(choice(enough))
 }
 
 fn with_bands_wanted(least: Choice, shape: SignatureShape) -> Choice {
