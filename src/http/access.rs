@@ -20,6 +20,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use super::auth::{self, OPEN_PATHS};
 use super::error::{Code, Problem};
 use super::layers::REQUEST_ID;
+use super::refusals::Reason;
 use super::state::AppState;
 use crate::config::hosts::{Host, Origin};
 
@@ -63,7 +64,7 @@ impl Access {
     }
 
     /// Why the request is refused where no key is asked for.
-    fn refusal(&self, request: &Request) -> Result<(), Problem> {
+    fn refusal(&self, request: &Request) -> Result<(), (Reason, Problem)> {
         let target = request.uri().authority().map(|authority| authority.as_str().as_bytes());
         let named = request.headers().get_all(HOST).into_iter().map(HeaderValue::as_bytes);
         for name in target.into_iter().chain(named) {
@@ -90,7 +91,7 @@ impl Access {
     }
 
     /// The page that sent the request: one of this machine, or one that is listed.
-    fn origin(&self, headers: &HeaderMap) -> Result<Option<Origin>, Problem> {
+    fn origin(&self, headers: &HeaderMap) -> Result<Option<Origin>, (Reason, Problem)> {
         let mut last = None;
         for value in headers.get_all(ORIGIN) {
             let origin = value.to_str().ok().and_then(Origin::new);
@@ -109,21 +110,21 @@ fn shown(name: &[u8]) -> String {
     String::from_utf8_lossy(name).chars().take(SHOWN_CHARS_MAX).collect()
 }
 
-fn strange_host(name: &[u8]) -> Problem {
+fn strange_host(name: &[u8]) -> (Reason, Problem) {
     let detail = format!(
         "this server does not go by the name {:?}. Without an API key it answers to loopback names and addresses only; \
          add the name to `server.hosts`, or set an API key",
         shown(name)
     );
-    Problem::new(Code::ForeignRequest, detail)
+    (Reason::ForeignHost, Problem::new(Code::ForeignRequest, detail))
 }
 
-fn strange_page(from: &str) -> Problem {
+fn strange_page(from: &str) -> (Reason, Problem) {
     let detail = format!(
         "a web browser sent this for {from:?}. Without an API key, pages of other sites are refused; to admit one, add \
          its origin to `server.cors_origins`"
     );
-    Problem::new(Code::ForeignRequest, detail)
+    (Reason::ForeignPage, Problem::new(Code::ForeignRequest, detail))
 }
 
 /// Whether the request may be told what only those who may come in are told.
@@ -136,8 +137,9 @@ pub fn admits(state: &AppState, request: &Request) -> bool {
 pub async fn check(State(state): State<AppState>, request: Request, next: Next) -> Response {
     if state.api_key().is_none()
         && !OPEN_PATHS.contains(&request.uri().path())
-        && let Err(problem) = state.access().refusal(&request)
+        && let Err((reason, problem)) = state.access().refusal(&request)
     {
+        state.refusals().note(&request, reason);
         return problem.into_response();
     }
     next.run(request).await

@@ -7,6 +7,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::error::{Code, Problem};
+use super::refusals::Reason;
 use super::state::AppState;
 
 /// Paths that never ask for a key: orchestrators have none.
@@ -18,11 +19,13 @@ pub async fn check(State(state): State<AppState>, request: Request, next: Next) 
     if OPEN_PATHS.contains(&request.uri().path()) {
         return next.run(request).await;
     }
-    match shown(request.headers()) {
-        Some(token) if key.admits(token) => next.run(request).await,
-        Some(_) => Problem::new(Code::Unauthorized, "the key is not the right one").into_response(),
-        None => Problem::new(Code::Unauthorized, "send the key as `Authorization: Bearer …`").into_response(),
-    }
+    let (reason, detail) = match shown(request.headers()) {
+        Some(token) if key.admits(token) => return next.run(request).await,
+        Some(_) => (Reason::WrongKey, "the key is not the right one"),
+        None => (Reason::NoKey, "send the key as `Authorization: Bearer …`"),
+    };
+    state.refusals().note(&request, reason);
+    Problem::new(Code::Unauthorized, detail).into_response()
 }
 
 /// Whether these headers show the key, if there is one.

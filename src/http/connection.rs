@@ -4,6 +4,7 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -23,6 +24,7 @@ use tower::Service;
 
 use super::activity::{Activity, Answering, Patience, State};
 use super::places::Place;
+use super::refusals::Peer;
 use super::socket::Socket;
 use super::state::HttpLimits;
 use crate::telemetry::names::{self, label, value};
@@ -65,10 +67,11 @@ impl Serving {
     }
 
     /// Serves one connection to its end.
-    pub(super) async fn serve(self, stream: TcpStream, activity: Arc<Activity>, place: Place) {
+    pub(super) async fn serve(self, (stream, peer): (TcpStream, IpAddr), activity: Arc<Activity>, place: Place) {
         let socket = Socket::new(stream, Arc::clone(&activity), self.write_timeout, place.leaving());
         let (router, counted) = (self.router, Arc::clone(&activity));
-        let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+        let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(Peer(peer));
             let answering = counted.answer(request.version() == Version::HTTP_2);
             let answer = router.clone().call(request);
             async move {

@@ -24,6 +24,7 @@ mod connection;
 mod leftover;
 mod pace;
 mod places;
+mod refusals;
 mod serve;
 mod socket;
 mod turn;

@@ -4,6 +4,7 @@
 
 use std::future::Future;
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::Router;
@@ -86,15 +87,15 @@ impl Door {
     }
 
     /// The next connection of the kernel's queue.
-    async fn accept(&self, listener: &TcpListener) -> TcpStream {
+    async fn accept(&self, listener: &TcpListener) -> (TcpStream, IpAddr) {
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     // Answers are written whole; waiting to join them with later ones only costs time.
                     if let Err(error) = stream.set_nodelay(true) {
                         tracing::debug!(%error, "no TCP_NODELAY");
                     }
-                    return stream;
+                    return (stream, peer.ip());
                 }
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {

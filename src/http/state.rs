@@ -12,6 +12,7 @@ use super::access::Access;
 use super::answer::{AnswerRoom, Answers};
 use super::body::Budget;
 use super::error::{Code, Problem};
+use super::refusals::Refusals;
 use crate::collection::{Collections, Opening, Settings};
 use crate::cpu::CpuPool;
 use crate::telemetry::names;
@@ -227,6 +228,7 @@ struct Inner {
     answers: Answers,
     bulk_answers: Answers,
     draining: CancellationToken,
+    refusals: Refusals,
 }
 
 impl AppState {
@@ -245,6 +247,7 @@ impl AppState {
             answers: Answers::new(limits.answers_bytes_max / 2),
             bulk_answers: Answers::new(limits.answers_bytes_max / 2),
             draining: CancellationToken::new(),
+            refusals: Refusals::new(),
             wiring,
         }))
     }
@@ -262,6 +265,11 @@ impl AppState {
     /// The key to ask for.
     pub fn api_key(&self) -> Option<&ApiKey> {
         self.0.wiring.api_key.as_ref()
+    }
+
+    /// Who was refused lately.
+    pub(super) fn refusals(&self) -> &Refusals {
+        &self.0.refusals
     }
 
     /// See [`Access`].

@@ -66,6 +66,14 @@ pub mod label {
 pub mod value {
     /// [`super::label::OP`]: a lookup that never writes.
     pub const OP_CHECK: &str = "check";
+    /// [`super::label::REASON`]: 401 for a request without a key.
+    pub const REFUSED_NO_KEY: &str = "no_key";
+    /// [`super::label::REASON`]: 401 for a request with another key.
+    pub const REFUSED_WRONG_KEY: &str = "wrong_key";
+    /// [`super::label::REASON`]: 403 for a `Host` that is not this server's.
+    pub const REFUSED_FOREIGN_HOST: &str = "foreign_host";
+    /// [`super::label::REASON`]: 403 for a page of another site.
+    pub const REFUSED_FOREIGN_PAGE: &str = "foreign_page";
     /// [`super::label::REASON`]: no request for `server.keep_alive_timeout_ms`.
     pub const CLOSED_IDLE: &str = "idle";
     /// [`super::label::REASON`]: no whole head within `server.header_timeout_ms`.
@@ -133,6 +141,8 @@ metrics_table! {
         "Requests being answered now.";
     HTTP_CONNECTIONS = "hapax_http_connections", Kind::Gauge, None, [],
         "Connections open now.";
+    HTTP_REFUSED = "hapax_http_refused_total", Kind::Counter, None, [label::REASON],
+        "Requests refused before they were looked at: without the key, or from another site.";
     HTTP_CONNECTIONS_MAX = "hapax_http_connections_max", Kind::Gauge, None, [],
         "Most connections that may be open.";
     HTTP_CONNECTIONS_CLOSED = "hapax_http_connections_closed_total", Kind::Counter, None, [label::REASON],

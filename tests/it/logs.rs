@@ -65,3 +65,48 @@ fn people_get_words() {
     assert!(log.contains("INFO") && log.contains("ready") && !log.contains("{\""), "{log}");
     assert!(!log.contains('\u{1b}'), "no colours where there is no terminal: {log}");
 }
+
+/// Once a 401 was in no log at `info`: an operator could not see that somebody tried keys.
+#[test]
+fn refused_requests_are_logged_once_a_minute_and_address_and_counted() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let agent = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().new_agent();
+    let refused = |data: &std::path::Path| -> Vec<Value> {
+        lines(&data.with_extension("log"))
+            .into_iter()
+            .filter(|line| line["message"] == "requests were refused")
+            .collect()
+    };
+
+    let data = dir.path().join("keyed");
+    let server = Starting::spawn_with(&data, &["--log-format", "json"], &[("HAPAX__AUTH__API_KEY", KEY)]).ready();
+    let get = |key: Option<&str>| {
+        let mut request = agent.get(server.url("/v1/version?zanzibar=1"));
+        if let Some(key) = key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        request.call().expect("an answer").status().as_u16()
+    };
+    for _ in 0..50 {
+        assert_eq!((get(None), get(Some("zanzibar-zanzibar"))), (401, 401));
+    }
+    let mut scrape = agent.get(server.url("/metrics")).header("authorization", format!("Bearer {KEY}")).call().unwrap();
+    let scrape = scrape.body_mut().read_to_string().unwrap();
+    for reason in ["no_key", "wrong_key"] {
+        assert!(scrape.contains(&format!("hapax_http_refused_total{{reason=\"{reason}\"}} 50\n")), "{scrape}");
+    }
+    assert!(server.terminate().success());
+    let lines = refused(&data);
+    // One, unless the minute passed meanwhile.
+    assert!((1..=2).contains(&lines.len()), "{lines:?}");
+    assert_eq!((&lines[0]["address"], &lines[0]["reason"]), (&"127.0.0.1".into(), &"no_key".into()), "{lines:?}");
+
+    let data = dir.path().join("open");
+    let server = Starting::spawn_with(&data, &["--log-format", "json"], &[]).ready();
+    for (name, value) in [("host", "zanzibar.example"), ("origin", "http://zanzibar.example")] {
+        let answer = agent.get(server.url("/v1/version")).header(name, value).call().expect("an answer");
+        assert_eq!(answer.status(), 403);
+    }
+    assert!(server.terminate().success());
+    assert_eq!(refused(&data)[0]["reason"], "foreign_host");
+}

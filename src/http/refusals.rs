@@ -1,0 +1,149 @@
+//! Who was refused at the door, and why: a counter by reason, and a line in the log for each address and minute.
+//! Comes in: the peer's address. Never logs anything that the client chose: no key, no name, no path of its own.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::{Duration, Instant};
+
+use axum::extract::Request;
+use parking_lot::Mutex;
+
+use crate::telemetry::names::{self, label, value};
+
+/// At most one line for an address in this time; the next one has the count of those between.
+const PERIOD: Duration = Duration::from_secs(60);
+/// Addresses remembered; what comes from more of them shares one line.
+const ADDRESSES_MAX: usize = 1024;
+
+/// Where a connection comes from; every request of it has this extension. Behind a proxy it is the proxy.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer(pub(super) IpAddr);
+
+/// Why a request was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// No key was shown where one is asked for.
+    NoKey,
+    /// Another key.
+    WrongKey,
+    /// Without a key: a `Host` that is not ours.
+    ForeignHost,
+    /// Without a key: a page of another site.
+    ForeignPage,
+}
+
+impl Reason {
+    const ALL: [Self; 4] = [Self::NoKey, Self::WrongKey, Self::ForeignHost, Self::ForeignPage];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::NoKey => value::REFUSED_NO_KEY,
+            Self::WrongKey => value::REFUSED_WRONG_KEY,
+            Self::ForeignHost => value::REFUSED_FOREIGN_HOST,
+            Self::ForeignPage => value::REFUSED_FOREIGN_PAGE,
+        }
+    }
+}
+
+/// All that were refused lately.
+pub(super) struct Refusals {
+    by_address: Mutex<HashMap<Option<IpAddr>, Lately>>,
+}
+
+struct Lately {
+    logged: Instant,
+    since_then: u64,
+}
+
+impl Refusals {
+    pub(super) fn new() -> Self {
+        for reason in Reason::ALL {
+            metrics::counter!(names::HTTP_REFUSED, label::REASON => reason.as_str()).increment(0);
+        }
+        Self { by_address: Mutex::default() }
+    }
+
+    /// Counts a refusal, and logs it unless its address had a line a short while ago.
+    pub(super) fn note(&self, request: &Request, reason: Reason) {
+        metrics::counter!(names::HTTP_REFUSED, label::REASON => reason.as_str()).increment(1);
+        let peer = request.extensions().get::<Peer>().map(|peer| network(peer.0));
+        let Some((address, refused)) = self.due(peer, Instant::now()) else { return };
+        let address = address.map_or_else(|| "others".to_owned(), |address| address.to_string());
+        tracing::warn!(address, reason = reason.as_str(), refused, "requests were refused");
+    }
+
+    /// Whose line is due, and how many it is about.
+    fn due(&self, address: Option<IpAddr>, now: Instant) -> Option<(Option<IpAddr>, u64)> {
+        let mut by_address = self.by_address.lock();
+        if by_address.len() >= ADDRESSES_MAX && !by_address.contains_key(&address) {
+            by_address.retain(|_, lately| now.duration_since(lately.logged) < PERIOD);
+        }
+        let full = by_address.len() >= ADDRESSES_MAX && !by_address.contains_key(&address);
+        let address = address.filter(|_| !full);
+        match by_address.get_mut(&address) {
+            Some(lately) if now.duration_since(lately.logged) < PERIOD => {
+                lately.since_then += 1;
+                None
+            }
+            Some(lately) => {
+                let refused = lately.since_then + 1;
+                *lately = Lately { logged: now, since_then: 0 };
+                Some((address, refused))
+            }
+            None => {
+                by_address.insert(address, Lately { logged: now, since_then: 0 });
+                Some((address, 1))
+            }
+        }
+    }
+}
+
+/// The address; of an IPv6 one the network, all of whose addresses one client has.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) if !address.is_loopback() => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+        address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn v4(number: u32) -> Option<IpAddr> {
+        Some(IpAddr::V4(number.into()))
+    }
+
+    #[test]
+    fn an_address_has_a_line_a_period_with_the_count_of_those_between() {
+        let refusals = Refusals::new();
+        let start = Instant::now();
+        assert_eq!(refusals.due(v4(1), start), Some((v4(1), 1)));
+        for second in 1..=59 {
+            assert_eq!(refusals.due(v4(1), start + Duration::from_secs(second)), None);
+        }
+        assert_eq!(refusals.due(v4(2), start), Some((v4(2), 1)), "each address has its own");
+        assert_eq!(refusals.due(v4(1), start + PERIOD), Some((v4(1), 60)));
+    }
+
+    #[test]
+    fn a_flood_of_addresses_shares_one_line_and_a_bounded_memory() {
+        let refusals = Refusals::new();
+        let start = Instant::now();
+        let lines = (0..100_000).filter(|&number| refusals.due(v4(number), start).is_some()).count();
+        assert_eq!(lines, ADDRESSES_MAX + 1, "and one for all others");
+        assert_eq!(refusals.by_address.lock().len(), ADDRESSES_MAX + 1);
+        assert_eq!(refusals.due(v4(200_000), start + PERIOD), Some((v4(200_000), 1)), "later there is room again");
+    }
+
+    #[test]
+    fn an_ipv6_client_is_its_network() {
+        let network = |text: &str| network(text.parse().unwrap()).to_string();
+        assert_eq!(network("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(network("::ffff:192.0.2.1"), "192.0.2.1");
+        assert_eq!(network("::1"), "::1");
+    }
+}
