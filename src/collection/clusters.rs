@@ -5,7 +5,6 @@
 //! the others. All of it is guarded by the decision lock; the store has it too, and boot reads it from there.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 
 use hashbrown::HashSet;
 
@@ -199,7 +198,6 @@ impl Collection {
         let Some((seq, slot)) = left.promoted else { return };
         // Under the lock: the arena has one writer at a time.
         let _order = self.order.lock();
-        self.linked.fetch_sub(1, Ordering::Relaxed);
         self.arena.set_linked(slot, false);
         self.records.unlink(seq);
     }

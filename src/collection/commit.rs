@@ -142,18 +142,32 @@ fn commit(
     // Behind the decisions: some were made about documents that are not on disk yet.
     let sights = seen.iter().flat_map(|seen| &seen.sights);
     changes.extend(sights.map(|&(target, seen)| Change::Touch { target, seen }));
+    let mut told = Ok(());
     if !changes.is_empty() {
         let started = Instant::now();
-        if let Err(error) = writer.commit(&changes, last) {
+        let mut written = writer.commit(&changes, last);
+        if let Err(error) = &written
+            && documents < changes.len()
+        {
+            tracing::error!(collection = %collection.name, %error, "a commit failed; its last-seen times are kept for later");
+            collection.meters.commit_failures.increment(1);
+            told = Err(write_failed(error));
+            refuse_where_uncertain(&mut collection.order.lock(), error);
+            // No decision rests on them: what else it held is tried without them.
+            if documents == 0 {
+                written = Ok(());
+            } else if !error.is_uncertain() {
+                written = writer.commit(&changes[..documents], last);
+            }
+        }
+        if let Err(error) = written {
             tracing::error!(collection = %collection.name, %error, decisions = decisions.len(), "a commit failed; its decisions are undone");
             collection.meters.commit_failures.increment(1);
             if matches!(error, StoreError::Full { .. } | StoreError::Io { .. } | StoreError::Poisoned { .. }) {
                 collection.disk.note_refusal();
             }
             undo(collection, decisions, &error);
-            for Sights { answer, .. } in seen {
-                drop(answer.send(Err(write_failed(&error))));
-            }
+            answer_sights(seen, &Err(write_failed(&error)));
             return;
         }
         collection.meters.commit_seconds.record(started.elapsed());
@@ -171,8 +185,12 @@ fn commit(
         let Decision { answer, _latch, _place, .. } = decision;
         drop(answer.send(Ok(())));
     }
+    answer_sights(seen, &told);
+}
+
+fn answer_sights(seen: Vec<Sights>, told: &Result<()>) {
     for Sights { answer, .. } in seen {
-        drop(answer.send(Ok(())));
+        drop(answer.send(told.clone()));
     }
 }
 
@@ -189,20 +207,26 @@ fn finish_updates(collection: &Collection, decisions: &[Decision]) {
     }
 }
 
-/// Counts what is now durable, and returns what is now gone.
+/// Counts what is now durable, and returns what is now gone. A link that was promoted in the same transaction came as a
+/// link, and goes as an ordinary document.
 fn settle(collection: &Collection, decisions: &[Decision]) -> Vec<Slot> {
     let mut gone = Vec::new();
+    let (mut documents, mut links) = (0, 0);
     for decision in decisions {
+        links -= i64::from(decision.step.left().is_some_and(|left| left.promoted.is_some()));
         match decision.step {
             Step::None | Step::Updated { .. } => {}
-            Step::Added { slot, replaced } => {
-                collection.count(slot, 1);
+            Step::Added { linked, replaced, .. } => {
+                (documents, links) = (documents + 1, links + i64::from(linked));
                 gone.extend(replaced.map(|(replaced, _)| replaced));
             }
             Step::Removed { slot, .. } => gone.push(slot),
         }
     }
-    gone.iter().for_each(|&slot| collection.count(slot, -1));
+    documents -= gone.len() as i64;
+    links -= gone.iter().filter(|&&slot| collection.arena.is_linked(slot)).count() as i64;
+    collection.documents.fetch_add(documents, Ordering::Relaxed);
+    collection.linked.fetch_add(links, Ordering::Relaxed);
     collection.records.settle(collection.durable());
     collection.order.lock().memory.leaving += gone.len() as u64;
     gone
@@ -238,7 +262,7 @@ fn undo(collection: &Collection, failed: Vec<Decision>, error: &StoreError) {
         match decision.step {
             Step::None => {}
             Step::Updated { seq } => collection.records.not_updated(seq),
-            Step::Added { slot, replaced } => {
+            Step::Added { slot, replaced, .. } => {
                 collection.unjoin_cluster(&mut order, slot);
                 forget(collection, &mut order, slot);
                 if let Some((replaced, left)) = replaced {
@@ -287,14 +311,6 @@ fn write_failed(error: &StoreError) -> CollectionError {
 }
 
 impl Collection {
-    /// Adds a document to the counts, or takes it out.
-    fn count(&self, slot: Slot, by: i64) {
-        self.documents.fetch_add(by, Ordering::Relaxed);
-        if self.arena.is_linked(slot) {
-            self.linked.fetch_add(by, Ordering::Relaxed);
-        }
-    }
-
     /// Starts the committer.
     pub(super) fn start_committer(self: &Arc<Self>, writer: Writer) {
         let collection = Arc::clone(self);

@@ -196,8 +196,7 @@ impl Collection {
 
     /// Its settings and counts.
     pub fn describe(&self) -> Description {
-        let [documents, linked] =
-            [&self.documents, &self.linked].map(|count| count.load(Ordering::Relaxed).max(0) as u64);
+        let [documents, linked] = [&self.documents, &self.linked].map(counted);
         Description::new(self.name.clone(), self.settings(), self.created, documents, Some(linked))
     }
 
@@ -623,6 +622,13 @@ fn similarity(spec: &Spec, matching: u32, same_content: bool, overlap: Option<Ov
     }
     let (low, high) = verify::interval95(matching, spec.shape(), spec.sketch());
     Similarity { value: verify::similarity(matching, spec.shape()), low, high, method: Method::Estimate }
+}
+
+/// What is counted is there, so a count that is below zero is a fault of ours.
+fn counted(count: &AtomicI64) -> u64 {
+    let count = count.load(Ordering::Relaxed);
+    debug_assert!(count >= 0, "{count} documents");
+    count.max(0) as u64
 }
 
 impl Live {

@@ -97,7 +97,7 @@ pub(super) struct Decision {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     None,
-    Added { slot: Slot, replaced: Option<(Slot, Left)> },
+    Added { slot: Slot, linked: bool, replaced: Option<(Slot, Left)> },
     Removed { slot: Slot, left: Left },
     Updated { seq: Seq },
 }
@@ -430,7 +430,7 @@ impl Collection {
             None => Change::Insert(record),
         };
         let replaced = existing.map(|existing| existing.slot).zip(left);
-        Ok((change, Step::Added { slot, replaced }))
+        Ok((change, Step::Added { slot, linked, replaced }))
     }
 
     /// Inserts what the id already holds: at most its metadata changes. Absent metadata changes nothing, `{}` clears.

@@ -13,13 +13,9 @@ impl Writer {
     /// log: whoever reads it is told, and a time is no reason to refuse all writes.
     pub(super) fn touch(&mut self, target: Seq, seen: TimestampMs, ledger: &mut Ledger) -> Result<()> {
         let Some((old, new)) = self.sums(target, seen)? else { return Ok(()) };
-        let updated = self
-            .connection
-            .prepare_cached("UPDATE signature SET seen_ms = ?2, sum = ?3 WHERE seq = ?1")
-            .and_then(|mut statement| statement.execute(params![target.0 as i64, seen.0, new as i64]));
-        updated.map_err(|error| self.sqlite(error))?;
-        ledger.signatures.subtract(old);
-        ledger.signatures.add(new);
+        let sql = "UPDATE signature SET seen_ms = ?2, sum = ?3 WHERE seq = ?1";
+        self.run(target, sql, params![target.0 as i64, seen.0, new as i64])?;
+        ledger.signatures.exchange(old, new);
         Ok(())
     }
 

@@ -185,6 +185,35 @@ async fn a_link_that_resembles_members_only_is_stored() {
     library::close(collections).await;
 }
 
+/// A link that was added and promoted in one transaction was counted off, and never counted in.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_is_promoted_before_it_is_on_disk_is_counted_once() {
+    let dir = library::dir();
+    let collections = library::open(library::config(&dir));
+    let collection = made(&collections).await;
+    let other = |number: u8| -> Signature { std::array::from_fn(|slot| slot as u8 ^ (128 + number)) };
+    let far = other(0);
+    for (representative, signature) in [("a", base()), ("b", far)] {
+        insert(&collection, representative, &signature, OnDuplicate::Store).await;
+    }
+    insert(&collection, "stays a link", &far, OnDuplicate::Link).await;
+    for round in 0..3 {
+        let held = library::hold(&dir, name().as_str());
+        // The committer waits with this one, so that the next two share a transaction.
+        let filler = begin(&collection, &format!("filler{round}"), &other(round + 1), OnDuplicate::Store).await;
+        let link = begin(&collection, &format!("link{round}"), &base(), OnDuplicate::Link).await;
+        let first = if round == 0 { "a".to_owned() } else { format!("link{}", round - 1) };
+        let deleted = collection.delete(id(&first)).await.unwrap();
+        held.execute_batch("COMMIT").unwrap();
+        filler.wait().await.unwrap();
+        assert_eq!(link.wait().await.unwrap().outcome, Outcome::Linked);
+        assert!(deleted.wait().await.unwrap());
+        let described = collection.describe();
+        assert_eq!((described.documents, described.linked), (4 + u64::from(round), Some(1)), "round {round}");
+    }
+    library::close(collections).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_representative_is_followed_by_the_next_first_seen_a_link_too() {
     let dir = library::dir();

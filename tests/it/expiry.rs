@@ -367,3 +367,46 @@ fn a_server_expires_counts_and_reuses_across_kills() {
     empty(&client);
     assert!(server.terminate().success());
 }
+
+/// A transaction of last-seen times that failed undid the writes that waited behind it.
+#[test]
+fn last_seen_times_that_cannot_be_written_cost_no_other_write() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Server::start(place.path());
+    let client = Client::new(server.url(""));
+    let (path, of) = ("/v1/collections/seen", "{collection=\"seen\"");
+    // A sight is to be written after a 64th of that.
+    assert_eq!(client.json("PUT", path, &json!({ "ttl": 4 })).status, 201);
+    let insert = |number: u64| {
+        client.post(&format!("{path}/documents"), &json!({ "id": number.to_string(), "text": words(number) })).ok()
+    };
+    (0..4).for_each(|number| drop(insert(number)));
+    let connection = rusqlite::Connection::open(place.path().join("collections/seen.sqlite")).unwrap();
+    connection.busy_timeout(Duration::from_secs(30)).unwrap();
+    let trigger =
+        "CREATE TRIGGER no BEFORE UPDATE OF seen_ms ON signature BEGIN SELECT RAISE(ABORT, 'by the test'); END";
+    connection.execute_batch(trigger).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (1..=2_u64)
+            .map(|writer| {
+                let (insert, done) = (&insert, &done);
+                scope.spawn(move || {
+                    let mut number = writer << 32;
+                    while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                        number += 1;
+                        // None may fail.
+                        assert_eq!(insert(number)["stored"], true);
+                        assert_eq!(insert(number % 4)["stored"], true);
+                    }
+                })
+            })
+            .collect();
+        let begun = Instant::now();
+        while metric(&client, names::COMMIT_FAILURES, of) < 4.0 && writers.iter().all(|writer| !writer.is_finished()) {
+            assert!(begun.elapsed() < PATIENCE, "no last-seen time was to be written");
+            std::thread::sleep(POLL);
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}

@@ -207,21 +207,13 @@ fn file(dir: &Dir) -> PathBuf {
     dir.path().join("data/collections/default.sqlite")
 }
 
-/// A second writer holds the file, so nothing gets to disk until it lets go.
-fn hold(dir: &Dir) -> Connection {
-    let connection = Connection::open(file(dir)).unwrap();
-    connection.busy_timeout(Duration::from_secs(30)).unwrap();
-    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-    connection
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_update_that_is_not_on_disk_is_shown_to_nobody_who_does_not_wait_for_it() {
     let dir = library::dir();
     let collections = library::open(library::config(&dir));
     let collection = library::default(&collections).await;
     insert(&collection, "a", words(1), metadata(1)).await.unwrap();
-    let held = hold(&dir);
+    let held = library::hold(&dir, "default");
     let update = decide(&collection, "a", words(1), metadata(2)).await.unwrap();
     assert_eq!(document(&collection, "a").await.unwrap().metadata, metadata(1));
     assert_eq!(check(&collection, words(1)).await.matches[0].metadata, metadata(1));
@@ -251,7 +243,7 @@ async fn an_update_and_a_removal_whose_commit_fails_are_undone() {
     Connection::open(file(&dir)).unwrap().execute_batch(trigger).unwrap();
     for (name, text, outcome) in [("a", words(1), Outcome::Updated), ("b", words(1), Outcome::Removed)] {
         let before = document(&collection, name).await.unwrap();
-        let held = hold(&dir);
+        let held = library::hold(&dir, "default");
         // The committer waits with this one, so that the next two share a transaction, which fails.
         let filler =
             decide(&collection, &format!("before {name}"), words(if name == "a" { 7 } else { 9 }), None).await.unwrap();

@@ -61,6 +61,15 @@ pub(crate) async fn default(collections: &Arc<Collections>) -> Arc<Collection> {
     collections.get(&CollectionName::default_collection()).await.unwrap()
 }
 
+/// A second writer holds a collection's file, so nothing gets to disk until it says COMMIT.
+pub(crate) fn hold(dir: &Dir, collection: &str) -> rusqlite::Connection {
+    let connection =
+        rusqlite::Connection::open(dir.path().join(format!("data/collections/{collection}.sqlite"))).unwrap();
+    connection.busy_timeout(Duration::from_secs(30)).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    connection
+}
+
 /// Waits until all is on disk and gives up the folder.
 pub(crate) async fn close(collections: Arc<Collections>) {
     tokio::task::spawn_blocking(move || collections.close()).await.unwrap();
