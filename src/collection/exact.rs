@@ -218,6 +218,16 @@ impl Collection {
         Ok(())
     }
 
+    /// What a document shares with one that is stored; `None` if that is gone. Reads the disk.
+    pub(super) fn overlap(&self, exact: Exact<'_>, seq: Seq) -> Result<Option<Overlap>> {
+        let set = self.stored_set(seq)?;
+        Ok(set.map(|set| Overlap {
+            both: exact.set.compare(&set).intersection,
+            query: exact.set.len(),
+            found: set.len(),
+        }))
+    }
+
     /// The shingles of a stored document; `None` where none are kept, or the document is gone.
     pub(super) fn stored_set(&self, seq: Seq) -> Result<Option<ShingleSet>> {
         if self.keep == crate::types::Keep::Signature {

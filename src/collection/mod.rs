@@ -476,7 +476,10 @@ impl Collection {
                 continue;
             }
             let link = looked.judgement.best_link().map(|link| link.seq);
+            let changed = existing.as_ref().filter(|existing| !self.holds(existing, &check.made));
+            let previous = changed.map(|existing| self.previous(existing, &check.made)).transpose()?;
             let mut verdict = self.conclude(&check, existing.as_ref(), looked, &heads, &compared);
+            verdict.previous = previous;
             if let Some(link) = link
                 && let Some(record) = self.records.record(link)?
             {
@@ -542,9 +545,6 @@ impl Collection {
         verdict.threshold = looked.threshold;
         verdict.shingles = *shingles;
         verdict.stored = existing.is_some_and(|existing| self.holds(existing, made));
-        if !verdict.stored {
-            verdict.previous = existing.map(|existing| self.previous(existing, made));
-        }
         verdict.id = id.clone();
         verdict.expected_recall = looked.expected_recall;
         looked.judgement.meter(&self.meters);

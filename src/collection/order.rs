@@ -279,6 +279,8 @@ impl Collection {
             }
         }
 
+        // Under the id's latch its content stays what it is.
+        let previous = existing.as_ref().map(|existing| self.previous(existing, made)).transpose()?;
         let mut heads = Heads::default();
         let mut updates = self.records.updates_total();
         let mut compared = Compared::default();
@@ -345,7 +347,7 @@ impl Collection {
             });
             verdict.threshold = live.settings.threshold;
             verdict.shingles = insertion.shingles;
-            verdict.previous = existing.as_ref().map(|existing| self.previous(existing, made));
+            verdict.previous = previous;
             let (existing, kind, options) = (existing.as_ref(), verdict.kind, insertion.options);
             verdict.outcome = outcome(existing.is_some(), kind, options, representative.is_some());
             verdict.stored = !matches!(verdict.outcome, Outcome::Skipped | Outcome::Removed);
@@ -533,10 +535,12 @@ impl Collection {
         }
     }
 
-    /// How the id's earlier content compares.
-    pub(super) fn previous(&self, existing: &Existing, made: &Made) -> Previous {
+    /// How the id's earlier content compares; reads the disk if shingles decide.
+    pub(super) fn previous(&self, existing: &Existing, made: &Made) -> Result<Previous> {
+        let exact = Exact::of(made, &self.live.read().settings, 0.0);
+        let overlap = exact.map(|exact| self.overlap(exact, existing.record.seq)).transpose()?.flatten();
         let matching = verify::matching_slots(&existing.record.signature, &made.signature, self.shape);
-        Previous { similarity: self.similarity(matching, false, None), first_seen: existing.record.first_seen }
+        Ok(Previous { similarity: self.similarity(matching, false, overlap), first_seen: existing.record.first_seen })
     }
 
     /// A verdict of nothing to compare.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::client::{Client, encode};
 use crate::support::command::run;
 use crate::support::library;
-use crate::support::local::Setup;
+use crate::support::local::{Local, Setup};
 use crate::support::server::{Server, Starting};
 
 const THRESHOLD: f64 = 0.7;
@@ -212,6 +212,40 @@ fn a_pair_has_one_number_wherever_it_is_told() {
         }
         let told = note.contains(&format!("left out {} duplicates", filled.below));
         assert_eq!(told, filled.below > 0, "{note:?}");
+    }
+}
+
+/// The similarity of an id's earlier content was an estimate, even where everything else was exact.
+#[test]
+fn earlier_content_is_compared_as_matches_are() {
+    let dir = library::dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let mut rng = ChaCha8Rng::seed_from_u64(library::seed());
+    for (name, verify, keep) in
+        [("shingles", "exact", "shingles"), ("texts", "exact", "text"), ("estimates", "estimate", "signature")]
+    {
+        let path = format!("/v1/collections/{name}");
+        client.json("PUT", &path, &json!({"threshold": THRESHOLD, "verify": verify, "keep": keep}));
+        for family in 0..20 {
+            let (old, new) = (family_text(&mut rng, family), family_text(&mut rng, family) + " and more");
+            let documents = format!("{path}/documents?on_existing=replace&on_duplicate=store");
+            client.post(&documents, &json!({"id": "same", "text": old})).ok();
+            client.post(&documents, &json!({"id": "other", "text": old})).ok();
+            let checked = client.post(&format!("{path}/check?limit=1000"), &json!({"id": "same", "text": new})).ok();
+            let replaced = client.post(&format!("{documents}&limit=1000"), &json!({"id": "same", "text": new})).ok();
+            let number = said(&replaced["previous"]);
+            assert_eq!(said(&checked["previous"]), number);
+            if verify == "exact" {
+                assert_eq!((number.similarity, number.method.as_str()), (rounded(jaccard(&old, &new)), "exact"));
+            }
+            for verdict in [&checked, &replaced] {
+                let mut matches = verdict["matches"].as_array().unwrap().iter();
+                if let Some(found) = matches.find(|found| found["id"] == "other") {
+                    assert_eq!(said(found), number, "{name}");
+                }
+            }
+        }
     }
 }
 
