@@ -241,10 +241,12 @@ fn server(raw: &raw::Server) -> Result<Server, ConfigError> {
         let allowed = format!("at least four times server.answer_bytes_max, which is {}", server.answer_bytes_max);
         return Err(impossible("server.answers_bytes_max", server.answers_bytes_max, allowed));
     }
+    // Itself and its text; a line that takes all the room would wait for more of it.
     let largest = server.body_bytes_max.max(server.bulk_line_bytes_max);
-    if server.bodies_bytes_max < largest {
-        let allowed =
-            format!("at least server.body_bytes_max and server.bulk_line_bytes_max, the larger of which is {largest}");
+    if server.bodies_bytes_max < 2 * largest {
+        let allowed = format!(
+            "at least twice server.body_bytes_max and twice server.bulk_line_bytes_max, the larger of which is {largest}"
+        );
         return Err(impossible("server.bodies_bytes_max", server.bodies_bytes_max, allowed));
     }
     Ok(server)

@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use bytes::{Buf, Bytes, BytesMut};
 use futures::TryStreamExt;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::io::StreamReader;
 
@@ -22,6 +22,7 @@ use super::error::{Code, Problem};
 use super::pace::{Paced, Sips};
 use super::state::HttpLimits;
 use crate::telemetry::names;
+use crate::types::SetElement;
 
 /// Most memory one zstd frame may ask for, as a power of two: 8 MiB, what RFC 8878 (3.1.1.1.2) asks decoders to take.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
@@ -36,6 +37,9 @@ const CHUNK: usize = 64 * 1024;
 /// Bytes of a streamed text that are in memory at once.
 const SLICE_BYTES: usize = 256 * 1024;
 
+/// What an element of a set takes: the place of its JSON, itself and its hash.
+const ELEMENT_BYTES: usize = size_of::<&str>() + size_of::<SetElement>() + size_of::<u64>();
+
 /// Room for bodies in memory, shared by all requests.
 #[derive(Clone)]
 pub(super) struct Budget {
@@ -43,6 +47,10 @@ pub(super) struct Budget {
     units_max: usize,
     /// Units that large rooms leave.
     kept: usize,
+    /// Who waits for room, one after another.
+    waiting: Arc<Mutex<()>>,
+    /// Told when room is given back.
+    freed: Arc<Notify>,
 }
 
 /// Some room; given back when dropped.
@@ -54,7 +62,8 @@ pub(super) struct Room {
 impl Budget {
     pub(super) fn new(bytes: usize) -> Self {
         let units_max = (bytes / UNIT).clamp(1, u32::MAX as usize);
-        Self { units: Arc::new(Semaphore::new(units_max)), units_max, kept: 0 }
+        let (waiting, freed) = (Arc::default(), Arc::default());
+        Self { units: Arc::new(Semaphore::new(units_max)), units_max, kept: 0, waiting, freed }
     }
 
     /// Keeps an eighth of it for bodies of up to [`SMALL_BYTES_MAX`], as far as one of `largest` bytes still fits: large
@@ -69,18 +78,34 @@ impl Budget {
         Room { permit: None, budget: self.clone() }
     }
 
-    /// Waits for room. Whoever waits must not keep others from giving theirs back.
+    /// Waits for room, for all of it at the most. Whoever waits must not hold any: others may wait for that. What comes
+    /// free while one waits for more goes to small ones meanwhile.
     pub(super) async fn wait(&self, bytes: usize) -> Room {
-        let units = bytes.div_ceil(UNIT).min(self.units_max) as u32;
-        let permit = Arc::clone(&self.units).acquire_many_owned(units).await.expect("the budget is never closed");
-        metrics::gauge!(names::HTTP_BUFFERED_BYTES).increment(units as f64 * UNIT as f64);
-        Room { permit: Some(permit), budget: self.clone() }
+        let mut room = self.room();
+        let bytes = bytes.min(self.units_max * UNIT);
+        if bytes <= SMALL_BYTES_MAX && room.resize(bytes).is_ok() {
+            return room;
+        }
+        let _turn = self.waiting.lock().await;
+        loop {
+            let mut freed = std::pin::pin!(self.freed.notified());
+            freed.as_mut().enable();
+            if room.resize(bytes).is_ok() {
+                return room;
+            }
+            freed.await;
+        }
     }
 }
 
 impl Room {
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * UNIT
+    }
+
+    /// Makes it at most `bytes` long.
+    pub(super) fn shrink(&mut self, bytes: usize) {
+        self.resize(bytes.min(self.bytes())).expect("less than there is");
     }
 
     /// Makes it `bytes` long in all, or 503 where that is more than there is.
@@ -89,8 +114,10 @@ impl Room {
         let wanted = bytes.div_ceil(UNIT);
         if let Some(permit) = self.permit.as_mut().filter(|_| wanted < held) {
             drop(permit.split(held - wanted));
+            self.budget.freed.notify_waiters();
         } else if wanted > held {
-            let kept = if bytes > SMALL_BYTES_MAX { self.budget.kept } else { 0 };
+            let others = self.budget.units_max.saturating_sub(wanted);
+            let kept = if bytes > SMALL_BYTES_MAX { self.budget.kept.min(others) } else { 0 };
             let more = u32::try_from(wanted - held)
                 .ok()
                 .filter(|more| *more as usize + kept <= self.budget.units.available_permits())
@@ -108,10 +135,10 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        if held > 0 {
-            metrics::gauge!(names::HTTP_BUFFERED_BYTES).decrement((held * UNIT) as f64);
-        }
+        let Some(permit) = self.permit.take() else { return };
+        metrics::gauge!(names::HTTP_BUFFERED_BYTES).decrement((permit.num_permits() * UNIT) as f64);
+        drop(permit);
+        self.budget.freed.notify_waiters();
     }
 }
 
@@ -146,6 +173,34 @@ pub(super) fn decoded(headers: &HeaderMap, body: Body) -> Result<Box<dyn AsyncRe
             "the Content-Encoding must be gzip, zstd or identity, and one alone",
         ))
     }
+}
+
+/// What the decoder of a body may keep of what it has put out.
+pub(super) fn window_bytes(headers: &HeaderMap) -> usize {
+    match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
+        Some(encoding) if encoding.eq_ignore_ascii_case(b"zstd") => 1 << ZSTD_WINDOW_LOG_MAX,
+        Some(encoding) if encoding.eq_ignore_ascii_case(b"gzip") => 1 << 16,
+        _ => 0,
+    }
+}
+
+/// What a document in JSON takes at the most while it is worked on: itself and its text, or the elements of its set,
+/// which may be many times as long as the digit and the comma that each has here.
+pub(super) async fn json_bytes(json: &[u8]) -> usize {
+    let (mut elements, mut quoted, mut escaped) = (0, false, false);
+    for piece in json.chunks(CHUNK) {
+        for &byte in piece {
+            elements += usize::from(byte == b',' && !quoted);
+            if byte == b'"' && !escaped {
+                quoted = !quoted;
+            }
+            escaped = quoted && byte == b'\\' && !escaped;
+        }
+        if json.len() > CHUNK {
+            tokio::task::yield_now().await;
+        }
+    }
+    2 * json.len() + elements * ELEMENT_BYTES
 }
 
 /// What a failed read of a body means.
@@ -250,11 +305,7 @@ impl Slices {
         // One byte over what is expected, so that the end is seen without growing once more.
         let slice_bytes = announced.map_or(SLICE_BYTES, |bytes| SLICE_BYTES.min(bytes as usize + 1));
         let patience = Patience::new(limits.request_timeout, limits.text_bytes_per_second_min);
-        let window_bytes = match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
-            Some(encoding) if encoding.eq_ignore_ascii_case(b"zstd") => 1 << ZSTD_WINDOW_LOG_MAX,
-            Some(encoding) if encoding.eq_ignore_ascii_case(b"gzip") => 1 << 16,
-            _ => 0,
-        };
+        let window_bytes = window_bytes(headers);
         let (buffer, room) = (BytesMut::new(), budget.room());
         Ok(Self { reader, buffer, room, seen: 0, bytes_max, slice_bytes, window_bytes, patience, deadline })
     }
@@ -312,34 +363,50 @@ impl Slices {
 
 /// How long a client may yet keep us waiting: some time at a stretch, and on the whole what its bytes earn. One that
 /// sends a byte now and then uses it up; one that sends for hours does not.
-struct Patience {
+pub(super) struct Patience {
     left: Duration,
     max: Duration,
     bytes_per_second_min: u64,
 }
 
 impl Patience {
-    fn new(max: Duration, bytes_per_second_min: u64) -> Self {
+    pub(super) fn new(max: Duration, bytes_per_second_min: u64) -> Self {
         Self { left: max, max, bytes_per_second_min }
     }
 
     /// Waits for bytes, and returns how many there are.
     async fn wait(&mut self, bytes: impl Future<Output = std::io::Result<usize>>) -> Result<usize, Problem> {
         let begun = Instant::now();
-        let read = tokio::time::timeout(self.left, bytes).await.map_err(|_| self.exhausted())?;
+        let read = tokio::time::timeout(self.left, bytes).await;
+        let read = read.map_err(|_| Problem::new(Code::RequestTimeout, self.exhausted()))?;
         let bytes = read.map_err(|error| broken(&error))?;
-        let earned = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second_min as f64);
-        self.left = (self.left.saturating_sub(begun.elapsed()) + earned).min(self.max);
+        self.waited(begun.elapsed(), bytes);
         Ok(bytes)
     }
 
-    fn exhausted(&self) -> Problem {
-        let detail = format!(
+    /// How long the client may be waited for now.
+    pub(super) fn left(&self) -> Duration {
+        self.left
+    }
+
+    /// It was waited for, and sent so many bytes.
+    pub(super) fn waited(&mut self, time: Duration, bytes: usize) {
+        let earned = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second_min as f64);
+        self.left = (self.left.saturating_sub(time) + earned).min(self.max);
+    }
+
+    /// All that there was at first.
+    pub(super) fn renew(&mut self) {
+        self.left = self.max;
+    }
+
+    /// What is wrong when nothing is left.
+    pub(super) fn exhausted(&self) -> String {
+        format!(
             "no bytes arrived for {} s, or fewer than {} bytes a second",
             self.max.as_secs_f64(),
             self.bytes_per_second_min
-        );
-        Problem::new(Code::RequestTimeout, detail)
+        )
     }
 }
 

@@ -17,24 +17,21 @@ use tokio::io::AsyncRead;
 use tokio::sync::{Notify, mpsc};
 use tracing::Instrument;
 
-use super::answer::{Answers, LineRoom};
-use super::body::{self, Budget, Room};
+use super::answer::LineRoom;
+use super::body::Room;
 use super::dto::summary::Summary;
 use super::dto::verdict::VerdictBody;
 use super::error::{Code, Problem, ProblemBody};
 use super::leftover;
-use super::lines::{Line, Splitter};
+use super::source::Source;
 use super::state::{AppState, Place};
-use super::work::{Answer, Input, Op, Work};
+use super::work::{Answer, Work};
 use crate::telemetry::names::{self, label};
 
 /// Answers handed to the connection at once.
 const ANSWERS_AT_ONCE: usize = 256;
 /// Bytes of them handed to it at once.
 const PIECE_BYTES: usize = 64 * 1024;
-
-/// Lines of fewer bytes are copied out of the piece that they came in, so that they do not keep all of it.
-const COPIED_BYTES_MAX: usize = 16 * 1024;
 
 /// One bulk request.
 pub struct Bulk {
@@ -46,6 +43,8 @@ pub struct Bulk {
     pub request_id: String,
     /// Its place among the bulk requests.
     pub(super) place: Place,
+    /// The room that its decoder takes.
+    pub(super) window: Room,
 }
 
 #[derive(Serialize)]
@@ -107,9 +106,9 @@ impl Bulk {
     }
 
     async fn run(self, state: &AppState, reader: Box<dyn AsyncRead + Send + Unpin>, writer: &Writer) {
-        let Self { work, duplex, request_id, place } = self;
+        let Self { work, duplex, request_id, place, window } = self;
         let collection = Arc::clone(&work.collection);
-        let mut source = Source::new(state, reader, duplex, work.op);
+        let mut source = Source::new(state, reader, duplex, work.op, window);
         let mut summary = Summary::default();
         let mut last_line = 0;
         let stalled = {
@@ -141,171 +140,18 @@ impl Bulk {
         let fatal = if stalled {
             Some(Problem::new(Code::Stalled, "the answers were not read; what follows this line was not answered"))
         } else {
-            source.fatal.take()
+            source.fatal()
         };
         match fatal {
             Some(problem) => {
                 writer.push(&AnswerLine::Fatal { line: last_line, error: problem.into_body(&request_id) }, None);
                 // Closing on unread bytes would reset the connection, and the line be lost on its way.
                 let courtesy = if stalled { state.limits().bulk_stall_timeout } else { leftover::TIME_MAX };
-                let _ = tokio::time::timeout(courtesy, source.throw_away(leftover::BYTES_MAX)).await;
+                let _ = tokio::time::timeout(courtesy, source.throw_away()).await;
             }
-            None => writer.push(&AnswerLine::Summary { lines: source.splitter.lines(), summary }, None),
+            None => writer.push(&AnswerLine::Summary { lines: source.lines(), summary }, None),
         }
         drop(place);
-    }
-}
-
-/// The lines of a request, as they arrive.
-struct Source {
-    reader: Box<dyn AsyncRead + Send + Unpin>,
-    splitter: Splitter,
-    /// Memory for the pieces.
-    buffer: BytesMut,
-    bytes: u64,
-    bytes_max: u64,
-    lines_max: u64,
-    line_bytes_max: usize,
-    /// Most bytes in a row that come to no answer: a client that has left is noticed when answers are sent.
-    barren_bytes_max: u64,
-    idle_timeout: Duration,
-    stop: futures::future::BoxFuture<'static, ()>,
-    budget: Budget,
-    /// Most bytes of a line's answer.
-    answer_bytes_max: usize,
-    /// Memory for the answers of this request, and of all bulk requests.
-    answers: [Answers; 2],
-    /// Accounts for the line that is not yet complete.
-    room: Room,
-    ended: bool,
-    /// Why the lines end before the body does.
-    fatal: Option<Problem>,
-}
-
-impl Source {
-    fn new(state: &AppState, reader: Box<dyn AsyncRead + Send + Unpin>, duplex: bool, op: Op) -> Self {
-        let limits = *state.limits();
-        let draining = state.draining().clone();
-        let stop = async move {
-            draining.cancelled().await;
-            // A bounded request may still end by itself; an endless one will not.
-            if !duplex {
-                tokio::time::sleep(limits.drain_timeout / 2).await;
-            }
-        };
-        Self {
-            reader,
-            splitter: Splitter::new(limits.bulk_line_bytes_max),
-            buffer: BytesMut::new(),
-            bytes: 0,
-            bytes_max: if duplex { u64::MAX } else { limits.bulk_body_bytes_max },
-            lines_max: if duplex { u64::MAX } else { limits.bulk_lines_max },
-            line_bytes_max: limits.bulk_line_bytes_max,
-            barren_bytes_max: limits.bulk_body_bytes_max,
-            idle_timeout: limits.bulk_idle_timeout,
-            stop: Box::pin(stop),
-            room: state.budget().room(),
-            budget: state.budget().clone(),
-            answer_bytes_max: op.answer_bytes_max().min(limits.answer_bytes_max),
-            // While as much is held unread as may be, there is room to answer what has begun.
-            answers: [
-                Answers::new(limits.bulk_answer_buffer_bytes_max + 2 * limits.answer_bytes_max),
-                state.bulk_answers().clone(),
-            ],
-            ended: false,
-            fatal: None,
-        }
-    }
-
-    async fn next(&mut self) -> Option<Input<u64>> {
-        match self.next_line().await {
-            Ok(line) => Some(self.input(line?).await),
-            Err(problem) => {
-                self.fatal = Some(problem);
-                None
-            }
-        }
-    }
-
-    /// The next line that is not blank. Each round reads or looks at one piece, and each piece is followed by a pause:
-    /// see [`pace`](super::pace).
-    async fn next_line(&mut self) -> Result<Option<Line>, Problem> {
-        loop {
-            let line = self.splitter.next_line();
-            let line = line.or_else(|| self.ended.then(|| self.splitter.end()).flatten());
-            let ended = line.as_ref().map_or(self.splitter.ended(), |line| line.number);
-            if ended > self.lines_max {
-                let detail = format!("a bulk request has at most {} lines; ?duplex=true lifts this", self.lines_max);
-                return Err(Problem::new(Code::TooLarge, detail));
-            }
-            if line.is_some() || self.ended {
-                return Ok(line);
-            }
-            if self.splitter.barren() > self.barren_bytes_max {
-                let detail = format!(
-                    "blank lines in a row, or one line, have at most {} bytes; ?duplex=true does not lift this",
-                    self.barren_bytes_max
-                );
-                return Err(Problem::new(Code::TooLarge, detail));
-            }
-            self.fill().await?;
-        }
-    }
-
-    async fn input(&mut self, Line { number, text }: Line) -> Input<u64> {
-        let Some(mut json) = text else {
-            let detail = format!("a line has at most {} bytes", self.line_bytes_max);
-            let json = Err(Problem::new(Code::TooLarge, detail));
-            return Input { tag: number, json, room: None, answer_bytes_max: 0, answer: None };
-        };
-        if number == 1 && json.starts_with(b"\xEF\xBB\xBF") {
-            json = json.slice(3..);
-        }
-        if json.len() < COPIED_BYTES_MAX {
-            json = Bytes::copy_from_slice(&json);
-        }
-        let [own, shared] = &self.answers;
-        let answer =
-            LineRoom { own: own.wait(self.answer_bytes_max).await, shared: shared.wait(self.answer_bytes_max).await };
-        let room = self.budget.wait(json.len()).await;
-        let answer_bytes_max = self.answer_bytes_max;
-        Input { tag: number, json: Ok(json), room: Some(room), answer_bytes_max, answer: Some(answer) }
-    }
-
-    /// Reads on, keeping nothing.
-    async fn throw_away(&mut self, bytes_max: usize) {
-        let mut seen = 0;
-        while seen < bytes_max
-            && let Ok(Some(piece)) = body::piece(&mut self.reader, &mut self.buffer).await
-        {
-            seen += piece.len();
-        }
-    }
-
-    /// Reads one piece.
-    async fn fill(&mut self) -> Result<(), Problem> {
-        let piece = tokio::select! {
-            // First, because what is to be decoded is always ready.
-            biased;
-            () = &mut self.stop => {
-                return Err(Problem::new(Code::ShuttingDown, "the server is going down; later lines were not read"));
-            }
-            piece = tokio::time::timeout(self.idle_timeout, body::piece(&mut self.reader, &mut self.buffer)) => piece,
-        };
-        let piece = piece
-            .map_err(|_| Problem::new(Code::Stalled, "nothing arrived for too long; later lines were not read"))?
-            .map_err(|error| body::broken(&error))?;
-        let Some(piece) = piece else {
-            self.ended = true;
-            return Ok(());
-        };
-        self.bytes += piece.len() as u64;
-        if self.bytes > self.bytes_max {
-            let detail = format!("a bulk body has at most {} bytes; ?duplex=true lifts this", self.bytes_max);
-            return Err(Problem::new(Code::TooLarge, detail));
-        }
-        self.splitter.feed(piece);
-        self.room.resize(self.splitter.held())
     }
 }
 

@@ -27,6 +27,7 @@ mod places;
 mod refusals;
 mod serve;
 mod socket;
+mod source;
 mod turn;
 
 use axum::Router;

@@ -103,6 +103,14 @@ impl Default for HttpLimits {
     }
 }
 
+impl HttpLimits {
+    /// Long lines that may be arriving at once: each takes the room of the longest, and its text's, and together they
+    /// leave half of all room to others.
+    fn long_lines_max(&self) -> usize {
+        (self.bodies_bytes_max / 2 / (2 * self.bulk_line_bytes_max)).max(1)
+    }
+}
+
 /// A secret that clients must show. Its `Debug` shows nothing.
 #[derive(Clone)]
 pub struct ApiKey(Arc<str>);
@@ -224,6 +232,7 @@ struct Inner {
     requests: Arc<Semaphore>,
     bulks: Arc<Semaphore>,
     text_streams: Arc<Semaphore>,
+    long_lines: Arc<Semaphore>,
     budget: Budget,
     answers: Answers,
     bulk_answers: Answers,
@@ -243,7 +252,8 @@ impl AppState {
             requests: Arc::new(Semaphore::new(limits.requests_concurrent_max)),
             bulks: Arc::new(Semaphore::new(limits.bulk_requests_max)),
             text_streams: Arc::new(Semaphore::new(limits.text_streams_max)),
-            budget: Budget::new(limits.bodies_bytes_max).keeping_some_for_small_ones(limits.body_bytes_max),
+            long_lines: Arc::new(Semaphore::new(limits.long_lines_max())),
+            budget: Budget::new(limits.bodies_bytes_max).keeping_some_for_small_ones(2 * limits.body_bytes_max),
             answers: Answers::new(limits.answers_bytes_max / 2),
             bulk_answers: Answers::new(limits.answers_bytes_max / 2),
             draining: CancellationToken::new(),
@@ -310,6 +320,11 @@ impl AppState {
     /// A place for a text that streams; `None` if all are taken.
     pub(super) fn text_stream_place(&self) -> Option<Place> {
         Place::take(&self.0.text_streams, names::HTTP_TEXT_STREAMS)
+    }
+
+    /// Places for long lines of bulk requests that are arriving.
+    pub(super) fn long_lines(&self) -> &Arc<Semaphore> {
+        &self.0.long_lines
     }
 
     /// Room for bodies.

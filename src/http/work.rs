@@ -197,9 +197,7 @@ impl Work {
         let decided = ready.then(move |Next { tag, ready, room, answer_bytes_max, mut answer }| {
             let work = self.clone();
             async move {
-                let Decided { json_bytes, waiting } = work.decide_in_turn(ready, answer_bytes_max).await;
-                // What is kept of a long document is as long: until it is decided, it counts as the document does.
-                drop(room);
+                let Decided { json_bytes, waiting } = work.decide_in_turn(ready, room, answer_bytes_max).await;
                 answer.iter_mut().for_each(|room| room.is_made(json_bytes));
                 (tag, waiting, answer)
             }
@@ -215,7 +213,7 @@ impl Work {
     }
 
     /// Decides a document, in its turn, and counts its answer.
-    async fn decide_in_turn(self, ready: Ready, answer_bytes_max: usize) -> Decided {
+    async fn decide_in_turn(self, ready: Ready, room: Option<Room>, answer_bytes_max: usize) -> Decided {
         let (left, bytes_max) = (self.answers_left.clone(), self.bytes_left(answer_bytes_max));
         let decided = match ready {
             Ready::Done(mut answer) => {
@@ -224,7 +222,7 @@ impl Work {
                 }
                 Decided::now(answer)
             }
-            ready => self.spawn_decide(ready, bytes_max).await,
+            ready => self.spawn_decide(ready, room, bytes_max).await,
         };
         if let Some(left) = left {
             // One document after another comes here, so nothing is lost between the two.
@@ -235,9 +233,9 @@ impl Work {
 
     /// In a task of its own: while the client reads nothing this is not polled, and a decision that stood still would
     /// keep its id and its places in the queues from others.
-    async fn spawn_decide(self, ready: Ready, bytes_max: usize) -> Decided {
+    async fn spawn_decide(self, ready: Ready, room: Option<Room>, bytes_max: usize) -> Decided {
         let decide = async move {
-            let _place = self.place().await;
+            let (_place, _room) = (self.place().await, room);
             self.decide(ready, bytes_max).await
         };
         let task = AbortOnDropHandle::new(tokio::spawn(decide.in_current_span()));
@@ -257,18 +255,23 @@ impl Work {
     fn spawn_prepare<T: Send + 'static>(self, input: Input<T>) -> impl Future<Output = Next<T>> + Send {
         let Input { tag, json, room, answer_bytes_max, answer } = input;
         let task = async move {
-            match json {
+            let ready = match json {
                 Ok(json) => {
                     let _place = self.place().await;
                     self.prepare(json, answer_bytes_max).await
                 }
                 Err(problem) => failed(None, problem),
-            }
+            };
+            // What is kept of a long document is as long: until it is decided, it counts as the document does. An answer
+            // waits for its turn, and for the client to read, without.
+            let room = room.filter(|_| !matches!(ready, Ready::Done(_)));
+            (ready, room)
         };
         let task = AbortOnDropHandle::new(tokio::spawn(task.in_current_span()));
         async move {
             // A panic over one document spoils that document only.
-            let ready = task.await.unwrap_or_else(|error| failed(None, Problem::internal(&error.to_string())));
+            let spoilt = |error: tokio::task::JoinError| (failed(None, Problem::internal(&error.to_string())), None);
+            let (ready, room) = task.await.unwrap_or_else(spoilt);
             Next { tag, ready, room, answer_bytes_max, answer }
         }
     }

@@ -192,6 +192,7 @@ fn impossible_values_are_refused_with_key_and_what_is_allowed() {
         ("HAPAX__SERVER__BODIES_BYTES_MAX", "1048576", "server.bodies_bytes_max", "server.body_bytes_max"),
         ("HAPAX__SERVER__ANSWER_BYTES_MAX", "1024", "server.answer_bytes_max", "65536 to"),
         ("HAPAX__SERVER__ANSWERS_BYTES_MAX", "33554432", "server.answers_bytes_max", "four times"),
+        ("HAPAX__SERVER__BODIES_BYTES_MAX", "33554431", "server.bodies_bytes_max", "twice server.bulk_line_bytes_max"),
         ("HAPAX__SERVER__HEADER_TIMEOUT_MS", "1", "server.header_timeout_ms", "100 to"),
         ("HAPAX__AUTH__API_KEY", "two words", "auth.api_key", "no spaces"),
         ("HAPAX__AUTH__API_KEY", "", "auth.api_key", "at least one"),

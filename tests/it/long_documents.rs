@@ -261,8 +261,8 @@ fn streams_hold_room_for_a_slice_and_clients_that_leave_give_it_back() {
     let dir = dir();
     let bounds = [
         ("HAPAX__SERVER__BODIES_BYTES_MAX", "1048576"),
-        ("HAPAX__SERVER__BODY_BYTES_MAX", "1048576"),
-        ("HAPAX__SERVER__BULK_LINE_BYTES_MAX", "1048576"),
+        ("HAPAX__SERVER__BODY_BYTES_MAX", "524288"),
+        ("HAPAX__SERVER__BULK_LINE_BYTES_MAX", "524288"),
         ("HAPAX__SERVER__REQUEST_TIMEOUT_MS", "600000"),
     ];
     let server = Starting::spawn_with(&dir.path().join("data"), &[], &bounds).ready();
@@ -315,7 +315,12 @@ fn streams_leave_places_to_others() {
 fn the_window_of_a_decoder_counts() {
     let dir = dir();
     // Room for two windows of 8 MiB and little more.
-    let bounds = [("HAPAX__SERVER__BODIES_BYTES_MAX", "20971520"), ("HAPAX__SERVER__REQUEST_TIMEOUT_MS", "600000")];
+    let bounds = [
+        ("HAPAX__SERVER__BODIES_BYTES_MAX", "20971520"),
+        ("HAPAX__SERVER__BODY_BYTES_MAX", "1048576"),
+        ("HAPAX__SERVER__BULK_LINE_BYTES_MAX", "1048576"),
+        ("HAPAX__SERVER__REQUEST_TIMEOUT_MS", "600000"),
+    ];
     let server = Starting::spawn_with(&dir.path().join("data"), &[], &bounds).ready();
     let client = Client::new(server.url(""));
     let held = |bytes: usize| scraped(&client, &format!("hapax_http_buffered_bytes {bytes}\n"));

@@ -8,6 +8,7 @@ mod banding;
 mod best_match;
 mod bounds;
 mod bulk;
+mod bulk_memory;
 mod churn;
 mod cli;
 mod clusters;

@@ -30,6 +30,7 @@ pub async fn bulk(
     let duplex = query.flag("duplex")?;
     let (parts, body) = request.into_parts();
     expect_lines(&parts.headers)?;
+    let mut window = state.budget().room();
     let announced = body::announced(&parts.headers).filter(|_| !parts.headers.contains_key(CONTENT_ENCODING));
     let reader = body::decoded(&parts.headers, body)?;
     if !duplex && announced.is_some_and(|bytes| bytes > limits.bulk_body_bytes_max) {
@@ -38,9 +39,11 @@ pub async fn bulk(
     }
     let place = state.bulk_place();
     let place = place.ok_or_else(|| Problem::new(Code::Overloaded, "too many bulk requests at once"))?;
+    // It may be there for long, so the decoder's memory counts from the beginning.
+    window.resize(body::window_bytes(&parts.headers))?;
     let (cpu, places) = (state.cpu().clone(), Some(state.requests().clone()));
     let work = Work { collection, cpu, op, invalid, open_max: limits.bulk_open_max, answers_left: None, places };
-    let answers: Body = Bulk { work, duplex, request_id: request_id.0, place }.start(&state, reader);
+    let answers: Body = Bulk { work, duplex, request_id: request_id.0, place, window }.start(&state, reader);
     // Proxies must pass lines on as they come.
     let headers = [(CONTENT_TYPE, "application/x-ndjson"), (CACHE_CONTROL, "no-store, no-transform")];
     Ok((headers, [("x-accel-buffering", "no")], answers).into_response())
