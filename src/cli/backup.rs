@@ -32,6 +32,7 @@ const STEPS: u64 = 1000;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax backup nightly-2026-11-21                       the server's backup.dir gets a folder of that name
+  hapax backup nightly --keep 7                         nightly-2026-11-21T020000Z; the seven newest stay
   hapax backup /mnt/backups/1                           by a server on this machine
   hapax backup --data-dir ./hapax-data /mnt/backups/1   without a server
   hapax restore /mnt/backups/1 --data-dir ./restored    back again
@@ -45,6 +46,9 @@ pub struct Args {
     dir: String,
     #[command(flatten)]
     server: ServerArgs,
+    /// Keep so many: DIR gets the time added to its name, and when the backup is whole the oldest made so go
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    keep: Option<u32>,
     /// Copy this data directory instead; no server may be using it
     #[arg(long, value_name = "DIR", conflicts_with_all = ["server"])]
     data_dir: Option<PathBuf>,
@@ -56,6 +60,7 @@ struct Made {
     collections: usize,
     documents: u64,
     bytes: u64,
+    removed: Vec<String>,
 }
 
 impl Made {
@@ -65,31 +70,63 @@ impl Made {
             collections: manifest.collections.len(),
             documents: manifest.collections.iter().map(|entry| entry.documents).sum(),
             bytes: manifest.collections.iter().map(|entry| entry.bytes).sum(),
+            removed: Vec::new(),
         }
+    }
+
+    /// Removes older ones of the series that it is the newest of.
+    fn prune(mut self, series: &str, keep: u32) -> Self {
+        if let Some((dir, newest)) = backup::split(Path::new(&self.path)) {
+            self.removed = backup::prune(&dir, series, keep as usize, &newest);
+        }
+        self
     }
 }
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let made = match &args.data_dir {
-        Some(data_dir) => offline(data_dir, Path::new(&args.dir))?,
+        Some(data_dir) => offline(data_dir, Path::new(&args.dir), args.keep)?,
         None => online(args)?,
     };
-    let Made { path, collections, documents, bytes } = made;
-    writeln!(std::io::stderr().lock(), "backup made: {}", in_words(collections, documents, bytes))?;
+    let Made { path, collections, documents, bytes, removed } = made;
+    let mut words = std::io::stderr().lock();
+    writeln!(words, "backup made: {}", in_words(collections, documents, bytes))?;
+    for name in removed {
+        writeln!(words, "removed an older one: {name}")?;
+    }
     writeln!(std::io::stdout().lock(), "{path}").context("cannot write the backup's path")?;
     Ok(ExitStatus::Fine)
 }
 
-fn offline(data_dir: &Path, dir: &Path) -> Result<Made> {
+fn offline(data_dir: &Path, dir: &Path, keep: Option<u32>) -> Result<Made> {
     // Taking the lock makes what is missing; for a backup that would only hide a mistyped path.
     if !data_dir.is_dir() {
         bail!("--data-dir {}: there is no such directory", data_dir.display());
     }
-    let now = TimestampMs(jiff::Timestamp::now().as_millisecond());
-    let manifest = watched("copied and checked", |progress| backup::offline(data_dir, dir, now, progress));
+    let series = keep.map(|keep| dated(dir).map(|(dir, series)| (dir, series, keep))).transpose()?;
+    let (target, name) = match &series {
+        Some((dated, series, _)) => (dated.as_path(), Some(series.as_str())),
+        None => (dir, None),
+    };
+    let make = |progress| backup::offline(data_dir, target, name, now(), progress);
+    let manifest = watched("copied and checked", make);
     let manifest = manifest.map_err(|error| anyhow!(error)).context("no backup was made")?;
-    Ok(Made::of(&manifest, dir))
+    let made = Made::of(&manifest, target);
+    Ok(match series {
+        Some((_, series, keep)) => made.prune(&series, keep),
+        None => made,
+    })
+}
+
+/// The folder of the next one of a series, and the series' name.
+fn dated(dir: &Path) -> Result<(PathBuf, String)> {
+    let (parent, series) = backup::split(dir).with_context(|| format!("{}: names no folder", dir.display()))?;
+    Ok((parent.join(backup::dated(&parent, &series, now())), series))
+}
+
+fn now() -> TimestampMs {
+    TimestampMs(jiff::Timestamp::now().as_millisecond())
 }
 
 /// What a backup holds.
@@ -123,6 +160,8 @@ struct Status {
     #[serde(default)]
     collections: Vec<Entry>,
     #[serde(default)]
+    removed: Vec<String>,
+    #[serde(default)]
     detail: String,
 }
 
@@ -144,9 +183,6 @@ fn name_and_target(dir: &str) -> Result<(&str, Option<&Path>)> {
         return Ok((dir, None));
     }
     let name = path.file_name().and_then(|name| name.to_str()).with_context(|| format!("{dir}: names no folder"))?;
-    if path.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
-        bail!("{dir}: is not empty");
-    }
     Ok((name, Some(path)))
 }
 
@@ -165,17 +201,31 @@ fn relocate(made: &Made, target: &Path) -> Result<Made> {
 
 fn online(args: &Args) -> Result<Made> {
     let (name, target) = name_and_target(&args.dir)?;
-    let made = by_server(args, name)?;
-    match target {
-        None => Ok(made),
-        Some(target) => relocate(&made, target),
+    match (target, args.keep) {
+        (None, keep) => by_server(args, name, keep),
+        (Some(target), None) => {
+            if target.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
+                bail!("{}: is not empty", args.dir);
+            }
+            relocate(&by_server(args, name, None)?, target)
+        }
+        (Some(target), Some(keep)) => {
+            // The server removes none: those of this series are elsewhere.
+            let made = by_server(args, name, Some(0))?;
+            let (dated, series) = dated(target)?;
+            Ok(relocate(&made, &dated)?.prune(&series, keep))
+        }
     }
 }
 
-fn by_server(args: &Args, name: &str) -> Result<Made> {
+fn by_server(args: &Args, name: &str, keep: Option<u32>) -> Result<Made> {
     let client = Client::new(&args.server)?;
     let foreign = || format!("{} answers what is not from hapax", client.url());
-    let body = serde_json::json!({ "name": name }).to_string();
+    let body = match keep {
+        Some(keep) => serde_json::json!({ "name": name, "keep": keep }),
+        None => serde_json::json!({ "name": name }),
+    };
+    let body = body.to_string();
     let begun: Status = serde_json::from_str(&client.post_json("/v1/backups", &body)?).with_context(foreign)?;
     let bar = progress_bar("copied and checked");
     let mut looks = 0;
@@ -204,6 +254,7 @@ fn by_server(args: &Args, name: &str) -> Result<Made> {
             collections: ended.collections.len(),
             documents: ended.collections.iter().map(|entry| entry.documents).sum(),
             bytes: ended.collections.iter().map(|entry| entry.bytes).sum(),
+            removed: ended.removed,
         }),
         "cancelled" => bail!("no backup was made: it was called off"),
         _ => bail!("no backup was made: {}", ended.detail),

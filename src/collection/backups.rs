@@ -18,6 +18,9 @@ use crate::types::{CollectionName, TimestampMs};
 /// How long a stop waits for a backup that was called off. It ends within a fraction of a second.
 const END_WAIT: Duration = Duration::from_secs(10);
 
+/// Longest name of a backup.
+const NAME_BYTES_MAX: usize = 64;
+
 /// Where backups go, and how they are made.
 #[derive(Clone, Debug, Default)]
 pub struct BackupSettings {
@@ -34,7 +37,7 @@ pub struct BackupName(String);
 impl BackupName {
     /// Checks the pattern.
     pub fn new(text: &str) -> Result<Self> {
-        let fits = (1..=64).contains(&text.len())
+        let fits = (1..=NAME_BYTES_MAX).contains(&text.len())
             && text.as_bytes()[0].is_ascii_alphanumeric()
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
         if fits {
@@ -43,6 +46,17 @@ impl BackupName {
         let detail = "a backup's name matches [A-Za-z0-9][A-Za-z0-9._-]{0,63}; its folder of that name is under the \
                       server's `backup.dir`";
         Err(CollectionError::Invalid { field: "name", detail: detail.into() })
+    }
+
+    /// Of a series: there must be room for the time behind it.
+    pub fn of_series(text: &str) -> Result<Self> {
+        let name = Self::new(text)?;
+        let max = NAME_BYTES_MAX - backup::SUFFIX_BYTES_MAX;
+        if text.len() > max {
+            let detail = format!("with `keep` the time is added to the name, which may have {max} bytes");
+            return Err(CollectionError::Invalid { field: "name", detail });
+        }
+        Ok(name)
     }
 
     /// The time, as a name.
@@ -77,7 +91,12 @@ pub enum BackupState {
     /// It is being made.
     Running,
     /// It is whole.
-    Done(Arc<Manifest>),
+    Done {
+        /// What it holds.
+        manifest: Arc<Manifest>,
+        /// Older ones of its series that were removed.
+        removed: Vec<String>,
+    },
     /// It was called off.
     Cancelled,
     /// It came to nothing.
@@ -152,12 +171,12 @@ impl Backups {
 
     fn end(&self, state: BackupState) {
         let result = match &state {
-            BackupState::Done(_) => value::RESULT_DONE,
+            BackupState::Done { .. } => value::RESULT_DONE,
             BackupState::Cancelled => value::RESULT_CANCELLED,
             BackupState::Failed(_) | BackupState::Running => value::RESULT_FAILED,
         };
         metrics::counter!(names::BACKUPS, label::RESULT => result).increment(1);
-        if matches!(state, BackupState::Done(_)) {
+        if matches!(state, BackupState::Done { .. }) {
             metrics::gauge!(names::BACKUP_LAST_SUCCESS).set(seconds(now()));
         }
         if let Some(run) = &mut self.latest.lock().run {
@@ -181,7 +200,7 @@ impl Backups {
 
     pub(super) fn observe(&self) {
         let share = self.latest.lock().run.as_ref().map_or(0.0, |run| match run.state {
-            BackupState::Running | BackupState::Done(_) => run.progress.share(),
+            BackupState::Running | BackupState::Done { .. } => run.progress.share(),
             BackupState::Cancelled | BackupState::Failed(_) => 0.0,
         });
         metrics::gauge!(names::BACKUP_PROGRESS).set(share);
@@ -210,20 +229,34 @@ impl Drop for EndOnDrop {
 impl Collections {
     /// Begins a backup; what becomes of it is asked for with [`backup_status`](Self::backup_status). An error means that
     /// nothing was begun.
-    pub async fn start_backup(self: &Arc<Self>, name: BackupName) -> Result<BackupStatus> {
+    ///
+    /// With a series its folder has a name of its own, and when it is whole the oldest of the series go.
+    pub async fn start_backup(self: &Arc<Self>, name: BackupName, keep: Option<u32>) -> Result<BackupStatus> {
         let Some(dir) = &self.backups.settings.dir else { return Err(CollectionError::BackupsOff) };
         // Who is told may stand in another directory.
+        let dir = std::path::absolute(dir).unwrap_or(dir.clone());
+        let series = keep.map(|keep| Series { name: name.as_str().to_owned(), keep: keep as usize });
+        let name = match &series {
+            Some(series) => BackupName::new(&backup::dated(&dir, &series.name, now()))?,
+            None => name,
+        };
         let path = dir.join(name.as_str());
-        let path = std::path::absolute(&path).unwrap_or(path);
         let progress = Arc::<Progress>::default();
         let status = self.backups.begin(name.as_str(), &path, &progress)?;
         let end = EndOnDrop(Arc::clone(self), Some(Arc::clone(&progress)));
         let (pace, its_progress) = (self.backups.settings.pace, Arc::clone(&progress));
-        let begun = blocking(move || Ok(Backup::begin(&path, pace, its_progress)));
+        let its_series = series.as_ref().map(|series| series.name.clone());
+        let begun = blocking(move || {
+            let begun = Backup::begin(&path, pace, its_progress);
+            Ok(begun.and_then(|backup| match its_series {
+                Some(series) => backup.of_series(&series),
+                None => Ok(backup),
+            }))
+        });
         match begun.await? {
             Ok(backup) => {
                 tracing::info!(name = status.name, path = %status.path.display(), "backup begun");
-                tokio::spawn(run(Arc::clone(self), end, backup, progress));
+                tokio::spawn(run(Arc::clone(self), end, backup, progress, (status.path.clone(), series)));
                 Ok(status)
             }
             Err(error) => {
@@ -247,13 +280,40 @@ impl Collections {
     }
 }
 
-async fn run(collections: Arc<Collections>, end: EndOnDrop, backup: Backup, progress: Arc<Progress>) {
+/// Backups that follow each other, and how many of them stay; 0: all.
+struct Series {
+    name: String,
+    keep: usize,
+}
+
+/// Removes older ones of the series that the backup in `folder` is the newest of.
+async fn prune(folder: &Path, series: Series) -> Vec<String> {
+    let Some((dir, newest)) = backup::split(folder) else { return Vec::new() };
+    let prune = move || Ok(backup::prune(&dir, &series.name, series.keep, &newest));
+    let removed = blocking(prune).await.unwrap_or_default();
+    if !removed.is_empty() {
+        tracing::info!(removed = removed.join(" "), "older backups of the series were removed");
+    }
+    removed
+}
+
+async fn run(
+    collections: Arc<Collections>,
+    end: EndOnDrop,
+    backup: Backup,
+    progress: Arc<Progress>,
+    (folder, series): (PathBuf, Option<Series>),
+) {
     let state = match make(&collections, backup, &progress).await {
         Ok(manifest) => {
             let documents = manifest.collections.iter().map(|entry| entry.documents).sum::<u64>();
             let bytes = progress.copied_bytes();
             tracing::info!(collections = manifest.collections.len(), documents, bytes, "backup made");
-            BackupState::Done(Arc::new(manifest))
+            let removed = match series {
+                Some(series) => prune(&folder, series).await,
+                None => Vec::new(),
+            };
+            BackupState::Done { manifest: Arc::new(manifest), removed }
         }
         Err(_) if progress.is_cancelled() => {
             tracing::info!("backup called off");
@@ -329,7 +389,7 @@ impl BackupState {
     /// The collections of a backup that is done, by name.
     pub fn entries(&self) -> Option<&[Entry]> {
         match self {
-            Self::Done(manifest) => Some(&manifest.collections),
+            Self::Done { manifest, .. } => Some(&manifest.collections),
             _ => None,
         }
     }

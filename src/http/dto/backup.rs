@@ -7,15 +7,25 @@ use crate::collection::{BackupName, BackupState, BackupStatus};
 use crate::http::error::Problem;
 use crate::http::json::Object;
 
-/// The body of `POST`: the name, or the time in its place.
-pub fn name(text: &str) -> Result<BackupName, Problem> {
+/// Most backups of a series that can be kept.
+const KEEP_MAX: u32 = 1000;
+
+/// The body of `POST`: the name, or the time in its place; and, of a series, how many stay.
+pub fn name_and_keep(text: &str) -> Result<(BackupName, Option<u32>), Problem> {
     let mut object = Object::parse(text)?;
     let name = object.string("name")?;
+    let keep: Option<u32> = object.take("keep", "an integer from 0 to 1000")?;
     object.finish()?;
-    match name {
-        Some(name) => Ok(BackupName::new(&name)?),
-        None => Ok(BackupName::of_now()),
-    }
+    let name = match (name, keep) {
+        (_, Some(keep)) if keep > KEEP_MAX => {
+            return Err(Problem::invalid("keep", format!("must be between 0 and {KEEP_MAX}; it is {keep}")));
+        }
+        (Some(name), Some(_)) => BackupName::of_series(&name)?,
+        (Some(name), None) => BackupName::new(&name)?,
+        (None, Some(_)) => return Err(Problem::invalid("name", "is needed with `keep`: it names the series")),
+        (None, None) => BackupName::of_now(),
+    };
+    Ok((name, keep))
 }
 
 /// What is known of backups.
@@ -46,6 +56,8 @@ pub struct BackupStatusBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     collections: Option<Vec<EntryBody>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    removed: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
 }
 
@@ -68,9 +80,13 @@ impl From<BackupStatus> for BackupStatusBody {
             };
             entries.iter().map(body).collect()
         });
+        let mut gone = None;
         let (state, made, detail) = match status.state {
             BackupState::Running => ("running", None, None),
-            BackupState::Done(manifest) => ("done", Some(manifest.made.clone()), None),
+            BackupState::Done { manifest, removed } => {
+                gone = Some(removed).filter(|removed| !removed.is_empty());
+                ("done", Some(manifest.made.clone()), None)
+            }
             BackupState::Cancelled => ("cancelled", None, None),
             BackupState::Failed(detail) => ("failed", None, Some(detail)),
         };
@@ -82,6 +98,7 @@ impl From<BackupStatus> for BackupStatusBody {
             started: timestamp(status.started),
             made,
             collections: entries,
+            removed: gone,
             detail,
         }
     }

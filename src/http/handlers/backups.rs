@@ -15,8 +15,8 @@ pub async fn start(
     Open(collections): Open,
     body: JsonText,
 ) -> Result<(StatusCode, Json<BackupStatusBody>), Problem> {
-    let name = body.parse(&state, backup::name).await?;
-    let status = collections.start_backup(name).await?;
+    let (name, keep) = body.parse(&state, backup::name_and_keep).await?;
+    let status = collections.start_backup(name, keep).await?;
     Ok((StatusCode::ACCEPTED, Json(status.into())))
 }
 

@@ -15,8 +15,10 @@ use crate::types::{CollectionName, TimestampMs};
 
 /// Its name.
 pub(super) const FILE: &str = "manifest.json";
-/// The format written by this version. Raise it where an older version would misread a backup.
-const FORMAT: u64 = 1;
+/// The newest format, of backups that are of a series. Raise it where an older version would misread a backup.
+const FORMAT: u64 = 2;
+/// The format of all others: a version that knows no series restores them.
+const FORMAT_WITHOUT_SERIES: u64 = 1;
 /// No manifest of ten thousand collections is longer.
 const BYTES_MAX: u64 = 64 << 20;
 const PIECE_BYTES: usize = 1 << 20;
@@ -31,6 +33,9 @@ pub struct Manifest {
     pub hapax: String,
     /// When, RFC 3339, UTC.
     pub made: String,
+    /// The series that it is one of; with a later one it may be removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    series: Option<String>,
     /// By name.
     pub collections: Vec<Entry>,
     /// Over all of the above, as written.
@@ -60,11 +65,12 @@ pub struct Entry {
 }
 
 impl Manifest {
-    pub(super) fn sealed(made: TimestampMs, mut collections: Vec<Entry>) -> Self {
+    pub(super) fn sealed(made: TimestampMs, series: Option<String>, mut collections: Vec<Entry>) -> Self {
         collections.sort_by(|a, b| a.name.cmp(&b.name));
         let made = jiff::Timestamp::from_millisecond(made.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string();
         let hapax = env!("CARGO_PKG_VERSION").to_owned();
-        let mut this = Self { hapax_backup: FORMAT, hapax, made, collections, xxh3_128: String::new() };
+        let hapax_backup = if series.is_some() { FORMAT } else { FORMAT_WITHOUT_SERIES };
+        let mut this = Self { hapax_backup, hapax, made, series, collections, xxh3_128: String::new() };
         this.xxh3_128 = this.sum();
         this
     }
@@ -103,7 +109,7 @@ impl Manifest {
         let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|_| damaged("it is not JSON"))?;
         let found = value.get("hapax_backup").and_then(serde_json::Value::as_u64);
         match found.ok_or_else(|| foreign("its manifest.json is not one of hapax"))? {
-            FORMAT => {}
+            FORMAT_WITHOUT_SERIES..=FORMAT => {}
             0 => return Err(damaged("there is no format 0")),
             found => return Err(BackupError::NewerFormat { dir: dir.to_owned(), found, known: FORMAT }),
         }
@@ -119,6 +125,11 @@ impl Manifest {
             }
         }
         Ok(this)
+    }
+
+    /// The series that it is one of.
+    pub fn series(&self) -> Option<&str> {
+        self.series.as_deref()
     }
 
     /// When it was made.

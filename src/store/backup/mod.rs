@@ -15,6 +15,7 @@ mod manifest;
 mod progress;
 mod relocate;
 mod restore;
+mod series;
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, Write};
@@ -27,6 +28,7 @@ pub use self::error::{BackupError, Result};
 pub use self::manifest::{Entry, Manifest};
 pub use self::progress::Progress;
 pub use self::restore::{refuse_half_restored, restore};
+pub use self::series::{SUFFIX_BYTES_MAX, dated, prune, split};
 use super::lock::DataDirLock;
 use super::{Opened, Store, StoreError, files, schema};
 use crate::types::TimestampMs;
@@ -42,6 +44,7 @@ pub struct Backup {
     dir: PathBuf,
     partial: File,
     entries: Vec<Entry>,
+    series: Option<String>,
     pace: Pace,
     progress: Arc<Progress>,
     finished: bool,
@@ -81,7 +84,15 @@ impl Backup {
             fs::remove_file(dir.join(name)).map_err(failed("removing what a broken-off backup left"))?;
         }
         partial.sync_all().and_then(|()| sync_dir(dir)).map_err(failed("marking it"))?;
-        Ok(Self { dir: dir.to_owned(), partial, entries: Vec::new(), pace, progress, finished: false })
+        Ok(Self { dir: dir.to_owned(), partial, entries: Vec::new(), series: None, pace, progress, finished: false })
+    }
+
+    /// It is one of a series, which [`prune`] may remove.
+    pub fn of_series(mut self, series: &str) -> Result<Self> {
+        let failed = |source| BackupError::Io { path: self.dir.clone(), doing: "marking it", source };
+        series::mark(&mut self.partial, series).map_err(failed)?;
+        self.series = Some(series.to_owned());
+        Ok(self)
     }
 
     /// Copies one collection's file as of now, and checks every row of the copy. False: the collection was dropped
@@ -128,7 +139,7 @@ impl Backup {
     /// Writes the manifest: from here on it is a backup.
     pub fn finish(mut self, made: TimestampMs) -> Result<Manifest> {
         let failed = |source| BackupError::Io { path: self.dir.clone(), doing: "writing the manifest", source };
-        let manifest = Manifest::sealed(made, std::mem::take(&mut self.entries));
+        let manifest = Manifest::sealed(made, self.series.take(), std::mem::take(&mut self.entries));
         let bytes = manifest.to_bytes();
         let write = |file: &mut File| {
             file.set_len(0)?;
@@ -188,8 +199,14 @@ pub fn settle(path: &Path) -> Result<()> {
     Ok(writer.close()?)
 }
 
-/// Makes a backup of a data directory that no server uses.
-pub fn offline(data_dir: &Path, dir: &Path, made: TimestampMs, progress: Arc<Progress>) -> Result<Manifest> {
+/// Makes a backup of a data directory that no server uses; of a series, if one is named.
+pub fn offline(
+    data_dir: &Path,
+    dir: &Path,
+    series: Option<&str>,
+    made: TimestampMs,
+    progress: Arc<Progress>,
+) -> Result<Manifest> {
     let _lock = DataDirLock::acquire(data_dir, Duration::ZERO)?;
     refuse_half_restored(data_dir)?;
     let collections = data_dir.join("collections");
@@ -198,6 +215,9 @@ pub fn offline(data_dir: &Path, dir: &Path, made: TimestampMs, progress: Arc<Pro
     let names = files::list(&collections).map_err(listing)?;
     let paths: Vec<_> = names.iter().map(|name| files::path_of(&collections, name)).collect();
     let mut backup = Backup::begin(dir, Pace::default(), Arc::clone(&progress))?;
+    if let Some(series) = series {
+        backup = backup.of_series(series)?;
+    }
     progress.expect(paths.iter().map(|path| units(path)).sum());
     for path in paths {
         settle(&path)?;

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use super::{BackupError, Manifest, Result, entries, make_dir, manifest, sync_dir, sync_parent};
+use super::{BackupError, Manifest, PARTIAL, Result, entries, make_dir, manifest, sync_dir, sync_parent};
 
 impl Manifest {
     /// Moves the backup that this is the manifest of from one folder to another, which is empty or missing. On another
@@ -23,13 +23,16 @@ impl Manifest {
             Err(error) if error.kind() == ErrorKind::CrossesDevices => {}
             renamed => return renamed.and_then(|()| sync_parent(to)),
         }
-        let copy = |name: &str| {
-            fs::copy(from.join(name), to.join(name))?;
-            File::open(to.join(name))?.sync_all()
+        let copy = |name: &str, to: &Path| {
+            fs::copy(from.join(name), to)?;
+            File::open(to)?.sync_all()
         };
-        self.collections.iter().try_for_each(|entry| copy(&entry.file))?;
+        // Under the marker's name until all is there: a move that is cut off leaves what is known to be a broken-off backup.
+        copy(manifest::FILE, &to.join(PARTIAL))?;
         sync_dir(to)?;
-        copy(manifest::FILE)?;
+        self.collections.iter().try_for_each(|entry| copy(&entry.file, &to.join(&entry.file)))?;
+        sync_dir(to)?;
+        fs::rename(to.join(PARTIAL), to.join(manifest::FILE))?;
         sync_dir(to)?;
         fs::remove_dir_all(from)
     }

@@ -1,0 +1,184 @@
+//! Backups that follow each other under one name: `nightly` becomes `nightly-2026-11-21T020000Z`, and the oldest go when
+//! a new one is whole.
+//! Nothing is removed that is not of the series by its own word: the manifest of a whole backup names it, and so does the
+//! marker of one that was broken off. Each removal begins by taking the manifest's name away, so that what is left of one
+//! that was cut off is no backup, and goes the next time.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::fmt::strtime;
+
+use super::{JOURNAL, Manifest, PARTIAL, entries, files, manifest, sync_dir, sync_parent};
+use crate::types::TimestampMs;
+
+/// What follows a series' name and a dash in a folder's.
+const TIME: &str = "%Y-%m-%dT%H%M%SZ";
+/// A folder's name has so many bytes more than the series', at most: a dash, the time, a number.
+pub const SUFFIX_BYTES_MAX: usize = 1 + 18 + 4;
+
+/// A folder's name for the next of the series, not taken in `dir`: in one second each has the number after the highest.
+pub fn dated(dir: &Path, series: &str, at: TimestampMs) -> String {
+    let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    let name = format!("{series}-{}", at.strftime(TIME));
+    let number_of = |taken: &String| match taken.strip_prefix(&name)? {
+        "" => Some(1),
+        numbered => numbered.strip_prefix('-')?.parse::<u32>().ok(),
+    };
+    match entries(dir).unwrap_or_default().iter().filter_map(number_of).max() {
+        Some(highest) => format!("{name}-{}", highest.saturating_add(1)),
+        None => name,
+    }
+}
+
+/// Removes the oldest whole backups of the series in `dir` beyond `keep`, never `newest`, and what is left of those of
+/// the series that were broken off. 0 keeps all that are whole. Names those that were whole; what can't be removed is
+/// left, and the log says so.
+pub fn prune(dir: &Path, series: &str, keep: usize, newest: &str) -> Vec<String> {
+    let mut whole = Vec::new();
+    for name in entries(dir).unwrap_or_default() {
+        let folder = dir.join(&name);
+        let is_folder = fs::symlink_metadata(&folder).is_ok_and(|folder| folder.is_dir());
+        if name == newest || !is_folder || !is_dated(&name, series) {
+            continue;
+        }
+        match Manifest::read(&folder) {
+            Ok(manifest) if manifest.series() == Some(series) => whole.push((manifest.made_at(), name, manifest)),
+            Ok(_) => {}
+            Err(_) => warn_if_failed(&folder, remove_rest(&folder, series)),
+        }
+    }
+    if keep == 0 {
+        return Vec::new();
+    }
+    // The newest first; the one that was just made is not among them.
+    whole.sort_by(|a, b| (b.0, &b.1).cmp(&(a.0, &a.1)));
+    let mut removed = Vec::new();
+    for (_, name, manifest) in whole.into_iter().skip(keep - 1) {
+        let folder = dir.join(&name);
+        let gone = remove(&folder, &manifest);
+        if matches!(gone, Ok(true)) {
+            removed.push(name);
+        }
+        warn_if_failed(&folder, gone);
+    }
+    removed
+}
+
+fn warn_if_failed(folder: &Path, removed: io::Result<bool>) {
+    let detail = match removed {
+        Ok(true) => return,
+        Ok(false) => "it holds what no backup of this series put there".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    tracing::warn!(path = %folder.display(), detail, "a backup that is to go was left");
+}
+
+/// Whether a folder of this name may be one of the series.
+fn is_dated(name: &str, series: &str) -> bool {
+    let Some(time) = name.strip_prefix(series).and_then(|rest| rest.strip_prefix('-')) else { return false };
+    let (time, number) = time.split_once("Z-").map_or((time, ""), |(time, number)| (time, number));
+    let time = format!("{}Z", time.trim_end_matches('Z'));
+    let is_time = time.len() == 18 && strtime::parse(TIME, &time).is_ok();
+    is_time && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Removes a whole backup. False: there is something in it that the manifest does not know.
+fn remove(folder: &Path, manifest: &Manifest) -> io::Result<bool> {
+    let known = |name: &String| name == manifest::FILE || manifest.collections.iter().any(|entry| entry.file == *name);
+    if !entries(folder)?.iter().all(known) {
+        return Ok(false);
+    }
+    // From here on it is no backup, whatever happens.
+    fs::rename(folder.join(manifest::FILE), folder.join(PARTIAL))?;
+    sync_dir(folder)?;
+    remove_marked(folder)?;
+    Ok(true)
+}
+
+/// Removes what is left of a backup of the series that was broken off, or of its removal. False: it is something else.
+fn remove_rest(folder: &Path, series: &str) -> io::Result<bool> {
+    let there = entries(folder)?;
+    if there.is_empty() {
+        // The last step of a removal, or the first of a backup.
+        fs::remove_dir(folder)?;
+        return Ok(true);
+    }
+    let ours = |name: &String| name == PARTIAL || name.ends_with(files::SUFFIX) || name.ends_with(JOURNAL);
+    if !there.iter().any(|name| name == PARTIAL) || !there.iter().all(ours) {
+        return Ok(false);
+    }
+    let marker = OpenOptions::new().read(true).write(true).open(folder.join(PARTIAL))?;
+    if marker.try_lock().is_err() {
+        // It is being written.
+        return Ok(true);
+    }
+    let marked: Option<serde_json::Value> = serde_json::from_reader(&marker).ok();
+    // An empty marker alone: it was cut off before it could say whose it is, and there is nothing else to lose.
+    let just_begun = there.len() == 1 && marker.metadata()?.len() == 0;
+    if !just_begun && marked.and_then(|marked| Some(marked.get("series")?.as_str()? == series)) != Some(true) {
+        return Ok(false);
+    }
+    remove_marked(folder)?;
+    Ok(true)
+}
+
+/// The marker last: as long as it is there, the rest is known to be ours.
+fn remove_marked(folder: &Path) -> io::Result<()> {
+    for name in entries(folder)?.iter().filter(|name| *name != PARTIAL) {
+        fs::remove_file(folder.join(name))?;
+    }
+    fs::remove_file(folder.join(PARTIAL))?;
+    fs::remove_dir(folder)?;
+    sync_parent(folder)
+}
+
+/// What the marker of a backup of the series says until it is whole.
+pub(super) fn mark(partial: &mut File, series: &str) -> io::Result<()> {
+    use std::io::Write as _;
+    partial.set_len(0)?;
+    partial.write_all(serde_json::json!({ "series": series }).to_string().as_bytes())?;
+    partial.sync_all()
+}
+
+/// The folder of `path` and the name in it.
+pub fn split(path: &Path) -> Option<(PathBuf, String)> {
+    let name = path.file_name()?.to_str()?.to_owned();
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Some((parent.to_owned(), name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_time_makes_a_name_one_of_the_series() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = TimestampMs(1_795_399_200_000);
+        let first = dated(dir.path(), "nightly", at);
+        assert_eq!(first, "nightly-2026-11-23T020000Z");
+        fs::create_dir(dir.path().join(&first)).unwrap();
+        let second = dated(dir.path(), "nightly", at);
+        assert_eq!(second, format!("{first}-2"));
+        assert!(second.len() <= "nightly".len() + SUFFIX_BYTES_MAX);
+        for name in [&first, &second] {
+            assert!(is_dated(name, "nightly"), "{name}");
+        }
+        for name in [
+            "nightly",
+            "nightly-",
+            "nightly-2",
+            "nightly-old",
+            "nightly-2026-11-23",
+            "nightly-2026-11-23T020000",
+            "nightly-x-2026-11-23T020000Z",
+            "nightly-2026-13-23T020000Z",
+            "nightly-2026-11-23T020000Z-x",
+            "weekly-2026-11-23T020000Z",
+        ] {
+            assert!(!is_dated(name, "nightly"), "{name}");
+        }
+    }
+}
