@@ -13,7 +13,7 @@ COPY --from=build /build/target/release/hapax /usr/local/bin/hapax
 USER 10001
 VOLUME /var/lib/hapax
 EXPOSE 8080
-# Beyond loopback hapax refuses to start without a key:
+# Beyond loopback hapax refuses to start without a key. User 10001 must be able to read its file: `chown 10001 key`.
 #   docker run -p 8080:8080 -v hapax:/var/lib/hapax -v ./key:/run/secrets/key:ro \
 #     -e HAPAX__AUTH__API_KEY_FILE=/run/secrets/key hapax
 ENV HAPAX__SERVER__LISTEN=0.0.0.0:8080 HAPAX__DATA__DIR=/var/lib/hapax/data \

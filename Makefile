@@ -1,7 +1,7 @@
 # What people and CI run. `make test` installs what it needs; see .ci/run for a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable peers quality races churn crash corruption neon miri fuzz loom
+.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable peers quality races churn crash corruption neon miri fuzz loom docker-context
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -10,7 +10,7 @@ run: ## build and start a server on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
 # In CI the slow ones too: what is unsafe, fuzzed and watched.
-test: fmt lint test-rust openapi $(if $(CI),quality races churn crash corruption neon miri fuzz loom) ## everything that must pass before a commit
+test: fmt lint test-rust openapi $(if $(CI),quality races churn crash corruption neon miri fuzz loom docker-context) ## everything that must pass before a commit
 
 test-rust: ## all Rust tests
 	cargo test --workspace --locked
@@ -90,6 +90,9 @@ crash: ## KILLS (20) times SIGKILL under load, POWER_LOSSES (10) with five outco
 
 corruption: ## thousands of flipped bits, and cuts at every 512 bytes, over a stored collection
 	cargo test --release --locked --lib corruption -- --include-ignored --nocapture
+
+docker-context: ## what `docker build` runs, on the files it is given, without Docker
+	.ci/docker-context
 
 # The core's unsafe code is for the processor it runs on: another one is emulated.
 neon: ## the core's tests on 64-bit ARM, emulated

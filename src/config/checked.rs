@@ -5,7 +5,6 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hapax_core::{Banding, Digits, Fold, Marks, SecretKey, Shingling, SignatureShape, SketchKind, Spec, TextSpec};
@@ -13,6 +12,7 @@ use hapax_core::{Banding, Digits, Fold, Marks, SecretKey, Shingling, SignatureSh
 use super::error::ConfigError;
 use super::hosts::{Host, Origin};
 use super::raw::{self, Raw};
+use super::secrets::secret;
 use crate::collection::{BackupSettings, CollectionError, CollectionsConfig, Limits, Medium, ScrubConfig, Settings};
 use crate::cpu::CpuConfig;
 use crate::store::backup::Pace;
@@ -416,33 +416,7 @@ fn plain_number(digits: &str) -> Option<u32> {
     plain.then(|| digits.parse().ok()).flatten()
 }
 
-/// A secret given in place or in a file, never both.
-fn secret<T>(
-    key: &'static str,
-    file_key: &'static str,
-    given: Option<String>,
-    file: Option<PathBuf>,
-    parse: impl Fn(&str) -> Result<T, String>,
-) -> Result<Option<T>, ConfigError> {
-    match (given, file) {
-        (None, None) => Ok(None),
-        (Some(_), Some(_)) => Err(ConfigError::GivenTwice { key }),
-        (Some(text), None) => parse(&text).map(Some).map_err(|allowed| impossible(key, "********", allowed)),
-        (None, Some(path)) => {
-            let refuse = |detail| ConfigError::SecretFile { key: file_key, path: path.clone(), detail };
-            parse(&read_secret(&path).map_err(refuse)?).map(Some).map_err(refuse)
-        }
-    }
-}
-
-/// A secret from a file, without the newline that editors put at its end.
-pub fn read_secret(path: &Path) -> Result<String, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let secret = text.strip_suffix('\n').map_or(&*text, |line| line.strip_suffix('\r').unwrap_or(line));
-    if secret.is_empty() { Err("the file is empty".into()) } else { Ok(secret.to_owned()) }
-}
-
-fn impossible(key: &'static str, value: impl fmt::Display, allowed: String) -> ConfigError {
+pub(super) fn impossible(key: &'static str, value: impl fmt::Display, allowed: String) -> ConfigError {
     ConfigError::Impossible { key, value: value.to_string(), allowed }
 }
 

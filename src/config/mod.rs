@@ -6,6 +6,7 @@ pub mod checked;
 pub mod error;
 pub mod hosts;
 pub mod raw;
+pub mod secrets;
 pub mod show;
 pub mod sources;
 

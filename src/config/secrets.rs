@@ -1,0 +1,84 @@
+//! Secrets, given in place or in a file. Comes in: a text or a path. Goes out: the secret, or what is wrong and what to
+//! do about it, never with the secret in it.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::checked::impossible;
+use super::error::ConfigError;
+
+/// A secret given in place or in a file, never both.
+pub(super) fn secret<T>(
+    key: &'static str,
+    file_key: &'static str,
+    given: Option<String>,
+    file: Option<PathBuf>,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, ConfigError> {
+    match (given, file) {
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => Err(ConfigError::GivenTwice { key }),
+        (Some(text), None) => parse(&text).map(Some).map_err(|allowed| impossible(key, "********", allowed)),
+        (None, Some(path)) => {
+            let refuse = |detail| ConfigError::SecretFile { key: file_key, path: path.clone(), detail };
+            parse(&read_secret(&path).map_err(refuse)?).map(Some).map_err(refuse)
+        }
+    }
+}
+
+/// A secret from a file, without the newline that editors put at its end.
+pub fn read_secret(path: &Path) -> Result<String, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => denied(path),
+        _ => error.to_string(),
+    })?;
+    let secret = text.strip_suffix('\n').map_or(&*text, |line| line.strip_suffix('\r').unwrap_or(line));
+    if secret.is_empty() { Err("the file is empty".into()) } else { Ok(secret.to_owned()) }
+}
+
+/// What to do about a file that this process may not read: most often it is root's, and a container's user is not.
+fn denied(path: &Path) -> String {
+    use std::os::unix::fs::MetadataExt as _;
+    let Ok(file) = std::fs::metadata(path) else {
+        return "permission denied: this process may not enter the file's folder".into();
+    };
+    let (owner, mode) = (file.uid(), file.mode() & 0o7777);
+    let Some(own) = own_uid() else {
+        return format!(
+            "permission denied: the file is user {owner}'s, with mode {mode:03o}; let this process read it"
+        );
+    };
+    format!(
+        "permission denied: this process runs as user {own}, and the file is user {owner}'s, with mode {mode:03o}. Give \
+         it to the process's user (`chown {own} FILE`, with mode 400), or run the process as a user who may read it \
+         (`docker run --user`)"
+    )
+}
+
+#[cfg(target_os = "linux")]
+fn own_uid() -> Option<u32> {
+    Some(rustix::process::geteuid().as_raw())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn own_uid() -> Option<u32> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Once a container whose key file was root's said "Permission denied (os error 13)" and no more.
+    #[test]
+    fn a_file_that_may_not_be_read_says_whose_it_is_and_what_to_do() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_permissions(std::fs::Permissions::from_mode(0o600)).unwrap();
+        let said = denied(file.path());
+        assert!(said.contains("mode 600"), "{said}");
+        if let Some(own) = own_uid() {
+            assert!(said.contains(&format!("chown {own} ")) && said.contains("--user"), "{said}");
+        }
+    }
+}
