@@ -20,7 +20,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// Statuses of what may pass by itself: a slow client, a quota, a full queue.
 const PASSING: [u16; 3] = [408, 429, 503];
 
-/// The status of what does not pass before somebody makes room, on the disk or in the memory budget.
+/// The status of an error that stays until there is room again, on the disk or in the memory budget.
 const FULL: u16 = 507;
 
 /// The part of an answer line that this client branches on.

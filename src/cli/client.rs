@@ -120,7 +120,7 @@ impl Client {
         Ok(Self { authorization: key.map(|key| format!("Bearer {key}")), ..client })
     }
 
-    /// For what is answered to everyone.
+    /// For routes that need no key.
     pub fn without_key(server: &str) -> Result<Self, ClientError> {
         let base = server.trim_end_matches('/').to_owned();
         let refuse = |detail| Err(ClientError::Url { url: server.to_owned(), detail });

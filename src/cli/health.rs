@@ -13,7 +13,7 @@ use crate::config::{self, Sources};
 /// Ask a server whether it is ready.
 ///
 /// It asks the server that `hapax serve` would be with the same configuration file and environment: at
-/// server.admin_listen where that is set, else at server.listen.
+/// server.admin_listen if that is set, else at server.listen.
 #[derive(Debug, clap::Args)]
 #[command(args_override_self = true)]
 #[command(after_help = "Examples:

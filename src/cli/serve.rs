@@ -212,7 +212,7 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     Ok(())
 }
 
-/// A listener, and where it listens if any free port would do.
+/// A listener, and the address it got, since port 0 takes any free one.
 async fn listen(setting: &str, address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind(address).await.with_context(|| {
         format!("cannot listen on {address}. Is another server there? {setting} takes another address")

@@ -76,7 +76,7 @@ impl Clusters {
         ranked.iter().find(stands).map(|found| (found.seq, found.slot))
     }
 
-    /// Who stands for a document that joined a cluster, once `leaving` has left.
+    /// The representative of a document that joined a cluster, once `leaving` has left.
     pub(super) fn stands_for(&self, seq: Seq, leaving: Option<Seq>) -> Option<(Seq, Slot)> {
         self.first(*self.joined.get(&seq)?, leaving)
     }

@@ -194,7 +194,7 @@ fn answer_sights(seen: Vec<Sights>, told: &Result<()>) {
     }
 }
 
-/// Metadata that is now on disk is shown to everybody.
+/// Metadata that is now on disk is shown to all lookups.
 fn finish_updates(collection: &Collection, decisions: &[Decision]) {
     let updated = |decision: &Decision| match decision.step {
         Step::Updated { seq } => Some(seq),
@@ -293,7 +293,7 @@ fn refuse_where_uncertain(order: &mut Order, error: &StoreError) {
     }
 }
 
-/// Takes a deletion or replacement back, or notes that nobody can tell what became of it.
+/// Takes a deletion or replacement back, or notes that it is unclear what became of it.
 fn stay(collection: &Collection, slot: Slot, in_doubt: bool) {
     let seen = collection.arena.peek(slot).expect("what leaves keeps its slot until that is durable");
     let record = collection.records.stays(seen.seq);

@@ -1,7 +1,7 @@
 //! Whether the data directory takes writes, and how much room its disk has.
 //! In: commits that the disk refused. Out: `"writable"` in `/readyz`, and `hapax_data_free_bytes`. After a refusal, or
 //! while little is free, a trial file is written every few seconds: so it shows that there is room again before
-//! anybody has to try.
+//! a request has to try.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

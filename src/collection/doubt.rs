@@ -1,6 +1,6 @@
-//! Documents that may be gone on disk: a transaction that was to delete or replace them failed so that nobody can tell
-//! what it left. No answer rests on them until the file is opened again. Lookups pass over them, and one that would have
-//! found them says that it is not complete; whoever asks for one by its id, or for what names it, is told why not.
+//! Documents that may be gone on disk: a transaction that was to delete or replace them failed in a way that leaves
+//! unclear what is there. No answer rests on them until the file is opened again. Lookups pass over them, and one that would have
+//! found them says that it is not complete; a request for one by its id, or for what names it, is told why not.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ pub(super) const DOUBTFUL: Seq = Seq(u64::MAX >> 1);
 pub(super) struct Doubts(RwLock<HashMap<Seq, (Slot, DocId)>>);
 
 impl Doubts {
-    /// Nobody can tell any more whether a document is there.
+    /// It is unclear from now on whether a document is there.
     pub(super) fn add(&self, seq: Seq, slot: Slot, id: DocId) {
         self.0.write().insert(seq, (slot, id));
     }
@@ -62,7 +62,7 @@ impl Collection {
         }
     }
 
-    /// Documents of the store without those in doubt; an error where one of them stands for another.
+    /// Documents of the store without those in doubt; an error if one of them is the representative of another.
     pub(super) fn without_doubtful(&self, documents: Vec<Document>) -> Result<Vec<Document>> {
         let certain = documents.into_iter().filter(|document| !self.doubts.covers(document.seq));
         certain.map(|document| self.representative_is_certain(&document).map(|()| document)).collect()

@@ -93,7 +93,7 @@ pub enum CollectionError {
         /// What to do about it.
         why: WriteFailure,
     },
-    /// Nobody can tell whether the document is there.
+    /// It is unclear whether the document is there.
     #[error(
         "the disk failed under a write that was to delete or replace `{id}`; whether it is still stored shows after a \
          restart of the server"

@@ -58,8 +58,8 @@ pub(super) fn matching_min(verify: Verify, threshold: f64, spec: &Spec) -> u32 {
     }
 }
 
-/// The documents to be compared, the best first, and as whom of them each is: `None` for one that has the query's content.
-/// Documents of one content are one.
+/// The documents to be compared, the best first; and for each ranked document, which of these is compared in its place:
+/// `None` if it has the query's content. Documents of one content are compared once.
 fn one_of_each(ranked: &[Ranked]) -> (Vec<Seq>, Vec<Option<Seq>>) {
     let (mut asked, mut by_content) = (Vec::new(), HashMap::new());
     let as_whom = ranked.iter().map(|found| {

@@ -88,7 +88,7 @@ pub(super) struct Ranked {
     pub(super) slot: Slot,
     /// Equal slots out of k.
     pub(super) matching: u32,
-    /// 64 bits of its content hash; 0 where it has none.
+    /// 64 bits of its content hash; 0 if it has none.
     pub(super) content: u64,
     /// Whether the content hashes agree, as far as memory knows them.
     pub(super) same_content: bool,

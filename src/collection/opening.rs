@@ -134,7 +134,7 @@ impl Collections {
         self.unopened.lock().iter().map(|(name, error)| (name.clone(), error.clone())).collect()
     }
 
-    /// Opens a collection through its cell, or waits for whoever does. `None`: it was dropped.
+    /// Opens a collection through its cell, or waits until another request has. `None`: it was dropped.
     pub(super) async fn open_in(self: Arc<Self>, cell: Cell, name: CollectionName) -> Result<Option<Arc<Collection>>> {
         let this = &self;
         let open = async || {
@@ -157,7 +157,7 @@ impl Collections {
         if !path.exists() {
             return Ok(None);
         }
-        // Its file changes under whoever looks at it from here on; a list of all collections shows this meanwhile.
+        // From here on its file changes while it is read; meanwhile a list of all collections shows this description.
         let description = describe_closed(&path)?;
         self.described.lock().insert(name.clone(), description);
         boot::open(&path, &self.common, &|share| self.opening.set(name, share)).map(Some)

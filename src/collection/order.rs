@@ -413,7 +413,7 @@ impl Collection {
             verdict: stored_verdict(verdict, cited),
             payload: made.kept.as_ref().and_then(|kept| kept.payload.clone()),
         });
-        // Before whoever sweeps can take it for the document that was here.
+        // Before the sweeper can take it for the document that was here.
         if let Some(seen_times) = &live.seen_times {
             seen_times.set(slot, now);
         }

@@ -170,7 +170,7 @@ impl Settings {
 
     /// Whether a collection made with these settings is what `asked` asks for. Two automatic bandings are the same
     /// wish, even if a version between them changed the default. A banding by hand is the same as an equal automatic
-    /// one: collections of format 2 and earlier did not note who chose it.
+    /// one: collections of format 2 and earlier did not note which it is.
     pub fn answers(&self, asked: &Self) -> bool {
         let both_automatic = !self.banding_by_hand && !asked.banding_by_hand;
         let banding = if both_automatic { self.banding } else { asked.banding };

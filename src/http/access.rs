@@ -63,7 +63,7 @@ impl Access {
         })
     }
 
-    /// Why the request is refused where no key is asked for.
+    /// Why the request is refused if no key is asked for.
     fn refusal(&self, request: &Request) -> Result<(), (Reason, Problem)> {
         let target = request.uri().authority().map(|authority| authority.as_str().as_bytes());
         let named = request.headers().get_all(HOST).into_iter().map(HeaderValue::as_bytes);
@@ -127,12 +127,12 @@ fn strange_page(from: &str) -> (Reason, Problem) {
     (Reason::ForeignPage, Problem::new(Code::ForeignRequest, detail))
 }
 
-/// Whether the request may be told what only those who may come in are told.
+/// Whether other routes would accept the request: only then is it told more than probes need.
 pub fn admits(state: &AppState, request: &Request) -> bool {
     auth::admits(state, request.headers()) && (state.api_key().is_some() || state.access().refusal(request).is_ok())
 }
 
-/// 403 for what a page of another site may have made a browser send, where no key protects the server. Probes stay
+/// 403 for what a page of another site may have made a browser send, if no key protects the server. Probes stay
 /// open: an orchestrator may call them under any name, and they tell nothing.
 pub async fn check(State(state): State<AppState>, request: Request, next: Next) -> Response {
     if state.api_key().is_none()

@@ -164,7 +164,7 @@ pub(super) struct Answering(Arc<Activity>);
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        // Before the count: who sees that nothing is being answered also sees since when.
+        // Before the count: a thread that sees that nothing is being answered must also see since when.
         self.0.free_since.store(self.0.now(), Ordering::Release);
         if self.0.answers.fetch_sub(1, Ordering::AcqRel) == 1 && self.0.multiplexed.load(Ordering::Relaxed) {
             self.0.waker.wake();

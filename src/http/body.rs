@@ -67,7 +67,7 @@ impl Budget {
     }
 
     /// Keeps an eighth of it for bodies of up to [`SMALL_BYTES_MAX`], as far as one of `largest` bytes still fits: large
-    /// ones that stand still must not shut everyone out.
+    /// ones that do not move must not shut all others out.
     pub(super) fn keeping_some_for_small_ones(mut self, largest: usize) -> Self {
         self.kept = (self.units_max / 8).min(self.units_max.saturating_sub(largest / UNIT + 1));
         self

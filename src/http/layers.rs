@@ -176,7 +176,7 @@ pub async fn admit(
     {
         return problem.into_response();
     }
-    // Whoever reads the body takes the place when it is there.
+    // The extractor that reads the body takes the place once the body is there.
     request.extensions_mut().insert(turn.clone());
     let response = answer(&state, request, next).await;
     turn.end();

@@ -61,7 +61,7 @@ fn probe_router(state: AppState) -> Router {
         let detail = "this address, `server.admin_listen`, has /livez, /readyz and /metrics only";
         Problem::new(Code::RouteNotFound, detail)
     };
-    // What is said of other paths tells nothing, so nobody is asked for a key.
+    // The answer for other paths tells nothing, so it needs no key.
     observed(guarded(routes(&state, probes), &state).fallback(others), state)
 }
 
@@ -76,7 +76,7 @@ fn routes(state: &AppState, chosen: impl Fn(&Route) -> bool) -> Router<AppState>
     })
 }
 
-/// Within what decides who may come in. Added last runs first.
+/// Within the layers that decide which requests may come in. The one added last runs first.
 fn guarded(router: Router<AppState>, state: &AppState) -> Router<AppState> {
     router
         .layer(from_fn_with_state(state.clone(), auth::check))

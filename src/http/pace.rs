@@ -2,7 +2,7 @@
 //! A decoder that has input is never pending, and neither is a body that has arrived: a loop over one of them keeps its
 //! thread from all other connections, from timers and from signals for as long as there is something to decode, and
 //! two kilobytes decode to gigabytes. Here each poll sees little input and gives out little, and the next one begins
-//! with a pause, in which everyone else has a turn.
+//! with a pause, in which all others have a turn.
 //! Knows nothing of requests.
 
 use std::io;

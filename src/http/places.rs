@@ -1,6 +1,6 @@
-//! Places for connections: so many at once, and who is on them. When all are taken and another client waits, the
+//! Places for connections: so many at once, and which connection is on each. When all are taken and another client waits, the
 //! connection that has been without a request for longest makes room.
-//! Once whoever held all places by a request now and then kept everybody else out.
+//! Without that, a client that held all places, with a request now and then, kept all others out.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Who was refused at the door, and why: a counter by reason, and a line in the log for each address and minute.
+//! Clients that were refused at the door, and why: a counter by reason, and a line in the log for each address and minute.
 //! Comes in: the peer's address. Never logs anything that the client chose: no key, no name, no path of its own.
 
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ pub(super) struct Peer(pub(super) IpAddr);
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// No key was shown where one is asked for.
+    /// No key was shown, though one is asked for.
     NoKey,
     /// Another key.
     WrongKey,

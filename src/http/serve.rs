@@ -67,7 +67,7 @@ impl Door {
         }
     }
 
-    /// Serves whoever comes, until `shutdown` resolves. Then the listener is closed.
+    /// Serves all connections, until `shutdown` resolves. Then the listener is closed.
     async fn let_in(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
         let mut shutdown = std::pin::pin!(shutdown);
         loop {

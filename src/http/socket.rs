@@ -1,4 +1,4 @@
-//! A TCP stream as a connection sees it: writes that stand still fail, and a close loses no answer.
+//! A TCP stream as a connection sees it: writes that make no progress fail, and a close loses no answer.
 //! Comes in: an accepted stream. Goes out: bytes, and to [`Activity`] when some came and whether some wait.
 //! Knows nothing of HTTP.
 

@@ -190,7 +190,7 @@ pub struct Wiring {
     pub limits: HttpLimits,
     /// Where set, all but the probes ask for it.
     pub api_key: Option<ApiKey>,
-    /// Where no key is set, whose requests are answered.
+    /// Which requests are answered if no key is set.
     pub access: Access,
     /// Writes the answer of `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
@@ -277,7 +277,7 @@ impl AppState {
         self.0.wiring.api_key.as_ref()
     }
 
-    /// Who was refused lately.
+    /// Clients that were refused lately.
     pub(super) fn refusals(&self) -> &Refusals {
         &self.0.refusals
     }

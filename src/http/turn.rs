@@ -1,6 +1,6 @@
 //! A request's place among those that are being worked on.
-//! Taken once the client has done its part, so that nobody holds one by sending slowly; given back when the answer is
-//! made, so that nobody holds one by reading slowly. Knows nothing of bodies.
+//! Taken once the client has done its part, so that slow sending holds none; given back when the answer is made, so
+//! that slow reading holds none. Knows nothing of bodies.
 
 use std::sync::Arc;
 

@@ -231,7 +231,7 @@ impl Work {
         decided
     }
 
-    /// In a task of its own: while the client reads nothing this is not polled, and a decision that stood still would
+    /// In a task of its own: while the client reads nothing this is not polled, and a decision that made no progress would
     /// keep its id and its places in the queues from others.
     async fn spawn_decide(self, ready: Ready, room: Option<Room>, bytes_max: usize) -> Decided {
         let decide = async move {

@@ -145,7 +145,7 @@ impl Arena {
         Seq(self.published(slot)[SEQ].load(Ordering::Relaxed))
     }
 
-    /// 64 bits of the content hash in a slot; 0 where there is none.
+    /// 64 bits of the content hash in a slot; 0 if there is none.
     #[inline]
     pub(super) fn content(&self, slot: Slot) -> u64 {
         self.published(slot)[CONTENT].load(Ordering::Relaxed)

@@ -23,7 +23,7 @@ use crate::types::Slot;
 /// Bands whose keys and shards are on the stack; more take a heap buffer.
 const BANDS: usize = 32;
 /// Postings of other keys that are looked at in one band, beside `per_key_max` of the query's. Tags of eight bits leave
-/// fewer than one in a hundred, and the seed keeps anybody from making more.
+/// fewer than one in a hundred, and the seed keeps clients from making more.
 const OTHERS_MAX: usize = 64;
 
 /// The band index of one collection under one banding.
@@ -44,7 +44,7 @@ pub struct Probe {
     pub hits: Vec<Hit>,
     /// Groups of equal signatures that share a band with the query.
     pub groups: Vec<GroupHit>,
-    /// Who has the query's own signature, which is neither among the hits nor among the groups. No bound hides it.
+    /// The documents with the query's own signature, which are neither hits nor groups. No bound hides them.
     pub twin: Option<Twin>,
     /// Postings that were not read: a document may be counted once for each band.
     pub unread: u64,
@@ -68,7 +68,7 @@ pub struct Hit {
 /// A group of equal signatures that shares bands with a query.
 #[derive(Clone)]
 pub struct GroupHit {
-    /// Who led it when it was found.
+    /// Its leader when it was found.
     pub leader: Slot,
     /// How many bands.
     pub bands: u32,
@@ -115,8 +115,8 @@ impl BandIndex {
         self.pool.bytes() + self.equals.bytes()
     }
 
-    /// Adds a published slot that is not here yet. One that is not `findable`, as a link, gets no postings: only who has
-    /// its signature finds it. One change at a time, here and in what follows.
+    /// Adds a published slot that is not here yet. One that is not `findable`, as a link, gets no postings: only a
+    /// lookup of its signature finds it. One change at a time, here and in what follows.
     pub fn insert(&self, arena: &Arena, slot: Slot, findable: bool) {
         self.equals.enter(slot, findable);
         match self.equals.leader(arena, slot) {
@@ -376,7 +376,7 @@ impl BandIndex {
         self.sizes.changed(size(from), size(to));
     }
 
-    /// Finds equal signatures among many slots; returns who leads.
+    /// Finds equal signatures among many slots; returns the leaders.
     fn join_equals(&self, arena: &Arena, slots: &[Slot]) -> Vec<Slot> {
         // A hash of 32 bits beside each slot: memory for a moment, 8 bytes a document.
         let mut hashed: Vec<u64> = slots.par_iter().map(|&slot| self.equals.hashed(arena, slot)).collect();

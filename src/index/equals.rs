@@ -35,10 +35,10 @@ const FLAGS: usize = 4;
 
 /// All documents by their signatures.
 pub(super) struct Equals {
-    /// Who leads: one slot for each signature.
+    /// The leaders: one slot for each signature.
     table: Table,
     seed: Seed,
-    /// Those that are not alone, by who leads them.
+    /// Groups of several, by their leader.
     groups: DashMap<Slot, Arc<Group>>,
     /// The flags of 64 slots in a row.
     flags: Chunks,
@@ -48,20 +48,20 @@ pub(super) struct Equals {
     slots: AtomicU64,
 }
 
-/// Documents with equal signatures. A reader may keep it: it stays the same group, whoever leads it.
+/// Documents with equal signatures. A reader may keep it: it stays the same group when another leads it.
 pub struct Group(RwLock<Members>);
 
 /// The members of a group, while nothing changes them: each stays where it is.
 pub struct Members {
     /// All of them, by content and `seq`.
     all: SlotList,
-    /// Those that can be found by their bands, by `seq`; absent where that is all of them in the same order.
+    /// Those that can be found by their bands, by `seq`; absent if that is all of them in the same order.
     findable: Option<Box<SlotList>>,
     /// The content of all, as long as `findable` is absent.
     content: u64,
 }
 
-/// Who has a signature.
+/// The documents that have a signature.
 #[derive(Clone)]
 pub struct Twin {
     /// One of them, or the only one.
@@ -162,7 +162,7 @@ impl Equals {
         self.groups.get(&slot).map(|group| Arc::clone(&group))
     }
 
-    /// Who has a signature; `key` is what [`Self::prefetch`] returned.
+    /// The documents that have a signature; `key` is what [`Self::prefetch`] returned.
     pub(super) fn twin(&self, arena: &Arena, words: &[u64], key: u64) -> Option<Twin> {
         let shard = self.table.read(key);
         let equal = |held: Slot| {
@@ -186,7 +186,7 @@ impl Equals {
         self.table.read(key).prefetch_home(key);
     }
 
-    /// Who leads the documents with the signature of a published slot.
+    /// The leader of the documents with the signature of a published slot.
     pub(super) fn leader(&self, arena: &Arena, slot: Slot) -> Option<Slot> {
         let key = self.keys(arena).key(slot);
         let shard = self.table.read(key);
@@ -224,7 +224,7 @@ impl Equals {
         self.change(group, |members| members.set_findable(arena, slot, findable))
     }
 
-    /// Takes a slot out of a group; returns how many of it can be found. A group of one is none: where one is left, it
+    /// Takes a slot out of a group; returns how many of it can be found. A group of one is none: if one is left, it
     /// leads itself only.
     pub(super) fn part(&self, arena: &Arena, leader: Slot, group: &Group, slot: Slot) -> usize {
         let findable = self.change(group, |members| members.remove(arena, slot));
@@ -240,7 +240,7 @@ impl Equals {
     /// Another member leads a group from here on. The caller holds the locks of the postings, where these go with it.
     pub(super) fn hand_over(&self, arena: &Arena, from: Slot, to: Slot) {
         let key = self.keys(arena).key(from);
-        // Held until the group is found by its new leader: who looks a signature up finds it by the one or the other.
+        // Held until the group is found by its new leader: a lookup of the signature finds it by the one or the other.
         let mut shard = self.table.write(key);
         shard.replace(key, from, to, |held| equal(arena, held, from));
         if let Some((_, group)) = self.groups.remove(&from) {
@@ -250,7 +250,7 @@ impl Equals {
         }
     }
 
-    /// Adds many slots to an empty index, given as [`Self::hashed`] and in that order; collects who leads.
+    /// Adds many slots to an empty index, given as [`Self::hashed`] and in that order; collects the leaders.
     pub(super) fn add_all(&self, arena: &Arena, hashed: &[u64], leaders: &mut Vec<Slot>) {
         let findable = |slot| self.has(slot, Flag::Findable);
         for run in hashed.chunk_by(|a, b| a >> 32 == b >> 32) {
@@ -281,7 +281,7 @@ impl Equals {
         self.table.fill(pool, leaders, |a, b| equal(arena, a, b), &self.keys(arena), |_| {}, |_| {});
     }
 
-    /// How many can be found of each group, with who leads it. Copied, so that nobody waits.
+    /// How many can be found of each group, with its leader. Copied, so that no thread waits.
     pub(super) fn sizes(&self) -> Vec<(Slot, usize)> {
         self.groups.iter().map(|group| (*group.key(), group.0.read().findable().len())).collect()
     }
@@ -307,7 +307,7 @@ impl Equals {
 }
 
 impl Group {
-    /// Its members as they are now; whoever changes them waits meanwhile.
+    /// Its members as they are now; changes wait meanwhile.
     pub fn members(&self) -> RwLockReadGuard<'_, Members> {
         self.0.read()
     }

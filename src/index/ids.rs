@@ -27,7 +27,7 @@ struct IdKeys<'a> {
 
 impl Keys for IdKeys<'_> {
     fn key(&self, slot: Slot) -> u64 {
-        // Fingerprints are hashes already, but ones that anybody can make.
+        // Fingerprints are hashes already, but clients can choose them.
         self.seed.key(self.arena.id_fingerprint(slot) & self.mask)
     }
 

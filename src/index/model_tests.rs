@@ -378,7 +378,7 @@ fn lookups_of_others_go_on_while_a_group_changes_hands() {
         while lookups.load(Ordering::Relaxed) == 0 {
             std::thread::yield_now();
         }
-        // Whoever leads goes, each time. No pause in between: a lookup that had to begin again would never end.
+        // The leader goes, each time. No pause in between: a lookup that had to begin again would never end.
         let from = lookups.load(Ordering::Relaxed);
         let mut left = EQUALS - 1;
         let mut probe = Probe::default();

@@ -1,4 +1,4 @@
-//! What tables mix into their keys, so that nobody outside can choose which keys meet in a bucket.
+//! What tables mix into their keys, so that no client can choose which keys meet in a bucket.
 //! Signatures and content hashes may be given by clients. Without a seed of the process, documents could be made whose
 //! keys share shard, bucket and tag, and every lookup and insertion would look at all of them.
 

@@ -45,7 +45,7 @@ pub fn release(label: &'static str, value: &str) {
     }
 }
 
-/// The series with this label go, whoever still has handles to them.
+/// Removes the series with this label, even if handles to them are still held.
 pub fn forget(label: &'static str, value: &str) {
     if let Some(series) = INSTALLED.get() {
         series.remove(&mut series.admitted.write(), label, value);

@@ -334,7 +334,7 @@ fn tune_prints_a_banding_and_draws_it() {
     assert!(text(&impossible.stderr).contains("/no-such-folder/x.svg"));
 }
 
-/// An address where nobody listens.
+/// An address on which nothing listens.
 fn free() -> std::net::SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number")
 }

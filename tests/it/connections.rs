@@ -1,6 +1,6 @@
-//! Connections that do nothing: how long they may, and who makes room when all places are taken.
+//! Connections that do nothing: how long they may, and which makes room when all places are taken.
 //! Once 4,095 sockets that asked for `/livez` now and then, or HTTP/2 connections that only acknowledged PINGs, kept
-//! everyone else out for as long as they liked, probes included; and a pooled connection was closed after 10 s.
+//! all others out for as long as they liked, probes included; and a pooled connection was closed after 10 s.
 
 use std::io::Read as _;
 use std::time::{Duration, Instant};

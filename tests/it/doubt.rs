@@ -35,7 +35,7 @@ fn near() -> String {
     format!("{} end", words(1))
 }
 
-/// `r` stands for `m` and for the link `l`; the others are alone.
+/// `r` is the representative of `m` and of the link `l`; the others are alone.
 fn fill(client: &Client) {
     for (query, id, text) in [
         ("", "first", words(7)),

@@ -1,7 +1,7 @@
 //! No client keeps a thread of the server from all others: everything that reads what a client sends, or writes what
 //! it asked for, stops after a bounded piece of work and lets others go on.
 //! Two kilobytes of zstd that decode to 64 MiB of line feeds were one loop without a pause: two connections that sent
-//! them made the checks of everyone else take 5.7 s at the median, and with `?duplex=true` and gigabytes of line feeds
+//! them made the checks of all others take 5.7 s at the median, and with `?duplex=true` and gigabytes of line feeds
 //! in 131 KB the server did not hear SIGTERM any more.
 //!
 //! All of the server runs on one thread here, beside a watchdog that asks for its turn again and again. What is measured

@@ -1,4 +1,4 @@
-//! Clients that begin a request and then send nothing, or almost nothing, keep nobody else waiting.
+//! Clients that begin a request and then send nothing, or almost nothing, keep no other client waiting.
 //! A place among the requests in work was once taken before the body had arrived: 1,024 clients that sent a byte a
 //! second had every place for a minute, and every other request was answered with 503.
 

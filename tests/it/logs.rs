@@ -66,7 +66,7 @@ fn people_get_words() {
     assert!(!log.contains('\u{1b}'), "no colours where there is no terminal: {log}");
 }
 
-/// Once a 401 was in no log at `info`: an operator could not see that somebody tried keys.
+/// Once a 401 was in no log at `info`: an operator could not see that a client tried keys.
 #[test]
 fn refused_requests_are_logged_once_a_minute_and_address_and_counted() {
     let dir = tempfile::tempdir().expect("temporary directory");

@@ -1,5 +1,5 @@
 //! A start opens every collection. Once only `default` was opened before the server said it was ready: the first request
-//! for another one then waited for seconds, and what nobody asked for was never swept nor measured.
+//! for another one then waited for seconds, and a collection without a request was never swept nor measured.
 
 use std::time::{Duration, Instant};
 
@@ -66,7 +66,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap()
 }
 
-/// What another process does to a file so that nobody can open it for writing.
+/// What another process does to a file so that no one else can open it for writing.
 fn hold(dir: &library::Dir, name: &str) -> rusqlite::Connection {
     let file = dir.path().join(format!("data/collections/{name}.sqlite"));
     let other = rusqlite::Connection::open(file).unwrap();

@@ -1,6 +1,6 @@
 //! Time to live: documents that have not been seen for long are deleted, a few at a time, in the background.
 //! A document is *seen* when it is inserted, when it is inserted again unchanged or with other metadata, and, if the
-//! collection's `touch` is on, when an insertion turns out to duplicate it. Checks never write, so they are no sights.
+//! collection's `touch` is on, when an insertion turns out to duplicate it. Checks never write, so they do not count.
 //!
 //! Sights count at once. They get to disk in the background, within seconds, and only where they fall into another 64th
 //! of the time to live than the one before, so that what is seen each second is not rewritten each second. A crash may

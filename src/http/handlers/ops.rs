@@ -25,7 +25,7 @@ pub struct Status {
     /// Collections that could not be opened for another reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     unopened: Option<usize>,
-    /// Whether the disk takes writes; where it does not, reads go on.
+    /// Whether the disk takes writes; if it does not, reads go on.
     #[serde(skip_serializing_if = "Option::is_none")]
     writable: Option<bool>,
 }
@@ -50,7 +50,7 @@ pub async fn readyz(State(state): State<AppState>, request: Request) -> Result<J
         return Err(Problem::new(Code::ShuttingDown, "open requests are being finished"));
     }
     let collections = state.boot().ready().map_err(|mut problem| {
-        // Probes show no key and come under any name, and the collections' names are not for everyone.
+        // Probes show no key and come under any name, and the collections' names are not for all.
         if access::admits(&state, &request) {
             let pending = state.boot().opening().pending().into_iter();
             let progress = |(name, progress)| CollectionProgress { name: CollectionName::to_string(&name), progress };

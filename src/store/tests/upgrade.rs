@@ -120,7 +120,7 @@ fn opens_and_goes_on(format: i32) {
     let records = old_records(format);
 
     let peeked = Store::peek(&place.path).unwrap();
-    // The spec of these tests is none, so nobody can tell what its default is.
+    // The spec of these tests is none, so it has no default banding.
     let changeable = Changeable { banding_by_hand: true, ..meta().changeable };
     assert_eq!(peeked.meta, Meta { seen_floor: peeked.meta.seen_floor, changeable, ..meta() });
     assert_eq!(peeked.meta.seen_floor > TimestampMs(0), format == 1);
