@@ -1,12 +1,12 @@
 //! Check-and-insert is linearizable: what concurrent writers are told is what one writer would have been told, had it
 //! done the same operations one after another in the commit order.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hapax::collection::{CheckOptions, Collection, CollectionError, InsertOptions};
-use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting, Outcome, Seq, VerdictKind};
+use hapax::types::{CollectionName, Content, DocId, Metadata, OnDuplicate, OnExisting, Outcome, Seq, VerdictKind};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -19,8 +19,22 @@ const GROUPS: u64 = 1000;
 /// whose place they were decided.
 #[derive(Debug)]
 enum Event {
-    Judged { group: u64, id: String, kind: VerdictKind, duplicate_of: Option<String>, outcome: Outcome },
+    Judged { put: Put, id: String, kind: VerdictKind, matches: Vec<(String, Option<Metadata>)>, outcome: Outcome },
     Deleted { id: String, was_there: bool },
+}
+
+/// What is inserted: a text, and the number in its metadata.
+#[derive(Clone, Copy, Debug)]
+struct Put {
+    group: u64,
+    variant: u64,
+    note: u64,
+}
+
+impl Put {
+    fn metadata(self) -> Option<Metadata> {
+        Some(Metadata::new(format!(r#"{{"note":{}}}"#, self.note)).unwrap())
+    }
 }
 
 /// Texts of a group differ in one word of 400, so that any two are near-duplicates; groups share nothing.
@@ -32,73 +46,67 @@ fn text(group: u64, variant: u64) -> String {
 }
 
 fn options(on_duplicate: OnDuplicate, on_existing: OnExisting) -> InsertOptions {
-    InsertOptions { on_duplicate, on_existing, limit: 10, with_metadata: false }
+    InsertOptions { on_duplicate, on_existing, limit: 10, with_metadata: true }
 }
 
-async fn insert(
-    collection: &Arc<Collection>,
-    group: u64,
-    id: &str,
-    variant: u64,
-    options: InsertOptions,
-) -> (Seq, Event) {
-    let prepared = collection.prepare(Content::Text(text(group, variant))).await.unwrap();
-    let ticket = collection.insert(DocId::new(id).unwrap(), None, prepared, options).await.unwrap();
+async fn insert(collection: &Arc<Collection>, put: Put, id: &str, options: InsertOptions) -> (Seq, Event) {
+    let prepared = collection.prepare(Content::Text(text(put.group, put.variant))).await.unwrap();
+    let ticket = collection.insert(DocId::new(id).unwrap(), put.metadata(), prepared, options).await.unwrap();
     let at = ticket.at();
     let verdict = ticket.wait().await.unwrap();
-    let duplicate_of = verdict.duplicate_of.map(|id| id.as_str().to_owned());
-    (at, Event::Judged { group, id: id.to_owned(), kind: verdict.kind, duplicate_of, outcome: verdict.outcome })
+    // A first verdict that is repeated may speak of documents that are gone.
+    if !matches!(verdict.outcome, Outcome::Unchanged | Outcome::Updated) {
+        assert_eq!(verdict.duplicate_of.as_ref(), verdict.matches.first().map(|best| &best.id));
+    }
+    let matches = verdict.matches.into_iter().map(|found| (found.id.as_str().to_owned(), found.metadata)).collect();
+    (at, Event::Judged { put, id: id.to_owned(), kind: verdict.kind, matches, outcome: verdict.outcome })
 }
 
 /// Replays the events one by one and compares each answer with what the documents present at that moment demand.
-fn replay(mut events: Vec<(Seq, Event)>) -> HashMap<String, u64> {
+fn replay(mut events: Vec<(Seq, Event)>) -> HashMap<String, Put> {
     let changes = |event: &Event| match event {
         Event::Judged { outcome, .. } => !matches!(outcome, Outcome::Skipped),
         Event::Deleted { was_there, .. } => *was_there,
     };
     events.sort_by_key(|(at, event)| (*at, !changes(event)));
-    let mut held: HashMap<String, u64> = HashMap::new();
-    let mut groups: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    let mut held: HashMap<String, Put> = HashMap::new();
     for (at, event) in events {
         match event {
             Event::Deleted { id, was_there } => {
-                if was_there {
-                    let group = held.remove(&id).unwrap_or_else(|| panic!("{at:?}: {id} deleted and not there"));
-                    groups.get_mut(&group).unwrap().retain(|held| *held != id);
-                }
+                assert!(!was_there || held.remove(&id).is_some(), "{at:?}: {id} deleted and not there");
             }
-            Event::Judged { group, id, kind, duplicate_of, outcome } => {
-                let others: Vec<&String> =
-                    groups.entry(group).or_default().iter().filter(|other| **other != id).collect();
-                let expected = if others.is_empty() { VerdictKind::Unique } else { VerdictKind::NearDuplicate };
-                if kind == VerdictKind::ExactDuplicate {
-                    assert!(!others.is_empty(), "{at:?}: {id} duplicates nothing that is there");
-                } else {
-                    assert_eq!(kind, expected, "{at:?}: {id} of group {group} among {others:?}");
+            Event::Judged { put, id, outcome: Outcome::Updated, .. } => {
+                let held = held.get_mut(&id).unwrap_or_else(|| panic!("{at:?}: {id} updated and not there"));
+                assert_eq!((held.group, held.variant), (put.group, put.variant), "{at:?}: {id}");
+                held.note = put.note;
+            }
+            Event::Judged { put, id, kind, matches, outcome } => {
+                let alike = |(other, known): &(&String, &Put)| **other != id && known.group == put.group;
+                let others: Vec<_> = held.iter().filter(alike).collect();
+                let same = others.iter().any(|(_, known)| known.variant == put.variant);
+                let expected = match others.is_empty() {
+                    true => VerdictKind::Unique,
+                    false if same => VerdictKind::ExactDuplicate,
+                    false => VerdictKind::NearDuplicate,
+                };
+                assert_eq!(kind, expected, "{at:?}: {id} of {put:?} among {others:?}");
+                assert_eq!(matches.len(), others.len().min(10), "{at:?}: {id}: {matches:?} of {others:?}");
+                for (original, metadata) in matches {
+                    let known = others.iter().find(|(other, _)| **other == original);
+                    let (_, known) = known.unwrap_or_else(|| panic!("{at:?}: {id} cites {original}, not there"));
+                    assert_eq!(metadata, known.metadata(), "{at:?}: {id} shows other metadata of {original}");
                 }
-                if let Some(original) = duplicate_of {
-                    assert!(others.contains(&&original), "{at:?}: {id} cites {original}, which is not there");
-                }
+                let was_there = held.contains_key(&id);
                 match outcome {
-                    Outcome::Inserted => assert_eq!(held.insert(id.clone(), group), None, "{at:?}: {id} was there"),
-                    Outcome::Replaced => {
-                        let before = held.insert(id.clone(), group);
-                        let before = before.unwrap_or_else(|| panic!("{at:?}: {id} replaced and not there"));
-                        groups.get_mut(&before).unwrap().retain(|held| *held != id);
-                    }
-                    Outcome::Skipped => {
-                        assert!(!held.contains_key(&id), "{at:?}: {id} keeps what was to be replaced");
-                        continue;
-                    }
-                    Outcome::Removed => {
-                        let before = held.remove(&id);
-                        let before = before.unwrap_or_else(|| panic!("{at:?}: {id} removed and not there"));
-                        groups.get_mut(&before).unwrap().retain(|held| *held != id);
-                        continue;
-                    }
+                    Outcome::Inserted => assert!(!was_there, "{at:?}: {id} was there"),
+                    Outcome::Replaced | Outcome::Removed => assert!(was_there, "{at:?}: {id} {outcome:?}, not there"),
+                    Outcome::Skipped => assert!(!was_there, "{at:?}: {id} keeps what was to be replaced"),
                     other => panic!("{at:?}: {id}: {other:?}"),
                 }
-                groups.get_mut(&group).unwrap().push(id);
+                match outcome {
+                    Outcome::Skipped | Outcome::Removed => drop(held.remove(&id)),
+                    _ => drop(held.insert(id, put)),
+                }
             }
         }
     }
@@ -118,7 +126,8 @@ async fn of_many_near_identical_insertions_one_is_unique() {
             // Sixteen writers insert each group, at about the same time.
             for group in (writer % 4..GROUPS).step_by(4) {
                 let options = options(OnDuplicate::Skip, OnExisting::Conflict);
-                let (_, event) = insert(&collection, group, &format!("{group}/{writer}"), writer, options).await;
+                let put = Put { group, variant: writer, note: 0 };
+                let (_, event) = insert(&collection, put, &format!("{group}/{writer}"), options).await;
                 if let Event::Judged { kind: VerdictKind::Unique, .. } = event {
                     uniques.push(group);
                 }
@@ -152,7 +161,9 @@ async fn answers_are_those_of_the_commit_order_with_deletes_and_replacements() {
             let mut events = Vec::new();
             for _ in 0..60 {
                 // Few groups and few ids, so that nearly every operation meets another.
-                let (group, variant) = (rng.random_range(0..12), rng.random_range(0..400));
+                // So few texts that many an id is sent what it holds already, with other metadata.
+                let (group, variant) = (rng.random_range(0..12), rng.random_range(0..3));
+                let put = Put { group, variant, note: rng.random_range(0..1000) };
                 let id = format!("id{}", rng.random_range(0..80));
                 if rng.random_bool(0.3) {
                     let ticket = collection.delete(DocId::new(id.as_str()).unwrap()).await.unwrap();
@@ -161,8 +172,7 @@ async fn answers_are_those_of_the_commit_order_with_deletes_and_replacements() {
                     continue;
                 }
                 let on_duplicate = if rng.random_bool(0.5) { OnDuplicate::Skip } else { OnDuplicate::Store };
-                let (at, event) =
-                    insert(&collection, group, &id, variant, options(on_duplicate, OnExisting::Replace)).await;
+                let (at, event) = insert(&collection, put, &id, options(on_duplicate, OnExisting::Replace)).await;
                 if !matches!(event, Event::Judged { outcome: Outcome::Unchanged, .. }) {
                     events.push((at, event));
                 }
@@ -194,7 +204,8 @@ async fn a_document_that_is_replaced_is_there_all_the_time() {
     let collections = library::open(library::config(&dir));
     let collection = library::default(&collections).await;
     let replace = options(OnDuplicate::Store, OnExisting::Replace);
-    insert(&collection, 7, "moving", 0, replace).await;
+    let moving = |variant| Put { group: 7, variant, note: 0 };
+    insert(&collection, moving(0), "moving", replace).await;
     let done = Arc::new(AtomicBool::new(false));
     let mut readers = Vec::new();
     for reader in 0..4 {
@@ -217,7 +228,7 @@ async fn a_document_that_is_replaced_is_there_all_the_time() {
         }));
     }
     for round in 1..400 {
-        insert(&collection, 7, "moving", round % 390, replace).await;
+        insert(&collection, moving(round % 390), "moving", replace).await;
     }
     done.store(true, Ordering::Relaxed);
     for reader in readers {
@@ -261,6 +272,7 @@ async fn making_opening_and_dropping_meet_without_a_second_collection() {
         worker.await.unwrap();
     }
     let (collection, _) = collections.create(name, library::settings()).await.unwrap();
-    insert(&collection, 1, "last", 1, options(OnDuplicate::Store, OnExisting::Keep)).await;
+    insert(&collection, Put { group: 1, variant: 1, note: 0 }, "last", options(OnDuplicate::Store, OnExisting::Keep))
+        .await;
     library::close(collections).await;
 }

@@ -9,6 +9,7 @@ mod best_match;
 mod bounds;
 mod bulk;
 mod bulk_memory;
+mod chaos;
 mod churn;
 mod cli;
 mod clusters;

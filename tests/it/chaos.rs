@@ -1,0 +1,468 @@
+//! Everything at once: writers with every `on_duplicate` and `on_existing`, updates of metadata, empty documents, deletes,
+//! commits that fail, clients that leave, checks and new bandings. Whatever is told meanwhile is true, and when all is
+//! quiet memory is what the next life makes of the file. Counts that drifted and postings that were lost showed so.
+//!
+//! `HAPAX_CHAOS_SECONDS` and `HAPAX_CHAOS_SEEDS` make it longer, `HAPAX_SEED` repeats a run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hapax::collection::{
+    BandingAsked, Changes, CheckOptions, Collection, CollectionError, CollectionsConfig, InsertOptions, Settings,
+};
+use hapax::types::{
+    ClusterPlace, CollectionName, Content, DocId, Document, Keep, Metadata, OnDuplicate, OnExisting, Outcome, Seq,
+    SetElement, Verdict, Verify,
+};
+use hapax_core::{Banding, SignatureShape, Spec, verify};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use tokio::task::JoinHandle;
+
+use crate::support::library::{self, Dir};
+
+const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
+const THRESHOLD: f64 = 0.8;
+const GROUPS: u64 = 6;
+const VARIANTS: u64 = 24;
+const IDS: u64 = 60;
+const WRITERS: u64 = 20;
+const CHECKERS: u64 = 2;
+/// One row a band: whatever shares a slot is a candidate, so nothing that is like another is missed.
+const SURE: (u32, u32) = (64, 1);
+/// Longest that anything may take, on a machine with much else to do.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What a document is: groups share nothing, and of a group's variants some are alike.
+type Of = (u64, u64);
+
+/// What documents are made of, and how alike any two are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum World {
+    /// Given signatures, judged by the estimate.
+    Signatures,
+    /// Sets, compared exactly.
+    Sets,
+}
+
+impl World {
+    fn settings(self) -> Settings {
+        let spec = match self {
+            Self::Signatures => "hapax1;external:chaos:64x8".to_owned(),
+            Self::Sets => Spec::default().to_string().replace("fss256x8", "fss64x8"),
+        };
+        let settings = Settings::new(Spec::parse(&spec).unwrap(), banding(SURE), THRESHOLD);
+        match self {
+            Self::Signatures => settings,
+            Self::Sets => Settings { keep: Keep::Shingles, verify: Verify::Exact, ..settings },
+        }
+    }
+
+    fn content(self, of: Of) -> Content {
+        match self {
+            Self::Signatures => Content::Signature { bytes: signature(of), fingerprint: None },
+            Self::Sets => Content::Set(set(of).into_iter().map(SetElement::Integer).collect()),
+        }
+    }
+
+    fn empty(self) -> Content {
+        match self {
+            // Equal slots are what a sketch of nothing has.
+            Self::Signatures => Content::Signature { bytes: vec![0; SHAPE.bytes()], fingerprint: None },
+            Self::Sets => Content::Set(Vec::new()),
+        }
+    }
+
+    fn similarity(self, a: Of, b: Of) -> f64 {
+        match self {
+            Self::Signatures => verify::similarity(equal(a, b), SHAPE),
+            Self::Sets => {
+                let (a, b) = (set(a), set(b));
+                let both = a.intersection(&b).count();
+                both as f64 / (a.len() + b.len() - both) as f64
+            }
+        }
+    }
+
+    fn alike(self, a: Of, b: Of) -> bool {
+        match self {
+            Self::Signatures => equal(a, b) >= verify::matching_min(THRESHOLD, SHAPE),
+            Self::Sets => self.similarity(a, b) >= THRESHOLD,
+        }
+    }
+}
+
+fn banding((bands, rows): (u32, u32)) -> Banding {
+    Banding::new(bands, rows, SHAPE).unwrap()
+}
+
+fn signature((group, variant): Of) -> Vec<u8> {
+    let mut rng = ChaCha8Rng::seed_from_u64(group);
+    let mut bytes: Vec<u8> = (0..SHAPE.bytes()).map(|_| rng.random()).collect();
+    let mut rng = ChaCha8Rng::seed_from_u64(group * 1000 + variant);
+    for _ in 0..variant % 12 {
+        bytes[rng.random_range(0..SHAPE.bytes())] = rng.random();
+    }
+    bytes
+}
+
+fn equal(a: Of, b: Of) -> u32 {
+    signature(a).iter().zip(signature(b)).filter(|(a, b)| **a == *b).count() as u32
+}
+
+fn set((group, variant): Of) -> BTreeSet<i128> {
+    let mut rng = ChaCha8Rng::seed_from_u64(group);
+    let mut set: BTreeSet<i128> = (0..50).map(|_| i128::from(rng.random::<u32>())).collect();
+    let mut rng = ChaCha8Rng::seed_from_u64(group * 1000 + variant);
+    for _ in 0..variant % 9 {
+        let gone = *set.iter().nth(rng.random_range(0..set.len())).unwrap();
+        set.remove(&gone);
+        set.insert(i128::from(rng.random::<u32>()));
+    }
+    set
+}
+
+/// Tells what a document is; an update changes the rest.
+fn metadata((group, variant): Of, note: u32) -> Metadata {
+    Metadata::new(format!(r#"{{"of":"{group}/{variant}","note":{note}}}"#)).unwrap()
+}
+
+fn told(metadata: Option<&Metadata>) -> Of {
+    let json: serde_json::Value = serde_json::from_str(metadata.expect("all have some").as_str()).unwrap();
+    let (group, variant) = json["of"].as_str().unwrap().split_once('/').unwrap();
+    (group.parse().unwrap(), variant.parse().unwrap())
+}
+
+fn id(text: String) -> DocId {
+    DocId::new(text).unwrap()
+}
+
+/// One run: the collection, what is being done to it, and how often.
+struct Chaos {
+    seed: u64,
+    world: World,
+    collection: Arc<Collection>,
+    near: BTreeMap<(Of, u64), f64>,
+    done: AtomicBool,
+    operations: AtomicU64,
+    failed: AtomicU64,
+    left: AtomicU64,
+    updated: AtomicU64,
+    removed: AtomicU64,
+    checks: AtomicU64,
+}
+
+impl Chaos {
+    fn new(seed: u64, world: World, collection: Arc<Collection>) -> Self {
+        let pairs =
+            (0..GROUPS).flat_map(|group| (0..VARIANTS).flat_map(move |a| (0..VARIANTS).map(move |b| (group, a, b))));
+        let near = pairs.map(|(group, a, b)| (((group, a), b), world.similarity((group, a), (group, b)))).collect();
+        let [operations, failed, left, updated, removed, checks] = std::array::from_fn(|_| AtomicU64::new(0));
+        let done = AtomicBool::new(false);
+        Self { seed, world, collection, near, done, operations, failed, left, updated, removed, checks }
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.done.load(Ordering::Relaxed)
+    }
+
+    /// A verdict cites only what is like the document, and says how alike.
+    fn is_true(&self, of: Of, verdict: &Verdict) {
+        let seed = self.seed;
+        let ids: BTreeSet<&DocId> = verdict.matches.iter().map(|found| &found.id).collect();
+        assert_eq!(ids.len(), verdict.matches.len(), "seed {seed}: one id twice in {verdict:?}");
+        assert!(!verdict.kind.is_duplicate() || !ids.is_empty(), "seed {seed}: a duplicate of nothing");
+        for found in &verdict.matches {
+            assert!(!found.id.as_str().starts_with("refused"), "seed {seed}: {} was never on disk", found.id);
+            assert_ne!(Some(&found.id), verdict.id.as_ref(), "seed {seed}: its own match");
+            let other = told(found.metadata.as_ref());
+            assert_eq!(other.0, of.0, "seed {seed}: another group: {found:?}");
+            let similarity = self.near[&(of, other.1)];
+            let said = found.similarity.value;
+            assert!((said - similarity).abs() < 1e-9, "seed {seed}: {of:?} and {other:?}: {similarity}, not {found:?}");
+            assert!(self.world.alike(of, other), "seed {seed}: {of:?} and {other:?} are not alike: {found:?}");
+        }
+    }
+
+    /// One operation of a writer, and whether its client leaves before the answer.
+    async fn write(self: &Arc<Self>, writer: u64, rng: &mut ChaCha8Rng) {
+        let name = match rng.random_bool(0.02) {
+            true => id(format!("refused{writer}")),
+            false => id(format!("id{}", rng.random_range(0..IDS))),
+        };
+        let of = (rng.random_range(0..GROUPS), rng.random_range(0..VARIANTS));
+        let (action, note) = (rng.random_range(0..100), rng.random_range(0..3));
+        let options = InsertOptions {
+            on_duplicate: [OnDuplicate::Skip, OnDuplicate::Link, OnDuplicate::Store][rng.random_range(0..3)],
+            on_existing: [OnExisting::Conflict, OnExisting::Replace, OnExisting::Replace, OnExisting::Keep]
+                [rng.random_range(0..4)],
+            limit: 1000,
+            with_metadata: true,
+        };
+        let chaos = Arc::clone(self);
+        let work = tokio::spawn(async move {
+            let collection = &chaos.collection;
+            match action {
+                0..25 => collection.delete(name).await?.wait().await.map(drop),
+                25..30 => {
+                    let prepared = collection.prepare(chaos.world.empty()).await?;
+                    let verdict = collection.insert(name, None, prepared, options).await?.wait().await?;
+                    assert!(!verdict.stored);
+                    Ok(())
+                }
+                30..45 => {
+                    // What it holds already, with other metadata.
+                    let Some(held) = collection.document(&name).await? else { return Ok(()) };
+                    chaos.insert(name, told(held.metadata.as_ref()), note, options).await
+                }
+                _ => chaos.insert(name, of, note, options).await,
+            }
+        });
+        if rng.random_bool(0.15) {
+            tokio::time::sleep(Duration::from_micros(rng.random_range(0..4000))).await;
+            work.abort();
+        }
+        match work.await {
+            Ok(Ok(())) => {}
+            Ok(Err(CollectionError::WriteFailed { .. })) => _ = self.failed.fetch_add(1, Ordering::Relaxed),
+            Ok(Err(CollectionError::IdConflict { .. } | CollectionError::Overloaded { .. })) => {}
+            Ok(Err(other)) => panic!("seed {}: {other}", self.seed),
+            Err(gone) if gone.is_cancelled() => _ = self.left.fetch_add(1, Ordering::Relaxed),
+            Err(gone) => std::panic::resume_unwind(gone.into_panic()),
+        }
+    }
+
+    async fn insert(&self, name: DocId, of: Of, note: u32, options: InsertOptions) -> Result<(), CollectionError> {
+        let prepared = self.collection.prepare(self.world.content(of)).await?;
+        let ticket = self.collection.insert(name, Some(metadata(of, note)), prepared, options).await?;
+        let verdict = ticket.wait().await?;
+        match verdict.outcome {
+            // The first verdict: what it cites may have other content by now.
+            Outcome::Unchanged => return Ok(()),
+            Outcome::Updated => {
+                self.updated.fetch_add(1, Ordering::Relaxed);
+                return Ok(());
+            }
+            Outcome::Removed => _ = self.removed.fetch_add(1, Ordering::Relaxed),
+            _ => {}
+        }
+        let stores = !matches!(verdict.outcome, Outcome::Skipped | Outcome::Removed);
+        assert_eq!(verdict.stored, stores, "seed {}: {verdict:?}", self.seed);
+        self.is_true(of, &verdict);
+        Ok(())
+    }
+
+    async fn check(&self, of: Of, asked: Option<DocId>) -> Verdict {
+        let look = CheckOptions { threshold: None, limit: 1000, with_metadata: true };
+        loop {
+            let prepared = self.collection.prepare(self.world.content(of)).await.unwrap();
+            match self.collection.check(asked.clone(), prepared, look).await {
+                Ok(verdict) => return verdict,
+                Err(CollectionError::Overloaded { .. }) => {}
+                Err(other) => panic!("seed {}: {other}", self.seed),
+            }
+        }
+    }
+
+    fn start(self: &Arc<Self>) -> Vec<JoinHandle<()>> {
+        let mut tasks = Vec::new();
+        for writer in 0..WRITERS {
+            let chaos = Arc::clone(self);
+            tasks.push(tokio::spawn(async move {
+                let mut rng = ChaCha8Rng::seed_from_u64(chaos.seed.wrapping_mul(1000) + writer);
+                while chaos.goes_on() {
+                    chaos.write(writer, &mut rng).await;
+                    chaos.operations.fetch_add(1, Ordering::Relaxed);
+                }
+            }));
+        }
+        for checker in 0..CHECKERS {
+            let chaos = Arc::clone(self);
+            tasks.push(tokio::spawn(async move {
+                let mut rng = ChaCha8Rng::seed_from_u64(chaos.seed.wrapping_mul(7777) + checker);
+                while chaos.goes_on() {
+                    let of = (rng.random_range(0..GROUPS), rng.random_range(0..VARIANTS));
+                    let asked = rng.random_bool(0.5).then(|| id(format!("id{}", rng.random_range(0..IDS))));
+                    let verdict = chaos.check(of, asked).await;
+                    chaos.is_true(of, &verdict);
+                    chaos.checks.fetch_add(1, Ordering::Relaxed);
+                }
+            }));
+        }
+        let chaos = Arc::clone(self);
+        tasks.push(tokio::spawn(async move {
+            for next in [(32, 2), SURE, (21, 3), (30, 2)].into_iter().cycle() {
+                if !chaos.goes_on() {
+                    break;
+                }
+                chaos.reband(next).await;
+                tokio::time::sleep(Duration::from_millis(3)).await;
+            }
+            chaos.reband(SURE).await;
+        }));
+        tasks
+    }
+
+    async fn reband(&self, next: (u32, u32)) {
+        let banding = Some(BandingAsked::ByHand(banding(next)));
+        self.collection.update(Changes { banding, ..Changes::default() }).await.unwrap();
+    }
+
+    /// All that can be asked, and what the answers are.
+    async fn answers(&self) -> BTreeMap<String, String> {
+        let (seed, collection) = (self.seed, &self.collection);
+        let described = collection.describe();
+        let documents = collection.documents(Seq(0), 100_000).await.unwrap();
+        let linked = documents.iter().filter(|document| document.linked).count() as u64;
+        let counted = (described.documents, described.linked);
+        assert_eq!(counted, (documents.len() as u64, Some(linked)), "seed {seed}: the counts drifted");
+        let mut all = BTreeMap::new();
+        for document in &documents {
+            assert!(!document.id.as_str().starts_with("refused"), "seed {seed}: {}", document.id);
+            let one = collection.document(&document.id).await.unwrap();
+            assert_eq!(one.as_ref(), Some(document), "seed {seed}: listed and found");
+            all.insert(format!("document {}", document.id), format!("{document:?}"));
+        }
+        let (mut expected, mut missed) = (0, 0);
+        for of in (0..GROUPS).flat_map(|group| (0..VARIANTS).map(move |variant| (group, variant))) {
+            let verdict = self.check(of, None).await;
+            self.is_true(of, &verdict);
+            assert_eq!(verdict.unread, 0, "seed {seed}");
+            let found: BTreeSet<&DocId> = verdict.matches.iter().map(|found| &found.id).collect();
+            let is_one = |document: &&Document| {
+                let other = told(document.metadata.as_ref());
+                !document.linked && other.0 == of.0 && self.world.alike(of, other)
+            };
+            for document in documents.iter().filter(is_one) {
+                expected += 1;
+                missed += u64::from(!found.contains(&document.id));
+            }
+            all.insert(format!("check {of:?}"), format!("{:?} {:?}", verdict.kind, verdict.matches));
+        }
+        // Sets are proposed by their sketches, which lose one of a thousand.
+        let missed_max = if self.world == World::Signatures { 0 } else { expected / 200 };
+        assert!(missed <= missed_max, "seed {seed}: {missed} of {expected} matches are not found");
+        let (mut members, mut next) = (Vec::new(), Some(ClusterPlace::default()));
+        while let Some(place) = next {
+            let page = collection.clusters(place, 1000).await.unwrap();
+            members.extend(page.members);
+            next = page.next;
+        }
+        all.insert("clusters".to_owned(), format!("{members:?}"));
+        all
+    }
+}
+
+fn config(dir: &Dir) -> CollectionsConfig {
+    let mut config = library::config(dir);
+    config.limits.bucket_read_max = 100_000;
+    config.limits.candidates_max = 100_000;
+    config.limits.exact_reads_max = 100_000;
+    // Ids on 32 fingerprints, a queue that is often full, and many small transactions.
+    config.limits.id_fingerprint_bits = 5;
+    config.limits.commit_queue_max = 64;
+    config.limits.commit_batch_max = 16;
+    config.limits.commit_payload_bytes_max = 64 << 10;
+    config
+}
+
+/// Documents called refused… cannot be inserted, so the transactions they are in fail.
+fn refuse(dir: &Dir, name: &CollectionName, refuse: bool) {
+    let connection = rusqlite::Connection::open(dir.path().join(format!("data/collections/{name}.sqlite"))).unwrap();
+    connection.busy_timeout(PATIENCE).unwrap();
+    let sql = if refuse {
+        "CREATE TRIGGER refusing BEFORE INSERT ON document WHEN CAST(NEW.id AS TEXT) LIKE 'refused%'
+         BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"
+    } else {
+        "DROP TRIGGER refusing"
+    };
+    connection.execute_batch(sql).unwrap();
+}
+
+async fn run(seed: u64, world: World, time: Duration) {
+    let dir = library::dir();
+    let name = CollectionName::new("chaos").unwrap();
+    let collections = library::open(config(&dir));
+    let (collection, _) = collections.create(name.clone(), world.settings()).await.unwrap();
+    refuse(&dir, &name, true);
+    let chaos = Arc::new(Chaos::new(seed, world, collection));
+    let quiet = Arc::strong_count(&chaos.collection);
+    let tasks = chaos.start();
+    let (begun, mut last, mut moved) = (Instant::now(), 0, Instant::now());
+    while begun.elapsed() < time && tasks.iter().all(|task| !task.is_finished()) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let now = chaos.operations.load(Ordering::Relaxed);
+        if now > last {
+            (last, moved) = (now, Instant::now());
+        }
+        assert!(moved.elapsed() < PATIENCE, "seed {seed}: nothing moves");
+    }
+    chaos.done.store(true, Ordering::Relaxed);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    // What clients that left had begun goes on without them.
+    let ended = Instant::now();
+    while Arc::strong_count(&chaos.collection) > quiet {
+        assert!(ended.elapsed() < PATIENCE, "seed {seed}: something does not end");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    refuse(&dir, &name, false);
+    // Once this is on disk, so is everything.
+    let fence = InsertOptions {
+        on_duplicate: OnDuplicate::Store,
+        on_existing: OnExisting::Replace,
+        limit: 1000,
+        with_metadata: true,
+    };
+    chaos.insert(id("fence".to_owned()), (0, 0), u32::MAX, fence).await.unwrap();
+    let before = chaos.answers().await;
+    let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
+    println!(
+        "seed {seed}: {} operations, {} failed, {} left, {} updated, {} removed, {} checks, {} documents",
+        count(&chaos.operations),
+        count(&chaos.failed),
+        count(&chaos.left),
+        count(&chaos.updated),
+        count(&chaos.removed),
+        count(&chaos.checks),
+        chaos.collection.describe().documents
+    );
+    for (what, number) in [("failed", &chaos.failed), ("updated", &chaos.updated), ("removed", &chaos.removed)] {
+        assert!(count(number) > 0, "seed {seed}: none {what}, so nothing was tested");
+    }
+    drop(chaos);
+    library::close(collections).await;
+
+    let collections = library::open(config(&dir));
+    let collection = collections.get(&name).await.unwrap();
+    let next_life = Chaos::new(seed, world, collection);
+    let after = next_life.answers().await;
+    for (what, answer) in &before {
+        assert_eq!(after.get(what), Some(answer), "seed {seed}: {what} differs between memory and file");
+    }
+    assert_eq!(before.len(), after.len(), "seed {seed}");
+    drop(next_life);
+    library::close(collections).await;
+}
+
+async fn seeds(world: World) {
+    let number = |name: &str, default| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));
+    let time = Duration::from_secs(number("HAPAX_CHAOS_SECONDS", 3));
+    let first = library::seed();
+    for seed in first..first + number("HAPAX_CHAOS_SEEDS", 1) {
+        run(seed, world, time).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn memory_is_what_the_next_life_makes_of_the_file_by_the_estimate() {
+    seeds(World::Signatures).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn memory_is_what_the_next_life_makes_of_the_file_where_shingles_decide() {
+    seeds(World::Sets).await;
+}
