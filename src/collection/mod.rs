@@ -328,38 +328,35 @@ impl Collection {
         bytes_max: usize,
     ) -> Result<(Vec<Document>, bool)> {
         self.blocking(move |collection| {
-            let mut read = 0;
-            let fits = |document: &Document| {
-                read += document.bytes();
-                read <= bytes_max
-            };
-            let mut documents = collection.records.store().page_while(after, limit, fits)?;
-            let more = documents.len() == limit || read > bytes_max;
-            // Now with the ids of their representatives.
-            let fitting = fit::fitting(&documents, bytes_max, Document::bytes);
-            let more = more || fitting < documents.len();
-            documents.truncate(fitting);
-            Ok((documents, more))
+            let (mut documents, mut after) = (Vec::new(), after);
+            loop {
+                let asked = limit - documents.len();
+                let mut read: usize = documents.iter().map(Document::bytes).sum();
+                let fits = |document: &Document| {
+                    read += document.bytes();
+                    read <= bytes_max
+                };
+                let page = collection.records.store().page_while(after, asked, fits)?;
+                let more = page.len() == asked || read > bytes_max;
+                after = page.last().map_or(after, |document| document.seq);
+                documents.extend(collection.without_doubtful(page)?);
+                let has_room = documents.len() < limit && read <= bytes_max;
+                if more && (has_room || documents.is_empty()) {
+                    continue;
+                }
+                // Now with the ids of their representatives.
+                let fitting = fit::fitting(&documents, bytes_max, Document::bytes);
+                let more = more || fitting < documents.len();
+                documents.truncate(fitting);
+                return Ok((documents, more));
+            }
         })
         .await
     }
 
     /// Documents in order of `seq`, after the given one.
     pub async fn documents(self: &Arc<Self>, after: Seq, limit: usize) -> Result<Vec<Document>> {
-        self.blocking(move |collection| {
-            let (mut documents, mut after) = (Vec::new(), after);
-            loop {
-                let asked = limit - documents.len();
-                let page = collection.records.store().page(after, asked)?;
-                let last = page.len() < asked;
-                after = page.last().map_or(after, |document| document.seq);
-                documents.extend(collection.without_doubtful(page)?);
-                if last || documents.len() == limit {
-                    return Ok(documents);
-                }
-            }
-        })
-        .await
+        Ok(self.documents_within(after, limit, usize::MAX).await?.0)
     }
 
     /// Whether it takes no writes until a restart, because the disk failed under one.

@@ -92,10 +92,11 @@ fn every_on_existing_and_on_duplicate() {
     assert_eq!((&linked["outcome"], &linked["duplicate_of"]), (&json!("linked"), &json!("a")));
     assert_eq!(client.get(&format!("{DOCUMENTS}?id=b")).ok()["linked"], true);
     let stored = insert("on_duplicate=store", "c", &nearly(1)).ok();
-    assert_eq!((&stored["outcome"], &stored["verdict"]), (&json!("inserted"), &json!("near_duplicate")));
+    assert_eq!((&stored["outcome"], &stored["verdict"]), (&json!("inserted"), &json!("exact_duplicate")));
+    assert_eq!((&stored["duplicate_of"], &stored["representative"]), (&json!("b"), &json!("a")), "a link is found");
     let all = client.post(&format!("{CHECK}?limit=1"), &json!({"text": nearly(1)})).ok();
     assert_eq!(all["matches"].as_array().unwrap().len(), 1);
-    assert_eq!(all["duplicate_of"], "c", "the best match, not the first");
+    assert_eq!((&all["duplicate_of"], &all["representative"]), (&json!("b"), &json!("a")), "the first of the equals");
     assert_eq!(
         insert("on_duplicate=steal", "d", "x").problem(422, "invalid_value")["errors"][0]["field"],
         "on_duplicate"
