@@ -285,7 +285,7 @@ impl BandIndex {
                 }
                 Some(list) => {
                     *fullest = list.len().max(*fullest);
-                    *unread += read_some(list, per_key_max, band as usize, keys.len(), slots);
+                    *unread += list.spread(per_key_max, (band as usize, keys.len()), slots);
                 }
             }
         }
@@ -313,7 +313,8 @@ impl BandIndex {
         let mut shards: SmallVec<[_; BANDS]> = keys.iter().enumerate().map(with_room).collect();
         prefetch_homes(&shards, &keys);
         for ((shard, rows), &key) in shards.iter_mut().zip(&self.rows).zip(&keys) {
-            let before = shard.insert(&self.pool, key, slot, |held| rows.equal_of(arena, slot, held));
+            let same = |held| rows.equal_of(arena, slot, held);
+            let before = shard.insert(&self.pool, key, slot, same, |slot| arena.seq(slot));
             self.sizes.changed(before, before + 1);
         }
         self.equals.set(slot, Flag::Posted, true);
@@ -341,7 +342,7 @@ impl BandIndex {
         }
         self.post(arena, slot);
         if leader != slot {
-            self.equals.hand_over(arena, leader, slot);
+            self.equals.hand_over(arena, &self.pool, leader, slot);
         }
     }
 
@@ -351,7 +352,7 @@ impl BandIndex {
         if !self.is_findable(heir) {
             self.unpost(arena, slot);
             if heir != slot {
-                self.equals.hand_over(arena, slot, heir);
+                self.equals.hand_over(arena, &self.pool, slot, heir);
             }
             return;
         }
@@ -359,11 +360,12 @@ impl BandIndex {
         let mut shards: SmallVec<[_; BANDS]> =
             self.tables.iter().zip(&keys).map(|(table, &key)| table.write(key)).collect();
         for ((shard, rows), &key) in shards.iter_mut().zip(&self.rows).zip(&keys) {
-            shard.replace(key, slot, heir, |held| rows.equal_of(arena, slot, held));
+            let same = |held| rows.equal_of(arena, slot, held);
+            shard.replace(&self.pool, key, (slot, heir), same, |slot| arena.seq(slot));
         }
         self.equals.set(heir, Flag::Posted, true);
         self.equals.set(slot, Flag::Posted, false);
-        self.equals.hand_over(arena, slot, heir);
+        self.equals.hand_over(arena, &self.pool, slot, heir);
     }
 
     fn keys(&self, arena: &Arena, slot: Slot) -> SmallVec<[u64; BANDS]> {
@@ -397,15 +399,4 @@ fn prefetch_homes<'a>(
 ) -> SmallVec<[Option<&'a PostingBucket>; BANDS]> {
     shards.iter().zip(keys).for_each(|(shard, &key)| shard.prefetch_page(key));
     shards.iter().zip(keys).map(|(shard, &key)| shard.prefetch_home(key)).collect()
-}
-
-/// Adds up to `max` members of a list, spread over it and from band to band; returns how many were left out.
-pub(super) fn read_some(list: &[Slot], max: usize, band: usize, bands: usize, slots: &mut Vec<Slot>) -> u64 {
-    if list.len() <= max {
-        slots.extend_from_slice(list);
-    } else if max > 0 {
-        let shift = band * list.len() / (max * bands);
-        slots.extend((0..max).map(|at| list[at * list.len() / max + shift]));
-    }
-    list.len().saturating_sub(max) as u64
 }

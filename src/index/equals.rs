@@ -89,6 +89,10 @@ impl Keys for SignatureKeys<'_> {
         self.seed.key_of_all(self.arena.signature(slot).iter().map(|cell| cell.load(Ordering::Relaxed)))
     }
 
+    fn order(&self, slot: Slot) -> Seq {
+        self.arena.seq(slot)
+    }
+
     fn prefetch(&self, slot: Slot) {
         self.arena.prefetch_row(slot, self.arena.words());
     }
@@ -169,7 +173,7 @@ impl Equals {
             let cells = arena.signature(held).iter().zip(words);
             cells.into_iter().all(|(cell, &word)| cell.load(Ordering::Relaxed) == word)
         };
-        let leader = *shard.members(key, equal).as_slice().first()?;
+        let leader = shard.members(key, equal).iter().next()?;
         let (alone_findable, group) = (self.has(leader, Flag::Findable), self.led_by(leader));
         Some(Twin { leader, alone_findable, group })
     }
@@ -190,7 +194,7 @@ impl Equals {
     pub(super) fn leader(&self, arena: &Arena, slot: Slot) -> Option<Slot> {
         let key = self.keys(arena).key(slot);
         let shard = self.table.read(key);
-        shard.members(key, |held| equal(arena, held, slot)).as_slice().first().copied()
+        shard.members(key, |held| equal(arena, held, slot)).iter().next()
     }
 
     /// Adds a slot whose signature no other has.
@@ -238,11 +242,12 @@ impl Equals {
     }
 
     /// Another member leads a group from here on. The caller holds the locks of the postings, where these go with it.
-    pub(super) fn hand_over(&self, arena: &Arena, from: Slot, to: Slot) {
-        let key = self.keys(arena).key(from);
+    pub(super) fn hand_over(&self, arena: &Arena, pool: &Pool, from: Slot, to: Slot) {
+        let keys = self.keys(arena);
+        let key = keys.key(from);
         // Held until the group is found by its new leader: a lookup of the signature finds it by the one or the other.
         let mut shard = self.table.write(key);
-        shard.replace(key, from, to, |held| equal(arena, held, from));
+        shard.replace(pool, key, (from, to), |held| equal(arena, held, from), |slot| keys.order(slot));
         if let Some((_, group)) = self.groups.remove(&from) {
             self.groups.insert(to, group);
             self.set(to, Flag::Leads, true);

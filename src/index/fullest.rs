@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use hapax_core::BandKey;
 
 use super::Arena;
-use super::bands::{BandIndex, read_some};
+use super::bands::BandIndex;
 use super::rows::BandKeys;
 use super::sync::Ordering;
 use crate::types::Slot;
@@ -29,7 +29,9 @@ impl BandIndex {
     pub fn fullest(&self, arena: &Arena, limit: usize, samples: usize, all: bool) -> Vec<Bucket> {
         let mut fullest = Fullest { index: self, arena, limit, floor: 2, keys: HashMap::new() };
         for (band, table) in self.tables.iter().enumerate() {
-            table.for_each_list(|list| fullest.consider(list.len(), band, list[0]));
+            table.for_each_list(|list| {
+                list.first().into_iter().for_each(|first| fullest.consider(list.len(), band, first));
+            });
             if all {
                 let keys = BandKeys { rows: &self.rows[band], arena };
                 table.for_each_few(&keys, |slots| fullest.consider(slots.len(), band, slots[0]));
@@ -50,16 +52,15 @@ impl BandIndex {
         let rows = &self.rows[band];
         let shard = self.tables[band].read(key);
         let members = shard.members(key, |held| rows.equal_of(arena, one, held));
-        let slots = members.as_slice();
         let mut sample = Vec::new();
-        read_some(slots, samples, 0, 1, &mut sample);
-        let mut documents = slots.len();
-        for (leader, group) in slots.iter().filter_map(|&slot| Some((slot, self.equals.led_by(slot)?))) {
+        members.spread(samples, &mut sample);
+        let mut documents = members.len();
+        for (leader, group) in members.iter().filter_map(|slot| Some((slot, self.equals.led_by(slot)?))) {
             let members = group.members();
             documents += members.findable().len() - 1;
             // It is one of its group.
             sample.retain(|&slot| slot != leader);
-            members.findable().spread(samples.saturating_sub(sample.len()), &mut sample);
+            members.findable().spread(samples.saturating_sub(sample.len()), (0, 1), &mut sample);
         }
         let words: Vec<u64> = arena.signature(one).iter().map(|cell| cell.load(Ordering::Relaxed)).collect();
         let signature = &bytemuck::cast_slice(&words)[..self.shape.bytes()];

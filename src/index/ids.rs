@@ -9,7 +9,7 @@ use super::Arena;
 use super::pool::Pool;
 use super::seed::Seed;
 use super::table::{Keys, Table};
-use crate::types::{DocId, Slot};
+use crate::types::{DocId, Seq, Slot};
 
 /// A multimap of fingerprints to slots.
 pub struct IdIndex {
@@ -29,6 +29,10 @@ impl Keys for IdKeys<'_> {
     fn key(&self, slot: Slot) -> u64 {
         // Fingerprints are hashes already, but clients can choose them.
         self.seed.key(self.arena.id_fingerprint(slot) & self.mask)
+    }
+
+    fn order(&self, slot: Slot) -> Seq {
+        self.arena.seq(slot)
     }
 
     fn prefetch(&self, slot: Slot) {
@@ -66,7 +70,7 @@ impl IdIndex {
         let keys = self.keys(arena);
         let key = self.seed.key(fingerprint & self.mask);
         let shard = self.table.read(key);
-        shard.members(key, |held| keys.key(held) == key).as_slice().into()
+        shard.members(key, |held| keys.key(held) == key).iter().collect()
     }
 
     /// Bytes of the table.

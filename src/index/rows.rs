@@ -6,7 +6,7 @@ use super::Arena;
 use super::seed::Seed;
 use super::sync::Ordering;
 use super::table::Keys;
-use crate::types::Slot;
+use crate::types::{Seq, Slot};
 
 /// Where the rows of a band are among the words of a signature.
 pub(super) struct Rows {
@@ -94,6 +94,11 @@ impl Keys for BandKeys<'_> {
     #[inline]
     fn key(&self, slot: Slot) -> u64 {
         self.rows.key_of(self.arena, slot)
+    }
+
+    #[inline]
+    fn order(&self, slot: Slot) -> Seq {
+        self.arena.seq(slot)
     }
 
     #[inline]

@@ -78,8 +78,14 @@ impl SlotList {
         few.iter().chain(first).chain(rest.iter().flatten()).copied()
     }
 
-    /// Adds up to `max` slots, spread over the list; returns how many were left out.
-    pub(super) fn spread(&self, max: usize, slots: &mut Vec<Slot>) -> u64 {
+    pub(super) fn first(&self) -> Option<Slot> {
+        let (few, many) = self.parts();
+        few.first().or_else(|| many.first()?.first()).copied()
+    }
+
+    /// Adds up to `max` slots, spread over the list and, from one `part` of `parts` to the next, over different ones of
+    /// it; returns how many were left out.
+    pub(super) fn spread(&self, max: usize, (part, parts): (usize, usize), slots: &mut Vec<Slot>) -> u64 {
         let len = self.len();
         if len <= max {
             slots.extend(self.iter());
@@ -87,7 +93,8 @@ impl SlotList {
         }
         let (few, many) = self.parts();
         let mut before = 0;
-        let mut positions = (0..max).map(|at| at * len / max).peekable();
+        let shift = part * len / (max.max(1) * parts);
+        let mut positions = (0..max).map(|at| at * len / max + shift).peekable();
         for chunk in [few].into_iter().chain(many.iter().map(Vec::as_slice)) {
             while let Some(at) = positions.next_if(|&at| at < before + chunk.len()) {
                 slots.push(chunk[at - before]);
@@ -288,8 +295,11 @@ mod tests {
             let all: Vec<Slot> = (0..len).map(Slot).collect();
             for max in [1, 7, 999, 6000] {
                 let mut spread = Vec::new();
-                let left_out = SlotList::of(&all).spread(max, &mut spread);
+                let left_out = SlotList::of(&all).spread(max, (0, 1), &mut spread);
                 assert_eq!(left_out as usize + spread.len(), all.len());
+                let mut other = Vec::new();
+                SlotList::of(&all).spread(max, (5, 6), &mut other);
+                assert!(other.len() == spread.len() && other.iter().zip(&spread).all(|(other, one)| other >= one));
                 assert!(spread.windows(2).all(|pair| pair[0] < pair[1]));
                 assert!(spread.len() == all.len().min(max) && spread.first() == all.first());
             }

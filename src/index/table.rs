@@ -14,7 +14,8 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use smallvec::SmallVec;
 
 use super::pool::{BUCKET_ENTRIES, Bucket, PAGE_BUCKETS, Page, Pool};
-use crate::types::Slot;
+use super::slots::SlotList;
+use crate::types::{Seq, Slot};
 
 /// Marks an entry that is the number of a list instead of a slot.
 const LIST: u32 = 1 << 31;
@@ -47,6 +48,8 @@ const AHEAD: usize = 32;
 pub(super) trait Keys {
     /// The key, of which all 64 bits vary.
     fn key(&self, slot: Slot) -> u64;
+    /// By which slots of one key are in order: old ones first. No two have the same.
+    fn order(&self, slot: Slot) -> Seq;
     /// Has memory fetch what [`Self::key`] reads.
     fn prefetch(&self, slot: Slot);
 }
@@ -73,7 +76,7 @@ pub(super) struct Shard {
 /// Slots of keys that have too many of them to stand in buckets.
 #[derive(Default)]
 struct Lists {
-    slots: Vec<Vec<Slot>>,
+    slots: Vec<SlotList>,
     /// Numbers of those that are not in use.
     free: Vec<u32>,
 }
@@ -101,14 +104,35 @@ pub(super) enum Members<'a> {
     /// A few.
     Inline(SmallVec<[Slot; INLINE_MAX]>),
     /// Many.
-    List(&'a [Slot]),
+    List(&'a SlotList),
 }
 
 impl Members<'_> {
-    pub(super) fn as_slice(&self) -> &[Slot] {
+    /// How many.
+    pub(super) fn len(&self) -> usize {
         match self {
-            Self::Inline(slots) => slots,
-            Self::List(slots) => slots,
+            Self::Inline(slots) => slots.len(),
+            Self::List(slots) => slots.len(),
+        }
+    }
+
+    /// One after the other.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Slot> {
+        let (inline, list) = match self {
+            Self::Inline(slots) => (&slots[..], None),
+            Self::List(slots) => (&[][..], Some(slots.iter())),
+        };
+        inline.iter().copied().chain(list.into_iter().flatten())
+    }
+
+    /// Adds up to `max` of them, spread evenly; returns how many were left out.
+    pub(super) fn spread(&self, max: usize, slots: &mut Vec<Slot>) -> u64 {
+        match self {
+            Self::Inline(inline) => {
+                slots.extend(inline.iter().take(max));
+                inline.len().saturating_sub(max) as u64
+            }
+            Self::List(list) => list.spread(max, (0, 1), slots),
         }
     }
 }
@@ -136,7 +160,7 @@ impl Table {
         same: impl Fn(Slot) -> bool,
         keys: &impl Keys,
     ) -> usize {
-        self.with_room(pool, key, keys).insert(pool, key, slot, same)
+        self.with_room(pool, key, keys).insert(pool, key, slot, same, |slot| keys.order(slot))
     }
 
     /// Adds many slots to an empty table; `same` tells whether two have one key, `added` is told how many of its key there
@@ -180,7 +204,7 @@ impl Table {
                     drop(shard);
                     shard = self.with_room(pool, key, keys);
                 }
-                added(shard.insert(pool, key, slot, |held| same(held, slot)));
+                added(shard.insert(pool, key, slot, |held| same(held, slot), |slot| keys.order(slot)));
             }
         }
     }
@@ -210,7 +234,7 @@ impl Table {
         keys: &impl Keys,
     ) -> Option<usize> {
         let mut shard = self.write(key);
-        let before = shard.remove(pool, key, slot, same)?;
+        let before = shard.remove(pool, key, slot, same, |slot| keys.order(slot))?;
         // A list that has become short has put its slots beside each other.
         if shard.is_sparse() || shard.is_full() {
             shard.resize(pool, keys, key as usize);
@@ -248,11 +272,11 @@ impl Table {
     }
 
     /// Every list, with the shard's lock held for reading.
-    pub(super) fn for_each_list(&self, mut visit: impl FnMut(&[Slot])) {
+    pub(super) fn for_each_list(&self, mut visit: impl FnMut(&SlotList)) {
         for shard in self.shards() {
             let shard = shard.read();
             let lists = shard.lists.iter().flat_map(|lists| &lists.slots);
-            lists.filter(|list| !list.is_empty()).for_each(|list| visit(list));
+            lists.filter(|list| list.len() > 0).for_each(&mut visit);
         }
     }
 
@@ -363,21 +387,21 @@ impl Shard {
     /// A slot that has the key an entry stands for.
     #[inline]
     pub(super) fn first(&self, entry: u32) -> Slot {
-        if entry & LIST == 0 { Slot(entry) } else { self.list(entry)[0] }
+        if entry & LIST == 0 { Slot(entry) } else { self.list(entry).first().expect("a list has slots") }
     }
 
     /// The list an entry stands for, if it is one.
     #[inline]
-    pub(super) fn resolve(&self, entry: u32) -> Option<&[Slot]> {
+    pub(super) fn resolve(&self, entry: u32) -> Option<&SlotList> {
         (entry & LIST != 0).then(|| self.list(entry))
     }
 
-    fn list(&self, entry: u32) -> &[Slot] {
+    fn list(&self, entry: u32) -> &SlotList {
         let lists = self.lists.as_ref().expect("an entry names a list only where there is one");
         &lists.slots[(entry & !LIST) as usize]
     }
 
-    fn list_mut(&mut self, entry: u32) -> &mut Vec<Slot> {
+    fn list_mut(&mut self, entry: u32) -> &mut SlotList {
         let lists = self.lists.as_mut().expect("an entry names a list only where there is one");
         &mut lists.slots[(entry & !LIST) as usize]
     }
@@ -463,26 +487,37 @@ impl Shard {
 
     /// Adds a slot, for which there is room; see [`Table::insert`].
     #[inline]
-    pub(super) fn insert(&mut self, pool: &Pool, key: u64, slot: Slot, same: impl Fn(Slot) -> bool) -> usize {
+    pub(super) fn insert(
+        &mut self,
+        pool: &Pool,
+        key: u64,
+        slot: Slot,
+        same: impl Fn(Slot) -> bool,
+        order: impl Fn(Slot) -> Seq,
+    ) -> usize {
         let mut places = Places::new();
         self.places(key, same, &mut places);
         if places.is_empty() {
             self.put(key, slot.0);
             return 0;
         }
-        self.insert_beside(pool, key, slot, &places)
+        self.insert_beside(pool, key, slot, &places, order)
     }
 
-    fn insert_beside(&mut self, pool: &Pool, key: u64, slot: Slot, places: &Places) -> usize {
+    fn insert_beside(
+        &mut self,
+        pool: &Pool,
+        key: u64,
+        slot: Slot,
+        places: &Places,
+        order: impl Fn(Slot) -> Seq,
+    ) -> usize {
         match places[..] {
             [Place { entry, .. }] if entry & LIST != 0 => {
                 let list = self.list_mut(entry);
-                if list.len() == list.capacity() {
-                    let from = bytes_of(list);
-                    list.reserve_exact(list.len() / 4);
-                    pool.lists_changed(from, bytes_of(list));
-                }
-                list.push(slot);
+                let from = bytes_of(list);
+                list.insert(slot, order);
+                pool.lists_changed(from, bytes_of(list));
                 list.len() - 1
             }
             _ if places.len() < INLINE_MAX => {
@@ -490,9 +525,9 @@ impl Shard {
                 places.len()
             }
             _ => {
-                let mut list = Vec::with_capacity(2 * INLINE_MAX);
-                list.extend(places.iter().map(|place| Slot(place.entry)));
-                list.push(slot);
+                let mut list = SlotList::default();
+                places.iter().for_each(|place| list.insert(Slot(place.entry), &order));
+                list.insert(slot, &order);
                 // Backwards: taking an entry out moves those behind it.
                 places.iter().rev().for_each(|&place| self.take(key, place));
                 pool.lists_changed(0, bytes_of(&list));
@@ -503,23 +538,29 @@ impl Shard {
         }
     }
 
-    fn remove(&mut self, pool: &Pool, key: u64, slot: Slot, same: impl Fn(Slot) -> bool) -> Option<usize> {
+    fn remove(
+        &mut self,
+        pool: &Pool,
+        key: u64,
+        slot: Slot,
+        same: impl Fn(Slot) -> bool,
+        order: impl Fn(Slot) -> Seq,
+    ) -> Option<usize> {
         let mut places = Places::new();
         self.places(key, same, &mut places);
         match places[..] {
             [place] if place.entry & LIST != 0 => {
                 let list = self.list_mut(place.entry);
-                let at = list.iter().position(|&held| held == slot)?;
-                let before = list.len();
-                list.remove(at);
-                let from = bytes_of(list);
+                let (before, from) = (list.len(), bytes_of(list));
+                if !list.remove(slot, order) {
+                    return None;
+                }
                 if list.len() <= INLINE_AGAIN {
                     let list = self.give_up(place.entry);
                     self.take(key, place);
                     list.iter().for_each(|held| self.put(key, held.0));
                     pool.lists_changed(from, 0);
-                } else if list.capacity() > 2 * list.len() {
-                    list.shrink_to(list.len() + list.len() / 4);
+                } else {
                     pool.lists_changed(from, bytes_of(list));
                 }
                 Some(before)
@@ -533,13 +574,24 @@ impl Shard {
     }
 
     /// Puts another slot of the same key in the place of one.
-    pub(super) fn replace(&mut self, key: u64, old: Slot, new: Slot, same: impl Fn(Slot) -> bool) {
+    pub(super) fn replace(
+        &mut self,
+        pool: &Pool,
+        key: u64,
+        (old, new): (Slot, Slot),
+        same: impl Fn(Slot) -> bool,
+        order: impl Fn(Slot) -> Seq,
+    ) {
         let mut places = Places::new();
         self.places(key, same, &mut places);
         match places[..] {
             [Place { entry, .. }] if entry & LIST != 0 => {
                 let list = self.list_mut(entry);
-                list.iter_mut().filter(|held| **held == old).for_each(|held| *held = new);
+                let from = bytes_of(list);
+                if list.remove(old, &order) {
+                    list.insert(new, order);
+                }
+                pool.lists_changed(from, bytes_of(list));
             }
             _ => {
                 for place in places.iter().filter(|place| place.entry == old.0) {
@@ -571,17 +623,17 @@ impl Shard {
         self.entries -= 1;
     }
 
-    fn adopt(&mut self, list: Vec<Slot>) -> u32 {
+    fn adopt(&mut self, list: SlotList) -> u32 {
         let Lists { slots, free } = &mut **self.lists.get_or_insert_default();
         let number = free.pop().unwrap_or_else(|| {
-            slots.push(Vec::new());
+            slots.push(SlotList::default());
             slots.len() as u32 - 1
         });
         slots[number as usize] = list;
         LIST | number
     }
 
-    fn give_up(&mut self, entry: u32) -> Vec<Slot> {
+    fn give_up(&mut self, entry: u32) -> SlotList {
         let list = std::mem::take(self.list_mut(entry));
         self.lists.get_or_insert_default().free.push(entry & !LIST);
         list
@@ -644,6 +696,6 @@ fn pages_for(entries: usize, vary: usize) -> usize {
     (entries * 100 / load).div_ceil(PAGE_BUCKETS * BUCKET_ENTRIES).max(1)
 }
 
-fn bytes_of(list: &Vec<Slot>) -> u64 {
-    (list.capacity() * size_of::<Slot>() + size_of::<Vec<Slot>>()) as u64
+fn bytes_of(list: &SlotList) -> u64 {
+    (list.bytes() + size_of::<SlotList>()) as u64
 }
