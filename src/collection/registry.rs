@@ -23,7 +23,7 @@ use super::{
 };
 use crate::cpu::CpuPool;
 use crate::store::lock::DataDirLock;
-use crate::store::{self, Store};
+use crate::store::{self, Inventory, Store};
 use crate::telemetry::names::{self, label};
 use crate::types::CollectionName;
 
@@ -48,6 +48,8 @@ pub struct Collections {
     dir: PathBuf,
     open: Arc<Open>,
     pub(super) opening: Arc<Opening>,
+    /// Absent if nothing is kept, or if it cannot be read or written.
+    inventory: Arc<Mutex<Option<Inventory>>>,
     /// While those that are not open yet refuse requests.
     pub(super) opening_rest: AtomicBool,
     /// Those that are being opened, as they were before.
@@ -94,7 +96,13 @@ impl Collections {
             tracing::warn!(path = %leftover.display(), "removed what a crash left of a creation or a drop");
         }
         for stranger in store::strangers(&dir).map_err(unusable)? {
-            tracing::warn!(path = %stranger.display(), "this is no collection; it is left alone");
+            match store::log_without_database(&stranger) {
+                Some(name) => tracing::warn!(
+                    path = %stranger.display(), collection = %name,
+                    "ignoring it: not a collection, but a log without its database, whose file is gone; restore a backup"
+                ),
+                None => tracing::warn!(path = %stranger.display(), "ignoring it: not a collection"),
+            }
         }
         let memory = Arc::new(MemoryBudget::new(memory_max_bytes));
         let disk = DataDisk::new(&data_dir);
@@ -113,6 +121,7 @@ impl Collections {
             dir,
             open,
             opening,
+            inventory: Arc::default(),
             opening_rest: AtomicBool::new(false),
             described: Mutex::default(),
             unopened: Mutex::default(),
@@ -126,6 +135,9 @@ impl Collections {
         };
         let name = CollectionName::default_collection();
         let path = collections.path(&name);
+        if medium == Medium::Disk {
+            *collections.inventory.lock() = missed(&data_dir, &collections.names()?);
+        }
         let expected: Vec<_> = collections.names()?.into_iter().chain([name.clone()]).collect();
         expected.iter().for_each(meters::admit);
         collections.opening.expect(expected.into_iter().map(|name| {
@@ -141,6 +153,7 @@ impl Collections {
             Err(error @ CollectionError::Damaged { .. }) => collections.note_damage(&name, &error),
             Err(error) => return Err(error),
         }
+        collections.note_made(&name);
         collections.opening.end(&name);
         Ok(Arc::new(collections))
     }
@@ -235,9 +248,15 @@ impl Collections {
         // Made through its cell, so that whoever asks for it meanwhile waits and does not open the file beside us.
         let cell = self.cell(&name);
         let (path, common) = (self.path(&name), self.common.clone());
-        let for_file = name.clone();
+        let (for_file, this) = (name.clone(), Arc::clone(&self));
         let made = cell
-            .get_or_try_init(|| blocking(move || boot::create(&path, &for_file, &settings, &common).map(Some)))
+            .get_or_try_init(|| {
+                blocking(move || {
+                    let made = boot::create(&path, &for_file, &settings, &common)?;
+                    this.note_made(&for_file);
+                    Ok(Some(made))
+                })
+            })
             .await;
         match made {
             Ok(made) => Ok((made.clone().ok_or(CollectionError::NoSuchCollection(name))?, true)),
@@ -276,16 +295,26 @@ impl Collections {
         let _one_at_a_time = self.changing.lock().await;
         let path = self.path(&name);
         if !path.exists() {
-            return Err(CollectionError::NoSuchCollection(name));
+            let forgotten = self.forget_missing(name.clone()).await?;
+            return if forgotten { Ok(()) } else { Err(CollectionError::NoSuchCollection(name)) };
         }
         self.refuse_while_opening(&name)?;
         // Waits for an opening under way, and bars those that come later.
         let opened = self.cell(&name).get_or_init(|| async { None }).await.clone();
+        let (this, listed) = (Arc::clone(&self), name.clone());
         let removed = blocking(move || {
             if let Some(opened) = opened {
                 opened.close();
             }
-            Store::remove(&path).map_err(|error| CollectionError::of_file(error, WriteFailure::Uncertain))
+            // Before its file goes: a crash between the two must not have it missed.
+            if let Some(inventory) = &mut *this.inventory.lock() {
+                warn_unlisted(inventory.remove(&listed));
+            }
+            let removed = Store::remove(&path);
+            if removed.is_err() && path.exists() {
+                this.note_made(&listed);
+            }
+            removed.map_err(|error| CollectionError::of_file(error, WriteFailure::Uncertain))
         })
         .await;
         self.open.lock().remove(&name);
@@ -305,6 +334,31 @@ impl Collections {
     /// Whether the data directory takes writes, as far as that is known.
     pub fn is_writable(&self) -> bool {
         self.common.disk.is_writable()
+    }
+
+    fn note_made(&self, name: &CollectionName) {
+        if let Some(inventory) = &mut *self.inventory.lock() {
+            warn_unlisted(inventory.add(name));
+        }
+    }
+
+    /// Collections whose files vanished while no server ran.
+    pub fn missing(&self) -> Vec<CollectionName> {
+        self.inventory.lock().iter().flat_map(Inventory::missing).cloned().collect()
+    }
+
+    /// Forgets one whose file vanished. False: there is none of this name.
+    async fn forget_missing(self: &Arc<Self>, name: CollectionName) -> Result<bool> {
+        let this = Arc::clone(self);
+        blocking(move || {
+            let mut inventory = this.inventory.lock();
+            let Some(inventory) = inventory.as_mut().filter(|inventory| inventory.missing().contains(&name)) else {
+                return Ok(false);
+            };
+            warn_unlisted(inventory.remove(&name));
+            Ok(true)
+        })
+        .await
     }
 
     /// Documents in the collections that are open.
@@ -368,6 +422,40 @@ impl Collections {
 
     pub(super) fn names(&self) -> Result<Vec<CollectionName>> {
         store::list(&self.dir).map_err(|error| CollectionError::of_system(self.dir.display(), &error))
+    }
+}
+
+/// Reads the list of what should be in the data directory, and tells of what is not.
+fn missed(data_dir: &Path, present: &[CollectionName]) -> Option<Inventory> {
+    let inventory = match Inventory::open(data_dir, present) {
+        Ok(inventory) => inventory,
+        Err(error) => {
+            tracing::warn!(%error, "the list of collections is of no use; a file that vanishes would not be missed");
+            return None;
+        }
+    };
+    let default = CollectionName::default_collection();
+    // A directory of an earlier version has no list, but always had this one.
+    let used = inventory.missing().contains(&default) || !present.is_empty();
+    if used && !present.contains(&default) {
+        tracing::error!(
+            collection = %default,
+            "the file of this collection is gone, and an EMPTY one takes its place; if nobody meant that, stop the server \
+             and restore a backup"
+        );
+    }
+    for name in inventory.missing().iter().filter(|name| **name != default) {
+        tracing::error!(
+            collection = %name,
+            "the file of this collection is gone, though nobody dropped it; restore a backup, or forget it with DELETE"
+        );
+    }
+    Some(inventory)
+}
+
+fn warn_unlisted(noted: std::io::Result<()>) {
+    if let Err(error) = noted {
+        tracing::warn!(%error, "the list of collections could not be written; a file that vanishes may not be missed");
     }
 }
 

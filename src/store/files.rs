@@ -76,6 +76,12 @@ pub fn strangers(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(strangers)
 }
 
+/// The collection that this log, or what SQLite keeps beside it, belongs to.
+pub fn log_without_database(stranger: &Path) -> Option<CollectionName> {
+    let name = stranger.file_name()?.to_str()?;
+    COMPANIONS.into_iter().find_map(|companion| collection_of(name.strip_suffix(companion)?))
+}
+
 /// The collection that a file of this name holds.
 fn collection_of(file_name: &str) -> Option<CollectionName> {
     CollectionName::new(file_name.strip_suffix(SUFFIX)?).ok()

@@ -26,6 +26,7 @@ mod clusters;
 mod descriptors;
 mod error;
 mod files;
+mod inventory;
 pub mod lock;
 mod log;
 mod payload;
@@ -54,7 +55,10 @@ use hapax_core::ContentHash;
 pub use self::clusters::{ClusterRows, ClusterStart, Member, Stretch};
 pub use self::descriptors::out_of_descriptors;
 pub use self::error::{Cause, Result, StoreError};
-pub use self::files::{SUFFIX, clean_leftovers, finish_repairs, list, log as log_of, make_dir, path_of, strangers};
+pub use self::files::{
+    SUFFIX, clean_leftovers, finish_repairs, list, log as log_of, log_without_database, make_dir, path_of, strangers,
+};
+pub use self::inventory::Inventory;
 pub use self::payload::{Looked, Payload, PayloadKind};
 pub use self::reader::Store;
 pub use self::repair::{Repaired, repair};

@@ -12,7 +12,7 @@ use crate::support::local::Setup;
 use crate::support::server::Server;
 
 const GONE: &str = "removed what a crash left of a creation or a drop";
-const STRANGER: &str = "this is no collection; it is left alone";
+const STRANGER: &str = "ignoring it: not a collection";
 
 /// The lines of the log that say `message` of `path`.
 fn logged(data: &Path, message: &str, path: &Path) -> usize {

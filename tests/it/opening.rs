@@ -137,3 +137,56 @@ fn one_that_cannot_be_opened_is_named_and_does_not_hold_up_the_start() {
         library::close(without).await;
     });
 }
+
+fn remove_files(dir: &library::Dir, name: &str) {
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(dir.path().join(format!("data/collections/{name}.sqlite{suffix}")));
+    }
+}
+
+/// `default` once came back empty without a word when its file had been deleted, and another collection was just gone.
+#[test]
+fn a_file_that_vanished_under_a_stopped_server_is_missed_by_name() {
+    let dir = library::dir();
+    let data = dir.path().join("data");
+    let log = || std::fs::read_to_string(data.with_extension("log")).unwrap();
+    let server = Server::start(&data);
+    let client = Client::new(server.url(""));
+    for name in ["news", "other", "dropped"] {
+        assert_eq!(client.json("PUT", &format!("/v1/collections/{name}"), &json!({})).status, 201);
+    }
+    client.delete("/v1/collections/dropped?confirm=dropped").ok();
+    assert!(server.terminate().success());
+    let server = Server::start(&data);
+    assert!(server.terminate().success());
+    assert!(!log().contains("gone"), "{}", log());
+
+    remove_files(&dir, "default");
+    remove_files(&dir, "news");
+    let server = Server::start(&data);
+    let client = Client::new(server.url(""));
+    let of = |name: &str, words: &str| log().lines().filter(|line| line.contains(name) && line.contains(words)).count();
+    assert_eq!((of("default", "an EMPTY one takes its place"), of("news", "nobody dropped it")), (1, 1), "{}", log());
+    assert_eq!(client.get("/readyz").ok()["missing"], 1);
+    client.get("/v1/collections/news").problem(404, "collection_not_found");
+    client.delete("/v1/collections/news?confirm=news").ok();
+    client.delete("/v1/collections/news?confirm=news").problem(404, "collection_not_found");
+    assert_eq!(client.get("/readyz").ok().get("missing"), None);
+    assert!(server.terminate().success());
+    let server = Server::start(&data);
+    assert_eq!((of("default", "an EMPTY one"), of("news", "nobody dropped it")), (1, 1), "once is enough: {}", log());
+    server.kill();
+
+    // A directory of an earlier version has no list; and a log that lost its database is named.
+    std::fs::remove_file(data.join("collections.list")).unwrap();
+    remove_files(&dir, "default");
+    std::fs::write(data.join("collections/lost.sqlite-wal"), "x").unwrap();
+    let server = Server::start(&data);
+    assert_eq!(
+        (of("default", "an EMPTY one"), of("lost.sqlite-wal", "a log without its database")),
+        (2, 1),
+        "{}",
+        log()
+    );
+    assert!(server.terminate().success());
+}

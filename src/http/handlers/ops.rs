@@ -25,6 +25,9 @@ pub struct Status {
     /// Collections that could not be opened for another reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     unopened: Option<usize>,
+    /// Collections whose files vanished while no server ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<usize>,
     /// Whether the disk takes writes; if it does not, reads go on.
     #[serde(skip_serializing_if = "Option::is_none")]
     writable: Option<bool>,
@@ -40,7 +43,7 @@ pub struct Version {
 
 /// `GET /livez`: the process answers.
 pub async fn livez() -> Json<Status> {
-    Json(Status { status: "alive", damaged: None, unopened: None, writable: None })
+    Json(Status { status: "alive", damaged: None, unopened: None, missing: None, writable: None })
 }
 
 /// `GET /readyz`: every collection is open, and the server is not on its way out. One that is damaged does not change
@@ -63,6 +66,7 @@ pub async fn readyz(State(state): State<AppState>, request: Request) -> Result<J
         status: "ready",
         damaged: some(collections.damaged().len()),
         unopened: some(collections.unopened().len()),
+        missing: some(collections.missing().len()),
         writable: Some(collections.is_writable()),
     }))
 }
