@@ -1,11 +1,7 @@
 # What people and CI run. `make test` installs what it needs; see .ci/run for a bare machine.
 
 .DEFAULT_GOAL := help
-<<<<<<< HEAD
-.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable peers quality races churn crash corruption neon miri fuzz loom docker-context
-=======
-.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable peers quality races chaos churn crash corruption neon miri fuzz loom
->>>>>>> 149b59c (chaos: everything at once, and memory is what the next life makes of the file)
+.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable peers quality races chaos churn crash corruption neon miri fuzz loom docker-context
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -14,11 +10,7 @@ run: ## build and start a server on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
 # In CI the slow ones too: what is unsafe, fuzzed and watched.
-<<<<<<< HEAD
-test: fmt lint test-rust openapi $(if $(CI),quality races churn crash corruption neon miri fuzz loom docker-context) ## everything that must pass before a commit
-=======
-test: fmt lint test-rust openapi $(if $(CI),quality races chaos churn crash corruption neon miri fuzz loom) ## everything that must pass before a commit
->>>>>>> 149b59c (chaos: everything at once, and memory is what the next life makes of the file)
+test: fmt lint test-rust openapi $(if $(CI),quality races chaos churn crash corruption neon miri fuzz loom docker-context) ## everything that must pass before a commit
 
 test-rust: ## all Rust tests
 	cargo test --workspace --locked
