@@ -262,6 +262,7 @@ fn limits(server: &Server) -> HttpLimits {
         requests_concurrent_max: server.requests_concurrent_max,
         bodies_bytes_max: server.bodies_bytes_max,
         answer_bytes_max: server.answer_bytes_max,
+        answer_bytes_per_second_min: server.answer_bytes_per_second_min,
         answers_bytes_max: server.answers_bytes_max,
         header_timeout: server.header_timeout,
         keep_alive_timeout: server.keep_alive_timeout,

@@ -89,6 +89,8 @@ pub struct Server {
     pub answer_bytes_max: usize,
     /// Bytes of answers in memory.
     pub answers_bytes_max: usize,
+    /// How fast an answer has to be taken.
+    pub answer_bytes_per_second_min: u64,
     /// Time for a request's headers.
     pub header_timeout: Duration,
     /// Time that a connection may be without a request.
@@ -226,6 +228,11 @@ fn server(raw: &raw::Server) -> Result<Server, ConfigError> {
         bulk_stall_timeout: milliseconds("server.bulk_stall_timeout_ms", raw.bulk_stall_timeout_ms, TIMES)?,
         bulk_idle_timeout: milliseconds("server.bulk_idle_timeout_ms", raw.bulk_idle_timeout_ms, TIMES)?,
         answer_bytes_max: count("server.answer_bytes_max", raw.answer_bytes_max, 64 * KIB..=GIB)?,
+        answer_bytes_per_second_min: within(
+            "server.answer_bytes_per_second_min",
+            raw.answer_bytes_per_second_min,
+            1..=GIB,
+        )?,
         answers_bytes_max: count("server.answers_bytes_max", raw.answers_bytes_max, MIB..=TIB)?,
         header_timeout: milliseconds("server.header_timeout_ms", raw.header_timeout_ms, TIMES)?,
         keep_alive_timeout: milliseconds("server.keep_alive_timeout_ms", raw.keep_alive_timeout_ms, TIMES)?,

@@ -51,6 +51,7 @@ pub struct Server {
     pub bulk_idle_timeout_ms: u64,
     pub answer_bytes_max: u64,
     pub answers_bytes_max: u64,
+    pub answer_bytes_per_second_min: u64,
     pub header_timeout_ms: u64,
     pub keep_alive_timeout_ms: u64,
     pub request_timeout_ms: u64,

@@ -219,10 +219,11 @@ impl HttpBody for Sent {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let Some(piece) = self.pieces.pop_front() else { return Poll::Ready(None) };
-        self.left -= piece.len();
+        // The piece before is sent when the next is asked for; the last, when this is dropped.
         let left = self.left;
         self.room.shrink(left);
+        let Some(piece) = self.pieces.pop_front() else { return Poll::Ready(None) };
+        self.left -= piece.len();
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
@@ -253,8 +254,8 @@ mod tests {
         while let Some(frame) = futures::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
             let piece = frame.unwrap().into_data().unwrap();
             assert!(piece.len() <= PIECE_BYTES);
-            seen.extend_from_slice(&piece);
             assert_eq!(answers.0.available_permits(), (10 << 20) - (whole.len() - seen.len()));
+            seen.extend_from_slice(&piece);
         }
         assert!(seen == whole);
     }

@@ -17,7 +17,7 @@ use tokio::io::AsyncRead;
 use tokio::sync::{Notify, mpsc};
 use tracing::Instrument;
 
-use super::answer::LineRoom;
+use super::answer::{LineRoom, PIECE_BYTES};
 use super::body::Room;
 use super::dto::summary::Summary;
 use super::dto::verdict::VerdictBody;
@@ -30,8 +30,6 @@ use crate::telemetry::names::{self, label};
 
 /// Answers handed to the connection at once.
 const ANSWERS_AT_ONCE: usize = 256;
-/// Bytes of them handed to it at once.
-const PIECE_BYTES: usize = 64 * 1024;
 
 /// One bulk request.
 pub struct Bulk {

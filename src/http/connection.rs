@@ -17,6 +17,7 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulConnection;
+use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
@@ -25,6 +26,7 @@ use tower::Service;
 use super::activity::{Activity, Answering, Patience, State};
 use super::places::Place;
 use super::refusals::Peer;
+use super::sending::GivenUp;
 use super::socket::Socket;
 use super::state::HttpLimits;
 use crate::telemetry::names::{self, label, value};
@@ -70,18 +72,32 @@ impl Serving {
     pub(super) async fn serve(self, (stream, peer): (TcpStream, IpAddr), activity: Arc<Activity>, place: Place) {
         let socket = Socket::new(stream, Arc::clone(&activity), self.write_timeout, place.leaving());
         let (router, counted) = (self.router, Arc::clone(&activity));
+        // Children: each poll locks its token, and all connections would contend for the one.
+        let (drain, cut) = (self.drain.child_token(), self.cut.child_token());
+        let (leave, close) = (drain.clone(), cut.clone());
         let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer(peer));
-            let answering = counted.answer(request.version() == Version::HTTP_2);
-            let answer = router.clone().call(request);
+            let multiplexed = request.version() == Version::HTTP_2;
+            let answering = Arc::new(Mutex::new(Some(counted.answer(multiplexed))));
+            let (answer, leave, close) = (router.clone().call(request), leave.clone(), close.clone());
             async move {
-                let Ok(answer) = answer.await;
+                let Ok(mut answer) = answer.await;
+                if let Some(given_up) = answer.extensions_mut().remove::<GivenUp>() {
+                    let answering = Arc::clone(&answering);
+                    given_up.then(move || match multiplexed {
+                        // The other answers are sent to their end. Then the connection is closed: a stream cannot be
+                        // ended while it has no window, and keeps a piece of its answer.
+                        true => {
+                            leave.cancel();
+                            answering.lock().take();
+                        }
+                        false => close.cancel(),
+                    });
+                }
                 Ok::<_, Infallible>(answer.map(|body| Answer { body, _answering: answering }))
             }
         });
         let connection = self.builder.serve_connection(TokioIo::new(socket), service).into_owned();
-        // Children: each poll locks its token, and all connections would contend for the one.
-        let (drain, cut) = (self.drain.child_token(), self.cut.child_token());
         let watch = Watch { activity, place, patience: self.patience, leaving: None };
         tokio::select! {
             () = watch.until_over(connection, drain) => {}
@@ -189,7 +205,7 @@ fn count(reason: &'static str) {
 /// The body of an answer; its request is being answered until it is dropped.
 struct Answer {
     body: Body,
-    _answering: Answering,
+    _answering: Arc<Mutex<Option<Answering>>>,
 }
 
 impl HttpBody for Answer {

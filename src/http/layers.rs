@@ -3,18 +3,15 @@
 
 use std::any::Any;
 use std::hash::{BuildHasher, RandomState};
-use std::pin::Pin;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::Instant;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tracing::Instrument;
 
 use super::deadline::{Deadline, Passed};
@@ -23,7 +20,8 @@ use super::leftover::Leftover;
 use super::pace::PacedBody;
 use super::query::Query;
 use super::routes::Route;
-use super::state::AppState;
+use super::sending::{AnyProgress, Pace, watched};
+use super::state::{AppState, HttpLimits};
 use super::turn::Turn;
 use crate::telemetry::names::{self, label};
 
@@ -53,8 +51,11 @@ impl RequestId {
     }
 }
 
-/// Outermost: the id, the span, the metrics, and problems written out.
-pub async fn observe(mut request: Request, next: Next) -> Response {
+/// Outermost: the id, the span, the metrics, problems written out, and an eye on the client as it takes the answer.
+pub async fn observe(State(limits): State<HttpLimits>, mut request: Request, next: Next) -> Response {
+    let version = request.version();
+    let bytes_per_second_min = Some(limits.answer_bytes_per_second_min);
+    let pace = Pace { timeout: limits.write_timeout, bytes_per_second_min };
     let begun = Instant::now();
     let id = RequestId::of(&request);
     let method = method(request.method());
@@ -95,7 +96,7 @@ pub async fn observe(mut request: Request, next: Next) -> Response {
             tracing::debug!(status = status.as_u16(), elapsed_ms, "request answered");
         }
     });
-    response.map(|body| Body::new(Guarded { body, _guard: guard }))
+    watched(response, version, pace, guard)
 }
 
 /// A method's name as a label; the client's inventions are one.
@@ -117,29 +118,6 @@ impl Drop for Measured {
         let route = std::mem::take(&mut self.route);
         metrics::histogram!(names::HTTP_REQUEST_DURATION, label::ROUTE => route, label::METHOD => self.method)
             .record(self.begun.elapsed().as_secs_f64());
-    }
-}
-
-/// A body that keeps something until it is over.
-struct Guarded<G> {
-    body: Body,
-    _guard: G,
-}
-
-impl<G: Unpin> HttpBody for Guarded<G> {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 
@@ -167,7 +145,9 @@ pub async fn admit(
         return problem.into_response();
     }
     if route.streams {
-        return next.run(request).await;
+        let mut response = next.run(request).await;
+        response.extensions_mut().insert(AnyProgress);
+        return response;
     }
     let turn = Turn::new(state.requests());
     if !route.unbounded
@@ -214,7 +194,7 @@ mod tests {
     use crate::collection::Settings;
     use crate::cpu::{CpuConfig, CpuPool};
     use crate::http::access::Access;
-    use crate::http::state::{Boot, HttpLimits, Wiring};
+    use crate::http::state::{Boot, Wiring};
 
     fn request(id: &[u8]) -> Request {
         let mut request = Request::new(Body::empty());
@@ -233,7 +213,11 @@ mod tests {
 
     async fn answer(router: axum::Router) -> (StatusCode, serde_json::Value) {
         let request = Request::builder().uri("/test").body(Body::empty()).unwrap();
-        let response = router.layer(axum::middleware::from_fn(observe)).oneshot(request).await.unwrap();
+        let response = router
+            .layer(axum::middleware::from_fn_with_state(HttpLimits::default(), observe))
+            .oneshot(request)
+            .await
+            .unwrap();
         let status = response.status();
         assert_eq!(response.headers()["content-type"], "application/problem+json");
         let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();

@@ -25,6 +25,7 @@ mod leftover;
 mod pace;
 mod places;
 mod refusals;
+mod sending;
 mod serve;
 mod socket;
 mod source;
@@ -32,7 +33,7 @@ mod turn;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::middleware::{from_fn, from_fn_with_state, map_response};
+use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::Response;
 use tower::util::option_layer;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -92,6 +93,6 @@ fn observed(router: Router<AppState>, state: AppState) -> Router {
         .layer(map_response(async |answer: Response| answer.map(PacedBody::of)))
         .layer(CompressionLayer::new().gzip(true).zstd(true))
         .layer(map_response(async |answer: Response| answer.map(PacedBody::encoded)))
-        .layer(from_fn(layers::observe))
+        .layer(from_fn_with_state(*state.limits(), layers::observe))
         .with_state(state)
 }

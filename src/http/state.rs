@@ -64,7 +64,9 @@ pub struct HttpLimits {
     /// The longest that a client may keep us waiting for more of a body at a stretch, and again for the answer to be
     /// made. Bulk is free of it.
     pub request_timeout: Duration,
-    /// How long a client may leave an answer unread before its connection is closed.
+    /// Bytes of an answer that earn its client a second to take more.
+    pub answer_bytes_per_second_min: u64,
+    /// How long a client may leave an answer untaken before the answer is given up; on HTTP/1.1 its connection is closed.
     pub write_timeout: Duration,
     /// For open requests to end after a signal.
     pub drain_timeout: Duration,
@@ -93,6 +95,7 @@ impl Default for HttpLimits {
             bodies_bytes_max: 512 << 20,
             answer_bytes_max: 16 << 20,
             answers_bytes_max: 256 << 20,
+            answer_bytes_per_second_min: 16 << 10,
             header_timeout: Duration::from_secs(10),
             keep_alive_timeout: Duration::from_secs(75),
             request_timeout: Duration::from_secs(60),

@@ -155,6 +155,8 @@ metrics_table! {
         "Bulk requests that have one of server.bulk_requests_max places now.";
     HTTP_ANSWER_BYTES = "hapax_http_answer_bytes", Kind::Gauge, Some(Unit::Bytes), [],
         "Memory that answers take now, while they are made and until they are sent.";
+    HTTP_ANSWERS_GIVEN_UP = "hapax_http_answers_given_up_total", Kind::Counter, None, [],
+        "Answers dropped before their end because the client did not take them.";
     HTTP_ANSWERS_CUT = "hapax_http_answers_cut_total", Kind::Counter, None, [],
         "Verdicts from which matches or their metadata were left out because the answer would have been too long.";
     HTTP_BULK_LINES = "hapax_http_bulk_lines_total", Kind::Counter, None, [label::KIND],

@@ -191,6 +191,7 @@ fn impossible_values_are_refused_with_key_and_what_is_allowed() {
         ("HAPAX__SERVER__BULK_LINE_BYTES_MAX", "134217728", "server.bulk_line_bytes_max", "server.bulk_body_bytes_max"),
         ("HAPAX__SERVER__BODIES_BYTES_MAX", "1048576", "server.bodies_bytes_max", "server.body_bytes_max"),
         ("HAPAX__SERVER__ANSWER_BYTES_MAX", "1024", "server.answer_bytes_max", "65536 to"),
+        ("HAPAX__SERVER__ANSWER_BYTES_PER_SECOND_MIN", "0", "server.answer_bytes_per_second_min", "1 to"),
         ("HAPAX__SERVER__ANSWERS_BYTES_MAX", "33554432", "server.answers_bytes_max", "four times"),
         ("HAPAX__SERVER__BODIES_BYTES_MAX", "33554431", "server.bodies_bytes_max", "twice server.bulk_line_bytes_max"),
         ("HAPAX__SERVER__HEADER_TIMEOUT_MS", "1", "server.header_timeout_ms", "100 to"),

@@ -48,6 +48,7 @@ mod ranks;
 mod readme;
 mod reference_tokens;
 mod routes;
+mod stalled_readers;
 mod support;
 mod upgrade;
 mod verify;

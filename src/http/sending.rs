@@ -1,0 +1,371 @@
+//! An answer's body -> the same body in small pieces, given up when its client does not take them.
+//! To TCP an HTTP/2 client that grants no window is alive: it answers pings, and takes nothing. Hyper takes one piece of
+//! the body then and does not ask for more, so the body frees itself: a timer drops what it holds, and tells the
+//! connection to end. Knows nothing of what is sent.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{Response, Version};
+use bytes::Buf;
+use futures::task::AtomicWaker;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::answer::PIECE_BYTES;
+use crate::telemetry::names;
+
+/// What an HTTP/1.1 connection takes at once, before its client reads any of it.
+const TAKEN_AT_ONCE: u64 = 64 * 1024;
+
+/// How long a client may leave an answer untaken: some time at a stretch, and on the whole what its bytes earn.
+#[derive(Clone, Copy)]
+pub(super) struct Pace {
+    pub(super) timeout: Duration,
+    /// Bytes that earn a second; `None`: any byte earns all of it.
+    pub(super) bytes_per_second_min: Option<u64>,
+}
+
+/// A response to which any progress is enough: a stream whose bytes are bounded otherwise.
+#[derive(Clone, Copy)]
+pub(super) struct AnyProgress;
+
+/// A body on its way.
+pub(super) struct Sending {
+    shared: Arc<Shared>,
+    _watch: Option<AbortOnDropHandle<()>>,
+}
+
+/// What the body and its timer share.
+struct Shared {
+    made: Instant,
+    pace: Pace,
+    state: Mutex<State>,
+    /// Since when bytes wait for the client, in milliseconds since it was made, and one more; 0: none do.
+    waiting_since: AtomicU64,
+    /// The connection's.
+    waker: AtomicWaker,
+}
+
+struct State {
+    /// `None`: given up.
+    held: Option<Held>,
+    /// Of the patience.
+    left: Duration,
+    given_up: bool,
+    when_given_up: Option<Box<dyn FnOnce() + Send>>,
+}
+
+struct Held {
+    body: Body,
+    /// What of a long piece is not sent yet.
+    rest: Bytes,
+    /// Kept until the body is dropped, by its connection or by the timer.
+    _guard: Box<dyn Send>,
+}
+
+/// Of a response: lets others hear that it was given up.
+#[derive(Clone)]
+pub(super) struct GivenUp(Arc<Shared>);
+
+impl GivenUp {
+    /// `act` is called if the answer is given up.
+    pub(super) fn then(&self, act: impl FnOnce() + Send + 'static) {
+        self.0.state.lock().when_given_up = Some(Box::new(act));
+    }
+}
+
+/// Watches over a response's body, which keeps `guard` until it is sent or given up.
+pub(super) fn watched(
+    mut response: Response<Body>,
+    version: Version,
+    mut pace: Pace,
+    guard: impl Send + 'static,
+) -> Response<Body> {
+    if response.extensions_mut().remove::<AnyProgress>().is_some() {
+        pace.bytes_per_second_min = None;
+    }
+    let (mut head, body) = response.into_parts();
+    let short = version != Version::HTTP_2 && body.size_hint().upper().is_some_and(|bytes| bytes <= TAKEN_AT_ONCE);
+    let watch = !short && !body.is_end_stream();
+    let held = Held { body, rest: Bytes::new(), _guard: Box::new(guard) };
+    let state = State { held: Some(held), left: pace.timeout, given_up: false, when_given_up: None };
+    let shared = Arc::new(Shared {
+        made: Instant::now(),
+        pace,
+        state: Mutex::new(state),
+        waiting_since: AtomicU64::new(1),
+        waker: AtomicWaker::new(),
+    });
+    if watch {
+        head.extensions.insert(GivenUp(Arc::clone(&shared)));
+    }
+    let watch = watch.then(|| AbortOnDropHandle::new(tokio::spawn(Arc::clone(&shared).watch())));
+    Response::from_parts(head, Body::new(Sending { shared, _watch: watch }))
+}
+
+impl Shared {
+    fn now(&self) -> u64 {
+        self.made.elapsed().as_millis() as u64 + 1
+    }
+
+    /// For how long bytes have been waiting.
+    fn waited(&self) -> Option<Duration> {
+        let since = self.waiting_since.load(Ordering::Acquire);
+        (since > 0).then(|| Duration::from_millis(self.now().saturating_sub(since)))
+    }
+
+    /// Gives the answer up once the patience is used up.
+    async fn watch(self: Arc<Self>) {
+        loop {
+            let left = self.state.lock().left;
+            let wait = match self.waited() {
+                None => self.pace.timeout,
+                Some(waited) if waited < left => left - waited,
+                Some(_) => return self.give_up(),
+            };
+            // A millisecond more: moments are counted in whole ones.
+            tokio::time::sleep(wait + Duration::from_millis(1)).await;
+        }
+    }
+
+    fn give_up(&self) {
+        let (held, act) = {
+            let mut state = self.state.lock();
+            state.given_up = state.held.is_some();
+            (state.held.take(), state.when_given_up.take())
+        };
+        if held.is_some() {
+            tracing::debug!("answer given up: the client does not take it");
+            metrics::counter!(names::HTTP_ANSWERS_GIVEN_UP).increment(1);
+            // Outside of the lock: either may wake, or do, anything.
+            drop(held);
+            act.into_iter().for_each(|act| act());
+            self.waker.wake();
+        }
+    }
+}
+
+/// The body has something to say: from here on the client is waited for, even if it is never asked.
+impl Wake for Shared {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let _ = self.waiting_since.compare_exchange(0, self.now(), Ordering::AcqRel, Ordering::Relaxed);
+        self.waker.wake();
+    }
+}
+
+impl State {
+    /// The client has come for more, after so long.
+    fn taken(&mut self, waited: Duration, pace: &Pace) {
+        self.left = match pace.bytes_per_second_min {
+            Some(_) => self.left.saturating_sub(waited),
+            None => pace.timeout,
+        };
+    }
+
+    /// So many bytes are handed over.
+    fn earn(&mut self, bytes: usize, pace: &Pace) {
+        if let Some(bytes_per_second_min) = pace.bytes_per_second_min {
+            let earned = Duration::from_secs_f64(bytes as f64 / bytes_per_second_min as f64);
+            self.left = (self.left + earned).min(pace.timeout);
+        }
+    }
+}
+
+impl Held {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.rest.is_empty() {
+            let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
+            match frame.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) => self.rest = data,
+                Some(Ok(Err(other))) => return Poll::Ready(Some(Ok(other))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            }
+        }
+        // A copy of a long piece's part: the part itself would keep all of it in the connection's buffers.
+        let piece = match self.rest.len() {
+            0..=PIECE_BYTES => std::mem::take(&mut self.rest),
+            _ => self.rest.copy_to_bytes_apart(PIECE_BYTES),
+        };
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_over(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+}
+
+/// Copies, unlike [`Buf::copy_to_bytes`], which shares.
+trait CopyApart {
+    fn copy_to_bytes_apart(&mut self, bytes: usize) -> Bytes;
+}
+
+impl CopyApart for Bytes {
+    fn copy_to_bytes_apart(&mut self, bytes: usize) -> Bytes {
+        let copy = Self::copy_from_slice(&self[..bytes]);
+        self.advance(bytes);
+        copy
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        // At once: the timer's task may be there a little longer.
+        let (held, act) = {
+            let mut state = self.shared.state.lock();
+            (state.held.take(), state.when_given_up.take())
+        };
+        drop((held, act));
+    }
+}
+
+impl HttpBody for Sending {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let shared = &self.shared;
+        shared.waker.register(cx.waker());
+        let mut state = shared.state.lock();
+        if state.given_up {
+            return Poll::Ready(Some(Err(axum::Error::new("the client did not take the answer"))));
+        }
+        if let Some(waited) = shared.waited() {
+            state.taken(waited, &shared.pace);
+        }
+        // Before the body is asked: it may wake while it is.
+        shared.waiting_since.store(0, Ordering::Release);
+        let Some(held) = &mut state.held else { return Poll::Ready(None) };
+        let waker = Waker::from(Arc::clone(shared));
+        let polled = held.poll(&mut Context::from_waker(&waker));
+        if let Poll::Ready(frame) = &polled {
+            let sent = frame.as_ref().and_then(|frame| frame.as_ref().ok()).and_then(Frame::data_ref);
+            state.earn(sent.map_or(0, Bytes::len), &shared.pace);
+            // After the last piece too: the connection keeps it until there is a window for it, and then drops this.
+            shared.waiting_since.store(shared.now(), Ordering::Release);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let state = self.shared.state.lock();
+        !state.given_up && state.held.as_ref().is_none_or(Held::is_over)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let state = self.shared.state.lock();
+        let Some(held) = &state.held else { return SizeHint::with_exact(0) };
+        let (rest, hint) = (held.rest.len() as u64, held.body.size_hint());
+        let mut whole = SizeHint::new();
+        whole.set_lower(hint.lower() + rest);
+        if let Some(upper) = hint.upper() {
+            whole.set_upper(upper + rest);
+        }
+        whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use futures::StreamExt;
+
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_millis(50);
+    /// Enough for a busy machine.
+    const LONG: Duration = Duration::from_secs(30);
+
+    struct Flag(Arc<AtomicBool>);
+
+    impl Drop for Flag {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+
+    fn sending(body: Body, bytes_per_second_min: Option<u64>) -> (Body, Arc<AtomicBool>) {
+        let dropped = Arc::new(AtomicBool::new(false));
+        let pace = Pace { timeout: TIMEOUT, bytes_per_second_min };
+        let guard = Flag(Arc::clone(&dropped));
+        (watched(Response::new(body), Version::HTTP_2, pace, guard).into_body(), dropped)
+    }
+
+    async fn until_set(flag: &AtomicBool) {
+        let set = async {
+            while !flag.load(Ordering::Acquire) {
+                tokio::time::sleep(TIMEOUT / 5).await;
+            }
+        };
+        tokio::time::timeout(LONG, set).await.expect("it is dropped");
+    }
+
+    #[tokio::test]
+    async fn a_body_that_nobody_asks_for_is_dropped() {
+        let (body, dropped) = sending(Body::from(vec![1; 1_000_000]), Some(1));
+        until_set(&dropped).await;
+        assert!(!body.is_end_stream());
+        assert!(body.into_data_stream().next().await.unwrap().is_err(), "what was cut does not look whole");
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_taken_too_slowly_is_dropped() {
+        // Ten pieces would earn ten milliseconds; each takes as long.
+        let (body, dropped) = sending(Body::from(vec![1; 100 * PIECE_BYTES]), Some(1000 * PIECE_BYTES as u64));
+        let mut pieces = body.into_data_stream();
+        let (mut taken, mut cut) = (0, false);
+        while let Some(piece) = pieces.next().await {
+            cut |= piece.is_err();
+            if cut {
+                break;
+            }
+            taken += 1;
+            tokio::time::sleep(TIMEOUT / 5).await;
+        }
+        assert!(cut && taken < 100, "{taken}");
+        until_set(&dropped).await;
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_taken_comes_whole_in_small_pieces() {
+        let bytes: Vec<u8> = (0..300_000_u32).map(|at| (at % 251) as u8).collect();
+        let (body, dropped) = sending(Body::from(bytes.clone()), Some(1));
+        assert_eq!(body.size_hint().exact(), Some(300_000));
+        let mut pieces = body.into_data_stream();
+        let mut seen = Vec::new();
+        while let Some(piece) = pieces.next().await {
+            let piece = piece.unwrap();
+            assert!(piece.len() <= PIECE_BYTES);
+            seen.extend_from_slice(&piece);
+        }
+        assert!(seen == bytes);
+        drop(pieces);
+        assert!(dropped.load(Ordering::Acquire));
+    }
+
+    #[tokio::test]
+    async fn a_stream_with_nothing_to_say_is_kept_until_it_has() {
+        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel::<Result<Bytes, std::io::Error>>();
+        let stream = futures::stream::unfold(receiver, async |mut all| Some((all.recv().await?, all)));
+        let (body, dropped) = sending(Body::from_stream(stream), None);
+        let mut pieces = body.into_data_stream();
+        assert!(futures::poll!(pieces.next()).is_pending());
+        tokio::time::sleep(6 * TIMEOUT).await;
+        assert!(!dropped.load(Ordering::Acquire), "the client is not to blame");
+        // Now it is: bytes are there, and are not taken.
+        sender.send(Ok(Bytes::from_static(b"x"))).unwrap();
+        until_set(&dropped).await;
+    }
+}

@@ -1,0 +1,134 @@
+//! Clients that take nothing of their answers keep no memory.
+//! An HTTP/2 client that grants no window once kept as many answers as it asked for: 200 of 16 MB each were 3.2 GB, held
+//! by one socket for as long as it stayed open.
+
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::client::{Client, Raw};
+use crate::support::library::dir;
+use crate::support::local::{Local, Setup};
+
+const CHECK: &str = "/v1/collections/default/check";
+/// Fewer than a connection may have open.
+const STREAMS_MAX: u32 = 200;
+
+fn copy(number: usize) -> String {
+    let word = |at: usize| if at == number % 300 { format!("only{number}") } else { format!("word{at}") };
+    (0..300).map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn fill(client: &Client) {
+    let line = |number: usize| {
+        json!({ "id": format!("d{number}"), "text": copy(number), "metadata": { "fill": "x".repeat(15_000) } })
+            .to_string()
+    };
+    let lines: Vec<_> = (0..60).map(line).collect();
+    let answers = client.bulk("op=insert&on_duplicate=store", &lines.join("\n"));
+    assert_eq!(answers.last().unwrap()["summary"]["stored"], 60);
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// A header field, spelled out (RFC 7541, section 6.2.2).
+fn field(name: &str, value: &str) -> Vec<u8> {
+    let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+    [vec![0], text(name), text(value)].concat()
+}
+
+/// A connection on which streams may be opened and no answer's body can be sent.
+fn without_window(server: &Local) -> Raw {
+    let mut raw = Raw::connect(server.address);
+    raw.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    // SETTINGS_INITIAL_WINDOW_SIZE is 0.
+    raw.send(frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]));
+    raw
+}
+
+fn ask(raw: &mut Raw, stream: u32, target: &str, content_type: &str, body: &[u8]) {
+    let fields = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":authority", "localhost"),
+        (":path", target),
+        ("content-type", content_type),
+    ];
+    let head: Vec<u8> = fields.iter().flat_map(|(name, value)| field(name, value)).collect();
+    raw.send(frame(1, 4, stream, &head));
+    raw.send(frame(0, 1, stream, body));
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn answers_that_cannot_be_sent_are_counted_and_then_dropped() {
+    let dir = dir();
+    let limits = |limits: &mut hapax::http::HttpLimits| {
+        limits.answers_bytes_max = 16 << 20;
+        limits.answer_bytes_max = 4 << 20;
+        // Long enough to ask for as many as it takes, however busy the machine is.
+        limits.write_timeout = Duration::from_secs(10);
+    };
+    let server = Setup::new(&dir).limits(limits).start();
+    let client = Client::of(&server);
+    fill(&client);
+    let text = json!({ "text": copy(1000) });
+    let (mut stalled, mut streams) = (vec![without_window(&server)], (1..).step_by(2));
+    let mut refused = None;
+    until("the memory for answers is used up", || {
+        // A few at a time: answers that are made side by side leave each other little, and give back most of it.
+        for stream in streams.by_ref().take(2) {
+            let target = format!("{CHECK}?limit=1000&with=metadata");
+            ask(stalled.last_mut().unwrap(), stream, &target, "application/json", text.to_string().as_bytes());
+        }
+        if streams.clone().next() > Some(2 * STREAMS_MAX) {
+            stalled.push(without_window(&server));
+            streams = (1..).step_by(2);
+        }
+        let answer = client.post(CHECK, &text);
+        refused = (answer.status == 503).then_some(answer);
+        refused.is_some()
+    });
+    refused.unwrap().problem(503, "overloaded");
+    let insert =
+        client.post("/v1/collections/default/documents", &json!({ "id": "new", "text": "five words are enough here" }));
+    assert!(insert.status == 503 || insert.status == 200);
+    assert_eq!(client.get("/v1/collections/default").ok()["documents"], 60 + u64::from(insert.status == 200));
+    until("the answers are given up", || client.post(&format!("{CHECK}?limit=1000"), &text).status == 200);
+    until("all of them are", || {
+        let answer = client.post(&format!("{CHECK}?limit=1000&with=metadata"), &text);
+        answer.status == 200 && answer.ok().get("omitted").is_none()
+    });
+    // And the server ends the connections, though their clients do not.
+    for mut raw in stalled {
+        let _ = raw.0.read_to_end(&mut Vec::new());
+    }
+}
+
+#[test]
+fn a_client_that_reads_nothing_loses_its_connection() {
+    let dir = dir();
+    let server = Setup::new(&dir).limits(|limits| limits.write_timeout = Duration::from_secs(1)).start();
+    let client = Client::of(&server);
+    fill(&client);
+    let body = json!({ "op": "check", "documents": vec![json!({ "text": copy(1000) }); 40] }).to_string();
+    let mut raw = Raw::connect(server.address);
+    raw.send("POST /v1/collections/default/batch?limit=1000&with=metadata HTTP/1.1\r\nHost: localhost\r\n");
+    raw.send(format!("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len()));
+    // More than the kernel keeps; then longer than it may be left.
+    std::thread::sleep(Duration::from_secs(5));
+    let mut seen = Vec::new();
+    let _ = raw.0.read_to_end(&mut seen);
+    assert!(seen.starts_with(b"HTTP/1.1 200") && seen.len() < 15 << 20, "{}", seen.len());
+}
