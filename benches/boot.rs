@@ -79,7 +79,7 @@ fn config(dir: &std::path::Path, default_settings: Settings) -> CollectionsConfi
         secret: None,
         default_settings,
         limits: Limits {
-            bucket_read_max: 64,
+            bucket_read_max: 256,
             candidates_max: 4096,
             exact_reads_max: 256,
             exact_bytes_max: 32 << 20,

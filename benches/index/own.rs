@@ -80,14 +80,26 @@ impl Index for Own {
         let Scratch { probe, words, ranked } = scratch;
         self.bands.probe(&self.arena, query, self.bucket_read_max, probe);
         ranked.clear();
-        Comparison::new(&self.arena, query, self.shape, self.matching_min, words).each(
-            &probe.hits,
-            |_, seen, matching| {
-                if seen.removed == Seq(0) && matching >= self.matching_min {
-                    ranked.push((Reverse(matching), seen.seq));
-                }
-            },
-        );
+        let mut comparison = Comparison::new(&self.arena, query, self.shape, self.matching_min, words);
+        comparison.each(&probe.hits, |_, seen, matching| {
+            if seen.removed == Seq(0) && matching >= self.matching_min {
+                ranked.push((Reverse(matching), seen.seq));
+            }
+        });
+        let groups = probe.groups.iter().map(|found| &found.group);
+        for group in groups.chain(probe.twin.iter().filter_map(|twin| twin.group.as_ref())) {
+            let members = group.members();
+            let Some((_, matching)) = members.found().next().and_then(|slot| comparison.with(slot)) else { continue };
+            if matching >= self.matching_min {
+                let seen = members.found().filter_map(|slot| self.arena.peek(slot));
+                ranked.extend(seen.map(|seen| (Reverse(matching), seen.seq)));
+            }
+        }
+        if let Some(twin) = probe.twin.as_ref().filter(|twin| twin.group.is_none())
+            && let Some((seen, matching)) = comparison.with(twin.slot())
+        {
+            ranked.push((Reverse(matching), seen.seq));
+        }
         ranked.sort_unstable();
         ranked.len()
     }
