@@ -1,7 +1,8 @@
 //! Work for the processor that is too long for a request's own thread: a few threads of their own, and a bounded queue
 //! before them.
 //! In: jobs of some milliseconds. Out: what they return. First come, first served, so whoever cuts long work into jobs
-//! lets everyone else in between.
+//! lets everyone else in between. What can't be cut and may take a second has a thread of its own: one comparison once
+//! kept the only thread for 10 s, and a check of 22 KB waited behind it.
 //! Knows nothing of what is worked on. A job must not wait for anything: it would keep a thread from the others.
 
 use std::collections::VecDeque;
@@ -15,10 +16,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::telemetry::names;
 
+/// Work on more than this takes longer than short jobs may wait for it: some milliseconds.
+const SHORT_BYTES_MAX: usize = 1 << 20;
+
 /// How much is worked on at once, and how much may wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuConfig {
-    /// Threads; at least one.
+    /// Threads; at least one. What can't be cut has one more.
     pub threads: usize,
     /// Jobs that may wait; at least one.
     pub queue_max: usize,
@@ -57,12 +61,20 @@ pub struct Place {
 struct Handle(Arc<Shared>);
 
 struct Shared {
-    queue: Mutex<Queue>,
-    /// Told when the queue has work, or is closed.
-    work: Condvar,
+    /// Jobs of some milliseconds, and those that can't be cut into such.
+    short: Lane,
+    long: Lane,
     places: Arc<Semaphore>,
     queue_max: usize,
     wait_seconds: Histogram,
+}
+
+/// Jobs for the same threads.
+#[derive(Default)]
+struct Lane {
+    queue: Mutex<Queue>,
+    /// Told when the queue has work, or is closed.
+    work: Condvar,
 }
 
 #[derive(Default)]
@@ -81,16 +93,18 @@ impl CpuPool {
     /// Starts the threads.
     pub fn new(config: CpuConfig) -> Self {
         let shared = Arc::new(Shared {
-            queue: Mutex::default(),
-            work: Condvar::new(),
+            short: Lane::default(),
+            long: Lane::default(),
             places: Arc::new(Semaphore::new(config.queue_max)),
             queue_max: config.queue_max,
             wait_seconds: metrics::histogram!(names::CPU_QUEUE_WAIT),
         });
-        for number in 0..config.threads {
+        for number in 0..=config.threads {
             let shared = Arc::clone(&shared);
-            let thread = std::thread::Builder::new().name(format!("hapax-cpu-{number}"));
-            thread.spawn(move || shared.work()).expect("the system has room for one thread more");
+            let long = number == config.threads;
+            let name = if long { "hapax-cpu-long".to_owned() } else { format!("hapax-cpu-{number}") };
+            let work = move || shared.work(if long { &shared.long } else { &shared.short });
+            std::thread::Builder::new().name(name).spawn(work).expect("the system has room for one thread more");
         }
         Self(Arc::new(Handle(shared)))
     }
@@ -110,7 +124,8 @@ impl CpuPool {
 
     /// Jobs that wait.
     pub fn depth(&self) -> usize {
-        self.0.0.queue.lock().jobs.len()
+        let Shared { short, long, .. } = &*self.0.0;
+        short.queue.lock().jobs.len() + long.queue.lock().jobs.len()
     }
 
     /// Sets the gauges.
@@ -124,6 +139,11 @@ impl Place {
     /// Does `work` on one of the threads. It is not begun where the future has been dropped by then; its panic goes on
     /// in whoever waits for it.
     pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        self.run_uncut(0, work).await
+    }
+
+    /// The same for work on so many bytes that can't be cut: if that is long, on a thread that has no short jobs.
+    pub async fn run_uncut<T: Send + 'static>(self, bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> T {
         let Self { pool, asked, permit } = self;
         let (done, outcome) = oneshot::channel();
         let run = Box::new(move || {
@@ -133,23 +153,26 @@ impl Place {
             }
         });
         let shared = &pool.0.0;
-        shared.queue.lock().jobs.push_back(Job { asked, permit, run });
-        shared.work.notify_one();
+        let lane = if bytes > SHORT_BYTES_MAX { &shared.long } else { &shared.short };
+        lane.queue.lock().jobs.push_back(Job { asked, permit, run });
+        lane.work.notify_one();
         let outcome = outcome.await.expect("a job that somebody waits for is done");
         outcome.unwrap_or_else(|panic| resume_unwind(panic))
     }
 }
 
 impl Shared {
-    fn work(&self) {
-        while let Some(Job { asked, permit, run }) = self.next() {
+    fn work(&self, lane: &Lane) {
+        while let Some(Job { asked, permit, run }) = lane.next() {
             self.wait_seconds.record(asked.elapsed());
             // Places are for what waits.
             drop(permit);
             run();
         }
     }
+}
 
+impl Lane {
     /// The job in front; `None` once the pool is closed.
     fn next(&self) -> Option<Job> {
         let mut queue = self.queue.lock();
@@ -168,8 +191,10 @@ impl Shared {
 impl Drop for Handle {
     /// What is still in the queue is dropped: a job that somebody waits for keeps the pool.
     fn drop(&mut self) {
-        self.0.queue.lock().closed = true;
-        self.0.work.notify_all();
+        for lane in [&self.0.short, &self.0.long] {
+            lane.queue.lock().closed = true;
+            lane.work.notify_all();
+        }
     }
 }
 
@@ -218,6 +243,26 @@ mod tests {
         drop(release);
         assert_eq!((first.await.unwrap(), second.await.unwrap()), (1, 2));
         assert_eq!(pool.depth(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_cut_keeps_nobody_waiting_but_its_like() {
+        let pool = pool(4);
+        let (release, released) = mpsc::channel::<()>();
+        let long = |work: Box<dyn FnOnce() + Send>| {
+            let pool = pool.clone();
+            tokio::spawn(async move {
+                pool.place(WhenFull::Refuse).await.unwrap().run_uncut(SHORT_BYTES_MAX + 1, work).await;
+            })
+        };
+        let first = long(Box::new(move || _ = released.recv()));
+        let second = long(Box::new(|| ()));
+        assert_eq!(pool.place(WhenFull::Wait).await.unwrap().run(|| 7).await, 7);
+        assert_eq!(pool.place(WhenFull::Wait).await.unwrap().run_uncut(SHORT_BYTES_MAX, || 8).await, 8);
+        assert!(!first.is_finished() && !second.is_finished());
+        drop(release);
+        first.await.unwrap();
+        second.await.unwrap();
     }
 
     #[tokio::test]

@@ -47,20 +47,23 @@ pub struct ExactComparison {
 
 struct Side {
     signature: Vec<u8>,
-    shingles: Option<ShingleSet>,
+    shingles: Option<Arc<ShingleSet>>,
+}
+
+impl Side {
+    fn bytes(&self) -> usize {
+        self.shingles.as_ref().map_or(0, |shingles| shingles.bytes())
+    }
 }
 
 impl Collection {
-    /// Compares two documents; both must have something to compare. `when_full` is for what is long. All of it is one
-    /// job: shingles of one document that waited for the other's turn would be memory that nobody counts.
+    /// Compares two documents; both must have something to compare. `when_full` is for what is long: each text is worked
+    /// on in slices, between which others have their turn. Whoever calls counts what that takes, see
+    /// [`Self::shingle_bytes`].
     pub async fn compare(self: &Arc<Self>, a: Comparand, b: Comparand, when_full: WhenFull) -> Result<Comparison> {
-        let (a, b) = (self.find_stored(a).await?, self.find_stored(b).await?);
+        let (a, b) = (self.side(a, "a", when_full).await?, self.side(b, "b", WhenFull::Wait).await?);
         let bytes = a.bytes() + b.bytes();
-        let compare = move |collection: &Self| {
-            let (a, b) = (collection.side(a, "a")?, collection.side(b, "b")?);
-            Ok(collection.side_by_side(&a, &b))
-        };
-        self.compute(bytes, when_full, compare).await
+        self.compute(bytes, WhenFull::Wait, move |collection| Ok(collection.side_by_side(&a, &b))).await
     }
 
     fn side_by_side(&self, a: &Side, b: &Side) -> Comparison {
@@ -73,59 +76,37 @@ impl Collection {
         Comparison { estimate: self.similarity(matching, false, None), exact }
     }
 
-    /// What is kept of a stored document; a content stays as it is.
-    async fn find_stored(self: &Arc<Self>, comparand: Comparand) -> Result<Half> {
+    async fn side(self: &Arc<Self>, comparand: Comparand, field: &'static str, when_full: WhenFull) -> Result<Side> {
         match comparand {
-            Comparand::Content(content) => Ok(Half::Content(content)),
-            Comparand::Id(id) => {
-                self.blocking(move |collection| {
-                    collection.certain(&id)?;
-                    // Replaced since it was looked up, it has another content now; deleted, none.
-                    for attempt in 0..ATTEMPTS {
-                        let (_reading, view) = collection.read();
-                        let existing = collection.find(&id, IdIndex::fingerprint(&id), view)?;
-                        let Some(existing) = existing else { return Err(CollectionError::NoSuchDocument { id }) };
-                        let shingles = collection.stored_set(existing.record.seq)?;
-                        if shingles.is_some() || collection.keep == Keep::Signature {
-                            let signature = existing.record.signature.clone();
-                            return Ok(Half::Stored(Side { signature, shingles }));
-                        }
-                        wait_for_commit(attempt);
-                    }
-                    Err(changing())
-                })
-                .await
-            }
-        }
-    }
-
-    fn side(&self, half: Half, field: &'static str) -> Result<Side> {
-        match half {
-            Half::Stored(side) => Ok(side),
-            Half::Content(content) => {
-                let shingles = self.shingle_set(&content)?;
-                let options = PrepareOptions { purpose: Purpose::Sign, ..PrepareOptions::default() };
-                let made = self.prepare_now(content, options)?.made.ok_or_else(|| CollectionError::Invalid {
+            Comparand::Id(id) => self.stored_side(id).await,
+            Comparand::Content(content) => {
+                let options = PrepareOptions { when_full, ranks: false, purpose: Purpose::Compare };
+                let made = self.prepare_with(content, options).await?.made.ok_or_else(|| CollectionError::Invalid {
                     field,
                     detail: "an empty document can't be compared: it has no shingle".into(),
                 })?;
-                Ok(Side { signature: made.signature, shingles })
+                Ok(Side { signature: made.signature, shingles: made.kept.map(|kept| kept.set) })
             }
         }
     }
-}
 
-/// A document of which nothing more is on disk.
-enum Half {
-    Content(Content),
-    Stored(Side),
-}
-
-impl Half {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Content(content) => content.bytes(),
-            Self::Stored(side) => side.shingles.as_ref().map_or(0, ShingleSet::bytes),
-        }
+    /// What is kept of a stored document.
+    async fn stored_side(self: &Arc<Self>, id: DocId) -> Result<Side> {
+        self.blocking(move |collection| {
+            // Replaced since it was looked up, it has another content now; deleted, none.
+            for attempt in 0..ATTEMPTS {
+                let (_reading, view) = collection.read();
+                let existing = collection.find(&id, IdIndex::fingerprint(&id), view)?;
+                let Some(existing) = existing else { return Err(CollectionError::NoSuchDocument { id }) };
+                let shingles = collection.stored_set(existing.record.seq)?;
+                if shingles.is_some() || collection.keep == Keep::Signature {
+                    let signature = existing.record.signature.clone();
+                    return Ok(Side { signature, shingles: shingles.map(Arc::new) });
+                }
+                wait_for_commit(attempt);
+            }
+            Err(changing())
+        })
+        .await
     }
 }

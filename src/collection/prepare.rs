@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hapax_core::{Collect, ContentHash, IllFormed, Pipeline, Scratch, ShingleSet, Signed, SketchKind, Spec, TextSpec};
+use hapax_core::{
+    Collect, ContentHash, IllFormed, Pipeline, Scratch, ShingleSet, Shingling, Signed, SketchKind, Spec, TextSpec,
+};
 use parking_lot::Mutex;
 
 use super::kept::Kept;
@@ -19,8 +21,9 @@ use crate::types::{Content, Keep, SetElement, Verify};
 /// Contents up to this size are signed where they are, in some ten microseconds per 2 KB: handing them to another
 /// thread and back costs more. Larger ones must not keep the connections of an async thread waiting.
 const HERE_BYTES_MAX: usize = 16 * 1024;
-/// Text signed in one go on a thread of the pool: one to two milliseconds, after which others have their turn.
-const SLICE_BYTES: usize = 256 * 1024;
+/// Text signed in one go on a thread of the pool: less than a millisecond of most, after which others have their turn. A
+/// text of characters that fold to eighteen each takes 20 ms.
+const SLICE_BYTES: usize = 64 * 1024;
 /// Scratches kept for long texts to come.
 const SPARE_SCRATCHES_MAX: usize = 16;
 
@@ -44,6 +47,8 @@ pub struct PrepareOptions {
 pub enum Purpose {
     /// To be signed.
     Sign,
+    /// To be compared with another document: its shingles are needed, whatever the collection keeps.
+    Compare,
     /// To be looked up, and not stored: where something is kept beside signatures, [`Collection::insert`] refuses it.
     Check,
     /// To be looked up, and stored.
@@ -109,19 +114,33 @@ pub struct TextSigner {
     options: PrepareOptions,
     /// Whether a piece has been signed.
     begun: bool,
+    /// Bytes signed so far.
+    bytes: usize,
     /// Time that signing took, without the waiting.
     spent: Duration,
 }
 
 impl TextSigner {
-    /// Signs the next piece.
-    pub async fn push(self, piece: Bytes) -> Result<Self> {
-        self.place().await?.run(move || self.push_now(&piece)).await
+    /// Signs the next piece, in slices.
+    pub async fn push(mut self, mut piece: Bytes) -> Result<Self> {
+        while !piece.is_empty() {
+            let slice = piece.split_to(piece.len().min(SLICE_BYTES));
+            self = self.place().await?.run(move || self.push_now(&slice)).await?;
+        }
+        Ok(self)
     }
 
     /// Signs the last piece, which may be empty.
-    pub async fn finish(self, piece: Bytes) -> Result<Prepared> {
-        self.place().await?.run(move || self.push_now(&piece)?.finish_now()).await
+    pub async fn finish(mut self, mut piece: Bytes) -> Result<Prepared> {
+        let rest = piece.split_off(piece.len().saturating_sub(SLICE_BYTES));
+        self = self.push(piece).await?;
+        let (place, bytes) = (self.place().await?, self.uncut_bytes() + rest.len());
+        place.run_uncut(bytes, move || self.push_now(&rest)?.finish_now()).await
+    }
+
+    /// What is done in one go at the end: its shingles are sorted.
+    fn uncut_bytes(&self) -> usize {
+        if self.collection.collect(self.options.purpose).shingles { self.bytes } else { 0 }
     }
 
     async fn place(&self) -> Result<Place> {
@@ -134,6 +153,7 @@ impl TextSigner {
         let started = Instant::now();
         self.pipeline.resume(self.scratch.scratch()).push_bytes(piece, self.ill_formed)?;
         self.begun = true;
+        self.bytes += piece.len();
         self.spent += started.elapsed();
         Ok(self)
     }
@@ -181,12 +201,7 @@ impl Collection {
         self.check_ranks(options.ranks)?;
         match content {
             Content::Text(text) if text.len() > HERE_BYTES_MAX => {
-                let mut signer = self.text_signer(IllFormed::Refuse, options)?;
-                let mut text = Bytes::from(text);
-                while text.len() > SLICE_BYTES {
-                    signer = signer.push(text.split_to(SLICE_BYTES)).await?;
-                }
-                signer.finish(text).await
+                self.text_signer(IllFormed::Refuse, options)?.finish(Bytes::from(text)).await
             }
             content => {
                 let bytes = content.bytes();
@@ -203,7 +218,16 @@ impl Collection {
         // Begins the text in the scratch; each piece resumes it.
         pipeline.signer(scratch.scratch()).collect(self.collect(options.purpose));
         let collection = Arc::clone(self);
-        Ok(TextSigner { collection, pipeline, scratch, ill_formed, options, begun: false, spent: Duration::ZERO })
+        Ok(TextSigner {
+            collection,
+            pipeline,
+            scratch,
+            ill_formed,
+            options,
+            begun: false,
+            bytes: 0,
+            spent: Duration::ZERO,
+        })
     }
 
     /// Ranks are whole hashes, and mixing is no secret: from those of a text of one word anyone could compute what the
@@ -229,7 +253,21 @@ impl Collection {
             return work(self);
         }
         let collection = Arc::clone(self);
-        self.cpu.place(when_full).await?.run(move || work(&collection)).await
+        self.cpu.place(when_full).await?.run_uncut(bytes, move || work(&collection)).await
+    }
+
+    /// Bytes that a text of so many takes at the most beside itself while it is prepared: its shingles, in a collection
+    /// where they are kept or compared.
+    pub fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize) -> usize {
+        let Collect { shingles, canonical } = self.collect(purpose);
+        // Each character begins one, or each word, which is a letter and a space at the least. Memory for them grows by
+        // doubling, and sorting takes half as much.
+        let each = match self.pipeline.as_ref().map(|pipeline| pipeline.spec().shingling) {
+            _ if !shingles => 0,
+            Some(Shingling::Char(_)) => 20,
+            Some(Shingling::Word(_)) | None => 10,
+        };
+        text_bytes * (each + usize::from(canonical))
     }
 
     /// Whether contents that are looked up are compared by their shingles.
@@ -241,6 +279,7 @@ impl Collection {
     fn collect(&self, purpose: Purpose) -> Collect {
         match purpose {
             Purpose::Sign => Collect::default(),
+            Purpose::Compare => Collect { shingles: true, canonical: false },
             Purpose::Check => Collect { shingles: self.compares_shingles(), canonical: false },
             Purpose::Insert => Collect { shingles: self.keep != Keep::Signature, canonical: self.keep == Keep::Text },
         }
@@ -279,13 +318,17 @@ impl Collection {
                 detail: "cannot be had of a signature, which keeps but some bits of each; give the text or the set"
                     .into(),
             }),
-            Content::Signature { .. } if self.collect(options.purpose).shingles => Err(CollectionError::Invalid {
-                field: "signature",
-                detail: format!(
-                    "collection `{}` compares or keeps shingles, which cannot be had of a signature; give the text or the set",
-                    self.name
-                ),
-            }),
+            Content::Signature { .. }
+                if options.purpose != Purpose::Compare && self.collect(options.purpose).shingles =>
+            {
+                Err(CollectionError::Invalid {
+                    field: "signature",
+                    detail: format!(
+                        "collection `{}` compares or keeps shingles, which cannot be had of a signature; give the text or the set",
+                        self.name
+                    ),
+                })
+            }
             Content::Signature { bytes, fingerprint } => {
                 let given = fingerprint.or(matches!(self.spec, Spec::External { .. }).then_some(self.fingerprint));
                 let Some(given) = given else {
@@ -322,18 +365,6 @@ impl Collection {
                 Ok(Prepared { made, shingles: None, ranks: None, empty_slots: None })
             }
         }
-    }
-
-    /// The distinct shingles of a text or set; `None` for a given signature.
-    pub(super) fn shingle_set(&self, content: &Content) -> Result<Option<ShingleSet>> {
-        Ok(match content {
-            Content::Text(text) => {
-                let pipeline = self.pipeline_for("text")?;
-                Some(ShingleSet::new(SCRATCH.with_borrow_mut(|scratch| pipeline.shingle_set(scratch, text))))
-            }
-            Content::Set(elements) => Some(ShingleSet::new(element_hashes(self.pipeline_for("set")?, elements))),
-            Content::Signature { .. } => None,
-        })
     }
 
     /// What is to be kept on disk of a document that was prepared for this.

@@ -161,7 +161,7 @@ pub async fn parse<T: Send + 'static>(
     if bytes <= INLINE_BYTES_MAX {
         return work();
     }
-    cpu.place(when_full).await?.run(work).await
+    cpu.place(when_full).await?.run_uncut(bytes, work).await
 }
 
 /// For what follows the parsing of `bytes` bytes: where that took a place already, refusing it would throw work away.

@@ -411,6 +411,45 @@ fn a_long_document_lets_a_shorter_one_pass() {
     assert_eq!(order.recv().unwrap(), 12 * MIB);
 }
 
+/// One comparison of 15.6 MB was one job of 10 s, and a check of 22 KB waited for it.
+#[test]
+fn a_long_comparison_lets_a_shorter_document_pass() {
+    let (_dir, server) = one_thread(100);
+    let client = Client::of(&server);
+    let pool = server.state.cpu();
+    let release = occupy(pool);
+    let (done, order) = mpsc::channel();
+    let send = |what: &'static str, target: &'static str, body: Value| {
+        let (client, done) = (client.clone(), done.clone());
+        std::thread::spawn(move || {
+            client.post(target, &body).ok();
+            done.send(what).unwrap();
+        })
+    };
+    let sides = json!({"a": {"text": prose(1, 3 * MIB)}, "b": {"text": prose(2, 3 * MIB)}});
+    let comparison = send("comparison", "/v1/collections/default/compare", sides);
+    // Its parsing may be over by now: what can't be cut has a thread of its own.
+    until("a waiting comparison", || pool.depth() == 1);
+    let check = send("check", CHECK, json!({"text": prose(3, 30 * KIB)}));
+    until("a waiting check", || pool.depth() == 2);
+    drop(release);
+    assert_eq!(order.recv().unwrap(), "check", "it came second, and was done first");
+    assert_eq!(order.recv().unwrap(), "comparison");
+    comparison.join().unwrap();
+    check.join().unwrap();
+}
+
+#[test]
+fn what_cannot_be_cut_does_not_wait_for_short_work_nor_short_work_for_it() {
+    let (_dir, server) = one_thread(100);
+    let client = Client::of(&server);
+    let release = occupy(server.state.cpu());
+    // Parsed and signed in one go each.
+    let set: Vec<_> = (0..200_000).collect();
+    client.post(SIGN, &json!({ "set": set })).ok();
+    drop(release);
+}
+
 #[test]
 fn a_full_queue_refuses_what_begins_and_keeps_what_has_begun() {
     let (_dir, server) = one_thread(1);

@@ -85,7 +85,8 @@ impl Collected {
         if collect.shingles {
             self.shingles.extend_from_slice(shingles);
             if self.shingles.len() >= REPEATS_MIN.max(2 * self.distinct) {
-                self.shingles.sort_unstable();
+                // The first part is sorted: a stable sort finds that, and merges.
+                self.shingles.sort();
                 self.shingles.dedup();
                 self.distinct = self.shingles.len();
             }

@@ -25,7 +25,8 @@ impl ShingleSet {
     /// Of 64-bit shingle hashes in any order, repeated or not.
     pub fn new(mut hashes: Vec<u64>) -> Self {
         hashes.iter_mut().for_each(|hash| *hash >>= u64::BITS - BITS);
-        hashes.sort_unstable();
+        // Much of it may be sorted already: a stable sort finds that, and merges.
+        hashes.sort();
         hashes.dedup();
         hashes.shrink_to_fit();
         Self { hashes }
