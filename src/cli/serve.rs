@@ -17,7 +17,7 @@ use crate::config::checked::Server;
 use crate::config::{self, Config, Sources};
 use crate::cpu::CpuPool;
 use crate::http::{self, Access, ApiKey, AppState, Boot, HttpLimits, Wiring};
-use crate::telemetry::{logs, names, recorder::Metrics};
+use crate::telemetry::{logs, memory, names, recorder::Metrics};
 
 /// What a shell calls "ended by SIGINT": the status of a stop that did not wait.
 const EXIT_INTERRUPTED: i32 = 130;
@@ -112,6 +112,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         server.admin_listen.is_some(),
     );
     let metrics = Metrics::install().map_err(|_| anyhow!("cannot record metrics: it is done already"))?;
+    memory::give_back_large_buffers();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = config.server.worker_threads {
         runtime.worker_threads(threads);

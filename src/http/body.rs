@@ -18,11 +18,13 @@ use tokio::time::Instant;
 use tokio_util::io::StreamReader;
 
 use super::deadline::Deadline;
+use super::dto::document::Invalid;
 use super::error::{Code, Problem};
 use super::pace::{Paced, Sips};
 use super::state::HttpLimits;
+use crate::collection::{Collection, Purpose};
 use crate::telemetry::names;
-use crate::types::SetElement;
+use crate::types::{Content, SetElement};
 
 /// Most memory one zstd frame may ask for, as a power of two: 8 MiB, what RFC 8878 (3.1.1.1.2) asks decoders to take.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
@@ -108,6 +110,25 @@ impl Room {
         self.resize(bytes.min(self.bytes())).expect("less than there is");
     }
 
+    /// Makes it long enough for what `bytes` bytes are worked into, all there is at the most: alone, it is done.
+    pub(super) fn fit(&mut self, bytes: usize) -> Result<(), Problem> {
+        self.resize(bytes.min(self.budget.units_max * UNIT))
+    }
+
+    /// Makes it long enough for a content that is all there is left of a body, and for what it is prepared into.
+    pub(super) fn fit_content(
+        &mut self,
+        content: &Content,
+        collection: &Collection,
+        purpose: Purpose,
+    ) -> Result<(), Problem> {
+        match content {
+            Content::Text(text) => self.fit(text.len() + collection.shingle_bytes(purpose, text.len())),
+            // Counted by its elements already.
+            Content::Set(_) | Content::Signature { .. } => Ok(()),
+        }
+    }
+
     /// Makes it `bytes` long in all, or 503 where that is more than there is.
     pub(super) fn resize(&mut self, bytes: usize) -> Result<(), Problem> {
         let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
@@ -184,6 +205,14 @@ pub(super) fn window_bytes(headers: &HeaderMap) -> usize {
     }
 }
 
+/// What a raw text takes at the most: ill-formed bytes become three each where they are replaced.
+pub(super) fn text_bytes(bytes: usize, invalid: Invalid) -> usize {
+    match invalid {
+        Invalid::Refuse => bytes,
+        Invalid::Replace => 4 * bytes,
+    }
+}
+
 /// What a document in JSON takes at the most while it is worked on: itself and its text, or the elements of its set,
 /// which may be many times as long as the digit and the comma that each has here.
 pub(super) async fn json_bytes(json: &[u8]) -> usize {
@@ -232,12 +261,13 @@ pub(super) async fn whole(
     // One byte over what is expected, so that the end is seen without growing once more. Room follows what has
     // arrived: a length that is only announced takes none of it from others.
     let whole = announced.filter(|_| plain).map_or(max, |bytes| bytes as usize) + 1;
-    let mut room = budget.room();
+    let (mut room, window_bytes) = (budget.room(), window_bytes(headers));
     let mut bytes = Vec::new();
     loop {
         if bytes.len() == bytes.capacity() {
             let wanted = (bytes.len() * 2).max(FIRST_BYTES).min(whole.max(bytes.len() + 1));
-            room.resize(wanted)?;
+            // The decoder keeps what it has put out, up to its window.
+            room.resize(wanted + wanted.min(window_bytes))?;
             bytes.reserve_exact(wanted - bytes.len());
         }
         let mut window = (&mut reader).take((bytes.capacity() - bytes.len()) as u64);
@@ -506,6 +536,37 @@ mod tests {
         assert_eq!(two.err().unwrap().code, Code::Overloaded);
         drop(one);
         assert!(whole(&headers, Body::from(vec![1; 50_000]), &limits(1 << 20), &budget, &later).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_document_counts_as_it_is_at_its_largest() {
+        assert_eq!(json_bytes(br#"{"text":"a,b\",c,","id":"x"}"#).await, 2 * 28 + ELEMENT_BYTES);
+        let set = format!("{{\"set\":[{}1]}}", "1,".repeat(100_000));
+        assert_eq!(json_bytes(set.as_bytes()).await, 2 * set.len() + 100_000 * ELEMENT_BYTES);
+        let budget = Budget::new(1 << 20);
+        let mut room = budget.room();
+        room.fit(1 << 30).unwrap_or_else(|problem| panic!("alone it is done: {problem:?}"));
+        assert_eq!(budget.room().fit(1).err().unwrap().code, Code::Overloaded);
+        room.shrink(1 << 19);
+        assert!(budget.room().fit(1 << 19).is_ok());
+    }
+
+    /// What waits for much keeps nothing from those who want little, and gets it when it is there.
+    #[tokio::test]
+    async fn small_rooms_pass_a_large_one_that_waits() {
+        let budget = Budget::new(8 << 20).keeping_some_for_small_ones(1 << 20);
+        let held = budget.wait(2 << 20).await;
+        let waiting = budget.clone();
+        let mut large = tokio::spawn(async move { waiting.wait(6 << 20).await.bytes() });
+        assert!(
+            tokio::time::timeout(Duration::from_millis(20), &mut large).await.is_err(),
+            "some is kept for small ones"
+        );
+        let small = budget.wait(SMALL_BYTES_MAX).await;
+        drop(held);
+        assert_eq!(large.await.unwrap(), 6 << 20);
+        drop(small);
+        assert_eq!(budget.wait(usize::MAX).await.bytes(), 8 << 20);
     }
 
     fn slices(body: Body, limits: &HttpLimits, budget: &Budget) -> Slices {

@@ -134,9 +134,15 @@ fn own<T: Clone + Send + Sync + 'static>(parts: &Parts) -> T {
 }
 
 /// Waits for the body, and then takes the request's place.
-async fn read(parts: &Parts, body: Body, state: &AppState) -> Result<Whole, Problem> {
-    let whole = body::whole(&parts.headers, body, state.limits(), state.budget(), &own::<Deadline>(parts)).await?;
+async fn read(parts: &Parts, body: Body, raw: Option<Invalid>, state: &AppState) -> Result<Whole, Problem> {
+    let mut whole = body::whole(&parts.headers, body, state.limits(), state.budget(), &own::<Deadline>(parts)).await?;
     own::<Turn>(parts).take()?;
+    // What it is parsed into is there beside it.
+    let bytes = match raw {
+        Some(invalid) => body::text_bytes(whole.bytes.len(), invalid),
+        None => body::json_bytes(&whole.bytes).await,
+    };
+    whole.room.fit(bytes)?;
     Ok(whole)
 }
 
@@ -185,7 +191,7 @@ impl FromRequest<AppState> for JsonText {
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         expect(&parts.headers, &["application/json", "application/merge-patch+json"])?;
-        let Whole { bytes, room } = read(&parts, body, state).await?;
+        let Whole { bytes, room } = read(&parts, body, None, state).await?;
         let len = bytes.len();
         let text = parse(state.cpu(), WhenFull::Refuse, len, move || utf8(bytes)).await?;
         Ok(Self { text, when_full: after_parsing(len), room })
@@ -245,7 +251,7 @@ impl FromRequest<AppState> for DocumentBody {
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let Announced { raw, id, invalid, query } = Announced::of(&mut parts, state).await?;
-        let Whole { bytes, room } = read(&parts, body, state).await?;
+        let Whole { bytes, room } = read(&parts, body, raw.then_some(invalid), state).await?;
         let len = bytes.len();
         let document = parse(state.cpu(), WhenFull::Refuse, len, move || match raw {
             true => document::from_raw(id, bytes, invalid),
@@ -318,7 +324,7 @@ impl FromRequest<AppState> for Subject {
             };
             return Ok(Self { id, query, content });
         }
-        let Whole { bytes, room } = read(&parts, body, state).await?;
+        let Whole { bytes, room } = read(&parts, body, None, state).await?;
         let len = bytes.len();
         let read = move || document::from_json(&utf8(bytes)?, invalid);
         let DocumentInput { id, content, .. } = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
@@ -336,16 +342,19 @@ impl SubjectContent {
         ranks: bool,
     ) -> Result<Prepared, Problem> {
         let StreamedText { first, mut rest, invalid, place: _place, turn, whole_bytes_max, cpu } = match self {
-            Self::Whole { content, when_full, room: _room } => {
+            Self::Whole { content, when_full, mut room } => {
+                room.fit_content(&content, collection, purpose)?;
                 return Ok(collection.prepare_with(content, PrepareOptions { when_full, ranks, purpose }).await?);
             }
             Self::Streamed(text) => text,
         };
         if purpose == Purpose::Check && collection.compares_shingles() {
-            let Whole { bytes, room: _room } = rest.whole(first, whole_bytes_max).await?;
+            let Whole { bytes, mut room } = rest.whole(first, whole_bytes_max).await?;
             turn.take()?;
             let (len, read) = (bytes.len(), move || document::from_raw(None, bytes, invalid));
+            room.fit(body::text_bytes(len, invalid))?;
             let content = parse(&cpu, WhenFull::Refuse, len, read).await?.content;
+            room.fit_content(&content, collection, purpose)?;
             let options = PrepareOptions { when_full: after_parsing(len), ranks, purpose };
             return Ok(collection.prepare_with(content, options).await?);
         }

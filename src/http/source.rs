@@ -21,7 +21,8 @@ use super::error::{Code, Problem};
 use super::leftover;
 use super::lines::{Line, Splitter};
 use super::state::AppState;
-use super::work::{Input, Op};
+use super::work::{Input, Op, Work};
+use crate::collection::Collection;
 
 /// Bytes of a line that has begun which each request has memory for.
 const BEGUN_BYTES: usize = 256 * 1024;
@@ -50,6 +51,8 @@ pub(super) struct Source {
     long_lines: Arc<Semaphore>,
     /// A place for a long line, and its room, while it arrives.
     long: Option<(OwnedSemaphorePermit, Room)>,
+    op: Op,
+    collection: Arc<Collection>,
     /// Most bytes of a line's answer.
     answer_bytes_max: usize,
     /// Memory for the answers of this request, and of all bulk requests.
@@ -66,7 +69,7 @@ impl Source {
         state: &AppState,
         reader: Box<dyn AsyncRead + Send + Unpin>,
         duplex: bool,
-        op: Op,
+        work: &Work,
         window: Room,
     ) -> Self {
         let limits = *state.limits();
@@ -95,7 +98,9 @@ impl Source {
             room_timeout: limits.request_timeout,
             long_lines: Arc::clone(state.long_lines()),
             long: None,
-            answer_bytes_max: op.answer_bytes_max().min(limits.answer_bytes_max),
+            op: work.op,
+            collection: Arc::clone(&work.collection),
+            answer_bytes_max: work.op.answer_bytes_max().min(limits.answer_bytes_max),
             // While as much is held unread as may be, there is room to answer what has begun.
             answers: [
                 Answers::new(limits.bulk_answer_buffer_bytes_max + 2 * limits.answer_bytes_max),
@@ -178,7 +183,7 @@ impl Source {
         if json.len() < COPIED_BYTES_MAX {
             json = Bytes::copy_from_slice(&json);
         }
-        let bytes = body::json_bytes(&json).await;
+        let bytes = body::json_bytes(&json).await + self.op.shingle_bytes(&self.collection, json.len());
         let room = match long {
             Some((_place, mut room)) if bytes <= room.bytes() => {
                 room.shrink(bytes);

@@ -58,6 +58,17 @@ impl Op {
     }
 }
 
+impl Op {
+    /// What is made of a text of so many bytes beside it, at the most.
+    pub(super) fn shingle_bytes(&self, collection: &Collection, text_bytes: usize) -> usize {
+        match self {
+            Self::Check(_) => collection.shingle_bytes(Purpose::Check, text_bytes),
+            Self::Insert(_) => collection.shingle_bytes(Purpose::Insert, text_bytes),
+            Self::Delete => 0,
+        }
+    }
+}
+
 /// What a query says about a check.
 pub fn check_options(query: &Query) -> Result<CheckOptions, Problem> {
     Ok(CheckOptions { threshold: query.threshold()?, limit: limit(query)?, with_metadata: with_metadata(query)? })

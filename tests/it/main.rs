@@ -6,6 +6,7 @@ mod auth;
 mod backup;
 mod banding;
 mod best_match;
+mod body_memory;
 mod bounds;
 mod bulk;
 mod bulk_memory;

@@ -47,10 +47,11 @@ pub async fn batch(
 ) -> Result<Response, Problem> {
     let limits = *state.limits();
     let invalid = invalid(&query)?;
-    let JsonText { text, when_full, room: _room } = body;
+    let JsonText { text, when_full, room: mut body_room } = body;
     let bytes = text.len();
     let read = move || read(text, &query, limits.batch_documents_max);
     let (op, documents) = parse(state.cpu(), when_full, bytes, read).await?;
+    body_room.fit(body_room.bytes() + op.shingle_bytes(&collection, bytes))?;
     let cpu = state.cpu().clone();
     // Beside the answers, ids and names of fields may come back as they were sent.
     let room = state.answer_room(bytes + documents.len() * op.answer_bytes_max())?;

@@ -48,9 +48,10 @@ pub async fn insert(
     Target(collection): Target,
     body: DocumentBody,
 ) -> Result<Answer<VerdictBody>, Problem> {
-    let DocumentBody { document, query, when_full, room: _room } = body;
+    let DocumentBody { document, query, when_full, mut room } = body;
     let options = work::insert_options(&query)?;
     let id = document.required_id()?;
+    room.fit_content(&document.content, &collection, Purpose::Insert)?;
     let prepare = PrepareOptions { when_full, ranks: false, purpose: Purpose::Insert };
     let prepared = collection.prepare_with(document.content, prepare).await?;
     let mut answer_room = state.answer_room(Verdict::bytes_max(options.limit, options.with_metadata))?;

@@ -17,7 +17,8 @@ pub async fn compare(
     Target(collection): Target,
     body: JsonText,
 ) -> Result<Json<ComparisonBody>, Problem> {
-    let JsonText { text, when_full, room: _room } = body;
+    let JsonText { text, when_full, mut room } = body;
+    room.fit(room.bytes() + collection.shingle_bytes(Purpose::Compare, text.len()))?;
     let (a, b) = parse(state.cpu(), when_full, text.len(), move || compare::comparands(&text)).await?;
     Ok(Json(collection.compare(a, b, when_full).await?.into()))
 }
