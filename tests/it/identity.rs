@@ -266,3 +266,24 @@ async fn an_update_and_a_removal_whose_commit_fails_are_undone() {
     assert_eq!((removed.outcome, &removed.matches[0].metadata), (Outcome::Removed, &metadata(9)));
     library::close(collections).await;
 }
+
+#[test]
+fn an_update_counts_as_last_seen() {
+    let dir = library::dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let path = "/v1/collections/lasting";
+    assert_eq!(client.json("PUT", path, &json!({ "ttl": 3600 })).status, 201);
+    let put = |number: u64| {
+        let document = json!({ "id": "a", "text": words(1), "metadata": { "at": number } });
+        client.post(&format!("{path}/documents"), &document).ok()["outcome"].clone()
+    };
+    let last_seen = || client.get(&format!("{path}/documents?id=a")).ok()["last_seen"].as_str().unwrap().to_owned();
+    assert_eq!(put(1), "inserted");
+    let first = last_seen();
+    // Times in memory are in half seconds.
+    std::thread::sleep(Duration::from_millis(1600));
+    assert_eq!(last_seen(), first);
+    assert_eq!(put(2), "updated");
+    assert_ne!(last_seen(), first);
+}

@@ -240,6 +240,11 @@ fn make(fixture: &Path) {
         );
         writer.insert(collection, "", &json!({ "id": "skipped", "text": text(2, 0) }));
         writer.insert(collection, "on_existing=replace", &json!({ "id": "doc-4", "text": text(40, 0) }));
+        // Equal content with other metadata, and content that is not stored: both go other ways since format 3.
+        let updated = json!({ "id": "doc-1", "text": text(1, 0), "metadata": { "updated": true } });
+        writer.insert(collection, "on_existing=replace&on_duplicate=store", &updated);
+        writer.insert(collection, "", &json!({ "id": "gone", "text": text(60, 0) }));
+        writer.insert(collection, "on_existing=replace", &json!({ "id": "gone", "text": text(2, 0) }));
         writer.send("DELETE", &format!("/v1/collections/{collection}/documents?id=doc-3"), None);
     }
     let answers = recorded(&writer);
