@@ -224,16 +224,6 @@ impl BandIndex {
         probe.keys.extend(self.rows.iter().map(|rows| rows.key(|word| probe.words[word])));
         let twin_key = self.equals.prefetch(&probe.words);
         self.probe_bands(arena, per_key_max, twin_key, probe);
-        // After the bands: what is met in both is taken as it is found here.
-        probe.twin = self.equals.twin(arena, &probe.words, twin_key);
-        if let Some(Twin { leader, group, .. }) = &probe.twin {
-            if let Ok(at) = probe.hits.binary_search_by_key(leader, |hit| hit.slot) {
-                probe.hits.remove(at);
-            }
-            if let Some(group) = group {
-                probe.groups.retain(|found| !Arc::ptr_eq(&found.group, group));
-            }
-        }
     }
 
     /// The shards of some keys, one a band, locked.
@@ -243,7 +233,7 @@ impl BandIndex {
     }
 
     fn probe_bands(&self, arena: &Arena, per_key_max: usize, twin_key: u64, probe: &mut Probe) {
-        let Probe { hits, groups, unread, fullest, keys, words, found, slots, .. } = probe;
+        let Probe { hits, groups, unread, fullest, keys, words, found, slots, twin } = probe;
         (*unread, *fullest) = (0, 0);
         slots.clear();
         found.clear();
@@ -299,6 +289,14 @@ impl BandIndex {
                 groups.push(GroupHit { leader, bands, group });
                 false
             });
+        }
+        // Under the same locks: no other slot can come to lead, so what was met in the bands is known by its leader.
+        *twin = self.equals.twin(arena, words, twin_key);
+        if let Some(Twin { leader, .. }) = twin {
+            if let Ok(at) = hits.binary_search_by_key(leader, |hit| hit.slot) {
+                hits.remove(at);
+            }
+            groups.retain(|found| found.leader != *leader);
         }
     }
 
