@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::http::{Request, Version};
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Request, Version};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -71,7 +72,7 @@ impl Serving {
     /// Serves one connection to its end.
     pub(super) async fn serve(self, (stream, peer): (TcpStream, IpAddr), activity: Arc<Activity>, place: Place) {
         let socket = Socket::new(stream, Arc::clone(&activity), self.write_timeout, place.leaving());
-        let (router, counted) = (self.router, Arc::clone(&activity));
+        let (router, counted, wanted) = (self.router, Arc::clone(&activity), place.wanted());
         // Children: each poll locks its token, and all connections would contend for the one.
         let (drain, cut) = (self.drain.child_token(), self.cut.child_token());
         let (leave, close) = (drain.clone(), cut.clone());
@@ -79,7 +80,8 @@ impl Serving {
             request.extensions_mut().insert(Peer(peer));
             let multiplexed = request.version() == Version::HTTP_2;
             let answering = Arc::new(Mutex::new(Some(counted.answer(multiplexed))));
-            let (answer, leave, close) = (router.clone().call(request), leave.clone(), close.clone());
+            let (answer, wanted) = (router.clone().call(request), wanted.clone());
+            let (leave, close) = (leave.clone(), close.clone());
             async move {
                 let Ok(mut answer) = answer.await;
                 if let Some(given_up) = answer.extensions_mut().remove::<GivenUp>() {
@@ -93,6 +95,10 @@ impl Serving {
                         }
                         false => close.cancel(),
                     });
+                }
+                if !multiplexed && wanted.take() {
+                    count(value::CLOSED_FOR_ROOM);
+                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
                 Ok::<_, Infallible>(answer.map(|body| Answer { body, _answering: answering }))
             }

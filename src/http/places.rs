@@ -1,17 +1,21 @@
 //! Places for connections: so many at once, and which connection is on each. When all are taken and another client waits, the
 //! connection that has been without a request for longest makes room.
 //! Without that, a client that held all places, with a request now and then, kept all others out.
+//!
+//! A client that is just about to send its next request must not lose it to the close. So a connection that has answered
+//! a moment ago is spared, and the next HTTP/1 answer says `Connection: close` instead: clients that are all at work take
+//! turns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::activity::Activity;
+use super::activity::{Activity, State};
 use crate::telemetry::names;
 
 /// Most connections that are closing, or closed and being read to their end, beyond those that have a place.
@@ -31,6 +35,8 @@ pub const fn sockets_max(connections_max: usize) -> usize {
 
 /// How long a connection that was asked to make room has, before another one is asked.
 const NEXT_AFTER: Duration = Duration::from_millis(20);
+/// A connection that has answered less than this ago is asked only if nothing else has made room for as long.
+const SPARED: Duration = Duration::from_secs(1);
 /// The oldest are looked up together: for each one alone, all would have to be looked at.
 const OLDEST_MAX: usize = 64;
 
@@ -41,6 +47,7 @@ pub(super) struct Places {
     next: AtomicU64,
     max: usize,
     leaving: Arc<Semaphore>,
+    wanted: Arc<AtomicBool>,
     /// Newest first.
     oldest: Mutex<Vec<(Instant, Arc<Activity>)>>,
 }
@@ -52,6 +59,7 @@ pub(super) struct Place {
     permit: OwnedSemaphorePermit,
     taken: Arc<Mutex<HashMap<u64, Arc<Activity>>>>,
     leaving: Arc<Semaphore>,
+    wanted: Arc<AtomicBool>,
 }
 
 impl Places {
@@ -62,6 +70,7 @@ impl Places {
             next: AtomicU64::new(0),
             max,
             leaving: Arc::new(Semaphore::new(leaving_max(max))),
+            wanted: Arc::default(),
             oldest: Mutex::default(),
         }
     }
@@ -73,16 +82,21 @@ impl Places {
 
     /// A place, as soon as there is one; until then connections without a request are asked to leave.
     pub(super) async fn take(&self, activity: &Arc<Activity>) -> Place {
+        let begun = Instant::now();
         let permit = loop {
             let free = Arc::clone(&self.free);
             if let Ok(permit) = Arc::clone(&free).try_acquire_owned() {
                 break permit;
             }
-            self.make_room();
+            let waited = begun.elapsed();
+            if !self.make_room(if waited < SPARED { SPARED } else { Duration::ZERO }) {
+                self.wanted.store(true, Ordering::Relaxed);
+            }
             if let Ok(permit) = tokio::time::timeout(NEXT_AFTER, free.acquire_owned()).await {
                 break permit.expect("the semaphore is never closed");
             }
         };
+        self.wanted.store(false, Ordering::Relaxed);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.taken.lock().insert(number, Arc::clone(activity));
         metrics::gauge!(names::HTTP_CONNECTIONS).increment(1.0);
@@ -92,23 +106,27 @@ impl Places {
             permit,
             taken: Arc::clone(&self.taken),
             leaving: Arc::clone(&self.leaving),
+            wanted: Arc::clone(&self.wanted),
         }
     }
 
-    /// Asks the connection that has been without a request for longest to leave, if there is one.
-    pub(super) fn make_room(&self) {
+    /// Asks the connection that has been without a request for longest to leave. `false`: all are busy, or have answered
+    /// less than `spared` ago.
+    pub(super) fn make_room(&self, spared: Duration) -> bool {
         let mut oldest = self.oldest.lock();
         // Twice: what was looked up some time ago, and what is looked up now.
         for _ in 0..2 {
             // One that has answered a request since is no longer among the oldest.
             while let Some((since, activity)) = oldest.pop() {
-                if activity.free_since() == Some(since) {
+                let spared = activity.state() == State::Idle && since.elapsed() < spared;
+                if !spared && activity.free_since() == Some(since) {
                     activity.ask_to_leave();
-                    return;
+                    return true;
                 }
             }
             *oldest = self.look_up_oldest();
         }
+        false
     }
 
     fn look_up_oldest(&self) -> Vec<(Instant, Arc<Activity>)> {
@@ -134,6 +152,11 @@ impl Place {
         true
     }
 
+    /// Whether a client waits for a place; to be taken by the connection that will be over with its answer.
+    pub(super) fn wanted(&self) -> Wanted {
+        Wanted(Arc::clone(&self.wanted))
+    }
+
     /// Places for sockets that linger.
     pub(super) fn leaving(&self) -> Arc<Semaphore> {
         Arc::clone(&self.leaving)
@@ -142,6 +165,18 @@ impl Place {
     fn leave(&self) {
         self.taken.lock().remove(&self.number);
         self.activity.end();
+    }
+}
+
+/// Set while a client waits for a place.
+#[derive(Clone)]
+pub(super) struct Wanted(Arc<AtomicBool>);
+
+impl Wanted {
+    /// True for one of those that ask.
+    pub(super) fn take(&self) -> bool {
+        // The load first: most often it is not set, and then no core has to wait for another.
+        self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed)
     }
 }
 
@@ -168,14 +203,19 @@ mod tests {
         let _answering = activities[0].answer(false);
         drop(activities[1].answer(false));
         let asked = || activities.iter().position(|activity| activity.take_asked_to_leave());
-        places.make_room();
+        assert!(places.make_room(Duration::ZERO));
         assert_eq!(asked(), Some(2), "the second has answered since");
-        places.make_room();
+        // Without a request at all, so not spared; the second has just answered, the first is being answered.
+        places.oldest.lock().clear();
+        drop(activities[2].answer(false));
+        assert!(!places.make_room(SPARED));
+        assert_eq!(asked(), None);
+        assert!(places.make_room(Duration::ZERO));
         assert_eq!(asked(), Some(1));
         let newcomer = Activity::new();
         let waiting = places.take(&newcomer);
         assert!(tokio::time::timeout(Duration::from_millis(50), waiting).await.is_err());
-        assert!(asked().is_some());
+        assert!(taken[0].wanted().take() && !taken[1].wanted().take(), "one answer ends its connection for it");
         assert!(taken[1].vacate());
         assert_eq!(places.taken(), 2);
         places.take(&newcomer).await;

@@ -101,7 +101,7 @@ impl Door {
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept connections");
                     // Mostly it is descriptors that are missing.
-                    self.places.make_room();
+                    self.places.make_room(Duration::ZERO);
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
