@@ -15,8 +15,10 @@ const CREATING: &str = ".creating";
 const DROPPED: &str = ".dropped";
 const REPAIRED: &str = ".repaired";
 const DAMAGED: &str = ".damaged-";
-/// What SQLite keeps beside a database.
-const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
+/// What SQLite keeps beside a database, and the note of `moved.rs`.
+const COMPANIONS: [&str; 4] = ["-wal", "-shm", "-journal", MOVED];
+/// The note that an emptied log is in the database.
+pub(super) const MOVED: &str = "-moved";
 
 /// Where a collection is kept.
 pub fn path_of(dir: &Path, name: &CollectionName) -> PathBuf {
@@ -140,7 +142,13 @@ pub(super) fn prepare_creation(path: &Path) -> io::Result<()> {
 
 /// A write-ahead log or journal without its database. SQLite would replay it into any database of that name.
 pub(super) fn orphan(path: &Path) -> Option<PathBuf> {
-    COMPANIONS.iter().map(|companion| with_suffix(path, companion)).find(|companion| companion.exists())
+    let of_sqlite = COMPANIONS.into_iter().filter(|&companion| companion != MOVED);
+    of_sqlite.map(|companion| with_suffix(path, companion)).find(|companion| companion.exists())
+}
+
+/// Brings the name of `path` to the disk.
+pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
+    sync_dir(parent(path))
 }
 
 /// The write-ahead log of `path`.
@@ -195,10 +203,11 @@ fn install_repaired(path: &Path, kept_as: &Path) -> io::Result<()> {
         keep(&log, &with_suffix(kept_as, COMPANIONS[0]))?;
     }
     sync_dir(parent(path))?;
-    // A log that stayed would be played into the new file.
+    // A log that stayed would be played into the new file; so it is gone for certain before that has its name.
     for companion in COMPANIONS {
         remove_if_there(&with_suffix(path, companion))?;
     }
+    sync_dir(parent(path))?;
     fs::rename(with_suffix(path, REPAIRED), path)?;
     sync_dir(parent(path))
 }
@@ -228,6 +237,8 @@ fn finish_drop(path: &Path) -> io::Result<()> {
     for companion in COMPANIONS {
         remove_if_there(&with_suffix(path, companion))?;
     }
+    // Else a power failure could bring the log back, which without its marker would be nobody's and bar the name.
+    sync_dir(parent(path))?;
     remove_if_there(&with_suffix(path, DROPPED))
 }
 

@@ -6,13 +6,16 @@
 //!
 //! A log that was cut, or lost, shows nothing itself. But beside it a killed process leaves its `-shm` file, which says
 //! how many frames were committed; SQLite writes that once they are synced, and makes the file anew when it opens the
-//! database. So this has to look before. Where that file is missing or unsound, nobody can tell a cut from an end.
+//! database. So this has to look before. If that file is missing or unsound, a cut looks like an end. A power failure may
+//! leave an older one beside a log that was emptied since: then a note says so (`moved.rs`).
 //!
 //! The formats: <https://sqlite.org/fileformat2.html#the_write_ahead_log>, <https://sqlite.org/walformat.html>.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::path::Path;
+
+use super::moved::{self, Moved};
 
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
@@ -37,8 +40,10 @@ pub(super) enum Look {
 pub(super) fn look(path: &Path, shared: &Path) -> io::Result<Look> {
     // First: where another connection is just making both anew, the log is seen at least as new as this.
     let noted = Noted::read(shared)?;
+    let moved = Moved::read(&moved::path_of(path))?;
+    let covered = |noted: &Noted| moved.as_ref().is_some_and(|moved| moved.covers(path, noted.salts, noted.frames));
     let gone = || match &noted {
-        Some(noted) if noted.frames > noted.moved => Look::Damaged(format!(
+        Some(noted) if noted.frames > noted.moved && !covered(noted) => Look::Damaged(format!(
             "its write-ahead log is gone, and {} frames of it are not in the database",
             noted.frames - noted.moved
         )),

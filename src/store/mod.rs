@@ -29,6 +29,7 @@ mod files;
 mod inventory;
 pub mod lock;
 mod log;
+mod moved;
 mod payload;
 mod promotion;
 mod reader;

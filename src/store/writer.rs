@@ -1,6 +1,6 @@
 //! Changes -> disk: the one who writes to a collection's file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rusqlite::config::DbConfig;
@@ -9,6 +9,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::checkpoint::{self, Checkpointer, FINISH_PATIENCE, LOG_BYTES_MAX, Mode, Poison, WAKE_BYTES};
 use super::descriptors::out_of_descriptors;
 use super::error::{Result, StoreError};
+use super::files;
+use super::moved::{self, Moved};
 use super::payload;
 use super::reader::Readers;
 use super::rows::{DocumentRow, SignatureRow};
@@ -73,6 +75,7 @@ impl Writer {
     /// The log starts anew with each life of the file, so that the remains of a torn transaction are never taken for
     /// commits of a later one. Where the disk can't do that, the collection is still good for reading.
     pub(super) fn restart_log(&self) -> Result<()> {
+        self.note_moved();
         let Err(error) = checkpoint::run(&self.connection, checkpoint::Mode::Truncate) else { return Ok(()) };
         match StoreError::from_sqlite(&self.collection, "moving its log into the database", error) {
             StoreError::Full { .. } | StoreError::Busy { .. } => Ok(()),
@@ -84,6 +87,26 @@ impl Writer {
                 Ok(())
             }
             error => Err(error),
+        }
+    }
+
+    /// Moves the log into the database and notes that, for [`log::look`]: emptying it is next. What fails here fails
+    /// again there, or leaves no note: then only a power failure that keeps an old `-shm` file would be taken for damage.
+    fn note_moved(&self) {
+        let syncs = self.connection.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0));
+        if syncs.is_ok_and(|syncs| syncs == 0) {
+            return;
+        }
+        let Some(path) = self.connection.path().map(PathBuf::from) else { return };
+        let Ok(log) = checkpoint::run(&self.connection, Mode::Passive) else { return };
+        if log.frames == 0 || log.frames != log.checkpointed_frames {
+            return;
+        }
+        let path = files::log(&path);
+        let noted =
+            Moved::of_log(&path, log.frames, &self.connection).and_then(|moved| moved.write(&moved::path_of(&path)));
+        if let Err(error) = noted {
+            tracing::warn!(collection = self.collection, %error, "no note that the log is in the database");
         }
     }
 
@@ -161,6 +184,7 @@ impl Writer {
         self.readers.close();
         self.checkpointer.stop();
         self.check_usable()?;
+        self.note_moved();
         let closing = |error| StoreError::from_sqlite(&self.collection, "closing its file", error);
         checkpoint::run(&self.connection, Mode::Truncate).map_err(closing)?;
         // The last one to leave removes the empty log.

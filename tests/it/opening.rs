@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use hapax::collection::{CollectionError, CollectionsConfig, Settings};
-use hapax::types::CollectionName;
+use hapax::collection::{CollectionError, CollectionsConfig, InsertOptions, Settings};
+use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting};
 use hapax_core::{SecretKey, Spec};
 use serde_json::json;
 
@@ -189,4 +189,56 @@ fn a_file_that_vanished_under_a_stopped_server_is_missed_by_name() {
         log()
     );
     assert!(server.terminate().success());
+}
+
+/// A list looked at a closed collection's files while they were being opened: half of that looks like damage, and a sound
+/// collection was once listed as damaged.
+#[test]
+fn a_list_while_collections_are_opened_calls_none_damaged() {
+    let runtime = runtime();
+    let killed = library::dir();
+    let made: Vec<_> = (0..6).map(|n| name(&format!("c{n}"))).collect();
+    let files = runtime.block_on(async {
+        let collections = library::open(library::config(&killed));
+        for name in &made {
+            let (collection, _) = collections.create(name.clone(), library::settings()).await.unwrap();
+            for n in 0..20 {
+                let content = Content::Text(crate::support::client::words(n));
+                let prepared = collection.prepare(content).await.unwrap();
+                let options = InsertOptions {
+                    on_duplicate: OnDuplicate::Store,
+                    on_existing: OnExisting::Conflict,
+                    limit: 1,
+                    with_metadata: false,
+                };
+                let id = DocId::new(format!("id{n}")).unwrap();
+                collection.insert(id, None, prepared, options).await.unwrap().wait().await.unwrap();
+            }
+        }
+        // As a kill leaves them: with logs, and what says how much of them was committed.
+        let dir = killed.path().join("data/collections");
+        let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+        let files: Vec<_> =
+            files.map(|path| (path.file_name().unwrap().to_owned(), std::fs::read(path).unwrap())).collect();
+        library::close(collections).await;
+        files
+    });
+    for _ in 0..10 {
+        let dir = library::dir();
+        std::fs::create_dir_all(dir.path().join("data/collections")).unwrap();
+        for (file, bytes) in &files {
+            std::fs::write(dir.path().join("data/collections").join(file), bytes).unwrap();
+        }
+        runtime.block_on(async {
+            let collections = library::open(library::config(&dir));
+            let rest = tokio::spawn(collections.open_rest());
+            while !rest.is_finished() {
+                let (described, damaged) = collections.list().await.unwrap();
+                assert_eq!((described.len(), damaged.len()), (made.len() + 1, 0), "{damaged:?}");
+            }
+            let (described, _) = collections.list().await.unwrap();
+            assert!(described.iter().filter(|collection| made.contains(&collection.name)).all(|c| c.documents == 20));
+            library::close(collections).await;
+        });
+    }
 }

@@ -78,10 +78,10 @@ fn warn_if_failed(folder: &Path, removed: io::Result<bool>) {
 /// Whether a folder of this name may be one of the series.
 fn is_dated(name: &str, series: &str) -> bool {
     let Some(time) = name.strip_prefix(series).and_then(|rest| rest.strip_prefix('-')) else { return false };
-    let (time, number) = time.split_once("Z-").map_or((time, ""), |(time, number)| (time, number));
-    let time = format!("{}Z", time.trim_end_matches('Z'));
-    let is_time = time.len() == 18 && strtime::parse(TIME, &time).is_ok();
-    is_time && number.bytes().all(|byte| byte.is_ascii_digit())
+    let Some((time, number)) = time.split_once('Z') else { return false };
+    let is_number = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let is_time = time.len() == 17 && strtime::parse(TIME, format!("{time}Z")).is_ok();
+    is_time && (number.is_empty() || number.strip_prefix('-').is_some_and(is_number))
 }
 
 /// Removes a whole backup. False: there is something in it that the manifest does not know.

@@ -208,3 +208,104 @@ fn sums_are_frozen() {
         ]
     );
 }
+
+/// What is beside the database, as it is on the disk now.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    files::with_suffix(path, suffix)
+}
+
+/// A power failure after the log was emptied, at a close or a start, may leave the `-shm` file of before. That was once
+/// refused as damage, and a sound collection with it.
+#[test]
+fn an_older_shm_beside_an_emptied_log_refuses_nothing() {
+    let place = place();
+    let shm = beside(&place.path, "-shm");
+    let (store, mut writer) = Store::create(&place.path, &meta()).unwrap();
+    let mut older = Vec::new();
+    let mut seq = 0;
+    // Also one of several logs ago, each of which was started anew.
+    for _ in 0..3 {
+        for _ in 0..2 {
+            seq += 1;
+            writer.commit(&[insert(seq)], Seq(seq)).unwrap();
+            older.push(fs::read(&shm).unwrap());
+        }
+        checkpoint::run(&writer.connection, checkpoint::Mode::Restart).unwrap();
+    }
+    seq += 1;
+    writer.commit(&[insert(seq)], Seq(seq)).unwrap();
+    older.push(fs::read(&shm).unwrap());
+    // What each start does; then what a close does.
+    writer.restart_log().unwrap();
+    drop((store, writer));
+    let opens = |older: &[u8], log: Option<&[u8]>| {
+        for suffix in ["-wal", "-shm"] {
+            let _ = fs::remove_file(beside(&place.path, suffix));
+        }
+        log.into_iter().for_each(|log| fs::write(beside(&place.path, "-wal"), log).unwrap());
+        fs::write(&shm, older).unwrap();
+        let opened = Store::open(&place.path);
+        let (_, writer, opened) = opened.unwrap_or_else(|error| panic!("{}", error.chain()));
+        assert_eq!(opened.documents, seq);
+        drop(writer);
+    };
+    for older in &older {
+        opens(older, Some(b""));
+        opens(older, None);
+    }
+    let (_, mut writer, _) = Store::open(&place.path).unwrap();
+    seq += 1;
+    writer.commit(&[insert(seq)], Seq(seq)).unwrap();
+    let last = fs::read(&shm).unwrap();
+    writer.close().unwrap();
+    let opens = |older: &[u8]| {
+        fs::write(&shm, older).unwrap();
+        let (_, writer, opened) = Store::open(&place.path).unwrap_or_else(|error| panic!("{}", error.chain()));
+        assert_eq!(opened.documents, seq);
+        drop(writer);
+    };
+    opens(&last);
+}
+
+/// The note that tolerates an older `-shm` file must not cover a log that was lost after it.
+#[test]
+fn a_log_lost_or_cut_after_commits_is_refused_whatever_was_emptied_before() {
+    let place = place();
+    let (_, mut writer) = Store::create(&place.path, &meta()).unwrap();
+    let mut seq = 0;
+    let mut commit = |writer: &mut Writer| {
+        seq += 1;
+        writer.commit(&[insert(seq)], Seq(seq)).unwrap();
+    };
+    commit(&mut writer);
+    writer.close().unwrap();
+    for _ in 0..3 {
+        let (_, mut writer, _) = Store::open(&place.path).unwrap();
+        commit(&mut writer);
+        // In the middle of a life the log is emptied too.
+        writer.restart_log().unwrap();
+        assert!(beside(&place.path, files::MOVED).exists());
+        commit(&mut writer);
+        commit(&mut writer);
+        let saved: Vec<_> =
+            ["", "-wal", "-shm"].map(|suffix| (suffix, fs::read(beside(&place.path, suffix)).unwrap())).into();
+        let note = fs::read(beside(&place.path, files::MOVED)).unwrap();
+        drop(writer);
+        for left in [None, Some(0), Some(32), Some(saved[1].1.len() - 1)] {
+            for (suffix, bytes) in &saved {
+                fs::write(beside(&place.path, suffix), bytes).unwrap();
+            }
+            fs::write(beside(&place.path, files::MOVED), &note).unwrap();
+            let log = beside(&place.path, "-wal");
+            match left {
+                None => fs::remove_file(&log).unwrap(),
+                Some(bytes) => fs::write(&log, &saved[1].1[..bytes]).unwrap(),
+            }
+            let opened = Store::open(&place.path);
+            assert!(matches!(opened, Err(StoreError::Damaged { .. })), "log left: {left:?}");
+        }
+        for (suffix, bytes) in &saved {
+            fs::write(beside(&place.path, suffix), bytes).unwrap();
+        }
+    }
+}

@@ -16,6 +16,7 @@ mod folders;
 mod full_disk;
 mod http;
 mod kills;
+mod names;
 #[cfg(target_os = "linux")]
 mod power_loss;
 mod writer;
