@@ -264,7 +264,13 @@ pub fn describe_all() {
     for metric in ALL {
         let (name, unit, help) = (metric.name, metric.unit.unwrap_or(Unit::Count), metric.help);
         match metric.kind {
-            Kind::Counter => metrics::describe_counter!(name, unit, help),
+            Kind::Counter => {
+                metrics::describe_counter!(name, unit, help);
+                // There from the start, at 0: an alert on its rate sees the first event.
+                if metric.labels.is_empty() {
+                    metrics::counter!(name).increment(0);
+                }
+            }
             Kind::Gauge => metrics::describe_gauge!(name, unit, help),
             Kind::Histogram(_) => metrics::describe_histogram!(name, unit, help),
         }
