@@ -36,12 +36,12 @@ impl<'a> Object<'a> {
         Ok(Self { fields, known: Vec::new() })
     }
 
-    /// The raw value of a field; `null` counts as absent.
+    /// The raw value of a field. `null` is a value, and of no field a valid one: who writes it may mean "the default",
+    /// "nothing" or "remove it", and none of that is guessed.
     pub fn raw(&mut self, name: &'static str) -> Option<&'a RawValue> {
         self.known.push(name);
         let at = self.fields.iter().position(|(field, _)| field == name)?;
-        let (_, value) = self.fields.remove(at);
-        (value.get() != "null").then_some(value)
+        Some(self.fields.remove(at).1)
     }
 
     /// A field of type `T`; `expected` completes "must be …".

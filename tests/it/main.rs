@@ -48,6 +48,7 @@ mod races;
 mod ranks;
 mod readme;
 mod reference_tokens;
+mod request_schemas;
 mod routes;
 mod stalled_readers;
 mod support;

@@ -1,0 +1,187 @@
+//! Every field of every request body is taken and refused as `openapi.yaml` says.
+//! `{"name":null}` and `{"s_hi":null}` were once taken for nothing at all, and a threshold of 0 was valid by the
+//! description and refused by the server.
+
+use serde_json::{Map, Value, json};
+
+use crate::support::client::{Client, fields, words};
+use crate::support::description::{DESCRIPTION, resolve};
+use crate::support::library::dir;
+use crate::support::local::Local;
+
+/// Where the field is within the body, and its schema.
+struct Field {
+    path: Vec<String>,
+    schema: &'static Value,
+}
+
+impl Field {
+    fn name(&self) -> String {
+        self.path.join(".")
+    }
+}
+
+/// All fields, those of objects within too.
+fn all_fields(schema: &'static Value, path: &[String]) -> Vec<Field> {
+    let mut all = Vec::new();
+    for (name, schema) in resolve(schema)["properties"].as_object().into_iter().flatten() {
+        let path = [path, std::slice::from_ref(name)].concat();
+        let schema = resolve(schema);
+        all.extend(all_fields(schema, &path));
+        all.push(Field { path, schema });
+    }
+    all
+}
+
+/// A body that is taken if the field has a good value.
+fn around(target: &str, field: &Field, value: &Value) -> Value {
+    let content = |name: &str| matches!(name, "text" | "set" | "signature" | "fingerprint" | "id");
+    let last = field.path.last().unwrap().as_str();
+    let mut body = match target.rsplit('/').next().unwrap() {
+        "check" | "documents" | "sign" if !content(last) || last == "id" => json!({ "id": "a", "text": words(1) }),
+        "check" | "documents" | "sign" => json!({ "id": "a" }),
+        "get" | "delete" => json!({ "ids": ["a"] }),
+        "batch" => json!({ "op": "check", "documents": [{ "text": words(1) }] }),
+        "compare" => {
+            let mut both = json!({ "a": { "text": words(1) }, "b": { "text": words(2) } });
+            if field.path.len() > 1 {
+                both[&field.path[0]] = json!({});
+            }
+            both
+        }
+        // Both must be less than this one.
+        "tune" if matches!(last, "s_lo" | "s_bg") => json!({ "s_hi": 1 }),
+        _ => json!({}),
+    };
+    if let [outer, _] = &field.path[..]
+        && outer == "banding"
+    {
+        body["banding"] = json!({ "bands": 20, "rows": 4 });
+    }
+    let mut at = &mut body;
+    for name in &field.path[..field.path.len() - 1] {
+        at = at.as_object_mut().unwrap().entry(name).or_insert_with(|| Value::Object(Map::new()));
+    }
+    at[last] = value.clone();
+    body
+}
+
+/// Values that the schema refuses.
+fn refused(schema: &Value) -> Vec<Value> {
+    let kind = schema["type"].as_str().unwrap();
+    let of_types = [
+        ("boolean", json!(true)),
+        ("number", json!(1.5)),
+        ("string", json!("\u{1}no such value\u{1}")),
+        ("array", json!([])),
+        ("object", json!({})),
+    ];
+    let fits = |given: &str| given == kind;
+    let mut refused: Vec<_> = of_types.into_iter().filter(|(given, _)| !fits(given)).map(|(_, value)| value).collect();
+    refused.push(Value::Null);
+    if schema["enum"].is_array() || schema["pattern"].is_string() {
+        refused.extend([json!("no such value"), json!("")]);
+    }
+    if schema["minLength"] == 1 {
+        refused.push(json!(""));
+    }
+    if let Some(most) = schema["maxLength"].as_u64() {
+        refused.push(json!("x".repeat(most as usize + 1)));
+    }
+    if kind == "integer" || kind == "number" {
+        let step: f64 = if kind == "integer" { 1.0 } else { 1e-9 };
+        let number = |value: f64| if kind == "integer" { json!(value as i64) } else { json!(value) };
+        for (bound, sign) in [("minimum", -1.0), ("maximum", 1.0)] {
+            let Some(value) = schema[bound].as_f64() else { continue };
+            let exclusive = format!("exclusive{}{}", bound[..1].to_uppercase(), &bound[1..]);
+            let beyond = if schema[&exclusive] == true { value } else { value + sign * step.max(value.abs() * 1e-9) };
+            refused.push(number(beyond));
+        }
+    }
+    refused
+}
+
+/// Values that the schema takes.
+fn taken(schema: &Value) -> Vec<Value> {
+    let kind = schema["type"].as_str().unwrap();
+    let mut taken: Vec<Value> = schema["enum"].as_array().cloned().unwrap_or_default();
+    if kind == "integer" || kind == "number" {
+        for (bound, sign) in [("minimum", 1.0), ("maximum", -1.0)] {
+            let Some(value) = schema[bound].as_f64() else { continue };
+            let exclusive = format!("exclusive{}{}", bound[..1].to_uppercase(), &bound[1..]);
+            let within = if schema[&exclusive] == true { value + sign * 1e-6 } else { value };
+            taken.push(if kind == "integer" { json!(within as i64) } else { json!(within) });
+        }
+    }
+    if let Some(most) = schema["maxLength"].as_u64() {
+        taken.extend([json!("x"), json!("x".repeat(most as usize))]);
+    }
+    if kind == "boolean" {
+        taken.extend([json!(true), json!(false)]);
+    }
+    taken.extend(schema.get("default").cloned());
+    taken
+}
+
+/// Fields whose bounds depend on others: a value within them may be refused for another's sake.
+const DEPENDENT: [(&str, &str); 4] = [
+    ("banding.bands", "it must fit the signature"),
+    ("banding.rows", "it must fit the signature"),
+    ("key", "the server has to have a secret"),
+    ("keep", "of a collection it is frozen, and of backups it needs a name"),
+];
+
+#[test]
+fn fields_of_bodies_are_taken_and_refused_as_described() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    assert_eq!(client.json("PUT", "/v1/collections/shingled", &json!({ "keep": "shingles" })).status, 201);
+    let mut fields_seen = 0;
+    for (path, item) in DESCRIPTION["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            if !schema.is_object() {
+                continue;
+            }
+            // Of what can be changed, all of it can be changed in a collection that keeps shingles.
+            let target = path.replace("{collection}", if method == "patch" { "shingled" } else { "default" });
+            // A backup would be begun for each good value.
+            let begins = target.ends_with("/backups");
+            for field in all_fields(schema, &[]) {
+                fields_seen += 1;
+                let send = |value: &Value| {
+                    let target = match target.ends_with("/documents") {
+                        true => format!("{target}?on_existing=replace&on_duplicate=store"),
+                        false => target.clone(),
+                    };
+                    client.json(&method.to_uppercase(), &target, &around(&target, &field, value))
+                };
+                let what = format!("{method} {path}: {}", field.name());
+                for value in refused(field.schema) {
+                    let problem = send(&value).problem(422, "invalid_value");
+                    let named = fields(&problem);
+                    let prefix = format!("{}[", field.name());
+                    let names = |named: &&str| {
+                        **named == field.name() || named.starts_with(&prefix) || field.name().starts_with(*named)
+                    };
+                    assert!(named.iter().any(names), "{what} is {value}, and {named:?} are named");
+                }
+                let dependent = DEPENDENT.iter().any(|(name, _)| *name == field.name());
+                for value in taken(field.schema).into_iter().filter(|_| !dependent && !begins) {
+                    let answer = send(&value);
+                    let fine = answer.status < 300 || !fields(&answer.json()).contains(&field.name().as_str());
+                    assert!(fine, "{what} is {value}: {}", answer.text());
+                }
+            }
+        }
+    }
+    assert!(fields_seen > 50, "{fields_seen}");
+    // Wherever a null is: also in what is not described field by field.
+    for (target, body) in [
+        ("/v1/collections/default/check", json!({ "set": [null] })),
+        ("/v1/collections/default/documents/get", json!({ "ids": [null] })),
+    ] {
+        client.post(target, &body).problem(422, "invalid_value");
+    }
+}
