@@ -66,7 +66,6 @@ impl Collection {
         limit: usize,
     ) -> Result<Option<ClusterPage>> {
         self.blocking(move |collection| {
-            collection.certain(&id)?;
             for attempt in 0..ATTEMPTS {
                 let rows = match after {
                     Some(place) => collection.records.store().cluster(ClusterStart::After(place), limit)?,

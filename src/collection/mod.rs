@@ -292,7 +292,6 @@ impl Collection {
     pub async fn document(self: &Arc<Self>, id: &DocId) -> Result<Option<Document>> {
         let id = id.clone();
         self.blocking(move |collection| {
-            collection.certain(&id)?;
             let (_reading, view) = collection.read();
             let existing = collection.find(&id, IdIndex::fingerprint(&id), view)?;
             let Some(existing) = existing else { return Ok(None) };
@@ -447,7 +446,11 @@ impl Collection {
         for attempt in 0..ATTEMPTS {
             let (_reading, view) = self.read();
             let existing = match &check.id {
-                Some(id) => self.find(id, IdIndex::fingerprint(id), view)?,
+                Some(id) => match self.find(id, IdIndex::fingerprint(id), view) {
+                    // The lookup says that it is not complete.
+                    Err(CollectionError::Doubtful { .. }) => None,
+                    found => found?,
+                },
                 None => None,
             };
             let mut looked = self.look(&check, existing.as_ref(), view, &compared.mistaken);

@@ -514,7 +514,8 @@ impl Collection {
         Ok(self.enqueue(&mut order, verdict, Some(change), step, latch, place))
     }
 
-    /// The document that holds an id in this view. Under the id's latch the answer stays true.
+    /// The document that holds an id in this view; an error if nobody can tell whether it is there. Under the id's latch
+    /// the answer stays true.
     pub(super) fn find(&self, id: &DocId, id_fingerprint: u64, view: View) -> Result<Option<Existing>> {
         for slot in self.ids.candidates(&self.arena, id_fingerprint) {
             let Some(seen) = self.arena.peek(slot).filter(|seen| view.sees(seen)) else { continue };
@@ -524,6 +525,7 @@ impl Collection {
                 return Ok(Some(Existing { slot, record }));
             }
         }
+        self.certain(id)?;
         Ok(None)
     }
 
