@@ -376,6 +376,7 @@ fn a_series_keeps_the_newest_and_removes_nothing_else() {
     fs::create_dir(&half).unwrap();
     fs::write(half.join("manifest.json.partial"), r#"{"series":"nightly"}"#).unwrap();
     fs::write(half.join("default.sqlite"), "half").unwrap();
+    fs::write(half.join("manifest.json.partial.new"), "{").unwrap();
     let removing = backups.join(&made[3]);
     fs::rename(removing.join("manifest.json"), removing.join("manifest.json.partial")).unwrap();
     let (status, path, words_said) = run(&["backup", "nightly", "--keep", "2", "--server", &server.url("")]);
@@ -424,7 +425,10 @@ fn a_series_whose_run_is_killed_is_never_without_a_whole_backup() {
     assert!(backup().output().unwrap().status.success());
     let whole = whole_in(target.parent().unwrap());
     assert_eq!(whole.len(), 1, "{whole:?}");
-    assert_eq!(fs::read_dir(target.parent().unwrap()).unwrap().count(), 1, "nothing is left of those that were killed");
+    let left: Vec<_> = fs::read_dir(target.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let inside =
+        || left.iter().map(|dir| fs::read_dir(dir).unwrap().map(|file| file.unwrap().path()).collect::<Vec<_>>());
+    assert_eq!(left.len(), 1, "something is left of those that were killed: {:?}", inside().collect::<Vec<_>>());
     let backup = target.parent().unwrap().join(whole.first().unwrap());
     let restored = dir.path().join("restored");
     assert_eq!(run(&["restore", utf8(&backup), "--data-dir", utf8(&restored)]).0, 0);

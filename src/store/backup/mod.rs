@@ -18,7 +18,7 @@ mod restore;
 mod series;
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Seek, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +35,8 @@ use crate::types::TimestampMs;
 
 /// Its name while it is no manifest yet.
 const PARTIAL: &str = "manifest.json.partial";
+/// Its name while it is being written: the marker says whose the folder is until the whole manifest takes its place.
+const WRITING: &str = "manifest.json.partial.new";
 /// What SQLite keeps beside a file that it makes.
 const JOURNAL: &str = ".sqlite-journal";
 
@@ -63,9 +65,8 @@ impl Backup {
         if there.iter().any(|name| name == manifest::FILE) {
             return Err(BackupError::Taken { dir: dir.to_owned() });
         }
-        let ours = |name: &str| name == PARTIAL || name.ends_with(files::SUFFIX) || name.ends_with(JOURNAL);
         let stranger = if there.iter().any(|name| name == PARTIAL) {
-            there.iter().find(|name| !ours(name))
+            there.iter().find(|name| !is_ours(name))
         } else {
             there.first()
         };
@@ -141,11 +142,15 @@ impl Backup {
         let failed = |source| BackupError::Io { path: self.dir.clone(), doing: "writing the manifest", source };
         let manifest = Manifest::sealed(made, self.series.take(), std::mem::take(&mut self.entries));
         let bytes = manifest.to_bytes();
-        let write = |file: &mut File| {
-            file.set_len(0)?;
-            file.rewind()?;
+        let write = |partial: &mut File| {
+            let writing = self.dir.join(WRITING);
+            let mut file = File::create(&writing)?;
+            // The new marker is held as the old one was.
+            file.lock()?;
             file.write_all(&bytes)?;
             file.sync_all()?;
+            fs::rename(&writing, self.dir.join(PARTIAL))?;
+            *partial = file;
             // The copies' names first, then the one that vouches for them.
             sync_dir(&self.dir)?;
             fs::rename(self.dir.join(PARTIAL), self.dir.join(manifest::FILE))?;
@@ -224,6 +229,11 @@ pub fn offline(
         backup.add(&path, || false)?;
     }
     backup.finish(made)
+}
+
+/// Whether a backup that is being made, or was broken off, may have made a file of this name in its folder.
+fn is_ours(name: &str) -> bool {
+    name == PARTIAL || name == WRITING || name.ends_with(files::SUFFIX) || name.ends_with(JOURNAL)
 }
 
 /// The names in a folder, sorted; those that are not UTF-8 with replacements.

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use super::{BackupError, Manifest, PARTIAL, Result, entries, make_dir, manifest, sync_dir, sync_parent};
+use super::{BackupError, Manifest, PARTIAL, Result, WRITING, entries, make_dir, manifest, sync_dir, sync_parent};
 
 impl Manifest {
     /// Moves the backup that this is the manifest of from one folder to another, which is empty or missing. On another
@@ -28,7 +28,8 @@ impl Manifest {
             File::open(to)?.sync_all()
         };
         // Under the marker's name until all is there: a move that is cut off leaves what is known to be a broken-off backup.
-        copy(manifest::FILE, &to.join(PARTIAL))?;
+        copy(manifest::FILE, &to.join(WRITING))?;
+        fs::rename(to.join(WRITING), to.join(PARTIAL))?;
         sync_dir(to)?;
         self.collections.iter().try_for_each(|entry| copy(&entry.file, &to.join(&entry.file)))?;
         sync_dir(to)?;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::fmt::strtime;
 
-use super::{JOURNAL, Manifest, PARTIAL, entries, files, manifest, sync_dir, sync_parent};
+use super::{Manifest, PARTIAL, WRITING, entries, is_ours, manifest, sync_dir, sync_parent};
 use crate::types::TimestampMs;
 
 /// What follows a series' name and a dash in a folder's.
@@ -105,8 +105,13 @@ fn remove_rest(folder: &Path, series: &str) -> io::Result<bool> {
         fs::remove_dir(folder)?;
         return Ok(true);
     }
-    let ours = |name: &String| name == PARTIAL || name.ends_with(files::SUFFIX) || name.ends_with(JOURNAL);
-    if !there.iter().any(|name| name == PARTIAL) || !there.iter().all(ours) {
+    if there == [WRITING] {
+        // A move that was cut off as it began.
+        fs::remove_file(folder.join(WRITING))?;
+        fs::remove_dir(folder)?;
+        return Ok(true);
+    }
+    if !there.iter().any(|name| name == PARTIAL) || !there.iter().all(|name| is_ours(name)) {
         return Ok(false);
     }
     let marker = OpenOptions::new().read(true).write(true).open(folder.join(PARTIAL))?;
