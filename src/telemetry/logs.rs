@@ -4,7 +4,7 @@
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::filter::{LevelFilter, ParseError};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
@@ -28,6 +28,9 @@ pub enum LogsError {
     /// The filter does not parse.
     #[error("{0}")]
     Filter(#[from] ParseError),
+    /// A word that would be taken for the name of a module, so that nothing else would be logged.
+    #[error("{0:?} is not a level")]
+    NotALevel(String),
     /// The process logs already.
     #[error("logging was begun before")]
     Installed,
@@ -36,7 +39,12 @@ pub enum LogsError {
 /// Whether `level` is a filter: a level, or directives such as `info,hapax::store=debug`.
 pub fn check_level(level: &str) -> Result<(), LogsError> {
     EnvFilter::builder().parse(level)?;
-    Ok(())
+    // Directives of spans, in brackets, may have commas of their own.
+    let mut bare = level.split(',').map(str::trim).filter(|part| !level.contains('[') && !part.contains(['=', ':']));
+    match bare.find(|part| !part.is_empty() && part.parse::<LevelFilter>().is_err()) {
+        Some(word) => Err(LogsError::NotALevel(word.to_owned())),
+        None => Ok(()),
+    }
 }
 
 /// Begins logging to stderr. Lines that repeat are left out (`bounded.rs`). Only the first call of a process succeeds.
@@ -68,10 +76,15 @@ pub fn log_panics() {
 mod tests {
     use super::check_level;
 
+    /// `warning` and `loud` parse as names of modules: a server with such a level logged nothing at all.
     #[test]
     fn levels_and_directives_are_filters() {
         assert!(check_level("info").is_ok());
         assert!(check_level("warn,hapax::store=debug").is_ok());
-        assert!(check_level("hapax=loud").is_err());
+        assert!(check_level("off,hapax::store=debug").is_ok());
+        assert!(check_level("").is_ok(), "errors alone, as the library has it");
+        for refused in ["hapax=loud", "loud", "warning", "info,loud"] {
+            assert!(check_level(refused).is_err(), "{refused}");
+        }
     }
 }

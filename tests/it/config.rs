@@ -175,7 +175,7 @@ fn impossible_values_are_refused_with_key_and_what_is_allowed() {
     for (variable, value, key, allowed) in [
         ("HAPAX__SERVER__LISTEN", "localhost", "server.listen", "127.0.0.1:8080"),
         ("HAPAX__SERVER__ADMIN_LISTEN", "8081", "server.admin_listen", "127.0.0.1:8080"),
-        ("HAPAX__SERVER__ADMIN_LISTEN", "127.0.0.1:8080", "server.admin_listen", "another port"),
+        ("HAPAX__SERVER__ADMIN_LISTEN", "127.0.0.1:8080", "server.admin_listen", "another address"),
         ("HAPAX__SERVER__KEEP_ALIVE_TIMEOUT_MS", "0", "server.keep_alive_timeout_ms", "100 to"),
         ("HAPAX__SERVER__HOSTS", "a.example,b.example:80", "server.hosts", "without a port"),
         ("HAPAX__SERVER__HOSTS", "http://a.example", "server.hosts", "without a port"),
@@ -223,6 +223,7 @@ fn impossible_values_are_refused_with_key_and_what_is_allowed() {
         ("HAPAX__BACKUP__LOG_BYTES_MAX", "0", "backup.log_bytes_max", "1048576 to"),
         ("HAPAX__LOG__FORMAT", "xml", "log.format", "\"json\""),
         ("HAPAX__LOG__LEVEL", "hapax=loud", "log.level", "info"),
+        ("HAPAX__LOG__LEVEL", "warning", "log.level", "error, warn, info"),
     ] {
         let message = refusal(with_environment(&[(variable, value)]));
         assert!(message.contains(key), "{variable}={value}: {message}");
