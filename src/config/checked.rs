@@ -1,5 +1,5 @@
 //! Settings that are possible: ranges kept, words known, secrets read.
-//! Comes in: [`Raw`]. Goes out: [`Config`]. Whoever holds one need not ask again.
+//! Comes in: [`Raw`]. Goes out: [`Config`]. Its holder need not check again.
 //! Must never know: HTTP, or how a collection is opened.
 
 use std::fmt;
@@ -95,7 +95,7 @@ pub struct Server {
     pub header_timeout: Duration,
     /// Time that a connection may be without a request.
     pub keep_alive_timeout: Duration,
-    /// Time for a body to arrive, and for an answer to be made; most that a streamed text may stand still.
+    /// Time for a body to arrive, and for an answer to be made; longest pause of a streamed text.
     pub request_timeout: Duration,
     /// Time for an answer to be read.
     pub write_timeout: Duration,
@@ -155,11 +155,11 @@ impl Config {
         }
         let hashing =
             secret("hashing.secret", "hashing.secret_file", raw.hashing.secret, raw.hashing.secret_file, |text| {
-                SecretKey::from_hex(text).map_err(|_| "a secret is 32 hexadecimal digits".to_owned())
+                SecretKey::from_hex(text).map_err(|_| "must be 32 hexadecimal digits".to_owned())
             })?;
         let limits = limits(&raw.limits, &raw.commit)?;
         if raw.data.dir.as_os_str().is_empty() {
-            return Err(impossible("data.dir", "\"\"", "a path".into()));
+            return Err(impossible("data.dir", "\"\"", "must be a path".into()));
         }
         let collections = CollectionsConfig {
             data_dir: raw.data.dir,
@@ -241,18 +241,19 @@ fn server(raw: &raw::Server) -> Result<Server, ConfigError> {
         drain_timeout: milliseconds("server.drain_timeout_ms", raw.drain_timeout_ms, 0..=3_600_000)?,
     };
     if server.bulk_line_bytes_max as u64 > server.bulk_body_bytes_max {
-        let allowed = format!("at most server.bulk_body_bytes_max, which is {}", server.bulk_body_bytes_max);
+        let allowed = format!("must be at most server.bulk_body_bytes_max, which is {}", server.bulk_body_bytes_max);
         return Err(impossible("server.bulk_line_bytes_max", server.bulk_line_bytes_max, allowed));
     }
     if server.answers_bytes_max / 4 < server.answer_bytes_max {
-        let allowed = format!("at least four times server.answer_bytes_max, which is {}", server.answer_bytes_max);
+        let allowed =
+            format!("must be at least four times server.answer_bytes_max, which is {}", server.answer_bytes_max);
         return Err(impossible("server.answers_bytes_max", server.answers_bytes_max, allowed));
     }
     // Itself and its text; a line that takes all the room would wait for more of it.
     let largest = server.body_bytes_max.max(server.bulk_line_bytes_max);
     if server.bodies_bytes_max < 2 * largest {
         let allowed = format!(
-            "at least twice server.body_bytes_max and twice server.bulk_line_bytes_max, the larger of which is {largest}"
+            "must be at least twice server.body_bytes_max and twice server.bulk_line_bytes_max, the larger of which is {largest}"
         );
         return Err(impossible("server.bodies_bytes_max", server.bodies_bytes_max, allowed));
     }
@@ -263,7 +264,7 @@ fn server(raw: &raw::Server) -> Result<Server, ConfigError> {
 pub(super) fn addresses(raw: &raw::Server) -> Result<(SocketAddr, Option<SocketAddr>), ConfigError> {
     let parse = |key, text: &str| {
         text.parse().map_err(|_| {
-            let allowed = "an IP address and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080".into();
+            let allowed = "must be an IP address and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080".into();
             impossible(key, text, allowed)
         })
     };
@@ -273,7 +274,7 @@ pub(super) fn addresses(raw: &raw::Server) -> Result<(SocketAddr, Option<SocketA
     }
     let admin = parse("server.admin_listen", &raw.admin_listen)?;
     if admin == listen && listen.port() != 0 {
-        let allowed = "another port than server.listen has, or nothing".into();
+        let allowed = "must be another address or port than server.listen, or empty".into();
         return Err(impossible("server.admin_listen", admin, allowed));
     }
     Ok((listen, Some(admin)))
@@ -294,7 +295,7 @@ fn limits(raw: &raw::Limits, commit: &raw::Commit) -> Result<Limits, ConfigError
         id_fingerprint_bits: u64::BITS,
     };
     if limits.commit_batch_max > limits.commit_queue_max {
-        let allowed = format!("at most commit.queue_max, which is {}", limits.commit_queue_max);
+        let allowed = format!("must be at most commit.queue_max, which is {}", limits.commit_queue_max);
         return Err(impossible("commit.batch_max", limits.commit_batch_max, allowed));
     }
     Ok(limits)
@@ -321,7 +322,7 @@ fn default_collection(raw: &raw::DefaultCollection, secret: Option<&SecretKey>) 
         sketch(&raw.sketch).ok_or_else(|| impossible("default_collection.sketch", &raw.sketch, SKETCHES.into()))?;
     let threshold = raw.threshold;
     if !(threshold > 0.0 && threshold <= 1.0) {
-        let allowed = "a number above 0 and at most 1".into();
+        let allowed = "must be a number above 0 and at most 1".into();
         return Err(impossible("default_collection.threshold", threshold, allowed));
     }
     let key = match (raw.key.as_str(), secret) {
@@ -332,7 +333,7 @@ fn default_collection(raw: &raw::DefaultCollection, secret: Option<&SecretKey>) 
             return Err(impossible("default_collection.key", "\"secret\"", allowed));
         }
         (other, _) => {
-            return Err(impossible("default_collection.key", other, "\"none\" or \"secret\"".into()));
+            return Err(impossible("default_collection.key", other, "must be \"none\" or \"secret\"".into()));
         }
     };
     let spec = TextSpec {
@@ -344,7 +345,7 @@ fn default_collection(raw: &raw::DefaultCollection, secret: Option<&SecretKey>) 
         marks: word("default_collection.marks", &raw.marks, &[("keep", Marks::Keep), ("strip", Marks::Strip)])?,
         digits: word("default_collection.digits", &raw.digits, &[("keep", Digits::Keep), ("zero", Digits::Zero)])?,
         shingling: shingling(&raw.shingle).ok_or_else(|| {
-            let allowed = "\"word1\" to \"word32\" or \"char1\" to \"char32\"".into();
+            let allowed = "must be \"word1\" to \"word32\" or \"char1\" to \"char32\"".into();
             impossible("default_collection.shingle", &raw.shingle, allowed)
         })?,
         sketch,
@@ -390,14 +391,15 @@ fn log(raw: raw::Log) -> Result<Log, ConfigError> {
         &[("auto", logs::Format::Auto), ("human", logs::Format::Human), ("json", logs::Format::Json)],
     )?;
     if let Err(refused) = logs::check_level(&raw.level) {
-        let allowed =
-            format!("a level (error, warn, info, debug, trace) or directives such as info,hapax=debug: {refused}");
+        let allowed = format!(
+            "must be a level (error, warn, info, debug, trace) or directives such as info,hapax=debug: {refused}"
+        );
         return Err(impossible("log.level", &raw.level, allowed));
     }
     Ok(Log { format, level: raw.level })
 }
 
-const SKETCHES: &str = "\"fss\", \"classic\" or \"oph\", then slots (a power of two, 64 to 1024), \"x\", bits (8, 16 or 32), \
+const SKETCHES: &str = "must be \"fss\", \"classic\" or \"oph\", then slots (a power of two, 64 to 1024), \"x\", bits (8, 16 or 32), \
                         such as \"fss256x8\"";
 
 fn sketch(text: &str) -> Option<(SketchKind, SignatureShape)> {
@@ -431,12 +433,13 @@ fn within(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<u
     if range.contains(&value) {
         return Ok(value);
     }
-    Err(impossible(key, value, format!("allowed is {} to {}", range.start(), range.end())))
+    Err(impossible(key, value, format!("must be from {} to {}", range.start(), range.end())))
 }
 
 fn count(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<usize, ConfigError> {
     let value = within(key, value, range)?;
-    usize::try_from(value).map_err(|_| impossible(key, value, format!("at most {} on this machine", usize::MAX)))
+    usize::try_from(value)
+        .map_err(|_| impossible(key, value, format!("must be at most {} on this machine", usize::MAX)))
 }
 
 /// Every entry of a list, or the first that is refused.
@@ -447,7 +450,9 @@ fn each<T>(
     allowed: &str,
 ) -> Result<Vec<T>, ConfigError> {
     list.iter()
-        .map(|text| parse(text).ok_or_else(|| impossible(key, format!("{text:?}"), format!("a list of {allowed}"))))
+        .map(|text| {
+            parse(text).ok_or_else(|| impossible(key, format!("{text:?}"), format!("must be a list of {allowed}")))
+        })
         .collect()
 }
 
@@ -458,6 +463,6 @@ fn milliseconds(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Re
 fn word<T: Copy>(key: &'static str, text: &str, words: &[(&str, T)]) -> Result<T, ConfigError> {
     words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
         let allowed = words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
-        impossible(key, format!("\"{text}\""), format!("one of {allowed}"))
+        impossible(key, format!("\"{text}\""), format!("must be one of {allowed}"))
     })
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The configuration file cannot be read.
-    #[error("cannot read the configuration file {path}: {source}")]
+    #[error("cannot read the configuration file {path}")]
     File {
         /// As given.
         path: PathBuf,
@@ -23,8 +23,8 @@ pub enum ConfigError {
     },
     /// An environment variable that is nearly a setting's.
     #[error(
-        "the environment variable {name} is not a setting; the setting's variable is {right}, with two underscores \
-             after HAPAX and after the section"
+        "the environment variable {name} is not a setting; the setting's variable is {right}, with HAPAX in capitals and \
+         two underscores after it and after the section"
     )]
     MisspeltVariable {
         /// As set; its value may be a secret.

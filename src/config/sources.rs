@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use figment::error::{Actual, Kind};
 use figment::providers::{Format, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
@@ -70,9 +71,35 @@ impl Sources {
         figment.extract().map_err(|error: figment::Error| ConfigError::Type {
             key: error.path.join("."),
             origin: error.metadata.as_ref().map_or_else(|| "the settings".into(), |origin| origin.name.to_string()),
-            detail: error.kind.to_string(),
+            detail: wrong_type(error.kind),
         })
     }
+}
+
+/// What was found and what is needed, without the names of Rust's types.
+fn wrong_type(kind: Kind) -> String {
+    let (Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected)) = kind else {
+        return kind.to_string();
+    };
+    let found = match found {
+        Actual::Str(text) => format!("{text:?}"),
+        Actual::Bool(value) => value.to_string(),
+        Actual::Unsigned(number) => number.to_string(),
+        Actual::Signed(number) => number.to_string(),
+        Actual::Float(number) => number.to_string(),
+        Actual::Seq => "a list".into(),
+        Actual::Map => "a table".into(),
+        other => other.to_string(),
+    };
+    let expected = match expected.to_string().as_str() {
+        "u32" | "u64" => "a whole number of at least 0",
+        "f64" => "a number",
+        "a string" | "path string" => "a text in quotes",
+        "a boolean" => "true or false",
+        "a sequence" => "a list, such as [\"one\", \"two\"]",
+        other => return format!("must be {other}; it is {found}"),
+    };
+    format!("must be {expected}; it is {found}")
 }
 
 /// Keys that may be set and have no default.
@@ -87,7 +114,7 @@ const SECRETS_WITHOUT_SECTION: [(&str, &str); 4] = [
     ("HAPAX_SECRET_FILE", "HAPAX__HASHING__SECRET_FILE"),
 ];
 
-/// The name of the setting that a variable was meant for: the same but for underscores, other marks and case.
+/// The name of the setting that a variable was meant for: the same except for underscores, other marks and case.
 /// `HAPAX_PORT`, `HAPAX_SERVICE_HOST` and the like, which Kubernetes sets for a service called hapax, are like none.
 fn misspelt(name: &str) -> Option<String> {
     let folded = fold(name);
