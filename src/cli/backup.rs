@@ -24,11 +24,11 @@ const STEPS: u64 = 1000;
 
 /// Make a backup: a consistent, checked copy of every collection.
 ///
-/// A server writes it itself, beneath the folder that its setting `backup.dir` names (./hapax-backups); DIR is then the
-/// name of the backup's folder in there. Where DIR is a path, as in ./nightly, it has to be empty or missing, and the
-/// finished backup is moved there from the server's folder, which has to be on this machine. With --data-dir it is made
-/// here, without a server. What a broken-off backup left where one is made is replaced; a backup that is there already
-/// is not. An interrupted verb does not call off a server's backup.
+/// A server writes it itself, under the folder that its setting `backup.dir` names (./hapax-backups). DIR is then the
+/// name of the backup's folder in there. If DIR is a path, as in ./nightly, it must be empty or missing; the finished
+/// backup is moved there from the server's folder, which must be on this machine. With --data-dir the backup is made
+/// here, without a server. What a broken-off backup left in its folder is replaced; a finished backup never is. If this
+/// verb is interrupted, the server's backup goes on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax backup nightly-2026-11-21                       the server's backup.dir gets a folder of that name
@@ -46,7 +46,7 @@ pub struct Args {
     dir: String,
     #[command(flatten)]
     server: ServerArgs,
-    /// Keep so many: DIR gets the time added to its name, and when the backup is whole the oldest made so go
+    /// Make one of a series: the time is added to DIR, and when the backup is whole, only the N newest of the series stay
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     keep: Option<u32>,
     /// Copy this data directory instead; no server may be using it

@@ -23,7 +23,7 @@ use crate::types::CollectionName;
 /// Look documents up; nothing is stored.
 ///
 /// Each line of FILE is a JSON object with a text, or else a set or a signature. Each line of the output is a
-/// verdict, in the same order, with the number of its input line. A document is never its own duplicate: where it has
+/// verdict, in the same order, with the number of its input line. A document is never its own duplicate: if it has
 /// an id, that id is passed over.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

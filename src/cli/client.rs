@@ -18,7 +18,7 @@ pub struct ServerArgs {
     /// The server to talk to
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
     pub server: String,
-    /// File with the API key, where the server wants one [default: the key in $HAPAX__AUTH__API_KEY, if set]
+    /// File with the API key, if the server wants one [default: the key in $HAPAX__AUTH__API_KEY, if set]
     #[arg(long, value_name = "FILE", env = "HAPAX__AUTH__API_KEY_FILE", hide_env_values = true)]
     pub api_key_file: Option<PathBuf>,
 }

@@ -192,7 +192,10 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     if hidden > 0 {
         writeln!(words, "failed: {} more", HumanCount(hidden))?;
     }
-    summary(&progress, begun.elapsed()).context("cannot write the summary")?;
+    // A file that is not there, or a collection: nothing was sent, and the error says all.
+    if progress.error.is_none() || progress.counts.documents() > 0 {
+        summary(&progress, begun.elapsed()).context("cannot write the summary")?;
+    }
     match progress.error {
         Some(error) => Err(error),
         None if progress.counts.failed > 0 => Ok(ExitStatus::Found),

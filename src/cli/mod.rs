@@ -43,7 +43,7 @@ const EXIT_ERROR: u8 = 2;
   hapax serve                                    a server on 127.0.0.1:8080, data in ./hapax-data
   hapax import corpus.jsonl.zst                  documents into it: {\"id\": …, \"text\": …} lines
   hapax check new.jsonl                          which of these has it seen?
-  hapax export --pairs                           its duplicates, each with what it repeats
+  hapax export --pairs                           stored duplicates, each with its original
   hapax backup nightly                           a checked copy of all of it; hapax restore brings it back
   hapax tune --threshold 0.8 --documents 1e7     what a banding finds, and what it costs
 

@@ -216,7 +216,7 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
 /// A listener, and the address it got, since port 0 takes any free one.
 async fn listen(setting: &str, address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind(address).await.with_context(|| {
-        format!("cannot listen on {address}. Is another server there? {setting} takes another address")
+        format!("cannot listen on {address} (if another server is there, {setting} takes another address)")
     })?;
     let address = listener.local_addr().context("the listener has no address")?;
     Ok((listener, address))

@@ -29,8 +29,9 @@ const STEPS: u64 = 1000;
   hapax verify --data-dir ./hapax-data --collection news --json
   hapax verify --data-dir ./hapax-data --collection news --repair
 
---repair makes each damaged collection anew from its documents that are whole. What could be read of the others is put
-into NAME.sqlite.damaged-1.jsonl, a line for each row, and the damaged file is kept as NAME.sqlite.damaged-1.
+--repair makes a new file of each damaged collection, from its documents that are whole. What could
+be read of the others is put into NAME.sqlite.damaged-1.jsonl, a line for each row. The damaged file
+is kept as NAME.sqlite.damaged-1.
 
 Exit status: 0 all is sound, 1 damage was found (repaired or not), 2 it could not be checked, or not be repaired.")]
 pub struct Args {
@@ -40,7 +41,7 @@ pub struct Args {
     /// Only this collection
     #[arg(long, value_name = "NAME")]
     collection: Option<String>,
-    /// Make damaged collections anew from what is whole
+    /// Make new files of damaged collections, from what is whole
     #[arg(long)]
     repair: bool,
     /// One line of JSON for each collection
@@ -85,7 +86,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     // Locking makes what is missing; here that would only hide a mistyped path.
     let dir = args.data_dir.join("collections");
     if !dir.is_dir() {
-        bail!("--data-dir {}: there are no collections", args.data_dir.display());
+        bail!("--data-dir {}: this is not a data directory: it has no folder `collections`", args.data_dir.display());
     }
     let _lock = DataDirLock::acquire(&args.data_dir, Duration::ZERO)?;
     let unreadable = || format!("cannot read {}", dir.display());
