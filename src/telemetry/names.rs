@@ -218,7 +218,7 @@ metrics_table! {
     EXPIRED_DOCUMENTS = "hapax_expired_documents_total", Kind::Counter, None, [label::COLLECTION],
         "Documents deleted because they had not been seen for the collection's time to live.";
     TOUCHED_DOCUMENTS = "hapax_touched_documents_total", Kind::Counter, None, [label::COLLECTION],
-        "Sights of stored documents that put their expiry off.";
+        "Times that a stored document was seen again, which puts its expiry off.";
     EXPIRY_LAG = "hapax_expiry_lag_seconds", Kind::Gauge, Some(Unit::Seconds), [label::COLLECTION],
         "How long ago the most overdue document that the last round met should have gone.";
     COMMIT_PAYLOAD_BYTES = "hapax_commit_payload_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION],

@@ -297,7 +297,7 @@ fn parse_text(fields: &str) -> Result<TextSpec, SpecError> {
         })?;
     }
     if let Some(extra) = given.next() {
-        return Err(SpecError(format!("nothing stands after `key`, found {extra:?}")));
+        return Err(SpecError(format!("nothing may follow `key`, found {extra:?}")));
     }
     let [unicode, fold, marks, digits, shingle, sketch, key] = values;
     if unicode != "17" {

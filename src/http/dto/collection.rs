@@ -108,7 +108,10 @@ fn named(
                 _ => part.to_owned(),
             })
             .collect();
-        spec = Spec::parse(&replaced.join(";")).map_err(|error| Problem::invalid(*name, error.to_string()))?;
+        spec = Spec::parse(&replaced.join(";")).map_err(|error| {
+            let detail = error.to_string();
+            Problem::invalid(*name, detail.strip_prefix(&format!("{name}: ")).unwrap_or(&detail))
+        })?;
     }
     let Spec::Text(mut spec) = spec else {
         return Err(Problem::invalid("spec", "an external spec is given by its whole text"));

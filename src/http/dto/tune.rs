@@ -40,8 +40,8 @@ impl TuneInput {
             candidates_max: number("candidates_max", 0.0, 1e6)?,
             bands_wanted: None,
         };
-        let k = number("k", 64.0, 1024.0)?.unwrap_or(256.0);
-        let bits = number("bits", 8.0, 64.0)?.unwrap_or(8.0);
+        let k = object.take::<f64>("k", "a number")?.unwrap_or(256.0);
+        let bits = object.take::<f64>("bits", "a number")?.unwrap_or(8.0);
         let bands_wanted = object.take::<u32>("bands_wanted", "a whole number")?;
         object.finish()?;
         let asked = Asked { bands_wanted, ..asked };
@@ -51,7 +51,7 @@ impl TuneInput {
                 return Err(Problem::invalid(name, format!("must be less than s_hi, which is {s_hi}")));
             }
         }
-        if k.fract() != 0.0 || !(k as u32).is_power_of_two() {
+        if ![64.0, 128.0, 256.0, 512.0, 1024.0].contains(&k) {
             return Err(Problem::invalid("k", "must be 64, 128, 256, 512 or 1024"));
         }
         if ![8.0, 16.0, 32.0, 64.0].contains(&bits) {
