@@ -24,6 +24,8 @@ use crate::telemetry::names;
 
 /// Every answer that begins gets so much at least: a verdict with a handful of matches.
 const ROOM_BYTES_MIN: usize = 16 * 1024;
+/// What counts as a short answer, in bytes of JSON: a verdict with the matches that a request gets by default.
+const SHORT_BYTES_MAX: usize = 256 * 1024;
 /// An answer is kept in pieces of so many bytes, each in memory of its own: what a connection has taken of it keeps
 /// nothing of the rest.
 pub(super) const PIECE_BYTES: usize = 16 * 1024;
@@ -32,7 +34,11 @@ const PIECE_BYTES_FIRST: usize = 1024;
 
 /// The memory for answers, shared by all requests.
 #[derive(Clone)]
-pub(super) struct Answers(Arc<Semaphore>);
+pub(super) struct Answers {
+    free: Arc<Semaphore>,
+    /// For short answers alone, when nothing else is free: a client that leaves long ones untaken keeps out no others.
+    kept: Arc<Semaphore>,
+}
 
 /// Some of it; given back when dropped.
 pub(super) struct AnswerRoom {
@@ -41,14 +47,28 @@ pub(super) struct AnswerRoom {
 
 impl Answers {
     pub(super) fn new(bytes: usize) -> Self {
-        Self(Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS))))
+        let [free, kept] = [bytes.min(Semaphore::MAX_PERMITS), 0].map(|bytes| Arc::new(Semaphore::new(bytes)));
+        Self { free, kept }
+    }
+
+    /// Keeps an eighth of it for answers of up to [`SHORT_BYTES_MAX`].
+    pub(super) fn keeping_some_for_short_ones(self) -> Self {
+        let kept = self.free.available_permits() / 8;
+        self.kept.add_permits(self.free.forget_permits(kept));
+        self
     }
 
     /// Room for an answer of at most `bytes` bytes of JSON, or for a shorter one if memory is scarce, or 503.
     pub(super) fn take(&self, bytes: usize) -> Result<AnswerRoom, Problem> {
         // Half of what is free at most: one that asks for much leaves something to the next.
-        let granted = (2 * bytes).min((self.0.available_permits() / 2).max(ROOM_BYTES_MIN));
-        let permit = Arc::clone(&self.0).try_acquire_many_owned(granted.min(u32::MAX as usize) as u32);
+        let granted = (2 * bytes).min((self.free.available_permits() / 2).max(ROOM_BYTES_MIN));
+        let permit = Arc::clone(&self.free).try_acquire_many_owned(granted.min(u32::MAX as usize) as u32);
+        let permit = permit.or_else(|full| match bytes {
+            0..=SHORT_BYTES_MAX => {
+                Arc::clone(&self.kept).try_acquire_many_owned((2 * bytes).min(ROOM_BYTES_MIN) as u32)
+            }
+            _ => Err(full),
+        });
         match permit {
             Ok(permit) => Ok(AnswerRoom::new(permit)),
             Err(_) => Err(Problem::new(Code::Overloaded, "the memory for answers is used up")),
@@ -58,7 +78,7 @@ impl Answers {
     /// Room for an answer of at most `bytes` bytes of JSON, once it is there. `bytes` must not be more than half of all.
     pub(super) async fn wait(&self, bytes: usize) -> AnswerRoom {
         let bytes = (2 * bytes).min(u32::MAX as usize) as u32;
-        let permit = Arc::clone(&self.0).acquire_many_owned(bytes).await;
+        let permit = Arc::clone(&self.free).acquire_many_owned(bytes).await;
         AnswerRoom::new(permit.expect("the memory is never closed"))
     }
 }
@@ -245,16 +265,16 @@ mod tests {
         let answers = Answers::new(10 << 20);
         let value: Vec<String> = (0..5_000).map(|number| format!("\"{number}\" and more")).collect();
         let room = answers.take(1 << 20).unwrap();
-        assert_eq!(answers.0.available_permits(), 8 << 20);
+        assert_eq!(answers.free.available_permits(), 8 << 20);
         let whole = serde_json::to_vec(&value).unwrap();
         let mut body = Answer::new(value, room).into_response().into_body();
-        assert_eq!(answers.0.available_permits(), (10 << 20) - whole.len());
+        assert_eq!(answers.free.available_permits(), (10 << 20) - whole.len());
         assert_eq!(body.size_hint().exact(), Some(whole.len() as u64));
         let mut seen = Vec::new();
         while let Some(frame) = futures::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
             let piece = frame.unwrap().into_data().unwrap();
             assert!(piece.len() <= PIECE_BYTES);
-            assert_eq!(answers.0.available_permits(), (10 << 20) - (whole.len() - seen.len()));
+            assert_eq!(answers.free.available_permits(), (10 << 20) - (whole.len() - seen.len()));
             seen.extend_from_slice(&piece);
         }
         assert!(seen == whole);
@@ -277,6 +297,24 @@ mod tests {
         assert_eq!(bytes.last(), Some(&(ROOM_BYTES_MIN / 2)));
         drop(held);
         assert!(answers.take(100).is_ok());
-        assert_eq!(answers.0.available_permits(), 1 << 20);
+        assert_eq!(answers.free.available_permits(), 1 << 20);
+    }
+
+    // One HTTP/2 connection asked for 75 long answers and took none of them: until they were given up, a minute later,
+    // every other client's check got 503, though its answer has a few hundred bytes.
+    #[test]
+    fn long_answers_that_are_not_taken_leave_room_for_short_ones() {
+        let answers = Answers::new(1 << 20).keeping_some_for_short_ones();
+        let mut held = Vec::new();
+        while let Ok(room) = answers.take(1 << 20) {
+            held.push(room);
+        }
+        let mut short: Vec<AnswerRoom> = std::iter::from_fn(|| answers.take(SHORT_BYTES_MAX).ok()).collect();
+        assert_eq!(short.len(), (1 << 17) / ROOM_BYTES_MIN);
+        // Once they are made, others find room.
+        short.iter_mut().for_each(|room| room.is_made(300));
+        assert!(answers.take(SHORT_BYTES_MAX).is_ok());
+        drop((held, short));
+        assert_eq!(answers.free.available_permits() + answers.kept.available_permits(), 1 << 20);
     }
 }

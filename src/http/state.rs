@@ -257,7 +257,7 @@ impl AppState {
             text_streams: Arc::new(Semaphore::new(limits.text_streams_max)),
             long_lines: Arc::new(Semaphore::new(limits.long_lines_max())),
             budget: Budget::new(limits.bodies_bytes_max).keeping_some_for_small_ones(2 * limits.body_bytes_max),
-            answers: Answers::new(limits.answers_bytes_max / 2),
+            answers: Answers::new(limits.answers_bytes_max / 2).keeping_some_for_short_ones(),
             bulk_answers: Answers::new(limits.answers_bytes_max / 2),
             draining: CancellationToken::new(),
             refusals: Refusals::new(),
