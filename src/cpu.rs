@@ -1,8 +1,8 @@
 //! Work for the processor that is too long for a request's own thread: a few threads of their own, and a bounded queue
 //! before them.
 //! In: jobs of some milliseconds. Out: what they return. First come, first served, so whoever cuts long work into jobs
-//! lets everyone else in between. What can't be cut and may take a second has a thread of its own: one comparison once
-//! kept the only thread for 10 s, and a check of 22 KB waited behind it.
+//! lets everyone else in between. What can't be cut and may take a second has a thread of its own: one
+//! comparison of 15.6 MB takes 10 s, and a check of 22 KB must not wait behind it.
 //! Knows nothing of what is worked on. A job must not wait for anything: it would keep a thread from the others.
 
 use std::collections::VecDeque;

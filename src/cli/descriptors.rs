@@ -1,6 +1,6 @@
 //! Connections and files of collections share what file descriptors the process may have. Comes in: the bounds of the
 //! settings. Goes out: how many connections fit, so that no crowd of clients takes what a collection needs.
-//! Once `ulimit -n 200` let 200 clients in, and creating a collection or a backup was answered with 500.
+//! Without that, 200 clients under `ulimit -n 200` leave no descriptor for a new collection or a backup.
 
 use crate::http;
 

@@ -43,7 +43,7 @@ pub(super) struct Order {
     pub clusters: Clusters,
     /// No more work is taken.
     pub closed: bool,
-    /// Why no write is taken until the file is opened anew: an earlier one may or may not be on disk.
+    /// Why no write is taken until the file is opened again: an earlier one may or may not be on disk.
     pub refused: Option<String>,
     /// What the collection takes of the memory budget.
     pub memory: Share,

@@ -178,7 +178,7 @@ impl Collections {
         Ok(default)
     }
 
-    /// From here on the collection is refused with this error, until the process is started anew or it is dropped.
+    /// From here on the collection is refused with this error, until the process is restarted or it is dropped.
     pub(super) fn note_damage(&self, name: &CollectionName, error: &CollectionError) {
         tracing::error!(collection = %name, %error, "a collection is damaged and not served; `hapax verify` tells more");
         meters::admit(name);
@@ -425,7 +425,7 @@ impl Collections {
     }
 }
 
-/// Reads the list of what should be in the data directory, and tells of what is not.
+/// Reads the list of what should be in the data directory, and logs what is missing.
 fn missed(data_dir: &Path, present: &[CollectionName]) -> Option<Inventory> {
     let inventory = match Inventory::open(data_dir, present) {
         Ok(inventory) => inventory,
@@ -440,14 +440,14 @@ fn missed(data_dir: &Path, present: &[CollectionName]) -> Option<Inventory> {
     if used && !present.contains(&default) {
         tracing::error!(
             collection = %default,
-            "the file of this collection is gone, and an EMPTY one takes its place; if nobody meant that, stop the server \
-             and restore a backup"
+            "the file of this collection is gone, and an EMPTY one takes its place; if this is not intended, stop the \
+             server and restore a backup"
         );
     }
     for name in inventory.missing().iter().filter(|name| **name != default) {
         tracing::error!(
             collection = %name,
-            "the file of this collection is gone, though nobody dropped it; restore a backup, or forget it with DELETE"
+            "the file of this collection is gone, though it was not dropped; restore a backup, or forget it with DELETE"
         );
     }
     Some(inventory)

@@ -177,7 +177,7 @@ impl Code {
             Self::Starting => ("starting", StatusCode::SERVICE_UNAVAILABLE, "The server is starting"),
             Self::ShuttingDown => ("shutting_down", StatusCode::SERVICE_UNAVAILABLE, "The server is shutting down"),
             Self::Overloaded => ("overloaded", StatusCode::SERVICE_UNAVAILABLE, "The server has too much to do"),
-            Self::Stalled => ("stalled", StatusCode::REQUEST_TIMEOUT, "The stream stood still"),
+            Self::Stalled => ("stalled", StatusCode::REQUEST_TIMEOUT, "The stream made no progress"),
             Self::StorageFull => ("storage_full", StatusCode::INSUFFICIENT_STORAGE, "The disk is full"),
             Self::MemoryBudgetReached => {
                 ("memory_budget_reached", StatusCode::INSUFFICIENT_STORAGE, "The memory budget is reached")

@@ -1,6 +1,6 @@
 //! Places for connections: so many at once, and which connection is on each. When all are taken and another client waits, the
 //! connection that has been without a request for longest makes room.
-//! Without that, a client that held all places, with a request now and then, kept all others out.
+//! Without that, one client with a request now and then on all places would keep all others out.
 //!
 //! A client that is just about to send its next request must not lose it to the close. So a connection that has answered
 //! a moment ago is spared, and the next HTTP/1 answer says `Connection: close` instead: clients that are all at work take

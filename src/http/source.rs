@@ -3,9 +3,9 @@
 //! and memory. Knows nothing of answers.
 //!
 //! Memory: a request has [`BEGUN_BYTES`] for a line that has begun. A longer one takes one of a few places for long
-//! lines, and at once all the room that it can need: nobody waits for room who has some, so nobody waits for ever.
-//! Once half of the room was the most that 32 lines without an end could take, and one whose line was as long as all of
-//! the room waited for the room that it held itself.
+//! lines, and at once all the room that it can need: a request that has room never waits for more, so none waits for
+//! ever. Without the places 32 lines that never end would take nearly all of the room; without "at once" a line as long as
+//! all of the room would wait for what it holds itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -227,7 +227,7 @@ impl Source {
         })
     }
 
-    /// What comes by itself in time: whoever holds room for answers is cut off when nobody reads them.
+    /// What comes by itself in time: a client that does not read its answers is cut off, and their room is free.
     async fn unless_stopped<T>(&mut self, given: impl Future<Output = T>) -> Result<T, Problem> {
         tokio::select! {
             biased;

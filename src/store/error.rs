@@ -42,7 +42,7 @@ pub enum StoreError {
         /// What the system said.
         source: Cause,
     },
-    /// An earlier write failed in a way after which nobody can tell what is on disk (a failed fsync drops the pages it
+    /// An earlier write failed in a way that leaves unclear what is on disk (a failed fsync drops the pages it
     /// could not write, so a second one succeeds and proves nothing). Reads go on; writes need the file reopened.
     #[error("collection {collection} takes no writes until it is reopened, because an earlier one failed: {reason}")]
     Poisoned {

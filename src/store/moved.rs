@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::files;
 
 const NOTE_BYTES: usize = 8 + 8 + 8 + 8;
-/// Each time SQLite starts a log anew it adds one to the first salt. A `-shm` file that is so many logs old is still
+/// Each time SQLite starts a log again it adds one to the first salt. A `-shm` file that is so many logs old is still
 /// known as older; a log of another life of the file, whose salt is random, is taken for one with a chance of 1e-6.
 const GENERATIONS_MAX: u32 = 4096;
 
