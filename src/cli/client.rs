@@ -42,7 +42,7 @@ pub enum ClientError {
         /// Why not.
         detail: String,
     },
-    /// Nobody answers.
+    /// No server answers.
     #[error("cannot reach {url}: {detail}. Is it running? Start it with `hapax serve`, or name another with --server")]
     Unreachable {
         /// The server.
@@ -148,7 +148,7 @@ impl Client {
         &self.base
     }
 
-    /// An error at once where nobody listens. Later a server that is gone is waited for: it may be restarting.
+    /// An error at once if no server listens. Later a server that is gone is waited for: it may be restarting.
     pub fn reach(&self) -> Result<(), ClientError> {
         self.get("/livez").map(|_| ())
     }

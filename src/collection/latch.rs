@@ -23,7 +23,7 @@ pub(super) struct Latch {
 }
 
 impl Latches {
-    /// Waits until nobody else operates on the id.
+    /// Waits until no other operation on the id is under way.
     pub(super) async fn acquire(self: &Arc<Self>, id: &DocId) -> Latch {
         let turn = {
             let mut held = self.held.lock();
@@ -47,7 +47,7 @@ impl Latches {
 }
 
 impl Latches {
-    /// The latch, where nobody operates on the id.
+    /// The latch, if no operation on the id is under way.
     pub(super) fn try_acquire(self: &Arc<Self>, id: &DocId) -> Option<Latch> {
         let mut held = self.held.lock();
         if held.contains_key(id) {

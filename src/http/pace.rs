@@ -152,14 +152,18 @@ impl HttpBody for PacedBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let (inner, rest) = (self.body.size_hint(), self.rest.len() as u64);
-        let mut hint = SizeHint::new();
-        hint.set_lower(inner.lower() + rest);
-        if let Some(upper) = inner.upper() {
-            hint.set_upper(upper + rest);
-        }
-        hint
+        longer(&self.body.size_hint(), self.rest.len())
     }
+}
+
+/// The size of a body of which `rest` bytes were taken and not yet given out.
+pub(super) fn longer(hint: &SizeHint, rest: usize) -> SizeHint {
+    let mut whole = SizeHint::new();
+    whole.set_lower(hint.lower() + rest as u64);
+    if let Some(upper) = hint.upper() {
+        whole.set_upper(upper + rest as u64);
+    }
+    whole
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::answer::PIECE_BYTES;
+use super::pace::longer;
 use crate::telemetry::names;
 
 /// What an HTTP/1.1 connection takes at once, before its client reads any of it.
@@ -152,7 +153,7 @@ impl Shared {
     }
 }
 
-/// The body has something to say: from here on the client is waited for, even if it is never asked.
+/// The body has more to send: from here on the client's time runs, even if hyper does not ask the body for it.
 impl Wake for Shared {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
@@ -266,13 +267,7 @@ impl HttpBody for Sending {
     fn size_hint(&self) -> SizeHint {
         let state = self.shared.state.lock();
         let Some(held) = &state.held else { return SizeHint::with_exact(0) };
-        let (rest, hint) = (held.rest.len() as u64, held.body.size_hint());
-        let mut whole = SizeHint::new();
-        whole.set_lower(hint.lower() + rest);
-        if let Some(upper) = hint.upper() {
-            whole.set_upper(upper + rest);
-        }
-        whole
+        longer(&held.body.size_hint(), held.rest.len())
     }
 }
 

@@ -2,13 +2,12 @@
 //! A document is *seen* when it is inserted, when it is inserted again unchanged or with other metadata, and, if the
 //! collection's `touch` is on, when an insertion turns out to duplicate it. Checks never write, so they do not count.
 //!
-//! Sights count at once. They get to disk in the background, within seconds, and only where they fall into another 64th
-//! of the time to live than the one before, so that what is seen each second is not rewritten each second. A crash may
-//! therefore cost a document that much of its time. No answer rests on it: that a document is still there is promised
-//! by nothing but its time to live.
+//! The last-seen time is updated in memory at once. It is written to disk in the background, within seconds, and only if
+//! it falls into another 64th of the time to live than the one on disk: what is seen each second is not rewritten each
+//! second. So a crash may cost a document that much of its time. No answer rests on a last-seen time.
 //!
 //! An expiry is a delete like a client's: under the id's latch, with a place in the queue, at its own place in the order.
-//! What is overdue and not yet deleted is still found, and saved by a sight.
+//! What is overdue and not yet deleted is still found, and stays if it is seen again.
 
 mod seen_times;
 pub(super) mod sweeper;
@@ -75,7 +74,7 @@ struct Found {
     sight: Sight,
 }
 
-/// A sight to be written.
+/// A last-seen time to be written.
 type Unwritten = (Slot, Seq, TimestampMs);
 
 impl Live {
@@ -247,7 +246,8 @@ impl Collection {
         Ok(goes.then(|| self.remove(&mut order, Existing { slot, record }, latch, place)))
     }
 
-    /// Sends sights to the disk with the next transaction, and waits for it: so there is one such parcel at a time.
+    /// Sends last-seen times to the disk with the next transaction, and waits for it: so one set of them is under way at a
+    /// time.
     fn write_sights(&self, seen_times: &SeenTimes, unwritten: Vec<Unwritten>) -> Result<()> {
         if unwritten.is_empty() {
             return Ok(());

@@ -14,7 +14,7 @@ const TICK_MS: i64 = 500;
 const UNWRITTEN: u32 = 1 << 31;
 /// The last time that can be told, 34 years after the collection was made; later ones are taken for it.
 const TICK_MAX: u32 = UNWRITTEN - 1;
-/// A sight goes to disk where it falls into another of so many parts of the time to live than the one before.
+/// A last-seen time is written to disk if it falls into another of so many parts of the time to live than the one there.
 const PARTS_OF_TTL: i64 = 64;
 
 /// Slots in the first chunk; each further chunk doubles, so 22 chunks hold every slot.
@@ -27,12 +27,12 @@ pub(in crate::collection) struct SeenTimes {
     chunks: [OnceLock<Box<[AtomicU32]>>; CHUNKS],
 }
 
-/// What a slot's time says.
+/// What a slot's last-seen time means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sight {
     /// Nothing to do.
     Fresh,
-    /// Nobody has noted one since there has been a time to live.
+    /// None was noted since there has been a time to live.
     Unknown,
     /// Too long ago.
     Overdue,
@@ -51,7 +51,7 @@ impl SeenTimes {
         self.cell(slot).store(self.tick(seen), Ordering::Relaxed);
     }
 
-    /// Notes a sight; says whether it is later than what was noted.
+    /// Notes that the document was seen; says whether that is later than what was noted.
     pub(super) fn touch(&self, slot: Slot, seen: TimestampMs, ttl: Duration) -> bool {
         let new = self.tick(seen);
         let part = (ttl.as_millis() as i64 / PARTS_OF_TTL / TICK_MS).clamp(1, i64::from(TICK_MAX)) as u32;
@@ -65,7 +65,7 @@ impl SeenTimes {
 
     /// Notes the time that was found on disk, where none is known.
     pub(super) fn learn(&self, slot: Slot, seen: TimestampMs) {
-        // A sight that came meanwhile is later.
+        // One that was noted meanwhile is later.
         _ = self.cell(slot).compare_exchange(0, self.tick(seen), Ordering::Relaxed, Ordering::Relaxed);
     }
 
@@ -86,7 +86,7 @@ impl SeenTimes {
         }
     }
 
-    /// When the document in the slot was last seen, up to half a second later than it was; `None` where nobody knows.
+    /// When the document in the slot was last seen, up to half a second later than it was; `None` if that is not known.
     pub(super) fn last_seen(&self, slot: Slot) -> Option<TimestampMs> {
         let tick = self.get(slot) & TICK_MAX;
         (tick > 0).then(|| self.time(tick))
