@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
-use hapax_core::tuning::{self, Asked, SimulatedPoint, Simulation, Targets};
+use hapax_core::tuning::{self, Asked, Signed, SimulatedPoint, Simulation, Targets};
 use hapax_core::{Banding, SignatureShape, SketchKind};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -14,8 +14,6 @@ use super::plot::{self, Curve};
 
 /// Similarities of the table.
 const TABLE: [f64; 15] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0];
-/// Shingles in each simulated document: about two pages of text.
-const SIMULATED_SET_SIZE: usize = 1000;
 /// Unrelated candidates in one lookup that are worth a note.
 const UNRELATED_MANY: f64 = 100.0;
 /// Similarities of a simulation, closest where the curve is steep.
@@ -82,9 +80,12 @@ pub struct Args {
     /// Measure as well: sign random sets of known similarity
     #[arg(long)]
     simulate: bool,
-    /// Sketch to simulate
-    #[arg(long, value_enum, default_value = "fss", requires = "simulate")]
-    sketch: Sketch,
+    /// Sketch that signs the documents [default: fss; classic for slots of 64 bits]
+    #[arg(long, value_enum)]
+    sketch: Option<Sketch>,
+    /// Distinct shingles in two documents together: few make estimates of fss spread less, and of oph more
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    shingles: u64,
     /// Pairs simulated at each similarity
     #[arg(long, default_value_t = 4000, requires = "simulate", value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     pairs: u32,
@@ -179,7 +180,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
             ),
             threshold: args.threshold,
             candidate: &|jaccard| tuning::candidate_probability(jaccard, banding, shape),
-            verdict: &|jaccard| tuning::verdict_probability(jaccard, banding, shape, args.threshold),
+            verdict: &|jaccard| tuning::verdict_probability(jaccard, banding, shape, args.threshold, args.signed()),
             measured: &measured,
         };
         let svg = plot::draw(&curve).map_err(|error| anyhow!("the plot cannot be drawn: {error}"))?;
@@ -208,6 +209,16 @@ fn shape(args: &Args) -> Result<SignatureShape> {
 }
 
 impl Args {
+    fn signed(&self) -> Signed {
+        let sketch = match self.sketch {
+            None if self.bits == 64 => SketchKind::Classic,
+            None | Some(Sketch::Fss) => SketchKind::Fss,
+            Some(Sketch::Classic) => SketchKind::Classic,
+            Some(Sketch::Oph) => SketchKind::Oph,
+        };
+        Signed { sketch, shingles: self.shingles }
+    }
+
     fn asked(&self) -> Asked {
         let Self { recall, s_hi, s_lo, bands_wanted, candidates_max, documents, s_bg, .. } = *self;
         Asked { recall, s_hi, s_lo, bands_wanted, candidates_max, documents, s_bg }
@@ -222,17 +233,13 @@ fn banding(args: &Args, shape: SignatureShape) -> Result<Banding> {
 }
 
 fn simulate(args: &Args, banding: Banding, shape: SignatureShape) -> Vec<SimulatedPoint> {
-    let sketch = match args.sketch {
-        Sketch::Fss => SketchKind::Fss,
-        Sketch::Classic => SketchKind::Classic,
-        Sketch::Oph => SketchKind::Oph,
-    };
+    let Signed { sketch, shingles } = args.signed();
     let simulation = Simulation {
         sketch,
         shape,
         banding,
         threshold: args.threshold,
-        set_size: SIMULATED_SET_SIZE,
+        set_size: shingles as usize,
         pairs: args.pairs,
         seed: args.seed,
     };
@@ -247,7 +254,7 @@ fn report(
     measured: &[SimulatedPoint],
 ) -> Report {
     let candidate = |jaccard| tuning::candidate_probability(jaccard, banding, shape);
-    let verdict = |jaccard| tuning::verdict_probability(jaccard, banding, shape, args.threshold);
+    let verdict = |jaccard| tuning::verdict_probability(jaccard, banding, shape, args.threshold, args.signed());
     // Simulated sets have the nearest similarity that their size allows; rows of the round ones beside them would
     // only repeat the theory.
     let mut similarities: Vec<f64> = match measured {

@@ -1,7 +1,7 @@
 //! Targets for a banding, and the banding that meets them with its curve.
 
-use hapax_core::SignatureShape;
-use hapax_core::tuning::{self, Asked, Choice};
+use hapax_core::tuning::{self, Asked, Choice, Signed};
+use hapax_core::{SignatureShape, SketchKind};
 use serde::Serialize;
 
 use super::collection::BandingBody;
@@ -16,6 +16,7 @@ pub struct TuneInput {
     asked: Asked,
     shape: SignatureShape,
     threshold: f64,
+    signed: Signed,
 }
 
 impl TuneInput {
@@ -43,6 +44,8 @@ impl TuneInput {
         let k = object.take::<f64>("k", "a number")?.unwrap_or(256.0);
         let bits = object.take::<f64>("bits", "a number")?.unwrap_or(8.0);
         let bands_wanted = object.take::<u32>("bands_wanted", "a whole number")?;
+        let sketch = object.string("sketch")?;
+        let shingles = object.take::<u64>("shingles", "a whole number")?.unwrap_or(1000);
         object.finish()?;
         let asked = Asked { bands_wanted, ..asked };
         let s_hi = asked.targets(threshold).s_hi;
@@ -57,7 +60,18 @@ impl TuneInput {
         if ![8.0, 16.0, 32.0, 64.0].contains(&bits) {
             return Err(Problem::invalid("bits", "must be 8, 16, 32 or 64"));
         }
-        Ok(Self { asked, shape: SignatureShape { k: k as u32, bits: bits as u32 }, threshold })
+        let sketch = match sketch.as_deref() {
+            None if bits == 64.0 => SketchKind::Classic,
+            None | Some("fss") => SketchKind::Fss,
+            Some("classic") => SketchKind::Classic,
+            Some("oph") => SketchKind::Oph,
+            Some(_) => return Err(Problem::invalid("sketch", "must be fss, classic or oph")),
+        };
+        if !(1..=1_000_000).contains(&shingles) {
+            return Err(Problem::invalid("shingles", "must be from 1 to 1000000"));
+        }
+        let (shape, signed) = (SignatureShape { k: k as u32, bits: bits as u32 }, Signed { sketch, shingles });
+        Ok(Self { asked, shape, threshold, signed })
     }
 
     /// Chooses, or says why no banding will do.
@@ -73,7 +87,13 @@ impl TuneInput {
             CurvePoint {
                 jaccard,
                 candidate: ratio(tuning::candidate_probability(jaccard, choice.banding, self.shape)),
-                verdict: ratio(tuning::verdict_probability(jaccard, choice.banding, self.shape, self.threshold)),
+                verdict: ratio(tuning::verdict_probability(
+                    jaccard,
+                    choice.banding,
+                    self.shape,
+                    self.threshold,
+                    self.signed,
+                )),
             }
         };
         TuneBody {

@@ -3,10 +3,12 @@
 
 mod choice;
 mod simulate;
+mod spread;
 
 pub(crate) use choice::cheapest;
 pub use choice::{Asked, Choice, NoBanding, Targets, choose};
 pub use simulate::{SimulatedPoint, Simulation, simulate};
+pub use spread::Signed;
 
 use crate::band::Banding;
 use crate::spec::{SignatureShape, SketchKind};
@@ -28,13 +30,41 @@ fn some_band(s: f64, bands: u32, rows: u32) -> f64 {
     if full >= 1.0 { 1.0 } else { -(f64::from(bands) * (-full).ln_1p()).exp_m1() }
 }
 
-/// P(candidate and estimate >= threshold), exact under independent slots.
+/// P(candidate and estimate >= threshold).
 ///
-/// Estimates of `fss` sketches spread less with up to some 300 shingles, by a factor of 0.7 to 0.9: of such documents more
-/// are found above the threshold than this says, and fewer below. For `oph` sketches of fewer shingles than slots it is the
-/// other way, by 1.1 to 1.3. [`simulate`] measures both.
-pub fn verdict_probability(jaccard: f64, banding: Banding, shape: SignatureShape, threshold: f64) -> f64 {
-    matching_probability(jaccard, banding, shape, matching_min(threshold, shape))
+/// Exact for `classic` sketches, whose slots are independent. Others spread less or more ([`Signed::spread`]): as many
+/// slots are then taken to agree as if there were more or fewer independent ones, k by the square of that factor.
+pub fn verdict_probability(
+    jaccard: f64,
+    banding: Banding,
+    shape: SignatureShape,
+    threshold: f64,
+    signed: Signed,
+) -> f64 {
+    let least = matching_min(threshold, shape);
+    let both = matching_probability(jaccard, banding, shape, least);
+    let spread = signed.spread(shape.k);
+    if spread == 1.0 || least == 0 {
+        return both;
+    }
+    let s = slot_agreement(jaccard, shape.bits);
+    let enough = tail(shape.k, s, f64::from(least));
+    if enough == 0.0 {
+        return 0.0;
+    }
+    let slots = (f64::from(shape.k) / (spread * spread)).round();
+    // Half a slot, as the same share of all, is between the least that is enough and the one below.
+    let enough_spread = tail(slots as u32, s, (f64::from(least) - 0.5) * slots / f64::from(shape.k) + 0.5);
+    // Of documents with enough equal slots, as many are candidates.
+    (both / enough * enough_spread).clamp(0.0, 1.0)
+}
+
+/// P(at least `least` of k independent slots agree); between two whole numbers, between theirs.
+fn tail(k: u32, s: f64, least: f64) -> f64 {
+    let probabilities = binomial(k as usize, s);
+    let from = least.floor().max(0.0);
+    let more: f64 = probabilities.iter().skip(from as usize + 1).sum();
+    more + (1.0 - (least - from)) * probabilities.get(from as usize).unwrap_or(&0.0)
 }
 
 /// P(candidate and at least `least` slots agree), exact under independent slots.
@@ -107,6 +137,7 @@ mod tests {
     use super::*;
 
     const K256: SignatureShape = SignatureShape { k: 256, bits: 8 };
+    const CLASSIC: Signed = Signed { sketch: SketchKind::Classic, shingles: 1000 };
 
     fn banding(bands: u32, rows: u32, shape: SignatureShape) -> Banding {
         Banding::new(bands, rows, shape).expect("fits")
@@ -160,7 +191,7 @@ mod tests {
             for jaccard in [0.0, 0.2, 0.5, 0.8, 0.97, 1.0] {
                 for threshold in [0.0, 0.3, 0.5, 0.8, 1.0] {
                     let banding = banding(bands, rows, shape);
-                    let exact = verdict_probability(jaccard, banding, shape, threshold);
+                    let exact = verdict_probability(jaccard, banding, shape, threshold, CLASSIC);
                     let counted = verdict_by_enumeration(jaccard, banding, shape, threshold);
                     assert!((exact - counted).abs() < 1e-12, "{bands}x{rows} J={jaccard} t={threshold}");
                 }
@@ -176,18 +207,18 @@ mod tests {
             for percent in 0..=100 {
                 let jaccard = f64::from(percent) / 100.0;
                 let candidate = candidate_probability(jaccard, banding, shape);
-                let verdict = verdict_probability(jaccard, banding, shape, 0.8);
+                let verdict = verdict_probability(jaccard, banding, shape, 0.8, CLASSIC);
                 assert!((0.0..=candidate + 1e-9).contains(&verdict), "k={k} J={jaccard}: {verdict} of {candidate}");
-                let any = verdict_probability(jaccard, banding, shape, 0.0);
+                let any = verdict_probability(jaccard, banding, shape, 0.0, CLASSIC);
                 assert!((any - candidate).abs() < 1e-9, "k={k} J={jaccard}: {any} and {candidate}");
                 if percent == 0 || k == 4096 && percent % 20 != 0 {
                     continue;
                 }
             }
-            let at = |jaccard| verdict_probability(jaccard, banding, shape, 0.8);
+            let at = |jaccard| verdict_probability(jaccard, banding, shape, 0.8, CLASSIC);
             assert!((0.4..0.6).contains(&at(0.8)), "about half at the threshold itself: {}", at(0.8));
         }
-        let verdict = verdict_probability(0.85, banding(31, 8, K256), K256, 0.8);
+        let verdict = verdict_probability(0.85, banding(31, 8, K256), K256, 0.8, CLASSIC);
         assert!(verdict > 0.98, "{verdict}");
     }
 
