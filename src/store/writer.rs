@@ -1,6 +1,6 @@
 //! Changes -> disk: the one who writes to a collection's file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::config::DbConfig;
@@ -75,8 +75,7 @@ impl Writer {
     /// The log starts anew with each life of the file, so that the remains of a torn transaction are never taken for
     /// commits of a later one. Where the disk can't do that, the collection is still good for reading.
     pub(super) fn restart_log(&self) -> Result<()> {
-        self.note_moved();
-        let Err(error) = checkpoint::run(&self.connection, checkpoint::Mode::Truncate) else { return Ok(()) };
+        let Err(error) = self.empty_log() else { return Ok(()) };
         match StoreError::from_sqlite(&self.collection, "moving its log into the database", error) {
             StoreError::Full { .. } | StoreError::Busy { .. } => Ok(()),
             // Nothing was tried: the disk may be well.
@@ -90,21 +89,26 @@ impl Writer {
         }
     }
 
-    /// Moves the log into the database and notes that, for [`log::look`]: emptying it is next. What fails here fails
-    /// again there, or leaves no note: then only a power failure that keeps an old `-shm` file would be taken for damage.
-    fn note_moved(&self) {
-        let syncs = self.connection.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0));
-        if syncs.is_ok_and(|syncs| syncs == 0) {
-            return;
+    /// Moves the log into the database, notes that for [`log::look`], and empties it. The first sync that fails is told,
+    /// whatever the next would say.
+    fn empty_log(&self) -> rusqlite::Result<()> {
+        let log = checkpoint::run(&self.connection, Mode::Passive)?;
+        if log.frames > 0 && log.frames == log.checkpointed_frames && self.syncs() {
+            self.note_moved(log.frames);
         }
-        let Some(path) = self.connection.path().map(PathBuf::from) else { return };
-        let Ok(log) = checkpoint::run(&self.connection, Mode::Passive) else { return };
-        if log.frames == 0 || log.frames != log.checkpointed_frames {
-            return;
-        }
-        let path = files::log(&path);
+        checkpoint::run(&self.connection, Mode::Truncate).map(drop)
+    }
+
+    fn syncs(&self) -> bool {
+        let level = self.connection.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0));
+        level.is_ok_and(|level| level > 0)
+    }
+
+    /// Without this note only a power failure that keeps an old `-shm` file would be taken for damage.
+    fn note_moved(&self, frames: u64) {
+        let Some(path) = self.connection.path().map(|path| files::log(Path::new(path))) else { return };
         let noted =
-            Moved::of_log(&path, log.frames, &self.connection).and_then(|moved| moved.write(&moved::path_of(&path)));
+            Moved::of_log(&path, frames, &self.connection).and_then(|moved| moved.write(&moved::path_of(&path)));
         if let Err(error) = noted {
             tracing::warn!(collection = self.collection, %error, "no note that the log is in the database");
         }
@@ -184,9 +188,8 @@ impl Writer {
         self.readers.close();
         self.checkpointer.stop();
         self.check_usable()?;
-        self.note_moved();
         let closing = |error| StoreError::from_sqlite(&self.collection, "closing its file", error);
-        checkpoint::run(&self.connection, Mode::Truncate).map_err(closing)?;
+        self.empty_log().map_err(closing)?;
         // The last one to leave removes the empty log.
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(closing)?;
         self.connection
