@@ -16,6 +16,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use metrics::Gauge;
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -38,17 +39,25 @@ pub(super) struct Answers {
     free: Arc<Semaphore>,
     /// For short answers alone, when nothing else is free: a client that leaves long ones untaken keeps out no others.
     kept: Arc<Semaphore>,
+    /// Looked up once: a bulk line changes it eight times.
+    taken: Gauge,
 }
 
 /// Some of it; given back when dropped.
 pub(super) struct AnswerRoom {
     permit: OwnedSemaphorePermit,
+    taken: Gauge,
 }
 
 impl Answers {
     pub(super) fn new(bytes: usize) -> Self {
         let [free, kept] = [bytes.min(Semaphore::MAX_PERMITS), 0].map(|bytes| Arc::new(Semaphore::new(bytes)));
-        Self { free, kept }
+        Self { free, kept, taken: metrics::gauge!(names::HTTP_ANSWER_BYTES) }
+    }
+
+    /// A share of it that one request may take, which the metric does not count again.
+    pub(super) fn of_one_request(bytes: usize) -> Self {
+        Self { taken: Gauge::noop(), ..Self::new(bytes) }
     }
 
     /// Keeps an eighth of it for answers of up to [`SHORT_BYTES_MAX`].
@@ -70,7 +79,7 @@ impl Answers {
             _ => Err(full),
         });
         match permit {
-            Ok(permit) => Ok(AnswerRoom::new(permit)),
+            Ok(permit) => Ok(AnswerRoom::new(permit, self.taken.clone())),
             Err(_) => Err(Problem::new(Code::Overloaded, "the memory for answers is used up")),
         }
     }
@@ -79,14 +88,14 @@ impl Answers {
     pub(super) async fn wait(&self, bytes: usize) -> AnswerRoom {
         let bytes = (2 * bytes).min(u32::MAX as usize) as u32;
         let permit = Arc::clone(&self.free).acquire_many_owned(bytes).await;
-        AnswerRoom::new(permit.expect("the memory is never closed"))
+        AnswerRoom::new(permit.expect("the memory is never closed"), self.taken.clone())
     }
 }
 
 impl AnswerRoom {
-    fn new(permit: OwnedSemaphorePermit) -> Self {
-        metrics::gauge!(names::HTTP_ANSWER_BYTES).increment(permit.num_permits() as f64);
-        Self { permit }
+    fn new(permit: OwnedSemaphorePermit, taken: Gauge) -> Self {
+        taken.increment(permit.num_permits() as f64);
+        Self { permit, taken }
     }
 
     /// Most bytes of JSON that there is room for while it is made.
@@ -103,7 +112,7 @@ impl AnswerRoom {
     pub(super) fn shrink(&mut self, bytes: usize) {
         let held = self.permit.num_permits();
         if bytes < held {
-            metrics::gauge!(names::HTTP_ANSWER_BYTES).decrement((held - bytes) as f64);
+            self.taken.decrement((held - bytes) as f64);
             drop(self.permit.split(held - bytes));
         }
     }
@@ -111,7 +120,7 @@ impl AnswerRoom {
 
 impl Drop for AnswerRoom {
     fn drop(&mut self) {
-        metrics::gauge!(names::HTTP_ANSWER_BYTES).decrement(self.permit.num_permits() as f64);
+        self.taken.decrement(self.permit.num_permits() as f64);
     }
 }
 

@@ -103,7 +103,7 @@ impl Source {
             answer_bytes_max: work.op.answer_bytes_max().min(limits.answer_bytes_max),
             // While as much is held unread as may be, there is room to answer what has begun.
             answers: [
-                Answers::new(limits.bulk_answer_buffer_bytes_max + 2 * limits.answer_bytes_max),
+                Answers::of_one_request(limits.bulk_answer_buffer_bytes_max + 2 * limits.answer_bytes_max),
                 state.bulk_answers().clone(),
             ],
             _window: window,
