@@ -52,15 +52,20 @@ fn a_full_disk_refuses_writes_and_takes_them_again_when_there_is_room() {
     assert_eq!(list(&server.url(writer::DOCUMENTS)).len(), stored.len());
 }
 
+/// A server whose disk is full as long as there is a file at `full`.
+fn on_a_disk_to_fill(data_dir: &Path, full: &Path) -> Server {
+    let mut environment = disk::preloaded(data_dir, &full.with_extension("notes")).to_vec();
+    environment.push(("HAPAX_DISK_FULL", full.to_str().unwrap().to_owned()));
+    let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    Starting::spawn_with(data_dir, &[], &environment).ready()
+}
+
 /// The same by a disk that says so, whatever it has: what was acknowledged outlives the server.
 #[test]
 fn what_was_acknowledged_outlives_a_full_disk() {
     let parent = tempfile::tempdir().unwrap();
     let (data_dir, full) = (parent.path().join("data"), parent.path().join("full"));
-    let mut environment = disk::preloaded(&data_dir, &parent.path().join("notes")).to_vec();
-    environment.push(("HAPAX_DISK_FULL", full.to_str().unwrap().to_owned()));
-    let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let server = Starting::spawn_with(&data_dir, &[], &environment).ready();
+    let server = on_a_disk_to_fill(&data_dir, &full);
     Load::prepare(server.address(), true);
     let mut load = Load::new(seed());
     for _ in 0..4 {
@@ -86,10 +91,7 @@ fn what_was_acknowledged_outlives_a_full_disk() {
 fn an_import_into_a_full_disk_stops_and_the_log_stays_short() {
     let parent = tempfile::tempdir().unwrap();
     let (data_dir, full) = (parent.path().join("data"), parent.path().join("full"));
-    let mut environment = disk::preloaded(&data_dir, &parent.path().join("notes")).to_vec();
-    environment.push(("HAPAX_DISK_FULL", full.to_str().unwrap().to_owned()));
-    let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let server = Starting::spawn_with(&data_dir, &[], &environment).ready();
+    let server = on_a_disk_to_fill(&data_dir, &full);
     let ready = || whole(agent().get(server.url("/readyz")).call());
     assert_eq!(ready()["writable"], true);
     let corpus = parent.path().join("corpus.jsonl");
