@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use hapax::collection::{BackupSettings, Collections, CollectionsConfig, Limits, Medium, Settings};
+use hapax::collections::{BackupSettings, Collections, CollectionsConfig, Limits, Medium, Settings};
 use hapax::cpu::{CpuConfig, CpuPool};
 use hapax::store::{self, Change, Record, Store, StoredVerdict};
 use hapax::types::{CollectionName, DocId, Seq, TimestampMs, VerdictKind};

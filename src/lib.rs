@@ -11,13 +11,19 @@ pub mod index;
 pub mod store;
 
 // F3
-pub mod collection;
+pub mod verdicts;
 
 // F4
-pub mod config;
+pub mod engine;
 
 // F5
-pub mod http;
+pub mod collections;
 
 // F6
+pub mod config;
+
+// F7
+pub mod http;
+
+// F8
 pub mod cli;

@@ -12,7 +12,7 @@ use super::ExitStatus;
 use super::bulk;
 use super::client::{Client, ServerArgs, encode};
 use super::input::{Chunk, FieldArgs, Fields, Origin, read_chunks, text_document};
-use crate::collection::{CheckOptions, Collection, Collections};
+use crate::collections::{CheckOptions, Collection, Collections};
 use crate::config::{self, Sources};
 use crate::cpu::CpuPool;
 use crate::http::dto::document::{Invalid, from_json};

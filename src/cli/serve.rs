@@ -12,7 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::{ExitStatus, descriptors};
-use crate::collection::{Collections, Medium, Opening};
+use crate::collections::{Collections, Medium, Opening};
 use crate::config::checked::Server;
 use crate::config::{self, Config, Sources};
 use crate::cpu::CpuPool;

@@ -13,7 +13,7 @@ use super::error::ConfigError;
 use super::hosts::{Host, Origin};
 use super::raw::{self, Raw};
 use super::secrets::secret;
-use crate::collection::{BackupSettings, CollectionError, CollectionsConfig, Limits, Medium, ScrubConfig, Settings};
+use crate::collections::{BackupSettings, CollectionError, CollectionsConfig, Limits, Medium, ScrubConfig, Settings};
 use crate::cpu::CpuConfig;
 use crate::store::backup::Pace;
 use crate::telemetry::logs;

@@ -22,7 +22,7 @@ use super::dto::document::Invalid;
 use super::error::{Code, Problem};
 use super::pace::{Paced, Sips};
 use super::state::HttpLimits;
-use crate::collection::{Collection, Purpose};
+use crate::collections::{Collection, Purpose};
 use crate::telemetry::names;
 use crate::types::{Content, SetElement};
 

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use hapax_core::NotUtf8;
 use serde::Serialize;
 
-use crate::collection::{CollectionError, WriteFailure};
+use crate::collections::{CollectionError, WriteFailure};
 use crate::cpu::Full;
 use crate::types::InvalidName;
 

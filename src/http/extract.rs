@@ -16,7 +16,7 @@ use super::error::{Code, Problem};
 use super::query::Query;
 use super::state::{AppState, Place};
 use super::turn::Turn;
-use crate::collection::{Collection, Collections, PrepareOptions, Prepared, Purpose};
+use crate::collections::{Collection, Collections, PrepareOptions, Prepared, Purpose};
 use crate::cpu::{CpuPool, WhenFull};
 use crate::types::{CollectionName, Content, DocId};
 

@@ -191,7 +191,7 @@ mod tests {
     use tower_http::catch_panic::CatchPanicLayer;
 
     use super::*;
-    use crate::collection::Settings;
+    use crate::collections::Settings;
     use crate::cpu::{CpuConfig, CpuPool};
     use crate::http::access::Access;
     use crate::http::state::{Boot, Wiring};

@@ -22,7 +22,7 @@ use super::leftover;
 use super::lines::{Line, Splitter};
 use super::state::AppState;
 use super::work::{Input, Op, Work};
-use crate::collection::Collection;
+use crate::collections::Collection;
 
 /// Bytes of a line that has begun which each request has memory for.
 const BEGUN_BYTES: usize = 256 * 1024;

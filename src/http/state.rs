@@ -13,7 +13,7 @@ use super::answer::{AnswerRoom, Answers};
 use super::body::Budget;
 use super::error::{Code, Problem};
 use super::refusals::Refusals;
-use crate::collection::{Collections, Opening, Settings};
+use crate::collections::{Collections, Opening, Settings};
 use crate::cpu::CpuPool;
 use crate::telemetry::names;
 

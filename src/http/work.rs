@@ -21,7 +21,7 @@ use super::extract::parse;
 use super::json::Object;
 use super::query::Query;
 use super::turn;
-use crate::collection::{
+use crate::collections::{
     CheckOptions, Collection, ID_JSON_BYTES_MAX, InsertOptions, PrepareOptions, Prepared, Purpose,
 };
 use crate::cpu::{CpuPool, WhenFull};

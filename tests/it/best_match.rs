@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use hapax::collection::{CheckOptions, InsertOptions, Settings};
+use hapax::collections::{CheckOptions, InsertOptions, Settings};
 use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting};
 use hapax_core::{Banding, SignatureShape, Spec};
 use rand::{RngExt, SeedableRng};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax::collection::{CheckOptions, Collection, CollectionError, InsertOptions};
+use hapax::collections::{CheckOptions, Collection, CollectionError, InsertOptions};
 use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting, Outcome, Seq, VerdictKind};
 
 use crate::support::library::{self, Dir};

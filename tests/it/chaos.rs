@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hapax::collection::{
+use hapax::collections::{
     BandingAsked, Changes, CheckOptions, Collection, CollectionError, CollectionsConfig, InsertOptions, Settings,
 };
 use hapax::types::{

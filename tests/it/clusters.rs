@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hapax::collection::{
+use hapax::collections::{
     BandingAsked, Changes, CheckOptions, ClusterMember, Collection, CollectionError, Collections, InsertOptions,
     Settings, Ticket,
 };

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use hapax::collection::{CheckOptions, Collection, Collections, InsertOptions, Settings};
+use hapax::collections::{CheckOptions, Collection, Collections, InsertOptions, Settings};
 use hapax::types::{Content, DocId, Keep, OnDuplicate, OnExisting, Outcome, Verdict, VerdictKind, Verify};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hapax::collection::{CheckOptions, Collection, CollectionError, Collections, InsertOptions, Settings};
+use hapax::collections::{CheckOptions, Collection, CollectionError, Collections, InsertOptions, Settings};
 use hapax::types::{
     Content, DocId, Keep, Method, OnDuplicate, OnExisting, Outcome, Overlap, Seq, SetElement, Verdict, VerdictKind,
     Verify,
@@ -42,8 +42,8 @@ fn open(dir: &Dir, default_settings: Settings) -> Arc<Collections> {
     open_with(dir, default_settings, library::LIMITS)
 }
 
-fn open_with(dir: &Dir, default_settings: Settings, limits: hapax::collection::Limits) -> Arc<Collections> {
-    library::open(hapax::collection::CollectionsConfig { default_settings, limits, ..library::config(dir) })
+fn open_with(dir: &Dir, default_settings: Settings, limits: hapax::collections::Limits) -> Arc<Collections> {
+    library::open(hapax::collections::CollectionsConfig { default_settings, limits, ..library::config(dir) })
 }
 
 const LOOK: CheckOptions = CheckOptions { threshold: None, limit: 1000, with_metadata: false };
@@ -417,7 +417,7 @@ async fn a_collection_that_kept_shingles_may_come_to_verify_exactly() {
     let verdict = check(&collection, &variant(400, 2)).await.unwrap();
     assert_eq!(verdict.matches[0].similarity.method, Method::Estimate);
     let before = collection.describe().verdict_recall_at_threshold;
-    let changes = hapax::collection::Changes { verify: Some(Verify::Exact), ..Default::default() };
+    let changes = hapax::collections::Changes { verify: Some(Verify::Exact), ..Default::default() };
     let after = collection.update(changes).await.unwrap().verdict_recall_at_threshold;
     assert!(before < 0.6 && after > 0.99, "{before} {after}");
     let verdict = check(&collection, &variant(400, 2)).await.unwrap();

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hapax::collection::{Changes, CheckOptions, Collection, Collections, InsertOptions, Settings};
+use hapax::collections::{Changes, CheckOptions, Collection, Collections, InsertOptions, Settings};
 use hapax::telemetry::names;
 use hapax::types::{
     CollectionName, Content, DocId, Document, OnDuplicate, OnExisting, Outcome, Seq, TimestampMs, Verdict, VerdictKind,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax::collection::{CheckOptions, Collection, CollectionError, InsertOptions, Ticket};
+use hapax::collections::{CheckOptions, Collection, CollectionError, InsertOptions, Ticket};
 use hapax::types::{Content, DocId, Document, Metadata, OnDuplicate, OnExisting, Outcome, Verdict};
 use rusqlite::Connection;
 use serde_json::{Value, json};

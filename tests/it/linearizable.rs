@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hapax::collection::{CheckOptions, Collection, CollectionError, InsertOptions};
+use hapax::collections::{CheckOptions, Collection, CollectionError, InsertOptions};
 use hapax::types::{CollectionName, Content, DocId, Metadata, OnDuplicate, OnExisting, Outcome, Seq, VerdictKind};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hapax::collection::{Changes, Collection, CollectionError, InsertOptions};
+use hapax::collections::{Changes, Collection, CollectionError, InsertOptions};
 use hapax::telemetry::names;
 use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use hapax::collection::{CollectionError, CollectionsConfig, InsertOptions, Settings};
+use hapax::collections::{CollectionError, CollectionsConfig, InsertOptions, Settings};
 use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting};
 use hapax_core::{SecretKey, Spec};
 use serde_json::json;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hapax::collection::{Collection, InsertOptions, Settings};
+use hapax::collections::{Collection, InsertOptions, Settings};
 use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting, Outcome, Seq, VerdictKind};
 use hapax_core::{Banding, Spec, SplitMix64};
 use rand::{RngExt, SeedableRng};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{ratio, timestamp};
-use crate::collection::{BackupName, BackupState, BackupStatus};
+use crate::collections::{BackupName, BackupState, BackupStatus};
 use crate::http::error::Problem;
 use crate::http::json::Object;
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::collection::HotBucket;
+use crate::collections::HotBucket;
 use crate::types::DocId;
 
 /// The fullest buckets.

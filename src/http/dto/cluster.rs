@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{ratio, timestamp};
-use crate::collection::{ClusterMember, ClusterPage, ClustersPage};
+use crate::collections::{ClusterMember, ClusterPage, ClustersPage};
 
 /// A page of one cluster, or of all of them.
 #[derive(Debug, Serialize)]

@@ -6,7 +6,7 @@ use hapax_core::{Banding, SignatureShape, Spec, TextSpec};
 use serde::Serialize;
 
 use super::{ratio, timestamp};
-use crate::collection::{BandingAsked, Changes, CollectionError, Description, Settings};
+use crate::collections::{BandingAsked, Changes, CollectionError, Description, Settings};
 use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::http::query::{self, choice};

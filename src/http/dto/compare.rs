@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::document::{self, Invalid};
 use super::ratio;
-use crate::collection::{Comparand, Comparison};
+use crate::collections::{Comparand, Comparison};
 use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::types::DocId;

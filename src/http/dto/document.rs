@@ -6,7 +6,7 @@ use hapax_core::{IllFormed, Spec};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::collection::Prepared;
+use crate::collections::Prepared;
 use crate::http::error::{FieldError, Problem};
 use crate::http::extract::html;
 use crate::http::json::{self, Object};

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::documents::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
-use crate::collection::ClusterMember;
+use crate::collections::ClusterMember;
 use crate::http::answer::Answer;
 use crate::http::dto::cluster::ClusterBody;
 use crate::http::error::{Code, Problem};

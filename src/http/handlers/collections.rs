@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 
-use crate::collection::HotBucket;
+use crate::collections::HotBucket;
 use crate::http::answer::Answer;
 use crate::http::dto::buckets::Buckets;
 use crate::http::dto::collection::{self, CollectionList, DamagedBody, DescriptionBody, Dropped};

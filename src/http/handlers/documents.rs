@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::{StreamExt, TryStreamExt};
 
-use crate::collection::{PrepareOptions, Purpose};
+use crate::collections::{PrepareOptions, Purpose};
 use crate::http::answer::Answer;
 use crate::http::dto::document::{self, Deleted, DocumentRecord, Found, Page};
 use crate::http::dto::verdict::VerdictBody;

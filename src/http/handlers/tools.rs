@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 
-use crate::collection::Purpose;
+use crate::collections::Purpose;
 use crate::http::dto::compare::{self, ComparisonBody};
 use crate::http::dto::document::Signature;
 use crate::http::dto::tune::{TuneBody, TuneInput};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax::collection::{BackupSettings, Collection, Collections, CollectionsConfig, Limits, Medium, Settings};
+use hapax::collections::{BackupSettings, Collection, Collections, CollectionsConfig, Limits, Medium, Settings};
 use hapax::cpu::{CpuConfig, CpuPool};
 use hapax::types::CollectionName;
 use hapax_core::{Banding, Spec};

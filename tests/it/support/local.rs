@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hapax::collection::{Collections, CollectionsConfig};
+use hapax::collections::{Collections, CollectionsConfig};
 use hapax::cpu::{CpuConfig, CpuPool};
 use hapax::http::{Access, ApiKey, AppState, Boot, HttpLimits, Wiring, serve, serve_probes};
 use hapax_core::SecretKey;

@@ -1,0 +1,89 @@
+//! A collection's file without its index: for what reads every document and looks none up.
+//! Takes the data directory as a server does, and no memory for documents.
+
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use hapax_core::{Pipeline, Spec, SpecError, TextSpec};
+
+use super::{ClustersPage, CollectionError, Result, Settings};
+use crate::engine::pairs::Pairs;
+use crate::store::lock::DataDirLock;
+use crate::store::{self, Opened, Store, Writer};
+use crate::types::{ClusterPlace, CollectionName, Document, Seq};
+
+/// Bytes of shingles and texts that are compared for one page.
+const PAGE_BYTES_MAX: u64 = 32 << 20;
+
+/// A collection's records, all of them held against the ledger.
+pub struct StoredCollection {
+    store: Store,
+    writer: Option<Writer>,
+    settings: Settings,
+    /// Makes shingles of kept texts.
+    pipeline: Option<Pipeline>,
+    documents: u64,
+    _lock: DataDirLock,
+}
+
+impl StoredCollection {
+    /// Opens a collection of a data directory that nobody else uses, and reads it through once; blocking.
+    pub fn open(data_dir: &Path, lock_wait: Duration, name: &CollectionName) -> Result<Self> {
+        let lock =
+            DataDirLock::acquire(data_dir, lock_wait).map_err(|error| CollectionError::Store(error.to_string()))?;
+        store::backup::refuse_half_restored(data_dir).map_err(|error| CollectionError::Store(error.chain()))?;
+        let path = store::path_of(&data_dir.join("collections"), name);
+        if !path.exists() {
+            return Err(CollectionError::NoSuchCollection(name.clone()));
+        }
+        let (store, writer, Opened { meta, documents, .. }) = Store::open(&path)?;
+        let unusable = |error: String| CollectionError::Store(format!("{}: {error}", path.display()));
+        let spec = Spec::parse(&meta.spec).map_err(|error| unusable(error.to_string()))?;
+        let settings = Settings::of(&meta, spec).map_err(|error| unusable(error.to_string()))?;
+        let pipeline = without_key(&settings.spec).map_err(|error| unusable(error.to_string()))?;
+        let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+        store.scan(threads, |_| {}, &AtomicU64::new(0))?;
+        Ok(Self { store, writer: Some(writer), settings, pipeline, documents, _lock: lock })
+    }
+
+    /// How many documents there are, links included.
+    pub fn documents_total(&self) -> u64 {
+        self.documents
+    }
+
+    /// Documents in order of `seq`, after the given one.
+    pub fn documents(&self, after: Seq, limit: usize) -> Result<Vec<Document>> {
+        Ok(self.store.page(after, limit)?)
+    }
+
+    /// A page of all clusters that have more than one document.
+    pub fn clusters(&self, after: ClusterPlace, limit: usize) -> Result<ClustersPage> {
+        let (stretches, next) = self.store.clusters(after, limit)?;
+        let mut pairs = Pairs {
+            store: &self.store,
+            pipeline: self.pipeline.as_ref(),
+            spec: &self.settings.spec,
+            verify: self.settings.verify,
+            threshold: self.settings.threshold,
+            bytes_left: PAGE_BYTES_MAX,
+        };
+        Ok(ClustersPage::compared(stretches, next, &mut pairs)?.expect("nobody else uses the data directory"))
+    }
+}
+
+/// Two texts share as many shingles by one key as by another, so a file is read without its secret.
+fn without_key(spec: &Spec) -> std::result::Result<Option<Pipeline>, SpecError> {
+    let Spec::Text(text) = spec else { return Ok(None) };
+    Pipeline::new(&TextSpec { key: None, ..text.clone() }, None).map(Some)
+}
+
+impl Drop for StoredCollection {
+    fn drop(&mut self) {
+        if let Some(writer) = self.writer.take()
+            && let Err(error) = writer.close()
+        {
+            tracing::error!(%error, "the file could not be closed; its log is replayed at the next start");
+        }
+    }
+}

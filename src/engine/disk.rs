@@ -1,0 +1,97 @@
+//! Whether the data directory takes writes, and how much room its disk has.
+//! In: commits that the disk refused. Out: `"writable"` in `/readyz`, and `hapax_data_free_bytes`. After a refusal, or
+//! while little is free, a trial file is written every few seconds: so it shows that there is room again before
+//! a request has to try.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::Collection;
+use super::rounds::Rounds;
+use crate::telemetry::names;
+
+/// Between two looks.
+const PERIOD: Duration = Duration::from_secs(2);
+/// Less than this is too little: a transaction and its log may need as much.
+const TRIAL_BYTES: usize = 1 << 20;
+/// In the data directory.
+const TRIAL_NAME: &str = "trial.tmp";
+
+/// The disk below a data directory.
+#[derive(Debug)]
+pub(crate) struct DataDisk {
+    dir: PathBuf,
+    /// A write was refused, and none has succeeded since.
+    refused: AtomicBool,
+    free_bytes: AtomicU64,
+}
+
+impl DataDisk {
+    pub(crate) fn new(dir: &Path) -> Arc<Self> {
+        let disk = Self { dir: dir.to_owned(), refused: AtomicBool::new(false), free_bytes: AtomicU64::new(0) };
+        disk.free_bytes.store(disk.free().unwrap_or(0), Ordering::Relaxed);
+        Arc::new(disk)
+    }
+
+    /// Looks after it, and after the collections that `open` gives.
+    pub(crate) fn watch(self: &Arc<Self>, open: impl Fn() -> Option<Vec<Arc<Collection>>> + Send + 'static) -> Rounds {
+        let disk = Arc::clone(self);
+        Rounds::start("hapax-disk", open, move |collections, _| {
+            disk.look(collections.iter().any(|collection| collection.refuses_writes()));
+            PERIOD
+        })
+    }
+
+    /// A write was refused.
+    pub(crate) fn note_refusal(&self) {
+        self.refused.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the next write is likely to succeed.
+    pub(crate) fn is_writable(&self) -> bool {
+        !self.refused.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn observe(&self) {
+        metrics::gauge!(names::DATA_FREE).set(self.free_bytes.load(Ordering::Relaxed) as f64);
+        metrics::gauge!(names::DATA_WRITABLE).set(f64::from(u8::from(self.is_writable())));
+    }
+
+    fn look(&self, a_collection_refuses: bool) {
+        let free = self.free();
+        self.free_bytes.store(free.unwrap_or(0), Ordering::Relaxed);
+        let doubtful = free.is_none_or(|free| free < TRIAL_BYTES as u64) || !self.is_writable();
+        let trial = if doubtful { self.trial() } else { Ok(()) };
+        let refused = a_collection_refuses || trial.is_err();
+        let before = self.refused.swap(refused, Ordering::Relaxed);
+        match trial {
+            Err(error) if !before => tracing::error!(%error, "the data directory takes no writes; reads go on"),
+            Ok(()) if before && !refused => tracing::info!("the data directory takes writes again"),
+            _ => {}
+        }
+    }
+
+    fn free(&self) -> Option<u64> {
+        let stats = rustix::fs::statvfs(&self.dir).ok()?;
+        Some(stats.f_bavail.saturating_mul(stats.f_frsize))
+    }
+
+    fn trial(&self) -> io::Result<()> {
+        let path = self.dir.join(TRIAL_NAME);
+        let written = write_trial(&path);
+        let removed = fs::remove_file(&path);
+        written.and(removed)
+    }
+}
+
+fn write_trial(path: &Path) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    // Not of zeros alone: some file systems keep those for nothing.
+    let block: Vec<u8> = (0..TRIAL_BYTES).map(|at| (at % 251) as u8).collect();
+    file.write_all(&block)?;
+    file.sync_all()
+}

@@ -1,0 +1,219 @@
+//! Slot -> when its document was last seen: four bytes a document, in chunks that never move.
+//! Readers and writers take no lock. What is noted for a slot means nothing once the slot is reused; whoever acts on it
+//! looks again under the decision lock.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use crate::types::{Slot, TimestampMs};
+
+/// Times are kept in half seconds since the collection was made, rounded up, so that no document goes early.
+const TICK_MS: i64 = 500;
+/// Marks a time that is later than the one on disk.
+const UNWRITTEN: u32 = 1 << 31;
+/// The last time that can be told, 34 years after the collection was made; later ones are taken for it.
+const TICK_MAX: u32 = UNWRITTEN - 1;
+/// A last-seen time is written to disk if it falls into another of so many parts of the time to live than the one there.
+const PARTS_OF_TTL: i64 = 64;
+
+/// Slots in the first chunk; each further chunk doubles, so 22 chunks hold every slot.
+const FIRST_CHUNK_SLOTS: u64 = 1024;
+const CHUNKS: usize = 22;
+
+/// When the document of each slot was last seen.
+pub(crate) struct SeenTimes {
+    made: TimestampMs,
+    chunks: [OnceLock<Box<[AtomicU32]>>; CHUNKS],
+}
+
+/// What a slot's last-seen time means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// Nothing to do.
+    Fresh,
+    /// None was noted since there has been a time to live.
+    Unknown,
+    /// Too long ago.
+    Overdue,
+    /// Later than on disk.
+    Unwritten,
+}
+
+impl SeenTimes {
+    /// Without a time yet, for a collection made then.
+    pub(crate) fn new(made: TimestampMs) -> Self {
+        Self { made, chunks: [const { OnceLock::new() }; CHUNKS] }
+    }
+
+    /// Notes the time of a document that has just come into the slot.
+    pub(crate) fn set(&self, slot: Slot, seen: TimestampMs) {
+        self.cell(slot).store(self.tick(seen), Ordering::Relaxed);
+    }
+
+    /// Notes that the document was seen; says whether that is later than what was noted.
+    pub(crate) fn touch(&self, slot: Slot, seen: TimestampMs, ttl: Duration) -> bool {
+        let new = self.tick(seen);
+        let part = (ttl.as_millis() as i64 / PARTS_OF_TTL / TICK_MS).clamp(1, i64::from(TICK_MAX)) as u32;
+        let later = |old: u32| {
+            let (tick, unwritten) = (old & TICK_MAX, old & UNWRITTEN);
+            let unwritten = if tick / part == new / part { unwritten } else { UNWRITTEN };
+            (new > tick).then_some(new | unwritten)
+        };
+        self.cell(slot).fetch_update(Ordering::Relaxed, Ordering::Relaxed, later).is_ok()
+    }
+
+    /// Notes the time that was found on disk, where none is known.
+    pub(crate) fn learn(&self, slot: Slot, seen: TimestampMs) {
+        // One that was noted meanwhile is later.
+        _ = self.cell(slot).compare_exchange(0, self.tick(seen), Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Forgets what is noted of a slot that stands empty. Should it be taken just now, its time is not known at worst.
+    pub(crate) fn forget(&self, slot: Slot) {
+        self.cell(slot).store(0, Ordering::Relaxed);
+    }
+
+    /// What is to be done about a slot.
+    pub(crate) fn sight(&self, slot: Slot, now: TimestampMs, ttl: Duration) -> Sight {
+        let value = self.get(slot);
+        let last_seen = self.time(value & TICK_MAX);
+        match value {
+            0 => Sight::Unknown,
+            _ if overdue(last_seen, now, ttl) > Duration::ZERO => Sight::Overdue,
+            _ if value & UNWRITTEN != 0 => Sight::Unwritten,
+            _ => Sight::Fresh,
+        }
+    }
+
+    /// When the document in the slot was last seen, up to half a second later than it was; `None` if that is not known.
+    pub(crate) fn last_seen(&self, slot: Slot) -> Option<TimestampMs> {
+        let tick = self.get(slot) & TICK_MAX;
+        (tick > 0).then(|| self.time(tick))
+    }
+
+    /// The time to be written to disk, taken for written from here on.
+    pub(crate) fn take_unwritten(&self, slot: Slot) -> Option<TimestampMs> {
+        let value = self.cell(slot).fetch_and(TICK_MAX, Ordering::Relaxed);
+        (value & UNWRITTEN != 0).then(|| self.time(value & TICK_MAX))
+    }
+
+    /// The disk refused the time.
+    pub(crate) fn not_written(&self, slot: Slot) {
+        self.cell(slot).fetch_or(UNWRITTEN, Ordering::Relaxed);
+    }
+
+    /// Bytes for so many slots.
+    pub(crate) fn bytes_for(slots: u64) -> u64 {
+        slots * size_of::<AtomicU32>() as u64
+    }
+
+    /// At least 1: 0 says that nothing is known.
+    fn tick(&self, at: TimestampMs) -> u32 {
+        let since = at.0.saturating_sub(self.made.0).max(1);
+        since.saturating_add(TICK_MS - 1).saturating_div(TICK_MS).min(i64::from(TICK_MAX)) as u32
+    }
+
+    fn time(&self, tick: u32) -> TimestampMs {
+        TimestampMs(self.made.0 + i64::from(tick) * TICK_MS)
+    }
+
+    fn get(&self, slot: Slot) -> u32 {
+        let (level, offset) = locate(slot);
+        self.chunks[level].get().map_or(0, |chunk| chunk[offset].load(Ordering::Relaxed))
+    }
+
+    fn cell(&self, slot: Slot) -> &AtomicU32 {
+        let (level, offset) = locate(slot);
+        // Zeroed by the allocator, so pages that hold no document yet take no memory.
+        let chunk = || bytemuck::allocation::zeroed_slice_box((FIRST_CHUNK_SLOTS << level) as usize);
+        &self.chunks[level].get_or_init(chunk)[offset]
+    }
+}
+
+/// For how long a document that was last seen then should have been gone.
+pub(crate) fn overdue(last_seen: TimestampMs, now: TimestampMs, ttl: Duration) -> Duration {
+    let gone = last_seen.0.saturating_add(ttl.as_millis() as i64);
+    Duration::from_millis(now.0.saturating_sub(gone).max(0) as u64)
+}
+
+fn locate(slot: Slot) -> (usize, usize) {
+    let position = u64::from(slot.0) + FIRST_CHUNK_SLOTS;
+    let level = (position.ilog2() - FIRST_CHUNK_SLOTS.ilog2()) as usize;
+    (level, (position - (FIRST_CHUNK_SLOTS << level)) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::SLOTS_MAX;
+
+    const MADE: TimestampMs = TimestampMs(1_700_000_000_000);
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn at(ms: i64) -> TimestampMs {
+        TimestampMs(MADE.0 + ms)
+    }
+
+    #[test]
+    fn no_document_is_overdue_early_and_none_much_too_late() {
+        let seen = SeenTimes::new(MADE);
+        for ms in [-5000, 0, 1, 499, 500, 501, 86_400_123] {
+            seen.set(Slot(3), at(ms));
+            let gone = ms.max(0) + 3_600_000;
+            assert_eq!(seen.sight(Slot(3), at(gone), HOUR), Sight::Fresh, "{ms}");
+            assert_eq!(seen.sight(Slot(3), at(gone + TICK_MS + 1), HOUR), Sight::Overdue, "{ms}");
+        }
+    }
+
+    #[test]
+    fn a_time_beyond_all_that_can_be_told_is_the_last_one() {
+        let seen = SeenTimes::new(MADE);
+        for far in [i64::MAX - MADE.0, i64::from(TICK_MAX) * TICK_MS * 3] {
+            seen.set(Slot(0), at(far));
+            assert_eq!(seen.last_seen(Slot(0)), Some(at(i64::from(TICK_MAX) * TICK_MS)));
+            assert_eq!(seen.take_unwritten(Slot(0)), None);
+        }
+    }
+
+    #[test]
+    fn sights_are_noted_at_once_and_written_once_in_each_part_of_the_time_to_live() {
+        let seen = SeenTimes::new(MADE);
+        seen.set(Slot(7), at(0));
+        let mut written = 0;
+        for second in 1..=3600 {
+            assert!(seen.touch(Slot(7), at(second * 1000), HOUR));
+            assert!(!seen.touch(Slot(7), at(second * 1000 - 700), HOUR), "an earlier one says nothing new");
+            assert_eq!(seen.last_seen(Slot(7)), Some(at(second * 1000)));
+            if seen.sight(Slot(7), at(second * 1000), HOUR) == Sight::Unwritten {
+                assert_eq!(seen.take_unwritten(Slot(7)), Some(at(second * 1000)));
+                written += 1;
+            }
+        }
+        assert!((60..=66).contains(&written), "written {written} times");
+        assert_eq!(seen.take_unwritten(Slot(7)), None);
+        seen.not_written(Slot(7));
+        assert_eq!(seen.take_unwritten(Slot(7)), Some(at(3_600_000)));
+    }
+
+    #[test]
+    fn what_the_disk_knows_gives_way_to_a_sight() {
+        let seen = SeenTimes::new(MADE);
+        assert_eq!(seen.sight(Slot(1), at(0), HOUR), Sight::Unknown);
+        seen.learn(Slot(1), at(1000));
+        assert_eq!(seen.last_seen(Slot(1)), Some(at(1000)));
+        assert!(seen.touch(Slot(2), at(9000), HOUR));
+        seen.learn(Slot(2), at(1000));
+        assert_eq!(seen.last_seen(Slot(2)), Some(at(9000)));
+        seen.forget(Slot(2));
+        assert_eq!(seen.sight(Slot(2), at(9000), HOUR), Sight::Unknown);
+    }
+
+    #[test]
+    fn every_slot_has_a_place() {
+        assert!(locate(Slot(SLOTS_MAX as u32 - 1)).0 < CHUNKS);
+        assert_eq!(locate(Slot(0)), (0, 0));
+        assert_eq!(locate(Slot(1023)), (0, 1023));
+        assert_eq!(locate(Slot(1024)), (1, 0));
+    }
+}

@@ -1,0 +1,23 @@
+//! Work that takes long, off the threads that serve requests.
+
+use tokio::sync::oneshot;
+
+use crate::verdicts::{CollectionError, Result};
+
+/// Runs work that may take long on a thread of its own: the few threads for requests must stay free for them.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let (done, outcome) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("hapax-long".into()).spawn(move || {
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        // Whoever waited may have left.
+        drop(done.send(caught));
+    });
+    thread.map_err(|error| CollectionError::Store(format!("no thread for this work: {error}")))?;
+    let outcome = outcome.await.expect("the thread sends before it ends, even when it panics");
+    outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// What a task returned; its panic goes on in whoever waits.
+pub(crate) fn finished<T>(joined: std::result::Result<Result<T>, tokio::task::JoinError>) -> Result<T> {
+    joined.unwrap_or_else(|stopped| std::panic::resume_unwind(stopped.into_panic()))
+}

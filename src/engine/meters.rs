@@ -1,0 +1,111 @@
+//! A collection's metrics, looked up once: a lookup by name and labels costs more than a probe.
+
+use hapax_core::{SignatureShape, SketchKind, Spec, TextSpec};
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+
+use crate::telemetry::names::{self, label, value};
+use crate::telemetry::recorder;
+use crate::types::{CollectionName, Verdict, VerdictKind};
+
+/// What a verdict was given for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Check,
+    Insert,
+}
+
+pub(crate) struct Meters {
+    pub sign_seconds: Histogram,
+    /// Absent but with an `oph` sketch.
+    pub empty_slots_ratio: Option<Histogram>,
+    pub probe_seconds: Histogram,
+    pub verify_seconds: Histogram,
+    pub candidates: Histogram,
+    pub fullest_bucket: Histogram,
+    pub candidates_above: Counter,
+    pub candidates_below: Counter,
+    pub exact_compared: Histogram,
+    pub exact_read_bytes: Counter,
+    pub commit_seconds: Histogram,
+    pub commit_documents: Histogram,
+    pub commit_failures: Counter,
+    pub memory_refused: Counter,
+    pub expired: Counter,
+    pub touched: Counter,
+    pub expiry_lag_seconds: Gauge,
+    /// Its series of a sketch are shared by all collections that have it, and go with the last.
+    sketch: String,
+    incomplete: Counter,
+    verdicts: [[Counter; VerdictKind::ALL.len()]; 2],
+}
+
+impl Meters {
+    pub(crate) fn new(collection: &CollectionName, spec: &Spec) -> Self {
+        let (name, sketch) = (|| collection.to_string(), sketch_name(spec));
+        recorder::admit(label::COLLECTION, collection.as_str());
+        recorder::admit(label::SKETCH, &sketch);
+        let by_collection = |metric: &'static str| histogram!(metric, label::COLLECTION => name());
+        let result = |result: &'static str| counter!(names::VERIFIED_CANDIDATES, label::COLLECTION => name(), label::RESULT => result);
+        let verdicts = |op: &'static str| {
+            VerdictKind::ALL.map(|kind| {
+                counter!(names::VERDICTS, label::COLLECTION => name(), label::OP => op, label::VERDICT => kind.as_str())
+            })
+        };
+        Self {
+            sign_seconds: histogram!(names::SIGN_DURATION, label::SKETCH => sketch.clone()),
+            empty_slots_ratio: matches!(spec, Spec::Text(TextSpec { sketch: SketchKind::Oph, .. }))
+                .then(|| histogram!(names::OPH_EMPTY_SLOTS, label::SKETCH => sketch.clone())),
+            probe_seconds: by_collection(names::PROBE_DURATION),
+            verify_seconds: by_collection(names::VERIFY_DURATION),
+            candidates: by_collection(names::CHECK_CANDIDATES),
+            fullest_bucket: by_collection(names::BUCKET_DOCUMENTS),
+            candidates_above: result(value::RESULT_MATCH),
+            candidates_below: result(value::RESULT_BELOW),
+            exact_compared: by_collection(names::EXACT_COMPARED),
+            exact_read_bytes: counter!(names::EXACT_READ_BYTES, label::COLLECTION => name()),
+            commit_seconds: by_collection(names::COMMIT_DURATION),
+            commit_documents: by_collection(names::COMMIT_DOCUMENTS),
+            commit_failures: counter!(names::COMMIT_FAILURES, label::COLLECTION => name()),
+            memory_refused: counter!(names::MEMORY_REFUSED, label::COLLECTION => name()),
+            expired: counter!(names::EXPIRED_DOCUMENTS, label::COLLECTION => name()),
+            touched: counter!(names::TOUCHED_DOCUMENTS, label::COLLECTION => name()),
+            expiry_lag_seconds: gauge!(names::EXPIRY_LAG, label::COLLECTION => name()),
+            sketch,
+            incomplete: counter!(names::INCOMPLETE_VERDICTS, label::COLLECTION => name()),
+            verdicts: [verdicts(value::OP_CHECK), verdicts(value::OP_INSERT)],
+        }
+    }
+
+    pub(crate) fn verdict(&self, op: Op, verdict: &Verdict) {
+        if verdict.unread > 0 {
+            self.incomplete.increment(1);
+        }
+        let kind = VerdictKind::ALL.iter().position(|kind| *kind == verdict.kind).expect("ALL has every kind");
+        self.verdicts[op as usize][kind].increment(1);
+    }
+}
+
+impl Drop for Meters {
+    fn drop(&mut self) {
+        recorder::release(label::SKETCH, &self.sketch);
+    }
+}
+
+/// No series of a collection is shown from here on; [`Meters::new`] makes them again.
+pub(crate) fn forget(collection: &CollectionName) {
+    recorder::forget(label::COLLECTION, collection.as_str());
+}
+
+/// Series of a collection that is not open are shown too, such as that it is damaged.
+pub(crate) fn admit(collection: &CollectionName) {
+    recorder::admit(label::COLLECTION, collection.as_str());
+}
+
+/// The sketch as the spec names it.
+fn sketch_name(spec: &Spec) -> String {
+    let SignatureShape { k, bits } = spec.shape();
+    match spec {
+        Spec::Text(TextSpec { sketch, .. }) => format!("{}{k}x{bits}", sketch.name()),
+        Spec::External { name, .. } => format!("external:{name}:{k}x{bits}"),
+    }
+}

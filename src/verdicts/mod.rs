@@ -1,0 +1,15 @@
+//! What every kind of collection needs: settings, errors, contents made ready, answers cut to fit.
+//! Knows nothing of where documents are kept.
+
+mod error;
+mod fit;
+pub(crate) mod kept;
+mod prepare;
+mod settings;
+
+pub use error::{CollectionError, Result, WriteFailure};
+pub use fit::{ID_JSON_BYTES_MAX, fitting};
+pub(crate) use prepare::Made;
+pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner};
+pub(crate) use settings::check_threshold;
+pub use settings::{BandingAsked, Changes, CollectionsConfig, Description, Limits, Medium, Settings};
