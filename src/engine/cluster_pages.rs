@@ -6,8 +6,7 @@ use super::judge::View;
 use super::order::{ATTEMPTS, changing, wait_for_commit};
 use super::pairs::{Compared, Pairs, Representative};
 use super::{Collection, ID_JSON_BYTES_MAX, Result, fitting};
-use crate::index::IdIndex;
-use crate::store::{ClusterRows, ClusterStart, Record, Stretch};
+use crate::store::{self, ClusterRows, ClusterStart, Record, Stretch};
 use crate::types::{ClusterPlace, DocId, Seq, Similarity, TimestampMs};
 
 /// A document of a page without its ids.
@@ -127,7 +126,7 @@ impl Collection {
     }
 
     fn cluster_of(&self, id: &DocId, limit: usize) -> Result<Option<ClusterRows>> {
-        let id_fingerprint = IdIndex::fingerprint(id);
+        let id_fingerprint = store::id_fingerprint(id);
         for _ in 0..ATTEMPTS {
             let (_reading, durable) = self.read();
             // A replacement may be on disk and not yet in the view of checks: then deciders know its place.

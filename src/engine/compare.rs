@@ -7,7 +7,7 @@ use hapax_core::{ShingleSet, verify};
 use super::order::{ATTEMPTS, changing, wait_for_commit};
 use super::{Collection, CollectionError, PrepareOptions, Purpose, Result};
 use crate::cpu::WhenFull;
-use crate::index::IdIndex;
+use crate::store;
 use crate::types::{Content, DocId, Keep, Similarity};
 
 /// One side of a comparison.
@@ -96,7 +96,7 @@ impl Collection {
             // Replaced since it was looked up, it has another content now; deleted, none.
             for attempt in 0..ATTEMPTS {
                 let (_reading, view) = collection.read();
-                let existing = collection.find(&id, IdIndex::fingerprint(&id), view)?;
+                let existing = collection.find(&id, store::id_fingerprint(&id), view)?;
                 let Some(existing) = existing else { return Err(CollectionError::NoSuchDocument { id }) };
                 let shingles = collection.stored_set(existing.record.seq)?;
                 if shingles.is_some() || collection.keep == Keep::Signature {

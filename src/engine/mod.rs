@@ -42,6 +42,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::cpu::CpuPool;
 use crate::index::{Arena, BandIndex, IdIndex};
+use crate::store;
 use crate::telemetry::names::{self, label};
 use crate::types::{
     CollectionName, DocId, Document, Keep, Metadata, Method, OnDuplicate, OnExisting, Outcome, Overlap, Seq,
@@ -281,7 +282,7 @@ impl Collection {
         let id = id.clone();
         self.blocking(move |collection| {
             let (_reading, view) = collection.read();
-            let existing = collection.find(&id, IdIndex::fingerprint(&id), view)?;
+            let existing = collection.find(&id, store::id_fingerprint(&id), view)?;
             let Some(existing) = existing else { return Ok(None) };
             let representative = collection.representative_of(&existing.record)?;
             Ok(Some({
@@ -406,7 +407,7 @@ impl Collection {
         // First: what becomes durable after the look for its id is not to be seen.
         let (_reading, view) = self.read();
         let id_may_be_held =
-            check.id.as_ref().is_some_and(|id| !self.ids.candidates(&self.arena, IdIndex::fingerprint(id)).is_empty());
+            check.id.as_ref().is_some_and(|id| !self.ids.candidates(&self.arena, store::id_fingerprint(id)).is_empty());
         if id_may_be_held {
             return None;
         }
@@ -434,7 +435,7 @@ impl Collection {
         for attempt in 0..ATTEMPTS {
             let (_reading, view) = self.read();
             let existing = match &check.id {
-                Some(id) => match self.find(id, IdIndex::fingerprint(id), view) {
+                Some(id) => match self.find(id, store::id_fingerprint(id), view) {
                     // The lookup says that it is not complete.
                     Err(CollectionError::Doubtful { .. }) => None,
                     found => found?,

@@ -18,8 +18,8 @@ use super::latch::Latch;
 use super::memory::Share;
 use super::records::Heads;
 use super::{Collection, CollectionError, InsertOptions, Live, Result, WriteFailure};
-use crate::index::{Entry, IdIndex, SLOTS_MAX};
-use crate::store::{Change, Changeable, Head, Record, StoredMatch, StoredVerdict};
+use crate::index::{Entry, SLOTS_MAX};
+use crate::store::{self, Change, Changeable, Head, Record, StoredMatch, StoredVerdict};
 use crate::types::{
     DocId, Match, Metadata, Method, OnDuplicate, OnExisting, Outcome, Previous, Seq, Similarity, Slot, TimestampMs,
     Verdict, VerdictKind, Verify,
@@ -264,7 +264,7 @@ impl Collection {
         place: OwnedSemaphorePermit,
         disk: Disk,
     ) -> Result<Decided> {
-        let id_fingerprint = IdIndex::fingerprint(&insertion.id);
+        let id_fingerprint = store::id_fingerprint(&insertion.id);
         if disk == Disk::Later && !self.ids.candidates(&self.arena, id_fingerprint).is_empty() {
             return Ok(Decided::Later(insertion, latch, place));
         }
@@ -395,7 +395,7 @@ impl Collection {
         let left = existing.map(|existing| self.leave_cluster(order, live, existing.record.seq));
         let cluster = joins.map(|found| order.clusters.join(seq, slot, found));
         let now = now();
-        let id_fingerprint = IdIndex::fingerprint(&insertion.id);
+        let id_fingerprint = store::id_fingerprint(&insertion.id);
         let record = Arc::new(Record {
             seq,
             id: insertion.id.clone(),
@@ -463,7 +463,7 @@ impl Collection {
 
     /// Deletes an id. The caller holds its latch and a place in the queue.
     pub(crate) fn decide_delete(&self, id: &DocId, latch: Latch, place: OwnedSemaphorePermit) -> Result<Ticket<bool>> {
-        let id_fingerprint = IdIndex::fingerprint(id);
+        let id_fingerprint = store::id_fingerprint(id);
         let existing = self.find(id, id_fingerprint, View::Decided)?;
         let mut order = self.order.lock();
         // Also where there is nothing to delete: an insert that failed may be on disk all the same.
@@ -501,7 +501,7 @@ impl Collection {
         latch: Latch,
         place: OwnedSemaphorePermit,
     ) -> Result<Ticket<Verdict>> {
-        let existing = self.find(&id, IdIndex::fingerprint(&id), View::Decided)?;
+        let existing = self.find(&id, store::id_fingerprint(&id), View::Decided)?;
         let mut verdict = self.empty_verdict(Some(id), Outcome::Skipped);
         let mut order = self.order.lock();
         order.open()?;

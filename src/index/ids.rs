@@ -3,13 +3,12 @@
 //! caller confirms against the record. The fingerprints stand in the [`Arena`]; here is a table of slots alone.
 
 use smallvec::SmallVec;
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::Arena;
 use super::pool::Pool;
 use super::seed::Seed;
 use super::table::{Keys, Table};
-use crate::types::{DocId, Seq, Slot};
+use crate::types::{Seq, Slot};
 
 /// A multimap of fingerprints to slots.
 pub struct IdIndex {
@@ -44,11 +43,6 @@ impl IdIndex {
     /// Tells ids apart by 1 to 64 bits of their fingerprints.
     pub fn with_fingerprint_bits(bits: u32) -> Self {
         Self { table: Table::new(0, 1), pool: Pool::default(), mask: u64::MAX >> (64 - bits), seed: Seed::of_process() }
-    }
-
-    /// The fingerprint of an id; stored beside the signature, so it may never change.
-    pub fn fingerprint(id: &DocId) -> u64 {
-        xxh3_64(id.as_str().as_bytes())
     }
 
     /// Adds a published slot.

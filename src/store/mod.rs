@@ -26,6 +26,7 @@ mod clusters;
 mod descriptors;
 mod error;
 mod files;
+mod fingerprint;
 mod inventory;
 pub mod lock;
 mod log;
@@ -59,6 +60,7 @@ pub use self::error::{Cause, Result, StoreError};
 pub use self::files::{
     SUFFIX, clean_leftovers, finish_repairs, list, log as log_of, log_without_database, make_dir, path_of, strangers,
 };
+pub use self::fingerprint::id_fingerprint;
 pub use self::inventory::Inventory;
 pub use self::payload::{Looked, Payload, PayloadKind};
 pub use self::reader::Store;

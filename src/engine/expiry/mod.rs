@@ -20,8 +20,7 @@ use tokio::sync::oneshot;
 
 use super::order::{Existing, Ticket, Work, now};
 use super::{Collection, Live, Result};
-use crate::index::IdIndex;
-use crate::store::Record;
+use crate::store::{self, Record};
 use crate::types::{Seq, Slot, TimestampMs};
 
 pub(crate) use seen_times::SeenTimes;
@@ -120,7 +119,7 @@ impl Collection {
             (live.settings.touch, &verdict.duplicate_of, verdict.matches.first())
         {
             let stands = |slot: &Slot| self.arena.peek(*slot).is_some_and(|held| held.seq == best.seq);
-            let slots = self.ids.candidates(&self.arena, IdIndex::fingerprint(original));
+            let slots = self.ids.candidates(&self.arena, store::id_fingerprint(original));
             // Should the slot change hands just now, its next document is thought to have been seen a little later.
             slots.iter().filter(|slot| stands(slot)).for_each(|&slot| self.sighted(&live, slot));
         }
