@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::ExitStatus;
 use crate::store::lock::DataDirLock;
-use crate::store::{self, Finding, Repaired, Verified};
+use crate::store::{self, Finding, Inspection, Repaired};
 use crate::types::CollectionName;
 
 /// Findings of one collection that are shown to people; --json has all.
@@ -122,10 +122,10 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 fn one(args: &Args, dir: &Path, name: &CollectionName) -> Result<bool> {
     let path = store::path_of(dir, name);
     let bar = progress_bar(name);
-    let verified = store::verify(&path, &|share| bar.set_position((share * STEPS as f64) as u64));
+    let inspection = store::inspect(&path, &|share| bar.set_position((share * STEPS as f64) as u64));
     bar.finish_and_clear();
-    let verified = verified?;
-    let repaired = if args.repair && !verified.is_sound() { Some(store::repair(&path)) } else { None };
+    let inspection = inspection?;
+    let repaired = if args.repair && !inspection.is_sound() { Some(store::repair(&path)) } else { None };
     let (repaired, failed) = match repaired {
         Some(Ok(repaired)) => (Some(repaired), None),
         Some(Err(error)) => (None, Some(error)),
@@ -133,18 +133,18 @@ fn one(args: &Args, dir: &Path, name: &CollectionName) -> Result<bool> {
     };
     let mut out = io::stdout().lock();
     if args.json {
-        serde_json::to_writer(&mut out, &report(name, &verified, repaired.as_ref()))?;
+        serde_json::to_writer(&mut out, &report(name, &inspection, repaired.as_ref()))?;
         writeln!(out)?;
     } else {
-        tell(&mut out, name, &verified, repaired.as_ref())?;
+        tell(&mut out, name, &inspection, repaired.as_ref())?;
     }
     match failed {
         Some(error) => Err(error.into()),
-        None => Ok(verified.is_sound()),
+        None => Ok(inspection.is_sound()),
     }
 }
 
-fn report<'a>(name: &'a CollectionName, verified: &'a Verified, repaired: Option<&'a Repaired>) -> Report<'a> {
+fn report<'a>(name: &'a CollectionName, inspection: &'a Inspection, repaired: Option<&'a Repaired>) -> Report<'a> {
     let line = |finding: &'a Finding| FindingLine {
         place: finding.place,
         record: finding.record.map(|seq| seq.0),
@@ -152,12 +152,12 @@ fn report<'a>(name: &'a CollectionName, verified: &'a Verified, repaired: Option
     };
     Report {
         collection: name.as_str(),
-        sound: verified.is_sound(),
-        complete: verified.complete,
-        documents: verified.documents,
-        damaged: verified.damaged,
-        findings_total: verified.findings_total,
-        findings: verified.findings.iter().map(line).collect(),
+        sound: inspection.is_sound(),
+        complete: inspection.complete,
+        documents: inspection.documents,
+        damaged: inspection.damaged,
+        findings_total: inspection.findings_total,
+        findings: inspection.findings.iter().map(line).collect(),
         repaired: repaired.map(|repaired| RepairLine {
             documents: repaired.documents,
             set_aside: repaired.set_aside,
@@ -171,24 +171,24 @@ fn report<'a>(name: &'a CollectionName, verified: &'a Verified, repaired: Option
 fn tell(
     out: &mut impl Write,
     name: &CollectionName,
-    verified: &Verified,
+    inspection: &Inspection,
     repaired: Option<&Repaired>,
 ) -> io::Result<()> {
-    if verified.is_sound() {
-        return writeln!(out, "{name}: sound, {} documents", verified.documents);
+    if inspection.is_sound() {
+        return writeln!(out, "{name}: sound, {} documents", inspection.documents);
     }
-    writeln!(out, "{name}: damaged; {} documents are whole, {} are not", verified.documents, verified.damaged)?;
-    for Finding { place, record, detail } in verified.findings.iter().take(SHOWN_MAX) {
+    writeln!(out, "{name}: damaged; {} documents are whole, {} are not", inspection.documents, inspection.damaged)?;
+    for Finding { place, record, detail } in inspection.findings.iter().take(SHOWN_MAX) {
         match record {
             Some(seq) => writeln!(out, "  record {}, {place}: {detail}", seq.0)?,
             None => writeln!(out, "  {place}: {detail}")?,
         }
     }
-    let more = verified.findings_total.saturating_sub(SHOWN_MAX as u64);
+    let more = inspection.findings_total.saturating_sub(SHOWN_MAX as u64);
     if more > 0 {
         writeln!(out, "  and {more} more")?;
     }
-    if !verified.complete {
+    if !inspection.complete {
         writeln!(out, "  the rest could not be looked at")?;
     }
     let Some(Repaired { documents, set_aside, lost, kept_as, set_aside_in }) = repaired else { return Ok(()) };

@@ -14,7 +14,7 @@
 //! SQLite alone lets a flipped bit in a page header drop rows in silence. So each row carries a checksum over all its
 //! columns, each transaction moves the ledger, and [`Store::scan`] compares the rows with it before a collection serves. A
 //! log that is bad in its middle, or cut, would take rows and ledger back together: [`Store::open`] looks at it first
-//! (`log.rs`). What boot does not read is verified when it is read, by [`Store::scrub`], and offline by [`verify()`];
+//! (`log.rs`). What boot does not read is checked when it is read, by [`Store::scrub`], and offline by [`inspect()`];
 //! [`repair()`] makes a file anew.
 //!
 //! [`Store`] reads, from any thread; [`Writer`] is the one who writes; a background thread moves the write-ahead log
@@ -27,6 +27,7 @@ mod descriptors;
 mod error;
 mod files;
 mod fingerprint;
+mod inspection;
 mod inventory;
 pub mod lock;
 mod log;
@@ -42,7 +43,6 @@ mod scrub;
 mod touch;
 mod update;
 mod verdict;
-mod verify;
 mod walk;
 mod writer;
 
@@ -61,6 +61,7 @@ pub use self::files::{
     SUFFIX, clean_leftovers, finish_repairs, list, log as log_of, log_without_database, make_dir, path_of, strangers,
 };
 pub use self::fingerprint::id_fingerprint;
+pub use self::inspection::{Finding, Inspection, inspect};
 pub use self::inventory::Inventory;
 pub use self::payload::{Looked, Payload, PayloadKind};
 pub use self::reader::Store;
@@ -68,7 +69,6 @@ pub use self::repair::{Repaired, repair};
 pub use self::rows::{Flaw, SignatureRow, content_prefix};
 pub use self::scan::ScanTotals;
 pub use self::scrub::Scrubbed;
-pub use self::verify::{Finding, Verified, verify};
 pub use self::writer::Writer;
 use crate::types::{CollectionName, DocId, Keep, Metadata, Overlap, Seq, TimestampMs, VerdictKind, Verify};
 

@@ -66,7 +66,7 @@ fn other_metadata_is_kept_beside_other_changes_and_the_ledger_goes_with_it() {
     let (store, writer, opened) = Store::open(&place.path).unwrap();
     assert_eq!((opened.last_seq, held(&store)), (Seq(14), wanted));
     writer.close().unwrap();
-    assert!(verify(&place.path, &|_| {}).unwrap().is_sound());
+    assert!(inspect(&place.path, &|_| {}).unwrap().is_sound());
 }
 
 #[test]

@@ -30,9 +30,9 @@ pub struct Finding {
     pub detail: String,
 }
 
-/// What [`verify`] saw.
+/// What [`inspect`] saw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verified {
+pub struct Inspection {
     /// Documents that are whole.
     pub documents: u64,
     /// Records that are not.
@@ -45,7 +45,7 @@ pub struct Verified {
     pub complete: bool,
 }
 
-impl Verified {
+impl Inspection {
     /// Whether nothing is wrong.
     pub fn is_sound(&self) -> bool {
         self.findings_total == 0
@@ -70,23 +70,23 @@ impl Verified {
 }
 
 /// Checks a collection's file. `progress` is told shares from 0 to 1. An error: it could not be looked at.
-pub fn verify(path: &Path, progress: &dyn Fn(f64)) -> Result<Verified> {
-    let mut verified = Verified::default();
+pub fn inspect(path: &Path, progress: &dyn Fn(f64)) -> Result<Inspection> {
+    let mut inspection = Inspection::default();
     // SQLite would drop what stands behind the flaw, and the file that tells of it: nothing more is opened.
     if let Err(error) = schema::check_files(path) {
-        verified.note("log", error)?;
-        return Ok(verified);
+        inspection.note("log", error)?;
+        return Ok(inspection);
     }
-    let looked = look_inside(path, &mut verified, progress);
+    let looked = look_inside(path, &mut inspection, progress);
     match looked {
-        Ok(()) => verified.complete = true,
-        Err(error) => verified.note("file", error)?,
+        Ok(()) => inspection.complete = true,
+        Err(error) => inspection.note("file", error)?,
     }
     progress(1.0);
-    Ok(verified)
+    Ok(inspection)
 }
 
-fn look_inside(path: &Path, verified: &mut Verified, progress: &dyn Fn(f64)) -> Result<()> {
+fn look_inside(path: &Path, inspection: &mut Inspection, progress: &dyn Fn(f64)) -> Result<()> {
     let label = schema::label(path);
     let sqlite = |error| StoreError::from_sqlite(&label, "reading it", error);
     let connection = schema::connect(path, Role::Reader)?;
@@ -97,11 +97,11 @@ fn look_inside(path: &Path, verified: &mut Verified, progress: &dyn Fn(f64)) -> 
     let snapshot = connection.unchecked_transaction().map_err(sqlite)?;
     let keep = match schema::read_meta(&snapshot, &label) {
         Ok(meta) => Some(meta.keep),
-        Err(error) => verified.note("settings", error).map(|()| None)?,
+        Err(error) => inspection.note("settings", error).map(|()| None)?,
     };
     let ledger = match schema::read_ledger(&snapshot, &label) {
         Ok(ledger) => Some(ledger),
-        Err(error) => verified.note("ledger", error).map(|()| None)?,
+        Err(error) => inspection.note("ledger", error).map(|()| None)?,
     };
     // Unknown settings are guessed by what there is.
     let has_payloads = || snapshot.prepare("SELECT 1 FROM payload").and_then(|mut any| any.exists([])).map_err(sqlite);
@@ -119,10 +119,10 @@ fn look_inside(path: &Path, verified: &mut Verified, progress: &dyn Fn(f64)) -> 
         if let Some(cluster) = visit.rows[0].map(|row| row.cluster).filter(|cluster| *cluster != Seq(0)) {
             members.add(member_sum(cluster, visit.seq));
         }
-        verified.documents += u64::from(visit.flaws.is_empty());
-        verified.damaged += u64::from(!visit.flaws.is_empty());
+        inspection.documents += u64::from(visit.flaws.is_empty());
+        inspection.damaged += u64::from(!visit.flaws.is_empty());
         for (table, flaw) in visit.flaws {
-            verified.found(table.as_str(), Some(visit.seq), flaw);
+            inspection.found(table.as_str(), Some(visit.seq), flaw);
         }
         last = visit.seq;
         read += 1;
@@ -134,16 +134,16 @@ fn look_inside(path: &Path, verified: &mut Verified, progress: &dyn Fn(f64)) -> 
     .map_err(sqlite)?;
     for broken in &broken {
         let detail = format!("it cannot be read behind record {}: {}", broken.behind.0, broken.detail);
-        verified.found(broken.table.as_str(), None, detail);
+        inspection.found(broken.table.as_str(), None, detail);
     }
     if let Some(ledger) = ledger {
-        against_ledger(verified, &ledger, tallies, last);
+        against_ledger(inspection, &ledger, tallies, last);
     }
     match index_of_clusters(&snapshot).map_err(sqlite) {
         Ok(Ok(index)) if index == members => {}
-        Ok(Ok(_)) => verified.found("clusters", None, "their index does not go with the records"),
-        Ok(Err(at)) => verified.found("clusters", Some(at), "its place in their index is not in order"),
-        Err(error) => verified.note("clusters", error)?,
+        Ok(Ok(_)) => inspection.found("clusters", None, "their index does not go with the records"),
+        Ok(Err(at)) => inspection.found("clusters", Some(at), "its place in their index is not in order"),
+        Err(error) => inspection.note("clusters", error)?,
     }
     progress(ROWS_SHARE + 0.05);
     let mut check = snapshot.prepare(&format!("PRAGMA integrity_check({COMPLAINTS_MAX})")).map_err(sqlite)?;
@@ -151,14 +151,14 @@ fn look_inside(path: &Path, verified: &mut Verified, progress: &dyn Fn(f64)) -> 
     for complaint in complaints {
         match complaint.map_err(sqlite) {
             Ok(complaint) if complaint == "ok" => {}
-            Ok(complaint) => verified.found("file", None, complaint),
-            Err(error) => verified.note("file", error)?,
+            Ok(complaint) => inspection.found("file", None, complaint),
+            Err(error) => inspection.note("file", error)?,
         }
     }
     Ok(())
 }
 
-fn against_ledger(verified: &mut Verified, ledger: &Ledger, tallies: [Tally; 3], last: Seq) {
+fn against_ledger(inspection: &mut Inspection, ledger: &Ledger, tallies: [Tally; 3], last: Seq) {
     let lines = [ledger.signatures, ledger.documents, ledger.payloads];
     for ((table, told), found) in Table::ALL.into_iter().zip(lines).zip(tallies) {
         if told != found {
@@ -166,11 +166,11 @@ fn against_ledger(verified: &mut Verified, ledger: &Ledger, tallies: [Tally; 3],
                 "{} rows with sum {:016x} are whole, and the ledger says {} with sum {:016x}",
                 found.rows, found.sum, told.rows, told.sum
             );
-            verified.found(table.as_str(), None, detail);
+            inspection.found(table.as_str(), None, detail);
         }
     }
     if last > ledger.last_seq {
         let detail = format!("there is a record {}, and the ledger says {} is the last", last.0, ledger.last_seq.0);
-        verified.found("ledger", Some(last), detail);
+        inspection.found("ledger", Some(last), detail);
     }
 }
