@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
-use hapax_core::tuning::{self, Asked, Signed, SimulatedPoint, Simulation, Targets};
+use hapax_core::tuning::{self, Asked, SimulatedPoint, Simulation, SketchedPair, Targets};
 use hapax_core::{Banding, SignatureShape, SketchKind};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -209,14 +209,14 @@ fn shape(args: &Args) -> Result<SignatureShape> {
 }
 
 impl Args {
-    fn signed(&self) -> Signed {
+    fn signed(&self) -> SketchedPair {
         let sketch = match self.sketch {
             None if self.bits == 64 => SketchKind::Classic,
             None | Some(Sketch::Fss) => SketchKind::Fss,
             Some(Sketch::Classic) => SketchKind::Classic,
             Some(Sketch::Oph) => SketchKind::Oph,
         };
-        Signed { sketch, shingles: self.shingles }
+        SketchedPair { sketch, shingles: self.shingles }
     }
 
     fn asked(&self) -> Asked {
@@ -233,7 +233,7 @@ fn banding(args: &Args, shape: SignatureShape) -> Result<Banding> {
 }
 
 fn simulate(args: &Args, banding: Banding, shape: SignatureShape) -> Vec<SimulatedPoint> {
-    let Signed { sketch, shingles } = args.signed();
+    let SketchedPair { sketch, shingles } = args.signed();
     let simulation = Simulation {
         sketch,
         shape,

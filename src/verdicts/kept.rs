@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use hapax_core::{Collected, Pipeline, Scratch, ShingleSet};
+use hapax_core::{Collected, Pipeline, ShingleSet, SignScratch};
 use tokio::sync::OwnedSemaphorePermit;
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -21,7 +21,7 @@ const ROOM_BYTES: usize = 4096;
 thread_local! {
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
+    static SCRATCH: RefCell<SignScratch> = RefCell::default();
 }
 
 /// What there is of a document beside its signature. Cheap to clone.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hapax_core::{
-    Collect, ContentHash, IllFormed, Pipeline, Scratch, ShingleSet, Shingling, Signed, SketchKind, Spec, TextSpec,
+    Collect, ContentHash, IllFormed, Pipeline, ShingleSet, Shingling, SignScratch, Signed, SketchKind, Spec, TextSpec,
 };
 use parking_lot::Mutex;
 
@@ -29,7 +29,7 @@ const SLICE_BYTES: usize = 64 * 1024;
 const SPARE_SCRATCHES_MAX: usize = 16;
 
 thread_local! {
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
+    static SCRATCH: RefCell<SignScratch> = RefCell::default();
 }
 
 /// How a content is prepared.
@@ -168,16 +168,16 @@ impl TextSigner {
 }
 
 /// A scratch that changes threads, and so cannot be a thread's own; kept for the next text when dropped.
-struct Lent(Option<Scratch>);
+struct Lent(Option<SignScratch>);
 
-static SPARE_SCRATCHES: Mutex<Vec<Scratch>> = Mutex::new(Vec::new());
+static SPARE_SCRATCHES: Mutex<Vec<SignScratch>> = Mutex::new(Vec::new());
 
 impl Lent {
     fn new() -> Self {
         Self(Some(SPARE_SCRATCHES.lock().pop().unwrap_or_default()))
     }
 
-    fn scratch(&mut self) -> &mut Scratch {
+    fn scratch(&mut self) -> &mut SignScratch {
         self.0.as_mut().expect("it is there until this is dropped")
     }
 }
@@ -385,7 +385,7 @@ impl Collection {
         &self,
         pipeline: &Pipeline,
         signed: Option<Signed>,
-        scratch: &mut Scratch,
+        scratch: &mut SignScratch,
         PrepareOptions { ranks, purpose, .. }: PrepareOptions,
     ) -> Prepared {
         let k = self.shape.k;

@@ -10,7 +10,7 @@ use hapax::types::{
     Content, DocId, Keep, Method, OnDuplicate, OnExisting, Outcome, Overlap, Seq, SetElement, Verdict, VerdictKind,
     Verify,
 };
-use hapax_core::{Banding, Pipeline, Scratch, Spec, tuning, verify};
+use hapax_core::{Banding, Pipeline, SignScratch, Spec, tuning, verify};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
@@ -278,7 +278,7 @@ fn two_sets(seed: u64, both: u64, only_a: u64, only_b: u64) -> (String, String) 
 /// The first seed whose pair of such sets has a number of equal slots that will do.
 fn pair(sizes: (u64, u64, u64), will_do: impl Fn(u32) -> bool) -> (String, String) {
     let Spec::Text(spec) = Spec::parse(WORD1).unwrap() else { unreachable!("WORD1 is for texts") };
-    let (pipeline, mut scratch) = (Pipeline::new(&spec, None).unwrap(), Scratch::default());
+    let (pipeline, mut scratch) = (Pipeline::new(&spec, None).unwrap(), SignScratch::default());
     let mut sign = |text: &str| pipeline.sign(&mut scratch, text).unwrap().signature;
     (0..100_000)
         .map(|seed| two_sets(seed, sizes.0, sizes.1, sizes.2))

@@ -18,7 +18,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
-use hapax_core::{Pipeline, Scratch, Signed, Simd, Spec};
+use hapax_core::{Pipeline, SignScratch, Signed, Simd, Spec};
 
 /// Where the Makefile says that the peers are. The one in Rust must work, those in Python are left out if they do not.
 const RUST: &str = "HAPAX_PEERS_RUST";
@@ -110,7 +110,7 @@ fn own_contenders(texts: &[String]) -> Result<Vec<Contender>, Box<dyn Error>> {
         let spec = Spec::default().to_string().replace(default, sketch);
         let Spec::Text(spec) = Spec::parse(&spec)? else { unreachable!("a changed default") };
         let pipeline = Pipeline::with_simd(&spec, None, simd)?;
-        let mut scratch = Scratch::default();
+        let mut scratch = SignScratch::default();
         assert!(texts.iter().all(|text| pipeline.sign(&mut scratch, text).is_some()), "every text has tokens");
         contenders.push(Contender { what, measure: Measure::Sign(Box::new(pipeline)) });
     }
@@ -123,7 +123,7 @@ impl Contender {
     fn run(&self, texts: &[String], processes: &mut [Peer]) -> Result<f64, Box<dyn Error>> {
         match &self.measure {
             Measure::Sign(pipeline) => {
-                let (mut scratch, mut signed) = (Scratch::default(), Signed::default());
+                let (mut scratch, mut signed) = (SignScratch::default(), Signed::default());
                 Ok(median_ns(texts, |text| {
                     pipeline.sign_into(&mut scratch, text, &mut signed);
                     black_box(&signed);

@@ -12,7 +12,7 @@ use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput};
 use hapax_core::sketch::{SketchState, Sketcher};
 use hapax_core::verify::matching_slots;
-use hapax_core::{Banding, Pipeline, Scratch, Signed, Simd, SketchKind, Spec, SplitMix64, Stages, TextSpec};
+use hapax_core::{Banding, Pipeline, SignScratch, Signed, Simd, SketchKind, Spec, SplitMix64, Stages, TextSpec};
 use inputs::{KINDS, SIZES};
 
 /// Texts of one kind and size that a measurement goes round: more than branch predictors learn by heart.
@@ -79,7 +79,7 @@ fn texts(criterion: &mut Criterion) {
             let (sketcher, mut state) = (Sketcher::new(SketchKind::Fss, 256), SketchState::default());
             round(&mut group, "sketch", &shingles, |shingles| sketch(&sketcher, &mut state, shingles));
 
-            let (mut scratch, mut signed) = (Scratch::default(), Signed::default());
+            let (mut scratch, mut signed) = (SignScratch::default(), Signed::default());
             let mut sign = |group: &mut BenchmarkGroup<'_, WallTime>, name: &str, pipeline: &Pipeline| {
                 round(group, name, &texts, |text| {
                     black_box(pipeline.sign_into(&mut scratch, text, &mut signed));
@@ -158,7 +158,7 @@ fn table() {
     println!("| text | stage | us a document | ± | MB/s | ns a shingle | x copy in lower case |");
     println!("|---|---|--:|--:|--:|--:|--:|");
     let default = Pipeline::new(&spec("fss256x8"), None).expect("a valid spec");
-    let (mut scratch, mut signed) = (Scratch::default(), Signed::default());
+    let (mut scratch, mut signed) = (SignScratch::default(), Signed::default());
     for kind in KINDS {
         for (size, bytes) in SIZES {
             let group = format!("{}/{size}", kind.name);

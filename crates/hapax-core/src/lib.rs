@@ -26,7 +26,7 @@ pub mod verify;
 pub use band::{BandKey, Banding, BandingError};
 pub use hash::{ContentHash, SecretKey, SplitMix64, fmix64};
 pub use normalise::{IllFormed, NotUtf8};
-pub use pipeline::{Collect, Collected, Pipeline, Scratch, Signed, Signer};
+pub use pipeline::{Collect, Collected, Pipeline, SignScratch, Signed, Signer};
 pub use shingle_set::ShingleSet;
 pub use simd::{Simd, prefetch};
 pub use sketch::Ranks;

@@ -8,7 +8,7 @@
 
 use crate::simd::{Block, Bytes, Scan, Simd};
 use crate::spec::{Digits, Fold, Marks};
-use crate::unicode::{Class, Table, decode};
+use crate::unicode::{Class, UnicodeTable, decode};
 
 /// Longest run of non-starters that is reordered and composed as one (UAX #15, section 13).
 const NON_STARTERS_MAX: usize = 30;
@@ -40,7 +40,7 @@ pub struct NotUtf8 {
 /// The options of canonicalisation with their tables.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules {
-    table: &'static Table,
+    table: &'static UnicodeTable,
     composes: bool,
     strip_marks: bool,
     zero_digits: bool,
@@ -54,7 +54,7 @@ impl Rules {
     pub(crate) fn new(fold: Fold, marks: Marks, digits: Digits, simd: Simd) -> Self {
         let folds_plainly = fold != Fold::None && marks == Marks::Keep && digits == Digits::Keep;
         Self {
-            table: Table::of(fold),
+            table: UnicodeTable::of(fold),
             composes: fold != Fold::None,
             strip_marks: marks == Marks::Strip,
             zero_digits: digits == Digits::Zero,
@@ -64,7 +64,7 @@ impl Rules {
         }
     }
 
-    pub(crate) fn table(&self) -> &'static Table {
+    pub(crate) fn table(&self) -> &'static UnicodeTable {
         self.table
     }
 

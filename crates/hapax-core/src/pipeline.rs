@@ -16,10 +16,10 @@ const BLOCK_BYTES: usize = 4096;
 /// A spec with its secret, ready to sign. Cheap to share, `Send + Sync`.
 ///
 /// ```
-/// use hapax_core::{Pipeline, Scratch, TextSpec};
+/// use hapax_core::{Pipeline, SignScratch, TextSpec};
 ///
 /// let pipeline = Pipeline::new(&TextSpec::default(), None)?;
-/// let mut scratch = Scratch::default();
+/// let mut scratch = SignScratch::default();
 /// let a = pipeline.sign(&mut scratch, "The quick brown fox jumps over the dog").expect("it has tokens");
 /// let b = pipeline.sign(&mut scratch, "the QUICK brown fox\njumps over the dog ").expect("it has tokens");
 /// assert_eq!((a.signature, a.content, a.shingles), (b.signature, b.content, 4));
@@ -37,7 +37,7 @@ pub struct Pipeline {
 /// Reusable buffers, and how far a text that is given in pieces has come. Any pipeline may use them. Once they have
 /// met the longest text, signing allocates nothing.
 #[derive(Default)]
-pub struct Scratch {
+pub struct SignScratch {
     /// Absent before the first text.
     stream: Option<Stream>,
     buffers: Buffers,
@@ -156,20 +156,20 @@ impl Pipeline {
     }
 
     /// Signs a text. `None`: it has no token.
-    pub fn sign(&self, scratch: &mut Scratch, text: &str) -> Option<Signed> {
+    pub fn sign(&self, scratch: &mut SignScratch, text: &str) -> Option<Signed> {
         let mut signed = Signed::default();
         self.sign_into(scratch, text, &mut signed).then_some(signed)
     }
 
     /// Signs a text into what an earlier one was signed into. `false`: it has no token, and `signed` is as it was.
-    pub fn sign_into(&self, scratch: &mut Scratch, text: &str, signed: &mut Signed) -> bool {
+    pub fn sign_into(&self, scratch: &mut SignScratch, text: &str, signed: &mut Signed) -> bool {
         let mut signer = self.signer(scratch);
         signer.push(text);
         signer.finish_into(signed)
     }
 
     /// Signs a text that is given in pieces.
-    pub fn signer<'a>(&'a self, scratch: &'a mut Scratch) -> Signer<'a> {
+    pub fn signer<'a>(&'a self, scratch: &'a mut SignScratch) -> Signer<'a> {
         let (stream, buffers) = self.begin(scratch);
         Signer { pipeline: self, stream, buffers }
     }
@@ -179,14 +179,14 @@ impl Pipeline {
     ///
     /// # Panics
     /// If no text was begun.
-    pub fn resume<'a>(&'a self, scratch: &'a mut Scratch) -> Signer<'a> {
-        let Scratch { stream, buffers } = scratch;
+    pub fn resume<'a>(&'a self, scratch: &'a mut SignScratch) -> Signer<'a> {
+        let SignScratch { stream, buffers } = scratch;
         Signer { pipeline: self, stream: stream.as_mut().expect("a text was begun"), buffers }
     }
 
     /// A ready set, elements given as 64-bit shingle hashes from `element_text` / `element_integer`; sorted and made
     /// distinct on the way. `None` if empty.
-    pub fn sign_set(&self, scratch: &mut Scratch, elements: &mut Vec<u64>) -> Option<Signed> {
+    pub fn sign_set(&self, scratch: &mut SignScratch, elements: &mut Vec<u64>) -> Option<Signed> {
         elements.sort_unstable();
         elements.dedup();
         if elements.is_empty() {
@@ -206,12 +206,12 @@ impl Pipeline {
     }
 
     /// What was kept of the text that was signed last on this scratch, as [`Signer::collect`] asked for; once.
-    pub fn collected(&self, scratch: &mut Scratch) -> Collected {
+    pub fn collected(&self, scratch: &mut SignScratch) -> Collected {
         std::mem::take(&mut scratch.buffers.collected)
     }
 
     /// The ranks of what was signed last on this scratch: unlike signatures they merge.
-    pub fn ranks(&self, scratch: &Scratch) -> Ranks {
+    pub fn ranks(&self, scratch: &SignScratch) -> Ranks {
         self.sketcher.take_ranks(&scratch.buffers.sketch)
     }
 
@@ -226,7 +226,7 @@ impl Pipeline {
     }
 
     /// Sorted distinct shingle hashes, for exact comparison. Empty: the text has no token.
-    pub fn shingle_set(&self, scratch: &mut Scratch, text: &str) -> Vec<u64> {
+    pub fn shingle_set(&self, scratch: &mut SignScratch, text: &str) -> Vec<u64> {
         let (stream, buffers) = self.begin(scratch);
         for block in blocks(text) {
             stream.normaliser.push(block, &mut buffers.canonical);
@@ -241,7 +241,7 @@ impl Pipeline {
     }
 
     /// The same of a text that is canonical already.
-    pub fn shingle_set_of_canonical(&self, scratch: &mut Scratch, canonical: &str) -> Vec<u64> {
+    pub fn shingle_set_of_canonical(&self, scratch: &mut SignScratch, canonical: &str) -> Vec<u64> {
         let (stream, buffers) = self.begin(scratch);
         let Buffers { tokens, hashes, shingles, .. } = buffers;
         for block in blocks(canonical) {
@@ -293,8 +293,8 @@ impl Pipeline {
         }
     }
 
-    pub(crate) fn begin<'a>(&self, scratch: &'a mut Scratch) -> (&'a mut Stream, &'a mut Buffers) {
-        let Scratch { stream, buffers } = scratch;
+    pub(crate) fn begin<'a>(&self, scratch: &'a mut SignScratch) -> (&'a mut Stream, &'a mut Buffers) {
+        let SignScratch { stream, buffers } = scratch;
         buffers.canonical.clear();
         buffers.hashes.clear();
         buffers.shingles.clear();
@@ -488,7 +488,7 @@ mod tests {
     fn pipelines_and_scratches_go_between_threads() {
         fn is_shared<T: Send + Sync>() {}
         is_shared::<Pipeline>();
-        is_shared::<Scratch>();
+        is_shared::<SignScratch>();
     }
 
     #[test]
@@ -511,7 +511,7 @@ mod tests {
             Pipeline::new(&keyed(&secret), Some(&secret)).expect("valid"),
             Pipeline::new(&keyed(&other), Some(&other)).expect("valid"),
         ];
-        let mut scratch = Scratch::default();
+        let mut scratch = SignScratch::default();
         let made = pipelines.each_ref().map(|pipeline| pipeline.sign(&mut scratch, "one two three").expect("tokens"));
         for (a, b) in [(0, 1), (0, 2), (1, 2)] {
             assert_ne!(made[a].content, made[b].content);
@@ -535,8 +535,8 @@ mod tests {
 
     #[test]
     fn empty_is_named_and_a_scratch_remembers_nothing() {
-        let (pipeline, mut scratch) = (plain(), Scratch::default());
-        let alone = pipeline.sign(&mut Scratch::default(), "a text by itself");
+        let (pipeline, mut scratch) = (plain(), SignScratch::default());
+        let alone = pipeline.sign(&mut SignScratch::default(), "a text by itself");
         for before in ["", " \u{200b} ", "!?", "something else altogether, and rather longer than that", "half"] {
             pipeline.signer(&mut scratch).push("a text left halfway thr");
             let made = pipeline.sign(&mut scratch, before);
@@ -549,7 +549,7 @@ mod tests {
 
     #[test]
     fn shingles_are_windows_and_repeats_count() {
-        let (pipeline, mut scratch) = (plain(), Scratch::default());
+        let (pipeline, mut scratch) = (plain(), SignScratch::default());
         let mut count = |text: &str| pipeline.sign(&mut scratch, text).map(|signed| signed.shingles);
         assert_eq!(count("a"), Some(1));
         assert_eq!(count("a b c d"), Some(1));
@@ -561,7 +561,7 @@ mod tests {
     #[test]
     fn ranks_and_signature_are_of_the_shingle_set() {
         let spec = TextSpec { fold: Fold::Nfkc, shingling: Shingling::Char(7), ..TextSpec::default() };
-        let (pipeline, mut scratch) = (Pipeline::new(&spec, None).expect("valid"), Scratch::default());
+        let (pipeline, mut scratch) = (Pipeline::new(&spec, None).expect("valid"), SignScratch::default());
         let text = "The harbour, the boat; the harbour, the gull. ".repeat(300);
         let signed = pipeline.sign(&mut scratch, &text).expect("tokens");
         assert_eq!(pipeline.ranks(&scratch).pack(8), signed.signature);
@@ -575,7 +575,7 @@ mod tests {
 
     #[test]
     fn what_is_collected_is_the_canonical_text_and_its_shingles() {
-        let mut scratch = Scratch::default();
+        let mut scratch = SignScratch::default();
         let all = Collect { shingles: true, canonical: true };
         let texts = ["", "…", "One two", "Ǆ ﷺ e\u{301}\u{200b} STRASSE, 東京 タワー\u{345}\n\n x", "half \u{1F1E6}"];
         let texts = texts.map(str::to_owned).into_iter().chain([
@@ -613,7 +613,7 @@ mod tests {
 
     #[test]
     fn a_set_has_neither_order_nor_repeats() {
-        let (pipeline, mut scratch) = (plain(), Scratch::default());
+        let (pipeline, mut scratch) = (plain(), SignScratch::default());
         let mut sign = |elements: &[&str]| {
             let mut hashes: Vec<u64> = elements.iter().map(|element| pipeline.element_text(element)).collect();
             pipeline.sign_set(&mut scratch, &mut hashes).expect("not empty")

@@ -1,12 +1,12 @@
 //! One stage at a time, for those who measure, test or explain them: what signing does block by block, done over a
 //! whole text. What comes out of one stage goes into the next.
 
-use crate::pipeline::{Pipeline, Scratch, blocks};
+use crate::pipeline::{Pipeline, SignScratch, blocks};
 
 /// The stages of a pipeline, with buffers of their own.
 ///
 /// ```
-/// use hapax_core::{Pipeline, Scratch, Stages, TextSpec};
+/// use hapax_core::{Pipeline, SignScratch, Stages, TextSpec};
 ///
 /// let pipeline = Pipeline::new(&TextSpec::default(), None)?;
 /// let mut stages = Stages::new(&pipeline);
@@ -15,12 +15,12 @@ use crate::pipeline::{Pipeline, Scratch, blocks};
 /// let mut shingles = stages.shingles(&hashes).to_owned();
 /// assert_eq!((hashes.len(), shingles.len()), (11, 7));
 /// shingles.sort_unstable();
-/// assert_eq!(shingles, pipeline.shingle_set(&mut Scratch::default(), &canonical));
+/// assert_eq!(shingles, pipeline.shingle_set(&mut SignScratch::default(), &canonical));
 /// # Ok::<(), hapax_core::SpecError>(())
 /// ```
 pub struct Stages<'a> {
     pipeline: &'a Pipeline,
-    scratch: Scratch,
+    scratch: SignScratch,
     canonical: String,
     hashes: Vec<u64>,
     shingles: Vec<u64>,
@@ -30,7 +30,7 @@ impl<'a> Stages<'a> {
     /// The stages of this pipeline.
     pub fn new(pipeline: &'a Pipeline) -> Self {
         let (canonical, hashes, shingles) = (String::new(), Vec::new(), Vec::new());
-        Self { pipeline, scratch: Scratch::default(), canonical, hashes, shingles }
+        Self { pipeline, scratch: SignScratch::default(), canonical, hashes, shingles }
     }
 
     /// Text -> canonical text.

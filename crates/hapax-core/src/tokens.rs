@@ -3,7 +3,7 @@
 //! it says where tokens stand. One that spans two pieces is held in a buffer of at most [`TOKEN_BYTES_MAX`] bytes.
 
 use crate::simd::{Block, Bytes, Scan, Simd};
-use crate::unicode::{Class, Entry, Table, decode};
+use crate::unicode::{CharEntry, Class, UnicodeTable, decode};
 
 /// A longer token is cut at the last character boundary not beyond this, and the rest goes on as a new token.
 pub const TOKEN_BYTES_MAX: usize = 256;
@@ -19,7 +19,7 @@ enum Running {
 
 /// Cuts canonical text, given in pieces, into tokens.
 pub(crate) struct Tokeniser {
-    table: &'static Table,
+    table: &'static UnicodeTable,
     running: Running,
     /// The part of the running token that earlier pieces held.
     held: Vec<u8>,
@@ -28,8 +28,8 @@ pub(crate) struct Tokeniser {
 /// Where tokens stand in a piece, in order. Buffers to be used again.
 #[derive(Default)]
 pub(crate) struct Spans {
-    starts: Places,
-    ends: Places,
+    starts: BytePlaces,
+    ends: BytePlaces,
 }
 
 impl Spans {
@@ -51,13 +51,13 @@ impl Spans {
 }
 
 #[derive(Default)]
-struct Places {
+struct BytePlaces {
     /// Longer than `count`, so that whole blocks can be written.
     places: Vec<u32>,
     count: usize,
 }
 
-impl Places {
+impl BytePlaces {
     fn begin(&mut self, bytes: usize) {
         // No byte begins or ends two tokens; what a block writes beyond its bits stays in the room of one more.
         if self.places.len() < bytes + 2 * BLOCK {
@@ -93,12 +93,12 @@ impl Places {
 }
 
 impl Tokeniser {
-    pub(crate) fn new(table: &'static Table) -> Self {
+    pub(crate) fn new(table: &'static UnicodeTable) -> Self {
         Self { table, running: Running::No, held: Vec::with_capacity(2 * TOKEN_BYTES_MAX) }
     }
 
     /// Ready for another text.
-    pub(crate) fn begin(&mut self, table: &'static Table) {
+    pub(crate) fn begin(&mut self, table: &'static UnicodeTable) {
         self.table = table;
         self.running = Running::No;
         self.held.clear();
@@ -112,7 +112,7 @@ impl Tokeniser {
         if begun_before {
             spans.starts.push(0);
         }
-        simd.scan(Pass { tokeniser: self, text, spans });
+        simd.scan(TokenScan { tokeniser: self, text, spans });
         if begun_before && let Some(&end) = spans.ends().first() {
             self.held.extend_from_slice(&text[..end as usize]);
             carried(&self.held);
@@ -143,13 +143,13 @@ impl Tokeniser {
 const BLOCK: usize = size_of::<Block>();
 
 /// One piece on its way through the tokeniser.
-struct Pass<'a> {
+struct TokenScan<'a> {
     tokeniser: &'a mut Tokeniser,
     text: &'a [u8],
     spans: &'a mut Spans,
 }
 
-impl Scan for Pass<'_> {
+impl Scan for TokenScan<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -161,7 +161,7 @@ impl Scan for Pass<'_> {
     }
 }
 
-impl Pass<'_> {
+impl TokenScan<'_> {
     /// Takes the characters that are wholly within the next 64 bytes; returns where they end.
     #[inline(always)]
     fn block<V: Bytes>(&mut self, vector: V, at: usize) -> usize {
@@ -237,7 +237,7 @@ impl Pass<'_> {
                 (if byte.is_ascii_alphanumeric() { Class::Letter } else { Class::Other }, false, 1)
             } else {
                 let (c, bytes) = decode(&self.text[at..]);
-                let entry: Entry = self.tokeniser.table.of_code_point(c);
+                let entry: CharEntry = self.tokeniser.table.of_code_point(c);
                 (entry.class(), entry.is_unspaced(), bytes)
             };
             self.character(at, bytes, class, unspaced);
@@ -288,7 +288,7 @@ mod tests {
     fn tokens_with(simd: Simd, pieces: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
         let mut take = |bytes: &[u8]| found.push(std::str::from_utf8(bytes).expect("cut at characters").to_owned());
-        let (mut tokeniser, mut spans) = (Tokeniser::new(Table::of(Fold::NfkcCasefold)), Spans::default());
+        let (mut tokeniser, mut spans) = (Tokeniser::new(UnicodeTable::of(Fold::NfkcCasefold)), Spans::default());
         for piece in pieces {
             tokeniser.push(simd, piece.as_bytes(), &mut spans, &mut take);
             assert_eq!(spans.starts().len(), spans.ends().len());

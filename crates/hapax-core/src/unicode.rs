@@ -33,7 +33,7 @@ pub(crate) enum Class {
 /// stands before it, folds to itself or one other that stands alone (1 each), combining class (8, from bit 8), mapping
 /// (16, from bit 16; 0 is "itself").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry(u32);
+pub(crate) struct CharEntry(u32);
 
 const CLASS: u32 = 7;
 const UNSPACED: u32 = 1 << 3;
@@ -42,7 +42,7 @@ const BACKWARD: u32 = 1 << 5;
 const ITSELF: u32 = 1 << 6;
 const ONE_OTHER: u32 = 1 << 7;
 
-impl Entry {
+impl CharEntry {
     #[inline(always)]
     pub(crate) fn class(self) -> Class {
         match self.0 & CLASS {
@@ -109,20 +109,20 @@ pub(crate) struct Mapping {
 }
 
 /// The properties of every scalar value under one folding.
-pub(crate) struct Table {
+pub(crate) struct UnicodeTable {
     pages: Box<[u16]>,
-    entries: Box<[Entry]>,
+    entries: Box<[CharEntry]>,
     mappings: Box<[Mapping]>,
     mapped: Box<[char]>,
-    pairs: Pairs,
+    pairs: Composites,
 }
 
-impl Table {
+impl UnicodeTable {
     /// The table of a folding; built at first use, then shared.
     pub(crate) fn of(fold: Fold) -> &'static Self {
-        static CASEFOLD: LazyLock<Table> = LazyLock::new(|| Table::build(Fold::NfkcCasefold));
-        static NFKC: LazyLock<Table> = LazyLock::new(|| Table::build(Fold::Nfkc));
-        static NONE: LazyLock<Table> = LazyLock::new(|| Table::build(Fold::None));
+        static CASEFOLD: LazyLock<UnicodeTable> = LazyLock::new(|| UnicodeTable::build(Fold::NfkcCasefold));
+        static NFKC: LazyLock<UnicodeTable> = LazyLock::new(|| UnicodeTable::build(Fold::Nfkc));
+        static NONE: LazyLock<UnicodeTable> = LazyLock::new(|| UnicodeTable::build(Fold::None));
         match fold {
             Fold::NfkcCasefold => &CASEFOLD,
             Fold::Nfkc => &NFKC,
@@ -131,20 +131,20 @@ impl Table {
     }
 
     #[inline(always)]
-    pub(crate) fn get(&self, c: char) -> Entry {
+    pub(crate) fn get(&self, c: char) -> CharEntry {
         self.of_code_point(u32::from(c))
     }
 
     /// The same for what [`decode`] gave.
     #[inline(always)]
-    pub(crate) fn of_code_point(&self, c: u32) -> Entry {
+    pub(crate) fn of_code_point(&self, c: u32) -> CharEntry {
         let c = c as usize;
         self.entries[usize::from(self.pages[c >> PAGE_BITS]) * PAGE + (c & (PAGE - 1))]
     }
 
     /// What the scalar value folds to; `None`: itself.
     #[inline(always)]
-    pub(crate) fn mapping(&self, entry: Entry) -> Option<Mapping> {
+    pub(crate) fn mapping(&self, entry: CharEntry) -> Option<Mapping> {
         let index = entry.mapping();
         (index != 0).then(|| self.mappings[index])
     }
@@ -165,11 +165,11 @@ impl Table {
     fn build(fold: Fold) -> Self {
         let mut raw = vec![0u32; 0x11_0000];
         classify(&mut raw);
-        let pairs = Pairs::build(&mut raw);
+        let pairs = Composites::build(&mut raw);
         let (mappings, mapped) = if fold == Fold::None { (vec![NO_MAPPING], Vec::new()) } else { map(&mut raw, fold) };
 
         for bits in &mut raw {
-            let entry = Entry(*bits);
+            let entry = CharEntry(*bits);
             let stands_alone =
                 entry.combining_class() == 0 && !entry.composes_backward() && entry.class() != Class::Space;
             match entry.mapping() {
@@ -185,7 +185,7 @@ impl Table {
             .chunks_exact(PAGE)
             .map(|page| {
                 *known.entry(page).or_insert_with(|| {
-                    entries.extend(page.iter().map(|&bits| Entry(bits)));
+                    entries.extend(page.iter().map(|&bits| CharEntry(bits)));
                     u16::try_from(entries.len() / PAGE - 1).expect("there are 4,352 pages")
                 })
             })
@@ -219,7 +219,7 @@ fn classify(raw: &mut [u32]) {
     for script in UNSPACED_SCRIPTS {
         for c in scripts.get_script_extensions_ranges(script).flatten() {
             let entry = &mut raw[c as usize];
-            let counts = matches!(Entry(*entry).class(), Class::Letter | Class::Number);
+            let counts = matches!(CharEntry(*entry).class(), Class::Letter | Class::Number);
             // A character shared with a spaced script does not end a word: U+02BC, the apostrophe of Uzbek and
             // Ukrainian, is used in Thai too.
             let is_unspaced = |script| UNSPACED_SCRIPTS.contains(&script);
@@ -270,7 +270,7 @@ fn map(raw: &mut [u32], fold: Fold) -> (Vec<Mapping>, Vec<char>) {
         let index = *known.entry(folded).or_insert_with_key(|folded| {
             let len = u8::try_from(folded.len()).expect("the longest mapping has 18 scalar values");
             let stands_alone = |c: char| {
-                let entry = Entry(raw[c as usize]);
+                let entry = CharEntry(raw[c as usize]);
                 entry.combining_class() == 0 && !entry.composes_backward() && entry.class() != Class::Space
             };
             let whole = folder.single(folded).filter(|&whole| stands_alone(whole) && stands_alone(folded[0]));
@@ -367,9 +367,9 @@ fn hangul(first: char, second: char) -> Option<char> {
 }
 
 /// The 961 or so primary composites outside Hangul, in an open-addressed table.
-struct Pairs(Box<[(u64, char)]>);
+struct Composites(Box<[(u64, char)]>);
 
-impl Pairs {
+impl Composites {
     const SLOTS: usize = 4096;
 
     fn build(raw: &mut [u32]) -> Self {
@@ -432,7 +432,7 @@ mod tests {
 
     /// Folds properties and mapping of every scalar value into 64 bits.
     fn digest(fold: Fold) -> u64 {
-        let table = Table::of(fold);
+        let table = UnicodeTable::of(fold);
         all().fold(0, |sum: u64, c| {
             let entry = table.get(c);
             let own = [c];
@@ -468,7 +468,7 @@ mod tests {
             .count();
         // 159,801 graphic and format characters (The Unicode Standard 17.0, Appendix D) and 65 control codes.
         assert_eq!(assigned, 159_801 + 65);
-        let class = |c| Table::of(Fold::None).get(c).class();
+        let class = |c| UnicodeTable::of(Fold::None).get(c).class();
         assert_eq!(class('\u{16ea0}'), Class::Letter, "BERIA ERFE, new in 17");
         assert_eq!(class('\u{1acf}'), Class::Mark, "new in 17");
         assert_eq!(class('\u{3d000}'), Class::Other, "SEAL, new in 18");
@@ -476,7 +476,7 @@ mod tests {
 
     #[test]
     fn composition_agrees_with_the_library_for_every_decomposition() {
-        let table = Table::of(Fold::NfkcCasefold);
+        let table = UnicodeTable::of(Fold::NfkcCasefold);
         let (decomposition, composition) = (CanonicalDecompositionBorrowed::new(), CanonicalCompositionBorrowed::new());
         let mut composites = 0;
         for c in all() {
@@ -496,7 +496,7 @@ mod tests {
     fn every_mapping_is_decomposed_and_stable() {
         let nfd = DecomposingNormalizerBorrowed::new_nfd();
         for fold in [Fold::NfkcCasefold, Fold::Nfkc] {
-            let table = Table::of(fold);
+            let table = UnicodeTable::of(fold);
             for c in all() {
                 let Some(mapping) = table.mapping(table.get(c)) else { continue };
                 let mapped = table.mapped(mapping);

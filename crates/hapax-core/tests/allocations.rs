@@ -6,7 +6,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use hapax_core::{IllFormed, Pipeline, Scratch, SecretKey, Signed, Spec, TextSpec};
+use hapax_core::{IllFormed, Pipeline, SecretKey, SignScratch, Signed, Spec, TextSpec};
 
 struct Counting;
 
@@ -68,7 +68,7 @@ fn signing_allocates_nothing_once_warm_and_streams_in_bounded_memory() {
     texts.push("x".repeat(10_000));
     texts.push("one".into());
     for pipeline in pipelines() {
-        let (mut scratch, mut signed) = (Scratch::default(), Signed::default());
+        let (mut scratch, mut signed) = (SignScratch::default(), Signed::default());
         let mut sign_all =
             || texts.iter().for_each(|text| assert!(pipeline.sign_into(&mut scratch, text, &mut signed)));
         sign_all();
@@ -79,7 +79,7 @@ fn signing_allocates_nothing_once_warm_and_streams_in_bounded_memory() {
     }
 
     let pipeline = Pipeline::new(&TextSpec::default(), None).expect("the default spec is valid");
-    let mut scratch = Scratch::default();
+    let mut scratch = SignScratch::default();
     let stream = sentences.concat().repeat(200).into_bytes();
     let mut peaks = Vec::new();
     for repeats in [2, 300] {

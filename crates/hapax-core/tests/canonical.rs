@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout)] // seeds and figures, shown when a test fails
 
 use hapax_core::normalise::Normaliser;
-use hapax_core::{Digits, Fold, IllFormed, Marks, Pipeline, Scratch, Shingling, SplitMix64, TextSpec};
+use hapax_core::{Digits, Fold, IllFormed, Marks, Pipeline, Shingling, SignScratch, SplitMix64, TextSpec};
 use icu_casemap::CaseMapper;
 use icu_normalizer::properties::CanonicalCombiningClassMapBorrowed;
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
@@ -209,7 +209,7 @@ fn cutting_a_text_anywhere_changes_nothing() {
 fn signatures_do_not_depend_on_how_the_text_is_cut() {
     println!("seed {SEED}");
     let mut generator = SplitMix64::new(SEED);
-    let mut scratch = Scratch::default();
+    let mut scratch = SignScratch::default();
     for shingling in [Shingling::Word(5), Shingling::Word(1), Shingling::Char(5), Shingling::Char(32)] {
         let pipeline = Pipeline::new(&TextSpec { shingling, ..TextSpec::default() }, None).expect("a valid spec");
         for len in [0, 1, 7, 300, 9_000] {

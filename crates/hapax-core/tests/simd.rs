@@ -3,7 +3,7 @@
 
 #![allow(clippy::print_stdout)] // seeds, shown when a test fails
 
-use hapax_core::{Pipeline, Scratch, SecretKey, Signed, Simd, Spec, SplitMix64, Stages, TextSpec};
+use hapax_core::{Pipeline, SecretKey, SignScratch, Signed, Simd, Spec, SplitMix64, Stages, TextSpec};
 use icu_properties::CodePointMapData;
 use icu_properties::props::{GeneralCategory, Script};
 
@@ -51,7 +51,7 @@ struct Made {
     ranks: Vec<u64>,
 }
 
-fn make(pipeline: &Pipeline, scratch: &mut Scratch, text: &str) -> Made {
+fn make(pipeline: &Pipeline, scratch: &mut SignScratch, text: &str) -> Made {
     let mut stages = Stages::new(pipeline);
     let canonical = stages.canonical(text).to_owned();
     let hashes = stages.token_hashes(&canonical).to_owned();
@@ -69,7 +69,7 @@ fn all_agree(texts: impl IntoIterator<Item = String>) {
     let portable = of(Simd::PORTABLE);
     let others: Vec<(Simd, Vec<Pipeline>)> =
         Simd::available().filter(|&simd| simd != Simd::PORTABLE).map(|simd| (simd, of(simd))).collect();
-    let mut scratch = Scratch::default();
+    let mut scratch = SignScratch::default();
     for text in texts {
         for (i, pipeline) in portable.iter().enumerate() {
             let expected = make(pipeline, &mut scratch, &text);

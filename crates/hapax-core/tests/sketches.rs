@@ -3,8 +3,8 @@
 
 #![allow(clippy::print_stdout)] // seeds and figures, shown when a test fails
 
-use hapax_core::tuning::{Signed, verdict_probability};
 use hapax_core::tuning::{SimulatedPoint, Simulation, candidate_probability, simulate, slot_agreement};
+use hapax_core::tuning::{SketchedPair, verdict_probability};
 use hapax_core::{Banding, SignatureShape, SketchKind};
 
 const SEED: u64 = 170_404_370;
@@ -123,7 +123,7 @@ fn classic_candidates_follow_the_curve() {
                 let theory = candidate_probability(point.jaccard, banding, SHAPE);
                 let bound = sampling_error(theory, pairs);
                 assert!((point.candidate_rate - theory).abs() <= bound, "{bands}x{rows} n={size} {theory} {point:?}");
-                let signed = Signed { sketch: SketchKind::Classic, shingles: size as u64 };
+                let signed = SketchedPair { sketch: SketchKind::Classic, shingles: size as u64 };
                 let theory = verdict_probability(point.jaccard, banding, SHAPE, 0.8, signed);
                 let bound = sampling_error(theory, pairs);
                 assert!((point.verdict_rate - theory).abs() <= bound, "{bands}x{rows} n={size} {theory} {point:?}");
@@ -140,7 +140,7 @@ fn verdicts_follow_the_prediction_of_their_sketch_and_number_of_shingles() {
     for sketch in [SketchKind::Fss, SketchKind::Oph] {
         for (size, pairs) in [(10, 4_000), (25, 4_000), (100, 4_000), (400, 4_000), (2_000, 1_000)] {
             for point in run(sketch, (31, 8), size, pairs) {
-                let signed = Signed { sketch, shingles: size as u64 };
+                let signed = SketchedPair { sketch, shingles: size as u64 };
                 let theory = verdict_probability(point.jaccard, banding, SHAPE, 0.8, signed);
                 let bound = 0.03 + sampling_error(theory, pairs);
                 assert!((point.verdict_rate - theory).abs() <= bound, "{sketch:?} n={size} {theory} {point:?}");

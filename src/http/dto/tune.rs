@@ -1,6 +1,6 @@
 //! Targets for a banding, and the banding that meets them with its curve.
 
-use hapax_core::tuning::{self, Asked, Choice, Signed};
+use hapax_core::tuning::{self, Asked, Choice, SketchedPair};
 use hapax_core::{SignatureShape, SketchKind};
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub struct TuneInput {
     asked: Asked,
     shape: SignatureShape,
     threshold: f64,
-    signed: Signed,
+    signed: SketchedPair,
 }
 
 impl TuneInput {
@@ -70,7 +70,7 @@ impl TuneInput {
         if !(1..=1_000_000).contains(&shingles) {
             return Err(Problem::invalid("shingles", "must be from 1 to 1000000"));
         }
-        let (shape, signed) = (SignatureShape { k: k as u32, bits: bits as u32 }, Signed { sketch, shingles });
+        let (shape, signed) = (SignatureShape { k: k as u32, bits: bits as u32 }, SketchedPair { sketch, shingles });
         Ok(Self { asked, shape, threshold, signed })
     }
 

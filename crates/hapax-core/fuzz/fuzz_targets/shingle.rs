@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use hapax_core::{Scratch, Shingling, Stages};
+use hapax_core::{SignScratch, Shingling, Stages};
 use hapax_core_fuzz::Case;
 use libfuzzer_sys::fuzz_target;
 
@@ -16,7 +16,7 @@ fuzz_target!(|data: &[u8]| {
         let of_hashes = Stages::new(&pipeline).shingles(&hashes).to_owned();
         let windows = (hashes.len() + 1).saturating_sub(usize::from(width)).max(usize::from(!hashes.is_empty()));
         assert_eq!(of_hashes.len(), windows);
-        let of_text = pipeline.shingle_set(&mut Scratch::default(), &text);
+        let of_text = pipeline.shingle_set(&mut SignScratch::default(), &text);
         assert!(of_text.is_sorted_by(|a, b| a < b));
         let made = (of_hashes, of_text);
         assert_eq!(*expected.get_or_insert_with(|| made.clone()), made);

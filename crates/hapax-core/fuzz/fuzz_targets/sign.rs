@@ -2,14 +2,14 @@
 
 #![no_main]
 
-use hapax_core::{IllFormed, NotUtf8, Pipeline, Scratch, Signed};
+use hapax_core::{IllFormed, NotUtf8, Pipeline, SignScratch, Signed};
 use hapax_core_fuzz::Case;
 use libfuzzer_sys::fuzz_target;
 
 /// Signs the text in pieces, each by a signer of its own.
 fn in_pieces(
     pipeline: &Pipeline,
-    scratch: &mut Scratch,
+    scratch: &mut SignScratch,
     case: &Case<'_>,
     ill_formed: IllFormed,
 ) -> Result<Option<Signed>, NotUtf8> {
@@ -25,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
     let text = case.text();
     let mut expected: Option<(Option<Signed>, Vec<u64>)> = None;
     for pipeline in case.pipelines() {
-        let mut scratch = Scratch::default();
+        let mut scratch = SignScratch::default();
         let whole = pipeline.sign(&mut scratch, &text);
         let ranks = pipeline.ranks(&scratch).as_slice().to_owned();
         assert_eq!(in_pieces(&pipeline, &mut scratch, &case, IllFormed::Replace), Ok(whole.clone()));

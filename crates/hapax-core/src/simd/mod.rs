@@ -16,12 +16,12 @@ use std::sync::OnceLock;
 /// Vector instructions that this processor has. The signature of a text is the same with all of them.
 ///
 /// ```
-/// use hapax_core::{Pipeline, Scratch, Simd, TextSpec};
+/// use hapax_core::{Pipeline, SignScratch, Simd, TextSpec};
 ///
 /// let text = "Vector instructions change the speed of signing and nothing else.";
 /// let sign = |simd| {
 ///     let pipeline = Pipeline::with_simd(&TextSpec::default(), None, simd).expect("a valid spec");
-///     pipeline.sign(&mut Scratch::default(), text)
+///     pipeline.sign(&mut SignScratch::default(), text)
 /// };
 /// assert!(Simd::available().all(|simd| sign(simd) == sign(Simd::PORTABLE)));
 /// ```

@@ -5,8 +5,9 @@
 use crate::hash::{SplitMix64, named_seed};
 use crate::simd::{BATCH, Simd, lanes};
 
+/// What a sketch of this kind is made with.
 #[derive(Clone, Debug)]
-pub(super) struct Constants {
+pub(super) struct Classic {
     first: u64,
     /// a of each slot, odd.
     factors: Box<[u64]>,
@@ -14,7 +15,7 @@ pub(super) struct Constants {
     terms: Box<[u64]>,
 }
 
-impl Constants {
+impl Classic {
     pub(super) fn new(k: usize) -> Self {
         let mut generator = SplitMix64::new(named_seed(b"classic/"));
         let first = generator.next_u64();

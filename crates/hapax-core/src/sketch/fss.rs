@@ -16,8 +16,9 @@ const HELD_PER_SLOT: usize = 16;
 /// From so many a slot on, repeats are looked for before another round: distinct shingles would have filled all slots.
 const REPEATS_PER_SLOT: usize = 8;
 
+/// What a sketch of this kind is made with.
 #[derive(Clone, Debug)]
-pub(super) struct Constants {
+pub(super) struct Fss {
     rounds: [u64; ROUNDS],
     last: u64,
     /// a of each slot, odd.
@@ -31,19 +32,19 @@ const ALL_SLOTS: SlotSet = [u64::MAX; SLOTS_MAX / 64];
 
 /// How far a set has come besides its ranks.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct FssProgress {
     /// Shingles that later rounds may need, while round 0 leaves a slot empty and they are few.
     held: Vec<u64>,
     /// The rounds whose ranks can still win: the greatest round in any slot, `ROUNDS` where the last resort is.
     reach: usize,
     /// Every shingle runs through all rounds within reach, because too many would have to be held.
     eager: bool,
-    batch: Batch,
+    batch: RoundBuffers,
 }
 
 /// Buffers of a round.
 #[derive(Clone, Debug)]
-struct Batch {
+struct RoundBuffers {
     /// Mixed shingles, all or those that may lower a slot.
     values: Box<[u64; BATCH]>,
     /// The slots that only the last resort fills, their multipliers, and what it finds for them.
@@ -52,13 +53,13 @@ struct Batch {
     least: Vec<u64>,
 }
 
-impl Default for Batch {
+impl Default for RoundBuffers {
     fn default() -> Self {
         Self { values: Box::new([0; BATCH]), slots: Vec::new(), factors: Vec::new(), least: Vec::new() }
     }
 }
 
-impl Progress {
+impl FssProgress {
     pub(super) fn begin(&mut self) {
         self.held.clear();
         self.reach = ROUNDS;
@@ -66,7 +67,7 @@ impl Progress {
     }
 }
 
-impl Constants {
+impl Fss {
     pub(super) fn new(k: usize) -> Self {
         let mut generator = SplitMix64::new(named_seed(b"hapaxfss"));
         let rounds = std::array::from_fn(|_| generator.next_u64());
@@ -75,7 +76,7 @@ impl Constants {
         Self { rounds, last, multipliers, zeros: vec![0; k].into() }
     }
 
-    pub(super) fn push(&self, simd: Simd, ranks: &mut [u64], progress: &mut Progress, shingles: &[u64]) {
+    pub(super) fn push(&self, simd: Simd, ranks: &mut [u64], progress: &mut FssProgress, shingles: &[u64]) {
         self.first_round(simd, ranks, &mut progress.batch, shingles);
         if progress.reach == 0 {
             return;
@@ -105,11 +106,11 @@ impl Constants {
         }
     }
 
-    pub(super) fn finish(&self, simd: Simd, ranks: &mut [u64], progress: &mut Progress) {
+    pub(super) fn finish(&self, simd: Simd, ranks: &mut [u64], progress: &mut FssProgress) {
         if progress.reach == 0 || progress.eager || progress.held.is_empty() {
             return;
         }
-        let Progress { held, batch, .. } = progress;
+        let FssProgress { held, batch, .. } = progress;
         let mut open = simd::untouched(simd, ranks);
         if open != NO_SLOTS && held.len() > REPEATS_PER_SLOT * ranks.len() {
             held.sort_unstable();
@@ -128,7 +129,13 @@ impl Constants {
         }
     }
 
-    fn first_round(&self, simd: Simd, ranks: &mut [u64], Batch { values, .. }: &mut Batch, shingles: &[u64]) {
+    fn first_round(
+        &self,
+        simd: Simd,
+        ranks: &mut [u64],
+        RoundBuffers { values, .. }: &mut RoundBuffers,
+        shingles: &[u64],
+    ) {
         for shingles in shingles.chunks(BATCH) {
             lanes::mix(simd, shingles, self.rounds[0], &mut values[..]);
             for &v in &values[..shingles.len()] {
@@ -144,7 +151,7 @@ impl Constants {
         simd: Simd,
         t: usize,
         ranks: &mut [u64],
-        Batch { values, .. }: &mut Batch,
+        RoundBuffers { values, .. }: &mut RoundBuffers,
         open: &SlotSet,
         shingles: &[u64],
     ) -> SlotSet {
@@ -160,7 +167,14 @@ impl Constants {
     }
 
     /// All rounds from 1 to `reach`, without regard to what they fill: more work than stopping, the same result.
-    fn rounds_after_first(&self, simd: Simd, ranks: &mut [u64], batch: &mut Batch, reach: usize, shingles: &[u64]) {
+    fn rounds_after_first(
+        &self,
+        simd: Simd,
+        ranks: &mut [u64],
+        batch: &mut RoundBuffers,
+        reach: usize,
+        shingles: &[u64],
+    ) {
         for t in 1..ROUNDS.min(reach + 1) {
             self.round(simd, t, ranks, batch, &ALL_SLOTS, shingles);
         }
@@ -170,9 +184,9 @@ impl Constants {
     }
 
     /// Fills the slots that no round has reached: few, unless there are few shingles.
-    fn last_resort(&self, simd: Simd, ranks: &mut [u64], batch: &mut Batch, shingles: &[u64]) {
+    fn last_resort(&self, simd: Simd, ranks: &mut [u64], batch: &mut RoundBuffers, shingles: &[u64]) {
         const HIGH: u64 = (ROUNDS as u64) << 56;
-        let Batch { values, slots, factors, least } = batch;
+        let RoundBuffers { values, slots, factors, least } = batch;
         slots.clear();
         slots.extend(ranks.iter().enumerate().filter(|(_, rank)| **rank >= HIGH).map(|(slot, _)| slot));
         factors.clear();
@@ -210,7 +224,7 @@ mod tests {
     use crate::sketch::EMPTY;
 
     /// The definition: every shingle through every round and the last resort, then the least of each slot.
-    fn definition(constants: &Constants, k: usize, shingles: &[u64]) -> Vec<u64> {
+    fn definition(constants: &Fss, k: usize, shingles: &[u64]) -> Vec<u64> {
         let mut ranks = vec![EMPTY; k];
         for &x in shingles {
             for (t, c) in constants.rounds.iter().enumerate() {
@@ -226,7 +240,7 @@ mod tests {
     }
 
     /// Shingles whose round 0 never reaches the upper half of the slots: the worst that an unkeyed sketch can be fed.
-    fn avoiding(constants: &Constants, k: usize, len: usize) -> Vec<u64> {
+    fn avoiding(constants: &Fss, k: usize, len: usize) -> Vec<u64> {
         let mut generator = SplitMix64::new(9);
         let lower = |x: &u64| (fmix64(x ^ constants.rounds[0]) as usize & (k - 1)) < k / 2;
         std::iter::repeat_with(|| generator.next_u64()).filter(lower).take(len).collect()
@@ -235,7 +249,7 @@ mod tests {
     #[test]
     fn stopping_holding_and_eager_rounds_change_nothing() {
         let k = 64;
-        let constants = Constants::new(k);
+        let constants = Fss::new(k);
         let mut generator = SplitMix64::new(8);
         let random: Vec<u64> = (0..5_000).map(|_| generator.next_u64()).collect();
         let avoiding = avoiding(&constants, k, 5_000);
@@ -246,7 +260,7 @@ mod tests {
             for (block, simd) in
                 [1, 7, 512, 5_000].into_iter().flat_map(|block| Simd::available().map(move |simd| (block, simd)))
             {
-                let (mut ranks, mut progress) = (vec![EMPTY; k], Progress::default());
+                let (mut ranks, mut progress) = (vec![EMPTY; k], FssProgress::default());
                 progress.begin();
                 for shingles in set.chunks(block) {
                     constants.push(simd, &mut ranks, &mut progress, shingles);

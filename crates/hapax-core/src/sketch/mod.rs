@@ -60,8 +60,8 @@ pub struct Sketcher {
 
 #[derive(Clone, Debug)]
 enum Constants {
-    Fss(fss::Constants),
-    Classic(classic::Constants),
+    Fss(fss::Fss),
+    Classic(classic::Classic),
     Oph,
 }
 
@@ -69,7 +69,7 @@ enum Constants {
 #[derive(Clone, Debug, Default)]
 pub struct SketchState {
     ranks: Vec<u64>,
-    fss: fss::Progress,
+    fss: fss::FssProgress,
     /// Where `oph` fills its empty slots.
     dense: Vec<u64>,
 }
@@ -92,8 +92,8 @@ impl Sketcher {
         let k = k as usize;
         assert!(k.is_power_of_two() && (64..=SLOTS_MAX).contains(&k), "k of a valid spec");
         let constants = match kind {
-            SketchKind::Fss => Constants::Fss(fss::Constants::new(k)),
-            SketchKind::Classic => Constants::Classic(classic::Constants::new(k)),
+            SketchKind::Fss => Constants::Fss(fss::Fss::new(k)),
+            SketchKind::Classic => Constants::Classic(classic::Classic::new(k)),
             SketchKind::Oph => Constants::Oph,
         };
         Self { constants, k, simd }

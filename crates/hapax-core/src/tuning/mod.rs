@@ -8,7 +8,7 @@ mod spread;
 pub(crate) use choice::cheapest;
 pub use choice::{Asked, Choice, NoBanding, Targets, choose};
 pub use simulate::{SimulatedPoint, Simulation, simulate};
-pub use spread::Signed;
+pub use spread::SketchedPair;
 
 use crate::band::Banding;
 use crate::spec::{SignatureShape, SketchKind};
@@ -32,14 +32,14 @@ fn some_band(s: f64, bands: u32, rows: u32) -> f64 {
 
 /// P(candidate and estimate >= threshold).
 ///
-/// Exact for `classic` sketches, whose slots are independent. Others spread less or more ([`Signed::spread`]): as many
+/// Exact for `classic` sketches, whose slots are independent. Others spread less or more ([`SketchedPair::spread`]): as many
 /// slots are then taken to agree as if there were more or fewer independent ones, k by the square of that factor.
 pub fn verdict_probability(
     jaccard: f64,
     banding: Banding,
     shape: SignatureShape,
     threshold: f64,
-    signed: Signed,
+    signed: SketchedPair,
 ) -> f64 {
     let least = matching_min(threshold, shape);
     let both = matching_probability(jaccard, banding, shape, least);
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     const K256: SignatureShape = SignatureShape { k: 256, bits: 8 };
-    const CLASSIC: Signed = Signed { sketch: SketchKind::Classic, shingles: 1000 };
+    const CLASSIC: SketchedPair = SketchedPair { sketch: SketchKind::Classic, shingles: 1000 };
 
     fn banding(bands: u32, rows: u32, shape: SignatureShape) -> Banding {
         Banding::new(bands, rows, shape).expect("fits")

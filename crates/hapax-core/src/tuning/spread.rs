@@ -4,9 +4,9 @@
 
 use crate::spec::SketchKind;
 
-/// How documents are signed, as far as the spread of their estimates depends on it.
+/// How two documents are sketched, as far as the spread of their estimates depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Signed {
+pub struct SketchedPair {
     /// The sketch.
     pub sketch: SketchKind,
     /// Distinct shingles in two documents together.
@@ -18,7 +18,7 @@ const FIRST: f64 = -7.0;
 const FSS: [f64; 13] = [0.92, 0.89, 0.83, 0.76, 0.71, 0.705, 0.71, 0.735, 0.79, 0.86, 0.92, 0.965, 1.0];
 const OPH: [f64; 13] = [1.35, 1.25, 1.24, 1.22, 1.19, 1.13, 1.06, 0.97, 0.885, 0.865, 0.92, 0.96, 1.0];
 
-impl Signed {
+impl SketchedPair {
     /// Standard deviation of the slots that agree, by that of k independent ones.
     pub fn spread(self, k: u32) -> f64 {
         let figures = match self.sketch {

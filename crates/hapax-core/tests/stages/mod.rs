@@ -1,7 +1,7 @@
 //! What every stage makes of one text or set, as JSON: written to the vectors by `examples/vectors.rs`, compared with
 //! them by `tests/vectors.rs`.
 
-use hapax_core::{Banding, Pipeline, Scratch, SecretKey, Signed, Spec, TextSpec};
+use hapax_core::{Banding, Pipeline, SecretKey, SignScratch, Signed, Spec, TextSpec};
 use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -45,7 +45,7 @@ fn signed(stages: &mut Map<String, Value>, spec: &TextSpec, signed: &Signed) {
 
 /// Every stage of a text.
 pub(crate) fn of_text(spec: &str, secret: Option<&str>, text: &str) -> Value {
-    let (pipeline, mut scratch) = (pipeline(spec, secret), Scratch::default());
+    let (pipeline, mut scratch) = (pipeline(spec, secret), SignScratch::default());
     let mut stages = Map::new();
     let tokens = pipeline.tokens(text);
     let hashes: Vec<u64> = tokens.iter().map(|token| pipeline.token_hash(token)).collect();
@@ -66,7 +66,7 @@ pub(crate) fn of_text(spec: &str, secret: Option<&str>, text: &str) -> Value {
 
 /// Every stage of a set; integers are given in decimal.
 pub(crate) fn of_set(spec: &str, secret: Option<&str>, texts: &[String], integers: &[String]) -> Value {
-    let (pipeline, mut scratch) = (pipeline(spec, secret), Scratch::default());
+    let (pipeline, mut scratch) = (pipeline(spec, secret), SignScratch::default());
     let mut elements: Vec<u64> = texts.iter().map(|text| pipeline.element_text(text)).collect();
     elements.extend(integers.iter().map(|n| pipeline.element_integer(n.parse().expect("an integer"))));
     let mut stages = Map::new();
