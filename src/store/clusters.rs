@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 use rusqlite::{OptionalExtension, Row, params_from_iter};
 
-use super::Head;
 use super::error::Result;
 use super::reader::{Snapshot, Store, damaged, sqlite};
+use super::record::Head;
 use super::rows::{DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, SignatureRow, document_columns, signature_columns};
 use crate::types::{ClusterPlace, DocId, Document, Seq};
 

@@ -21,6 +21,7 @@
 //! into the database while both go on.
 
 pub mod backup;
+mod change;
 mod checkpoint;
 mod clusters;
 mod descriptors;
@@ -35,11 +36,13 @@ mod moved;
 mod payload;
 mod promotion;
 mod reader;
+mod record;
 mod repair;
 mod rows;
 mod scan;
 mod schema;
 mod scrub;
+mod settings;
 mod touch;
 mod update;
 mod verdict;
@@ -50,10 +53,8 @@ mod writer;
 mod tests;
 
 use std::path::Path;
-use std::sync::Arc;
 
-use hapax_core::ContentHash;
-
+pub use self::change::Change;
 pub use self::clusters::{ClusterRows, ClusterStart, Member, Stretch};
 pub use self::descriptors::out_of_descriptors;
 pub use self::error::{Cause, Result, StoreError};
@@ -65,217 +66,13 @@ pub use self::inspection::{Finding, Inspection, inspect};
 pub use self::inventory::Inventory;
 pub use self::payload::{Looked, Payload, PayloadKind};
 pub use self::reader::Store;
+pub use self::record::{Head, Record, StoredMatch, StoredVerdict};
 pub use self::repair::{Repaired, repair};
 pub use self::rows::{Flaw, SignatureRow, content_prefix};
 pub use self::scan::ScanTotals;
 pub use self::scrub::Scrubbed;
+pub use self::settings::{Changeable, Meta, Opened};
 pub use self::writer::Writer;
-use crate::types::{CollectionName, DocId, Keep, Metadata, Overlap, Seq, TimestampMs, VerdictKind, Verify};
-
-/// The settings of a collection.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Meta {
-    /// Its name.
-    pub name: CollectionName,
-    /// The canonical text of its spec. Frozen.
-    pub spec: String,
-    /// What is kept beside signatures. Frozen.
-    pub keep: Keep,
-    /// When it was made.
-    pub created: TimestampMs,
-    /// Documents of before there was a note of it count as seen then.
-    pub seen_floor: TimestampMs,
-    /// The rest, as set last.
-    pub changeable: Changeable,
-}
-
-/// The settings that can change.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Changeable {
-    /// Bands.
-    pub bands: u32,
-    /// Rows per band.
-    pub rows: u32,
-    /// Whether a client or the configuration said which; else they follow the threshold.
-    pub banding_by_hand: bool,
-    /// Similarity from which two documents are near-duplicates.
-    pub threshold: f64,
-    /// How matches are confirmed.
-    pub verify: Verify,
-    /// How long a document stays after it was last seen, in milliseconds; absent: for ever.
-    pub ttl_ms: Option<u64>,
-    /// Whether a duplicate counts as a sight of the document it resembles.
-    pub touch: bool,
-}
-
-/// A document as it is kept.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Record {
-    /// Its identity and its place in the order.
-    pub seq: Seq,
-    /// The client's name for it.
-    pub id: DocId,
-    /// 64 bits of the id, which RAM keeps in its place.
-    pub id_fingerprint: u64,
-    /// Packed slots.
-    pub signature: Vec<u8>,
-    /// Hash of the canonical text; means nothing where `given`.
-    pub content: ContentHash,
-    /// Whether the client gave the signature.
-    pub given: bool,
-    /// Whether it is a link, without postings.
-    pub linked: bool,
-    /// What the client keeps beside it.
-    pub metadata: Option<Metadata>,
-    /// When this content was first stored under its id.
-    pub first_seen: TimestampMs,
-    /// When its id was first stored, with whatever content.
-    pub id_first_seen: TimestampMs,
-    /// When it was last seen, as far as that is on disk.
-    pub seen: TimestampMs,
-    /// The cluster it belongs to, named by the `seq` of its founder; `Seq(0)` where it founded its own.
-    pub cluster: Seq,
-    /// Shingles, repeats counted; absent for a given signature.
-    pub shingles: Option<u64>,
-    /// The verdict at its insertion.
-    pub verdict: StoredVerdict,
-    /// What is kept beside the signature, where the collection keeps something; on its way to the disk only: a record
-    /// that was read has none, and [`Store::payloads`] reads it.
-    pub payload: Option<Arc<Payload>>,
-}
-
-/// The verdict of an insertion, kept so that a retry repeats it. Matches are kept by `seq`; ids are resolved on reading.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StoredVerdict {
-    /// What was found.
-    pub kind: VerdictKind,
-    /// The best match's id, which outlives the match.
-    pub duplicate_of: Option<DocId>,
-    /// The threshold judged by; finite.
-    pub threshold: f64,
-    /// Distinct documents compared.
-    pub candidates: u32,
-    /// Postings and candidates that a cap kept from being looked at.
-    pub unread: u64,
-    /// Best first.
-    pub matches: Vec<StoredMatch>,
-}
-
-/// One match of a [`StoredVerdict`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StoredMatch {
-    /// The document.
-    pub seq: Seq,
-    /// Equal slots.
-    pub matching: u32,
-    /// Whether the contents are equal.
-    pub exact: bool,
-    /// How many shingles they share, where they were compared exactly.
-    pub overlap: Option<Overlap>,
-}
-
-/// A record without signature and verdict: what the resolution of a match needs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Head {
-    /// Its identity.
-    pub seq: Seq,
-    /// The client's name for it.
-    pub id: DocId,
-    /// What the client keeps beside it, where asked for.
-    pub metadata: Option<Metadata>,
-    /// It has some that was asked for and left in the file, because others took the bytes granted for it.
-    pub metadata_left: bool,
-    /// Hash of the canonical text; means nothing where `given`.
-    pub content: ContentHash,
-    /// Whether the client gave the signature.
-    pub given: bool,
-    /// Whether it is a link.
-    pub linked: bool,
-    /// When this content was first stored under its id.
-    pub first_seen: TimestampMs,
-    /// Shingles, repeats counted.
-    pub shingles: Option<u64>,
-}
-
-impl Record {
-    /// The part of it that a match shows.
-    pub fn head(&self) -> Head {
-        Head {
-            seq: self.seq,
-            id: self.id.clone(),
-            metadata: self.metadata.clone(),
-            metadata_left: false,
-            content: self.content,
-            given: self.given,
-            linked: self.linked,
-            first_seen: self.first_seen,
-            shingles: self.shingles,
-        }
-    }
-}
-
-/// One entry of the commit order.
-#[derive(Clone, Debug)]
-pub enum Change {
-    /// A new document, at its own `seq`.
-    Insert(Arc<Record>),
-    /// A document goes.
-    Delete {
-        /// The delete's place in the order.
-        seq: Seq,
-        /// The document that goes.
-        target: Seq,
-        /// The link that is none from here on: it is the first now of the cluster that `target` leaves.
-        promoted: Option<Seq>,
-    },
-    /// A document takes the place of another, which goes.
-    Replace {
-        /// The new document, at its own `seq`.
-        record: Arc<Record>,
-        /// The document that goes.
-        target: Seq,
-        /// As with a delete.
-        promoted: Option<Seq>,
-    },
-    /// A document has other metadata.
-    Update {
-        /// The update's place in the order.
-        seq: Seq,
-        /// The document.
-        target: Seq,
-        /// What it has from here on.
-        metadata: Option<Metadata>,
-    },
-    /// A document was seen again. Where it is gone there is nothing to note.
-    Touch {
-        /// The document.
-        target: Seq,
-        /// When.
-        seen: TimestampMs,
-    },
-}
-
-impl Change {
-    /// Its place in the order; none where it changes no answer.
-    pub fn seq(&self) -> Option<Seq> {
-        match self {
-            Self::Insert(record) | Self::Replace { record, .. } => Some(record.seq),
-            Self::Delete { seq, .. } | Self::Update { seq, .. } => Some(*seq),
-            Self::Touch { .. } => None,
-        }
-    }
-}
-
-/// What [`Store::open`] found, by the ledger; [`Store::scan`] holds the rows against it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Opened {
-    /// The collection's settings.
-    pub meta: Meta,
-    /// The last place of the commit order that was given out and is on disk.
-    pub last_seq: Seq,
-    /// Records, links among them.
-    pub documents: u64,
-}
 
 /// What a file's name says that the collection in it is called.
 pub fn name_of(path: &Path) -> String {

@@ -5,10 +5,10 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::Opened;
 use super::error::{Result, StoreError};
 use super::reader::{Snapshot, Store, damaged};
 use super::rows::{Flaw, WRONG_SUM, WRONG_TYPE, integer};
+use super::settings::Opened;
 use crate::types::{Keep, Seq};
 
 const PAYLOAD_SEED: u64 = 4;

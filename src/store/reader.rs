@@ -8,11 +8,12 @@ use parking_lot::{Condvar, Mutex};
 use rusqlite::{Connection, Row};
 
 use super::error::{Result, StoreError};
+use super::files;
+use super::record::{Head, Record};
 use super::rows::{
     DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, OUT_OF_ORDER, SignatureRow, document_columns, signature_columns,
 };
 use super::schema::{self, Ledger, Role};
-use super::{Head, Record, files};
 use crate::types::{Document, Seq};
 
 /// Connections reading one collection at a time, each holding up to 1 MiB of pages; who comes later waits for one.

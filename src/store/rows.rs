@@ -7,8 +7,9 @@ use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::record::{Head, Record, StoredVerdict};
+use super::settings::{Changeable, Meta};
 use super::verdict;
-use super::{Changeable, Head, Meta, Record, StoredVerdict};
 use crate::types::{DocId, Document, Metadata, Seq, TimestampMs};
 
 const LINKED: u8 = 1;

@@ -10,7 +10,8 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, pa
 
 use super::error::{Result, StoreError};
 use super::log::{self, Look};
-use super::{Changeable, Meta, Opened, checkpoint, files, rows};
+use super::settings::{Changeable, Meta, Opened};
+use super::{checkpoint, files, rows};
 use crate::types::{CollectionName, Keep, Seq, TimestampMs, Verify};
 
 /// "hapx": tells our files from other SQLite files, also to `file(1)`.

@@ -2,10 +2,10 @@
 
 use rusqlite::params;
 
-use super::Writer;
 use super::error::Result;
 use super::rows::{SignatureRow, signature_columns};
 use super::schema::Ledger;
+use super::writer::Writer;
 use crate::types::{Seq, TimestampMs};
 
 impl Writer {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{StoredMatch, StoredVerdict};
+use super::record::{StoredMatch, StoredVerdict};
 use crate::types::{DocId, Overlap, Seq, VerdictKind};
 
 #[derive(Serialize, Deserialize)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::change::Change;
 use super::checkpoint::{self, Checkpointer, FINISH_PATIENCE, LOG_BYTES_MAX, Mode, Poison, WAKE_BYTES};
 use super::descriptors::out_of_descriptors;
 use super::error::{Result, StoreError};
@@ -13,9 +14,11 @@ use super::files;
 use super::moved::{self, Moved};
 use super::payload;
 use super::reader::Readers;
+use super::record::Record;
 use super::rows::{DocumentRow, SignatureRow};
 use super::schema::{self, Ledger};
-use super::{Change, Changeable, Meta, Record, verdict};
+use super::settings::{Changeable, Meta};
+use super::verdict;
 use crate::types::{Keep, Seq};
 
 const COMMITTING: &str = "committing";

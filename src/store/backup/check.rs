@@ -12,8 +12,9 @@ use super::super::reader::{Readers, Store, damaged};
 use super::super::rows::{
     DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, SignatureRow, document_columns, integer, signature_columns,
 };
+use super::super::schema::label;
 use super::super::schema::{self, Ledger, Role, Tally};
-use super::super::{Opened, schema::label};
+use super::super::settings::Opened;
 use super::progress::Stage;
 use crate::types::Seq;
 

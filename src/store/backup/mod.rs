@@ -29,8 +29,11 @@ pub use self::manifest::{Entry, Manifest};
 pub use self::progress::Progress;
 pub use self::restore::{refuse_half_restored, restore};
 pub use self::series::{SUFFIX_BYTES_MAX, dated, prune, split};
+use super::error::StoreError;
 use super::lock::DataDirLock;
-use super::{Opened, Store, StoreError, files, schema};
+use super::reader::Store;
+use super::settings::Opened;
+use super::{files, schema};
 use crate::types::TimestampMs;
 
 /// Its name while it is no manifest yet.

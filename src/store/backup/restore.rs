@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::StoreError;
+use super::super::error::StoreError;
 use super::super::lock::{DataDirLock, LOCK_FILE};
 use super::error::{BackupError, Result};
 use super::manifest::{self, Entry, Manifest};

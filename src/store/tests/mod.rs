@@ -20,7 +20,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::store::rows::{DocumentRow, meta_sum};
-use crate::types::{ClusterPlace, Document};
+use crate::types::{
+    ClusterPlace, CollectionName, DocId, Document, Keep, Metadata, Overlap, Seq, TimestampMs, VerdictKind, Verify,
+};
 
 fn meta() -> Meta {
     Meta {
