@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::time::Instant;
 
 use hapax::index::{Arena, BandIndex, Comparison, Entry, IdIndex, Probe};
-use hapax::types::{Seq, Slot};
+use hapax::types::{Seq, Slot, TimestampMs};
 use hapax_core::{Banding, SignatureShape, verify};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -33,7 +33,8 @@ impl Own {
         // The hash of an id as short as they come.
         let id_fingerprint = xxh3_64(&slot.0.to_le_bytes());
         let (seq, content) = (Seq(u64::from(slot.0) + 1), u64::from(slot.0));
-        self.arena.publish(slot, Entry { seq, id_fingerprint, content, linked: false, signature });
+        self.arena
+            .publish(slot, Entry { seq, id_fingerprint, content, linked: false, signature, last_seen: TimestampMs(0) });
     }
 
     fn put(&self, number: u32, signature: &[u8]) {

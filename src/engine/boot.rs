@@ -140,6 +140,7 @@ fn assemble(
                         content,
                         linked: row.linked,
                         signature: row.bytes,
+                        last_seen: row.seen,
                     };
                     arena.publish(slot, entry);
                     ids.insert(&arena, slot);

@@ -418,7 +418,7 @@ impl Collection {
             seen_times.set(slot, now);
         }
         let (signature, content) = (&record.signature, made.content_prefix());
-        self.arena.publish(slot, Entry { seq, id_fingerprint, content, linked, signature });
+        self.arena.publish(slot, Entry { seq, id_fingerprint, content, linked, signature, last_seen: now });
         live.enter(&self.arena, slot, !linked);
         self.ids.insert(&self.arena, slot);
         self.records.decided(Arc::clone(&record), made.kept.clone());

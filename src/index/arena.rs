@@ -8,7 +8,7 @@ use hapax_core::SignatureShape;
 
 use super::chunks::{Chunks, ROWS_MAX};
 use super::sync::{AtomicU64, Ordering, fence};
-use crate::types::{Seq, Slot};
+use crate::types::{Seq, Slot, TimestampMs};
 
 /// Slots are 31 bits wide: the band index uses the last bit for itself.
 pub const SLOTS_MAX: u64 = ROWS_MAX;
@@ -36,6 +36,8 @@ pub struct Entry<'a> {
     pub linked: bool,
     /// Its packed slots.
     pub signature: &'a [u8],
+    /// When it was last seen: noted if last-seen times are kept.
+    pub last_seen: TimestampMs,
 }
 
 /// What a slot held at the moment it was read.

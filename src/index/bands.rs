@@ -87,7 +87,8 @@ impl BandIndex {
         Self::seeded(banding, shape, Seed::fixed(seed))
     }
 
-    fn seeded(banding: Banding, shape: SignatureShape, seed: Seed) -> Self {
+    /// An index without postings, under this seed.
+    pub(super) fn seeded(banding: Banding, shape: SignatureShape, seed: Seed) -> Self {
         let bands = banding.bands() as usize;
         Self {
             banding,
@@ -103,6 +104,11 @@ impl BandIndex {
     /// The banding it was made with.
     pub fn banding(&self) -> Banding {
         self.banding
+    }
+
+    /// The shape of its signatures.
+    pub(super) fn shape(&self) -> SignatureShape {
+        self.shape
     }
 
     /// How many documents share a key.

@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
     use crate::index::Entry;
-    use crate::types::Seq;
+    use crate::types::{Seq, TimestampMs};
 
     #[test]
     fn what_reaches_the_minimum_is_counted_whole_and_nothing_else_reaches_it() {
@@ -108,7 +108,14 @@ mod tests {
                 let slots = signature.chunks(slot_bytes).zip(query.chunks(slot_bytes));
                 expected.push(slots.filter(|(a, b)| a == b).count() as u32);
                 let seq = Seq(u64::from(slot) + 1);
-                let entry = Entry { seq, id_fingerprint: 0, content: 0, linked: false, signature: &signature };
+                let entry = Entry {
+                    seq,
+                    id_fingerprint: 0,
+                    content: 0,
+                    linked: false,
+                    signature: &signature,
+                    last_seen: TimestampMs(0),
+                };
                 arena.publish(Slot(slot), entry);
             }
             for matching_min in [0, 1, k / 2, k * 4 / 5, k] {

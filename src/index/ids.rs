@@ -42,7 +42,11 @@ impl Keys for IdKeys<'_> {
 impl IdIndex {
     /// Tells ids apart by 1 to 64 bits of their fingerprints.
     pub fn with_fingerprint_bits(bits: u32) -> Self {
-        Self { table: Table::new(0, 1), pool: Pool::default(), mask: u64::MAX >> (64 - bits), seed: Seed::of_process() }
+        Self::seeded(bits, Seed::of_process())
+    }
+
+    pub(super) fn seeded(bits: u32, seed: Seed) -> Self {
+        Self { table: Table::new(0, 1), pool: Pool::default(), mask: u64::MAX >> (64 - bits), seed }
     }
 
     /// Adds a published slot.

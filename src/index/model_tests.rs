@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
-use crate::types::{Seq, Slot};
+use crate::types::{Seq, Slot, TimestampMs};
 
 const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
 
@@ -110,7 +110,8 @@ impl Writer<'_> {
         self.seq += 1;
         let (seq, content) = (Seq(self.seq), self.rng.random_range(0..4));
         let id_fingerprint = self.seq.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let entry = Entry { seq, id_fingerprint, content, linked: !findable, signature: &signature };
+        let entry =
+            Entry { seq, id_fingerprint, content, linked: !findable, signature: &signature, last_seen: TimestampMs(0) };
         self.world.arena.publish(slot, entry);
         self.indexes().for_each(|index| index.insert(&self.world.arena, slot, findable));
         self.world.ids.insert(&self.world.arena, slot);
@@ -339,8 +340,14 @@ fn crafted_signatures_do_not_meet_in_a_bucket() {
     let (arena, index) = (Arena::new(shape), BandIndex::new(banding, shape));
     for number in 0..4000 {
         let signature = crafted(number);
-        let entry =
-            Entry { seq: Seq(number + 1), id_fingerprint: number, content: 0, linked: false, signature: &signature };
+        let entry = Entry {
+            seq: Seq(number + 1),
+            id_fingerprint: number,
+            content: 0,
+            linked: false,
+            signature: &signature,
+            last_seen: TimestampMs(0),
+        };
         arena.publish(Slot(number as u32), entry);
         index.insert(&arena, Slot(number as u32), true);
     }
@@ -361,7 +368,10 @@ fn lookups_of_others_go_on_while_a_group_changes_hands() {
     for slot in 0..EQUALS {
         let signature = if slot == 0 { &other } else { &common };
         let (seq, id_fingerprint) = (Seq(u64::from(slot) + 1), u64::from(slot));
-        arena.publish(Slot(slot), Entry { seq, id_fingerprint, content: 0, linked: false, signature });
+        arena.publish(
+            Slot(slot),
+            Entry { seq, id_fingerprint, content: 0, linked: false, signature, last_seen: TimestampMs(0) },
+        );
         index.insert(&arena, Slot(slot), true);
     }
     let lookups = AtomicU64::new(0);

@@ -6,7 +6,7 @@ use hapax_core::SignatureShape;
 use loom::thread;
 
 use super::*;
-use crate::types::{Seq, Slot};
+use crate::types::{Seq, Slot, TimestampMs};
 
 const SHAPE: SignatureShape = SignatureShape { k: 16, bits: 8 };
 const SLOT: Slot = Slot(0);
@@ -15,7 +15,14 @@ fn publish(arena: &Arena, seq: u64) {
     let signature = [seq as u8; 16];
     arena.publish(
         SLOT,
-        Entry { seq: Seq(seq), id_fingerprint: seq, content: seq, linked: false, signature: &signature },
+        Entry {
+            seq: Seq(seq),
+            id_fingerprint: seq,
+            content: seq,
+            linked: false,
+            signature: &signature,
+            last_seen: TimestampMs(0),
+        },
     );
 }
 

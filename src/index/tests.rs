@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
-use crate::types::{Seq, Slot};
+use crate::types::{Seq, Slot, TimestampMs};
 
 const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
 
@@ -16,7 +16,7 @@ fn banding() -> Banding {
 }
 
 fn entry(seq: u64, signature: &[u8]) -> Entry<'_> {
-    Entry { seq: Seq(seq), id_fingerprint: seq, content: seq, linked: false, signature }
+    Entry { seq: Seq(seq), id_fingerprint: seq, content: seq, linked: false, signature, last_seen: TimestampMs(0) }
 }
 
 /// Few distinct values a row, so that keys collide often; some signatures are equal.

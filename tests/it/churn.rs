@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hapax::index::{Arena, BandIndex, Entry, IdIndex};
-use hapax::types::{Seq, Slot};
+use hapax::types::{Seq, Slot, TimestampMs};
 use hapax_core::{Banding, SignatureShape, SplitMix64};
 
 const SHAPE: SignatureShape = SignatureShape { k: 128, bits: 8 };
@@ -35,7 +35,14 @@ impl Index {
             signature[change as usize % 128] = (change >> 32) as u8;
         }
         let id_fingerprint = self.random.next_u64();
-        let entry = Entry { seq: Seq(self.seq), id_fingerprint, content: 1, linked: false, signature: &signature };
+        let entry = Entry {
+            seq: Seq(self.seq),
+            id_fingerprint,
+            content: 1,
+            linked: false,
+            signature: &signature,
+            last_seen: TimestampMs(0),
+        };
         self.arena.publish(slot, entry);
         self.bands.insert(&self.arena, slot, true);
         self.ids.insert(&self.arena, slot);

@@ -1,0 +1,336 @@
+//! Signature -> the documents like it, best first.
+//! Probes all bands, verifies every candidate, ranks by equal slots. Who may see which document is the [`View`]'s to
+//! say. Knows nothing of ids, of the store, or of what becomes of what it finds.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use hapax_core::SignatureShape;
+
+use super::arena::{Arena, Seen};
+use super::bands::{BandIndex, GroupHit, Hit, Probe};
+use super::comparison::Comparison;
+use super::equals::{Group, Members, Twin};
+use super::place::Place;
+use super::view::View;
+use crate::types::{Seq, Slot};
+
+/// What is looked up.
+pub struct Query<'a> {
+    /// Packed slots.
+    pub signature: &'a [u8],
+    /// 64 bits of the content hash; 0 if there is none.
+    pub content: u64,
+    /// The asking document's own place: a document is never its own match.
+    pub own: Option<Place>,
+    /// Equal slots from which a candidate counts.
+    pub matching_min: u32,
+    /// Most documents of one signature that are listed: they were compared as one, and the rest are no less alike.
+    pub members_max: usize,
+    /// In place of that, most different contents of one signature, if each is to be compared by its shingles.
+    pub contents_max: Option<usize>,
+    /// Documents whose content turned out to be another, though 64 bits of its hash are equal.
+    pub mistaken: &'a HashSet<Seq>,
+}
+
+/// The limits of one search.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Most documents that are read of one bucket.
+    pub bucket_read_max: usize,
+    /// Most documents that are compared.
+    pub candidates_max: usize,
+}
+
+/// A document at or above the least number of equal slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Which.
+    pub seq: Seq,
+    /// Where it is, as long as it is there.
+    pub place: Place,
+    /// Equal slots out of k.
+    pub matching: u32,
+    /// 64 bits of its content hash; 0 if it has none.
+    pub content: u64,
+    /// Whether the content hashes agree, as far as memory knows them.
+    pub same_content: bool,
+    /// Whether it is a link.
+    pub linked: bool,
+}
+
+/// What a search found.
+#[derive(Debug)]
+pub struct Search {
+    /// Best first: equal contents, then more equal slots, then earlier `seq`. Each document once.
+    pub found: Vec<Candidate>,
+    /// Distinct documents compared; those of one signature are one.
+    pub candidates: u32,
+    /// How many of them reach the least number of equal slots.
+    pub above: u32,
+    /// Postings that a limit kept from being read, and candidates that one kept from being compared.
+    pub unread: u64,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+/// What a search cost, for the metrics.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// Finding the candidates.
+    pub probe: Duration,
+    /// Comparing them.
+    pub verify: Duration,
+    /// Documents in the fullest bucket among the query's keys.
+    pub fullest_bucket: usize,
+}
+
+impl<'a> Query<'a> {
+    /// Compares candidates with it.
+    fn comparison(&self, arena: &'a Arena, shape: SignatureShape, words: &'a mut Vec<u64>) -> Comparison<'a> {
+        Comparison::new(arena, self.signature, shape, self.matching_min, words)
+    }
+
+    fn is_own(&self, slot: Slot) -> bool {
+        self.own == Some(Place(slot.0))
+    }
+
+    /// Whether a document has the query's content, as far as memory knows.
+    fn same_content(&self, seen: &Seen) -> bool {
+        self.content != 0 && seen.content == self.content && !self.mistaken.contains(&seen.seq)
+    }
+}
+
+#[derive(Default)]
+struct Scratch {
+    probe: Probe,
+    words: Vec<u64>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// Looks up a signature under a banding.
+pub(super) fn search(arena: &Arena, bands: &BandIndex, view: View, query: &Query<'_>, bounds: Bounds) -> Search {
+    SCRATCH.with_borrow_mut(|scratch| {
+        let Scratch { probe, words } = scratch;
+        let started = Instant::now();
+        bands.probe(arena, query.signature, bounds.bucket_read_max, probe);
+        let dropped = keep_most_hit(&mut probe.hits, &mut probe.groups, bounds.candidates_max);
+        let probed = Instant::now();
+
+        let cost = Cost { probe: probed - started, verify: Duration::ZERO, fullest_bucket: probe.fullest };
+        let unread = probe.unread + dropped;
+        let mut search = Search { found: Vec::new(), candidates: 0, above: 0, unread, cost };
+        let shape = bands.shape();
+        let mut comparison = query.comparison(arena, shape, words);
+        comparison.each(&probe.hits, |slot, seen, matching| {
+            if !query.is_own(slot) && view.finds(&seen) {
+                search.add(query, shape, slot, &seen, matching);
+            }
+        });
+        let look = Look { arena, bands, shape, view, query };
+        for GroupHit { group, .. } in &probe.groups {
+            look.at_group(group, &mut comparison, &mut search);
+        }
+        if let Some(twin) = &probe.twin {
+            look.at_twin(twin, &mut comparison, &mut search);
+        }
+        // No lookup keeps a group from being forgotten.
+        probe.groups.clear();
+        probe.twin = None;
+        search.rank();
+
+        search.cost.verify = probed.elapsed();
+        search
+    })
+}
+
+/// Adds documents that are known by other means, as far as they are still where they were.
+pub(super) fn consider(
+    arena: &Arena,
+    shape: SignatureShape,
+    search: &mut Search,
+    query: &Query<'_>,
+    known: &[(Seq, Place)],
+) {
+    let mut words = Vec::new();
+    let mut comparison = query.comparison(arena, shape, &mut words);
+    for &(seq, place) in known {
+        let slot = Slot(place.0);
+        if let Some((seen, matching)) = comparison.with(slot).filter(|(seen, _)| seen.seq == seq) {
+            search.add(query, shape, slot, &seen, matching);
+        }
+    }
+    search.rank();
+}
+
+/// How many of these documents reach the query's least number of equal slots.
+pub(super) fn matching(
+    arena: &Arena,
+    shape: SignatureShape,
+    query: &Query<'_>,
+    places: impl Iterator<Item = Place>,
+) -> usize {
+    let mut words = Vec::new();
+    let mut comparison = query.comparison(arena, shape, &mut words);
+    let mut reaches =
+        |place: Place| comparison.with(Slot(place.0)).is_some_and(|(_, matching)| matching >= query.matching_min);
+    places.filter(|&place| reaches(place)).count()
+}
+
+/// A lookup in documents of equal signatures.
+struct Look<'a> {
+    arena: &'a Arena,
+    bands: &'a BandIndex,
+    shape: SignatureShape,
+    view: View,
+    query: &'a Query<'a>,
+}
+
+impl Look<'_> {
+    /// What is in a slot, if it is to be found by its bands.
+    fn found(&self, slot: Slot) -> Option<(Slot, Seen)> {
+        self.other(slot).filter(|(_, seen)| self.view.finds(seen))
+    }
+
+    fn other(&self, slot: Slot) -> Option<(Slot, Seen)> {
+        if self.query.is_own(slot) { None } else { self.arena.peek(slot).map(|seen| (slot, seen)) }
+    }
+
+    /// A group whose signature may be like the query's: one comparison for all.
+    fn at_group(&self, group: &Group, comparison: &mut Comparison<'_>, search: &mut Search) {
+        let members = group.members();
+        let mut found = members.found();
+        // Any of them: a slot that is listed has the signature.
+        let Some((_, matching)) = found.next().and_then(|slot| comparison.with(slot)) else { return };
+        if matching < self.query.matching_min {
+            search.candidates += u32::from(members.found().any(|slot| self.found(slot).is_some()));
+            return;
+        }
+        self.list(&members, matching, search);
+    }
+
+    /// Documents with the query's own signature. Those of its content are first, links too, and no bound hides them.
+    fn at_twin(&self, twin: &Twin, comparison: &mut Comparison<'_>, search: &mut Search) {
+        let Some(group) = &twin.group else {
+            let slot = twin.slot();
+            let Some((seen, matching)) = comparison.with(slot).filter(|_| !self.query.is_own(slot)) else { return };
+            let same = matching == self.shape.k && self.query.same_content(&seen) && self.view.sees(&seen);
+            if same || twin.alone_findable && self.view.finds(&seen) {
+                search.add(self.query, self.shape, slot, &seen, matching);
+            }
+            return;
+        };
+        let members = group.members();
+        let of_content = members.of_content(self.arena, self.query.content).filter_map(|slot| self.other(slot));
+        let same = of_content.filter(|(_, seen)| self.view.sees(seen) && self.query.same_content(seen));
+        let before = search.found.len();
+        same.take(self.query.members_max)
+            .for_each(|(slot, seen)| search.list(self.query, self.shape, slot, &seen, self.shape.k));
+        let listed = search.found.len() - before;
+        search.counts(listed > 0, true);
+        if listed < self.query.members_max {
+            self.list(&members, self.shape.k, search);
+        }
+    }
+
+    /// Lists the members of a group that is at or above the threshold, except those of the query's content.
+    fn list(&self, members: &Members, matching: u32, search: &mut Search) {
+        let others =
+            |slot| self.found(slot).filter(|(_, seen)| matching < self.shape.k || !self.query.same_content(seen));
+        let add = |(slot, seen): (Slot, Seen), search: &mut Search| {
+            search.list(self.query, self.shape, slot, &seen, matching);
+        };
+        let before = search.found.len();
+        let Some(contents_max) = self.query.contents_max else {
+            members.found().filter_map(others).take(self.query.members_max).for_each(|found| add(found, search));
+            return search.counts(search.found.len() > before, true);
+        };
+        let mut from = Some(0);
+        for _ in 0..contents_max {
+            let Some(least) = from else { return };
+            let mut all = members.from_content(self.arena, least).peekable();
+            let Some(content) = all.peek().and_then(|&slot| self.arena.peek(slot)).map(|seen| seen.content) else {
+                return;
+            };
+            from = content.checked_add(1);
+            // Those of the query's content are listed already.
+            if matching == self.shape.k && content == self.query.content && self.query.mistaken.is_empty() {
+                continue;
+            }
+            let before = search.found.len();
+            all.take_while(|&slot| self.arena.peek(slot).is_some_and(|seen| seen.content == content))
+                .filter(|&slot| self.bands.is_findable(slot))
+                .filter_map(others)
+                .take(self.query.members_max)
+                .for_each(|found| add(found, search));
+            search.counts(search.found.len() > before, true);
+        }
+        if let Some(least) = from {
+            search.unread += members.from_content(self.arena, least).count() as u64;
+        }
+    }
+}
+
+impl Search {
+    /// Takes one candidate into account, with so many equal slots.
+    fn add(&mut self, query: &Query<'_>, shape: SignatureShape, slot: Slot, seen: &Seen, matching: u32) {
+        let above = matching >= query.matching_min;
+        self.counts(true, above);
+        if above {
+            self.list(query, shape, slot, seen, matching);
+        }
+    }
+
+    /// Counts a candidate, or does not.
+    fn counts(&mut self, is_one: bool, above: bool) {
+        self.candidates += u32::from(is_one);
+        self.above += u32::from(is_one && above);
+    }
+
+    fn list(&mut self, query: &Query<'_>, shape: SignatureShape, slot: Slot, seen: &Seen, matching: u32) {
+        let Seen { seq, content, linked, .. } = *seen;
+        let same_content = matching == shape.k && query.same_content(seen);
+        self.found.push(Candidate { seq, place: Place(slot.0), matching, content, same_content, linked });
+    }
+
+    /// Puts the best first.
+    fn rank(&mut self) {
+        self.found.sort_unstable_by_key(|found| (Reverse(found.same_content), Reverse(found.matching), found.seq));
+        // One that was met alone may have been met in its group too, if another joined it meanwhile.
+        self.found.dedup_by_key(|found| found.seq);
+    }
+}
+
+/// If there are more than `max`, those that share the most bands with the query stay: they are the likeliest to be like
+/// it. Returns how many were dropped.
+fn keep_most_hit(hits: &mut Vec<Hit>, groups: &mut Vec<GroupHit>, max: usize) -> u64 {
+    let dropped = (hits.len() + groups.len()).saturating_sub(max);
+    if dropped > 0 {
+        let of_groups = groups.iter().map(|group| (Reverse(group.bands), group.leader));
+        let mut all: Vec<_> = hits.iter().map(|hit| (Reverse(hit.bands), hit.slot)).chain(of_groups).collect();
+        let (_, &mut first_dropped, _) = all.select_nth_unstable(max);
+        hits.retain(|hit| (Reverse(hit.bands), hit.slot) < first_dropped);
+        groups.retain(|group| (Reverse(group.bands), group.leader) < first_dropped);
+    }
+    dropped as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_candidate_bound_keeps_those_that_share_the_most_bands() {
+        let bands = |slot| if slot == 50 || slot == 70 { 2 } else { 1 };
+        let mut hits: Vec<Hit> = (0..100).map(|slot| Hit { slot: Slot(slot), bands: bands(slot) }).collect();
+        assert_eq!(keep_most_hit(&mut hits, &mut Vec::new(), 2), 98);
+        hits.sort();
+        assert_eq!(hits.iter().map(|hit| hit.slot.0).collect::<Vec<_>>(), [50, 70]);
+        assert_eq!(keep_most_hit(&mut hits, &mut Vec::new(), 2), 0);
+    }
+}

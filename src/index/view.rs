@@ -1,0 +1,48 @@
+//! What a lookup may see, by the commit order.
+
+use super::arena::Seen;
+use crate::types::Seq;
+
+/// Marks a document of which nobody can tell whether it is on disk, in place of where it was removed. No change has this
+/// place in the order: the order ends before it.
+pub(super) const DOUBTFUL: Seq = Seq(u64::MAX >> 1);
+
+/// From where in the commit order a lookup sees.
+#[derive(Clone, Copy, Debug)]
+pub enum View {
+    /// What is on disk up to here: checks.
+    Durable(Seq),
+    /// All that has been decided: whoever holds the decision lock.
+    Decided,
+}
+
+impl View {
+    /// Whether a document is there in this view.
+    pub fn sees(self, seen: &Seen) -> bool {
+        match self {
+            Self::Durable(_) if seen.removed == DOUBTFUL => false,
+            Self::Durable(durable) => seen.seq <= durable && (seen.removed == Seq(0) || seen.removed > durable),
+            Self::Decided => seen.removed == Seq(0),
+        }
+    }
+
+    /// Whether a document that has postings may be found in this view. A link has them only while it is being promoted,
+    /// and that is not durable.
+    pub(super) fn finds(self, seen: &Seen) -> bool {
+        self.sees(seen) && !(seen.linked && matches!(self, Self::Durable(_)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pending_delete_hides_from_deciders_and_not_yet_from_checks() {
+        let seen = Seen { seq: Seq(3), removed: Seq(7), content: 0, linked: false };
+        assert!(!View::Decided.sees(&seen));
+        assert!(View::Durable(Seq(6)).sees(&seen));
+        assert!(!View::Durable(Seq(7)).sees(&seen));
+        assert!(!View::Durable(Seq(2)).sees(&seen));
+    }
+}
