@@ -12,6 +12,8 @@ pub(crate) mod cluster_pages;
 pub(crate) mod clusters;
 pub(crate) mod commit;
 pub(crate) mod compare;
+#[allow(dead_code)]
+pub(crate) mod decision;
 pub(crate) mod disk;
 pub(crate) mod doubt;
 pub(crate) mod epoch;
