@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn open(config: &CollectionsConfig) -> Result<Arc<Collections>, Box<dyn Error>> {
+fn open(config: &CollectionsConfig) -> Result<Collections, Box<dyn Error>> {
     Ok(Collections::open(config.clone(), CpuPool::new(CpuConfig { threads: 1, queue_max: 1 }), Arc::default())?)
 }
 

@@ -214,8 +214,8 @@ impl Report {
 /// The data directory, opened by this process.
 struct Offline {
     runtime: tokio::runtime::Runtime,
-    collections: Arc<Collections>,
-    collection: Arc<Collection>,
+    collections: Collections,
+    collection: Collection,
 }
 
 /// A verdict as the bulk route writes it.

@@ -173,7 +173,7 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
         }
     };
     let rest = collections.open_rest();
-    boot.begin(Arc::clone(&collections));
+    boot.begin(collections.clone());
     let place = match medium {
         Medium::Disk => data_dir.display().to_string(),
         Medium::Memory => "memory: NOTHING IS KEPT when this process ends".to_owned(),
@@ -181,7 +181,7 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     let ready = async {
         rest.await;
         boot_log.abort();
-        boot.finish(Arc::clone(&collections));
+        boot.finish(collections.clone());
         announce(address, probes_address, &place, collections.documents())?;
         std::future::pending::<Result<()>>().await
     };

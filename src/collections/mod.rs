@@ -1,18 +1,23 @@
-//! The collections of a data directory: opened, made, listed, dropped, backed up.
+//! Collections as `http` and `cli` know them: [`Collections`] and [`Collection`], closed enums over the kinds of storage.
+//! There is one kind, that of this machine.
 
-mod backups;
+mod all;
+mod collection;
+mod local;
 mod opening;
-mod registry;
+mod pending;
 mod stored;
 
-pub use backups::{BackupName, BackupSettings, BackupState, BackupStatus};
+pub use all::Collections;
+pub use collection::Collection;
+pub use local::{BackupName, BackupSettings, BackupState, BackupStatus};
 pub use opening::Opening;
-pub use registry::Collections;
+pub use pending::Pending;
 pub use stored::StoredCollection;
 
 pub use crate::engine::{
-    CheckOptions, ClusterMember, ClusterPage, ClustersPage, Collection, Comparand, Comparison, ExactComparison,
-    HotBucket, InsertOptions, ScrubConfig, Ticket,
+    CheckOptions, ClusterMember, ClusterPage, ClustersPage, Comparand, Comparison, ExactComparison, HotBucket,
+    InsertOptions, ScrubConfig,
 };
 pub use crate::verdicts::{
     BandingAsked, Changes, CollectionError, CollectionsConfig, Description, ID_JSON_BYTES_MAX, Limits, Medium,

@@ -105,7 +105,7 @@ impl Bulk {
 
     async fn run(self, state: &AppState, reader: Box<dyn AsyncRead + Send + Unpin>, writer: &Writer) {
         let Self { work, duplex, request_id, place, window } = self;
-        let collection = Arc::clone(&work.collection);
+        let collection = work.collection.clone();
         let mut source = Source::new(state, reader, duplex, &work, window);
         let mut summary = Summary::default();
         let mut last_line = 0;

@@ -1,8 +1,6 @@
 //! A request's parts -> what handlers ask for.
 //! Every refusal is a [`Problem`]; axum's own extractors, whose rejections are plain text, are not used on bodies.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::HeaderMap;
@@ -27,13 +25,13 @@ const INLINE_BYTES_MAX: usize = 64 * 1024;
 const STREAMED_BYTES_MIN: usize = 16 * 1024;
 
 /// All collections, or 503 while they are being opened.
-pub struct Open(pub Arc<Collections>);
+pub struct Open(pub Collections);
 
 impl FromRequestParts<AppState> for Open {
     type Rejection = Problem;
 
     async fn from_request_parts(_parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        state.boot().collections().map(|collections| Self(Arc::clone(collections)))
+        state.boot().collections().map(|collections| Self(collections.clone()))
     }
 }
 
@@ -53,7 +51,7 @@ impl FromRequestParts<AppState> for Name {
 }
 
 /// The collection named in the path, or 404.
-pub struct Target(pub Arc<Collection>);
+pub struct Target(pub Collection);
 
 impl FromRequestParts<AppState> for Target {
     type Rejection = Problem;
@@ -337,7 +335,7 @@ impl SubjectContent {
     /// A text whose shingles are to be compared is taken whole first: they may take as much memory.
     pub(super) async fn prepare(
         self,
-        collection: &Arc<Collection>,
+        collection: &Collection,
         purpose: Purpose,
         ranks: bool,
     ) -> Result<Prepared, Problem> {

@@ -52,7 +52,7 @@ pub(super) struct Source {
     /// A place for a long line, and its room, while it arrives.
     long: Option<(OwnedSemaphorePermit, Room)>,
     op: Op,
-    collection: Arc<Collection>,
+    collection: Collection,
     /// Most bytes of a line's answer.
     answer_bytes_max: usize,
     /// Memory for the answers of this request, and of all bulk requests.
@@ -99,7 +99,7 @@ impl Source {
             long_lines: Arc::clone(state.long_lines()),
             long: None,
             op: work.op,
-            collection: Arc::clone(&work.collection),
+            collection: work.collection.clone(),
             answer_bytes_max: work.op.answer_bytes_max().min(limits.answer_bytes_max),
             // While as much is held unread as may be, there is room to answer what has begun.
             answers: [

@@ -140,7 +140,7 @@ impl std::fmt::Debug for ApiKey {
 #[derive(Default)]
 pub struct Boot {
     opening: Arc<Opening>,
-    collections: OnceLock<Arc<Collections>>,
+    collections: OnceLock<Collections>,
     ready: AtomicBool,
 }
 
@@ -156,24 +156,24 @@ impl Boot {
     }
 
     /// From now on requests to collections that are open are answered. Later calls change nothing.
-    pub fn begin(&self, collections: Arc<Collections>) {
+    pub fn begin(&self, collections: Collections) {
         // A second boot in one process is not a thing; the first stays.
         let _ = self.collections.set(collections);
     }
 
     /// As [`begin`](Self::begin), and the server is ready: nothing more is to be opened.
-    pub fn finish(&self, collections: Arc<Collections>) {
+    pub fn finish(&self, collections: Collections) {
         self.begin(collections);
         self.ready.store(true, Ordering::Release);
     }
 
     /// The collections, or 503 `starting`. Those that are not open yet answer likewise, one by one.
-    pub fn collections(&self) -> Result<&Arc<Collections>, Problem> {
+    pub fn collections(&self) -> Result<&Collections, Problem> {
         self.collections.get().ok_or_else(|| self.starting())
     }
 
     /// The collections once all of them are open, or 503 `starting`.
-    pub fn ready(&self) -> Result<&Arc<Collections>, Problem> {
+    pub fn ready(&self) -> Result<&Collections, Problem> {
         let collections = self.collections()?;
         if self.ready.load(Ordering::Acquire) { Ok(collections) } else { Err(self.starting()) }
     }

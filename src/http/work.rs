@@ -133,7 +133,7 @@ pub enum Answer {
 #[derive(Clone)]
 pub struct Work {
     /// Where they live.
-    pub collection: Arc<Collection>,
+    pub collection: Collection,
     /// Where long documents are parsed; they are signed on the collection's.
     pub cpu: CpuPool,
     /// What is done.

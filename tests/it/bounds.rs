@@ -1,7 +1,6 @@
 //! Full queues, commits that fail and clients that leave: none of them blocks anyone or loses an answer.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hapax::collections::{CheckOptions, Collection, CollectionError, InsertOptions};
@@ -27,7 +26,7 @@ fn text(number: u32) -> Content {
 }
 
 async fn insert(
-    collection: &Arc<Collection>,
+    collection: &Collection,
     name: &str,
     content: Content,
     options: InsertOptions,
@@ -119,7 +118,7 @@ async fn clients_that_leave_keep_nobody_waiting() {
     let collection = library::default(&collections).await;
     for number in 0..200 {
         // Left at some point between signing and durability; the id is the same for all.
-        let leaving = Arc::clone(&collection);
+        let leaving = collection.clone();
         let left = tokio::spawn(async move { insert(&leaving, "same", text(number), STORE).await });
         tokio::time::sleep(Duration::from_micros(u64::from(number) * 7)).await;
         left.abort();
@@ -142,7 +141,7 @@ async fn a_full_queue_refuses_and_then_goes_on() {
     let collection = library::default(&collections).await;
     let writers: Vec<_> = (0..300)
         .map(|number| {
-            let collection = Arc::clone(&collection);
+            let collection = collection.clone();
             tokio::spawn(async move { insert(&collection, &format!("d{number}"), text(number), STORE).await })
         })
         .collect();
@@ -169,7 +168,7 @@ async fn a_queue_of_one_place_makes_writers_take_turns() {
     let collection = library::default(&collections).await;
     let writers: Vec<_> = (0..64)
         .map(|number| {
-            let collection = Arc::clone(&collection);
+            let collection = collection.clone();
             let name = format!("d{}", number % 16);
             let options = InsertOptions { on_existing: OnExisting::Replace, ..STORE };
             tokio::spawn(async move { insert(&collection, &name, text(number), options).await })

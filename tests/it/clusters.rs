@@ -5,13 +5,12 @@
 //! many bands that no such pair is ever missed.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hapax::collections::{
     BandingAsked, Changes, CheckOptions, ClusterMember, Collection, CollectionError, Collections, InsertOptions,
-    Settings, Ticket,
+    Pending, Settings,
 };
 use hapax::types::{
     ClusterPlace, CollectionName, Content, DocId, OnDuplicate, OnExisting, Outcome, Seq, Verdict, VerdictKind,
@@ -42,7 +41,7 @@ fn name() -> CollectionName {
     CollectionName::new("given").unwrap()
 }
 
-async fn made(collections: &Arc<Collections>) -> Arc<Collection> {
+async fn made(collections: &Collections) -> Collection {
     collections.create(name(), settings()).await.unwrap().0
 }
 
@@ -74,30 +73,30 @@ fn options(on_duplicate: OnDuplicate) -> InsertOptions {
 }
 
 async fn begin(
-    collection: &Arc<Collection>,
+    collection: &Collection,
     name: &str,
     signature: &Signature,
     on_duplicate: OnDuplicate,
-) -> Ticket<Verdict> {
+) -> Pending<Verdict> {
     begin_with(collection, name, signature, options(on_duplicate)).await
 }
 
 async fn begin_with(
-    collection: &Arc<Collection>,
+    collection: &Collection,
     name: &str,
     signature: &Signature,
     options: InsertOptions,
-) -> Ticket<Verdict> {
+) -> Pending<Verdict> {
     let content = Content::Signature { bytes: signature.to_vec(), fingerprint: None };
     let prepared = collection.prepare(content).await.unwrap();
     collection.insert(id(name), None, prepared, options).await.unwrap()
 }
 
-async fn insert(collection: &Arc<Collection>, name: &str, signature: &Signature, on_duplicate: OnDuplicate) -> Verdict {
+async fn insert(collection: &Collection, name: &str, signature: &Signature, on_duplicate: OnDuplicate) -> Verdict {
     begin(collection, name, signature, on_duplicate).await.wait().await.unwrap()
 }
 
-async fn check(collection: &Arc<Collection>, signature: &Signature) -> Vec<String> {
+async fn check(collection: &Collection, signature: &Signature) -> Vec<String> {
     let content = Content::Signature { bytes: signature.to_vec(), fingerprint: None };
     let prepared = collection.prepare(content).await.unwrap();
     let options = CheckOptions { threshold: None, limit: 1000, with_metadata: false };
@@ -106,7 +105,7 @@ async fn check(collection: &Arc<Collection>, signature: &Signature) -> Vec<Strin
 }
 
 /// The ids of the cluster of `name`, the representative first.
-async fn cluster(collection: &Arc<Collection>, name: &str) -> Vec<String> {
+async fn cluster(collection: &Collection, name: &str) -> Vec<String> {
     let page = collection.cluster(id(name), None, 1000).await.unwrap().unwrap();
     let ids: Vec<_> = page.members.iter().map(|member| member.id.as_str().to_owned()).collect();
     assert_eq!(page.representative.as_str(), ids[0]);
@@ -115,7 +114,7 @@ async fn cluster(collection: &Arc<Collection>, name: &str) -> Vec<String> {
     ids
 }
 
-async fn all_clusters(collection: &Arc<Collection>, limit: usize) -> Vec<ClusterMember> {
+async fn all_clusters(collection: &Collection, limit: usize) -> Vec<ClusterMember> {
     let (mut members, mut next) = (Vec::new(), Some(ClusterPlace::default()));
     while let Some(place) = next {
         let page = collection.clusters(place, limit).await.unwrap();
@@ -334,7 +333,7 @@ impl Model {
         true
     }
 
-    async fn compare(&self, collection: &Arc<Collection>, random: &mut ChaCha8Rng) {
+    async fn compare(&self, collection: &Collection, random: &mut ChaCha8Rng) {
         let described = collection.describe();
         let linked = self.docs.values().filter(|doc| doc.linked).count() as u64;
         assert_eq!((described.documents, described.linked), (self.docs.len() as u64, Some(linked)));
@@ -401,7 +400,7 @@ async fn clusters_are_those_of_one_writer_after_another_through_restarts() {
                 let was_there = model.delete(&name);
                 let ticket = collection.delete(id(&name)).await.unwrap();
                 if was_there {
-                    assert_eq!(ticket.at(), Seq(model.last));
+                    assert_eq!(ticket.decided_at(), model.last);
                 }
                 // Now and then the next is decided before this one is durable.
                 if random.random_bool(0.5) {
@@ -447,7 +446,7 @@ async fn of_many_writers_at_once_one_founds_and_the_others_join() {
     let collection = made(&collections).await;
     let writers: Vec<_> = (0..32_u8)
         .map(|writer| {
-            let collection = Arc::clone(&collection);
+            let collection = collection.clone();
             tokio::spawn(async move {
                 let mut founded = 0;
                 for group in 0..50_u8 {
@@ -600,7 +599,7 @@ async fn links_promoted_during_a_rebanding_are_found_after_it() {
         ticket.wait().await.unwrap();
     }
     let deleting = {
-        let collection = Arc::clone(&collection);
+        let collection = collection.clone();
         tokio::spawn(async move {
             let mut tickets = Vec::new();
             for number in 0..CLUSTERS {

@@ -2,8 +2,6 @@
 //! Of 100 exact reposts of pages in a cluster of 4,000 alike, 10 were judged near duplicates of another page, since the
 //! page itself was not among the postings that were read. Copies of links were not found by their content at all.
 
-use std::sync::Arc;
-
 use hapax::collections::{CheckOptions, Collection, Collections, InsertOptions, Settings};
 use hapax::types::{Content, DocId, Keep, OnDuplicate, OnExisting, Outcome, Verdict, VerdictKind, Verify};
 use rand::seq::SliceRandom;
@@ -13,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::support::library::{self, Dir};
 
 /// Collections in which a lookup looks at next to nothing.
-fn open(dir: &Dir, verify: Verify) -> Arc<Collections> {
+fn open(dir: &Dir, verify: Verify) -> Collections {
     let mut config = library::config(dir);
     config.limits.bucket_read_max = 2;
     config.limits.candidates_max = 3;
@@ -24,19 +22,19 @@ fn open(dir: &Dir, verify: Verify) -> Arc<Collections> {
     library::open(config)
 }
 
-async fn check(collection: &Arc<Collection>, text: &str, limit: usize) -> Verdict {
+async fn check(collection: &Collection, text: &str, limit: usize) -> Verdict {
     let prepared = collection.prepare(Content::Text(text.to_owned())).await.unwrap();
     collection.check(None, prepared, CheckOptions { threshold: None, limit, with_metadata: false }).await.unwrap()
 }
 
-async fn insert(collection: &Arc<Collection>, id: &str, text: &str, on_duplicate: OnDuplicate) -> Verdict {
+async fn insert(collection: &Collection, id: &str, text: &str, on_duplicate: OnDuplicate) -> Verdict {
     let prepared = collection.prepare(Content::Text(text.to_owned())).await.unwrap();
     let options = InsertOptions { on_duplicate, on_existing: OnExisting::Conflict, limit: 1, with_metadata: false };
     let ticket = collection.insert(DocId::new(id).unwrap(), None, prepared, options).await.unwrap();
     ticket.wait().await.unwrap()
 }
 
-async fn delete(collection: &Arc<Collection>, id: &str) {
+async fn delete(collection: &Collection, id: &str) {
     let ticket = collection.delete(DocId::new(id).unwrap()).await.unwrap();
     assert!(ticket.wait().await.unwrap());
 }

@@ -38,23 +38,23 @@ fn exactly(keep: Keep) -> Settings {
 }
 
 /// The collections of a folder, with `default` as it is to be made.
-fn open(dir: &Dir, default_settings: Settings) -> Arc<Collections> {
+fn open(dir: &Dir, default_settings: Settings) -> Collections {
     open_with(dir, default_settings, library::LIMITS)
 }
 
-fn open_with(dir: &Dir, default_settings: Settings, limits: hapax::collections::Limits) -> Arc<Collections> {
+fn open_with(dir: &Dir, default_settings: Settings, limits: hapax::collections::Limits) -> Collections {
     library::open(hapax::collections::CollectionsConfig { default_settings, limits, ..library::config(dir) })
 }
 
 const LOOK: CheckOptions = CheckOptions { threshold: None, limit: 1000, with_metadata: false };
 
-async fn check(collection: &Arc<Collection>, text: &str) -> Result<Verdict, CollectionError> {
+async fn check(collection: &Collection, text: &str) -> Result<Verdict, CollectionError> {
     let prepared = collection.prepare(Content::Text(text.to_owned())).await?;
     collection.check(None, prepared, LOOK).await
 }
 
 async fn insert(
-    collection: &Arc<Collection>,
+    collection: &Collection,
     id: &str,
     text: &str,
     on_duplicate: OnDuplicate,
@@ -208,7 +208,7 @@ async fn of_many_near_identical_insertions_one_is_unique() {
         for (round, on_duplicate) in [OnDuplicate::Skip, OnDuplicate::Store].into_iter().enumerate() {
             let writers: Vec<_> = (0..if words > 400 { 8 } else { 64 })
                 .map(|writer| {
-                    let collection = Arc::clone(&collection);
+                    let collection = collection.clone();
                     tokio::spawn(async move {
                         let text = variant(words, writer).replace('w', &format!("r{round}w"));
                         insert(&collection, &format!("{round}/{writer}"), &text, on_duplicate).await.unwrap()
@@ -248,7 +248,7 @@ async fn documents_that_are_replaced_are_there_all_the_time() {
     let collection = library::default(&collections).await;
     let done = Arc::new(AtomicBool::new(false));
     let reader = {
-        let (collection, done, text) = (Arc::clone(&collection), Arc::clone(&done), variant(1200, 399));
+        let (collection, done, text) = (collection.clone(), Arc::clone(&done), variant(1200, 399));
         tokio::spawn(async move {
             let mut looks = 0;
             while !done.load(Ordering::Relaxed) {
@@ -394,7 +394,7 @@ async fn what_waits_for_the_disk_is_bounded() {
     let collection = library::default(&collections).await;
     let writers: Vec<_> = (0..24)
         .map(|writer| {
-            let collection = Arc::clone(&collection);
+            let collection = collection.clone();
             tokio::spawn(async move {
                 let id = writer.to_string();
                 insert(&collection, &id, &variant(2000, writer), OnDuplicate::Store).await.unwrap().stored

@@ -2,7 +2,6 @@
 //! Times are bounds only: nothing is gone too early, and what must go is waited for with patience. Where a slow machine
 //! lets more than the time to live pass between two sights, a document may go, and the test looks no further.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hapax::collections::{Changes, CheckOptions, Collection, Collections, InsertOptions, Settings};
@@ -24,7 +23,7 @@ fn lasting(seconds: u64, touch: bool) -> Settings {
     Settings { ttl: Some(Duration::from_secs(seconds)), touch, ..library::settings() }
 }
 
-async fn collection(collections: &Arc<Collections>, name: &str, settings: Settings) -> Arc<Collection> {
+async fn collection(collections: &Collections, name: &str, settings: Settings) -> Collection {
     collections.create(CollectionName::new(name).unwrap(), settings).await.unwrap().0
 }
 
@@ -32,32 +31,32 @@ fn id(number: u64) -> DocId {
     DocId::new(format!("id{number}")).unwrap()
 }
 
-async fn insert_text(collection: &Arc<Collection>, id: DocId, text: String) -> Verdict {
+async fn insert_text(collection: &Collection, id: DocId, text: String) -> Verdict {
     insert_with(collection, id, text, OnDuplicate::Skip).await
 }
 
-async fn insert_with(collection: &Arc<Collection>, id: DocId, text: String, on_duplicate: OnDuplicate) -> Verdict {
+async fn insert_with(collection: &Collection, id: DocId, text: String, on_duplicate: OnDuplicate) -> Verdict {
     let options = InsertOptions { on_duplicate, on_existing: OnExisting::Conflict, limit: 10, with_metadata: false };
     let prepared = collection.prepare(Content::Text(text)).await.unwrap();
     collection.insert(id, None, prepared, options).await.unwrap().wait().await.unwrap()
 }
 
-async fn insert(collection: &Arc<Collection>, number: u64) -> Verdict {
+async fn insert(collection: &Collection, number: u64) -> Verdict {
     insert_text(collection, id(number), words(number)).await
 }
 
-async fn document(collection: &Arc<Collection>, number: u64) -> Option<Document> {
+async fn document(collection: &Collection, number: u64) -> Option<Document> {
     collection.document(&id(number)).await.unwrap()
 }
 
-async fn check(collection: &Arc<Collection>, number: u64) -> VerdictKind {
+async fn check(collection: &Collection, number: u64) -> VerdictKind {
     let prepared = collection.prepare(Content::Text(words(number))).await.unwrap();
     let options = CheckOptions { threshold: None, limit: 1, with_metadata: false };
     collection.check(None, prepared, options).await.unwrap().kind
 }
 
 /// Waits until the collection is empty.
-async fn emptied(collection: &Arc<Collection>) {
+async fn emptied(collection: &Collection) {
     let since = Instant::now();
     while collection.describe().documents > 0 {
         assert!(since.elapsed() < PATIENCE, "{} are still there", collection.describe().documents);
@@ -273,7 +272,7 @@ async fn an_insertion_acknowledged_while_its_id_expires_is_there() {
         assert!(begun.elapsed() < PATIENCE, "nothing expires");
         let mut writers = Vec::new();
         for _ in 0..4 {
-            let short = Arc::clone(&short);
+            let short = short.clone();
             writers.push(tokio::spawn(async move {
                 let mut anew = 0;
                 for number in 0..IDS {

@@ -3,10 +3,9 @@
 //! its place; and a replacement that turned out to be a duplicate left the old text under the id, to be found by others.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use hapax::collections::{CheckOptions, Collection, CollectionError, InsertOptions, Ticket};
+use hapax::collections::{CheckOptions, Collection, CollectionError, InsertOptions, Pending};
 use hapax::types::{Content, DocId, Document, Metadata, OnDuplicate, OnExisting, Outcome, Verdict};
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -175,17 +174,17 @@ const REPLACE: InsertOptions =
     InsertOptions { on_duplicate: OnDuplicate::Skip, on_existing: OnExisting::Replace, limit: 10, with_metadata: true };
 
 async fn decide(
-    collection: &Arc<Collection>,
+    collection: &Collection,
     name: &str,
     text: String,
     metadata: Option<Metadata>,
-) -> Result<Ticket<Verdict>, CollectionError> {
+) -> Result<Pending<Verdict>, CollectionError> {
     let prepared = collection.prepare(Content::Text(text)).await?;
     collection.insert(id(name), metadata, prepared, REPLACE).await
 }
 
 async fn insert(
-    collection: &Arc<Collection>,
+    collection: &Collection,
     name: &str,
     text: String,
     metadata: Option<Metadata>,
@@ -193,11 +192,11 @@ async fn insert(
     decide(collection, name, text, metadata).await?.wait().await
 }
 
-async fn document(collection: &Arc<Collection>, name: &str) -> Option<Document> {
+async fn document(collection: &Collection, name: &str) -> Option<Document> {
     collection.document(&id(name)).await.unwrap()
 }
 
-async fn check(collection: &Arc<Collection>, text: String) -> Verdict {
+async fn check(collection: &Collection, text: String) -> Verdict {
     let prepared = collection.prepare(Content::Text(text)).await.unwrap();
     let options = CheckOptions { threshold: None, limit: 10, with_metadata: true };
     collection.check(None, prepared, options).await.unwrap()

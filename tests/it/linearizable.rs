@@ -49,10 +49,10 @@ fn options(on_duplicate: OnDuplicate, on_existing: OnExisting) -> InsertOptions 
     InsertOptions { on_duplicate, on_existing, limit: 10, with_metadata: true }
 }
 
-async fn insert(collection: &Arc<Collection>, put: Put, id: &str, options: InsertOptions) -> (Seq, Event) {
+async fn insert(collection: &Collection, put: Put, id: &str, options: InsertOptions) -> (u64, Event) {
     let prepared = collection.prepare(Content::Text(text(put.group, put.variant))).await.unwrap();
     let ticket = collection.insert(DocId::new(id).unwrap(), put.metadata(), prepared, options).await.unwrap();
-    let at = ticket.at();
+    let at = ticket.decided_at();
     let verdict = ticket.wait().await.unwrap();
     // A first verdict that is repeated may speak of documents that are gone.
     if !matches!(verdict.outcome, Outcome::Unchanged | Outcome::Updated) {
@@ -63,7 +63,7 @@ async fn insert(collection: &Arc<Collection>, put: Put, id: &str, options: Inser
 }
 
 /// Replays the events one by one and compares each answer with what the documents present at that moment demand.
-fn replay(mut events: Vec<(Seq, Event)>) -> HashMap<String, Put> {
+fn replay(mut events: Vec<(u64, Event)>) -> HashMap<String, Put> {
     let changes = |event: &Event| match event {
         Event::Judged { outcome, .. } => !matches!(outcome, Outcome::Skipped),
         Event::Deleted { was_there, .. } => *was_there,
@@ -120,7 +120,7 @@ async fn of_many_near_identical_insertions_one_is_unique() {
     let collection = library::default(&collections).await;
     let mut writers = Vec::new();
     for writer in 0..WRITERS {
-        let collection = Arc::clone(&collection);
+        let collection = collection.clone();
         writers.push(tokio::spawn(async move {
             let mut uniques = Vec::new();
             // Sixteen writers insert each group, at about the same time.
@@ -155,7 +155,7 @@ async fn answers_are_those_of_the_commit_order_with_deletes_and_replacements() {
     let collection = library::default(&collections).await;
     let mut writers = Vec::new();
     for writer in 0..WRITERS {
-        let collection = Arc::clone(&collection);
+        let collection = collection.clone();
         writers.push(tokio::spawn(async move {
             let mut rng = ChaCha8Rng::seed_from_u64(seed ^ writer.wrapping_mul(0x9E37_79B9));
             let mut events = Vec::new();
@@ -167,7 +167,7 @@ async fn answers_are_those_of_the_commit_order_with_deletes_and_replacements() {
                 let id = format!("id{}", rng.random_range(0..80));
                 if rng.random_bool(0.3) {
                     let ticket = collection.delete(DocId::new(id.as_str()).unwrap()).await.unwrap();
-                    let at = ticket.at();
+                    let at = ticket.decided_at();
                     events.push((at, Event::Deleted { id, was_there: ticket.wait().await.unwrap() }));
                     continue;
                 }
@@ -209,7 +209,7 @@ async fn a_document_that_is_replaced_is_there_all_the_time() {
     let done = Arc::new(AtomicBool::new(false));
     let mut readers = Vec::new();
     for reader in 0..4 {
-        let (collection, done) = (Arc::clone(&collection), Arc::clone(&done));
+        let (collection, done) = (collection.clone(), Arc::clone(&done));
         readers.push(tokio::spawn(async move {
             let id = DocId::new("moving").unwrap();
             let look = CheckOptions { threshold: None, limit: 1, with_metadata: false };
@@ -245,7 +245,7 @@ async fn making_opening_and_dropping_meet_without_a_second_collection() {
     let name = CollectionName::new("flicker").unwrap();
     let mut workers = Vec::new();
     for worker in 0..8_u64 {
-        let (collections, name) = (Arc::clone(&collections), name.clone());
+        let (collections, name) = (collections.clone(), name.clone());
         workers.push(tokio::spawn(async move {
             for round in 0..12 {
                 match (worker + round) % 4 {

@@ -1,7 +1,6 @@
 //! The memory budget: what would store a document is refused where it is reached, everything else goes on, and what is
 //! deleted makes room again.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hapax::collections::{Changes, Collection, CollectionError, InsertOptions};
@@ -160,7 +159,7 @@ fn a_full_index_refuses_what_would_store_and_nothing_else() {
     assert!(server.terminate().success());
 }
 
-async fn insert(collection: &Arc<Collection>, number: u64) -> Result<(), CollectionError> {
+async fn insert(collection: &Collection, number: u64) -> Result<(), CollectionError> {
     let options = InsertOptions {
         on_duplicate: OnDuplicate::Skip,
         on_existing: OnExisting::Conflict,
@@ -172,7 +171,7 @@ async fn insert(collection: &Arc<Collection>, number: u64) -> Result<(), Collect
     collection.insert(id, None, prepared, options).await?.wait().await.map(drop)
 }
 
-async fn fill_up(collection: &Arc<Collection>, from: u64) -> u64 {
+async fn fill_up(collection: &Collection, from: u64) -> u64 {
     for number in from..from + 20_000 {
         match insert(collection, number).await {
             Ok(()) => {}

@@ -3,7 +3,6 @@
 //! A document may be gone without anybody having deleted it, but only once it was old enough.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hapax::collections::{Collection, InsertOptions, Settings};
@@ -20,7 +19,7 @@ const TTL: Duration = Duration::from_secs(1);
 const IDS: u64 = 4;
 
 struct Event {
-    at: Seq,
+    at: u64,
     began: Instant,
     ended: Instant,
     group: u64,
@@ -52,12 +51,12 @@ fn name(group: u64, id: u64) -> DocId {
 }
 
 /// One operation; `None` where it neither changed anything nor judged by what it found.
-async fn race(collection: &Arc<Collection>, rng: &mut ChaCha8Rng, groups: u64) -> Option<Event> {
+async fn race(collection: &Collection, rng: &mut ChaCha8Rng, groups: u64) -> Option<Event> {
     let (group, id) = (rng.random_range(0..groups), rng.random_range(0..IDS));
     let began = Instant::now();
     if rng.random_bool(0.2) {
         let ticket = collection.delete(name(group, id)).await.unwrap();
-        let at = ticket.at();
+        let at = ticket.decided_at();
         let was_there = ticket.wait().await.unwrap();
         return was_there.then(|| Event { at, began, ended: Instant::now(), group, id, did: Did::Deleted });
     }
@@ -65,7 +64,7 @@ async fn race(collection: &Arc<Collection>, rng: &mut ChaCha8Rng, groups: u64) -
     let on_duplicate = if rng.random_bool(0.5) { OnDuplicate::Skip } else { OnDuplicate::Store };
     let options = InsertOptions { on_duplicate, on_existing: OnExisting::Replace, limit: 10, with_metadata: false };
     let ticket = collection.insert(name(group, id), None, prepared, options).await.unwrap();
-    let at = ticket.at();
+    let at = ticket.decided_at();
     let verdict = ticket.wait().await.unwrap();
     let duplicate_of = verdict.duplicate_of.map(|original| {
         let (of, original) = original.as_str().split_once('/').unwrap();
@@ -135,7 +134,7 @@ async fn races(count: u64, groups: u64) {
     let (collection, _) = collections.create(CollectionName::new("races").unwrap(), settings).await.unwrap();
     let mut writers = Vec::new();
     for writer in 0..WRITERS {
-        let collection = Arc::clone(&collection);
+        let collection = collection.clone();
         writers.push(tokio::spawn(async move {
             let mut rng = ChaCha8Rng::seed_from_u64(seed ^ writer.wrapping_mul(0x9E37_79B9));
             let mut events = Vec::new();

@@ -53,11 +53,11 @@ pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
     }
 }
 
-pub(crate) fn open(config: CollectionsConfig) -> Arc<Collections> {
+pub(crate) fn open(config: CollectionsConfig) -> Collections {
     Collections::open(config, CpuPool::new(CPU), Arc::default()).unwrap()
 }
 
-pub(crate) async fn default(collections: &Arc<Collections>) -> Arc<Collection> {
+pub(crate) async fn default(collections: &Collections) -> Collection {
     collections.get(&CollectionName::default_collection()).await.unwrap()
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn hold(dir: &Dir, collection: &str) -> rusqlite::Connection {
 }
 
 /// Waits until all is on disk and gives up the folder.
-pub(crate) async fn close(collections: Arc<Collections>) {
+pub(crate) async fn close(collections: Collections) {
     tokio::task::spawn_blocking(move || collections.close()).await.unwrap();
 }
 

@@ -68,7 +68,7 @@ impl Setup {
     }
 
     /// What a router is made of, and the collections that have to be closed.
-    pub fn wire(self) -> (AppState, Option<Arc<Collections>>) {
+    pub fn wire(self) -> (AppState, Option<Collections>) {
         let boot = Boot::new();
         let cpu = CpuPool::new(self.cpu);
         let state = AppState::new(Wiring {
@@ -83,7 +83,7 @@ impl Setup {
         });
         let collections = self.boots.then(|| Collections::open(self.collections, cpu, Arc::default()).unwrap());
         if let Some(collections) = &collections {
-            boot.finish(Arc::clone(collections));
+            boot.finish(collections.clone());
         }
         (state, collections)
     }

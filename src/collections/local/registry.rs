@@ -11,9 +11,10 @@ use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 use super::backups::Backups;
-use super::opening::{self, Opening};
-use super::{Collection, CollectionError, CollectionsConfig, Description, Medium, Result, Settings, WriteFailure};
+use super::opening;
+use crate::collections::opening::Opening;
 use crate::cpu::CpuPool;
+use crate::engine::Collection;
 use crate::engine::boot::Common;
 use crate::engine::disk::DataDisk;
 use crate::engine::expiry::sweeper;
@@ -25,6 +26,7 @@ use crate::store::lock::DataDirLock;
 use crate::store::{self, Inventory, Store};
 use crate::telemetry::names::{self, label};
 use crate::types::CollectionName;
+use crate::verdicts::{CollectionError, CollectionsConfig, Description, Medium, Result, Settings, WriteFailure};
 
 /// How long a request waits for a collection to be opened before it is told to come again.
 const OPEN_WAIT: Duration = Duration::from_secs(20);
@@ -41,7 +43,7 @@ pub(crate) type Cell = Arc<OnceCell<Option<Arc<Collection>>>>;
 type Open = Mutex<HashMap<CollectionName, Cell>>;
 
 /// The collections of one data directory.
-pub struct Collections {
+pub struct Registry {
     pub(crate) common: Common,
     collections_max: usize,
     dir: PathBuf,
@@ -67,7 +69,7 @@ pub struct Collections {
     _lock: DataDirLock,
 }
 
-impl Collections {
+impl Registry {
     /// Takes the data directory, and makes or opens `default`; blocking. The others are opened by
     /// [`open_rest`](Self::open_rest), or when they are asked for. Long contents will be signed on `cpu`; `opening` is
     /// told how far it is.
@@ -341,7 +343,7 @@ impl Collections {
         }
     }
 
-    /// Collections whose files vanished while no server ran.
+    /// Registry whose files vanished while no server ran.
     pub fn missing(&self) -> Vec<CollectionName> {
         self.inventory.lock().iter().flat_map(Inventory::missing).cloned().collect()
     }

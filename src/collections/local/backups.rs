@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{CollectionError, Collections, Result};
+use super::registry::Registry;
 use crate::engine::Collection;
 use crate::engine::long_work::blocking;
 use crate::engine::order::now;
@@ -15,6 +15,7 @@ use crate::store::backup::{self, Backup, BackupError, Entry, Manifest, Pace, Pro
 use crate::store::out_of_descriptors;
 use crate::telemetry::names::{self, label, value};
 use crate::types::{CollectionName, TimestampMs};
+use crate::verdicts::{CollectionError, Result};
 
 /// How long a stop waits for a backup that was called off. It ends within a fraction of a second.
 const END_WAIT: Duration = Duration::from_secs(10);
@@ -209,7 +210,7 @@ impl Backups {
 }
 
 /// Ends a run that nobody ended: its task was dropped, or panicked.
-struct EndOnDrop(Arc<Collections>, Option<Arc<Progress>>);
+struct EndOnDrop(Arc<Registry>, Option<Arc<Progress>>);
 
 impl EndOnDrop {
     fn end(mut self, state: BackupState) {
@@ -227,7 +228,7 @@ impl Drop for EndOnDrop {
     }
 }
 
-impl Collections {
+impl Registry {
     /// Begins a backup; what becomes of it is asked for with [`backup_status`](Self::backup_status). An error means that
     /// nothing was begun.
     ///
@@ -299,7 +300,7 @@ async fn prune(folder: &Path, series: Series) -> Vec<String> {
 }
 
 async fn run(
-    collections: Arc<Collections>,
+    collections: Arc<Registry>,
     end: EndOnDrop,
     backup: Backup,
     progress: Arc<Progress>,
@@ -328,7 +329,7 @@ async fn run(
     end.end(state);
 }
 
-async fn make(collections: &Arc<Collections>, mut backup: Backup, progress: &Arc<Progress>) -> Result<Manifest> {
+async fn make(collections: &Arc<Registry>, mut backup: Backup, progress: &Arc<Progress>) -> Result<Manifest> {
     let sources: Vec<_> = collections.names()?.into_iter().map(|name| (collections.path(&name), name)).collect();
     progress.expect(sources.iter().map(|(path, _)| backup::units(path)).sum());
     for (path, name) in sources {
@@ -350,7 +351,7 @@ async fn make(collections: &Arc<Collections>, mut backup: Backup, progress: &Arc
     blocking(move || backup.finish(now()).map_err(failed)).await
 }
 
-impl Collections {
+impl Registry {
     /// A collection's file, such that a copy can be taken from it, and the collection where it is open; `None`: it was
     /// dropped.
     async fn settled(self: &Arc<Self>, name: &CollectionName) -> Result<Option<Option<Arc<Collection>>>> {

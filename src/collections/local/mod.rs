@@ -1,0 +1,8 @@
+//! The collections of a data directory of this machine: opened, made, listed, dropped, backed up.
+
+mod backups;
+mod opening;
+mod registry;
+
+pub use backups::{BackupName, BackupSettings, BackupState, BackupStatus};
+pub(super) use registry::Registry;
