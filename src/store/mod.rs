@@ -14,7 +14,7 @@
 //! SQLite alone lets a flipped bit in a page header drop rows in silence. So each row carries a checksum over all its
 //! columns, each transaction moves the ledger, and [`Store::scan`] compares the rows with it before a collection serves. A
 //! log that is bad in its middle, or cut, would take rows and ledger back together: [`Store::open`] looks at it first
-//! (`log.rs`). What boot does not read is checked when it is read, by [`Store::scrub`], and offline by [`inspect()`];
+//! (`log/look.rs`). What boot does not read is checked when it is read, by [`Store::scrub`], and offline by [`inspect()`];
 //! [`repair()`] makes a file anew.
 //!
 //! [`Store`] reads, from any thread; [`Writer`] is the one who writes; a background thread moves the write-ahead log
@@ -22,32 +22,17 @@
 
 pub mod backup;
 mod change;
-mod checkpoint;
-mod clusters;
+mod data_dir;
 mod descriptors;
 mod error;
-mod files;
 mod fingerprint;
-mod inspection;
-mod inventory;
-pub mod lock;
+mod format;
+mod integrity;
 mod log;
-mod moved;
-mod payload;
-mod promotion;
-mod reader;
+mod read;
 mod record;
-mod repair;
-mod rows;
-mod scan;
-mod schema;
-mod scrub;
 mod settings;
-mod touch;
-mod update;
-mod verdict;
-mod walk;
-mod writer;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -55,24 +40,28 @@ mod tests;
 use std::path::Path;
 
 pub use self::change::Change;
-pub use self::clusters::{ClusterRows, ClusterStart, Member, Stretch};
-pub use self::descriptors::out_of_descriptors;
-pub use self::error::{Cause, Result, StoreError};
-pub use self::files::{
+pub use self::data_dir::files::{
     SUFFIX, clean_leftovers, finish_repairs, list, log as log_of, log_without_database, make_dir, path_of, strangers,
 };
+pub use self::data_dir::{Inventory, lock};
+pub use self::descriptors::out_of_descriptors;
+pub use self::error::{Cause, Result, StoreError};
 pub use self::fingerprint::id_fingerprint;
-pub use self::inspection::{Finding, Inspection, inspect};
-pub use self::inventory::Inventory;
-pub use self::payload::{Looked, Payload, PayloadKind};
-pub use self::reader::Store;
+pub use self::format::payload::{Payload, PayloadKind};
+pub use self::format::rows::{Flaw, SignatureRow, content_prefix};
+pub use self::integrity::inspection::{Finding, Inspection, inspect};
+pub use self::integrity::repair::{Repaired, repair};
+pub use self::integrity::scan::ScanTotals;
+pub use self::integrity::scrub::Scrubbed;
+pub use self::read::clusters::{ClusterRows, ClusterStart, Member, Stretch};
+pub use self::read::payloads::Looked;
+pub use self::read::reader::Store;
 pub use self::record::{Head, Record, StoredMatch, StoredVerdict};
-pub use self::repair::{Repaired, repair};
-pub use self::rows::{Flaw, SignatureRow, content_prefix};
-pub use self::scan::ScanTotals;
-pub use self::scrub::Scrubbed;
 pub use self::settings::{Changeable, Meta, Opened};
-pub use self::writer::Writer;
+pub use self::write::writer::Writer;
+
+use self::data_dir::files;
+use self::format::{payload, schema};
 
 /// What a file's name says that the collection in it is called.
 pub fn name_of(path: &Path) -> String {

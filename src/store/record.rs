@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hapax_core::ContentHash;
 
-use super::payload::Payload;
+use super::format::payload::Payload;
 use crate::types::{DocId, Metadata, Overlap, Seq, TimestampMs, VerdictKind};
 
 /// A document as it is kept.

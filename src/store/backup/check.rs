@@ -6,16 +6,16 @@ use std::sync::atomic::AtomicU64;
 
 use rusqlite::{Connection, Row};
 
-use super::super::error::{Result, StoreError};
-use super::super::payload;
-use super::super::reader::{Readers, Store, damaged};
-use super::super::rows::{
+use super::progress::Stage;
+use crate::store::error::{Result, StoreError};
+use crate::store::format::payload;
+use crate::store::format::rows::{
     DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, SignatureRow, document_columns, integer, signature_columns,
 };
-use super::super::schema::label;
-use super::super::schema::{self, Ledger, Role, Tally};
-use super::super::settings::Opened;
-use super::progress::Stage;
+use crate::store::format::schema::label;
+use crate::store::format::schema::{self, Ledger, Role, Tally};
+use crate::store::read::reader::{Readers, Store, damaged};
+use crate::store::settings::Opened;
 use crate::types::Seq;
 
 /// The sum of a row of `document`, behind its other columns.

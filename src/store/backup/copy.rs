@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::super::error::StoreError;
-use super::super::files;
-use super::super::schema::{self, Role};
 use super::error::{BackupError, Result};
 use super::progress::Stage;
+use crate::store::data_dir::files;
+use crate::store::error::StoreError;
+use crate::store::format::schema::{self, Role};
 
 /// Steps of SQLite's machine between two looks: some 20 rows.
 const STEPS: i32 = 100;

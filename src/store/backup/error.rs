@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::super::error::{StoreError, in_one_line};
-use super::super::lock::LockError;
+use crate::store::data_dir::lock::LockError;
+use crate::store::error::{StoreError, in_one_line};
 
 /// Results of backups and restores.
 pub type Result<T, E = BackupError> = std::result::Result<T, E>;

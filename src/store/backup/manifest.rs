@@ -8,9 +8,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use super::super::files;
 use super::PARTIAL;
 use super::error::{BackupError, Result};
+use crate::store::data_dir::files;
 use crate::types::{CollectionName, TimestampMs};
 
 /// Its name.

@@ -29,11 +29,12 @@ pub use self::manifest::{Entry, Manifest};
 pub use self::progress::Progress;
 pub use self::restore::{refuse_half_restored, restore};
 pub use self::series::{SUFFIX_BYTES_MAX, dated, prune, split};
-use super::error::StoreError;
-use super::lock::DataDirLock;
-use super::reader::Store;
-use super::settings::Opened;
-use super::{files, schema};
+use crate::store::data_dir::files;
+use crate::store::data_dir::lock::DataDirLock;
+use crate::store::error::StoreError;
+use crate::store::format::schema;
+use crate::store::read::reader::Store;
+use crate::store::settings::Opened;
 use crate::types::TimestampMs;
 
 /// Its name while it is no manifest yet.

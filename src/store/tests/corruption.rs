@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
-use crate::store::log::{self, Look};
+use crate::store::log::look::{self as log, Look};
 
 /// Every place of the order that was given out, and one more.
 const SEQS: u64 = 73;

@@ -19,7 +19,10 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
-use crate::store::rows::{DocumentRow, meta_sum};
+use crate::store::data_dir::files;
+use crate::store::format::rows::{DocumentRow, meta_sum};
+use crate::store::format::{schema, verdict};
+use crate::store::write::checkpoint;
 use crate::types::{
     ClusterPlace, CollectionName, DocId, Document, Keep, Metadata, Overlap, Seq, TimestampMs, VerdictKind, Verify,
 };

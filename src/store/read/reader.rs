@@ -7,13 +7,13 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex};
 use rusqlite::{Connection, Row};
 
-use super::error::{Result, StoreError};
-use super::files;
-use super::record::{Head, Record};
-use super::rows::{
+use crate::store::data_dir::files;
+use crate::store::error::{Result, StoreError};
+use crate::store::format::rows::{
     DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, OUT_OF_ORDER, SignatureRow, document_columns, signature_columns,
 };
-use super::schema::{self, Ledger, Role};
+use crate::store::format::schema::{self, Ledger, Role};
+use crate::store::record::{Head, Record};
 use crate::types::{Document, Seq};
 
 /// Connections reading one collection at a time, each holding up to 1 MiB of pages; who comes later waits for one.
@@ -22,11 +22,11 @@ const READERS_MAX: usize = 8;
 /// A collection's records. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Store {
-    pub(super) readers: Arc<Readers>,
+    pub(in crate::store) readers: Arc<Readers>,
 }
 
 impl Store {
-    pub(super) fn new(readers: Arc<Readers>) -> Self {
+    pub(in crate::store) fn new(readers: Arc<Readers>) -> Self {
         Self { readers }
     }
 
@@ -75,16 +75,16 @@ impl Store {
         self.readers.read(|snapshot| snapshot.page(after, limit, fits))
     }
 
-    pub(super) fn collection(&self) -> &str {
+    pub(in crate::store) fn collection(&self) -> &str {
         &self.readers.collection
     }
 
-    pub(super) fn read<T>(&self, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
+    pub(in crate::store) fn read<T>(&self, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
         self.readers.read(work)
     }
 
     /// A connection of its own, for long work.
-    pub(super) fn connect(&self) -> Result<Connection> {
+    pub(in crate::store) fn connect(&self) -> Result<Connection> {
         if self.readers.state.lock().closed {
             return Err(self.readers.closed());
         }
@@ -92,14 +92,14 @@ impl Store {
     }
 
     /// The ledger as of now.
-    pub(super) fn ledger(&self) -> Result<Ledger> {
+    pub(in crate::store) fn ledger(&self) -> Result<Ledger> {
         self.readers.read(|snapshot| schema::read_ledger(snapshot.connection, snapshot.collection))
     }
 }
 
 /// The read connections of one collection.
 #[derive(Debug)]
-pub(super) struct Readers {
+pub(in crate::store) struct Readers {
     path: PathBuf,
     collection: String,
     state: Mutex<State>,
@@ -115,7 +115,7 @@ struct State {
 }
 
 impl Readers {
-    pub(super) fn new(path: &Path, collection: &str) -> Self {
+    pub(in crate::store) fn new(path: &Path, collection: &str) -> Self {
         Self {
             path: path.to_owned(),
             collection: collection.to_owned(),
@@ -124,12 +124,12 @@ impl Readers {
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(in crate::store) fn path(&self) -> &Path {
         &self.path
     }
 
     /// No read begins from here on; those under way end in peace.
-    pub(super) fn close(&self) {
+    pub(in crate::store) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
         state.idle.clear();
@@ -140,7 +140,7 @@ impl Readers {
         StoreError::Closed { collection: self.collection.clone() }
     }
 
-    pub(super) fn read<T>(&self, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
+    pub(in crate::store) fn read<T>(&self, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
         let loan = self.borrow()?;
         let connection = loan.connection.as_ref().expect("a loan has its connection until it is dropped");
         // One snapshot for all of `work`. Dropped without a commit: there is nothing to commit.
@@ -190,10 +190,10 @@ impl Drop for Loan<'_> {
 }
 
 /// The file as of one moment.
-pub(super) struct Snapshot<'a> {
-    pub(super) connection: &'a Connection,
-    pub(super) collection: &'a str,
-    pub(super) buffer: Vec<u8>,
+pub(in crate::store) struct Snapshot<'a> {
+    pub(in crate::store) connection: &'a Connection,
+    pub(in crate::store) collection: &'a str,
+    pub(in crate::store) buffer: Vec<u8>,
 }
 
 impl Snapshot<'_> {
@@ -202,7 +202,7 @@ impl Snapshot<'_> {
         self.one(seq, sql, |row, buffer| make(&DocumentRow::read(row, 0, buffer)?))
     }
 
-    pub(super) fn record(&mut self, seq: Seq) -> Result<Option<Record>> {
+    pub(in crate::store) fn record(&mut self, seq: Seq) -> Result<Option<Record>> {
         let sql = concat!(
             "SELECT ",
             document_columns!(),
@@ -291,7 +291,7 @@ impl Snapshot<'_> {
         last.map(|last| last.map(|seq| Seq(seq as u64))).map_err(|error| sqlite(self.collection, error))
     }
 
-    pub(super) fn has_signature(&self, seq: Seq) -> Result<bool> {
+    pub(in crate::store) fn has_signature(&self, seq: Seq) -> Result<bool> {
         self.connection
             .prepare_cached("SELECT 1 FROM signature WHERE seq = ?1")
             .and_then(|mut statement| statement.exists([seq.0 as i64]))
@@ -301,10 +301,10 @@ impl Snapshot<'_> {
 
 const DOCUMENT_GONE: Flaw = "its document is gone";
 
-pub(super) fn sqlite(collection: &str, error: rusqlite::Error) -> StoreError {
+pub(in crate::store) fn sqlite(collection: &str, error: rusqlite::Error) -> StoreError {
     StoreError::from_sqlite(collection, "reading", error)
 }
 
-pub(super) fn damaged(collection: &str, seq: Seq, flaw: Flaw) -> StoreError {
+pub(in crate::store) fn damaged(collection: &str, seq: Seq, flaw: Flaw) -> StoreError {
     StoreError::Damaged { collection: collection.to_owned(), record: Some(seq), detail: flaw.to_owned() }
 }

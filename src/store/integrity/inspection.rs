@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
-use super::error::{Result, StoreError};
 use super::scan::{index_of_clusters, member_sum};
-use super::schema::{self, Ledger, Role, Tally};
 use super::walk::{Table, walk};
+use crate::store::error::{Result, StoreError};
+use crate::store::format::schema::{self, Ledger, Role, Tally};
 use crate::types::{Keep, Seq};
 
 /// Findings that are kept; beyond them they are counted.

@@ -11,12 +11,12 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, ToSql};
 use serde_json::{Map, Value, json};
 
-use super::error::{Result, StoreError};
-use super::files;
-use super::promotion;
-use super::schema::{self, Ledger, Role, Tally};
-use super::settings::Meta;
 use super::walk::{Table, read, walk};
+use crate::store::data_dir::files;
+use crate::store::error::{Result, StoreError};
+use crate::store::format::schema::{self, Ledger, Role, Tally};
+use crate::store::settings::Meta;
+use crate::store::write::promotion;
 use crate::types::Seq;
 
 /// Places of the order passed over where nobody knows how many were given out: a number must never name two documents.

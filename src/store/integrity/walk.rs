@@ -4,22 +4,24 @@
 
 use rusqlite::{Connection, Row, Rows};
 
-use super::payload;
-use super::rows::{DocumentRow, Flaw, OUT_OF_ORDER, SignatureRow, document_columns, integer, signature_columns};
+use crate::store::format::payload;
+use crate::store::format::rows::{
+    DocumentRow, Flaw, OUT_OF_ORDER, SignatureRow, content_prefix, document_columns, integer, signature_columns,
+};
 use crate::types::{Keep, Seq};
 
 /// One of the tables that have a row a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Table {
+pub(in crate::store) enum Table {
     Signature,
     Document,
     Payload,
 }
 
 impl Table {
-    pub(super) const ALL: [Self; 3] = [Self::Signature, Self::Document, Self::Payload];
+    pub(in crate::store) const ALL: [Self; 3] = [Self::Signature, Self::Document, Self::Payload];
 
-    pub(super) fn as_str(self) -> &'static str {
+    pub(in crate::store) fn as_str(self) -> &'static str {
         match self {
             Self::Signature => "signature",
             Self::Document => "document",
@@ -28,7 +30,7 @@ impl Table {
     }
 
     /// Its columns, in the order [`read`] takes them, and its name with their prefix.
-    pub(super) fn select(self) -> &'static str {
+    pub(in crate::store) fn select(self) -> &'static str {
         match self {
             Self::Signature => concat!("SELECT ", signature_columns!(), " FROM signature s"),
             Self::Document => concat!("SELECT ", document_columns!(), " FROM document d"),
@@ -47,10 +49,10 @@ impl Table {
 
 /// What a sound row says.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sound {
-    pub(super) sum: u64,
+pub(in crate::store) struct Sound {
+    pub(in crate::store) sum: u64,
     /// Of a signature: the cluster that the document joined, or 0.
-    pub(super) cluster: Seq,
+    pub(in crate::store) cluster: Seq,
     /// Bytes read, about.
     bytes: u64,
     /// Of a signature or a document: what each says of the other.
@@ -65,7 +67,7 @@ struct Shared {
 }
 
 /// Reads a row of [`Table::select`].
-pub(super) fn read(table: Table, row: &Row<'_>, buffer: &mut Vec<u8>) -> Result<Sound, Flaw> {
+pub(in crate::store) fn read(table: Table, row: &Row<'_>, buffer: &mut Vec<u8>) -> Result<Sound, Flaw> {
     match table {
         Table::Signature => {
             let (row, sum) = SignatureRow::read(row, 0, buffer)?;
@@ -79,7 +81,7 @@ pub(super) fn read(table: Table, row: &Row<'_>, buffer: &mut Vec<u8>) -> Result<
             row.document()?;
             let shared = Some(Shared {
                 flags: row.flags,
-                content_prefix: (!document.given).then(|| super::content_prefix(document.content)),
+                content_prefix: (!document.given).then(|| content_prefix(document.content)),
             });
             let bytes = row.id.len() + row.metadata.map_or(0, <[u8]>::len) + row.verdict.len();
             Ok(Sound { sum: row.sum(buffer), cluster: Seq(0), bytes: 64 + bytes as u64, shared })
@@ -92,33 +94,33 @@ pub(super) fn read(table: Table, row: &Row<'_>, buffer: &mut Vec<u8>) -> Result<
 }
 
 /// What there is of one document.
-pub(super) struct Visit {
-    pub(super) seq: Seq,
+pub(in crate::store) struct Visit {
+    pub(in crate::store) seq: Seq,
     /// By table; absent where the row is missing or flawed.
-    pub(super) rows: [Option<Sound>; 3],
+    pub(in crate::store) rows: [Option<Sound>; 3],
     /// What is wrong, and in which table.
-    pub(super) flaws: Vec<(Table, Flaw)>,
+    pub(in crate::store) flaws: Vec<(Table, Flaw)>,
 }
 
 impl Visit {
     /// Bytes read, about.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(in crate::store) fn bytes(&self) -> u64 {
         self.rows.iter().flatten().map(|row| row.bytes).sum()
     }
 }
 
 /// A table that could not be read to its end.
 #[derive(Clone, Debug)]
-pub(super) struct Broken {
-    pub(super) table: Table,
+pub(in crate::store) struct Broken {
+    pub(in crate::store) table: Table,
     /// The last row that could be read.
-    pub(super) behind: Seq,
-    pub(super) detail: String,
+    pub(in crate::store) behind: Seq,
+    pub(in crate::store) detail: String,
 }
 
 /// Shows every document behind `after` to `visit` until that says false. Returns the tables that broke off; what would
 /// have been behind is not called missing.
-pub(super) fn walk(
+pub(in crate::store) fn walk(
     connection: &Connection,
     keep: Keep,
     after: Seq,

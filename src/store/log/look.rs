@@ -27,7 +27,7 @@ const SHARED_FORMAT: u32 = 3_007_000;
 
 /// What a log looks like.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(in crate::store) enum Look {
     /// Nothing is wrong with it. No log is a good log.
     Sound,
     /// Its last transaction is not whole: it was torn, or damaged.
@@ -37,7 +37,7 @@ pub(super) enum Look {
 }
 
 /// Looks at a log, and at what `shared` (the `-shm` file) says of it.
-pub(super) fn look(path: &Path, shared: &Path) -> io::Result<Look> {
+pub(in crate::store) fn look(path: &Path, shared: &Path) -> io::Result<Look> {
     // First: where another connection is just making both anew, the log is seen at least as new as this.
     let noted = Noted::read(shared)?;
     let moved = Moved::read(&moved::path_of(path))?;

@@ -12,27 +12,27 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
-use super::error::{Result, StoreError};
-use super::schema::{Role, connect, never_sync};
+use crate::store::error::{Result, StoreError};
+use crate::store::format::schema::{Role, connect, never_sync};
 
 /// Log not yet in the database at which the thread is woken.
-pub(super) const WAKE_BYTES: u64 = 4 << 20;
+pub(in crate::store) const WAKE_BYTES: u64 = 4 << 20;
 /// Log at which the writer waits for its end.
-pub(super) const LOG_BYTES_MAX: u64 = 64 << 20;
+pub(in crate::store) const LOG_BYTES_MAX: u64 = 64 << 20;
 /// How long it waits for whoever reads what is old, as a backup does.
-pub(super) const FINISH_PATIENCE: Duration = Duration::from_millis(20);
+pub(in crate::store) const FINISH_PATIENCE: Duration = Duration::from_millis(20);
 
 /// What a checkpoint left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Log {
+pub(in crate::store) struct Log {
     /// Not completed, because somebody was in the way.
-    pub(super) busy: bool,
-    pub(super) frames: u64,
-    pub(super) checkpointed_frames: u64,
+    pub(in crate::store) busy: bool,
+    pub(in crate::store) frames: u64,
+    pub(in crate::store) checkpointed_frames: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(in crate::store) enum Mode {
     /// Only looks.
     Noop,
     /// As much as is possible without waiting.
@@ -44,7 +44,7 @@ pub(super) enum Mode {
 }
 
 /// Runs a checkpoint on a connection without an open transaction.
-pub(super) fn run(connection: &Connection, mode: Mode) -> rusqlite::Result<Log> {
+pub(in crate::store) fn run(connection: &Connection, mode: Mode) -> rusqlite::Result<Log> {
     let mut statement = connection.prepare_cached(match mode {
         Mode::Noop => "PRAGMA main.wal_checkpoint(noop)",
         Mode::Passive => "PRAGMA main.wal_checkpoint(passive)",
@@ -63,15 +63,15 @@ pub(super) fn run(connection: &Connection, mode: Mode) -> rusqlite::Result<Log> 
 
 /// The first failure after which nobody may write, shared by writer and checkpointer.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Poison(Arc<OnceLock<String>>);
+pub(in crate::store) struct Poison(Arc<OnceLock<String>>);
 
 impl Poison {
-    pub(super) fn reason(&self) -> Option<&str> {
+    pub(in crate::store) fn reason(&self) -> Option<&str> {
         self.0.get().map(String::as_str)
     }
 
     /// Notes the failure if it leaves the disk's content uncertain. The first one stays.
-    pub(super) fn note(&self, error: &StoreError) {
+    pub(in crate::store) fn note(&self, error: &StoreError) {
         if error.is_uncertain() {
             self.0.get_or_init(|| error.chain());
         }
@@ -80,7 +80,7 @@ impl Poison {
 
 /// The background thread. Ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Checkpointer {
+pub(in crate::store) struct Checkpointer {
     wake: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
     /// Held during a checkpoint: SQLite does not wait for one that is under way, it refuses.
@@ -89,7 +89,7 @@ pub(super) struct Checkpointer {
 
 impl Checkpointer {
     /// `synced`: whether what it moves is on disk before the log starts again.
-    pub(super) fn start(path: &Path, collection: &str, poison: Poison, synced: bool) -> Result<Self> {
+    pub(in crate::store) fn start(path: &Path, collection: &str, poison: Poison, synced: bool) -> Result<Self> {
         let connection = connect(path, Role::Checkpointer)?;
         if !synced {
             never_sync(&connection).map_err(|error| StoreError::from_sqlite(collection, "opening its file", error))?;
@@ -109,20 +109,20 @@ impl Checkpointer {
     }
 
     /// Never waits; a wake-up that is already pending will do.
-    pub(super) fn wake(&self) {
+    pub(in crate::store) fn wake(&self) {
         if let Some(wake) = &self.wake {
             let _ = wake.try_send(());
         }
     }
 
     /// The thread's own checkpoint is not under way as long as `work` runs.
-    pub(super) fn exclusively<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(in crate::store) fn exclusively<T>(&self, work: impl FnOnce() -> T) -> T {
         let _turn = self.turn.lock();
         work()
     }
 
     /// Ends the thread.
-    pub(super) fn stop(&mut self) {
+    pub(in crate::store) fn stop(&mut self) {
         self.wake = None;
         if let Some(thread) = self.thread.take() {
             thread.join().expect("the checkpoint thread does not panic");

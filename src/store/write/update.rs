@@ -2,17 +2,17 @@
 
 use rusqlite::params;
 
-use super::error::Result;
-use super::reader::damaged;
-use super::rows::{DocumentRow, Flaw, document_columns};
-use super::schema::Ledger;
 use super::writer::Writer;
+use crate::store::error::Result;
+use crate::store::format::rows::{DocumentRow, Flaw, document_columns};
+use crate::store::format::schema::Ledger;
+use crate::store::read::reader::damaged;
 use crate::types::{Metadata, Seq};
 
 impl Writer {
     /// Gives `target` other metadata, as the change at `seq`. A row that is damaged is an error: the client is told that
     /// its metadata is stored.
-    pub(super) fn update(
+    pub(in crate::store) fn update(
         &mut self,
         target: Seq,
         metadata: Option<&Metadata>,

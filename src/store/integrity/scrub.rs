@@ -1,8 +1,8 @@
 //! A stretch of a collection, read again while others write: what boot and requests do not come across is looked at too.
 
-use super::error::{Result, StoreError};
-use super::reader::Store;
 use super::walk::walk;
+use crate::store::error::{Result, StoreError};
+use crate::store::read::reader::Store;
 use crate::types::{Keep, Seq};
 
 /// What [`Store::scrub`] read.

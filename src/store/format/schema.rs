@@ -8,10 +8,12 @@ use hapax_core::{Banding, Spec};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
-use super::error::{Result, StoreError};
-use super::log::{self, Look};
-use super::settings::{Changeable, Meta, Opened};
-use super::{checkpoint, files, rows};
+use super::rows;
+use crate::store::data_dir::files;
+use crate::store::error::{Result, StoreError};
+use crate::store::log::look::{self, Look};
+use crate::store::settings::{Changeable, Meta, Opened};
+use crate::store::write::checkpoint;
 use crate::types::{CollectionName, Keep, Seq, TimestampMs, Verify};
 
 /// "hapx": tells our files from other SQLite files, also to `file(1)`.
@@ -19,11 +21,11 @@ const APPLICATION_ID: i32 = 0x6861_7078;
 /// How every SQLite database begins.
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 /// The format written by this version.
-pub(super) const FORMAT: i32 = 3;
+pub(in crate::store) const FORMAT: i32 = 3;
 
 /// How long a connection asks again for a lock of SQLite's. Locks are held for microseconds, but recovery of a log after
 /// a crash may take a while.
-pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(in crate::store) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const WRITER_CACHE_KIB: u32 = 8 * 1024;
 /// Readers fetch single records at random places: the system's page cache serves that better than their own.
 const READER_CACHE_KIB: u32 = 1024;
@@ -110,7 +112,7 @@ ALTER TABLE document ADD COLUMN id_first_seen_ms INTEGER;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(in crate::store) enum Role {
     Writer,
     Checkpointer,
     Reader,
@@ -118,23 +120,23 @@ pub(super) enum Role {
 
 /// How many rows a table has and what their sums add up to, wrapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
-    pub(super) rows: u64,
-    pub(super) sum: u64,
+pub(in crate::store) struct Tally {
+    pub(in crate::store) rows: u64,
+    pub(in crate::store) sum: u64,
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, sum: u64) {
+    pub(in crate::store) fn add(&mut self, sum: u64) {
         self.rows += 1;
         self.sum = self.sum.wrapping_add(sum);
     }
 
     /// A row has another sum now.
-    pub(super) fn exchange(&mut self, old: u64, new: u64) {
+    pub(in crate::store) fn exchange(&mut self, old: u64, new: u64) {
         self.sum = self.sum.wrapping_sub(old).wrapping_add(new);
     }
 
-    pub(super) fn subtract(&mut self, sum: u64) {
+    pub(in crate::store) fn subtract(&mut self, sum: u64) {
         self.rows = self.rows.wrapping_sub(1);
         self.sum = self.sum.wrapping_sub(sum);
     }
@@ -142,11 +144,11 @@ impl Tally {
 
 /// What the tables must hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ledger {
-    pub(super) signatures: Tally,
-    pub(super) documents: Tally,
-    pub(super) payloads: Tally,
-    pub(super) last_seq: Seq,
+pub(in crate::store) struct Ledger {
+    pub(in crate::store) signatures: Tally,
+    pub(in crate::store) documents: Tally,
+    pub(in crate::store) payloads: Tally,
+    pub(in crate::store) last_seq: Seq,
 }
 
 impl Ledger {
@@ -156,13 +158,13 @@ impl Ledger {
 }
 
 /// What to call the collection of `path` as long as its own word for it is unread.
-pub(super) fn label(path: &Path) -> String {
+pub(in crate::store) fn label(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.strip_suffix(files::SUFFIX).unwrap_or(&name).to_owned()
 }
 
 /// Makes the file, whole and on disk, or leaves nothing that is taken for a collection.
-pub(super) fn create(path: &Path, meta: &Meta) -> Result<()> {
+pub(in crate::store) fn create(path: &Path, meta: &Meta) -> Result<()> {
     let io = |error| StoreError::from_io(meta.name.as_str(), "making its file", error);
     if path.exists() {
         return Err(StoreError::Exists { path: path.to_owned() });
@@ -177,7 +179,7 @@ pub(super) fn create(path: &Path, meta: &Meta) -> Result<()> {
     files::finish_creation(path).map_err(io)
 }
 
-pub(super) fn write_new(path: &Path, meta: &Meta) -> rusqlite::Result<()> {
+pub(in crate::store) fn write_new(path: &Path, meta: &Meta) -> rusqlite::Result<()> {
     let mut connection = Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
@@ -193,14 +195,14 @@ pub(super) fn write_new(path: &Path, meta: &Meta) -> rusqlite::Result<()> {
 }
 
 /// Closes a new file, written without a log.
-pub(super) fn finish_new(connection: Connection) -> rusqlite::Result<()> {
+pub(in crate::store) fn finish_new(connection: Connection) -> rusqlite::Result<()> {
     // Kept in the file's header. The log is still empty, so closing leaves one whole file.
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.close().map_err(|(_, error)| error)
 }
 
 /// A connection to an existing file.
-pub(super) fn connect(path: &Path, role: Role) -> Result<Connection> {
+pub(in crate::store) fn connect(path: &Path, role: Role) -> Result<Connection> {
     if !path.exists() {
         return Err(StoreError::Missing { path: path.to_owned() });
     }
@@ -242,12 +244,12 @@ fn set_up(connection: &Connection, role: Role) -> rusqlite::Result<()> {
 }
 
 /// What a connection writes from here on is only as lasting as the system's memory.
-pub(super) fn never_sync(connection: &Connection) -> rusqlite::Result<()> {
+pub(in crate::store) fn never_sync(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "off")
 }
 
 /// Refuses what this version did not write.
-pub(super) fn check_format(connection: &Connection, path: &Path) -> Result<()> {
+pub(in crate::store) fn check_format(connection: &Connection, path: &Path) -> Result<()> {
     match format_of(connection, path)? {
         FORMAT => Ok(()),
         found => {
@@ -258,7 +260,7 @@ pub(super) fn check_format(connection: &Connection, path: &Path) -> Result<()> {
 }
 
 /// The format of one of our files, of this version's or an older one.
-pub(super) fn format_of(connection: &Connection, path: &Path) -> Result<i32> {
+pub(in crate::store) fn format_of(connection: &Connection, path: &Path) -> Result<i32> {
     let pragma = |name: &str| {
         connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0)).map_err(|error| {
             match error.sqlite_error_code() {
@@ -281,7 +283,7 @@ pub(super) fn format_of(connection: &Connection, path: &Path) -> Result<i32> {
 }
 
 /// Brings a file of an older version to this one's format, in one transaction. Under the data directory's lock.
-pub(super) fn upgrade(path: &Path) -> Result<()> {
+pub(in crate::store) fn upgrade(path: &Path) -> Result<()> {
     check_files(path)?;
     let mut connection = connect(path, Role::Writer)?;
     if format_of(&connection, path)? == FORMAT {
@@ -320,7 +322,7 @@ fn has_default_banding(meta: &Meta) -> bool {
 }
 
 /// The writer's connection, with what the file says of itself.
-pub(super) fn open_for_writing(path: &Path) -> Result<(Connection, Opened, Ledger)> {
+pub(in crate::store) fn open_for_writing(path: &Path) -> Result<(Connection, Opened, Ledger)> {
     upgrade(path)?;
     let connection = connect(path, Role::Writer)?;
     check_format(&connection, path)?;
@@ -340,7 +342,7 @@ pub(super) fn open_for_writing(path: &Path) -> Result<(Connection, Opened, Ledge
 
 /// Looks at the files before SQLite does: it would take what is left of a log for all of it, and a database that was cut
 /// to nothing for a new one, whose log it throws away. A last transaction that is torn is let go, with a word in the log.
-pub(super) fn check_files(path: &Path) -> Result<()> {
+pub(in crate::store) fn check_files(path: &Path) -> Result<()> {
     let io = |doing, source: std::io::Error| StoreError::Io { collection: label(path), doing, source: source.into() };
     match files::begins_with(path, SQLITE_MAGIC) {
         Ok(true) => {}
@@ -353,7 +355,7 @@ pub(super) fn check_files(path: &Path) -> Result<()> {
         }
         Err(error) => return Err(io("reading its file", error)),
     }
-    match log::look(&files::log(path), &files::shared(path)).map_err(|error| io("reading its log", error))? {
+    match look::look(&files::log(path), &files::shared(path)).map_err(|error| io("reading its log", error))? {
         Look::Sound => Ok(()),
         Look::Torn(detail) => {
             tracing::warn!(collection = label(path), detail, "the log ends in a torn transaction");
@@ -364,7 +366,7 @@ pub(super) fn check_files(path: &Path) -> Result<()> {
 }
 
 /// Writes `meta` over what was there.
-pub(super) fn write_meta(connection: &Connection, meta: &Meta) -> rusqlite::Result<()> {
+pub(in crate::store) fn write_meta(connection: &Connection, meta: &Meta) -> rusqlite::Result<()> {
     let Changeable { bands, rows, banding_by_hand, threshold, verify, ttl_ms, touch } = meta.changeable;
     connection.execute(
         "INSERT OR REPLACE INTO meta
@@ -391,7 +393,7 @@ pub(super) fn write_meta(connection: &Connection, meta: &Meta) -> rusqlite::Resu
 }
 
 /// Reads and verifies `meta`.
-pub(super) fn read_meta(connection: &Connection, label: &str) -> Result<Meta> {
+pub(in crate::store) fn read_meta(connection: &Connection, label: &str) -> Result<Meta> {
     let damaged = |detail: &str| StoreError::Damaged {
         collection: label.to_owned(),
         record: None,
@@ -430,7 +432,7 @@ pub(super) fn read_meta(connection: &Connection, label: &str) -> Result<Meta> {
 }
 
 /// Reads the ledger; its two lines must agree with each other.
-pub(super) fn read_ledger(connection: &Connection, label: &str) -> Result<Ledger> {
+pub(in crate::store) fn read_ledger(connection: &Connection, label: &str) -> Result<Ledger> {
     let line = |tally: &str| {
         connection
             .query_row("SELECT rows, sum, last_seq FROM ledger WHERE tally = ?1", [tally], |row| {
@@ -457,7 +459,7 @@ pub(super) fn read_ledger(connection: &Connection, label: &str) -> Result<Ledger
 }
 
 /// Moves the ledger from `old` to `new`; false if it was not at `old`: somebody else has written.
-pub(super) fn move_ledger(connection: &Connection, old: &Ledger, new: &Ledger) -> rusqlite::Result<bool> {
+pub(in crate::store) fn move_ledger(connection: &Connection, old: &Ledger, new: &Ledger) -> rusqlite::Result<bool> {
     let mut statement = connection.prepare_cached(
         "UPDATE ledger SET rows = ?1, sum = ?2, last_seq = ?3
          WHERE tally = ?4 AND rows = ?5 AND sum = ?6 AND last_seq = ?7",

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::change::Change;
 use super::checkpoint::{self, Checkpointer, FINISH_PATIENCE, LOG_BYTES_MAX, Mode, Poison, WAKE_BYTES};
-use super::descriptors::out_of_descriptors;
-use super::error::{Result, StoreError};
-use super::files;
-use super::moved::{self, Moved};
-use super::payload;
-use super::reader::Readers;
-use super::record::Record;
-use super::rows::{DocumentRow, SignatureRow};
-use super::schema::{self, Ledger};
-use super::settings::{Changeable, Meta};
-use super::verdict;
+use crate::store::change::Change;
+use crate::store::data_dir::files;
+use crate::store::descriptors::out_of_descriptors;
+use crate::store::error::{Result, StoreError};
+use crate::store::format::payload;
+use crate::store::format::rows::{DocumentRow, SignatureRow};
+use crate::store::format::schema::{self, Ledger};
+use crate::store::format::verdict;
+use crate::store::log::moved::{self, Moved};
+use crate::store::read::reader::Readers;
+use crate::store::record::Record;
+use crate::store::settings::{Changeable, Meta};
 use crate::types::{Keep, Seq};
 
 const COMMITTING: &str = "committing";
@@ -27,17 +27,17 @@ const COMMITTING: &str = "committing";
 /// on disk, in the log.
 #[derive(Debug)]
 pub struct Writer {
-    pub(super) connection: Connection,
+    pub(in crate::store) connection: Connection,
     checkpointer: Checkpointer,
     readers: Arc<Readers>,
-    pub(super) collection: String,
+    pub(in crate::store) collection: String,
     /// Whether documents have payloads.
     keep: Keep,
     /// As on disk.
     ledger: Ledger,
-    pub(super) poison: Poison,
+    pub(in crate::store) poison: Poison,
     page_bytes: u64,
-    pub(super) log_bytes: u64,
+    pub(in crate::store) log_bytes: u64,
     /// Where it is finished next even if the thread is far behind.
     finish_last_bytes: u64,
     /// Log that is not in the database yet.
@@ -46,12 +46,12 @@ pub struct Writer {
     wake_at_bytes: u64,
     /// Where the log is finished next; moved on when a reader is in the way, so that one slow reader does not cost every
     /// commit a wait.
-    pub(super) finish_at_bytes: u64,
-    pub(super) buffer: Vec<u8>,
+    pub(in crate::store) finish_at_bytes: u64,
+    pub(in crate::store) buffer: Vec<u8>,
 }
 
 impl Writer {
-    pub(super) fn new(connection: Connection, path: &Path, meta: &Meta, ledger: Ledger) -> Result<Self> {
+    pub(in crate::store) fn new(connection: Connection, path: &Path, meta: &Meta, ledger: Ledger) -> Result<Self> {
         let collection = meta.name.as_str();
         let poison = Poison::default();
         let page_bytes: i64 = connection
@@ -77,7 +77,7 @@ impl Writer {
 
     /// The log starts anew with each life of the file, so that the remains of a torn transaction are never taken for
     /// commits of a later one. Where the disk can't do that, the collection is still good for reading.
-    pub(super) fn restart_log(&self) -> Result<()> {
+    pub(in crate::store) fn restart_log(&self) -> Result<()> {
         let Err(error) = self.empty_log() else { return Ok(()) };
         match StoreError::from_sqlite(&self.collection, "moving its log into the database", error) {
             StoreError::Full { .. } | StoreError::Busy { .. } => Ok(()),
@@ -92,7 +92,7 @@ impl Writer {
         }
     }
 
-    /// Moves the log into the database, notes that for [`log::look`], and empties it. The first sync that fails is told,
+    /// Moves the log into the database, notes that for [`look`](crate::store::log::look::look), and empties it. The first sync that fails is told,
     /// whatever the next would say.
     fn empty_log(&self) -> rusqlite::Result<()> {
         let log = checkpoint::run(&self.connection, Mode::Passive)?;
@@ -117,7 +117,7 @@ impl Writer {
         }
     }
 
-    pub(super) fn readers(&self) -> Arc<Readers> {
+    pub(in crate::store) fn readers(&self) -> Arc<Readers> {
         self.readers.clone()
     }
 
@@ -202,12 +202,12 @@ impl Writer {
 
     /// How long a commit waits for a lock that another program holds.
     #[cfg(test)]
-    pub(super) fn set_patience(&self, wait: std::time::Duration) {
+    pub(in crate::store) fn set_patience(&self, wait: std::time::Duration) {
         self.connection.busy_timeout(wait).unwrap();
     }
 
     /// Refuses a writer whose disk failed.
-    pub(super) fn check_usable(&self) -> Result<()> {
+    pub(in crate::store) fn check_usable(&self) -> Result<()> {
         match self.poison.reason() {
             None => Ok(()),
             Some(reason) => {
@@ -314,7 +314,7 @@ impl Writer {
         }
     }
 
-    pub(super) fn run(&self, seq: Seq, sql: &str, values: impl rusqlite::Params) -> Result<()> {
+    pub(in crate::store) fn run(&self, seq: Seq, sql: &str, values: impl rusqlite::Params) -> Result<()> {
         let executed = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
         self.executed(seq, executed).map(drop)
     }
@@ -411,11 +411,11 @@ impl Writer {
         }
     }
 
-    pub(super) fn sqlite(&self, error: rusqlite::Error) -> StoreError {
+    pub(in crate::store) fn sqlite(&self, error: rusqlite::Error) -> StoreError {
         StoreError::from_sqlite(&self.collection, COMMITTING, error)
     }
 
-    pub(super) fn out_of_order(&self, seq: Seq, detail: String) -> StoreError {
+    pub(in crate::store) fn out_of_order(&self, seq: Seq, detail: String) -> StoreError {
         StoreError::OutOfOrder { collection: self.collection.clone(), seq, detail }
     }
 }

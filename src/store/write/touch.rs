@@ -2,16 +2,16 @@
 
 use rusqlite::params;
 
-use super::error::Result;
-use super::rows::{SignatureRow, signature_columns};
-use super::schema::Ledger;
 use super::writer::Writer;
+use crate::store::error::Result;
+use crate::store::format::rows::{SignatureRow, signature_columns};
+use crate::store::format::schema::Ledger;
 use crate::types::{Seq, TimestampMs};
 
 impl Writer {
     /// Notes when `target` was last seen. A document that is gone is passed over; so is a damaged row, with a word in the
     /// log: whoever reads it is told, and a time is no reason to refuse all writes.
-    pub(super) fn touch(&mut self, target: Seq, seen: TimestampMs, ledger: &mut Ledger) -> Result<()> {
+    pub(in crate::store) fn touch(&mut self, target: Seq, seen: TimestampMs, ledger: &mut Ledger) -> Result<()> {
         let Some((old, new)) = self.sums(target, seen)? else { return Ok(()) };
         let sql = "UPDATE signature SET seen_ms = ?2, sum = ?3 WHERE seq = ?1";
         self.run(target, sql, params![target.0 as i64, seen.0, new as i64])?;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::record::{StoredMatch, StoredVerdict};
+use crate::store::record::{StoredMatch, StoredVerdict};
 use crate::types::{DocId, Overlap, Seq, VerdictKind};
 
 #[derive(Serialize, Deserialize)]
@@ -46,7 +46,7 @@ impl From<JsonMatch> for StoredMatch {
     }
 }
 
-pub(super) fn to_json(verdict: &StoredVerdict) -> String {
+pub(in crate::store) fn to_json(verdict: &StoredVerdict) -> String {
     let matches = verdict.matches.iter();
     serde_json::to_string(&Json {
         verdict: verdict.kind.as_str(),
@@ -60,7 +60,7 @@ pub(super) fn to_json(verdict: &StoredVerdict) -> String {
     .expect("numbers and strings always serialise")
 }
 
-pub(super) fn from_json(text: &[u8]) -> Option<StoredVerdict> {
+pub(in crate::store) fn from_json(text: &[u8]) -> Option<StoredVerdict> {
     let json: Json<'_> = serde_json::from_slice(text).ok()?;
     let matches = json.matches.into_iter();
     Some(StoredVerdict {

@@ -2,10 +2,12 @@
 
 use rusqlite::{Connection, params};
 
-use super::error::Result;
-use super::rows::{DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, SignatureRow, document_columns, signature_columns};
-use super::schema::Ledger;
 use super::writer::Writer;
+use crate::store::error::Result;
+use crate::store::format::rows::{
+    DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, SignatureRow, document_columns, signature_columns,
+};
+use crate::store::format::schema::Ledger;
 use crate::types::Seq;
 
 /// A row's flags and sums, before and after.
@@ -34,7 +36,7 @@ impl From<Flaw> for Unread {
 
 impl Writer {
     /// Promotes `link`, if there is one, as a part of the change at `seq`.
-    pub(super) fn promote(&mut self, link: Option<Seq>, seq: Seq, ledger: &mut Ledger) -> Result<()> {
+    pub(in crate::store) fn promote(&mut self, link: Option<Seq>, seq: Seq, ledger: &mut Ledger) -> Result<()> {
         let Some(link) = link else { return Ok(()) };
         let rows = match read_unlinked(&self.connection, link, &mut self.buffer) {
             Ok(rows) => rows,
@@ -66,7 +68,7 @@ impl Writer {
 }
 
 /// Makes an ordinary document of a link that is sound, in both of its rows; the ledger is the caller's.
-pub(super) fn unlink(connection: &Connection, link: Seq) -> rusqlite::Result<()> {
+pub(in crate::store) fn unlink(connection: &Connection, link: Seq) -> rusqlite::Result<()> {
     let rows = match read_unlinked(connection, link, &mut Vec::new()) {
         Ok(Some(rows)) => rows,
         Ok(None) | Err(Unread::Flaw(_)) => return Ok(()),

@@ -6,10 +6,12 @@ use std::collections::HashMap;
 
 use rusqlite::{OptionalExtension, Row, params_from_iter};
 
-use super::error::Result;
 use super::reader::{Snapshot, Store, damaged, sqlite};
-use super::record::Head;
-use super::rows::{DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, SignatureRow, document_columns, signature_columns};
+use crate::store::error::Result;
+use crate::store::format::rows::{
+    DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, SignatureRow, document_columns, signature_columns,
+};
+use crate::store::record::Head;
 use crate::types::{ClusterPlace, DocId, Document, Seq};
 
 /// Clusters looked at for one page. Those that have shrunk to one document are passed over, and there may be many.
@@ -102,7 +104,7 @@ impl Store {
 
 impl Snapshot<'_> {
     /// Names the representatives of documents whose clusters are known.
-    pub(super) fn with_representatives(&mut self, documents: Vec<(Document, Seq)>) -> Result<Vec<Document>> {
+    pub(in crate::store) fn with_representatives(&mut self, documents: Vec<(Document, Seq)>) -> Result<Vec<Document>> {
         let mut known: HashMap<Seq, Option<Head>> = HashMap::new();
         let mut named = Vec::with_capacity(documents.len());
         for (document, cluster) in documents {

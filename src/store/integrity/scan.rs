@@ -4,10 +4,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use super::error::{Result, StoreError};
-use super::reader::Store;
-use super::rows::{Flaw, OUT_OF_ORDER, SignatureRow, integer, signature_columns};
-use super::schema::Tally;
+use crate::store::error::{Result, StoreError};
+use crate::store::format::rows::{Flaw, OUT_OF_ORDER, SignatureRow, integer, signature_columns};
+use crate::store::format::schema::Tally;
+use crate::store::read::reader::Store;
 use crate::types::Seq;
 use rusqlite::Connection;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -37,7 +37,7 @@ struct Part {
 }
 
 /// A document that joined a cluster, as a number to be added up; written nowhere.
-pub(super) fn member_sum(cluster: Seq, seq: Seq) -> u64 {
+pub(in crate::store) fn member_sum(cluster: Seq, seq: Seq) -> u64 {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&cluster.0.to_le_bytes());
     bytes[8..].copy_from_slice(&seq.0.to_le_bytes());
@@ -46,7 +46,7 @@ pub(super) fn member_sum(cluster: Seq, seq: Seq) -> u64 {
 
 /// What the index of clusters holds, in its order or with the entry that is out of it. An index whose entries are right
 /// and in order finds each of them, since its inner pages hold entries too.
-pub(super) fn index_of_clusters(connection: &Connection) -> rusqlite::Result<Result<Tally, Seq>> {
+pub(in crate::store) fn index_of_clusters(connection: &Connection) -> rusqlite::Result<Result<Tally, Seq>> {
     let mut statement =
         connection.prepare("SELECT cluster, seq FROM signature INDEXED BY signature_by_cluster WHERE cluster <> 0")?;
     let mut rows = statement.query([])?;

@@ -15,10 +15,10 @@ const CREATING: &str = ".creating";
 const DROPPED: &str = ".dropped";
 const REPAIRED: &str = ".repaired";
 const DAMAGED: &str = ".damaged-";
-/// What SQLite keeps beside a database, and the note of `moved.rs`.
+/// What SQLite keeps beside a database, and the note of `log/moved.rs`.
 const COMPANIONS: [&str; 4] = ["-wal", "-shm", "-journal", MOVED];
 /// The note that an emptied log is in the database.
-pub(super) const MOVED: &str = "-moved";
+pub(in crate::store) const MOVED: &str = "-moved";
 
 /// Where a collection is kept.
 pub fn path_of(dir: &Path, name: &CollectionName) -> PathBuf {
@@ -127,12 +127,12 @@ pub fn finish_repairs(dir: &Path) -> io::Result<()> {
 }
 
 /// The name under which `path` is made.
-pub(super) fn creating(path: &Path) -> PathBuf {
+pub(in crate::store) fn creating(path: &Path) -> PathBuf {
     with_suffix(path, CREATING)
 }
 
 /// Clears the way for making `path`.
-pub(super) fn prepare_creation(path: &Path) -> io::Result<()> {
+pub(in crate::store) fn prepare_creation(path: &Path) -> io::Result<()> {
     remove_with_companions(path, CREATING)?;
     if with_suffix(path, DROPPED).exists() {
         finish_drop(path)?;
@@ -141,13 +141,13 @@ pub(super) fn prepare_creation(path: &Path) -> io::Result<()> {
 }
 
 /// A write-ahead log or journal without its database. SQLite would replay it into any database of that name.
-pub(super) fn orphan(path: &Path) -> Option<PathBuf> {
+pub(in crate::store) fn orphan(path: &Path) -> Option<PathBuf> {
     let of_sqlite = COMPANIONS.into_iter().filter(|&companion| companion != MOVED);
     of_sqlite.map(|companion| with_suffix(path, companion)).find(|companion| companion.exists())
 }
 
 /// Brings the name of `path` to the disk.
-pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
+pub(in crate::store) fn sync_parent(path: &Path) -> io::Result<()> {
     sync_dir(parent(path))
 }
 
@@ -157,19 +157,19 @@ pub fn log(path: &Path) -> PathBuf {
 }
 
 /// What SQLite shares between connections to `path`; a process that was killed leaves it behind.
-pub(super) fn shared(path: &Path) -> PathBuf {
+pub(in crate::store) fn shared(path: &Path) -> PathBuf {
     with_suffix(path, COMPANIONS[1])
 }
 
 /// Whether a file begins with these bytes.
-pub(super) fn begins_with(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+pub(in crate::store) fn begins_with(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     let mut begin = Vec::with_capacity(bytes.len());
     File::open(path)?.take(bytes.len() as u64).read_to_end(&mut begin)?;
     Ok(begin == bytes)
 }
 
 /// The whole file takes its name.
-pub(super) fn finish_creation(path: &Path) -> io::Result<()> {
+pub(in crate::store) fn finish_creation(path: &Path) -> io::Result<()> {
     let temporary = creating(path);
     File::open(&temporary)?.sync_all()?;
     fs::rename(&temporary, path)?;
@@ -180,13 +180,13 @@ pub(super) fn finish_creation(path: &Path) -> io::Result<()> {
 }
 
 /// A name for the damaged file that is not taken.
-pub(super) fn next_damaged(path: &Path) -> PathBuf {
+pub(in crate::store) fn next_damaged(path: &Path) -> PathBuf {
     let mut names = (1u64..).map(|number| with_suffix(path, &format!("{DAMAGED}{number}")));
     names.find(|name| !name.exists()).expect("the numbers do not end")
 }
 
 /// The new file, which was made as [`creating`] says and is closed, takes the damaged one's place; that one is kept.
-pub(super) fn finish_repair(path: &Path, kept_as: &Path) -> io::Result<()> {
+pub(in crate::store) fn finish_repair(path: &Path, kept_as: &Path) -> io::Result<()> {
     let temporary = creating(path);
     File::open(&temporary)?.sync_all()?;
     // From here on a crash cannot undo the repair: whoever opens the directory next finishes it.
@@ -224,7 +224,7 @@ fn keep(path: &Path, kept_as: &Path) -> io::Result<()> {
 }
 
 /// Removes a collection's file for good. Nobody may have it open for writing.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
+pub(in crate::store) fn remove(path: &Path) -> io::Result<()> {
     fs::rename(path, with_suffix(path, DROPPED))?;
     // From here on the collection is gone, whatever happens.
     sync_dir(parent(path))?;
@@ -257,7 +257,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+pub(in crate::store) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     PathBuf::from(name)

@@ -7,9 +7,9 @@ use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::record::{Head, Record, StoredVerdict};
-use super::settings::{Changeable, Meta};
 use super::verdict;
+use crate::store::record::{Head, Record, StoredVerdict};
+use crate::store::settings::{Changeable, Meta};
 use crate::types::{DocId, Document, Metadata, Seq, TimestampMs};
 
 const LINKED: u8 = 1;
@@ -26,7 +26,7 @@ macro_rules! signature_columns {
         "s.seq, s.id_fingerprint, s.content_prefix, s.flags, s.bytes, s.cluster, s.seen_ms, s.sum"
     };
 }
-pub(super) use signature_columns;
+pub(in crate::store) use signature_columns;
 
 /// The columns of `document d`, in the order [`DocumentRow::read`] takes them.
 macro_rules! document_columns {
@@ -34,16 +34,16 @@ macro_rules! document_columns {
         "d.seq, d.id, d.metadata, d.content_hash, d.flags, d.first_seen_ms, d.shingles, d.verdict, d.id_first_seen_ms, d.sum"
     };
 }
-pub(super) use document_columns;
+pub(in crate::store) use document_columns;
 
 /// How many they are.
-pub(super) const DOCUMENT_COLUMN_COUNT: usize = 10;
+pub(in crate::store) const DOCUMENT_COLUMN_COUNT: usize = 10;
 
 /// Why a row is not what was written.
 pub type Flaw = &'static str;
-pub(super) const WRONG_SUM: Flaw = "its checksum differs";
-pub(super) const WRONG_TYPE: Flaw = "a column has the wrong type";
-pub(super) const OUT_OF_ORDER: Flaw = "its row is not in its place";
+pub(in crate::store) const WRONG_SUM: Flaw = "its checksum differs";
+pub(in crate::store) const WRONG_TYPE: Flaw = "a column has the wrong type";
+pub(in crate::store) const OUT_OF_ORDER: Flaw = "its row is not in its place";
 
 /// What the index needs of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct SignatureRow<'a> {
 }
 
 impl<'a> SignatureRow<'a> {
-    pub(super) fn of(record: &'a Record) -> Self {
+    pub(in crate::store) fn of(record: &'a Record) -> Self {
         Self {
             seq: record.seq,
             id_fingerprint: record.id_fingerprint,
@@ -80,11 +80,11 @@ impl<'a> SignatureRow<'a> {
         }
     }
 
-    pub(super) fn flags(&self) -> u8 {
+    pub(in crate::store) fn flags(&self) -> u8 {
         flags(self.linked, self.given)
     }
 
-    pub(super) fn sum(&self, buffer: &mut Vec<u8>) -> u64 {
+    pub(in crate::store) fn sum(&self, buffer: &mut Vec<u8>) -> u64 {
         buffer.clear();
         buffer.extend_from_slice(&self.seq.0.to_le_bytes());
         buffer.extend_from_slice(&self.id_fingerprint.to_le_bytes());
@@ -100,7 +100,7 @@ impl<'a> SignatureRow<'a> {
     }
 
     /// The row that starts at column `first`, and its sum, verified.
-    pub(super) fn read(row: &'a Row<'_>, first: usize, buffer: &mut Vec<u8>) -> Result<(Self, u64), Flaw> {
+    pub(in crate::store) fn read(row: &'a Row<'_>, first: usize, buffer: &mut Vec<u8>) -> Result<(Self, u64), Flaw> {
         let flags = unsigned_byte(row, first + 3)?;
         let this = Self {
             seq: Seq(integer(row, first)? as u64),
@@ -124,21 +124,21 @@ pub fn content_prefix(content: ContentHash) -> u64 {
 
 /// A row of `document`, borrowed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DocumentRow<'a> {
-    pub(super) seq: Seq,
-    pub(super) id: &'a [u8],
-    pub(super) metadata: Option<&'a [u8]>,
-    pub(super) content: [u8; 16],
-    pub(super) flags: u8,
-    pub(super) first_seen_ms: i64,
-    pub(super) shingles: Option<u64>,
-    pub(super) verdict: &'a [u8],
+pub(in crate::store) struct DocumentRow<'a> {
+    pub(in crate::store) seq: Seq,
+    pub(in crate::store) id: &'a [u8],
+    pub(in crate::store) metadata: Option<&'a [u8]>,
+    pub(in crate::store) content: [u8; 16],
+    pub(in crate::store) flags: u8,
+    pub(in crate::store) first_seen_ms: i64,
+    pub(in crate::store) shingles: Option<u64>,
+    pub(in crate::store) verdict: &'a [u8],
     /// Absent where the id was first stored with this content, as in all rows of formats 1 and 2.
-    pub(super) id_first_seen_ms: Option<i64>,
+    pub(in crate::store) id_first_seen_ms: Option<i64>,
 }
 
 impl<'a> DocumentRow<'a> {
-    pub(super) fn of(record: &'a Record, verdict: &'a str) -> Self {
+    pub(in crate::store) fn of(record: &'a Record, verdict: &'a str) -> Self {
         Self {
             seq: record.seq,
             id: record.id.as_str().as_bytes(),
@@ -152,7 +152,7 @@ impl<'a> DocumentRow<'a> {
         }
     }
 
-    pub(super) fn sum(&self, buffer: &mut Vec<u8>) -> u64 {
+    pub(in crate::store) fn sum(&self, buffer: &mut Vec<u8>) -> u64 {
         buffer.clear();
         buffer.extend_from_slice(&self.seq.0.to_le_bytes());
         buffer.extend_from_slice(&self.first_seen_ms.to_le_bytes());
@@ -175,12 +175,12 @@ impl<'a> DocumentRow<'a> {
     }
 
     /// The row of the same document, no longer a link.
-    pub(super) fn unlinked(self) -> Self {
+    pub(in crate::store) fn unlinked(self) -> Self {
         Self { flags: self.flags & !LINKED, ..self }
     }
 
     /// The row that starts at column `first`, verified.
-    pub(super) fn read(row: &'a Row<'_>, first: usize, buffer: &mut Vec<u8>) -> Result<Self, Flaw> {
+    pub(in crate::store) fn read(row: &'a Row<'_>, first: usize, buffer: &mut Vec<u8>) -> Result<Self, Flaw> {
         let this = Self {
             seq: Seq(integer(row, first)? as u64),
             id: bytes(row, first + 1)?,
@@ -196,13 +196,13 @@ impl<'a> DocumentRow<'a> {
         if this.sum(buffer) == sum { Ok(this) } else { Err(WRONG_SUM) }
     }
 
-    pub(super) fn head(&self, with_metadata: bool) -> Result<Head, Flaw> {
+    pub(in crate::store) fn head(&self, with_metadata: bool) -> Result<Head, Flaw> {
         self.head_within(&mut if with_metadata { Some(usize::MAX) } else { None })
     }
 
     /// With its metadata if that is asked for at all and is not longer than what is left of it, which becomes less by as
     /// much. After one that is too long nothing is left for others.
-    pub(super) fn head_within(&self, metadata_bytes: &mut Option<usize>) -> Result<Head, Flaw> {
+    pub(in crate::store) fn head_within(&self, metadata_bytes: &mut Option<usize>) -> Result<Head, Flaw> {
         let (mut metadata, mut metadata_left) = (None, false);
         if let (Some(left), Some(json)) = (metadata_bytes, self.metadata) {
             match left.checked_sub(json.len()) {
@@ -224,7 +224,7 @@ impl<'a> DocumentRow<'a> {
     }
 
     /// The document without its representative, of which this row knows nothing.
-    pub(super) fn document(&self) -> Result<Document, Flaw> {
+    pub(in crate::store) fn document(&self) -> Result<Document, Flaw> {
         let verdict = self.verdict()?;
         Ok(Document {
             id: self.id()?,
@@ -242,7 +242,7 @@ impl<'a> DocumentRow<'a> {
         })
     }
 
-    pub(super) fn record(&self, signature: &SignatureRow<'_>) -> Result<Record, Flaw> {
+    pub(in crate::store) fn record(&self, signature: &SignatureRow<'_>) -> Result<Record, Flaw> {
         Ok(Record {
             seq: self.seq,
             id: self.id()?,
@@ -293,7 +293,7 @@ impl<'a> DocumentRow<'a> {
 }
 
 /// The sum of the one row of `meta`.
-pub(super) fn meta_sum(meta: &Meta) -> u64 {
+pub(in crate::store) fn meta_sum(meta: &Meta) -> u64 {
     let mut buffer = Vec::new();
     push_text(&mut buffer, Some(meta.name.as_str().as_bytes()));
     push_text(&mut buffer, Some(meta.spec.as_bytes()));
@@ -337,7 +337,7 @@ fn utf8(bytes: &[u8]) -> Result<&str, Flaw> {
     std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8")
 }
 
-pub(super) fn integer(row: &Row<'_>, column: usize) -> Result<i64, Flaw> {
+pub(in crate::store) fn integer(row: &Row<'_>, column: usize) -> Result<i64, Flaw> {
     match row.get_ref(column) {
         Ok(ValueRef::Integer(value)) => Ok(value),
         _ => Err(WRONG_TYPE),

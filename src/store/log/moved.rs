@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::files;
+use crate::store::data_dir::files;
 
 const NOTE_BYTES: usize = 8 + 8 + 8 + 8;
 /// Each time SQLite starts a log again it adds one to the first salt. A `-shm` file that is so many logs old is still
@@ -19,7 +19,7 @@ const GENERATIONS_MAX: u32 = 4096;
 
 /// What was in the database when the log was emptied last.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Moved {
+pub(in crate::store) struct Moved {
     /// The log's salts, as in its header.
     salts: [u8; 8],
     frames: u64,
@@ -29,7 +29,7 @@ pub(super) struct Moved {
 
 impl Moved {
     /// The log at `path`, of which so many frames were written and all are in the database of `connection`, on disk.
-    pub(super) fn of_log(path: &Path, frames: u64, connection: &Connection) -> io::Result<Self> {
+    pub(in crate::store) fn of_log(path: &Path, frames: u64, connection: &Connection) -> io::Result<Self> {
         let mut header = [0; 32];
         File::open(path)?.read_exact(&mut header)?;
         let ledger = ledger_of(connection).map_err(io::Error::other)?;
@@ -37,7 +37,7 @@ impl Moved {
     }
 
     /// Brings the note to the disk.
-    pub(super) fn write(&self, path: &Path) -> io::Result<()> {
+    pub(in crate::store) fn write(&self, path: &Path) -> io::Result<()> {
         let is_new = !path.exists();
         let mut bytes = [&self.salts[..], &self.frames.to_le_bytes(), &self.ledger.to_le_bytes()].concat();
         bytes.extend(xxh3_64(&bytes).to_le_bytes());
@@ -49,7 +49,7 @@ impl Moved {
     }
 
     /// `None` if there is no note, or no sound one.
-    pub(super) fn read(path: &Path) -> io::Result<Option<Self>> {
+    pub(in crate::store) fn read(path: &Path) -> io::Result<Option<Self>> {
         let mut bytes = [0; NOTE_BYTES];
         match File::open(path).and_then(|mut file| file.read_exact(&mut bytes)) {
             Ok(()) => {}
@@ -66,7 +66,7 @@ impl Moved {
 
     /// Whether so many frames of a log with these salts are in the database whose log is at `log`. Call it if there is
     /// no such log, or an empty one.
-    pub(super) fn covers(&self, log: &Path, salts: [u8; 8], frames: u64) -> bool {
+    pub(in crate::store) fn covers(&self, log: &Path, salts: [u8; 8], frames: u64) -> bool {
         self.covers_log(salts, frames) && ledger_without_log(log) == Some(self.ledger)
     }
 
@@ -102,7 +102,7 @@ fn ledger_without_log(log: &Path) -> Option<u64> {
 }
 
 /// Where the note of the log at `log` is.
-pub(super) fn path_of(log: &Path) -> PathBuf {
+pub(in crate::store) fn path_of(log: &Path) -> PathBuf {
     match log.to_str().and_then(|path| path.strip_suffix("-wal")) {
         Some(database) => PathBuf::from(format!("{database}{}", files::MOVED)),
         None => files::with_suffix(log, files::MOVED),
