@@ -6,9 +6,9 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt};
 
 use super::collection::Collection;
-use super::local::{BackupName, BackupStatus, Registry};
+use super::local::Registry;
 use super::opening::Opening;
-use super::{CollectionError, CollectionsConfig, Description, Result, Settings};
+use super::{BackupName, BackupStatus, CollectionError, CollectionsConfig, Description, Result, Settings};
 use crate::cpu::CpuPool;
 use crate::types::CollectionName;
 

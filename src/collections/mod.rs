@@ -10,7 +10,6 @@ mod stored;
 
 pub use all::Collections;
 pub use collection::Collection;
-pub use local::{BackupName, BackupSettings, BackupState, BackupStatus};
 pub use opening::Opening;
 pub use pending::Pending;
 pub use stored::StoredCollection;
@@ -20,6 +19,7 @@ pub use crate::engine::{
     InsertOptions, ScrubConfig,
 };
 pub use crate::verdicts::{
-    BandingAsked, Changes, CollectionError, CollectionsConfig, Description, ID_JSON_BYTES_MAX, Limits, Medium,
-    PrepareOptions, Prepared, Purpose, Result, Settings, TextSigner, WriteFailure, fitting,
+    BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus, BandingAsked, Changes,
+    CollectionError, CollectionsConfig, Description, ID_JSON_BYTES_MAX, Limits, Medium, PrepareOptions, Prepared,
+    Purpose, Result, Settings, TextSigner, WriteFailure, fitting,
 };

@@ -15,7 +15,6 @@ use super::raw::{self, Raw};
 use super::secrets::secret;
 use crate::collections::{BackupSettings, CollectionError, CollectionsConfig, Limits, Medium, ScrubConfig, Settings};
 use crate::cpu::CpuConfig;
-use crate::store::backup::Pace;
 use crate::telemetry::logs;
 use crate::types::{Keep, Verify};
 
@@ -381,7 +380,7 @@ fn backup(raw: raw::Backup) -> Result<BackupSettings, ConfigError> {
     };
     let log_bytes_max = Some(within("backup.log_bytes_max", raw.log_bytes_max, 1 << 20..=4 << 30)?);
     let dir = Some(raw.dir).filter(|dir| !dir.as_os_str().is_empty());
-    Ok(BackupSettings { dir, pace: Pace { bytes_per_second_max, log_bytes_max } })
+    Ok(BackupSettings { dir, bytes_per_second_max, log_bytes_max })
 }
 
 fn log(raw: raw::Log) -> Result<Log, ConfigError> {

@@ -1,12 +1,14 @@
 //! What every kind of collection needs: settings, errors, contents made ready, answers cut to fit.
 //! Knows nothing of where documents are kept.
 
+mod backups;
 mod error;
 mod fit;
 pub(crate) mod kept;
 mod prepare;
 mod settings;
 
+pub use backups::{BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus};
 pub use error::{CollectionError, Result, WriteFailure};
 pub use fit::{ID_JSON_BYTES_MAX, fitting};
 pub(crate) use prepare::Made;

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use hapax_core::{Banding, Fingerprint, SecretKey, Spec, tuning};
 
-use super::{CollectionError, Result};
-use crate::collections::BackupSettings;
+use super::{BackupSettings, CollectionError, Result};
 use crate::engine::{ScrubConfig, exact};
 use crate::store::{Changeable, Meta};
 use crate::types::{CollectionName, Keep, TimestampMs, Verify};

@@ -15,95 +15,12 @@ use crate::store::backup::{self, Backup, BackupError, Entry, Manifest, Pace, Pro
 use crate::store::out_of_descriptors;
 use crate::telemetry::names::{self, label, value};
 use crate::types::{CollectionName, TimestampMs};
-use crate::verdicts::{CollectionError, Result};
+use crate::verdicts::{
+    BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus, CollectionError, Result,
+};
 
 /// How long a stop waits for a backup that was called off. It ends within a fraction of a second.
 const END_WAIT: Duration = Duration::from_secs(10);
-
-/// Longest name of a backup.
-const NAME_BYTES_MAX: usize = 64;
-
-/// Where backups go, and how they are made.
-#[derive(Clone, Debug, Default)]
-pub struct BackupSettings {
-    /// The folder under which each has its own; absent: none are made.
-    pub dir: Option<PathBuf>,
-    /// How fast, and what to give up at.
-    pub pace: Pace,
-}
-
-/// The name of a backup, and of its folder: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`, so that it leads nowhere else.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BackupName(String);
-
-impl BackupName {
-    /// Checks the pattern.
-    pub fn new(text: &str) -> Result<Self> {
-        let fits = (1..=NAME_BYTES_MAX).contains(&text.len())
-            && text.as_bytes()[0].is_ascii_alphanumeric()
-            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-        if fits {
-            return Ok(Self(text.to_owned()));
-        }
-        let detail = "a backup's name matches [A-Za-z0-9][A-Za-z0-9._-]{0,63}; its folder of that name is under the \
-                      server's `backup.dir`";
-        Err(CollectionError::Invalid { field: "name", detail: detail.into() })
-    }
-
-    /// Of a series: there must be room for the time behind it.
-    pub fn of_series(text: &str) -> Result<Self> {
-        let name = Self::new(text)?;
-        let max = NAME_BYTES_MAX - backup::SUFFIX_BYTES_MAX;
-        if text.len() > max {
-            let detail = format!("with `keep` the time is added to the name, which may have {max} bytes");
-            return Err(CollectionError::Invalid { field: "name", detail });
-        }
-        Ok(name)
-    }
-
-    /// The time, as a name.
-    pub fn of_now() -> Self {
-        Self(jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string())
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-/// What is known of the latest backup.
-#[derive(Clone, Debug)]
-pub struct BackupStatus {
-    /// Its name.
-    pub name: String,
-    /// Its folder.
-    pub path: PathBuf,
-    /// When it began.
-    pub started: TimestampMs,
-    /// How much of it is done, 0 to 1.
-    pub progress: f64,
-    /// What became of it.
-    pub state: BackupState,
-}
-
-/// What became of a backup.
-#[derive(Clone, Debug)]
-pub enum BackupState {
-    /// It is being made.
-    Running,
-    /// It is whole.
-    Done {
-        /// What it holds.
-        manifest: Arc<Manifest>,
-        /// Older ones of its series that were removed.
-        removed: Vec<String>,
-    },
-    /// It was called off.
-    Cancelled,
-    /// It came to nothing.
-    Failed(String),
-}
 
 /// The latest backup of a data directory.
 #[derive(Debug)]
@@ -154,6 +71,11 @@ impl Backups {
         let latest = settings.dir.as_deref().and_then(backup::latest);
         metrics::gauge!(names::BACKUP_LAST_SUCCESS).set(latest.map_or(0.0, seconds));
         Self { settings, latest: Mutex::default(), ended: Condvar::new() }
+    }
+
+    fn pace(&self) -> Pace {
+        let BackupSettings { bytes_per_second_max, log_bytes_max, .. } = self.settings;
+        Pace { bytes_per_second_max, log_bytes_max }
     }
 
     fn begin(&self, name: &str, path: &Path, progress: &Arc<Progress>) -> Result<BackupStatus> {
@@ -246,7 +168,7 @@ impl Registry {
         let progress = Arc::<Progress>::default();
         let status = self.backups.begin(name.as_str(), &path, &progress)?;
         let end = EndOnDrop(Arc::clone(self), Some(Arc::clone(&progress)));
-        let (pace, its_progress) = (self.backups.settings.pace, Arc::clone(&progress));
+        let (pace, its_progress) = (self.backups.pace(), Arc::clone(&progress));
         let its_series = series.as_ref().map(|series| series.name.clone());
         let begun = blocking(move || {
             let begun = Backup::begin(&path, pace, its_progress);
@@ -308,14 +230,19 @@ async fn run(
 ) {
     let state = match make(&collections, backup, &progress).await {
         Ok(manifest) => {
-            let documents = manifest.collections.iter().map(|entry| entry.documents).sum::<u64>();
+            let contents = contents(manifest);
             let bytes = progress.copied_bytes();
-            tracing::info!(collections = manifest.collections.len(), documents, bytes, "backup made");
+            tracing::info!(
+                collections = contents.collections.len(),
+                documents = contents.documents(),
+                bytes,
+                "backup made"
+            );
             let removed = match series {
                 Some(series) => prune(&folder, series).await,
                 None => Vec::new(),
             };
-            BackupState::Done { manifest: Arc::new(manifest), removed }
+            BackupState::Done { contents: Arc::new(contents), removed }
         }
         Err(_) if progress.is_cancelled() => {
             tracing::info!("backup called off");
@@ -369,6 +296,11 @@ impl Registry {
     }
 }
 
+fn contents(manifest: Manifest) -> BackupContents {
+    let entry = |Entry { name, documents, last_seq, bytes, .. }| BackupEntry { name, documents, last_seq, bytes };
+    BackupContents { made: manifest.made, collections: manifest.collections.into_iter().map(entry).collect() }
+}
+
 fn seconds(at: TimestampMs) -> f64 {
     at.0 as f64 / 1000.0
 }
@@ -384,15 +316,5 @@ fn refused(error: BackupError) -> CollectionError {
         | BackupError::NotAFolder { .. }
         | BackupError::UnderWay { .. } => CollectionError::BackupExists { detail: error.to_string() },
         error => failed(error),
-    }
-}
-
-impl BackupState {
-    /// The collections of a backup that is done, by name.
-    pub fn entries(&self) -> Option<&[Entry]> {
-        match self {
-            Self::Done { manifest, .. } => Some(&manifest.collections),
-            _ => None,
-        }
     }
 }

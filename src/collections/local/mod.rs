@@ -4,5 +4,4 @@ mod backups;
 mod opening;
 mod registry;
 
-pub use backups::{BackupName, BackupSettings, BackupState, BackupStatus};
 pub(super) use registry::Registry;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{ratio, timestamp};
-use crate::collections::{BackupName, BackupState, BackupStatus};
+use crate::collections::{BackupEntry, BackupName, BackupState, BackupStatus};
 use crate::http::error::Problem;
 use crate::http::json::Object;
 
@@ -69,23 +69,22 @@ struct EntryBody {
     bytes: u64,
 }
 
+impl From<&BackupEntry> for EntryBody {
+    fn from(entry: &BackupEntry) -> Self {
+        let &BackupEntry { ref name, documents, last_seq, bytes } = entry;
+        Self { name: name.clone(), documents, last_seq, bytes }
+    }
+}
+
 impl From<BackupStatus> for BackupStatusBody {
     fn from(status: BackupStatus) -> Self {
-        let entries = status.state.entries().map(|entries| {
-            let body = |entry: &crate::store::backup::Entry| EntryBody {
-                name: entry.name.clone(),
-                documents: entry.documents,
-                last_seq: entry.last_seq,
-                bytes: entry.bytes,
-            };
-            entries.iter().map(body).collect()
-        });
-        let mut gone = None;
+        let (mut entries, mut gone) = (None, None);
         let (state, made, detail) = match status.state {
             BackupState::Running => ("running", None, None),
-            BackupState::Done { manifest, removed } => {
+            BackupState::Done { contents, removed } => {
+                entries = Some(contents.collections.iter().map(EntryBody::from).collect());
                 gone = Some(removed).filter(|removed| !removed.is_empty());
-                ("done", Some(manifest.made.clone()), None)
+                ("done", Some(contents.made.clone()), None)
             }
             BackupState::Cancelled => ("cancelled", None, None),
             BackupState::Failed(detail) => ("failed", None, Some(detail)),
