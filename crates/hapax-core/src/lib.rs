@@ -10,6 +10,7 @@
 
 mod band;
 mod hash;
+mod mix;
 pub mod normalise;
 mod pipeline;
 mod shingle;
@@ -24,7 +25,8 @@ mod unicode;
 pub mod verify;
 
 pub use band::{BandKey, Banding, BandingError};
-pub use hash::{ContentHash, SecretKey, SplitMix64, fmix64};
+pub use hash::{ContentHash, SecretKey};
+pub use mix::{SplitMix64, fmix64};
 pub use normalise::{IllFormed, NotUtf8};
 pub use pipeline::{Collect, Collected, Pipeline, SignScratch, Signed, Signer};
 pub use shingle_set::ShingleSet;

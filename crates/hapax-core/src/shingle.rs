@@ -2,7 +2,7 @@
 //! `fmix64(n * LENGTH + sum of h[i] * BASE^(n-1-i))`, so a token's hash is made once and w of them are combined by
 //! position. Fewer than w tokens make one shingle of all of them. Memory is bounded: w - 1 hashes are carried.
 
-use crate::hash::{SplitMix64, fmix64, named_seed};
+use crate::mix::{SplitMix64, fmix64, named_seed};
 use crate::simd::{Simd, lanes};
 
 /// Base of the positional sum. 3 modulo 8: of the odd numbers these have the longest period (2^62) while

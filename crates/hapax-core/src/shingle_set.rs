@@ -173,7 +173,7 @@ impl BitReader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::SplitMix64;
+    use crate::mix::SplitMix64;
 
     fn random(generator: &mut SplitMix64, len: usize) -> ShingleSet {
         ShingleSet::new((0..len).map(|_| generator.next_u64()).collect())

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::hash::fingerprint_of;
+use xxhash_rust::xxh3::xxh3_128;
 
 /// 128 bits naming a spec; shown as 32 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -223,7 +223,7 @@ impl Spec {
 
     /// xxh3_128 of the canonical text.
     pub fn fingerprint(&self) -> Fingerprint {
-        Fingerprint(fingerprint_of(&self.to_string()))
+        Fingerprint(xxh3_128(self.to_string().as_bytes()))
     }
 }
 

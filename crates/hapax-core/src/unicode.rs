@@ -1,6 +1,6 @@
 //! Unicode 17.0 as the hot path wants it: one lookup per scalar value answers class, script, combining class and
-//! folding. Comes from the pinned ICU4X crates, is built once per process and folding, and never changes:
-//! `tests/unicode.rs` pins a digest over all code points.
+//! folding. Comes from the pinned ICU4X crates, is built once per process and folding, and never changes: a test below
+//! pins a digest over all code points.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -424,7 +424,7 @@ impl Composites {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::fmix64;
+    use crate::mix::fmix64;
 
     fn all() -> impl Iterator<Item = char> {
         (0..0x11_0000).filter_map(char::from_u32)

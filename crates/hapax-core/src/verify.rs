@@ -145,7 +145,7 @@ pub fn exact(a: &[u64], b: &[u64]) -> Exact {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::SplitMix64;
+    use crate::mix::SplitMix64;
 
     fn shapes() -> impl Iterator<Item = SignatureShape> {
         [(64, 8), (256, 8), (4096, 8), (24, 8), (128, 16), (20, 16), (100, 32), (128, 64), (17, 64), (4096, 64)]

@@ -1,7 +1,7 @@
 //! Loops over 64-bit numbers that compilers turn into vector instructions by themselves, compiled for each level.
 
 use super::{Level, Simd};
-use crate::hash::fmix64;
+use crate::mix::fmix64;
 
 /// Slots of a sketch whose minima stay in registers while shingles run past them.
 pub(crate) const SLOTS: usize = 16;

@@ -2,7 +2,7 @@
 //! `tests/simd.rs`.
 
 use super::*;
-use crate::hash::{SplitMix64, fmix64};
+use crate::mix::{SplitMix64, fmix64};
 
 /// How much is tried: Miri is a thousand times as slow.
 const fn tries(natively: usize, under_miri: usize) -> usize {

@@ -2,7 +2,7 @@
 //! A rank is `(fmix64(x ^ e) * a_i + b_i) >> 8`: one multiplication a slot on a mixed hash, whose low bits are dropped
 //! because a product's low bits depend on its factors' low bits alone.
 
-use crate::hash::{SplitMix64, named_seed};
+use crate::mix::{SplitMix64, named_seed};
 use crate::simd::{BATCH, Simd, lanes};
 
 /// What a sketch of this kind is made with.

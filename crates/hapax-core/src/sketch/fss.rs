@@ -5,7 +5,7 @@
 //! change anything and are not run. Slots that are empty after round 15 take the least
 //! `16 << 56 | (fmix64(x ^ d) * a_i) >> 8`.
 
-use crate::hash::{SplitMix64, named_seed};
+use crate::mix::{SplitMix64, named_seed};
 use crate::simd::{self, BATCH, SLOTS_MAX, Simd, SlotSet, lanes};
 
 const ROUNDS: usize = 16;
@@ -220,7 +220,7 @@ fn reach(ranks: &[u64]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::fmix64;
+    use crate::mix::fmix64;
     use crate::sketch::EMPTY;
 
     /// The definition: every shingle through every round and the last resort, then the least of each slot.

@@ -164,7 +164,7 @@ impl Sketcher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::{SplitMix64, fmix64};
+    use crate::mix::{SplitMix64, fmix64};
 
     fn random_set(generator: &mut SplitMix64, len: usize) -> Vec<u64> {
         (0..len).map(|_| generator.next_u64()).collect()

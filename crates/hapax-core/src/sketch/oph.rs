@@ -7,7 +7,7 @@
 //! would else agree in 8 bits all at once, once in 256 times.
 
 use super::EMPTY;
-use crate::hash::{SplitMix64, fmix64, named_seed};
+use crate::mix::{SplitMix64, fmix64, named_seed};
 use crate::simd::{BATCH, Simd, lanes};
 
 const CONSTANTS: [u64; 2] = {

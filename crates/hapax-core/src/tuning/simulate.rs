@@ -1,7 +1,7 @@
 //! Random pairs of sets through real sketches and bands: what independent slots predict, held against what happens.
 
 use crate::band::Banding;
-use crate::hash::SplitMix64;
+use crate::mix::SplitMix64;
 use crate::sketch::{SketchState, Sketcher};
 use crate::spec::{SignatureShape, SketchKind};
 use crate::verify::{matching_min, matching_slots};
