@@ -7,7 +7,9 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use hapax_core::{Banding, Digits, Fold, Marks, SecretKey, Shingling, SignatureShape, SketchKind, Spec, TextSpec};
+use hapax_core::{
+    Banding, Digits, Fold, Marks, SecretKey, Shingling, SignatureShape, SketchKind, Spec, TextSpec, tuning,
+};
 
 use super::error::ConfigError;
 use super::hosts::{Host, Origin};
@@ -352,7 +354,7 @@ fn default_collection(raw: &raw::DefaultCollection, secret: Option<&SecretKey>) 
         key,
     };
     let banding = match (raw.bands, raw.rows) {
-        (0, 0) => Banding::default_for(shape, threshold),
+        (0, 0) => tuning::default_banding(shape, threshold),
         (bands, rows) => Banding::new(bands, rows, shape).map_err(|refused| {
             impossible("default_collection.bands and .rows", format!("{bands} and {rows}"), refused.to_string())
         })?,

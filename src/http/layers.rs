@@ -247,7 +247,7 @@ mod tests {
             handler: || axum::routing::get(std::future::pending::<String>),
         };
         let spec = hapax_core::Spec::default();
-        let banding = hapax_core::Banding::default_for(spec.shape(), 0.8);
+        let banding = hapax_core::tuning::default_banding(spec.shape(), 0.8);
         let state = AppState::new(Wiring {
             boot: Boot::new(),
             limits: HttpLimits { request_timeout: Duration::from_millis(10), ..HttpLimits::default() },

@@ -140,7 +140,7 @@ impl Changes {
             None => (settings.banding, settings.banding_by_hand),
             Some(BandingAsked::Kept) => (settings.banding, true),
             Some(BandingAsked::ByHand(banding)) => (banding, true),
-            Some(BandingAsked::Automatic) => (Banding::default_for(settings.spec.shape(), threshold), false),
+            Some(BandingAsked::Automatic) => (tuning::default_banding(settings.spec.shape(), threshold), false),
         };
         Settings {
             banding,

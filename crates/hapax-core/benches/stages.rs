@@ -12,7 +12,7 @@ use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput};
 use hapax_core::sketch::{SketchState, Sketcher};
 use hapax_core::verify::matching_slots;
-use hapax_core::{Banding, Pipeline, SignScratch, Signed, Simd, SketchKind, Spec, SplitMix64, Stages, TextSpec};
+use hapax_core::{Pipeline, SignScratch, Signed, Simd, SketchKind, Spec, SplitMix64, Stages, TextSpec, tuning};
 use inputs::{KINDS, SIZES};
 
 /// Texts of one kind and size that a measurement goes round: more than branch predictors learn by heart.
@@ -128,7 +128,7 @@ fn sketches(criterion: &mut Criterion) {
 fn bands_and_verification(criterion: &mut Criterion) {
     let mut generator = SplitMix64::new(6);
     let shape = TextSpec::default().shape;
-    let banding = Banding::default_for(shape, 0.8);
+    let banding = tuning::default_banding(shape, 0.8);
     let signatures: Vec<Vec<u8>> =
         (0..1_000).map(|_| (0..shape.bytes()).map(|_| generator.next_u64() as u8).collect()).collect();
     let mut group = criterion.benchmark_group("signature/256x8");

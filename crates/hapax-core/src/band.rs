@@ -8,7 +8,6 @@ use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::spec::SignatureShape;
-use crate::tuning;
 
 /// b bands of r rows; b·r <= k of the shape it was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,42 +77,6 @@ impl Banding {
     pub fn keys(self, signature: &[u8], shape: SignatureShape) -> impl ExactSizeIterator<Item = BandKey> + '_ {
         (0..self.bands).map(move |band| self.key(signature, shape, band))
     }
-
-    /// What [`tuning::choose`] chooses if nothing is asked for. At a threshold of 0.8: 31x8 for k=256 and 21x6 for k=128.
-    pub fn default_for(shape: SignatureShape, threshold: f64) -> Self {
-        let threshold = if threshold.is_nan() { 1.0 } else { threshold.clamp(0.0, 1.0) };
-        tuning::choose(tuning::Asked::default(), threshold, shape).expect("the defaults always have an answer").banding
-    }
-
-    /// The default of collections in stores of formats 1 and 2, which do not say if bands were set by hand. Frozen: an
-    /// upgrade compares with it.
-    ///
-    /// 31x8 for k=256 and 21x6 for k=128 if these find 0.99 of the pairs at the threshold; else the banding that finds
-    /// so many with the fewest candidates 0.2 below it.
-    pub fn default_of_format_2(shape: SignatureShape, threshold: f64) -> Self {
-        const RECALL: f64 = 0.99;
-        let known = match shape.k {
-            256 => Some(Self { bands: 31, rows: 8 }),
-            128 => Some(Self { bands: 21, rows: 6 }),
-            _ => None,
-        };
-        if let Some(banding) = known
-            && tuning::candidate_probability(threshold, banding, shape) >= RECALL
-        {
-            return banding;
-        }
-        let threshold = if threshold.is_nan() { 1.0 } else { threshold.clamp(0.0, 1.0) };
-        let targets = tuning::Targets {
-            recall: RECALL,
-            s_hi: threshold,
-            s_lo: (threshold - 0.2).max(0.0),
-            bands_wanted: 0,
-            candidates_max: f64::INFINITY,
-            documents: 0.0,
-            s_bg: 0.0,
-        };
-        tuning::cheapest(targets, shape).map_or(Self { bands: shape.k, rows: 1 }, |choice| choice.banding)
-    }
 }
 
 #[cfg(test)]
@@ -156,94 +119,6 @@ mod tests {
             let differing: Vec<u32> =
                 (0..4).filter(|&band| banding.key(&one, shape, band) != banding.key(&zeros, shape, band)).collect();
             assert_eq!(differing, [byte as u32 / 32]);
-        }
-    }
-
-    fn bands(banding: Banding) -> (u32, u32) {
-        (banding.bands(), banding.rows())
-    }
-
-    #[test]
-    fn defaults_are_the_measured_ones_and_follow_the_threshold() {
-        let bands = |k, bits, threshold| bands(Banding::default_for(SignatureShape { k, bits }, threshold));
-        for bits in [8, 16, 32, 64] {
-            for threshold in [0.79, 0.8, 0.9, 1.0] {
-                assert_eq!(bands(256, bits, threshold), (31, 8), "{bits} bits at {threshold}");
-            }
-            assert_eq!(bands(128, bits, 0.8), (21, 6));
-        }
-        for k in [64, 100, 128, 256, 1024] {
-            for threshold in [0.3, 0.5, 0.7, 0.9, 1.0] {
-                let shape = SignatureShape { k, bits: 8 };
-                let banding = Banding::default_for(shape, threshold);
-                assert!(tuning::candidate_probability(threshold, banding, shape) >= 0.99, "k={k} at {threshold}");
-            }
-        }
-        assert_eq!(Banding::default_for(SignatureShape { k: 16, bits: 32 }, 0.05).rows(), 1);
-    }
-
-    /// An upgrade takes any other banding for one that was set by hand: what the first formats chose must not move.
-    #[test]
-    fn the_default_of_the_first_formats_is_frozen() {
-        for (k, bits, threshold, expected) in [
-            (64, 8, 0.2, (21, 1)),
-            (64, 8, 0.5, (16, 2)),
-            (64, 8, 0.7, (11, 3)),
-            (64, 8, 0.775, (11, 4)),
-            (64, 8, 0.8, (12, 5)),
-            (64, 8, 0.85, (10, 6)),
-            (64, 8, 0.9, (8, 7)),
-            (64, 8, 1.0, (1, 64)),
-            (64, 32, 0.4, (27, 2)),
-            (64, 32, 0.75, (13, 4)),
-            (64, 32, 0.8, (12, 5)),
-            (128, 8, 0.2, (21, 1)),
-            (128, 8, 0.5, (35, 3)),
-            (128, 8, 0.7, (25, 5)),
-            (128, 8, 0.775, (21, 6)),
-            (128, 8, 0.8, (21, 6)),
-            (128, 8, 0.85, (21, 6)),
-            (128, 8, 0.9, (21, 6)),
-            (128, 8, 1.0, (21, 6)),
-            (128, 32, 0.4, (27, 2)),
-            (128, 32, 0.75, (17, 5)),
-            (128, 32, 0.8, (21, 6)),
-            (256, 8, 0.2, (110, 2)),
-            (256, 8, 0.5, (35, 3)),
-            (256, 8, 0.7, (37, 6)),
-            (256, 8, 0.775, (25, 7)),
-            (256, 8, 0.8, (31, 8)),
-            (256, 8, 0.85, (31, 8)),
-            (256, 8, 0.9, (31, 8)),
-            (256, 8, 1.0, (31, 8)),
-            (256, 32, 0.4, (70, 3)),
-            (256, 32, 0.75, (33, 7)),
-            (256, 32, 0.8, (31, 8)),
-            (512, 8, 0.2, (110, 2)),
-            (512, 8, 0.5, (71, 4)),
-            (512, 8, 0.7, (53, 7)),
-            (512, 8, 0.775, (43, 9)),
-            (512, 8, 0.8, (41, 10)),
-            (512, 8, 0.85, (36, 13)),
-            (512, 8, 0.9, (26, 17)),
-            (512, 8, 1.0, (1, 512)),
-            (512, 32, 0.4, (70, 3)),
-            (512, 32, 0.75, (44, 8)),
-            (512, 32, 0.8, (41, 10)),
-            (1024, 8, 0.2, (110, 2)),
-            (1024, 8, 0.5, (143, 5)),
-            (1024, 8, 0.7, (111, 9)),
-            (1024, 8, 0.775, (73, 11)),
-            (1024, 8, 0.8, (64, 12)),
-            (1024, 8, 0.85, (60, 16)),
-            (1024, 8, 0.9, (44, 22)),
-            (1024, 8, 1.0, (1, 1024)),
-            (1024, 32, 0.4, (178, 4)),
-            (1024, 32, 0.75, (80, 10)),
-            (1024, 32, 0.8, (65, 12)),
-        ] {
-            let shape = SignatureShape { k, bits };
-            assert_eq!(bands(Banding::default_of_format_2(shape, threshold)), expected, "{k}x{bits} at {threshold}");
         }
     }
 }

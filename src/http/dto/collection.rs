@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hapax_core::{Banding, SignatureShape, Spec, TextSpec};
+use hapax_core::{Banding, SignatureShape, Spec, TextSpec, tuning};
 use serde::Serialize;
 
 use super::{ratio, timestamp};
@@ -51,13 +51,13 @@ pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>
     let asked = banding.asked(shape)?;
     let (default, by_hand) = match shape == defaults.spec.shape() && threshold == defaults.threshold {
         true => (defaults.banding, defaults.banding_by_hand),
-        false => (Banding::default_for(shape, threshold), false),
+        false => (tuning::default_banding(shape, threshold), false),
     };
     let (banding, banding_by_hand) = match asked {
         None => (default, by_hand),
         Some(BandingAsked::ByHand(banding)) => (banding, true),
         Some(BandingAsked::Kept) => (default, true),
-        Some(BandingAsked::Automatic) => (Banding::default_for(shape, threshold), false),
+        Some(BandingAsked::Automatic) => (tuning::default_banding(shape, threshold), false),
     };
     let verify = verify.unwrap_or(defaults.verify);
     let keep = match keep {

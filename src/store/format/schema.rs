@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hapax_core::{Banding, Spec};
+use hapax_core::{Spec, tuning};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
@@ -316,7 +316,7 @@ pub(in crate::store) fn upgrade(path: &Path) -> Result<()> {
 fn has_default_banding(meta: &Meta) -> bool {
     let Changeable { bands, rows, threshold, .. } = meta.changeable;
     Spec::parse(&meta.spec).is_ok_and(|spec| {
-        let default = Banding::default_of_format_2(spec.shape(), threshold);
+        let default = tuning::default_banding_of_format_2(spec.shape(), threshold);
         (default.bands(), default.rows()) == (bands, rows)
     })
 }

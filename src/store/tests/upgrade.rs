@@ -1,6 +1,6 @@
 //! Files of earlier versions open with all they hold.
 
-use hapax_core::{Banding, Spec};
+use hapax_core::{Spec, tuning};
 
 use super::*;
 
@@ -222,7 +222,7 @@ fn is_whole(format: i32) {
 #[test]
 fn a_banding_counts_as_set_by_hand_unless_it_was_the_default() {
     let spec = Spec::default();
-    let default = Banding::default_of_format_2(spec.shape(), 0.8);
+    let default = tuning::default_banding_of_format_2(spec.shape(), 0.8);
     assert_eq!((default.bands(), default.rows()), (31, 8), "the default of formats 1 and 2");
     for (bands, rows, threshold, by_hand) in [
         (31, 8, 0.8, false),

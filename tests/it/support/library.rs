@@ -6,7 +6,7 @@ use std::time::Duration;
 use hapax::collections::{BackupSettings, Collection, Collections, CollectionsConfig, Limits, Medium, Settings};
 use hapax::cpu::{CpuConfig, CpuPool};
 use hapax::types::CollectionName;
-use hapax_core::{Banding, Spec};
+use hapax_core::{Spec, tuning};
 use tokio::task::JoinHandle;
 
 pub(crate) type Dir = tempfile::TempDir;
@@ -34,7 +34,7 @@ pub(crate) fn dir() -> Dir {
 
 pub(crate) fn settings() -> Settings {
     let spec = Spec::default();
-    let banding = Banding::default_for(spec.shape(), 0.8);
+    let banding = tuning::default_banding(spec.shape(), 0.8);
     Settings { banding_by_hand: false, ..Settings::new(spec, banding, 0.8) }
 }
 

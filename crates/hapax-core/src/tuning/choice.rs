@@ -1,7 +1,7 @@
 //! Targets -> banding. The one place that chooses: a new collection's banding, `tune` on the command line and
 //! `/v1/tune` all come from [`choose`], so they cannot disagree.
 
-use super::candidate_probability;
+use super::probability::candidate_probability;
 use crate::band::Banding;
 use crate::spec::SignatureShape;
 
@@ -125,7 +125,7 @@ pub fn choose(asked: Asked, threshold: f64, shape: SignatureShape) -> Result<Cho
 }
 
 /// The banding that meets the targets with the fewest candidates at `s_lo`; of equals the one with fewer bands.
-pub(crate) fn cheapest(targets: Targets, shape: SignatureShape) -> Option<Choice> {
+pub(super) fn cheapest(targets: Targets, shape: SignatureShape) -> Option<Choice> {
     let work = |choice: &Choice| (choice.candidate_rate_at_s_lo, choice.banding.bands());
     // More bands of the same rows propose more of everything, so only the fewest that find enough count. To try all
     // would take milliseconds for the largest signatures, on the thread that answers a PUT.
@@ -273,28 +273,6 @@ mod tests {
         assert!((25..31).contains(&dear.banding.bands()) && dear.is_affordable(), "{dear:?}");
         let all_targets_are_defaults = Asked { candidates_max: None, documents: None, s_lo: None, ..Asked::default() };
         assert_eq!(bands(all_targets_are_defaults, 256), (31, 8));
-    }
-
-    /// What is left out and what is given as its default must be the same, or help and documentation lie.
-    #[test]
-    fn a_default_that_is_spelled_out_changes_nothing() {
-        for (threshold, s_hi, s_lo) in [(0.5, 0.5, 0.3), (0.8, 0.8, 0.6), (0.95, 0.8, 0.6)] {
-            for k in [64, 128, 256, 512, 1024] {
-                let shape = SignatureShape { k, bits: 16 };
-                let spelled = Asked {
-                    recall: Some(0.99),
-                    s_hi: Some(s_hi),
-                    s_lo: Some(s_lo),
-                    bands_wanted: Some(31),
-                    candidates_max: None,
-                    documents: Some(1e7),
-                    s_bg: Some(0.1),
-                };
-                let banding = |asked| choose(asked, threshold, shape).expect("reachable").banding;
-                assert_eq!(banding(Asked::default()), banding(spelled), "k={k} at {threshold}");
-                assert_eq!(banding(Asked::default()), Banding::default_for(shape, threshold));
-            }
-        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What every stage makes of one text or set, as JSON: written to the vectors by `examples/vectors.rs`, compared with
 //! them by `tests/vectors.rs`.
 
-use hapax_core::{Banding, Pipeline, SecretKey, SignScratch, Signed, Spec, TextSpec};
+use hapax_core::{Pipeline, SecretKey, SignScratch, Signed, Spec, TextSpec, tuning};
 use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -37,7 +37,7 @@ fn signed(stages: &mut Map<String, Value>, spec: &TextSpec, signed: &Signed) {
     let digest = format!("{:016x}", xxh3_64(&signed.signature));
     stages.insert("signature_bytes_digest".into(), json!([signed.signature.len(), digest]));
     stages.insert("signature_begins".into(), json!(hex(&signed.signature[..32])));
-    let banding = Banding::default_for(spec.shape, 0.8);
+    let banding = tuning::default_banding(spec.shape, 0.8);
     let keys: Vec<u64> = banding.keys(&signed.signature, spec.shape).map(|key| key.0).collect();
     stages.insert("banding".into(), json!([banding.bands(), banding.rows()]));
     numbers(stages, "band_keys", &keys);
