@@ -10,7 +10,7 @@ use serde::Deserialize;
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
-use crate::config::secrets::read_secret;
+use crate::config::read_secret;
 
 /// Where the server is, and how to be let in.
 #[derive(Clone, Debug, clap::Args)]

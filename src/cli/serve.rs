@@ -13,10 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ExitStatus, descriptors};
 use crate::collections::{Collections, Medium, Opening};
-use crate::config::checked::Server;
 use crate::config::{self, Config, Sources};
 use crate::cpu::CpuPool;
-use crate::http::{self, Access, ApiKey, AppState, Boot, HttpLimits, Wiring};
+use crate::http::{self, Access, AppState, Boot, Wiring};
 use crate::telemetry::{logs, memory, names, recorder::Metrics};
 
 /// What a shell calls "ended by SIGINT": the status of a stop that did not wait.
@@ -105,9 +104,9 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     logs::install(config.log.format, &config.log.level)?;
     logs::log_panics();
     let (server, collections) = (&mut config.server, &config.collections);
-    server.connections_max = descriptors::connections_that_fit(
+    server.limits.connections_max = descriptors::connections_that_fit(
         descriptors::raise_limit(),
-        server.connections_max,
+        server.limits.connections_max,
         collections.collections_max,
         server.admin_listen.is_some(),
     );
@@ -131,7 +130,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     let Config { server, api_key, collections: collections_config, cpu, log: _ } = config;
     let mut signals = Signals::new()?;
-    if api_key.as_ref().is_some_and(config::checked::ApiKey::is_short) {
+    if api_key.as_ref().is_some_and(config::ApiKey::is_short) {
         tracing::warn!("the API key is short enough to be guessed; take 16 random characters or more");
     }
     let (listener, address) = listen("--listen", server.listen).await?;
@@ -143,8 +142,8 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     let cpu = CpuPool::new(cpu);
     let state = AppState::new(Wiring {
         boot: Arc::clone(&boot),
-        limits: limits(&server),
-        api_key: api_key.map(|key| ApiKey::new(key.expose())),
+        limits: server.limits,
+        api_key,
         access: Access::new(server.listen.ip(), &server.hosts, &server.cors_origins),
         metrics: scrape(metrics, Arc::clone(&boot), cpu.clone()),
         cpu: cpu.clone(),
@@ -242,36 +241,6 @@ fn scrape(metrics: Metrics, boot: Arc<Boot>, cpu: CpuPool) -> Arc<dyn Fn() -> St
         }
         metrics.render()
     })
-}
-
-fn limits(server: &Server) -> HttpLimits {
-    HttpLimits {
-        body_bytes_max: server.body_bytes_max,
-        body_bytes_per_second_min: server.body_bytes_per_second_min,
-        text_body_bytes_max: server.text_body_bytes_max,
-        text_bytes_per_second_min: server.text_bytes_per_second_min,
-        bulk_body_bytes_max: server.bulk_body_bytes_max,
-        bulk_lines_max: server.bulk_lines_max,
-        bulk_line_bytes_max: server.bulk_line_bytes_max,
-        bulk_answer_buffer_bytes_max: server.bulk_answer_buffer_bytes_max,
-        bulk_stall_timeout: server.bulk_stall_timeout,
-        bulk_idle_timeout: server.bulk_idle_timeout,
-        bulk_open_max: server.bulk_open_max,
-        bulk_requests_max: server.bulk_requests_max,
-        text_streams_max: server.text_streams_max,
-        batch_documents_max: server.batch_documents_max,
-        requests_concurrent_max: server.requests_concurrent_max,
-        bodies_bytes_max: server.bodies_bytes_max,
-        answer_bytes_max: server.answer_bytes_max,
-        answer_bytes_per_second_min: server.answer_bytes_per_second_min,
-        answers_bytes_max: server.answers_bytes_max,
-        header_timeout: server.header_timeout,
-        keep_alive_timeout: server.keep_alive_timeout,
-        request_timeout: server.request_timeout,
-        write_timeout: server.write_timeout,
-        drain_timeout: server.drain_timeout,
-        connections_max: server.connections_max,
-    }
 }
 
 /// SIGINT and SIGTERM.

@@ -10,23 +10,23 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Raw {
-    pub server: Server,
-    pub auth: Auth,
-    pub data: Data,
-    pub collections: Collections,
-    pub default_collection: DefaultCollection,
-    pub hashing: Hashing,
-    pub limits: Limits,
-    pub cpu: Cpu,
-    pub commit: Commit,
-    pub backup: Backup,
-    pub scrub: Scrub,
-    pub log: Log,
+    pub server: RawServer,
+    pub auth: RawAuth,
+    pub data: RawData,
+    pub collections: RawCollections,
+    pub default_collection: RawDefaultCollection,
+    pub hashing: RawHashing,
+    pub limits: RawLimits,
+    pub cpu: RawCpu,
+    pub commit: RawCommit,
+    pub backup: RawBackup,
+    pub scrub: RawScrub,
+    pub log: RawLog,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Server {
+pub struct RawServer {
     pub listen: String,
     pub admin_listen: String,
     pub hosts: Vec<String>,
@@ -61,14 +61,14 @@ pub struct Server {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Auth {
+pub struct RawAuth {
     pub api_key: Option<String>,
     pub api_key_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Data {
+pub struct RawData {
     pub dir: PathBuf,
     pub store: String,
     pub lock_wait_ms: u64,
@@ -76,13 +76,13 @@ pub struct Data {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Collections {
+pub struct RawCollections {
     pub max: u64,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DefaultCollection {
+pub struct RawDefaultCollection {
     pub fold: String,
     pub marks: String,
     pub digits: String,
@@ -100,14 +100,14 @@ pub struct DefaultCollection {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Hashing {
+pub struct RawHashing {
     pub secret: Option<String>,
     pub secret_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct RawLimits {
     pub bucket_read_max: u64,
     pub candidates_max: u64,
     pub exact_reads_max: u64,
@@ -117,14 +117,14 @@ pub struct Limits {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cpu {
+pub struct RawCpu {
     pub threads: u64,
     pub queue_max: u64,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Commit {
+pub struct RawCommit {
     pub queue_max: u64,
     pub batch_max: u64,
     pub window_ms: u64,
@@ -134,7 +134,7 @@ pub struct Commit {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Backup {
+pub struct RawBackup {
     pub dir: PathBuf,
     pub bytes_per_second_max: u64,
     pub log_bytes_max: u64,
@@ -142,26 +142,26 @@ pub struct Backup {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scrub {
+pub struct RawScrub {
     pub bytes_per_second: u64,
     pub interval_s: u64,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Log {
+pub struct RawLog {
     pub format: String,
     pub level: String,
 }
 
 // Not derived: these two hold secrets, and a `{:?}` somewhere would log them.
-impl std::fmt::Debug for Auth {
+impl std::fmt::Debug for RawAuth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Auth").field("api_key_file", &self.api_key_file).finish_non_exhaustive()
     }
 }
 
-impl std::fmt::Debug for Hashing {
+impl std::fmt::Debug for RawHashing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Hashing").field("secret_file", &self.secret_file).finish_non_exhaustive()
     }

@@ -4,8 +4,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::checked::impossible;
 use super::error::ConfigError;
+use super::ranges::impossible;
 
 /// A secret given in place or in a file, never both.
 pub(super) fn secret<T>(

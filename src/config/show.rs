@@ -11,7 +11,7 @@ use super::sources::{origin, tree};
 const SECRETS: [(&str, &str); 2] = [("auth", "api_key"), ("hashing", "secret")];
 
 /// A TOML text that says the same as all sources together.
-pub fn show(figment: &Figment) -> String {
+pub(super) fn show(figment: &Figment) -> String {
     let mut text = String::new();
     for (section, content) in tree(figment) {
         let Some(keys) = content.as_dict() else { continue };

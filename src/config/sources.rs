@@ -14,10 +14,10 @@ use super::error::ConfigError;
 use super::raw::Raw;
 
 /// The documented defaults, compiled in.
-pub const DEFAULTS: &str = include_str!("../../config/default.toml");
+const DEFAULTS: &str = include_str!("../../config/default.toml");
 /// Begins every environment variable that is ours. Two underscores: Kubernetes makes `HAPAX_PORT=tcp://…` for a
 /// service that is called hapax.
-pub const ENVIRONMENT_PREFIX: &str = "HAPAX__";
+const ENVIRONMENT_PREFIX: &str = "HAPAX__";
 
 /// Where settings come from, besides [`DEFAULTS`].
 #[derive(Debug, Default)]

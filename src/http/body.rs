@@ -21,8 +21,8 @@ use super::deadline::Deadline;
 use super::dto::document::Invalid;
 use super::error::{Code, Problem};
 use super::pace::{Paced, Sips};
-use super::state::HttpLimits;
 use crate::collections::{Collection, Purpose};
+use crate::config::HttpLimits;
 use crate::telemetry::names;
 use crate::types::{Content, SetElement};
 
@@ -468,7 +468,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn limits(body_bytes_max: usize) -> HttpLimits {
-        HttpLimits { body_bytes_max, ..HttpLimits::default() }
+        HttpLimits { body_bytes_max, ..crate::config::defaults().server.limits }
     }
 
     async fn read(encoding: &str, body: Vec<u8>, max: usize) -> Result<Vec<u8>, Code> {
@@ -579,7 +579,11 @@ mod tests {
         for piece in [1000, 65_536, 1_000_000] {
             let pieces: Vec<_> = body.chunks(piece).map(|piece| Ok::<_, std::io::Error>(piece.to_vec())).collect();
             let budget = Budget::new(SLICE_BYTES);
-            let mut slices = slices(Body::from_stream(futures::stream::iter(pieces)), &HttpLimits::default(), &budget);
+            let mut slices = slices(
+                Body::from_stream(futures::stream::iter(pieces)),
+                &crate::config::defaults().server.limits,
+                &budget,
+            );
             let (mut whole, mut places) = (Vec::new(), Vec::new());
             loop {
                 let slice = slices.next().await.unwrap_or_else(|problem| panic!("{problem:?}"));

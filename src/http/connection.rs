@@ -29,7 +29,7 @@ use super::places::Place;
 use super::refusals::Peer;
 use super::sending::GivenUp;
 use super::socket::Socket;
-use super::state::HttpLimits;
+use crate::config::HttpLimits;
 use crate::telemetry::names::{self, label, value};
 
 /// After this long without a sign of life an HTTP/2 client is asked for one, and after as long again given up.

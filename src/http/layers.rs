@@ -21,8 +21,9 @@ use super::pace::PacedBody;
 use super::query::Query;
 use super::routes::Route;
 use super::sending::{AnyProgress, Pace, watched};
-use super::state::{AppState, HttpLimits};
+use super::state::AppState;
 use super::turn::Turn;
+use crate::config::HttpLimits;
 use crate::telemetry::names::{self, label};
 
 /// Carries a request's id both ways.
@@ -214,7 +215,7 @@ mod tests {
     async fn answer(router: axum::Router) -> (StatusCode, serde_json::Value) {
         let request = Request::builder().uri("/test").body(Body::empty()).unwrap();
         let response = router
-            .layer(axum::middleware::from_fn_with_state(HttpLimits::default(), observe))
+            .layer(axum::middleware::from_fn_with_state(crate::config::defaults().server.limits, observe))
             .oneshot(request)
             .await
             .unwrap();
@@ -250,7 +251,10 @@ mod tests {
         let banding = hapax_core::tuning::default_banding(spec.shape(), 0.8);
         let state = AppState::new(Wiring {
             boot: Boot::new(),
-            limits: HttpLimits { request_timeout: Duration::from_millis(10), ..HttpLimits::default() },
+            limits: HttpLimits {
+                request_timeout: Duration::from_millis(10),
+                ..crate::config::defaults().server.limits
+            },
             api_key: None,
             access: Access::default(),
             metrics: Arc::new(String::new),

@@ -44,7 +44,7 @@ pub use handlers::ops::OPENAPI;
 pub use places::sockets_max;
 pub use routes::{ROUTES, Route};
 pub use serve::{PROBE_CONNECTIONS_MAX, serve, serve_probes};
-pub use state::{ApiKey, AppState, Boot, HttpLimits, Wiring};
+pub use state::{AppState, Boot, Wiring};
 
 use error::{Code, Problem};
 use pace::PacedBody;

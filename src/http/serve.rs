@@ -14,7 +14,8 @@ use tokio_util::task::TaskTracker;
 use super::activity::Activity;
 use super::connection::Serving;
 use super::places::Places;
-use super::state::{AppState, HttpLimits};
+use super::state::AppState;
+use crate::config::HttpLimits;
 use crate::telemetry::names::{self, label, value};
 
 /// How long to wait when the process has no file descriptor for another connection.

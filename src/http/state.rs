@@ -3,7 +3,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -14,127 +13,9 @@ use super::body::Budget;
 use super::error::{Code, Problem};
 use super::refusals::Refusals;
 use crate::collections::{Collections, Opening, Settings};
+use crate::config::{ApiKey, HttpLimits};
 use crate::cpu::CpuPool;
 use crate::telemetry::names;
-
-/// Bounds of the HTTP floor. Passing a size is 413, passing a number of things at once is 503.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HttpLimits {
-    /// Longest body, after decompression; bulk and streamed texts have their own.
-    pub body_bytes_max: usize,
-    /// Bytes of a body that earn its client a second to send more.
-    pub body_bytes_per_second_min: u64,
-    /// Longest streamed text, after decompression.
-    pub text_body_bytes_max: u64,
-    /// Bytes of a streamed text that earn its client a second to send more.
-    pub text_bytes_per_second_min: u64,
-    /// Longest bulk body, after decompression; `?duplex=true` lifts it.
-    pub bulk_body_bytes_max: u64,
-    /// Most lines of a bulk request, blank ones included; `?duplex=true` lifts it.
-    pub bulk_lines_max: u64,
-    /// Longest line; longer ones get an error line of their own.
-    pub bulk_line_bytes_max: usize,
-    /// Answers a bulk request may hold back before it stops reading.
-    pub bulk_answer_buffer_bytes_max: usize,
-    /// How long full answers may stand unread before the stream is ended.
-    pub bulk_stall_timeout: Duration,
-    /// How long a bulk request may send nothing before the stream is ended.
-    pub bulk_idle_timeout: Duration,
-    /// Decisions of one bulk request that may wait for the disk.
-    pub bulk_open_max: usize,
-    /// Bulk requests at once.
-    pub bulk_requests_max: usize,
-    /// Streamed texts at once.
-    pub text_streams_max: usize,
-    /// Documents or ids of one batch request.
-    pub batch_documents_max: usize,
-    /// Requests being worked on at once, probes and metrics apart. One whose body is still arriving is not yet, one whose
-    /// answer is being sent no longer is; bulk requests and streamed texts are for each piece of work.
-    pub requests_concurrent_max: usize,
-    /// Bytes of request bodies in memory, over all requests.
-    pub bodies_bytes_max: usize,
-    /// Longest answer, in bytes of JSON; of bulk, longest line.
-    pub answer_bytes_max: usize,
-    /// Bytes of answers in memory, over all requests: half of it for those of bulk requests.
-    pub answers_bytes_max: usize,
-    /// From the connection's opening, or the head's first byte, to the end of a request's head.
-    pub header_timeout: Duration,
-    /// How long a connection may stay open without a request.
-    pub keep_alive_timeout: Duration,
-    /// The longest that a client may keep us waiting for more of a body at a stretch, and again for the answer to be
-    /// made. Bulk is free of it.
-    pub request_timeout: Duration,
-    /// Bytes of an answer that earn its client a second to take more.
-    pub answer_bytes_per_second_min: u64,
-    /// How long a client may leave an answer untaken before the answer is given up; on HTTP/1.1 its connection is closed.
-    pub write_timeout: Duration,
-    /// For open requests to end after a signal.
-    pub drain_timeout: Duration,
-    /// Connections at once; when all are taken, the one without a request for longest makes room for the next.
-    pub connections_max: usize,
-}
-
-impl Default for HttpLimits {
-    fn default() -> Self {
-        Self {
-            body_bytes_max: 16 << 20,
-            body_bytes_per_second_min: 64 << 10,
-            text_body_bytes_max: 1 << 30,
-            text_bytes_per_second_min: 64 << 10,
-            bulk_body_bytes_max: 64 << 20,
-            bulk_lines_max: 20_000,
-            bulk_line_bytes_max: 16 << 20,
-            bulk_answer_buffer_bytes_max: 16 << 20,
-            bulk_stall_timeout: Duration::from_secs(30),
-            bulk_idle_timeout: Duration::from_secs(300),
-            bulk_open_max: 1024,
-            bulk_requests_max: 64,
-            text_streams_max: 256,
-            batch_documents_max: 1000,
-            requests_concurrent_max: 1024,
-            bodies_bytes_max: 512 << 20,
-            answer_bytes_max: 16 << 20,
-            answers_bytes_max: 256 << 20,
-            answer_bytes_per_second_min: 16 << 10,
-            header_timeout: Duration::from_secs(10),
-            keep_alive_timeout: Duration::from_secs(75),
-            request_timeout: Duration::from_secs(60),
-            write_timeout: Duration::from_secs(60),
-            drain_timeout: Duration::from_secs(20),
-            connections_max: 4096,
-        }
-    }
-}
-
-impl HttpLimits {
-    /// Long lines that may be arriving at once: each takes the room of the longest, and its text's, and together they
-    /// leave half of all room to others.
-    fn long_lines_max(&self) -> usize {
-        (self.bodies_bytes_max / 2 / (2 * self.bulk_line_bytes_max)).max(1)
-    }
-}
-
-/// A secret that clients must show. Its `Debug` shows nothing.
-#[derive(Clone)]
-pub struct ApiKey(Arc<str>);
-
-impl ApiKey {
-    /// The key as configured.
-    pub fn new(key: &str) -> Self {
-        Self(key.into())
-    }
-
-    /// Whether `shown` is the key, in a time that does not tell how much of it is right.
-    pub fn admits(&self, shown: &[u8]) -> bool {
-        subtle::ConstantTimeEq::ct_eq(self.0.as_bytes(), shown).into()
-    }
-}
-
-impl std::fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ApiKey(..)")
-    }
-}
 
 /// The way from process start to open collections. Written by whoever boots, read by every request.
 #[derive(Default)]
@@ -255,7 +136,7 @@ impl AppState {
             requests: Arc::new(Semaphore::new(limits.requests_concurrent_max)),
             bulks: Arc::new(Semaphore::new(limits.bulk_requests_max)),
             text_streams: Arc::new(Semaphore::new(limits.text_streams_max)),
-            long_lines: Arc::new(Semaphore::new(limits.long_lines_max())),
+            long_lines: Arc::new(Semaphore::new(long_lines_max(&limits))),
             budget: Budget::new(limits.bodies_bytes_max).keeping_some_for_small_ones(2 * limits.body_bytes_max),
             answers: Answers::new(limits.answers_bytes_max / 2).keeping_some_for_short_ones(),
             bulk_answers: Answers::new(limits.answers_bytes_max / 2),
@@ -354,4 +235,10 @@ impl AppState {
     pub fn draining(&self) -> &CancellationToken {
         &self.0.draining
     }
+}
+
+/// Long lines that may be arriving at once: each takes the room of the longest, and its text's, and together they
+/// leave half of all room to others.
+fn long_lines_max(limits: &HttpLimits) -> usize {
+    (limits.bodies_bytes_max / 2 / (2 * limits.bulk_line_bytes_max)).max(1)
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use hapax::config::{Config, ConfigError, Loaded, Sources, load};
+use hapax::config::{ApiKey, Config, ConfigError, Loaded, Sources, load};
 
 fn environment(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
     pairs.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
@@ -31,7 +31,7 @@ fn defaults_alone_are_a_valid_configuration() {
     assert_eq!(api_key, None);
     assert_eq!(collections.data_dir.to_str(), Some("./hapax-data"));
     assert_eq!(collections.collections_max, 64);
-    assert_eq!(server.text_body_bytes_max, 1 << 30);
+    assert_eq!(server.limits.text_body_bytes_max, 1 << 30);
     assert!(cpu.threads >= 1 && cpu.queue_max == 1024);
     assert_eq!(collections.default_settings.banding.bands(), 31);
     assert_eq!(collections.default_settings.banding.rows(), 8);
@@ -62,9 +62,9 @@ fn flags_win_over_environment_over_file_over_defaults() {
     };
     let Loaded { config, effective } = load(&sources).expect("all possible");
     assert_eq!(config.server.listen.port(), 3);
-    assert_eq!(config.server.drain_timeout, Duration::from_millis(2));
-    assert_eq!(config.server.body_bytes_max, 2048);
-    assert_eq!(config.server.batch_documents_max, 1000);
+    assert_eq!(config.server.limits.drain_timeout, Duration::from_millis(2));
+    assert_eq!(config.server.limits.body_bytes_max, 2048);
+    assert_eq!(config.server.limits.batch_documents_max, 1000);
     let line = |key: &str| effective.lines().find(|line| line.starts_with(key)).expect(key).to_owned();
     assert!(line("listen").ends_with("# the flag --listen"), "{effective}");
     assert!(line("drain_timeout_ms").ends_with("# the environment variable HAPAX__SERVER__DRAIN_TIMEOUT_MS"));
@@ -155,7 +155,7 @@ fn variables_of_others_are_passed_over() {
     ];
     assert!(with_environment(&kubernetes).is_ok());
     let lower = with_environment(&[("HAPAX__server__Drain_Timeout_MS", "3")]).expect("section and key in any case");
-    assert_eq!(lower.config.server.drain_timeout, Duration::from_millis(3));
+    assert_eq!(lower.config.server.limits.drain_timeout, Duration::from_millis(3));
 }
 
 #[test]
@@ -245,10 +245,10 @@ fn secrets_are_read_from_files_and_shown_nowhere() {
         ("HAPAX__DEFAULT_COLLECTION__KEY", "secret"),
     ])
     .expect("possible");
-    let key = loaded.config.api_key.clone().expect("a key");
-    assert_eq!(key.expose(), "00112233445566778899");
+    let key = "00112233445566778899";
+    assert_eq!(loaded.config.api_key, Some(ApiKey::new(key).expect("it can be one")));
     for shown in [loaded.effective.clone(), format!("{loaded:?}")] {
-        assert!(!shown.contains(secret) && !shown.contains(key.expose()), "{shown}");
+        assert!(!shown.contains(secret) && !shown.contains(key), "{shown}");
     }
     assert!(loaded.effective.contains("secret = \"********\""), "{}", loaded.effective);
     let refused = refusal(with_environment(&[("HAPAX__HASHING__SECRET", "0011223344556677889900112233445z")]));

@@ -80,7 +80,7 @@ fn a_body_that_trickles_is_given_up() {
 #[test]
 fn a_large_body_may_take_longer_than_the_patience_for_a_pause() {
     let dir = dir();
-    let limits = |limits: &mut hapax::http::HttpLimits| {
+    let limits = |limits: &mut hapax::config::HttpLimits| {
         limits.request_timeout = Duration::from_secs(2);
         limits.body_bytes_per_second_min = 1000;
     };

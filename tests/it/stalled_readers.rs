@@ -74,7 +74,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 #[test]
 fn answers_that_cannot_be_sent_are_counted_and_then_dropped() {
     let dir = dir();
-    let limits = |limits: &mut hapax::http::HttpLimits| {
+    let limits = |limits: &mut hapax::config::HttpLimits| {
         limits.answers_bytes_max = 16 << 20;
         limits.answer_bytes_max = 4 << 20;
         // Long enough to ask for as many as it takes, however busy the machine is.

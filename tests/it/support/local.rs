@@ -6,8 +6,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hapax::collections::{Collections, CollectionsConfig};
+use hapax::config::{self, ApiKey, HttpLimits};
 use hapax::cpu::{CpuConfig, CpuPool};
-use hapax::http::{Access, ApiKey, AppState, Boot, HttpLimits, Wiring, serve, serve_probes};
+use hapax::http::{Access, AppState, Boot, Wiring, serve, serve_probes};
 use hapax_core::SecretKey;
 use tokio_util::sync::CancellationToken;
 
@@ -47,7 +48,7 @@ impl Setup {
     /// With time enough for a machine that is busy: a test of the deadline sets its own.
     pub fn new(dir: &Dir) -> Self {
         Self {
-            limits: HttpLimits { request_timeout: Duration::from_secs(600), ..HttpLimits::default() },
+            limits: HttpLimits { request_timeout: Duration::from_secs(600), ..config::defaults().server.limits },
             api_key: None,
             access: Access::default(),
             collections: library::config(dir),
@@ -74,7 +75,7 @@ impl Setup {
         let state = AppState::new(Wiring {
             boot: Arc::clone(&boot),
             limits: self.limits,
-            api_key: self.api_key.map(ApiKey::new),
+            api_key: self.api_key.map(|key| ApiKey::new(key).expect("a key")),
             access: self.access,
             metrics: Arc::new(|| "# none\n".to_owned()),
             cpu: cpu.clone(),

@@ -1,0 +1,101 @@
+//! Section `[default_collection]` -> settings of a collection, or the key that is wrong.
+//! Must never know: how a collection is opened.
+
+use std::time::Duration;
+
+use hapax_core::{
+    Banding, Digits, Fold, Marks, SecretKey, Shingling, SignatureShape, SketchKind, Spec, TextSpec, tuning,
+};
+
+use super::error::ConfigError;
+use super::ranges::{impossible, word};
+use super::raw::RawDefaultCollection;
+use crate::collections::{CollectionError, Settings};
+use crate::types::{Keep, Verify};
+
+/// Checks every value; `secret` is what `key = "secret"` means.
+pub(super) fn default_collection(
+    raw: &RawDefaultCollection,
+    secret: Option<&SecretKey>,
+) -> Result<Settings, ConfigError> {
+    let (sketch, shape) =
+        sketch(&raw.sketch).ok_or_else(|| impossible("default_collection.sketch", &raw.sketch, SKETCHES.into()))?;
+    let threshold = raw.threshold;
+    if !(threshold > 0.0 && threshold <= 1.0) {
+        let allowed = "must be a number above 0 and at most 1".into();
+        return Err(impossible("default_collection.threshold", threshold, allowed));
+    }
+    let key = match (raw.key.as_str(), secret) {
+        ("none", _) => None,
+        ("secret", Some(secret)) => Some(secret.fingerprint()),
+        ("secret", None) => {
+            let allowed = "set hashing.secret or hashing.secret_file as well".into();
+            return Err(impossible("default_collection.key", "\"secret\"", allowed));
+        }
+        (other, _) => {
+            return Err(impossible("default_collection.key", other, "must be \"none\" or \"secret\"".into()));
+        }
+    };
+    let spec = TextSpec {
+        fold: word(
+            "default_collection.fold",
+            &raw.fold,
+            &[("nfkc_casefold", Fold::NfkcCasefold), ("nfkc", Fold::Nfkc), ("none", Fold::None)],
+        )?,
+        marks: word("default_collection.marks", &raw.marks, &[("keep", Marks::Keep), ("strip", Marks::Strip)])?,
+        digits: word("default_collection.digits", &raw.digits, &[("keep", Digits::Keep), ("zero", Digits::Zero)])?,
+        shingling: shingling(&raw.shingle).ok_or_else(|| {
+            let allowed = "must be \"word1\" to \"word32\" or \"char1\" to \"char32\"".into();
+            impossible("default_collection.shingle", &raw.shingle, allowed)
+        })?,
+        sketch,
+        shape,
+        key,
+    };
+    let banding = match (raw.bands, raw.rows) {
+        (0, 0) => tuning::default_banding(shape, threshold),
+        (bands, rows) => Banding::new(bands, rows, shape).map_err(|refused| {
+            impossible("default_collection.bands and .rows", format!("{bands} and {rows}"), refused.to_string())
+        })?,
+    };
+    let settings = Settings {
+        spec: Spec::Text(spec),
+        keep: word("default_collection.keep", &raw.keep, &Keep::ALL.map(|keep| (keep.as_str(), keep)))?,
+        banding,
+        banding_by_hand: (raw.bands, raw.rows) != (0, 0),
+        threshold,
+        verify: word("default_collection.verify", &raw.verify, &Verify::ALL.map(|verify| (verify.as_str(), verify)))?,
+        ttl: (raw.ttl_s > 0).then(|| Duration::from_secs(raw.ttl_s)),
+        touch: raw.touch,
+    };
+    settings.checked().map_err(|refused| match refused {
+        CollectionError::Invalid { field: "ttl", detail } => impossible("default_collection.ttl_s", raw.ttl_s, detail),
+        refused => impossible("default_collection.verify", &raw.verify, refused.to_string()),
+    })
+}
+
+const SKETCHES: &str = "must be \"fss\", \"classic\" or \"oph\", then slots (a power of two, 64 to 1024), \"x\", bits (8, 16 or 32), \
+                        such as \"fss256x8\"";
+
+fn sketch(text: &str) -> Option<(SketchKind, SignatureShape)> {
+    let (kind, shape) = SketchKind::split(text)?;
+    let (k, bits) = shape.split_once('x')?;
+    let (k, bits) = (plain_number(k)?, plain_number(bits)?);
+    let fits = k.is_power_of_two() && (64..=1024).contains(&k) && [8, 16, 32].contains(&bits);
+    fits.then_some((kind, SignatureShape { k, bits }))
+}
+
+fn shingling(text: &str) -> Option<Shingling> {
+    let width = |digits: &str| plain_number(digits).filter(|width| (1..=32).contains(width));
+    match (text.strip_prefix("word"), text.strip_prefix("char")) {
+        (Some(digits), _) => Some(Shingling::Word(width(digits)? as u8)),
+        (_, Some(digits)) => Some(Shingling::Char(width(digits)? as u8)),
+        _ => None,
+    }
+}
+
+/// Digits only, no leading zero: `+5` and `05` parse as numbers, but are no canonical text.
+fn plain_number(digits: &str) -> Option<u32> {
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
+    plain.then(|| digits.parse().ok()).flatten()
+}

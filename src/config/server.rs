@@ -1,0 +1,67 @@
+//! Section `[server]`: where to listen, who may ask, and the limits of HTTP.
+//! Must never know: how a request is answered.
+
+use std::net::SocketAddr;
+
+use super::error::ConfigError;
+use super::hosts::{Host, Origin};
+use super::http_limits::HttpLimits;
+use super::ranges::{count, each, impossible};
+use super::raw::RawServer;
+
+/// Section `[server]`; each field as in `config/default.toml`.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Address and port.
+    pub listen: SocketAddr,
+    /// Address and port of a listener for probes and metrics alone.
+    pub admin_listen: Option<SocketAddr>,
+    /// Names it goes by, besides loopback ones.
+    pub hosts: Vec<Host>,
+    /// Pages of other sites that may use it.
+    pub cors_origins: Vec<Origin>,
+    /// `None`: one per core.
+    pub worker_threads: Option<usize>,
+    /// All the rest of the section.
+    pub limits: HttpLimits,
+}
+
+impl Server {
+    /// Checks every value.
+    pub(super) fn check(raw: &RawServer) -> Result<Self, ConfigError> {
+        let (listen, admin_listen) = addresses(raw)?;
+        let hosts_allowed = "names or addresses without a port, such as hapax.internal";
+        let origins_allowed = "origins without a path, such as https://app.example:8443, or null";
+        Ok(Self {
+            listen,
+            admin_listen,
+            hosts: each("server.hosts", &raw.hosts, Host::of_setting, hosts_allowed)?,
+            cors_origins: each("server.cors_origins", &raw.cors_origins, Origin::new, origins_allowed)?,
+            worker_threads: match count("server.worker_threads", raw.worker_threads, 0..=1024)? {
+                0 => None,
+                threads => Some(threads),
+            },
+            limits: HttpLimits::check(raw)?,
+        })
+    }
+}
+
+/// Both addresses to listen on; they are apart.
+pub(super) fn addresses(raw: &RawServer) -> Result<(SocketAddr, Option<SocketAddr>), ConfigError> {
+    let parse = |key, text: &str| {
+        text.parse().map_err(|_| {
+            let allowed = "must be an IP address and a port, such as 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080".into();
+            impossible(key, text, allowed)
+        })
+    };
+    let listen: SocketAddr = parse("server.listen", &raw.listen)?;
+    if raw.admin_listen.is_empty() {
+        return Ok((listen, None));
+    }
+    let admin = parse("server.admin_listen", &raw.admin_listen)?;
+    if admin == listen && listen.port() != 0 {
+        let allowed = "must be another address or port than server.listen, or empty".into();
+        return Err(impossible("server.admin_listen", admin, allowed));
+    }
+    Ok((listen, Some(admin)))
+}
