@@ -41,14 +41,16 @@ use std::path::Path;
 
 pub use self::change::Change;
 pub use self::data_dir::files::{
-    SUFFIX, clean_leftovers, finish_repairs, list, log as log_of, log_without_database, make_dir, path_of, strangers,
+    SUFFIX, clean_leftovers, finish_repairs, list, log as log_of, log_without_database, make_dir, name_of, path_of,
+    strangers,
 };
 pub use self::data_dir::{Inventory, lock};
 pub use self::descriptors::out_of_descriptors;
 pub use self::error::{Cause, Result, StoreError};
 pub use self::fingerprint::id_fingerprint;
+pub use self::format::columns::Flaw;
 pub use self::format::payload::{Payload, PayloadKind};
-pub use self::format::rows::{Flaw, SignatureRow, content_prefix};
+pub use self::format::rows::{SignatureRow, content_prefix};
 pub use self::integrity::inspection::{Finding, Inspection, inspect};
 pub use self::integrity::repair::{Repaired, repair};
 pub use self::integrity::scan::ScanTotals;
@@ -61,18 +63,22 @@ pub use self::settings::{Changeable, Meta, Opened};
 pub use self::write::writer::Writer;
 
 use self::data_dir::files;
-use self::format::{payload, schema};
-
-/// What a file's name says that the collection in it is called.
-pub fn name_of(path: &Path) -> String {
-    schema::label(path)
-}
+use self::format::payload;
+use crate::store::format::connection::{Role, connect};
+use crate::store::format::creation::create;
+use crate::store::format::ledger::read_ledger;
+use crate::store::format::meta::read_meta;
+use crate::store::format::opening::open_for_writing;
+use crate::store::format::outside::check_files;
+use crate::store::format::tables::FORMAT;
+use crate::store::format::upgrade::upgrade;
+use crate::store::format::version::{check_format, format_of};
 
 impl Store {
     /// Makes a collection's file, whole or not at all: it takes its name only when it is on disk. Under the data
     /// directory's lock.
     pub fn create(path: &Path, meta: &Meta) -> Result<(Self, Writer)> {
-        schema::create(path, meta)?;
+        create(path, meta)?;
         let (store, writer, _) = Self::open(path)?;
         writer.check_usable()?;
         Ok((store, writer))
@@ -80,7 +86,7 @@ impl Store {
 
     /// Opens a collection's file, with everything that a crash left in its log.
     pub fn open(path: &Path) -> Result<(Self, Writer, Opened)> {
-        let (connection, opened, ledger) = schema::open_for_writing(path)?;
+        let (connection, opened, ledger) = open_for_writing(path)?;
         payload::check_count(&opened, ledger.payloads.rows)?;
         let writer = Writer::new(connection, path, &opened.meta, ledger)?;
         writer.restart_log()?;
@@ -90,15 +96,15 @@ impl Store {
 
     /// The settings and the counts of a collection that need not be open.
     pub fn peek(path: &Path) -> Result<Opened> {
-        schema::check_files(path)?;
-        let connection = schema::connect(path, schema::Role::Reader)?;
-        if schema::format_of(&connection, path)? < schema::FORMAT {
-            schema::upgrade(path)?;
+        check_files(path)?;
+        let connection = connect(path, Role::Reader)?;
+        if format_of(&connection, path)? < FORMAT {
+            upgrade(path)?;
         }
-        schema::check_format(&connection, path)?;
-        let label = schema::label(path);
-        let meta = schema::read_meta(&connection, &label)?;
-        let ledger = schema::read_ledger(&connection, &label)?;
+        check_format(&connection, path)?;
+        let label = name_of(path);
+        let meta = read_meta(&connection, &label)?;
+        let ledger = read_ledger(&connection, &label)?;
         Ok(Opened { meta, last_seq: ledger.last_seq, documents: ledger.signatures.rows })
     }
 
@@ -106,7 +112,7 @@ impl Store {
     pub fn remove(path: &Path) -> Result<()> {
         files::remove(path).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => StoreError::Missing { path: path.to_owned() },
-            _ => StoreError::from_io(&schema::label(path), "removing its file", source),
+            _ => StoreError::from_io(&name_of(path), "removing its file", source),
         })
     }
 }

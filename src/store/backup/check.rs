@@ -7,13 +7,18 @@ use std::sync::atomic::AtomicU64;
 use rusqlite::{Connection, Row};
 
 use super::progress::Stage;
+use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
+use crate::store::format::columns::{Flaw, integer};
+use crate::store::format::connection::{Role, connect};
+use crate::store::format::ledger::{Ledger, Tally, read_ledger};
+use crate::store::format::meta::read_meta;
 use crate::store::format::payload;
 use crate::store::format::rows::{
-    DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, SignatureRow, document_columns, integer, signature_columns,
+    DOCUMENT_COLUMN_COUNT, DocumentRow, SignatureRow, document_columns, signature_columns,
 };
-use crate::store::format::schema::label;
-use crate::store::format::schema::{self, Ledger, Role, Tally};
+use crate::store::format::tables::FORMAT;
+use crate::store::format::version::{check_format, format_of};
 use crate::store::read::reader::{Readers, Store, damaged};
 use crate::store::settings::Opened;
 use crate::types::Seq;
@@ -28,17 +33,17 @@ const PROGRESS_ROWS: u64 = 1024;
 /// What the file says of itself, without a look at its rows; `None`: it is of an older format, which a server brings to
 /// this one. Nothing is written, not even a log beside it.
 pub(super) fn head(path: &Path) -> Result<Option<Opened>> {
-    let connection = schema::connect(path, Role::Reader)?;
-    if schema::format_of(&connection, path)? < schema::FORMAT {
+    let connection = connect(path, Role::Reader)?;
+    if format_of(&connection, path)? < FORMAT {
         return Ok(None);
     }
     read_head(&connection, path).map(|(opened, _)| Some(opened))
 }
 
 fn read_head(connection: &Connection, path: &Path) -> Result<(Opened, Ledger)> {
-    schema::check_format(connection, path)?;
-    let meta = schema::read_meta(connection, &label(path))?;
-    let ledger = schema::read_ledger(connection, &label(path))?;
+    check_format(connection, path)?;
+    let meta = read_meta(connection, &name_of(path))?;
+    let ledger = read_ledger(connection, &name_of(path))?;
     let opened = Opened { meta, last_seq: ledger.last_seq, documents: ledger.signatures.rows };
     payload::check_count(&opened, ledger.payloads.rows)?;
     Ok((opened, ledger))
@@ -46,8 +51,8 @@ fn read_head(connection: &Connection, path: &Path) -> Result<(Opened, Ledger)> {
 
 /// An error names the record, where it is one's.
 pub(super) fn every_row(path: &Path, stage: &Stage) -> Result<Opened> {
-    let name = label(path);
-    let mut connection = schema::connect(path, Role::Reader)?;
+    let name = name_of(path);
+    let mut connection = connect(path, Role::Reader)?;
     let (opened, ledger) = read_head(&connection, path)?;
     let progress = Arc::clone(&stage.progress);
     let called_off = connection.progress_handler(STEPS, Some(move || progress.is_cancelled()));

@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 use super::error::{BackupError, Result};
 use super::progress::Stage;
 use crate::store::data_dir::files;
+use crate::store::data_dir::files::name_of;
 use crate::store::error::StoreError;
-use crate::store::format::schema::{self, Role};
+use crate::store::format::connection::{Role, connect};
+use crate::store::format::version::check_format;
 
 /// Steps of SQLite's machine between two looks: some 20 rows.
 const STEPS: i32 = 100;
@@ -43,16 +45,16 @@ type Gone = Box<dyn Fn() -> bool + Send>;
 
 /// False: the collection is gone, as `gone` says; part of `target` may be there.
 pub(super) fn copy(source: &Path, target: &Path, pace: Pace, gone: Gone, stage: &Stage) -> Result<bool> {
-    let label = schema::label(source);
+    let label = name_of(source);
     let Some(name) = target.to_str() else {
         let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, "the path is not UTF-8");
         return Err(BackupError::Io { path: target.to_owned(), doing: "copying to it", source });
     };
     let stopped = Arc::new(OnceLock::new());
     let mut watch = Watch::new(source, target, pace, gone, stage, Arc::clone(&stopped));
-    let mut connection = schema::connect(source, Role::Reader)?;
+    let mut connection = connect(source, Role::Reader)?;
     let copying = |error| StoreError::from_sqlite(&label, "copying it", error);
-    schema::check_format(&connection, source)?;
+    check_format(&connection, source)?;
     // What is to be written is in memory up to as much again; a rate is kept by what is in the file.
     connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(copying)?;
     connection.progress_handler(STEPS, Some(move || watch.step())).map_err(copying)?;

@@ -30,9 +30,9 @@ pub use self::progress::Progress;
 pub use self::restore::{refuse_half_restored, restore};
 pub use self::series::{SUFFIX_BYTES_MAX, dated, prune, split};
 use crate::store::data_dir::files;
+use crate::store::data_dir::files::name_of;
 use crate::store::data_dir::lock::DataDirLock;
 use crate::store::error::StoreError;
-use crate::store::format::schema;
 use crate::store::read::reader::Store;
 use crate::store::settings::Opened;
 use crate::types::TimestampMs;
@@ -103,7 +103,7 @@ impl Backup {
     /// Copies one collection's file as of now, and checks every row of the copy. False: the collection was dropped
     /// meanwhile, as `gone` tells, and is left out.
     pub fn add(&mut self, source: &Path, gone: impl Fn() -> bool + Send + 'static) -> Result<bool> {
-        let label = schema::label(source);
+        let label = name_of(source);
         let file = format!("{label}{}", files::SUFFIX);
         let target = self.dir.join(&file);
         let failed = |doing| {

@@ -25,6 +25,12 @@ pub fn path_of(dir: &Path, name: &CollectionName) -> PathBuf {
     dir.join(format!("{name}{SUFFIX}"))
 }
 
+/// What a file's name says that the collection in it is called: to be used as long as its own word for it is unread.
+pub fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_suffix(SUFFIX).unwrap_or(&name).to_owned()
+}
+
 /// The collections in a directory, by name.
 pub fn list(dir: &Path) -> io::Result<Vec<CollectionName>> {
     let mut names = Vec::new();

@@ -1,7 +1,16 @@
 //! The format of a collection's file: tables, rows, checksums, and how a connection to it is set up. Must never know who
 //! reads or writes, and when.
 
+pub(in crate::store) mod columns;
+pub(in crate::store) mod connection;
+pub(in crate::store) mod creation;
+pub(in crate::store) mod ledger;
+pub(in crate::store) mod meta;
+pub(in crate::store) mod opening;
+pub(in crate::store) mod outside;
 pub(in crate::store) mod payload;
 pub(in crate::store) mod rows;
-pub(in crate::store) mod schema;
+pub(in crate::store) mod tables;
+pub(in crate::store) mod upgrade;
 pub(in crate::store) mod verdict;
+pub(in crate::store) mod version;

@@ -5,13 +5,10 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::rows::{Flaw, WRONG_SUM, WRONG_TYPE, integer};
+use super::columns::{Flaw, PAYLOAD_SEED, SIZE_SEED, WRONG_SUM, WRONG_TYPE, integer};
 use crate::store::error::{Result, StoreError};
 use crate::store::settings::Opened;
 use crate::types::{Keep, Seq};
-
-const PAYLOAD_SEED: u64 = 4;
-const SIZE_SEED: u64 = 5;
 
 /// What is kept of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]

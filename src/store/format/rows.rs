@@ -4,21 +4,17 @@
 
 use hapax_core::ContentHash;
 use rusqlite::Row;
-use rusqlite::types::ValueRef;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::columns::{
+    DOCUMENT_SEED, Flaw, SIGNATURE_SEED, WRONG_SUM, WRONG_TYPE, bytes, integer, is_null, push_text, unsigned_byte, utf8,
+};
 use super::verdict;
 use crate::store::record::{Head, Record, StoredVerdict};
-use crate::store::settings::{Changeable, Meta};
 use crate::types::{DocId, Document, Metadata, Seq, TimestampMs};
 
 const LINKED: u8 = 1;
 const GIVEN: u8 = 2;
-
-/// One seed per kind of row, so that a row of one table is never valid in another.
-const SIGNATURE_SEED: u64 = 1;
-const DOCUMENT_SEED: u64 = 2;
-const META_SEED: u64 = 3;
 
 /// The columns of `signature s`, in the order [`SignatureRow::read`] takes them.
 macro_rules! signature_columns {
@@ -38,12 +34,6 @@ pub(in crate::store) use document_columns;
 
 /// How many they are.
 pub(in crate::store) const DOCUMENT_COLUMN_COUNT: usize = 10;
-
-/// Why a row is not what was written.
-pub type Flaw = &'static str;
-pub(in crate::store) const WRONG_SUM: Flaw = "its checksum differs";
-pub(in crate::store) const WRONG_TYPE: Flaw = "a column has the wrong type";
-pub(in crate::store) const OUT_OF_ORDER: Flaw = "its row is not in its place";
 
 /// What the index needs of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,69 +282,6 @@ impl<'a> DocumentRow<'a> {
     }
 }
 
-/// The sum of the one row of `meta`.
-pub(in crate::store) fn meta_sum(meta: &Meta) -> u64 {
-    let mut buffer = Vec::new();
-    push_text(&mut buffer, Some(meta.name.as_str().as_bytes()));
-    push_text(&mut buffer, Some(meta.spec.as_bytes()));
-    let Changeable { bands, rows, banding_by_hand, threshold, verify, ttl_ms, touch } = meta.changeable;
-    buffer.extend_from_slice(&bands.to_le_bytes());
-    buffer.extend_from_slice(&rows.to_le_bytes());
-    buffer.extend_from_slice(&threshold.to_bits().to_le_bytes());
-    buffer.extend_from_slice(&meta.created.0.to_le_bytes());
-    // What format 1 could not say, and so has no sum over, is left out where it says nothing.
-    if (meta.keep, verify, ttl_ms, touch, meta.seen_floor) != Default::default() {
-        push_text(&mut buffer, Some(meta.keep.as_str().as_bytes()));
-        push_text(&mut buffer, Some(verify.as_str().as_bytes()));
-        push_text(&mut buffer, ttl_ms.map(u64::to_le_bytes).as_ref().map(|bytes| &bytes[..]));
-        buffer.push(u8::from(touch));
-        buffer.extend_from_slice(&meta.seen_floor.0.to_le_bytes());
-    }
-    // Format 2 could not say this.
-    if banding_by_hand {
-        buffer.push(1);
-    }
-    xxh3_64_with_seed(&buffer, META_SEED)
-}
-
 fn flags(linked: bool, given: bool) -> u8 {
     (if linked { LINKED } else { 0 }) | (if given { GIVEN } else { 0 })
-}
-
-/// Lengths keep `("ab", "c")` and `("a", "bc")` apart, the marker keeps none and empty apart.
-fn push_text(buffer: &mut Vec<u8>, text: Option<&[u8]>) {
-    match text {
-        None => buffer.push(0),
-        Some(text) => {
-            buffer.push(1);
-            buffer.extend_from_slice(&(text.len() as u64).to_le_bytes());
-            buffer.extend_from_slice(text);
-        }
-    }
-}
-
-fn utf8(bytes: &[u8]) -> Result<&str, Flaw> {
-    std::str::from_utf8(bytes).map_err(|_| "a text is not UTF-8")
-}
-
-pub(in crate::store) fn integer(row: &Row<'_>, column: usize) -> Result<i64, Flaw> {
-    match row.get_ref(column) {
-        Ok(ValueRef::Integer(value)) => Ok(value),
-        _ => Err(WRONG_TYPE),
-    }
-}
-
-fn unsigned_byte(row: &Row<'_>, column: usize) -> Result<u8, Flaw> {
-    u8::try_from(integer(row, column)?).map_err(|_| WRONG_TYPE)
-}
-
-fn bytes<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], Flaw> {
-    match row.get_ref(column) {
-        Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => Ok(bytes),
-        _ => Err(WRONG_TYPE),
-    }
-}
-
-fn is_null(row: &Row<'_>, column: usize) -> Result<bool, Flaw> {
-    row.get_ref(column).map(|value| value == ValueRef::Null).map_err(|_| WRONG_TYPE)
 }

@@ -6,8 +6,15 @@ use std::path::Path;
 
 use super::scan::{index_of_clusters, member_sum};
 use super::walk::{Table, walk};
+use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
-use crate::store::format::schema::{self, Ledger, Role, Tally};
+use crate::store::format::connection::{Role, connect};
+use crate::store::format::ledger::{Ledger, Tally, read_ledger};
+use crate::store::format::meta::read_meta;
+use crate::store::format::outside::check_files;
+use crate::store::format::tables::FORMAT;
+use crate::store::format::upgrade::upgrade;
+use crate::store::format::version::format_of;
 use crate::types::{Keep, Seq};
 
 /// Findings that are kept; beyond them they are counted.
@@ -73,7 +80,7 @@ impl Inspection {
 pub fn inspect(path: &Path, progress: &dyn Fn(f64)) -> Result<Inspection> {
     let mut inspection = Inspection::default();
     // SQLite would drop what stands behind the flaw, and the file that tells of it: nothing more is opened.
-    if let Err(error) = schema::check_files(path) {
+    if let Err(error) = check_files(path) {
         inspection.note("log", error)?;
         return Ok(inspection);
     }
@@ -87,19 +94,19 @@ pub fn inspect(path: &Path, progress: &dyn Fn(f64)) -> Result<Inspection> {
 }
 
 fn look_inside(path: &Path, inspection: &mut Inspection, progress: &dyn Fn(f64)) -> Result<()> {
-    let label = schema::label(path);
+    let label = name_of(path);
     let sqlite = |error| StoreError::from_sqlite(&label, "reading it", error);
-    let connection = schema::connect(path, Role::Reader)?;
-    if schema::format_of(&connection, path)? < schema::FORMAT {
-        schema::upgrade(path)?;
+    let connection = connect(path, Role::Reader)?;
+    if format_of(&connection, path)? < FORMAT {
+        upgrade(path)?;
     }
     // One moment, should anybody write all the same.
     let snapshot = connection.unchecked_transaction().map_err(sqlite)?;
-    let keep = match schema::read_meta(&snapshot, &label) {
+    let keep = match read_meta(&snapshot, &label) {
         Ok(meta) => Some(meta.keep),
         Err(error) => inspection.note("settings", error).map(|()| None)?,
     };
-    let ledger = match schema::read_ledger(&snapshot, &label) {
+    let ledger = match read_ledger(&snapshot, &label) {
         Ok(ledger) => Some(ledger),
         Err(error) => inspection.note("ledger", error).map(|()| None)?,
     };

@@ -13,8 +13,14 @@ use serde_json::{Map, Value, json};
 
 use super::walk::{Table, read, walk};
 use crate::store::data_dir::files;
+use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
-use crate::store::format::schema::{self, Ledger, Role, Tally};
+use crate::store::format::connection::{Role, connect};
+use crate::store::format::creation::{finish_new, write_new};
+use crate::store::format::ledger::{Ledger, Tally, move_ledger, read_ledger};
+use crate::store::format::meta::read_meta;
+use crate::store::format::outside::check_files;
+use crate::store::format::version::check_format;
 use crate::store::settings::Meta;
 use crate::store::write::promotion;
 use crate::types::Seq;
@@ -39,23 +45,23 @@ pub struct Repaired {
 
 /// Makes the collection anew from what is whole. The settings must be; else there is nothing to be done.
 pub fn repair(path: &Path) -> Result<Repaired> {
-    let label = schema::label(path);
+    let label = name_of(path);
     let sqlite = |error| StoreError::from_sqlite(&label, "repairing it", error);
     let io = |source: std::io::Error| StoreError::Io {
         collection: label.clone(),
         doing: "repairing it",
         source: source.into(),
     };
-    let log_is_sound = match schema::check_files(path) {
+    let log_is_sound = match check_files(path) {
         Ok(()) => true,
         Err(StoreError::Damaged { .. }) => false,
         Err(error) => return Err(error),
     };
-    let old = schema::connect(path, Role::Reader)?;
-    schema::check_format(&old, path)?;
+    let old = connect(path, Role::Reader)?;
+    check_format(&old, path)?;
     let old = old.unchecked_transaction().map_err(sqlite)?;
-    let meta = schema::read_meta(&old, &label)?;
-    let ledger = schema::read_ledger(&old, &label).ok();
+    let meta = read_meta(&old, &label)?;
+    let ledger = read_ledger(&old, &label).ok();
 
     let kept_as = files::next_damaged(path);
     let set_aside_in = files::with_suffix(&kept_as, ".jsonl");
@@ -66,7 +72,7 @@ pub fn repair(path: &Path) -> Result<Repaired> {
     };
     files::prepare_creation(path).map_err(io)?;
     let made = files::creating(path);
-    schema::write_new(&made, &meta).map_err(sqlite)?;
+    write_new(&made, &meta).map_err(sqlite)?;
     let mut new = Connection::open(&made).map_err(sqlite)?;
     let documents = {
         let new = new.transaction().map_err(sqlite)?;
@@ -81,13 +87,13 @@ pub fn repair(path: &Path) -> Result<Repaired> {
             known => Seq(made.last_seq.max(known.map_or(Seq(0), |ledger| ledger.last_seq)).0 + UNKNOWN_PLACES),
         };
         let none = Ledger::default();
-        if !schema::move_ledger(&new, &none, &made).map_err(sqlite)? {
+        if !move_ledger(&new, &none, &made).map_err(sqlite)? {
             return Err(StoreError::Busy { collection: label.clone(), detail: "its new file was written to".into() });
         }
         new.commit().map_err(sqlite)?;
         made.signatures.rows
     };
-    schema::finish_new(new).map_err(sqlite)?;
+    finish_new(new).map_err(sqlite)?;
     let set_aside = aside.records.len() as u64;
     aside.out.into_inner().map_err(|error| io(error.into_error()))?.sync_all().map_err(io)?;
     drop(old);

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use crate::store::error::{Result, StoreError};
-use crate::store::format::rows::{Flaw, OUT_OF_ORDER, SignatureRow, integer, signature_columns};
-use crate::store::format::schema::Tally;
+use crate::store::format::columns::{Flaw, OUT_OF_ORDER, integer};
+use crate::store::format::ledger::Tally;
+use crate::store::format::rows::{SignatureRow, signature_columns};
 use crate::store::read::reader::Store;
 use crate::types::Seq;
 use rusqlite::Connection;

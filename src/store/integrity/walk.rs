@@ -4,10 +4,9 @@
 
 use rusqlite::{Connection, Row, Rows};
 
+use crate::store::format::columns::{Flaw, OUT_OF_ORDER, integer};
 use crate::store::format::payload;
-use crate::store::format::rows::{
-    DocumentRow, Flaw, OUT_OF_ORDER, SignatureRow, content_prefix, document_columns, integer, signature_columns,
-};
+use crate::store::format::rows::{DocumentRow, SignatureRow, content_prefix, document_columns, signature_columns};
 use crate::types::{Keep, Seq};
 
 /// One of the tables that have a row a document.

@@ -8,8 +8,9 @@ use rusqlite::{OptionalExtension, Row, params_from_iter};
 
 use super::reader::{Snapshot, Store, damaged, sqlite};
 use crate::store::error::Result;
+use crate::store::format::columns::Flaw;
 use crate::store::format::rows::{
-    DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, SignatureRow, document_columns, signature_columns,
+    DOCUMENT_COLUMN_COUNT, DocumentRow, SignatureRow, document_columns, signature_columns,
 };
 use crate::store::record::Head;
 use crate::types::{ClusterPlace, DocId, Document, Seq};

@@ -5,8 +5,8 @@ use rusqlite::types::ValueRef;
 
 use super::reader::{Snapshot, Store, damaged};
 use crate::store::error::{Result, StoreError};
+use crate::store::format::columns::{Flaw, WRONG_SUM, WRONG_TYPE, integer};
 use crate::store::format::payload::{Payload, PayloadKind, sums};
-use crate::store::format::rows::{Flaw, WRONG_SUM, WRONG_TYPE, integer};
 use crate::types::Seq;
 
 /// What came of looking for a payload.

@@ -9,10 +9,12 @@ use rusqlite::{Connection, Row};
 
 use crate::store::data_dir::files;
 use crate::store::error::{Result, StoreError};
+use crate::store::format::columns::{Flaw, OUT_OF_ORDER};
+use crate::store::format::connection::{Role, connect};
+use crate::store::format::ledger::{Ledger, read_ledger};
 use crate::store::format::rows::{
-    DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, OUT_OF_ORDER, SignatureRow, document_columns, signature_columns,
+    DOCUMENT_COLUMN_COUNT, DocumentRow, SignatureRow, document_columns, signature_columns,
 };
-use crate::store::format::schema::{self, Ledger, Role};
 use crate::store::record::{Head, Record};
 use crate::types::{Document, Seq};
 
@@ -88,12 +90,12 @@ impl Store {
         if self.readers.state.lock().closed {
             return Err(self.readers.closed());
         }
-        schema::connect(&self.readers.path, Role::Reader)
+        connect(&self.readers.path, Role::Reader)
     }
 
     /// The ledger as of now.
     pub(in crate::store) fn ledger(&self) -> Result<Ledger> {
-        self.readers.read(|snapshot| schema::read_ledger(snapshot.connection, snapshot.collection))
+        self.readers.read(|snapshot| read_ledger(snapshot.connection, snapshot.collection))
     }
 }
 
@@ -167,7 +169,7 @@ impl Readers {
         drop(state);
         let mut loan = Loan { readers: self, connection: idle };
         if loan.connection.is_none() {
-            loan.connection = Some(schema::connect(&self.path, Role::Reader)?);
+            loan.connection = Some(connect(&self.path, Role::Reader)?);
         }
         Ok(loan)
     }

@@ -119,11 +119,11 @@ fn changed_settings_are_refused() {
 fn what_is_not_ours_or_not_there_is_refused() {
     let newer = filled(1);
     let connection = Connection::open(&newer.path).unwrap();
-    connection.pragma_update(None, "user_version", schema::FORMAT + 1).unwrap();
+    connection.pragma_update(None, "user_version", FORMAT + 1).unwrap();
     drop(connection);
     let error = Store::open(&newer.path).map(drop).unwrap_err();
     assert!(
-        matches!(&error, StoreError::NewerFormat { found, known: schema::FORMAT, path } if *found == schema::FORMAT + 1 && *path == newer.path),
+        matches!(&error, StoreError::NewerFormat { found, known: FORMAT, path } if *found == FORMAT + 1 && *path == newer.path),
         "{error}"
     );
     assert!(matches!(Store::peek(&newer.path).unwrap_err(), StoreError::NewerFormat { .. }));

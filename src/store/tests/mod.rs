@@ -20,8 +20,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::store::data_dir::files;
-use crate::store::format::rows::{DocumentRow, meta_sum};
-use crate::store::format::{schema, verdict};
+use crate::store::format::meta::meta_sum;
+use crate::store::format::rows::DocumentRow;
+use crate::store::format::verdict;
 use crate::store::write::checkpoint;
 use crate::types::{
     ClusterPlace, CollectionName, DocId, Document, Keep, Metadata, Overlap, Seq, TimestampMs, VerdictKind, Verify,

@@ -161,7 +161,7 @@ fn opens_whole(format: i32, database: &[u8], log: &[u8], format_left: i32, what:
     }
     writer.commit(&[insert(6)], Seq(6)).unwrap();
     writer.close().unwrap();
-    assert_eq!(format_at(&place.path), schema::FORMAT, "{what}");
+    assert_eq!(format_at(&place.path), FORMAT, "{what}");
 }
 
 /// A file of an older format, the same with the upgrade in its log, and the same again with the log moved into it.
@@ -169,7 +169,7 @@ fn upgraded(format: i32) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let place = place();
     write_old(&place.path, format);
     let old = fs::read(&place.path).unwrap();
-    schema::upgrade(&place.path).unwrap();
+    upgrade(&place.path).unwrap();
     assert_eq!(fs::read(&place.path).unwrap(), old, "all of the upgrade is in the log");
     let log = fs::read(files::log(&place.path)).unwrap();
     let (_, writer, _) = Store::open(&place.path).unwrap();
@@ -198,7 +198,7 @@ fn is_done_again(format: i32) {
     let mut torn = log.clone();
     torn[HEADER + (frames - 1) * FRAME..].fill(0);
     opens_whole(format, &old, &torn, format, "the last frame is zeros");
-    opens_whole(format, &old, &log, schema::FORMAT, "nothing is cut off");
+    opens_whole(format, &old, &log, FORMAT, "nothing is cut off");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn is_whole(format: i32) {
     for moved in (0..=new.len()).step_by(PAGE / 2) {
         let mut database = new[..moved].to_vec();
         database.extend(old.iter().skip(moved));
-        opens_whole(format, &database, &log, schema::FORMAT, &format!("{moved} of {} bytes moved", new.len()));
+        opens_whole(format, &database, &log, FORMAT, &format!("{moved} of {} bytes moved", new.len()));
     }
 }
 

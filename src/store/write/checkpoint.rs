@@ -13,12 +13,10 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use crate::store::error::{Result, StoreError};
-use crate::store::format::schema::{Role, connect, never_sync};
+use crate::store::format::connection::{Role, connect, never_sync};
 
 /// Log not yet in the database at which the thread is woken.
 pub(in crate::store) const WAKE_BYTES: u64 = 4 << 20;
-/// Log at which the writer waits for its end.
-pub(in crate::store) const LOG_BYTES_MAX: u64 = 64 << 20;
 /// How long it waits for whoever reads what is old, as a backup does.
 pub(in crate::store) const FINISH_PATIENCE: Duration = Duration::from_millis(20);
 

@@ -4,10 +4,11 @@ use rusqlite::{Connection, params};
 
 use super::writer::Writer;
 use crate::store::error::Result;
+use crate::store::format::columns::Flaw;
+use crate::store::format::ledger::Ledger;
 use crate::store::format::rows::{
-    DOCUMENT_COLUMN_COUNT, DocumentRow, Flaw, SignatureRow, document_columns, signature_columns,
+    DOCUMENT_COLUMN_COUNT, DocumentRow, SignatureRow, document_columns, signature_columns,
 };
-use crate::store::format::schema::Ledger;
 use crate::types::Seq;
 
 /// A row's flags and sums, before and after.

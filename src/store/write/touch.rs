@@ -4,8 +4,8 @@ use rusqlite::params;
 
 use super::writer::Writer;
 use crate::store::error::Result;
+use crate::store::format::ledger::Ledger;
 use crate::store::format::rows::{SignatureRow, signature_columns};
-use crate::store::format::schema::Ledger;
 use crate::types::{Seq, TimestampMs};
 
 impl Writer {

@@ -4,8 +4,9 @@ use rusqlite::params;
 
 use super::writer::Writer;
 use crate::store::error::Result;
-use crate::store::format::rows::{DocumentRow, Flaw, document_columns};
-use crate::store::format::schema::Ledger;
+use crate::store::format::columns::Flaw;
+use crate::store::format::ledger::Ledger;
+use crate::store::format::rows::{DocumentRow, document_columns};
 use crate::store::read::reader::damaged;
 use crate::types::{Metadata, Seq};
 

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::checkpoint::{self, Checkpointer, FINISH_PATIENCE, LOG_BYTES_MAX, Mode, Poison, WAKE_BYTES};
+use super::checkpoint::{self, Checkpointer, FINISH_PATIENCE, Mode, Poison, WAKE_BYTES};
 use crate::store::change::Change;
 use crate::store::data_dir::files;
 use crate::store::descriptors::out_of_descriptors;
 use crate::store::error::{Result, StoreError};
+use crate::store::format::connection::LOG_BYTES_MAX;
+use crate::store::format::connection::{BUSY_TIMEOUT, never_sync};
+use crate::store::format::ledger::{Ledger, move_ledger};
+use crate::store::format::meta::{read_meta, write_meta};
 use crate::store::format::payload;
 use crate::store::format::rows::{DocumentRow, SignatureRow};
-use crate::store::format::schema::{self, Ledger};
 use crate::store::format::verdict;
 use crate::store::log::moved::{self, Moved};
 use crate::store::read::reader::Readers;
@@ -124,7 +127,7 @@ impl Writer {
     /// From here on nothing is synced: what is committed outlives neither the process for sure nor the system.
     pub fn never_sync(&mut self) -> Result<()> {
         self.checkpointer.stop();
-        schema::never_sync(&self.connection)
+        never_sync(&self.connection)
             .map_err(|error| StoreError::from_sqlite(&self.collection, "opening its file", error))?;
         let path = self.readers.path();
         self.checkpointer = Checkpointer::start(path, &self.collection, self.poison.clone(), false)?;
@@ -162,7 +165,7 @@ impl Writer {
                 }
             }
             ledger.last_seq = last_seq;
-            match schema::move_ledger(&this.connection, &old, &ledger) {
+            match move_ledger(&this.connection, &old, &ledger) {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(StoreError::Busy {
                     collection: this.collection.clone(),
@@ -179,9 +182,9 @@ impl Writer {
     /// Changes the settings that may change, durably.
     pub fn set_changeable(&mut self, changeable: Changeable) -> Result<()> {
         self.transaction(|this| {
-            let mut meta = schema::read_meta(&this.connection, &this.collection)?;
+            let mut meta = read_meta(&this.connection, &this.collection)?;
             meta.changeable = changeable;
-            schema::write_meta(&this.connection, &meta).map_err(|error| this.sqlite(error))
+            write_meta(&this.connection, &meta).map_err(|error| this.sqlite(error))
         })
     }
 
@@ -374,7 +377,7 @@ impl Writer {
         let finish = || {
             self.connection.busy_timeout(FINISH_PATIENCE)?;
             let finished = checkpoint::run(&self.connection, Mode::Restart);
-            self.connection.busy_timeout(schema::BUSY_TIMEOUT)?;
+            self.connection.busy_timeout(BUSY_TIMEOUT)?;
             finished
         };
         match self.checkpointer.exclusively(finish) {

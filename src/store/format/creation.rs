@@ -1,0 +1,49 @@
+//! Settings -> a new file, without a record.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::meta::write_meta;
+use super::tables::{APPLICATION_ID, FORMAT, TABLES, TABLES_SINCE_2};
+use crate::store::data_dir::files;
+use crate::store::error::{Result, StoreError};
+use crate::store::settings::Meta;
+
+/// Makes the file, whole and on disk, or leaves nothing that is taken for a collection.
+pub(in crate::store) fn create(path: &Path, meta: &Meta) -> Result<()> {
+    let io = |error| StoreError::from_io(meta.name.as_str(), "making its file", error);
+    if path.exists() {
+        return Err(StoreError::Exists { path: path.to_owned() });
+    }
+    files::prepare_creation(path).map_err(io)?;
+    if let Some(orphan) = files::orphan(path) {
+        let detail = "it is a log whose database is gone; move it away to make a collection of this name".to_owned();
+        return Err(StoreError::NotAStore { path: orphan, detail });
+    }
+    let sqlite = |error| StoreError::from_sqlite(meta.name.as_str(), "making its file", error);
+    write_new(&files::creating(path), meta).map_err(sqlite)?;
+    files::finish_creation(path).map_err(io)
+}
+
+pub(in crate::store) fn write_new(path: &Path, meta: &Meta) -> rusqlite::Result<()> {
+    let mut connection = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(TABLES)?;
+    transaction.execute_batch(TABLES_SINCE_2)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", FORMAT)?;
+    write_meta(&transaction, meta)?;
+    transaction.commit()?;
+    finish_new(connection)
+}
+
+/// Closes a new file, written without a log.
+pub(in crate::store) fn finish_new(connection: Connection) -> rusqlite::Result<()> {
+    // Kept in the file's header. The log is still empty, so closing leaves one whole file.
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.close().map_err(|(_, error)| error)
+}

@@ -1,0 +1,69 @@
+//! The tables of a collection's file, and the marks that tell it from others.
+//! A change here is a new format: raise [`FORMAT`] and teach `upgrade.rs` to bring the old one to it.
+
+/// "hapx": tells our files from other SQLite files, also to `file(1)`.
+pub(super) const APPLICATION_ID: i32 = 0x6861_7078;
+/// The format written by this version.
+pub(in crate::store) const FORMAT: i32 = 3;
+
+pub(super) const TABLES: &str = "
+CREATE TABLE meta (
+    only          INTEGER PRIMARY KEY CHECK (only = 1),
+    name          TEXT    NOT NULL,
+    spec          TEXT    NOT NULL,
+    bands         INTEGER NOT NULL,
+    rows          INTEGER NOT NULL,
+    threshold     REAL    NOT NULL,
+    created_ms    INTEGER NOT NULL,
+    sum           INTEGER NOT NULL,
+    keep          TEXT    NOT NULL DEFAULT 'signature',
+    verify        TEXT    NOT NULL DEFAULT 'estimate',
+    ttl_ms        INTEGER,
+    touch         INTEGER NOT NULL DEFAULT 0,
+    seen_floor_ms INTEGER NOT NULL DEFAULT 0,
+    banding_by_hand INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE TABLE ledger (
+    tally         TEXT    PRIMARY KEY,
+    rows          INTEGER NOT NULL,
+    sum           INTEGER NOT NULL,
+    last_seq      INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE signature (
+    seq            INTEGER PRIMARY KEY,
+    id_fingerprint INTEGER NOT NULL,
+    content_prefix INTEGER NOT NULL,
+    flags          INTEGER NOT NULL,
+    bytes          BLOB    NOT NULL,
+    sum            INTEGER NOT NULL,
+    cluster        INTEGER NOT NULL DEFAULT 0,
+    seen_ms        INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE TABLE document (
+    seq            INTEGER PRIMARY KEY,
+    id             TEXT    NOT NULL,
+    metadata       TEXT,
+    content_hash   BLOB    NOT NULL,
+    flags          INTEGER NOT NULL,
+    first_seen_ms  INTEGER NOT NULL,
+    shingles       INTEGER,
+    verdict        TEXT    NOT NULL,
+    sum            INTEGER NOT NULL,
+    id_first_seen_ms INTEGER
+) STRICT;
+INSERT INTO ledger VALUES ('signature', 0, 0, 0), ('document', 0, 0, 0);
+";
+
+/// What format 2 has beside the columns of format 1.
+pub(super) const TABLES_SINCE_2: &str = "
+CREATE TABLE payload (
+    seq            INTEGER PRIMARY KEY,
+    kind           INTEGER NOT NULL,
+    shingles       INTEGER NOT NULL,
+    size_sum       INTEGER NOT NULL,
+    bytes          BLOB    NOT NULL,
+    sum            INTEGER NOT NULL
+) STRICT;
+CREATE INDEX signature_by_cluster ON signature (cluster, seq) WHERE cluster <> 0;
+INSERT INTO ledger SELECT 'payload', 0, 0, last_seq FROM ledger WHERE tally = 'signature';
+";

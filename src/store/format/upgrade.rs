@@ -1,0 +1,74 @@
+//! A file of an older format -> one of this version's.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hapax_core::{Spec, tuning};
+use rusqlite::TransactionBehavior;
+
+use super::connection::{Role, connect};
+use super::meta::{read_meta, write_meta};
+use super::outside::check_files;
+use super::tables::{FORMAT, TABLES_SINCE_2};
+use super::version::format_of;
+use crate::store::data_dir::files::name_of;
+use crate::store::error::{Result, StoreError};
+use crate::store::settings::{Changeable, Meta};
+use crate::types::TimestampMs;
+
+/// Format 1 -> 2. Sums stay good: what the new columns say by default is in no sum.
+const UPGRADE_FROM_1: &str = "
+ALTER TABLE meta ADD COLUMN keep TEXT NOT NULL DEFAULT 'signature';
+ALTER TABLE meta ADD COLUMN verify TEXT NOT NULL DEFAULT 'estimate';
+ALTER TABLE meta ADD COLUMN ttl_ms INTEGER;
+ALTER TABLE meta ADD COLUMN touch INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE meta ADD COLUMN seen_floor_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE signature ADD COLUMN cluster INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE signature ADD COLUMN seen_ms INTEGER NOT NULL DEFAULT 0;
+";
+
+/// Format 2 -> 3. Sums stay good here too: an absent `id_first_seen_ms` says that the id was first stored with this
+/// content, and is in no sum.
+const UPGRADE_FROM_2: &str = "
+ALTER TABLE meta ADD COLUMN banding_by_hand INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE document ADD COLUMN id_first_seen_ms INTEGER;
+";
+
+/// Brings a file of an older version to this one's format, in one transaction. Under the data directory's lock.
+pub(in crate::store) fn upgrade(path: &Path) -> Result<()> {
+    check_files(path)?;
+    let mut connection = connect(path, Role::Writer)?;
+    if format_of(&connection, path)? == FORMAT {
+        return Ok(());
+    }
+    let upgrading = |error| StoreError::from_sqlite(&name_of(path), "bringing its file to a newer format", error);
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(upgrading)?;
+    // Somebody else of this process may have been faster.
+    let found = format_of(&transaction, path)?;
+    if found == FORMAT {
+        return Ok(());
+    }
+    if found < 2 {
+        transaction.execute_batch(UPGRADE_FROM_1).map_err(upgrading)?;
+        transaction.execute_batch(TABLES_SINCE_2).map_err(upgrading)?;
+    }
+    transaction.execute_batch(UPGRADE_FROM_2).map_err(upgrading)?;
+    let mut meta = read_meta(&transaction, &name_of(path))?;
+    if found < 2 {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        meta.seen_floor = TimestampMs(since_epoch.as_millis() as i64);
+    }
+    meta.changeable.banding_by_hand = !has_default_banding(&meta);
+    write_meta(&transaction, &meta).map_err(upgrading)?;
+    transaction.pragma_update(None, "user_version", FORMAT).map_err(upgrading)?;
+    transaction.commit().map_err(upgrading)
+}
+
+/// Whether a collection of format 2 or earlier, which did not note it, has the banding that its version chose by itself.
+fn has_default_banding(meta: &Meta) -> bool {
+    let Changeable { bands, rows, threshold, .. } = meta.changeable;
+    Spec::parse(&meta.spec).is_ok_and(|spec| {
+        let default = tuning::default_banding_of_format_2(spec.shape(), threshold);
+        (default.bands(), default.rows()) == (bands, rows)
+    })
+}
