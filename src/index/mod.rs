@@ -28,6 +28,8 @@ mod table;
 mod view;
 
 #[cfg(all(test, not(hapax_loom)))]
+mod index_tests;
+#[cfg(all(test, not(hapax_loom)))]
 mod model_tests;
 #[cfg(all(test, hapax_loom))]
 mod models;

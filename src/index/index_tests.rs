@@ -1,0 +1,398 @@
+//! The whole index through its door, against a plain map.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
+
+use hapax_core::{Banding, SignatureShape};
+use rand::seq::IteratorRandom;
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::*;
+use crate::types::{Seq, TimestampMs};
+
+const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
+const BOUNDS: Bounds = Bounds { bucket_read_max: usize::MAX, candidates_max: usize::MAX };
+const NEVER: TimestampMs = TimestampMs(0);
+
+fn banding(bands: u32, rows: u32) -> Banding {
+    Banding::new(bands, rows, SHAPE).unwrap()
+}
+
+fn index() -> Index {
+    Index::new(&IndexOptions { shape: SHAPE, banding: banding(12, 5), id_fingerprint_bits: 6, seed: Some(1) })
+}
+
+/// Few families, so that documents share bands; some signatures are equal.
+fn signature(rng: &mut impl Rng) -> Vec<u8> {
+    let family = rng.random_range(0..4_u8);
+    let noise = [0.0, 0.05, 0.3][rng.random_range(0..3)];
+    (0..SHAPE.bytes()).map(|_| if rng.random_bool(noise) { rng.random() } else { family }).collect()
+}
+
+fn matching_slots(a: &[u8], b: &[u8]) -> u32 {
+    a.iter().zip(b).filter(|(a, b)| a == b).count() as u32
+}
+
+fn found(search: Result<Search, NeedsDisk>) -> Vec<Candidate> {
+    let Ok(search) = search;
+    search.found
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    signature: Vec<u8>,
+    id_fingerprint: u64,
+    seen: Seen,
+    findable: bool,
+    /// On disk it is gone.
+    leaving: bool,
+}
+
+/// The index, and what is expected of it.
+struct World {
+    index: Index,
+    rng: ChaCha8Rng,
+    model: BTreeMap<Place, Held>,
+    seq: u64,
+    next: Option<NextBanding>,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let rng = ChaCha8Rng::seed_from_u64(seed);
+        Self { index: index(), rng, model: BTreeMap::new(), seq: 0, next: None }
+    }
+
+    fn enter(&mut self) -> Place {
+        self.seq += 1;
+        let (seq, linked) = (Seq(self.seq), self.rng.random_bool(0.2));
+        let signature = signature(&mut self.rng);
+        let (id_fingerprint, content) = (self.rng.random_range(0..200), self.rng.random_range(0..4));
+        let entry = Entry { seq, id_fingerprint, content, linked, signature: &signature, last_seen: NEVER };
+        let place = self.index.enter(entry).unwrap();
+        let seen = Seen { seq, removed: Seq(0), content, linked };
+        let before =
+            self.model.insert(place, Held { signature, id_fingerprint, seen, findable: !linked, leaving: false });
+        assert!(before.is_none(), "{place:?} is given out twice");
+        place
+    }
+
+    /// A document that is there.
+    fn any(&mut self) -> Option<Place> {
+        let there = self.model.iter().filter(|(_, held)| held.seen.removed == Seq(0));
+        there.map(|(&place, _)| place).choose(&mut self.rng)
+    }
+
+    /// A document goes, and that is durable, undone, or unclear.
+    fn remove(&mut self, place: Place) {
+        self.seq += 1;
+        self.index.leave(place, Seq(self.seq));
+        let held = self.model.get_mut(&place).unwrap();
+        held.seen.removed = Seq(self.seq);
+        match self.rng.random_range(0..10) {
+            0 => {
+                self.index.stay(place);
+                held.seen.removed = Seq(0);
+            }
+            1 => {
+                self.index.doubt(place);
+                held.seen.removed = self.index.peek(place).unwrap().removed;
+            }
+            _ => {
+                held.leaving = true;
+                self.index.gone(vec![place]);
+            }
+        }
+    }
+
+    fn step(&mut self, grows: bool) {
+        let goes = self.rng.random_bool(if grows { 0.2 } else { 0.7 });
+        match self.any() {
+            Some(place) if goes => self.remove(place),
+            Some(place) if self.rng.random_bool(0.1) => {
+                let held = self.model.get_mut(&place).unwrap();
+                if held.seen.linked && held.findable {
+                    self.index.set_linked(place, false);
+                    held.seen.linked = false;
+                } else if held.seen.linked {
+                    self.index.set_findable(place, true);
+                    held.findable = true;
+                }
+            }
+            _ => {
+                let place = self.enter();
+                if self.rng.random_bool(0.05) {
+                    assert_eq!(self.index.withdraw(place), Seq(self.seq));
+                    self.model.remove(&place);
+                }
+            }
+        }
+        if self.rng.random_bool(0.3) {
+            while let Some(place) = self.index.next_removable() {
+                assert_eq!(self.index.remove(place), self.model.remove(&place).unwrap().seen.seq);
+            }
+        }
+        self.reband();
+    }
+
+    fn reband(&mut self) {
+        match self.next.take() {
+            None if self.rng.random_bool(0.02) => {
+                let (bands, rows) = [(12, 5), (6, 10), (64, 1), (2, 32), (8, 8)][self.rng.random_range(0..5)];
+                self.next = Some(self.index.begin_banding(banding(bands, rows), Seq(self.seq)));
+            }
+            None => {}
+            Some(next) if self.rng.random_bool(0.02) => self.index.abandon(next),
+            Some(mut next) => match self.index.fill(&mut next, 16) {
+                true => self.index.take_over(next),
+                false => self.next = Some(next),
+            },
+        }
+    }
+
+    /// What a search has to find, best first.
+    fn expected(&self, view: View, query: &Query<'_>) -> Vec<Candidate> {
+        let (bands, rows) = (self.index.banding().bands() as usize, self.index.banding().rows() as usize);
+        let shares = |held: &Held| {
+            (0..bands).any(|band| held.signature[band * rows..][..rows] == query.signature[band * rows..][..rows])
+        };
+        let mut expected: Vec<Candidate> = Vec::new();
+        for (&place, held) in &self.model {
+            let Seen { seq, content, linked, .. } = held.seen;
+            let matching = matching_slots(&held.signature, query.signature);
+            let same_content = matching == SHAPE.k && content != 0 && content == query.content;
+            let by_bands = held.findable && view.finds(&held.seen) && shares(held);
+            let is_found = view.sees(&held.seen) && (by_bands || same_content);
+            if is_found && query.own != Some(place) && matching >= query.matching_min {
+                expected.push(Candidate { seq, place, matching, content, same_content, linked });
+            }
+        }
+        expected.sort_by_key(|found| (Reverse(found.same_content), Reverse(found.matching), found.seq));
+        expected
+    }
+
+    fn check(&mut self) {
+        let signature = match self.any() {
+            Some(place) if self.rng.random_bool(0.5) => self.model[&place].signature.clone(),
+            _ => signature(&mut self.rng),
+        };
+        let content = self.rng.random_range(0..4);
+        let query = Query {
+            signature: &signature,
+            content,
+            own: self.any().filter(|_| self.rng.random_bool(0.5)),
+            matching_min: self.rng.random_range(0..=SHAPE.k),
+            members_max: usize::MAX,
+            // Only contents can be compared by their shingles.
+            contents_max: (content != 0 && self.rng.random_bool(0.3)).then_some(usize::MAX),
+            mistaken: &HashSet::new(),
+        };
+        for view in [View::Decided, View::Durable(Seq(self.rng.random_range(0..=self.seq)))] {
+            let Ok(search) = self.index.search(view, &query, BOUNDS);
+            assert_eq!(search.found, self.expected(view, &query), "{view:?}");
+            assert!(search.unread == 0 && search.above <= search.candidates);
+        }
+        let alike = |held: &&Held| matching_slots(&held.signature, &signature) >= query.matching_min;
+        let matching = self.index.matching(&query, self.model.keys().copied());
+        assert_eq!(matching, self.model.values().filter(alike).count());
+        let id_fingerprint = self.rng.random_range(0..200);
+        let same_bits = self.model.iter().filter(|(_, held)| held.id_fingerprint & 63 == id_fingerprint & 63);
+        let mut held_by = self.index.held_by(id_fingerprint);
+        held_by.sort_unstable();
+        assert!(same_bits.map(|(&place, _)| place).eq(held_by));
+        assert!(self.model.iter().all(|(&place, held)| self.index.peek(place) == Some(held.seen)));
+        let there = self.index.places(Walk::start()).filter(|&place| self.index.peek(place).is_some());
+        assert!(there.eq(self.model.keys().copied()));
+        let leaving = self.model.values().filter(|held| held.leaving).count();
+        assert_eq!(self.index.documents() as usize, self.model.len() - leaving);
+        assert_eq!(self.index.has_leaving(), leaving > 0);
+    }
+}
+
+#[test]
+fn every_change_reaches_all_tables() {
+    for seed in 0..4 {
+        let mut world = World::new(seed);
+        let mut grows = true;
+        for step in 0..2500 {
+            grows = if grows { world.model.len() < 250 } else { world.model.len() < 20 };
+            world.step(grows);
+            if step % 8 == 0 {
+                world.check();
+            }
+        }
+        if let Some(next) = world.next.take() {
+            world.index.abandon(next);
+        }
+        while let Some(place) = world.index.next_removable() {
+            world.index.remove(place);
+            world.model.remove(&place);
+        }
+        for place in world.model.keys() {
+            world.index.withdraw(*place);
+        }
+        assert_eq!(
+            (world.index.documents(), world.index.fullness()),
+            (0, Fullness { largest: 0, p99: 0 }),
+            "seed {seed}"
+        );
+        assert!(world.index.places(Walk::start()).all(|place| world.index.peek(place).is_none()));
+    }
+}
+
+#[test]
+fn loading_and_building_gives_what_entering_one_by_one_does() {
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let documents: Vec<(Seq, bool, Vec<u8>)> =
+        (1..=3000).map(|seq| (Seq(seq), rng.random_bool(0.1), signature(&mut rng))).collect();
+    let entry = |&(seq, linked, ref signature): &'_ (Seq, bool, Vec<u8>)| {
+        let content = seq.0 % 7;
+        (seq, content, linked, signature.clone())
+    };
+    let (one_by_one, loaded) = (index(), index());
+    for document in &documents {
+        let (seq, content, linked, signature) = entry(document);
+        let id_fingerprint = seq.0;
+        one_by_one
+            .enter(Entry { seq, id_fingerprint, content, linked, signature: &signature, last_seen: NEVER })
+            .unwrap();
+    }
+    std::thread::scope(|scope| {
+        for part in documents.chunks(1000) {
+            let loaded = &loaded;
+            scope.spawn(move || {
+                for document in part {
+                    let (seq, content, linked, signature) = entry(document);
+                    let id_fingerprint = seq.0;
+                    let entry = Entry { seq, id_fingerprint, content, linked, signature: &signature, last_seen: NEVER };
+                    loaded.load(entry);
+                }
+            });
+        }
+    });
+    let done = Mutex::new(0.0_f64);
+    loaded.build(|share| {
+        let mut done = done.lock();
+        *done = done.max(share);
+    });
+    assert!(*done.lock() > 0.0 && *done.lock() <= 1.0);
+    let seen = |found: Vec<Candidate>| {
+        found.into_iter().map(|found| (found.seq, found.matching, found.same_content)).collect::<Vec<_>>()
+    };
+    for _ in 0..100 {
+        let signature = signature(&mut rng);
+        let mistaken = HashSet::new();
+        let query = Query {
+            signature: &signature,
+            content: 3,
+            own: None,
+            matching_min: 30,
+            members_max: usize::MAX,
+            contents_max: None,
+            mistaken: &mistaken,
+        };
+        let [expected, found] =
+            [&one_by_one, &loaded].map(|index| seen(found(index.search(View::Decided, &query, BOUNDS))));
+        assert_eq!(expected, found);
+    }
+    assert_eq!(loaded.documents(), 3000);
+    assert_eq!(loaded.fullness(), one_by_one.fullness());
+    assert!((1..=3000).all(|seq| loaded.held_by(seq).iter().any(|&place| loaded.peek(place).unwrap().seq == Seq(seq))));
+}
+
+#[test]
+fn what_is_known_by_other_means_counts_only_if_it_is_still_there() {
+    let index = index();
+    let entry = |seq, signature| Entry {
+        seq: Seq(seq),
+        id_fingerprint: seq,
+        content: 0,
+        linked: false,
+        signature,
+        last_seen: NEVER,
+    };
+    let query_signature = [7; 64];
+    // Every fifth slot differs, so that no band is shared.
+    let like: Vec<u8> = (0..64).map(|at| if at % 5 == 0 { 1 } else { 7 }).collect();
+    let near = index.enter(entry(1, &like)).unwrap();
+    let far = index.enter(entry(2, &[9; 64])).unwrap();
+    let mistaken = HashSet::new();
+    let query = Query {
+        signature: &query_signature,
+        content: 0,
+        own: None,
+        matching_min: 40,
+        members_max: 1,
+        contents_max: None,
+        mistaken: &mistaken,
+    };
+    let Ok(mut search) = index.search(View::Decided, &query, BOUNDS);
+    assert!(search.found.is_empty());
+    index.consider(&mut search, &query, &[(Seq(1), far), (Seq(5), near), (Seq(2), far)]);
+    assert!(search.found.is_empty(), "another is there, or it is not like the query");
+    index.consider(&mut search, &query, &[(Seq(1), near)]);
+    assert_eq!(search.found.iter().map(|found| (found.seq, found.matching)).collect::<Vec<_>>(), [(Seq(1), 51)]);
+    assert_eq!((search.candidates, search.above), (2, 1));
+    assert_eq!(index.matching(&query, [near, far].into_iter()), 1);
+}
+
+#[test]
+fn last_seen_times_come_with_documents_while_they_are_kept() {
+    let made = TimestampMs(1_700_000_000_000);
+    let index = index();
+    let entry = |seq, last_seen| Entry {
+        seq: Seq(seq),
+        id_fingerprint: seq,
+        content: 0,
+        linked: false,
+        signature: &[1; 64],
+        last_seen,
+    };
+    let later = |seconds: i64| TimestampMs(made.0 + seconds * 1000);
+    let without = index.enter(entry(1, later(5))).unwrap();
+    assert!(index.last_seen().is_none() && index.bytes().last_seen == 0);
+    index.keep_last_seen(Some(made));
+    let loaded = index.load(entry(2, later(7)));
+    let entered = index.enter(entry(3, later(9))).unwrap();
+    index.keep_last_seen(Some(TimestampMs(0)));
+    let times = index.last_seen().unwrap();
+    assert_eq!([without, loaded, entered].map(|place| times.last_seen(place)), [None, Some(later(7)), Some(later(9))]);
+    assert_eq!(index.bytes().last_seen, 12);
+    index.keep_last_seen(None);
+    assert!(index.last_seen().is_none());
+}
+
+/// What documents claim covers what they take, and a removal gives back what an entry took.
+#[test]
+fn a_claim_covers_the_bytes_and_shrinks_with_a_removal() {
+    let mut rng = ChaCha8Rng::seed_from_u64(8);
+    let index = index();
+    let mut places = Vec::new();
+    for seq in 1..=5000 {
+        let signature: Vec<u8> = (0..SHAPE.bytes()).map(|_| rng.random()).collect();
+        let entry = Entry {
+            seq: Seq(seq),
+            id_fingerprint: seq,
+            content: 0,
+            linked: false,
+            signature: &signature,
+            last_seen: NEVER,
+        };
+        places.push(index.enter(entry).unwrap());
+    }
+    let IndexBytes { signatures, postings, ids, last_seen } = index.bytes();
+    let full = index.claim();
+    assert!(full >= signatures + postings + ids + last_seen, "{full} against {:?}", index.bytes());
+    let reading = index.reading();
+    places.truncate(2500);
+    index.gone(places);
+    let half = index.claim();
+    assert_eq!((index.documents(), index.next_removable()), (2500, None));
+    assert!(half < full * 6 / 10, "{half} of {full}, though a reader keeps all of it");
+    drop(reading);
+    while let Some(place) = index.next_removable() {
+        index.remove(place);
+    }
+    assert!(index.documents() == 2500 && index.claim() <= half);
+}
