@@ -16,7 +16,8 @@ use super::equals::{Equals, Flag, Group, Twin};
 use super::pool::{Bucket as PostingBucket, Pool};
 use super::rows::{BandKeys, Rows};
 use super::seed::Seed;
-use super::table::{Shard, Table};
+use super::shard::Shard;
+use super::table::Table;
 use super::{Arena, BucketSizes};
 use crate::types::Slot;
 

@@ -13,9 +13,10 @@ use super::Arena;
 use super::chunks::Chunks;
 use super::pool::Pool;
 use super::seed::Seed;
+use super::shard::Keys;
 use super::slots::SlotList;
 use super::sync::{AtomicU64, Ordering};
-use super::table::{Keys, Table};
+use super::table::Table;
 use crate::types::{Seq, Slot};
 
 /// What there is to know of a slot, a bit each.

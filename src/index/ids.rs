@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 use super::Arena;
 use super::pool::Pool;
 use super::seed::Seed;
-use super::table::{Keys, Table};
+use super::shard::Keys;
+use super::table::Table;
 use crate::types::{Seq, Slot};
 
 /// A multimap of fingerprints to slots.

@@ -22,6 +22,7 @@ mod pool;
 mod rows;
 mod search;
 mod seed;
+mod shard;
 mod slots;
 mod sync;
 mod table;

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::Arena;
 use super::seed::Seed;
+use super::shard::Keys;
 use super::sync::Ordering;
-use super::table::Keys;
 use crate::types::{Seq, Slot};
 
 /// Where the rows of a band are among the words of a signature.

@@ -1,0 +1,475 @@
+//! A part of a table: the entries of some keys, in buckets of memory pages.
+//!
+//! An entry is a slot in a bucket of its key's tag (`pool.rs`), in the bucket that the key says or, if that is full, in
+//! the next that has room. A few slots of one key are beside each other; more are kept in a list, and one entry names
+//! the list. A shard grows by about a quarter, which keeps memory full and pauses short. Growing looks at every slot of
+//! the shard for its key, a few ahead of time so that memory answers in parallel. Knows nothing of other shards.
+
+use hapax_core::prefetch;
+use smallvec::SmallVec;
+
+use super::pool::{BUCKET_ENTRIES, Bucket, PAGE_BUCKETS, Page, Pool};
+use super::slots::SlotList;
+use crate::types::{Seq, Slot};
+
+/// Marks an entry that is the number of a list instead of a slot.
+const LIST: u32 = 1 << 31;
+/// Slots of one key beside each other at most; and how few bring a list back.
+pub(super) const INLINE_MAX: usize = 8;
+const INLINE_AGAIN: usize = 4;
+
+/// Places of a shard in use, in hundredths: it grows above the first, to one between the other two. Shards differ in the
+/// load they grow to, or all of them would grow at once.
+const LOAD_MAX: usize = 93;
+const LOAD_GROWN: [usize; 2] = [52, 66];
+/// Below this it shrinks.
+const LOAD_MIN: usize = 30;
+
+/// How many entries ahead memory is asked for.
+const AHEAD: usize = 32;
+
+/// How a table finds the key of a slot again.
+pub(super) trait Keys {
+    /// The key, of which all 64 bits vary.
+    fn key(&self, slot: Slot) -> u64;
+    /// By which slots of one key are in order: old ones first. No two have the same.
+    fn order(&self, slot: Slot) -> Seq;
+    /// Has memory fetch what [`Self::key`] reads.
+    fn prefetch(&self, slot: Slot);
+}
+
+/// Entries, with room for some more. With its lock it takes one cache line.
+#[derive(Default)]
+pub(super) struct Shard {
+    pages: Vec<Page>,
+    lists: Option<Box<Lists>>,
+    entries: u32,
+    depth: u8,
+}
+
+/// Slots of keys that have too many of them to be in buckets.
+#[derive(Default)]
+struct Lists {
+    slots: Vec<SlotList>,
+    /// Numbers of those that are not in use.
+    free: Vec<u32>,
+}
+
+/// Where an entry is.
+#[derive(Clone, Copy)]
+struct Position {
+    bucket: u32,
+    at: u32,
+    entry: u32,
+}
+
+/// Where the entries of a key are: one list, or slots.
+type Positions = SmallVec<[Position; INLINE_MAX]>;
+
+/// The slots of one key.
+pub(super) enum KeyMembers<'a> {
+    /// A few.
+    Inline(SmallVec<[Slot; INLINE_MAX]>),
+    /// Many.
+    List(&'a SlotList),
+}
+
+impl KeyMembers<'_> {
+    /// How many.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Inline(slots) => slots.len(),
+            Self::List(slots) => slots.len(),
+        }
+    }
+
+    /// One after the other.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Slot> {
+        let (inline, list) = match self {
+            Self::Inline(slots) => (&slots[..], None),
+            Self::List(slots) => (&[][..], Some(slots.iter())),
+        };
+        inline.iter().copied().chain(list.into_iter().flatten())
+    }
+
+    /// Adds up to `max` of them, spread evenly; returns how many were left out.
+    pub(super) fn spread(&self, max: usize, slots: &mut Vec<Slot>) -> u64 {
+        match self {
+            Self::Inline(inline) => {
+                slots.extend(inline.iter().take(max));
+                inline.len().saturating_sub(max) as u64
+            }
+            Self::List(list) => list.spread(max, (0, 1), slots),
+        }
+    }
+}
+
+impl Shard {
+    /// How many bits of a key name it.
+    pub(super) fn depth(&self) -> u8 {
+        self.depth
+    }
+
+    /// How many entries it has.
+    pub(super) fn entries(&self) -> usize {
+        self.entries as usize
+    }
+
+    /// Makes room for so many entries in an empty shard, which so many bits name.
+    pub(super) fn reserve(&mut self, pool: &Pool, depth: u8, entries: usize, vary: usize) {
+        self.depth = depth;
+        self.pages = (0..pages_for(entries, vary)).map(|_| pool.take()).collect();
+    }
+
+    /// Moves the slots whose next bit is set to another, empty shard. Both have numbers that decide how large they get.
+    pub(super) fn split(
+        &mut self,
+        pool: &Pool,
+        other: &mut Self,
+        [number, other_number]: [usize; 2],
+        keys: &impl Keys,
+    ) {
+        let depth = self.depth;
+        let mut halves: [Vec<(u64, u32)>; 2] = Default::default();
+        self.each_with_key(keys, |key, entry| halves[(key >> (8 + depth)) as usize & 1].push((key, entry)));
+        let [stay, go] = halves;
+        other.reserve(pool, depth + 1, go.len(), other_number);
+        for (key, entry) in go {
+            let entry = if entry & LIST == 0 { entry } else { other.adopt(self.give_up(entry)) };
+            other.put(key, entry);
+        }
+        self.refill(pool, stay, number);
+        self.depth = depth + 1;
+    }
+
+    /// Every list.
+    pub(super) fn lists(&self) -> impl Iterator<Item = &SlotList> {
+        self.lists.iter().flat_map(|lists| &lists.slots).filter(|list| list.len() > 0)
+    }
+
+    /// Every slot that is in no list, with its key. Looks at every slot for it.
+    pub(super) fn few(&self, keys: &impl Keys, mut visit: impl FnMut(u64, Slot)) {
+        self.each_with_key(keys, |key, entry| {
+            if entry & LIST == 0 {
+                visit(key, Slot(entry));
+            }
+        });
+    }
+
+    /// The slots of a key.
+    pub(super) fn members(&self, key: u64, same: impl Fn(Slot) -> bool) -> KeyMembers<'_> {
+        let mut positions = Positions::new();
+        self.positions(key, same, &mut positions);
+        match positions[..] {
+            [Position { entry, .. }] if entry & LIST != 0 => KeyMembers::List(self.list(entry)),
+            _ => KeyMembers::Inline(positions.iter().map(|position| Slot(position.entry)).collect()),
+        }
+    }
+
+    /// Entries that may be of this key, by their tags alone: for [`Self::first`] and [`Self::resolve`]. `home` is what
+    /// [`Self::prefetch_home`] returned.
+    #[inline]
+    pub(super) fn tagged(&self, key: u64, home: Option<&Bucket>, mut visit: impl FnMut(u32)) {
+        let Some(home) = home else { return };
+        if home.passed() {
+            self.each_tagged(key, |position| visit(position.entry));
+        } else {
+            home.tagged(key as u8).for_each(|(_, entry)| visit(entry));
+        }
+    }
+
+    /// A slot that has the key an entry stands for.
+    #[inline]
+    pub(super) fn first(&self, entry: u32) -> Slot {
+        if entry & LIST == 0 { Slot(entry) } else { self.list(entry).first().expect("a list has slots") }
+    }
+
+    /// The list an entry stands for, if it is one.
+    #[inline]
+    pub(super) fn resolve(&self, entry: u32) -> Option<&SlotList> {
+        (entry & LIST != 0).then(|| self.list(entry))
+    }
+
+    fn list(&self, entry: u32) -> &SlotList {
+        let lists = self.lists.as_ref().expect("an entry names a list only where there is one");
+        &lists.slots[(entry & !LIST) as usize]
+    }
+
+    fn list_mut(&mut self, entry: u32) -> &mut SlotList {
+        let lists = self.lists.as_mut().expect("an entry names a list only where there is one");
+        &mut lists.slots[(entry & !LIST) as usize]
+    }
+
+    fn buckets(&self) -> usize {
+        self.pages.len() * PAGE_BUCKETS
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.entries as usize * 100 >= self.buckets() * BUCKET_ENTRIES * LOAD_MAX
+    }
+
+    pub(super) fn is_sparse(&self) -> bool {
+        self.pages.len() > 1 && self.entries as usize * 100 < self.buckets() * BUCKET_ENTRIES * LOAD_MIN
+    }
+
+    #[inline]
+    fn home(&self, key: u64) -> usize {
+        (((key >> 32) * self.buckets() as u64) >> 32) as usize
+    }
+
+    #[inline]
+    fn bucket(&self, number: usize) -> &Bucket {
+        &self.pages[number / PAGE_BUCKETS][number % PAGE_BUCKETS]
+    }
+
+    #[inline]
+    fn bucket_mut(&mut self, number: usize) -> &mut Bucket {
+        &mut self.pages[number / PAGE_BUCKETS][number % PAGE_BUCKETS]
+    }
+
+    #[inline]
+    fn after(&self, bucket: usize) -> usize {
+        if bucket + 1 == self.buckets() { 0 } else { bucket + 1 }
+    }
+
+    /// Has the number of the page fetched that [`Self::prefetch_home`] needs.
+    #[inline]
+    pub(super) fn prefetch_page(&self, key: u64) {
+        if let Some(page) = self.pages.get(self.home(key) / PAGE_BUCKETS) {
+            prefetch(page);
+        }
+    }
+
+    /// The bucket of a key, on its way from memory; `None` where there is none yet.
+    #[inline]
+    pub(super) fn prefetch_home(&self, key: u64) -> Option<&Bucket> {
+        if self.pages.is_empty() {
+            return None;
+        }
+        let home = self.bucket(self.home(key));
+        prefetch(home);
+        Some(home)
+    }
+
+    #[inline]
+    fn each_tagged(&self, key: u64, mut visit: impl FnMut(Position)) {
+        if self.pages.is_empty() {
+            return;
+        }
+        let home = self.home(key);
+        let mut number = home;
+        loop {
+            let bucket = self.bucket(number);
+            for (at, entry) in bucket.tagged(key as u8) {
+                visit(Position { bucket: number as u32, at: at as u32, entry });
+            }
+            number = self.after(number);
+            if !bucket.passed() || number == home {
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    fn positions(&self, key: u64, same: impl Fn(Slot) -> bool, positions: &mut Positions) {
+        self.each_tagged(key, |position| {
+            if same(self.first(position.entry)) {
+                positions.push(position);
+            }
+        });
+    }
+
+    /// Adds a slot, for which there is room, and returns how many of its key there were. `same` tells whether a slot
+    /// has the key.
+    #[inline]
+    pub(super) fn insert(
+        &mut self,
+        pool: &Pool,
+        key: u64,
+        slot: Slot,
+        same: impl Fn(Slot) -> bool,
+        order: impl Fn(Slot) -> Seq,
+    ) -> usize {
+        let mut positions = Positions::new();
+        self.positions(key, same, &mut positions);
+        if positions.is_empty() {
+            self.put(key, slot.0);
+            return 0;
+        }
+        self.insert_beside(pool, key, slot, &positions, order)
+    }
+
+    fn insert_beside(
+        &mut self,
+        pool: &Pool,
+        key: u64,
+        slot: Slot,
+        positions: &Positions,
+        order: impl Fn(Slot) -> Seq,
+    ) -> usize {
+        match positions[..] {
+            [Position { entry, .. }] if entry & LIST != 0 => {
+                let list = self.list_mut(entry);
+                let from = bytes_of(list);
+                list.insert(slot, order);
+                pool.lists_changed(from, bytes_of(list));
+                list.len() - 1
+            }
+            _ if positions.len() < INLINE_MAX => {
+                self.put(key, slot.0);
+                positions.len()
+            }
+            _ => {
+                let mut list = SlotList::default();
+                positions.iter().for_each(|position| list.insert(Slot(position.entry), &order));
+                list.insert(slot, &order);
+                // Backwards: taking an entry out moves those behind it.
+                positions.iter().rev().for_each(|&position| self.take(key, position));
+                pool.lists_changed(0, bytes_of(&list));
+                let entry = self.adopt(list);
+                self.put(key, entry);
+                positions.len()
+            }
+        }
+    }
+
+    /// Takes a slot out, and returns how many of its key there were; `None` if it was not here.
+    pub(super) fn remove(
+        &mut self,
+        pool: &Pool,
+        key: u64,
+        slot: Slot,
+        same: impl Fn(Slot) -> bool,
+        order: impl Fn(Slot) -> Seq,
+    ) -> Option<usize> {
+        let mut positions = Positions::new();
+        self.positions(key, same, &mut positions);
+        match positions[..] {
+            [position] if position.entry & LIST != 0 => {
+                let list = self.list_mut(position.entry);
+                let (before, from) = (list.len(), bytes_of(list));
+                if !list.remove(slot, order) {
+                    return None;
+                }
+                if list.len() <= INLINE_AGAIN {
+                    let list = self.give_up(position.entry);
+                    self.take(key, position);
+                    list.iter().for_each(|held| self.put(key, held.0));
+                    pool.lists_changed(from, 0);
+                } else {
+                    pool.lists_changed(from, bytes_of(list));
+                }
+                Some(before)
+            }
+            _ => {
+                let position = positions.iter().find(|position| position.entry == slot.0)?;
+                self.take(key, *position);
+                Some(positions.len())
+            }
+        }
+    }
+
+    /// Puts another slot of the same key in the place of one.
+    pub(super) fn replace(
+        &mut self,
+        pool: &Pool,
+        key: u64,
+        (old, new): (Slot, Slot),
+        same: impl Fn(Slot) -> bool,
+        order: impl Fn(Slot) -> Seq,
+    ) {
+        let mut positions = Positions::new();
+        self.positions(key, same, &mut positions);
+        match positions[..] {
+            [Position { entry, .. }] if entry & LIST != 0 => {
+                let list = self.list_mut(entry);
+                let from = bytes_of(list);
+                if list.remove(old, &order) {
+                    list.insert(new, order);
+                }
+                pool.lists_changed(from, bytes_of(list));
+            }
+            _ => {
+                for position in positions.iter().filter(|position| position.entry == old.0) {
+                    self.bucket_mut(position.bucket as usize).set_entry(position.at as usize, new.0);
+                }
+            }
+        }
+    }
+
+    /// Puts an entry where it belongs; there is room.
+    #[inline]
+    fn put(&mut self, key: u64, entry: u32) {
+        debug_assert!((self.entries as usize) < self.buckets() * BUCKET_ENTRIES, "a shard has room when it is put to");
+        let mut number = self.home(key);
+        while !self.bucket_mut(number).push(key as u8, entry) {
+            self.bucket_mut(number).pass();
+            number = self.after(number);
+        }
+        self.entries += 1;
+    }
+
+    fn take(&mut self, key: u64, position: Position) {
+        let mut number = self.home(key);
+        while number != position.bucket as usize {
+            self.bucket_mut(number).unpass();
+            number = self.after(number);
+        }
+        self.bucket_mut(number).swap_remove(position.at as usize);
+        self.entries -= 1;
+    }
+
+    fn adopt(&mut self, list: SlotList) -> u32 {
+        let Lists { slots, free } = &mut **self.lists.get_or_insert_default();
+        let number = free.pop().unwrap_or_else(|| {
+            slots.push(SlotList::default());
+            slots.len() as u32 - 1
+        });
+        slots[number as usize] = list;
+        LIST | number
+    }
+
+    fn give_up(&mut self, entry: u32) -> SlotList {
+        let list = std::mem::take(self.list_mut(entry));
+        self.lists.get_or_insert_default().free.push(entry & !LIST);
+        list
+    }
+
+    /// Makes it as large as its entries need; `vary` decides how large within limits.
+    pub(super) fn resize(&mut self, pool: &Pool, keys: &impl Keys, vary: usize) {
+        let mut entries = Vec::with_capacity(self.entries as usize);
+        self.each_with_key(keys, |key, entry| entries.push((key, entry)));
+        self.refill(pool, entries, vary);
+    }
+
+    fn each_with_key(&self, keys: &impl Keys, mut visit: impl FnMut(u64, u32)) {
+        let mut ahead = self.pages.iter().flat_map(|page| page.iter()).flat_map(Bucket::entries);
+        let entries = ahead.clone();
+        ahead.by_ref().take(AHEAD).for_each(|&entry| keys.prefetch(self.first(entry)));
+        for &entry in entries {
+            if let Some(&later) = ahead.next() {
+                keys.prefetch(self.first(later));
+            }
+            visit(keys.key(self.first(entry)), entry);
+        }
+    }
+
+    /// Holds just these entries from here on, in as many pages as they need.
+    fn refill(&mut self, pool: &Pool, entries: Vec<(u64, u32)>, vary: usize) {
+        pool.give(std::mem::take(&mut self.pages));
+        self.pages = (0..pages_for(entries.len(), vary)).map(|_| pool.take()).collect();
+        self.entries = 0;
+        entries.into_iter().for_each(|(key, entry)| self.put(key, entry));
+    }
+}
+
+/// Pages for so many entries and some to come. `vary` decides how many.
+fn pages_for(entries: usize, vary: usize) -> usize {
+    let [least, most] = LOAD_GROWN;
+    let load = least + vary % (most - least + 1);
+    (entries * 100 / load).div_ceil(PAGE_BUCKETS * BUCKET_ENTRIES).max(1)
+}
+
+fn bytes_of(list: &SlotList) -> u64 {
+    (list.bytes() + size_of::<SlotList>()) as u64
+}
