@@ -97,7 +97,7 @@ impl Index for Own {
             }
         }
         if let Some(twin) = probe.twin.as_ref().filter(|twin| twin.group.is_none())
-            && let Some((seen, matching)) = comparison.with(twin.slot())
+            && let Some((seen, matching)) = comparison.with(twin.place())
         {
             ranked.push((Reverse(matching), seen.seq));
         }

@@ -211,7 +211,7 @@ impl Look<'_> {
     /// Documents with the query's own signature. Those of its content are first, links too, and no bound hides them.
     fn at_twin(&self, twin: &Twin, comparison: &mut Comparison<'_>, judgement: &mut Judgement) {
         let Some(group) = &twin.group else {
-            let slot = twin.slot();
+            let slot = twin.place();
             let Some((seen, matching)) = comparison.with(slot).filter(|_| self.query.own != Some(slot)) else { return };
             let same = matching == self.shape.k && self.same_content(&seen) && self.view.sees(&seen);
             if same || twin.alone_findable && self.view.finds(&seen) {
@@ -341,9 +341,9 @@ fn keep_most_hit(hits: &mut Vec<Hit>, groups: &mut Vec<GroupHit>, max: usize) ->
     let dropped = (hits.len() + groups.len()).saturating_sub(max);
     if dropped > 0 {
         let of_groups = groups.iter().map(|group| (Reverse(group.bands), group.leader));
-        let mut all: Vec<_> = hits.iter().map(|hit| (Reverse(hit.bands), hit.slot)).chain(of_groups).collect();
+        let mut all: Vec<_> = hits.iter().map(|hit| (Reverse(hit.bands), hit.place)).chain(of_groups).collect();
         let (_, &mut first_dropped, _) = all.select_nth_unstable(max);
-        hits.retain(|hit| (Reverse(hit.bands), hit.slot) < first_dropped);
+        hits.retain(|hit| (Reverse(hit.bands), hit.place) < first_dropped);
         groups.retain(|group| (Reverse(group.bands), group.leader) < first_dropped);
     }
     dropped as u64
@@ -356,10 +356,10 @@ mod tests {
     #[test]
     fn the_candidate_bound_keeps_those_that_share_the_most_bands() {
         let bands = |slot| if slot == 50 || slot == 70 { 2 } else { 1 };
-        let mut hits: Vec<Hit> = (0..100).map(|slot| Hit { slot: Slot(slot), bands: bands(slot) }).collect();
+        let mut hits: Vec<Hit> = (0..100).map(|slot| Hit { place: Slot(slot), bands: bands(slot) }).collect();
         assert_eq!(keep_most_hit(&mut hits, &mut Vec::new(), 2), 98);
         hits.sort();
-        assert_eq!(hits.iter().map(|hit| hit.slot.0).collect::<Vec<_>>(), [50, 70]);
+        assert_eq!(hits.iter().map(|hit| hit.place.0).collect::<Vec<_>>(), [50, 70]);
         assert_eq!(keep_most_hit(&mut hits, &mut Vec::new(), 2), 0);
     }
 

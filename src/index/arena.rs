@@ -1,19 +1,20 @@
-//! Slot -> signature, `seq` and what else a lookup needs of a document.
+//! Place -> signature, `seq` and what else a lookup needs of a document.
 //! One writer at a time (the collection's decision lock sees to it), any number of readers without a lock.
-//! A reader takes `seq`, copies, and takes `seq` again: where the two differ the slot was freed or reused meanwhile
+//! A reader takes `seq`, copies, and takes `seq` again: where the two differ the place was freed or reused meanwhile
 //! and the copy is dropped (a sequence lock; Boehm, "Can seqlocks get along with programming language memory
 //! models?", 2012). All cells are atomics, so a torn copy is a value to discard, never undefined behaviour.
 
 use hapax_core::SignatureShape;
 
 use super::chunks::{Chunks, ROWS_MAX};
+use super::place::Place;
 use super::sync::{AtomicU64, Ordering, fence};
-use crate::types::{Seq, Slot, TimestampMs};
+use crate::types::{Seq, TimestampMs};
 
-/// Slots are 31 bits wide: the band index uses the last bit for itself.
-pub const SLOTS_MAX: u64 = ROWS_MAX;
+/// Most documents that an index holds. Places are 31 bits wide: tables use the last bit for themselves.
+pub const PLACES_MAX: u64 = ROWS_MAX;
 
-/// The cells of a slot: these, then its signature.
+/// The cells of a place: these, then its signature.
 const SEQ: usize = 0;
 /// The place at which it is removed, shifted by one bit; the last bit says that it is a link.
 const REMOVED: usize = 1;
@@ -23,7 +24,7 @@ const SIGNATURE: usize = 4;
 
 const LINKED: u64 = 1;
 
-/// A document on its way into a slot.
+/// A document on its way to a place.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     /// Its identity.
@@ -40,7 +41,7 @@ pub struct Entry<'a> {
     pub last_seen: TimestampMs,
 }
 
-/// What a slot held at the moment it was read.
+/// What a place held at the moment it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// The document that stands there.
@@ -73,11 +74,11 @@ impl Arena {
         self.words
     }
 
-    /// Puts a document into a slot that is free. The last store makes it visible.
-    pub fn publish(&self, slot: Slot, entry: Entry<'_>) {
+    /// Puts a document at a place that is free. The last store makes it visible.
+    pub fn publish(&self, place: Place, entry: Entry<'_>) {
         assert_eq!(entry.signature.len(), self.signature_bytes, "signatures of one collection have one length");
-        let cells = self.rows.make(slot.0);
-        debug_assert_eq!(cells[SEQ].load(Ordering::Relaxed), 0, "a slot is freed before it is reused");
+        let cells = self.rows.make(place.0);
+        debug_assert_eq!(cells[SEQ].load(Ordering::Relaxed), 0, "a place is freed before it is reused");
         // Readers that see any of the stores below must also see that `seq` was 0 in between.
         fence(Ordering::Release);
         cells[REMOVED].store(u64::from(entry.linked), Ordering::Relaxed);
@@ -90,26 +91,26 @@ impl Arena {
     }
 
     /// Says at which place in the order the document goes; `Seq(0)` takes it back.
-    pub fn set_removed(&self, slot: Slot, removed: Seq) {
-        let cell = &self.published(slot)[REMOVED];
+    pub fn set_removed(&self, place: Place, removed: Seq) {
+        let cell = &self.published(place)[REMOVED];
         cell.store(removed.0 << 1 | cell.load(Ordering::Relaxed) & LINKED, Ordering::Release);
     }
 
     /// Makes the document a link, or an ordinary one.
-    pub fn set_linked(&self, slot: Slot, linked: bool) {
-        let cell = &self.published(slot)[REMOVED];
+    pub fn set_linked(&self, place: Place, linked: bool) {
+        let cell = &self.published(place)[REMOVED];
         cell.store(cell.load(Ordering::Relaxed) & !LINKED | u64::from(linked), Ordering::Release);
     }
 
-    /// Empties a slot whose postings are gone.
-    pub fn free(&self, slot: Slot) {
-        self.published(slot)[SEQ].store(0, Ordering::Release);
+    /// Empties a place whose postings are gone.
+    pub fn free(&self, place: Place) {
+        self.published(place)[SEQ].store(0, Ordering::Release);
     }
 
-    /// What stands in the slot, and its signature into `words`, as much as there is room for; `None` where it is free or
+    /// What is at the place, and its signature into `words`, as much as there is room for; `None` where it is free or
     /// changes while being read.
-    pub(super) fn read(&self, slot: Slot, words: &mut [u64]) -> Option<Seen> {
-        let cells = self.rows.row(slot.0)?;
+    pub(super) fn read(&self, place: Place, words: &mut [u64]) -> Option<Seen> {
+        let cells = self.rows.row(place.0)?;
         let seq = cells[SEQ].load(Ordering::Acquire);
         if seq == 0 {
             return None;
@@ -126,72 +127,72 @@ impl Arena {
     }
 
     /// [`Arena::read`] without the signature.
-    pub fn peek(&self, slot: Slot) -> Option<Seen> {
-        self.read(slot, &mut [])
+    pub fn peek(&self, place: Place) -> Option<Seen> {
+        self.read(place, &mut [])
     }
 
-    /// Whether the document in the slot is a link, which has no postings.
-    pub fn is_linked(&self, slot: Slot) -> bool {
-        self.rows.row(slot.0).is_some_and(|cells| cells[REMOVED].load(Ordering::Relaxed) & LINKED != 0)
+    /// Whether the document at the place is a link, which has no postings.
+    pub fn is_linked(&self, place: Place) -> bool {
+        self.rows.row(place.0).is_some_and(|cells| cells[REMOVED].load(Ordering::Relaxed) & LINKED != 0)
     }
 
-    /// The fingerprint of the id in a slot. This and what follows mean something only while the caller keeps the slot
+    /// The fingerprint of the id at a place. This and what follows mean something only while the caller keeps the place
     /// from being freed, as a posting under its table's lock does.
-    pub fn id_fingerprint(&self, slot: Slot) -> u64 {
-        self.published(slot)[ID].load(Ordering::Relaxed)
+    pub fn id_fingerprint(&self, place: Place) -> u64 {
+        self.published(place)[ID].load(Ordering::Relaxed)
     }
 
-    /// The `seq` in a slot.
+    /// The `seq` at a place.
     #[inline]
-    pub(super) fn seq(&self, slot: Slot) -> Seq {
-        Seq(self.published(slot)[SEQ].load(Ordering::Relaxed))
+    pub(super) fn seq(&self, place: Place) -> Seq {
+        Seq(self.published(place)[SEQ].load(Ordering::Relaxed))
     }
 
-    /// 64 bits of the content hash in a slot; 0 if there is none.
+    /// 64 bits of the content hash at a place; 0 if there is none.
     #[inline]
-    pub(super) fn content(&self, slot: Slot) -> u64 {
-        self.published(slot)[CONTENT].load(Ordering::Relaxed)
+    pub(super) fn content(&self, place: Place) -> u64 {
+        self.published(place)[CONTENT].load(Ordering::Relaxed)
     }
 
     /// The cells of a signature.
     #[inline]
-    pub(super) fn signature(&self, slot: Slot) -> &[AtomicU64] {
-        &self.published(slot)[SIGNATURE..]
+    pub(super) fn signature(&self, place: Place) -> &[AtomicU64] {
+        &self.published(place)[SIGNATURE..]
     }
 
     /// Has a word of the signature fetched from memory, for a look soon after.
     #[inline]
-    pub(super) fn prefetch(&self, slot: Slot, word: usize) {
-        if let Some(cells) = self.rows.row(slot.0) {
+    pub(super) fn prefetch(&self, place: Place, word: usize) {
+        if let Some(cells) = self.rows.row(place.0) {
             hapax_core::prefetch(&cells[SIGNATURE + word]);
         }
     }
 
     /// As [`Self::prefetch`], of the id's fingerprint and what stands beside it.
     #[inline]
-    pub(super) fn prefetch_head(&self, slot: Slot) {
-        if let Some(cells) = self.rows.row(slot.0) {
+    pub(super) fn prefetch_head(&self, place: Place) {
+        if let Some(cells) = self.rows.row(place.0) {
             hapax_core::prefetch(&cells[ID]);
         }
     }
 
     /// As [`Self::prefetch`], of what [`Self::read`] reads for so many words.
     #[inline]
-    pub(super) fn prefetch_row(&self, slot: Slot, words: usize) {
-        if let Some(cells) = self.rows.row(slot.0) {
+    pub(super) fn prefetch_row(&self, place: Place, words: usize) {
+        if let Some(cells) = self.rows.row(place.0) {
             let cells = &cells[..SIGNATURE + words];
             cells.iter().step_by(8).chain(cells.last()).for_each(hapax_core::prefetch);
         }
     }
 
-    /// Bytes in use for `slots` slots.
-    pub fn bytes_for(&self, slots: u64) -> u64 {
-        slots * (SIGNATURE + self.words) as u64 * size_of::<u64>() as u64
+    /// Bytes in use for so many places.
+    pub fn bytes_for(&self, places: u64) -> u64 {
+        places * (SIGNATURE + self.words) as u64 * size_of::<u64>() as u64
     }
 
     #[inline]
-    fn published(&self, slot: Slot) -> &[AtomicU64] {
-        self.rows.row(slot.0).expect("the slot has been published")
+    fn published(&self, place: Place) -> &[AtomicU64] {
+        self.rows.row(place.0).expect("the place has been published")
     }
 }
 

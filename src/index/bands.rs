@@ -1,5 +1,5 @@
-//! Band key -> slots, without storing the keys.
-//! A posting is a 32-bit slot and an 8-bit tag (`table.rs`); which key it stands for is seen from the signature in the
+//! Band key -> places, without storing the keys.
+//! A posting is a 32-bit place and an 8-bit tag (`table.rs`); which key it stands for is seen from the signature in the
 //! [`Arena`]. Each band has a table of its own. Documents with equal signatures would be in the same buckets of every
 //! band: they share the postings of one of them (`equals.rs`).
 
@@ -13,13 +13,13 @@ use smallvec::SmallVec;
 
 use super::arena::words_of;
 use super::equals::{Equals, Flag, Group, Twin};
+use super::place::Place;
 use super::pool::{Bucket as PostingBucket, Pool};
 use super::rows::{BandKeys, Rows};
 use super::seed::Seed;
 use super::shard::Shard;
 use super::table::Table;
 use super::{Arena, BucketSizes};
-use crate::types::Slot;
 
 /// Bands whose keys and shards are on the stack; more take a heap buffer.
 const BANDS: usize = 32;
@@ -41,7 +41,7 @@ pub struct BandIndex {
 /// What probing all bands of a query found.
 #[derive(Default)]
 pub struct Probe {
-    /// Each slot that shares a band with the query, and how many bands it shares: those that have no equals.
+    /// Each place that shares a band with the query, and how many bands it shares: those that have no equals.
     pub hits: Vec<Hit>,
     /// Groups of equal signatures that share a band with the query.
     pub groups: Vec<GroupHit>,
@@ -54,14 +54,14 @@ pub struct Probe {
     keys: Vec<u64>,
     words: Vec<u64>,
     pub(super) found: Vec<(u32, u32)>,
-    slots: Vec<Slot>,
+    places: Vec<Place>,
 }
 
-/// A slot that shares bands with a query.
+/// A place that shares bands with a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hit {
     /// Which.
-    pub slot: Slot,
+    pub place: Place,
     /// How many bands.
     pub bands: u32,
 }
@@ -70,7 +70,7 @@ pub struct Hit {
 #[derive(Clone)]
 pub struct GroupHit {
     /// Its leader when it was found.
-    pub leader: Slot,
+    pub leader: Place,
     /// How many bands.
     pub bands: u32,
     /// Which.
@@ -122,38 +122,38 @@ impl BandIndex {
         self.pool.bytes() + self.equals.bytes()
     }
 
-    /// Adds a published slot that is not here yet. One that is not `findable`, as a link, gets no postings: only a
+    /// Adds a published place that is not here yet. One that is not `findable`, as a link, gets no postings: only a
     /// lookup of its signature finds it. One change at a time, here and in what follows.
-    pub fn insert(&self, arena: &Arena, slot: Slot, findable: bool) {
-        self.equals.enter(slot, findable);
-        match self.equals.leader(arena, slot) {
+    pub fn insert(&self, arena: &Arena, place: Place, findable: bool) {
+        self.equals.enter(place, findable);
+        match self.equals.leader(arena, place) {
             None => {
-                self.equals.alone(arena, &self.pool, slot);
+                self.equals.alone(arena, &self.pool, place);
                 if findable {
-                    self.post(arena, slot);
+                    self.post(arena, place);
                 }
             }
             Some(leader) => {
-                let after = self.equals.join(arena, leader, slot);
+                let after = self.equals.join(arena, leader, place);
                 self.resized(after - usize::from(findable), after);
-                self.lead_if_first(arena, leader, slot);
+                self.lead_if_first(arena, leader, place);
             }
         }
     }
 
-    /// Adds many slots to an empty index, in parallel; `done` is told how many postings were placed. The slots must be
+    /// Adds many places to an empty index, in parallel; `done` is told how many postings were placed. The places must be
     /// published.
     pub fn insert_all(
         &self,
         arena: &Arena,
-        slots: &[Slot],
-        findable: impl Fn(Slot) -> bool + Sync,
+        places: &[Place],
+        findable: impl Fn(Place) -> bool + Sync,
         done: impl Fn(usize) + Sync,
     ) {
-        slots.iter().for_each(|&slot| self.equals.enter(slot, findable(slot)));
-        let leaders = self.join_equals(arena, slots);
-        let posted: Vec<Slot> = leaders.iter().copied().filter(|&slot| self.is_findable(slot)).collect();
-        posted.iter().for_each(|&slot| self.equals.set(slot, Flag::Posted, true));
+        places.iter().for_each(|&place| self.equals.enter(place, findable(place)));
+        let leaders = self.join_equals(arena, places);
+        let posted: Vec<Place> = leaders.iter().copied().filter(|&place| self.is_findable(place)).collect();
+        posted.iter().for_each(|&place| self.equals.set(place, Flag::Posted, true));
         let band = |band: usize| {
             let rows = &self.rows[band];
             let same = |a, b| rows.equal_of(arena, a, b);
@@ -166,64 +166,64 @@ impl BandIndex {
         );
     }
 
-    /// Takes a slot out again, before it is freed. One that is not here is passed over.
-    pub fn remove(&self, arena: &Arena, slot: Slot) {
-        let Some(leader) = self.here(slot).then(|| self.equals.leader(arena, slot)).flatten() else { return };
+    /// Takes a place out again, before it is freed. One that is not here is passed over.
+    pub fn remove(&self, arena: &Arena, place: Place) {
+        let Some(leader) = self.here(place).then(|| self.equals.leader(arena, place)).flatten() else { return };
         match self.equals.led_by(leader) {
             None => {
-                self.equals.not_alone(arena, &self.pool, slot);
-                self.unpost(arena, slot);
+                self.equals.not_alone(arena, &self.pool, place);
+                self.unpost(arena, place);
             }
             Some(group) => {
                 let mut leads = leader;
-                if leader == slot {
-                    leads = group.heir(slot).expect("a group has several members");
-                    self.hand_over(arena, slot, leads);
+                if leader == place {
+                    leads = group.heir(place).expect("a group has several members");
+                    self.hand_over(arena, place, leads);
                 }
-                let after = self.equals.part(arena, leads, &group, slot);
-                self.resized(after + usize::from(self.is_findable(slot)), after);
+                let after = self.equals.part(arena, leads, &group, place);
+                self.resized(after + usize::from(self.is_findable(place)), after);
             }
         }
-        self.equals.clear(slot);
+        self.equals.clear(place);
     }
 
-    /// Changes whether a slot that is here can be found by its bands.
-    pub fn set_findable(&self, arena: &Arena, slot: Slot, findable: bool) {
-        let Some(leader) = self.here(slot).then(|| self.equals.leader(arena, slot)).flatten() else { return };
-        if self.is_findable(slot) == findable {
+    /// Changes whether a place that is here can be found by its bands.
+    pub fn set_findable(&self, arena: &Arena, place: Place, findable: bool) {
+        let Some(leader) = self.here(place).then(|| self.equals.leader(arena, place)).flatten() else { return };
+        if self.is_findable(place) == findable {
             return;
         }
-        self.equals.set(slot, Flag::Findable, findable);
+        self.equals.set(place, Flag::Findable, findable);
         match self.equals.led_by(leader) {
-            None if findable => self.post(arena, slot),
-            None => self.unpost(arena, slot),
+            None if findable => self.post(arena, place),
+            None => self.unpost(arena, place),
             Some(group) => {
-                let after = self.equals.set_findable(arena, &group, slot, findable);
+                let after = self.equals.set_findable(arena, &group, place, findable);
                 if findable {
                     self.resized(after - 1, after);
-                    self.lead_if_first(arena, leader, slot);
+                    self.lead_if_first(arena, leader, place);
                 } else {
                     self.resized(after + 1, after);
-                    if leader == slot {
-                        let heir = group.heir(slot).expect("a group has several members");
-                        self.hand_over(arena, slot, heir);
+                    if leader == place {
+                        let heir = group.heir(place).expect("a group has several members");
+                        self.hand_over(arena, place, heir);
                     }
                 }
             }
         }
     }
 
-    /// Whether a slot is here.
-    pub fn here(&self, slot: Slot) -> bool {
-        self.equals.has(slot, Flag::Here)
+    /// Whether a place is here.
+    pub fn here(&self, place: Place) -> bool {
+        self.equals.has(place, Flag::Here)
     }
 
-    /// Whether a slot that is here can be found by its bands.
-    pub fn is_findable(&self, slot: Slot) -> bool {
-        self.equals.has(slot, Flag::Findable)
+    /// Whether a place that is here can be found by its bands.
+    pub fn is_findable(&self, place: Place) -> bool {
+        self.equals.has(place, Flag::Findable)
     }
 
-    /// Finds the slots that share a key with a packed signature, and those that have it. At most `per_key_max` postings
+    /// Finds the places that share a key with a packed signature, and those that have it. At most `per_key_max` postings
     /// of a key are read, spread evenly over the list and, from band to band, over different members of it.
     pub fn probe(&self, arena: &Arena, signature: &[u8], per_key_max: usize, probe: &mut Probe) {
         words_of(signature, &mut probe.words);
@@ -240,9 +240,9 @@ impl BandIndex {
     }
 
     fn probe_bands(&self, arena: &Arena, per_key_max: usize, twin_key: u64, probe: &mut Probe) {
-        let Probe { hits, groups, unread, fullest, keys, words, found, slots, twin } = probe;
+        let Probe { hits, groups, unread, fullest, keys, words, found, places, twin } = probe;
         (*unread, *fullest) = (0, 0);
-        slots.clear();
+        places.clear();
         found.clear();
         groups.clear();
         // Held until groups are known: a leader keeps its postings, and its group, meanwhile.
@@ -262,7 +262,7 @@ impl BandIndex {
         for &(band, entry) in &*found {
             arena.prefetch(shards[band as usize].first(entry), self.rows[band as usize].words.start);
         }
-        // Slots of one key are together; so many beside each other, or one list.
+        // Places of one key are together; so many beside each other, or one list.
         let (mut last_band, mut beside) = (u32::MAX, 0);
         for &(band, entry) in &*found {
             let (shard, rows) = (&shards[band as usize], &self.rows[band as usize]);
@@ -275,41 +275,41 @@ impl BandIndex {
                     last_band = band;
                     *fullest = beside.max(*fullest);
                     if beside <= per_key_max {
-                        slots.push(Slot(entry));
+                        places.push(Place(entry));
                     } else {
                         *unread += 1;
                     }
                 }
                 Some(list) => {
                     *fullest = list.len().max(*fullest);
-                    *unread += list.spread(per_key_max, (band as usize, keys.len()), slots);
+                    *unread += list.spread(per_key_max, (band as usize, keys.len()), places);
                 }
             }
         }
-        slots.sort_unstable();
+        places.sort_unstable();
         hits.clear();
-        hits.extend(slots.chunk_by(|a, b| a == b).map(|same| Hit { slot: same[0], bands: same.len() as u32 }));
+        hits.extend(places.chunk_by(|a, b| a == b).map(|same| Hit { place: same[0], bands: same.len() as u32 }));
         if self.equals.any() {
-            hits.retain(|&Hit { slot: leader, bands }| {
+            hits.retain(|&Hit { place: leader, bands }| {
                 let Some(group) = self.equals.led_by(leader) else { return true };
                 *fullest = group.members().findable().len().max(*fullest);
                 groups.push(GroupHit { leader, bands, group });
                 false
             });
         }
-        // Under the same locks: no other slot can come to lead, so what was met in the bands is known by its leader.
+        // Under the same locks: no other place can come to lead, so what was met in the bands is known by its leader.
         *twin = self.equals.twin(arena, words, twin_key);
         if let Some(Twin { leader, .. }) = twin {
-            if let Ok(at) = hits.binary_search_by_key(leader, |hit| hit.slot) {
+            if let Ok(at) = hits.binary_search_by_key(leader, |hit| hit.place) {
                 hits.remove(at);
             }
             groups.retain(|found| found.leader != *leader);
         }
     }
 
-    /// Gives a slot postings.
-    fn post(&self, arena: &Arena, slot: Slot) {
-        let keys = self.keys(arena, slot);
+    /// Gives a place postings.
+    fn post(&self, arena: &Arena, place: Place) {
+        let keys = self.keys(arena, place);
         self.tables.iter().zip(&keys).for_each(|(table, &key)| table.prefetch(key));
         let with_room = |(band, &key): (usize, &u64)| {
             let keys = BandKeys { rows: &self.rows[band], arena };
@@ -318,63 +318,63 @@ impl BandIndex {
         let mut shards: SmallVec<[_; BANDS]> = keys.iter().enumerate().map(with_room).collect();
         prefetch_homes(&shards, &keys);
         for ((shard, rows), &key) in shards.iter_mut().zip(&self.rows).zip(&keys) {
-            let same = |held| rows.equal_of(arena, slot, held);
-            let before = shard.insert(&self.pool, key, slot, same, |slot| arena.seq(slot));
+            let same = |held| rows.equal_of(arena, place, held);
+            let before = shard.insert(&self.pool, key, place, same, |place| arena.seq(place));
             self.sizes.changed(before, before + 1);
         }
-        self.equals.set(slot, Flag::Posted, true);
+        self.equals.set(place, Flag::Posted, true);
     }
 
-    /// Takes the postings of a slot away, if it has any.
-    fn unpost(&self, arena: &Arena, slot: Slot) {
-        if !self.equals.has(slot, Flag::Posted) {
+    /// Takes the postings of a place away, if it has any.
+    fn unpost(&self, arena: &Arena, place: Place) {
+        if !self.equals.has(place, Flag::Posted) {
             return;
         }
-        for (band, &key) in self.keys(arena, slot).iter().enumerate() {
-            let same = |held| self.rows[band].equal_of(arena, slot, held);
+        for (band, &key) in self.keys(arena, place).iter().enumerate() {
+            let same = |held| self.rows[band].equal_of(arena, place, held);
             let keys = BandKeys { rows: &self.rows[band], arena };
-            let before = self.tables[band].remove(&self.pool, key, slot, same, &keys);
-            let before = before.expect("a slot that is posted has a posting in every band");
+            let before = self.tables[band].remove(&self.pool, key, place, same, &keys);
+            let before = before.expect("a place that is posted has a posting in every band");
             self.sizes.changed(before, before - 1);
         }
-        self.equals.set(slot, Flag::Posted, false);
+        self.equals.set(place, Flag::Posted, false);
     }
 
     /// The first of a group that can be found leads it, for it has the postings.
-    fn lead_if_first(&self, arena: &Arena, leader: Slot, slot: Slot) {
-        if !self.is_findable(slot) || self.equals.has(leader, Flag::Posted) {
+    fn lead_if_first(&self, arena: &Arena, leader: Place, place: Place) {
+        if !self.is_findable(place) || self.equals.has(leader, Flag::Posted) {
             return;
         }
-        self.post(arena, slot);
-        if leader != slot {
-            self.equals.hand_over(arena, &self.pool, leader, slot);
+        self.post(arena, place);
+        if leader != place {
+            self.equals.hand_over(arena, &self.pool, leader, place);
         }
     }
 
     /// Another member leads a group. If it can be found, it gets the postings, all at once: a lookup that meets one of
     /// them holds its shard, and sees the group by the one or by the other. No other lookup is in the way.
-    fn hand_over(&self, arena: &Arena, slot: Slot, heir: Slot) {
+    fn hand_over(&self, arena: &Arena, place: Place, heir: Place) {
         if !self.is_findable(heir) {
-            self.unpost(arena, slot);
-            if heir != slot {
-                self.equals.hand_over(arena, &self.pool, slot, heir);
+            self.unpost(arena, place);
+            if heir != place {
+                self.equals.hand_over(arena, &self.pool, place, heir);
             }
             return;
         }
-        let keys = self.keys(arena, slot);
+        let keys = self.keys(arena, place);
         let mut shards: SmallVec<[_; BANDS]> =
             self.tables.iter().zip(&keys).map(|(table, &key)| table.write(key)).collect();
         for ((shard, rows), &key) in shards.iter_mut().zip(&self.rows).zip(&keys) {
-            let same = |held| rows.equal_of(arena, slot, held);
-            shard.replace(&self.pool, key, (slot, heir), same, |slot| arena.seq(slot));
+            let same = |held| rows.equal_of(arena, place, held);
+            shard.replace(&self.pool, key, (place, heir), same, |place| arena.seq(place));
         }
         self.equals.set(heir, Flag::Posted, true);
-        self.equals.set(slot, Flag::Posted, false);
-        self.equals.hand_over(arena, &self.pool, slot, heir);
+        self.equals.set(place, Flag::Posted, false);
+        self.equals.hand_over(arena, &self.pool, place, heir);
     }
 
-    fn keys(&self, arena: &Arena, slot: Slot) -> SmallVec<[u64; BANDS]> {
-        self.rows.iter().map(|rows| rows.key_of(arena, slot)).collect()
+    fn keys(&self, arena: &Arena, place: Place) -> SmallVec<[u64; BANDS]> {
+        self.rows.iter().map(|rows| rows.key_of(arena, place)).collect()
     }
 
     /// Notes that a group has so many findable members in place of so many. One alone is no bucket.
@@ -383,12 +383,12 @@ impl BandIndex {
         self.sizes.changed(size(from), size(to));
     }
 
-    /// Finds equal signatures among many slots; returns the leaders.
-    fn join_equals(&self, arena: &Arena, slots: &[Slot]) -> Vec<Slot> {
-        // A hash of 32 bits beside each slot: memory for a moment, 8 bytes a document.
-        let mut hashed: Vec<u64> = slots.par_iter().map(|&slot| self.equals.hashed(arena, slot)).collect();
+    /// Finds equal signatures among many places; returns the leaders.
+    fn join_equals(&self, arena: &Arena, places: &[Place]) -> Vec<Place> {
+        // A hash of 32 bits beside each place: memory for a moment, 8 bytes a document.
+        let mut hashed: Vec<u64> = places.par_iter().map(|&place| self.equals.hashed(arena, place)).collect();
         hashed.par_sort_unstable();
-        let mut leaders: Vec<Slot> = Vec::with_capacity(slots.len());
+        let mut leaders: Vec<Place> = Vec::with_capacity(places.len());
         self.equals.add_all(arena, &hashed, &mut leaders);
         self.equals.sizes().into_iter().for_each(|(_, findable)| self.resized(0, findable));
         leaders.sort_unstable();

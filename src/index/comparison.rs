@@ -4,8 +4,8 @@
 
 use hapax_core::{SignatureShape, verify};
 
+use super::place::Place;
 use super::{Arena, Hit, Seen};
-use crate::types::Slot;
 
 /// Documents ahead of the one being compared that memory is asked for.
 const AHEAD: usize = 4;
@@ -40,42 +40,42 @@ impl<'a> Comparison<'a> {
         Self { arena, query, shape, matching_min, first: SignatureShape { k: first, ..shape }, words }
     }
 
-    /// What stands in a slot, and how many slots of its signature are equal; where these are fewer than `matching_min`,
-    /// perhaps not all of them are counted. `None` where the slot is free or changes while being read.
-    pub fn with(&mut self, slot: Slot) -> Option<(Seen, u32)> {
+    /// What is at a place, and how many slots of its signature are equal; where these are fewer than `matching_min`,
+    /// perhaps not all of them are counted. `None` where the place is free or changes while being read.
+    pub fn with(&mut self, place: Place) -> Option<(Seen, u32)> {
         if self.first.k < self.shape.k {
-            let (seen, matching) = self.look(slot, self.first)?;
+            let (seen, matching) = self.look(place, self.first)?;
             if matching + (self.shape.k - self.first.k) < self.matching_min {
                 return Some((seen, matching));
             }
         }
-        self.look(slot, self.shape)
+        self.look(place, self.shape)
     }
 
     /// [`Self::with`] of many, those left out that are not there.
-    pub fn each(&mut self, hits: &[Hit], mut visit: impl FnMut(Slot, Seen, u32)) {
+    pub fn each(&mut self, hits: &[Hit], mut visit: impl FnMut(Place, Seen, u32)) {
         hits.iter().take(AHEAD).for_each(|hit| self.prefetch(hit));
-        for (at, &Hit { slot, .. }) in hits.iter().enumerate() {
+        for (at, &Hit { place, .. }) in hits.iter().enumerate() {
             if let Some(later) = hits.get(at + AHEAD) {
                 self.prefetch(later);
             }
-            if let Some((seen, matching)) = self.with(slot) {
-                visit(slot, seen, matching);
+            if let Some((seen, matching)) = self.with(place) {
+                visit(place, seen, matching);
             }
         }
     }
 
-    fn look(&mut self, slot: Slot, part: SignatureShape) -> Option<(Seen, u32)> {
+    fn look(&mut self, place: Place, part: SignatureShape) -> Option<(Seen, u32)> {
         let bytes = part.bytes();
         let words = &mut self.words[..bytes.div_ceil(size_of::<u64>())];
-        let seen = self.arena.read(slot, words)?;
+        let seen = self.arena.read(place, words)?;
         Some((seen, verify::matching_slots(&self.query[..bytes], &bytemuck::cast_slice(words)[..bytes], part)))
     }
 
     fn prefetch(&self, hit: &Hit) {
         // What shares several bands is likely to be like the query.
         let part = if hit.bands > 1 { self.shape } else { self.first };
-        self.arena.prefetch_row(hit.slot, part.bytes().div_ceil(size_of::<u64>()));
+        self.arena.prefetch_row(hit.place, part.bytes().div_ceil(size_of::<u64>()));
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
             let query: Vec<u8> = (0..shape.bytes()).map(|_| rng.random()).collect();
             let arena = Arena::new(shape);
             let mut expected = Vec::new();
-            for slot in 0..200 {
+            for place in 0..200 {
                 let share = rng.random_range(0.0..1.0);
                 let mut signature = query.clone();
                 for held in signature.chunks_mut(slot_bytes) {
@@ -107,7 +107,7 @@ mod tests {
                 }
                 let slots = signature.chunks(slot_bytes).zip(query.chunks(slot_bytes));
                 expected.push(slots.filter(|(a, b)| a == b).count() as u32);
-                let seq = Seq(u64::from(slot) + 1);
+                let seq = Seq(u64::from(place) + 1);
                 let entry = Entry {
                     seq,
                     id_fingerprint: 0,
@@ -116,16 +116,16 @@ mod tests {
                     signature: &signature,
                     last_seen: TimestampMs(0),
                 };
-                arena.publish(Slot(slot), entry);
+                arena.publish(Place(place), entry);
             }
             for matching_min in [0, 1, k / 2, k * 4 / 5, k] {
                 let mut words = Vec::new();
                 let mut comparison = Comparison::new(&arena, &query, shape, matching_min, &mut words);
-                let hits: Vec<Hit> = (0..201).map(|slot| Hit { slot: Slot(slot), bands: slot % 3 }).collect();
+                let hits: Vec<Hit> = (0..201).map(|place| Hit { place: Place(place), bands: place % 3 }).collect();
                 let mut visited = 0;
-                comparison.each(&hits, |slot, seen, matching| {
-                    assert_eq!((slot.0, seen.seq), (visited, Seq(u64::from(visited) + 1)));
-                    let expected = expected[slot.0 as usize];
+                comparison.each(&hits, |place, seen, matching| {
+                    assert_eq!((place.0, seen.seq), (visited, Seq(u64::from(visited) + 1)));
+                    let expected = expected[place.0 as usize];
                     if expected >= matching_min {
                         assert_eq!(matching, expected);
                     } else {
@@ -133,7 +133,7 @@ mod tests {
                     }
                     visited += 1;
                 });
-                assert_eq!(visited, 200, "all but the slot that is free");
+                assert_eq!(visited, 200, "all but the place that is free");
             }
         }
     }

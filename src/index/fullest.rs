@@ -6,9 +6,9 @@ use hapax_core::BandKey;
 
 use super::Arena;
 use super::bands::BandIndex;
+use super::place::Place;
 use super::rows::BandKeys;
 use super::sync::Ordering;
-use crate::types::Slot;
 
 /// Documents that share a band key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Bucket {
     /// How many documents.
     pub documents: usize,
     /// Some of them, old and new.
-    pub sample: Vec<Slot>,
+    pub sample: Vec<Place>,
 }
 
 impl BandIndex {
@@ -34,7 +34,7 @@ impl BandIndex {
             });
             if all {
                 let keys = BandKeys { rows: &self.rows[band], arena };
-                table.for_each_few(&keys, |slots| fullest.consider(slots.len(), band, slots[0]));
+                table.for_each_few(&keys, |places| fullest.consider(places.len(), band, places[0]));
             }
         }
         for (leader, documents) in self.equals.sizes() {
@@ -42,24 +42,24 @@ impl BandIndex {
         }
         let keys = fullest.keys.into_iter();
         let mut buckets: Vec<Bucket> =
-            keys.map(|((band, key), (_, slot))| self.bucket(arena, band, key, slot, samples)).collect();
+            keys.map(|((band, key), (_, place))| self.bucket(arena, band, key, place, samples)).collect();
         buckets.sort_by_key(|bucket| (std::cmp::Reverse(bucket.documents), bucket.band));
         buckets.truncate(limit);
         buckets
     }
 
-    fn bucket(&self, arena: &Arena, band: usize, key: u64, one: Slot, samples: usize) -> Bucket {
+    fn bucket(&self, arena: &Arena, band: usize, key: u64, one: Place, samples: usize) -> Bucket {
         let rows = &self.rows[band];
         let shard = self.tables[band].read(key);
         let members = shard.members(key, |held| rows.equal_of(arena, one, held));
         let mut sample = Vec::new();
         members.spread(samples, &mut sample);
         let mut documents = members.len();
-        for (leader, group) in members.iter().filter_map(|slot| Some((slot, self.equals.led_by(slot)?))) {
+        for (leader, group) in members.iter().filter_map(|place| Some((place, self.equals.led_by(place)?))) {
             let members = group.members();
             documents += members.findable().len() - 1;
             // It is one of its group.
-            sample.retain(|&slot| slot != leader);
+            sample.retain(|&place| place != leader);
             members.findable().spread(samples.saturating_sub(sample.len()), (0, 1), &mut sample);
         }
         let words: Vec<u64> = arena.signature(one).iter().map(|cell| cell.load(Ordering::Relaxed)).collect();
@@ -77,19 +77,19 @@ struct Fullest<'a> {
     /// Fewer documents are not worth noting.
     floor: usize,
     /// Band and key -> documents, and one of them.
-    keys: HashMap<(usize, u64), (usize, Slot)>,
+    keys: HashMap<(usize, u64), (usize, Place)>,
 }
 
 impl Fullest<'_> {
     /// A key may come several times, once for its list and once for each group of equal signatures: the most counts.
-    fn consider(&mut self, documents: usize, band: usize, slot: Slot) {
+    fn consider(&mut self, documents: usize, band: usize, place: Place) {
         if documents < self.floor {
             return;
         }
-        let key = self.index.rows[band].key_of(self.arena, slot);
-        let noted = self.keys.entry((band, key)).or_insert((documents, slot));
+        let key = self.index.rows[band].key_of(self.arena, place);
+        let noted = self.keys.entry((band, key)).or_insert((documents, place));
         if noted.0 < documents {
-            *noted = (documents, slot);
+            *noted = (documents, place);
         }
         // More than asked for: what a key has in several groups is added up only later.
         let kept = 2 * self.limit;

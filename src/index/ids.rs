@@ -1,17 +1,18 @@
-//! Document id -> slot, by a 64-bit fingerprint of the id.
-//! Ids are long and live in the store; two ids may share a fingerprint, so a slot found here is a guess that the
-//! caller confirms against the record. The fingerprints stand in the [`Arena`]; here is a table of slots alone.
+//! Document id -> place, by a 64-bit fingerprint of the id.
+//! Ids are long and live in the store; two ids may share a fingerprint, so a place found here is a guess that the
+//! caller confirms against the record. The fingerprints stand in the [`Arena`]; here is a table of places alone.
 
 use smallvec::SmallVec;
 
 use super::Arena;
+use super::place::Place;
 use super::pool::Pool;
 use super::seed::Seed;
 use super::shard::Keys;
 use super::table::Table;
-use crate::types::{Seq, Slot};
+use crate::types::Seq;
 
-/// A multimap of fingerprints to slots.
+/// A multimap of fingerprints to places.
 pub struct IdIndex {
     table: Table,
     pool: Pool,
@@ -26,17 +27,17 @@ struct IdKeys<'a> {
 }
 
 impl Keys for IdKeys<'_> {
-    fn key(&self, slot: Slot) -> u64 {
+    fn key(&self, place: Place) -> u64 {
         // Fingerprints are hashes already, but clients can choose them.
-        self.seed.key(self.arena.id_fingerprint(slot) & self.mask)
+        self.seed.key(self.arena.id_fingerprint(place) & self.mask)
     }
 
-    fn order(&self, slot: Slot) -> Seq {
-        self.arena.seq(slot)
+    fn order(&self, place: Place) -> Seq {
+        self.arena.seq(place)
     }
 
-    fn prefetch(&self, slot: Slot) {
-        self.arena.prefetch_head(slot);
+    fn prefetch(&self, place: Place) {
+        self.arena.prefetch_head(place);
     }
 }
 
@@ -50,22 +51,22 @@ impl IdIndex {
         Self { table: Table::new(0, 1), pool: Pool::default(), mask: u64::MAX >> (64 - bits), seed }
     }
 
-    /// Adds a published slot.
-    pub fn insert(&self, arena: &Arena, slot: Slot) {
+    /// Adds a published place.
+    pub fn insert(&self, arena: &Arena, place: Place) {
         let keys = self.keys(arena);
-        let key = keys.key(slot);
-        self.table.insert(&self.pool, key, slot, |held| keys.key(held) == key, &keys);
+        let key = keys.key(place);
+        self.table.insert(&self.pool, key, place, |held| keys.key(held) == key, &keys);
     }
 
-    /// Takes a slot out again, before it is freed.
-    pub fn remove(&self, arena: &Arena, slot: Slot) {
+    /// Takes a place out again, before it is freed.
+    pub fn remove(&self, arena: &Arena, place: Place) {
         let keys = self.keys(arena);
-        let key = keys.key(slot);
-        self.table.remove(&self.pool, key, slot, |held| keys.key(held) == key, &keys);
+        let key = keys.key(place);
+        self.table.remove(&self.pool, key, place, |held| keys.key(held) == key, &keys);
     }
 
-    /// Every slot whose id may be the one with this fingerprint. Copied, so that no lock is held.
-    pub fn candidates(&self, arena: &Arena, fingerprint: u64) -> SmallVec<[Slot; 8]> {
+    /// Every place whose id may be the one with this fingerprint. Copied, so that no lock is held.
+    pub fn candidates(&self, arena: &Arena, fingerprint: u64) -> SmallVec<[Place; 8]> {
         let keys = self.keys(arena);
         let key = self.seed.key(fingerprint & self.mask);
         let shard = self.table.read(key);

@@ -18,12 +18,13 @@ mod last_seen;
 mod leaving;
 mod memory;
 mod place;
+mod place_list;
 mod pool;
 mod rows;
 mod search;
 mod seed;
 mod shard;
-mod slots;
+
 mod sync;
 mod table;
 mod view;
@@ -47,9 +48,9 @@ use smallvec::SmallVec;
 use self::leaving::Leaving;
 use self::memory::Held;
 use self::seed::Seed;
-use crate::types::{Seq, Slot, TimestampMs};
+use crate::types::{Seq, TimestampMs};
 
-pub use arena::{Arena, Entry, SLOTS_MAX, Seen};
+pub use arena::{Arena, Entry, PLACES_MAX, PLACES_MAX as SLOTS_MAX, Seen};
 pub use bands::{BandIndex, GroupHit, Hit, Probe};
 pub use bucket_sizes::BucketSizes;
 pub use comparison::Comparison;
@@ -62,9 +63,6 @@ pub use memory::IndexBytes;
 pub use place::{Place, Walk};
 pub use search::{Bounds, Candidate, Cost, Query, Search};
 pub use view::View;
-
-/// Most documents that an index holds.
-pub const PLACES_MAX: u64 = SLOTS_MAX;
 
 /// How an index is made.
 #[derive(Clone, Copy, Debug)]
@@ -175,10 +173,9 @@ impl Index {
 
     /// Takes a document in, without its postings: [`build`](Self::build) makes those. From several threads at once.
     pub fn load(&self, entry: Entry<'_>) -> Place {
-        let slot = Slot(self.used.fetch_add(1, Ordering::Relaxed));
-        let place = Place(slot.0);
-        self.arena.publish(slot, entry);
-        self.ids.insert(&self.arena, slot);
+        let place = Place(self.used.fetch_add(1, Ordering::Relaxed));
+        self.arena.publish(place, entry);
+        self.ids.insert(&self.arena, place);
         if self.keeps_last_seen.load(Ordering::Relaxed)
             && let Some(last_seen) = &self.kept.read().last_seen
         {
@@ -190,14 +187,14 @@ impl Index {
     /// Makes the postings of all that was loaded, in parallel; once, before anything else. `progress` is told the share
     /// that is done, from 0 to 1.
     pub fn build(&self, progress: impl Fn(f64) + Sync) {
-        let slots: Vec<Slot> = (0..self.used()).map(Slot).collect();
+        let places: Vec<Place> = (0..self.used()).map(Place).collect();
         let kept = self.kept.read();
-        let postings = slots.len().max(1) as f64 * f64::from(kept.bands.banding().bands());
+        let postings = places.len().max(1) as f64 * f64::from(kept.bands.banding().bands());
         let placed = AtomicU64::new(0);
         kept.bands.insert_all(
             &self.arena,
-            &slots,
-            |slot| !self.arena.is_linked(slot),
+            &places,
+            |place| !self.arena.is_linked(place),
             |count| {
                 let placed = placed.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
                 progress(placed as f64 / postings);
@@ -210,55 +207,53 @@ impl Index {
     /// Takes a document in, for everybody to see who may; `None` if the index holds [`PLACES_MAX`].
     pub fn enter(&self, entry: Entry<'_>) -> Option<Place> {
         let place = self.take_place()?;
-        let slot = Slot(place.0);
         let kept = self.kept.read();
         // Before the sweeper can take it for the document that was here.
         if let Some(last_seen) = &kept.last_seen {
             last_seen.set(place, entry.last_seen);
         }
-        self.arena.publish(slot, entry);
-        kept.bandings().for_each(|bands| bands.insert(&self.arena, slot, !entry.linked));
-        self.ids.insert(&self.arena, slot);
+        self.arena.publish(place, entry);
+        kept.bandings().for_each(|bands| bands.insert(&self.arena, place, !entry.linked));
+        self.ids.insert(&self.arena, place);
         Some(place)
     }
 
     /// Takes a document out at once: for one that nobody was told of. Returns which it was.
     pub fn withdraw(&self, place: Place) -> Seq {
-        let slot = Slot(place.0);
-        let seen = self.arena.peek(slot).expect("a place is emptied once");
+        let seen = self.arena.peek(place).expect("a place is emptied once");
         // Postings first, so that none ever names an empty place.
-        self.kept.read().bandings().for_each(|bands| bands.remove(&self.arena, slot));
-        self.ids.remove(&self.arena, slot);
-        self.arena.free(slot);
+        self.kept.read().bandings().for_each(|bands| bands.remove(&self.arena, place));
+        self.ids.remove(&self.arena, place);
+        self.arena.free(place);
         self.free.lock().push(place);
         seen.seq
     }
 
     /// Hides a document from that place in the order on.
     pub fn leave(&self, place: Place, at: Seq) {
-        self.arena.set_removed(Slot(place.0), at);
+        self.arena.set_removed(place, at);
     }
 
     /// Takes [`leave`](Self::leave) back.
     pub fn stay(&self, place: Place) {
-        self.arena.set_removed(Slot(place.0), Seq(0));
+        self.arena.set_removed(place, Seq(0));
     }
 
     /// Notes that nobody can tell whether a document is on disk: no view of what is durable has it any more.
     pub fn doubt(&self, place: Place) {
-        self.arena.set_removed(Slot(place.0), view::DOUBTFUL);
+        self.arena.set_removed(place, view::DOUBTFUL);
     }
 
     /// Makes a link findable by its bands, or unfindable again. A banding that is being built and has not got to it yet
     /// takes it as it is then.
     pub fn set_findable(&self, place: Place, findable: bool) {
         let kept = self.kept.read();
-        kept.bandings().for_each(|bands| bands.set_findable(&self.arena, Slot(place.0), findable));
+        kept.bandings().for_each(|bands| bands.set_findable(&self.arena, place, findable));
     }
 
     /// Makes a document a link, or an ordinary one.
     pub fn set_linked(&self, place: Place, linked: bool) {
-        self.arena.set_linked(Slot(place.0), linked);
+        self.arena.set_linked(place, linked);
     }
 
     // Removal, once earlier readers have left.
@@ -295,12 +290,12 @@ impl Index {
 
     /// Every place whose document's id may be the one with this fingerprint.
     pub fn held_by(&self, id_fingerprint: u64) -> SmallVec<[Place; 8]> {
-        self.ids.candidates(&self.arena, id_fingerprint).iter().map(|slot| Place(slot.0)).collect()
+        self.ids.candidates(&self.arena, id_fingerprint)
     }
 
     /// What is at a place; `None` if it is empty or changes while being read.
     pub fn peek(&self, place: Place) -> Option<Seen> {
-        self.arena.peek(Slot(place.0))
+        self.arena.peek(place)
     }
 
     /// Finds the documents of a view that are like a query.
@@ -344,7 +339,7 @@ impl Index {
         let bands = Arc::clone(&self.kept.read().bands);
         let fullest = bands.fullest(&self.arena, limit, samples, all).into_iter();
         let full = |Bucket { band, key, documents, sample }| {
-            let sample = sample.into_iter().filter_map(|slot| self.arena.peek(slot)).collect();
+            let sample = sample.into_iter().filter_map(|place| self.arena.peek(place)).collect();
             FullBucket { band, key, documents, sample }
         };
         fullest.map(full).collect()
@@ -364,12 +359,12 @@ impl Index {
     pub fn fill(&self, next: &mut NextBanding, documents_max: u32) -> bool {
         let kept = self.kept.read();
         let end = next.end.min(next.at.saturating_add(documents_max));
-        for slot in (next.at..end).map(Slot) {
-            let older = self.arena.peek(slot).is_some_and(|seen| seen.seq <= next.through);
+        for place in (next.at..end).map(Place) {
+            let older = self.arena.peek(place).is_some_and(|seen| seen.seq <= next.through);
             // By what the present banding has, and not by the arena's flags: a link that is being promoted can be found,
             // and may be in the new banding already.
-            if older && kept.bands.here(slot) && !next.tables.here(slot) {
-                next.tables.insert(&self.arena, slot, kept.bands.is_findable(slot));
+            if older && kept.bands.here(place) && !next.tables.here(place) {
+                next.tables.insert(&self.arena, place, kept.bands.is_findable(place));
             }
         }
         next.at = end;

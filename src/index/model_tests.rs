@@ -9,8 +9,9 @@ use hapax_core::{Banding, SignatureShape};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::place::Place;
 use super::*;
-use crate::types::{Seq, Slot, TimestampMs};
+use crate::types::{Seq, TimestampMs};
 
 const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
 
@@ -22,7 +23,7 @@ struct Held {
     findable: bool,
 }
 
-type Model = BTreeMap<Slot, Held>;
+type Model = BTreeMap<Place, Held>;
 
 struct World {
     arena: Arena,
@@ -46,13 +47,13 @@ fn hits(world: &World, index: &BandIndex, signature: &[u8], per_key_max: usize, 
     index.probe(&world.arena, signature, per_key_max, probe);
     let mut hits = probe.hits.clone();
     for GroupHit { bands, group, .. } in &probe.groups {
-        hits.extend(group.members().found().map(|slot| Hit { slot, bands: *bands }));
+        hits.extend(group.members().found().map(|place| Hit { place, bands: *bands }));
     }
     if let Some(twin) = &probe.twin {
         let bands = index.banding().bands();
         match &twin.group {
-            Some(group) => hits.extend(group.members().found().map(|slot| Hit { slot, bands })),
-            None if twin.alone_findable => hits.push(Hit { slot: twin.slot(), bands }),
+            Some(group) => hits.extend(group.members().found().map(|place| Hit { place, bands })),
+            None if twin.alone_findable => hits.push(Hit { place: twin.place(), bands }),
             None => {}
         }
     }
@@ -66,7 +67,7 @@ fn shared(a: &[u8], b: &[u8], banding: Banding) -> u32 {
 
 fn expected(model: &Model, query: &[u8], banding: Banding) -> BTreeSet<Hit> {
     let findable = model.iter().filter(|(_, held)| held.findable);
-    let hits = findable.map(|(&slot, held)| Hit { slot, bands: shared(&held.signature, query, banding) });
+    let hits = findable.map(|(&place, held)| Hit { place, bands: shared(&held.signature, query, banding) });
     hits.filter(|hit| hit.bands > 0).collect()
 }
 
@@ -88,9 +89,9 @@ struct Writer<'a> {
     pool: Vec<Vec<u8>>,
     model: Model,
     /// Documents that readers look up.
-    stable: BTreeSet<Slot>,
-    free: Vec<Slot>,
-    slots: u32,
+    stable: BTreeSet<Place>,
+    free: Vec<Place>,
+    places: u32,
     seq: u64,
     /// An index that is being built, and how far.
     next: Option<(BandIndex, u32)>,
@@ -102,47 +103,47 @@ impl Writer<'_> {
         [&self.world.index].into_iter().chain(self.next.as_ref().map(|(next, _)| next))
     }
 
-    fn insert(&mut self, signature: Vec<u8>, findable: bool) -> Slot {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots += 1;
-            Slot(self.slots - 1)
+    fn insert(&mut self, signature: Vec<u8>, findable: bool) -> Place {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places += 1;
+            Place(self.places - 1)
         });
         self.seq += 1;
         let (seq, content) = (Seq(self.seq), self.rng.random_range(0..4));
         let id_fingerprint = self.seq.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let entry =
             Entry { seq, id_fingerprint, content, linked: !findable, signature: &signature, last_seen: TimestampMs(0) };
-        self.world.arena.publish(slot, entry);
-        self.indexes().for_each(|index| index.insert(&self.world.arena, slot, findable));
-        self.world.ids.insert(&self.world.arena, slot);
-        self.model.insert(slot, Held { signature, seq, content, findable });
-        slot
+        self.world.arena.publish(place, entry);
+        self.indexes().for_each(|index| index.insert(&self.world.arena, place, findable));
+        self.world.ids.insert(&self.world.arena, place);
+        self.model.insert(place, Held { signature, seq, content, findable });
+        place
     }
 
-    fn remove(&mut self, slot: Slot) {
-        self.indexes().for_each(|index| index.remove(&self.world.arena, slot));
-        self.world.ids.remove(&self.world.arena, slot);
-        self.world.arena.free(slot);
-        self.model.remove(&slot);
-        self.free.push(slot);
+    fn remove(&mut self, place: Place) {
+        self.indexes().for_each(|index| index.remove(&self.world.arena, place));
+        self.world.ids.remove(&self.world.arena, place);
+        self.world.arena.free(place);
+        self.model.remove(&place);
+        self.free.push(place);
     }
 
     /// One of those that readers do not look up.
-    fn any(&mut self) -> Option<Slot> {
-        let skip = Slot(self.rng.random_range(0..self.slots));
-        let slots = self.model.range(skip..).chain(&self.model).map(|(&slot, _)| slot);
-        slots.into_iter().find(|slot| !self.stable.contains(slot))
+    fn any(&mut self) -> Option<Place> {
+        let skip = Place(self.rng.random_range(0..self.places));
+        let places = self.model.range(skip..).chain(&self.model).map(|(&place, _)| place);
+        places.into_iter().find(|place| !self.stable.contains(place))
     }
 
     fn step(&mut self, grows: bool) {
         let other = self.any();
         match other {
-            Some(slot) if self.rng.random_bool(if grows { 0.25 } else { 0.65 }) => self.remove(slot),
-            Some(slot) if self.rng.random_bool(0.1) => {
-                let held = self.model.get_mut(&slot).unwrap();
+            Some(place) if self.rng.random_bool(if grows { 0.25 } else { 0.65 }) => self.remove(place),
+            Some(place) if self.rng.random_bool(0.1) => {
+                let held = self.model.get_mut(&place).unwrap();
                 held.findable = !held.findable;
                 let findable = held.findable;
-                self.indexes().for_each(|index| index.set_findable(&self.world.arena, slot, findable));
+                self.indexes().for_each(|index| index.set_findable(&self.world.arena, place, findable));
             }
             _ => {
                 let signature = signature(&mut self.rng, self.plan.families, &self.pool);
@@ -152,20 +153,20 @@ impl Writer<'_> {
         }
     }
 
-    /// Rebands beside the old index, a few slots a step.
+    /// Rebands beside the old index, a few places a step.
     fn reband(&mut self) {
         let Some((next, at)) = &mut self.next else {
             let (bands, rows) = [(12, 5), (6, 10), (64, 1), (2, 32), (31, 2), (8, 8)][self.rng.random_range(0..6)];
             self.next = Some((BandIndex::with_seed(Banding::new(bands, rows, SHAPE).unwrap(), SHAPE, 3), 0));
             return;
         };
-        for slot in (*at..(*at + 8).min(self.slots)).map(Slot) {
-            if self.world.index.here(slot) && !next.here(slot) {
-                next.insert(&self.world.arena, slot, self.world.index.is_findable(slot));
+        for place in (*at..(*at + 8).min(self.places)).map(Place) {
+            if self.world.index.here(place) && !next.here(place) {
+                next.insert(&self.world.arena, place, self.world.index.is_findable(place));
             }
         }
         *at += 8;
-        if *at >= self.slots {
+        if *at >= self.places {
             let (next, _) = self.next.take().unwrap();
             for _ in 0..5 {
                 self.check(&next);
@@ -183,7 +184,7 @@ impl Writer<'_> {
         // With a bound: what is told is true, and what is not read is counted.
         let cap = self.rng.random_range(1..20);
         let found = hits(self.world, index, &query, cap, &mut self.probe);
-        assert!(found.iter().all(|hit| full.iter().any(|full| full.slot == hit.slot && full.bands >= hit.bands)));
+        assert!(found.iter().all(|hit| full.iter().any(|full| full.place == hit.place && full.bands >= hit.bands)));
         if self.probe.unread == 0 {
             assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), full);
         }
@@ -192,11 +193,11 @@ impl Writer<'_> {
 
     /// All documents with the query's own signature are at hand, links too, each content in the order of storing.
     fn check_twin(&self, query: &[u8]) {
-        let mut equal: Vec<(u64, Seq, Slot)> = self
+        let mut equal: Vec<(u64, Seq, Place)> = self
             .model
             .iter()
             .filter(|(_, held)| held.signature == query)
-            .map(|(&slot, held)| (held.content, held.seq, slot))
+            .map(|(&place, held)| (held.content, held.seq, place))
             .collect();
         equal.sort_unstable();
         match &self.probe.twin {
@@ -204,7 +205,7 @@ impl Writer<'_> {
             Some(Twin { group: None, .. }) => {
                 assert_eq!(
                     equal.iter().map(|equal| equal.2).collect::<Vec<_>>(),
-                    [self.probe.twin.as_ref().unwrap().slot()]
+                    [self.probe.twin.as_ref().unwrap().place()]
                 );
             }
             Some(Twin { group: Some(group), .. }) => {
@@ -219,16 +220,16 @@ impl Writer<'_> {
     }
 }
 
-fn read(world: &World, seed: u64, stable: &[(Slot, Vec<u8>)], done: &AtomicBool, lookups: &AtomicU64) {
+fn read(world: &World, seed: u64, stable: &[(Place, Vec<u8>)], done: &AtomicBool, lookups: &AtomicU64) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut probe = Probe::default();
     while !done.load(Ordering::Relaxed) {
-        let (slot, signature) = &stable[rng.random_range(0..stable.len())];
+        let (place, signature) = &stable[rng.random_range(0..stable.len())];
         let found = hits(world, &world.index, signature, usize::MAX, &mut probe);
-        let met: Vec<Hit> = found.into_iter().filter(|hit| hit.slot == *slot).collect();
-        if met != [Hit { slot: *slot, bands: world.banding.bands() }] {
+        let met: Vec<Hit> = found.into_iter().filter(|hit| hit.place == *place).collect();
+        if met != [Hit { place: *place, bands: world.banding.bands() }] {
             done.store(true, Ordering::Relaxed);
-            panic!("seed {seed}: {slot:?}, which never goes, was found as {met:?}");
+            panic!("seed {seed}: {place:?}, which never goes, was found as {met:?}");
         }
         if rng.random_bool(0.01) {
             world.index.fullest(&world.arena, 5, 3, true);
@@ -245,18 +246,18 @@ fn run(seed: u64, plan: Plan) {
     let world = World { arena: Arena::new(SHAPE), index, ids: IdIndex::with_fingerprint_bits(6), banding };
     let (model, stable) = (Model::new(), BTreeSet::new());
     let (free, next, probe) = (Vec::new(), None, Probe::default());
-    let mut writer = Writer { world: &world, rng, plan, pool, model, stable, free, slots: 0, seq: 0, next, probe };
+    let mut writer = Writer { world: &world, rng, plan, pool, model, stable, free, places: 0, seq: 0, next, probe };
     // Leaders that will go, stable ones behind them, and more behind those.
     for round in 0..3 {
         for signature in writer.pool.clone() {
-            let slot = writer.insert(signature, true);
+            let place = writer.insert(signature, true);
             if round == 1 {
-                writer.stable.insert(slot);
+                writer.stable.insert(place);
             }
         }
     }
-    let stable: Vec<(Slot, Vec<u8>)> =
-        writer.stable.iter().map(|slot| (*slot, writer.model[slot].signature.clone())).collect();
+    let stable: Vec<(Place, Vec<u8>)> =
+        writer.stable.iter().map(|place| (*place, writer.model[place].signature.clone())).collect();
     let (done, lookups) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..2)
@@ -278,9 +279,9 @@ fn run(seed: u64, plan: Plan) {
                 }
             }
             writer.next = None;
-            for slot in writer.model.keys().copied().collect::<Vec<_>>() {
-                if !writer.stable.contains(&slot) {
-                    writer.remove(slot);
+            for place in writer.model.keys().copied().collect::<Vec<_>>() {
+                if !writer.stable.contains(&place) {
+                    writer.remove(place);
                 }
             }
             writer.check(&world.index);
@@ -292,8 +293,8 @@ fn run(seed: u64, plan: Plan) {
         wrote.unwrap_or_else(|stopped| std::panic::resume_unwind(stopped));
     });
     assert!(lookups.into_inner() > 0);
-    for slot in writer.model.keys().copied().collect::<Vec<_>>() {
-        writer.remove(slot);
+    for place in writer.model.keys().copied().collect::<Vec<_>>() {
+        writer.remove(place);
     }
     assert_eq!((world.index.sizes().buckets(), world.index.sizes().largest()), (0, 0));
 }
@@ -348,8 +349,8 @@ fn crafted_signatures_do_not_meet_in_a_bucket() {
             signature: &signature,
             last_seen: TimestampMs(0),
         };
-        arena.publish(Slot(number as u32), entry);
-        index.insert(&arena, Slot(number as u32), true);
+        arena.publish(Place(number as u32), entry);
+        index.insert(&arena, Place(number as u32), true);
     }
     let mut probe = Probe::default();
     index.probe(&arena, &crafted(1 << 23), 64, &mut probe);
@@ -365,14 +366,14 @@ fn lookups_of_others_go_on_while_a_group_changes_hands() {
     let [common, other]: [Vec<u8>; 2] = std::array::from_fn(|_| (0..SHAPE.bytes()).map(|_| rng.random()).collect());
     let banding = Banding::new(12, 5, SHAPE).unwrap();
     let (arena, index) = (Arena::new(SHAPE), BandIndex::with_seed(banding, SHAPE, 1));
-    for slot in 0..EQUALS {
-        let signature = if slot == 0 { &other } else { &common };
-        let (seq, id_fingerprint) = (Seq(u64::from(slot) + 1), u64::from(slot));
+    for place in 0..EQUALS {
+        let signature = if place == 0 { &other } else { &common };
+        let (seq, id_fingerprint) = (Seq(u64::from(place) + 1), u64::from(place));
         arena.publish(
-            Slot(slot),
+            Place(place),
             Entry { seq, id_fingerprint, content: 0, linked: false, signature, last_seen: TimestampMs(0) },
         );
-        index.insert(&arena, Slot(slot), true);
+        index.insert(&arena, Place(place), true);
     }
     let lookups = AtomicU64::new(0);
     let done = AtomicBool::new(false);
@@ -381,7 +382,7 @@ fn lookups_of_others_go_on_while_a_group_changes_hands() {
             let mut probe = Probe::default();
             while !done.load(Ordering::Relaxed) {
                 index.probe(&arena, &other, 64, &mut probe);
-                assert_eq!(probe.twin.as_ref().map(Twin::slot), Some(Slot(0)));
+                assert_eq!(probe.twin.as_ref().map(Twin::place), Some(Place(0)));
                 lookups.fetch_add(1, Ordering::Relaxed);
             }
         });
@@ -394,7 +395,7 @@ fn lookups_of_others_go_on_while_a_group_changes_hands() {
         let mut probe = Probe::default();
         while left > 0 && lookups.load(Ordering::Relaxed) < from + 100 {
             index.probe(&arena, &common, 1, &mut probe);
-            let leader = probe.twin.as_ref().expect("the rest is there").slot();
+            let leader = probe.twin.as_ref().expect("the rest is there").place();
             index.remove(&arena, leader);
             arena.free(leader);
             left -= 1;

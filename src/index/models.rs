@@ -5,16 +5,17 @@ use std::sync::Arc;
 use hapax_core::SignatureShape;
 use loom::thread;
 
+use super::place::Place;
 use super::*;
-use crate::types::{Seq, Slot, TimestampMs};
+use crate::types::{Seq, TimestampMs};
 
 const SHAPE: SignatureShape = SignatureShape { k: 16, bits: 8 };
-const SLOT: Slot = Slot(0);
+const PLACE: Place = Place(0);
 
 fn publish(arena: &Arena, seq: u64) {
     let signature = [seq as u8; 16];
     arena.publish(
-        SLOT,
+        PLACE,
         Entry {
             seq: Seq(seq),
             id_fingerprint: seq,
@@ -29,14 +30,14 @@ fn publish(arena: &Arena, seq: u64) {
 /// What is read is one document, whole, or nothing.
 fn check(arena: &Arena) {
     let mut words = [0; 2];
-    if let Some(seen) = arena.read(SLOT, &mut words) {
+    if let Some(seen) = arena.read(PLACE, &mut words) {
         assert_eq!(seen.content, seen.seq.0, "the content of another document");
         assert_eq!(words, [u64::from_ne_bytes([seen.seq.0 as u8; 8]); 2], "the signature of another document");
     }
 }
 
 #[test]
-fn a_slot_that_is_published_while_it_is_read() {
+fn a_place_that_is_published_while_it_is_read() {
     loom::model(|| {
         let arena = Arc::new(Arena::new(SHAPE));
         let writer = thread::spawn({
@@ -45,25 +46,25 @@ fn a_slot_that_is_published_while_it_is_read() {
         });
         check(&arena);
         writer.join().unwrap();
-        assert_eq!(arena.peek(SLOT).unwrap().seq, Seq(1));
+        assert_eq!(arena.peek(PLACE).unwrap().seq, Seq(1));
     });
 }
 
 #[test]
-fn a_slot_that_is_freed_and_used_again_while_it_is_read() {
+fn a_place_that_is_freed_and_used_again_while_it_is_read() {
     loom::model(|| {
         let arena = Arc::new(Arena::new(SHAPE));
         publish(&arena, 1);
         let writer = thread::spawn({
             let arena = Arc::clone(&arena);
             move || {
-                arena.free(SLOT);
+                arena.free(PLACE);
                 publish(&arena, 2);
             }
         });
         check(&arena);
         writer.join().unwrap();
-        assert_eq!(arena.peek(SLOT).unwrap().seq, Seq(2));
+        assert_eq!(arena.peek(PLACE).unwrap().seq, Seq(2));
     });
 }
 
@@ -74,11 +75,11 @@ fn a_removal_is_seen_by_who_sees_what_came_after() {
         publish(&arena, 1);
         let reader = thread::spawn({
             let arena = Arc::clone(&arena);
-            move || arena.peek(SLOT).map(|seen| seen.removed)
+            move || arena.peek(PLACE).map(|seen| seen.removed)
         });
-        arena.set_removed(SLOT, Seq(2));
+        arena.set_removed(PLACE, Seq(2));
         let removed = reader.join().unwrap();
         assert!(matches!(removed, Some(Seq(0) | Seq(2))));
-        assert_eq!(arena.peek(SLOT).unwrap().removed, Seq(2));
+        assert_eq!(arena.peek(PLACE).unwrap().removed, Seq(2));
     });
 }

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use super::Arena;
+use super::place::Place;
 use super::seed::Seed;
 use super::shard::Keys;
 use super::sync::Ordering;
-use crate::types::{Seq, Slot};
+use crate::types::Seq;
 
 /// Where the rows of a band are among the words of a signature.
 pub(super) struct Rows {
@@ -35,17 +36,17 @@ impl Rows {
         }
     }
 
-    /// Whether a slot has the rows of a signature.
+    /// Whether a place has the rows of a signature.
     #[inline]
-    pub(super) fn equal(&self, arena: &Arena, slot: Slot, signature: &[u64]) -> bool {
-        let held = &arena.signature(slot)[self.words.clone()];
+    pub(super) fn equal(&self, arena: &Arena, place: Place, signature: &[u64]) -> bool {
+        let held = &arena.signature(place)[self.words.clone()];
         let asked = &signature[self.words.clone()];
         self.same(|word| held[word].load(Ordering::Relaxed) ^ asked[word])
     }
 
-    /// Whether two slots have the same rows.
+    /// Whether two places have the same rows.
     #[inline]
-    pub(super) fn equal_of(&self, arena: &Arena, a: Slot, b: Slot) -> bool {
+    pub(super) fn equal_of(&self, arena: &Arena, a: Place, b: Place) -> bool {
         let (a, b) = (&arena.signature(a)[self.words.clone()], &arena.signature(b)[self.words.clone()]);
         self.same(|word| a[word].load(Ordering::Relaxed) ^ b[word].load(Ordering::Relaxed))
     }
@@ -76,10 +77,10 @@ impl Rows {
         self.seed.key(rows)
     }
 
-    /// The key of a slot.
+    /// The key of a place.
     #[inline]
-    pub(super) fn key_of(&self, arena: &Arena, slot: Slot) -> u64 {
-        let cells = arena.signature(slot);
+    pub(super) fn key_of(&self, arena: &Arena, place: Place) -> u64 {
+        let cells = arena.signature(place);
         self.key(|word| cells[word].load(Ordering::Relaxed))
     }
 }
@@ -92,17 +93,17 @@ pub(super) struct BandKeys<'a> {
 
 impl Keys for BandKeys<'_> {
     #[inline]
-    fn key(&self, slot: Slot) -> u64 {
-        self.rows.key_of(self.arena, slot)
+    fn key(&self, place: Place) -> u64 {
+        self.rows.key_of(self.arena, place)
     }
 
     #[inline]
-    fn order(&self, slot: Slot) -> Seq {
-        self.arena.seq(slot)
+    fn order(&self, place: Place) -> Seq {
+        self.arena.seq(place)
     }
 
     #[inline]
-    fn prefetch(&self, slot: Slot) {
-        self.arena.prefetch(slot, self.rows.words.start);
+    fn prefetch(&self, place: Place) {
+        self.arena.prefetch(place, self.rows.words.start);
     }
 }

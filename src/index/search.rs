@@ -15,7 +15,7 @@ use super::comparison::Comparison;
 use super::equals::{Group, Members, Twin};
 use super::place::Place;
 use super::view::View;
-use crate::types::{Seq, Slot};
+use crate::types::Seq;
 
 /// What is looked up.
 pub struct Query<'a> {
@@ -93,8 +93,8 @@ impl<'a> Query<'a> {
         Comparison::new(arena, self.signature, shape, self.matching_min, words)
     }
 
-    fn is_own(&self, slot: Slot) -> bool {
-        self.own == Some(Place(slot.0))
+    fn is_own(&self, place: Place) -> bool {
+        self.own == Some(place)
     }
 
     /// Whether a document has the query's content, as far as memory knows.
@@ -127,9 +127,9 @@ pub(super) fn search(arena: &Arena, bands: &BandIndex, view: View, query: &Query
         let mut search = Search { found: Vec::new(), candidates: 0, above: 0, unread, cost };
         let shape = bands.shape();
         let mut comparison = query.comparison(arena, shape, words);
-        comparison.each(&probe.hits, |slot, seen, matching| {
-            if !query.is_own(slot) && view.finds(&seen) {
-                search.add(query, shape, slot, &seen, matching);
+        comparison.each(&probe.hits, |place, seen, matching| {
+            if !query.is_own(place) && view.finds(&seen) {
+                search.add(query, shape, place, &seen, matching);
             }
         });
         let look = Look { arena, bands, shape, view, query };
@@ -160,9 +160,8 @@ pub(super) fn consider(
     let mut words = Vec::new();
     let mut comparison = query.comparison(arena, shape, &mut words);
     for &(seq, place) in known {
-        let slot = Slot(place.0);
-        if let Some((seen, matching)) = comparison.with(slot).filter(|(seen, _)| seen.seq == seq) {
-            search.add(query, shape, slot, &seen, matching);
+        if let Some((seen, matching)) = comparison.with(place).filter(|(seen, _)| seen.seq == seq) {
+            search.add(query, shape, place, &seen, matching);
         }
     }
     search.rank();
@@ -177,8 +176,7 @@ pub(super) fn matching(
 ) -> usize {
     let mut words = Vec::new();
     let mut comparison = query.comparison(arena, shape, &mut words);
-    let mut reaches =
-        |place: Place| comparison.with(Slot(place.0)).is_some_and(|(_, matching)| matching >= query.matching_min);
+    let mut reaches = |place: Place| comparison.with(place).is_some_and(|(_, matching)| matching >= query.matching_min);
     places.filter(|&place| reaches(place)).count()
 }
 
@@ -192,23 +190,23 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// What is in a slot, if it is to be found by its bands.
-    fn found(&self, slot: Slot) -> Option<(Slot, Seen)> {
-        self.other(slot).filter(|(_, seen)| self.view.finds(seen))
+    /// What is at a place, if it is to be found by its bands.
+    fn found(&self, place: Place) -> Option<(Place, Seen)> {
+        self.other(place).filter(|(_, seen)| self.view.finds(seen))
     }
 
-    fn other(&self, slot: Slot) -> Option<(Slot, Seen)> {
-        if self.query.is_own(slot) { None } else { self.arena.peek(slot).map(|seen| (slot, seen)) }
+    fn other(&self, place: Place) -> Option<(Place, Seen)> {
+        if self.query.is_own(place) { None } else { self.arena.peek(place).map(|seen| (place, seen)) }
     }
 
     /// A group whose signature may be like the query's: one comparison for all.
     fn at_group(&self, group: &Group, comparison: &mut Comparison<'_>, search: &mut Search) {
         let members = group.members();
         let mut found = members.found();
-        // Any of them: a slot that is listed has the signature.
-        let Some((_, matching)) = found.next().and_then(|slot| comparison.with(slot)) else { return };
+        // Any of them: a place that is listed has the signature.
+        let Some((_, matching)) = found.next().and_then(|place| comparison.with(place)) else { return };
         if matching < self.query.matching_min {
-            search.candidates += u32::from(members.found().any(|slot| self.found(slot).is_some()));
+            search.candidates += u32::from(members.found().any(|place| self.found(place).is_some()));
             return;
         }
         self.list(&members, matching, search);
@@ -217,20 +215,20 @@ impl Look<'_> {
     /// Documents with the query's own signature. Those of its content are first, links too, and no bound hides them.
     fn at_twin(&self, twin: &Twin, comparison: &mut Comparison<'_>, search: &mut Search) {
         let Some(group) = &twin.group else {
-            let slot = twin.slot();
-            let Some((seen, matching)) = comparison.with(slot).filter(|_| !self.query.is_own(slot)) else { return };
+            let place = twin.place();
+            let Some((seen, matching)) = comparison.with(place).filter(|_| !self.query.is_own(place)) else { return };
             let same = matching == self.shape.k && self.query.same_content(&seen) && self.view.sees(&seen);
             if same || twin.alone_findable && self.view.finds(&seen) {
-                search.add(self.query, self.shape, slot, &seen, matching);
+                search.add(self.query, self.shape, place, &seen, matching);
             }
             return;
         };
         let members = group.members();
-        let of_content = members.of_content(self.arena, self.query.content).filter_map(|slot| self.other(slot));
+        let of_content = members.of_content(self.arena, self.query.content).filter_map(|place| self.other(place));
         let same = of_content.filter(|(_, seen)| self.view.sees(seen) && self.query.same_content(seen));
         let before = search.found.len();
         same.take(self.query.members_max)
-            .for_each(|(slot, seen)| search.list(self.query, self.shape, slot, &seen, self.shape.k));
+            .for_each(|(place, seen)| search.list(self.query, self.shape, place, &seen, self.shape.k));
         let listed = search.found.len() - before;
         search.counts(listed > 0, true);
         if listed < self.query.members_max {
@@ -241,9 +239,9 @@ impl Look<'_> {
     /// Lists the members of a group that is at or above the threshold, except those of the query's content.
     fn list(&self, members: &Members, matching: u32, search: &mut Search) {
         let others =
-            |slot| self.found(slot).filter(|(_, seen)| matching < self.shape.k || !self.query.same_content(seen));
-        let add = |(slot, seen): (Slot, Seen), search: &mut Search| {
-            search.list(self.query, self.shape, slot, &seen, matching);
+            |place| self.found(place).filter(|(_, seen)| matching < self.shape.k || !self.query.same_content(seen));
+        let add = |(place, seen): (Place, Seen), search: &mut Search| {
+            search.list(self.query, self.shape, place, &seen, matching);
         };
         let before = search.found.len();
         let Some(contents_max) = self.query.contents_max else {
@@ -254,7 +252,7 @@ impl Look<'_> {
         for _ in 0..contents_max {
             let Some(least) = from else { return };
             let mut all = members.from_content(self.arena, least).peekable();
-            let Some(content) = all.peek().and_then(|&slot| self.arena.peek(slot)).map(|seen| seen.content) else {
+            let Some(content) = all.peek().and_then(|&place| self.arena.peek(place)).map(|seen| seen.content) else {
                 return;
             };
             from = content.checked_add(1);
@@ -263,8 +261,8 @@ impl Look<'_> {
                 continue;
             }
             let before = search.found.len();
-            all.take_while(|&slot| self.arena.peek(slot).is_some_and(|seen| seen.content == content))
-                .filter(|&slot| self.bands.is_findable(slot))
+            all.take_while(|&place| self.arena.peek(place).is_some_and(|seen| seen.content == content))
+                .filter(|&place| self.bands.is_findable(place))
                 .filter_map(others)
                 .take(self.query.members_max)
                 .for_each(|found| add(found, search));
@@ -278,11 +276,11 @@ impl Look<'_> {
 
 impl Search {
     /// Takes one candidate into account, with so many equal slots.
-    fn add(&mut self, query: &Query<'_>, shape: SignatureShape, slot: Slot, seen: &Seen, matching: u32) {
+    fn add(&mut self, query: &Query<'_>, shape: SignatureShape, place: Place, seen: &Seen, matching: u32) {
         let above = matching >= query.matching_min;
         self.counts(true, above);
         if above {
-            self.list(query, shape, slot, seen, matching);
+            self.list(query, shape, place, seen, matching);
         }
     }
 
@@ -292,10 +290,10 @@ impl Search {
         self.above += u32::from(is_one && above);
     }
 
-    fn list(&mut self, query: &Query<'_>, shape: SignatureShape, slot: Slot, seen: &Seen, matching: u32) {
+    fn list(&mut self, query: &Query<'_>, shape: SignatureShape, place: Place, seen: &Seen, matching: u32) {
         let Seen { seq, content, linked, .. } = *seen;
         let same_content = matching == shape.k && query.same_content(seen);
-        self.found.push(Candidate { seq, place: Place(slot.0), matching, content, same_content, linked });
+        self.found.push(Candidate { seq, place, matching, content, same_content, linked });
     }
 
     /// Puts the best first.
@@ -312,9 +310,9 @@ fn keep_most_hit(hits: &mut Vec<Hit>, groups: &mut Vec<GroupHit>, max: usize) ->
     let dropped = (hits.len() + groups.len()).saturating_sub(max);
     if dropped > 0 {
         let of_groups = groups.iter().map(|group| (Reverse(group.bands), group.leader));
-        let mut all: Vec<_> = hits.iter().map(|hit| (Reverse(hit.bands), hit.slot)).chain(of_groups).collect();
+        let mut all: Vec<_> = hits.iter().map(|hit| (Reverse(hit.bands), hit.place)).chain(of_groups).collect();
         let (_, &mut first_dropped, _) = all.select_nth_unstable(max);
-        hits.retain(|hit| (Reverse(hit.bands), hit.slot) < first_dropped);
+        hits.retain(|hit| (Reverse(hit.bands), hit.place) < first_dropped);
         groups.retain(|group| (Reverse(group.bands), group.leader) < first_dropped);
     }
     dropped as u64
@@ -326,11 +324,11 @@ mod tests {
 
     #[test]
     fn the_candidate_bound_keeps_those_that_share_the_most_bands() {
-        let bands = |slot| if slot == 50 || slot == 70 { 2 } else { 1 };
-        let mut hits: Vec<Hit> = (0..100).map(|slot| Hit { slot: Slot(slot), bands: bands(slot) }).collect();
+        let bands = |place| if place == 50 || place == 70 { 2 } else { 1 };
+        let mut hits: Vec<Hit> = (0..100).map(|place| Hit { place: Place(place), bands: bands(place) }).collect();
         assert_eq!(keep_most_hit(&mut hits, &mut Vec::new(), 2), 98);
         hits.sort();
-        assert_eq!(hits.iter().map(|hit| hit.slot.0).collect::<Vec<_>>(), [50, 70]);
+        assert_eq!(hits.iter().map(|hit| hit.place.0).collect::<Vec<_>>(), [50, 70]);
         assert_eq!(keep_most_hit(&mut hits, &mut Vec::new(), 2), 0);
     }
 }

@@ -1,20 +1,21 @@
 //! A part of a table: the entries of some keys, in buckets of memory pages.
 //!
-//! An entry is a slot in a bucket of its key's tag (`pool.rs`), in the bucket that the key says or, if that is full, in
-//! the next that has room. A few slots of one key are beside each other; more are kept in a list, and one entry names
-//! the list. A shard grows by about a quarter, which keeps memory full and pauses short. Growing looks at every slot of
+//! An entry is a place in a bucket of its key's tag (`pool.rs`), in the bucket that the key says or, if that is full, in
+//! the next that has room. A few places of one key are beside each other; more are kept in a list, and one entry names
+//! the list. A shard grows by about a quarter, which keeps memory full and pauses short. Growing looks at every place of
 //! the shard for its key, a few ahead of time so that memory answers in parallel. Knows nothing of other shards.
 
 use hapax_core::prefetch;
 use smallvec::SmallVec;
 
+use super::place::Place;
+use super::place_list::PlaceList;
 use super::pool::{BUCKET_ENTRIES, Bucket, PAGE_BUCKETS, Page, Pool};
-use super::slots::SlotList;
-use crate::types::{Seq, Slot};
+use crate::types::Seq;
 
-/// Marks an entry that is the number of a list instead of a slot.
+/// Marks an entry that is the number of a list instead of a place.
 const LIST: u32 = 1 << 31;
-/// Slots of one key beside each other at most; and how few bring a list back.
+/// Places of one key beside each other at most; and how few bring a list back.
 pub(super) const INLINE_MAX: usize = 8;
 const INLINE_AGAIN: usize = 4;
 
@@ -28,14 +29,14 @@ const LOAD_MIN: usize = 30;
 /// How many entries ahead memory is asked for.
 const AHEAD: usize = 32;
 
-/// How a table finds the key of a slot again.
+/// How a table finds the key of a place again.
 pub(super) trait Keys {
     /// The key, of which all 64 bits vary.
-    fn key(&self, slot: Slot) -> u64;
-    /// By which slots of one key are in order: old ones first. No two have the same.
-    fn order(&self, slot: Slot) -> Seq;
+    fn key(&self, place: Place) -> u64;
+    /// By which places of one key are in order: old ones first. No two have the same.
+    fn order(&self, place: Place) -> Seq;
     /// Has memory fetch what [`Self::key`] reads.
-    fn prefetch(&self, slot: Slot);
+    fn prefetch(&self, place: Place);
 }
 
 /// Entries, with room for some more. With its lock it takes one cache line.
@@ -47,10 +48,10 @@ pub(super) struct Shard {
     depth: u8,
 }
 
-/// Slots of keys that have too many of them to be in buckets.
+/// Places of keys that have too many of them to be in buckets.
 #[derive(Default)]
 struct Lists {
-    slots: Vec<SlotList>,
+    places: Vec<PlaceList>,
     /// Numbers of those that are not in use.
     free: Vec<u32>,
 }
@@ -63,43 +64,43 @@ struct Position {
     entry: u32,
 }
 
-/// Where the entries of a key are: one list, or slots.
+/// Where the entries of a key are: one list, or places.
 type Positions = SmallVec<[Position; INLINE_MAX]>;
 
-/// The slots of one key.
+/// The places of one key.
 pub(super) enum KeyMembers<'a> {
     /// A few.
-    Inline(SmallVec<[Slot; INLINE_MAX]>),
+    Inline(SmallVec<[Place; INLINE_MAX]>),
     /// Many.
-    List(&'a SlotList),
+    List(&'a PlaceList),
 }
 
 impl KeyMembers<'_> {
     /// How many.
     pub(super) fn len(&self) -> usize {
         match self {
-            Self::Inline(slots) => slots.len(),
-            Self::List(slots) => slots.len(),
+            Self::Inline(places) => places.len(),
+            Self::List(places) => places.len(),
         }
     }
 
     /// One after the other.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Slot> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Place> {
         let (inline, list) = match self {
-            Self::Inline(slots) => (&slots[..], None),
-            Self::List(slots) => (&[][..], Some(slots.iter())),
+            Self::Inline(places) => (&places[..], None),
+            Self::List(places) => (&[][..], Some(places.iter())),
         };
         inline.iter().copied().chain(list.into_iter().flatten())
     }
 
     /// Adds up to `max` of them, spread evenly; returns how many were left out.
-    pub(super) fn spread(&self, max: usize, slots: &mut Vec<Slot>) -> u64 {
+    pub(super) fn spread(&self, max: usize, places: &mut Vec<Place>) -> u64 {
         match self {
             Self::Inline(inline) => {
-                slots.extend(inline.iter().take(max));
+                places.extend(inline.iter().take(max));
                 inline.len().saturating_sub(max) as u64
             }
-            Self::List(list) => list.spread(max, (0, 1), slots),
+            Self::List(list) => list.spread(max, (0, 1), places),
         }
     }
 }
@@ -121,7 +122,7 @@ impl Shard {
         self.pages = (0..pages_for(entries, vary)).map(|_| pool.take()).collect();
     }
 
-    /// Moves the slots whose next bit is set to another, empty shard. Both have numbers that decide how large they get.
+    /// Moves the places whose next bit is set to another, empty shard. Both have numbers that decide how large they get.
     pub(super) fn split(
         &mut self,
         pool: &Pool,
@@ -143,26 +144,26 @@ impl Shard {
     }
 
     /// Every list.
-    pub(super) fn lists(&self) -> impl Iterator<Item = &SlotList> {
-        self.lists.iter().flat_map(|lists| &lists.slots).filter(|list| list.len() > 0)
+    pub(super) fn lists(&self) -> impl Iterator<Item = &PlaceList> {
+        self.lists.iter().flat_map(|lists| &lists.places).filter(|list| list.len() > 0)
     }
 
-    /// Every slot that is in no list, with its key. Looks at every slot for it.
-    pub(super) fn few(&self, keys: &impl Keys, mut visit: impl FnMut(u64, Slot)) {
+    /// Every place that is in no list, with its key. Looks at every place for it.
+    pub(super) fn few(&self, keys: &impl Keys, mut visit: impl FnMut(u64, Place)) {
         self.each_with_key(keys, |key, entry| {
             if entry & LIST == 0 {
-                visit(key, Slot(entry));
+                visit(key, Place(entry));
             }
         });
     }
 
-    /// The slots of a key.
-    pub(super) fn members(&self, key: u64, same: impl Fn(Slot) -> bool) -> KeyMembers<'_> {
+    /// The places of a key.
+    pub(super) fn members(&self, key: u64, same: impl Fn(Place) -> bool) -> KeyMembers<'_> {
         let mut positions = Positions::new();
         self.positions(key, same, &mut positions);
         match positions[..] {
             [Position { entry, .. }] if entry & LIST != 0 => KeyMembers::List(self.list(entry)),
-            _ => KeyMembers::Inline(positions.iter().map(|position| Slot(position.entry)).collect()),
+            _ => KeyMembers::Inline(positions.iter().map(|position| Place(position.entry)).collect()),
         }
     }
 
@@ -178,26 +179,26 @@ impl Shard {
         }
     }
 
-    /// A slot that has the key an entry stands for.
+    /// A place that has the key an entry stands for.
     #[inline]
-    pub(super) fn first(&self, entry: u32) -> Slot {
-        if entry & LIST == 0 { Slot(entry) } else { self.list(entry).first().expect("a list has slots") }
+    pub(super) fn first(&self, entry: u32) -> Place {
+        if entry & LIST == 0 { Place(entry) } else { self.list(entry).first().expect("a list has places") }
     }
 
     /// The list an entry stands for, if it is one.
     #[inline]
-    pub(super) fn resolve(&self, entry: u32) -> Option<&SlotList> {
+    pub(super) fn resolve(&self, entry: u32) -> Option<&PlaceList> {
         (entry & LIST != 0).then(|| self.list(entry))
     }
 
-    fn list(&self, entry: u32) -> &SlotList {
+    fn list(&self, entry: u32) -> &PlaceList {
         let lists = self.lists.as_ref().expect("an entry names a list only where there is one");
-        &lists.slots[(entry & !LIST) as usize]
+        &lists.places[(entry & !LIST) as usize]
     }
 
-    fn list_mut(&mut self, entry: u32) -> &mut SlotList {
+    fn list_mut(&mut self, entry: u32) -> &mut PlaceList {
         let lists = self.lists.as_mut().expect("an entry names a list only where there is one");
-        &mut lists.slots[(entry & !LIST) as usize]
+        &mut lists.places[(entry & !LIST) as usize]
     }
 
     fn buckets(&self) -> usize {
@@ -271,7 +272,7 @@ impl Shard {
     }
 
     #[inline]
-    fn positions(&self, key: u64, same: impl Fn(Slot) -> bool, positions: &mut Positions) {
+    fn positions(&self, key: u64, same: impl Fn(Place) -> bool, positions: &mut Positions) {
         self.each_tagged(key, |position| {
             if same(self.first(position.entry)) {
                 positions.push(position);
@@ -279,50 +280,50 @@ impl Shard {
         });
     }
 
-    /// Adds a slot, for which there is room, and returns how many of its key there were. `same` tells whether a slot
+    /// Adds a place, for which there is room, and returns how many of its key there were. `same` tells whether a place
     /// has the key.
     #[inline]
     pub(super) fn insert(
         &mut self,
         pool: &Pool,
         key: u64,
-        slot: Slot,
-        same: impl Fn(Slot) -> bool,
-        order: impl Fn(Slot) -> Seq,
+        place: Place,
+        same: impl Fn(Place) -> bool,
+        order: impl Fn(Place) -> Seq,
     ) -> usize {
         let mut positions = Positions::new();
         self.positions(key, same, &mut positions);
         if positions.is_empty() {
-            self.put(key, slot.0);
+            self.put(key, place.0);
             return 0;
         }
-        self.insert_beside(pool, key, slot, &positions, order)
+        self.insert_beside(pool, key, place, &positions, order)
     }
 
     fn insert_beside(
         &mut self,
         pool: &Pool,
         key: u64,
-        slot: Slot,
+        place: Place,
         positions: &Positions,
-        order: impl Fn(Slot) -> Seq,
+        order: impl Fn(Place) -> Seq,
     ) -> usize {
         match positions[..] {
             [Position { entry, .. }] if entry & LIST != 0 => {
                 let list = self.list_mut(entry);
                 let from = bytes_of(list);
-                list.insert(slot, order);
+                list.insert(place, order);
                 pool.lists_changed(from, bytes_of(list));
                 list.len() - 1
             }
             _ if positions.len() < INLINE_MAX => {
-                self.put(key, slot.0);
+                self.put(key, place.0);
                 positions.len()
             }
             _ => {
-                let mut list = SlotList::default();
-                positions.iter().for_each(|position| list.insert(Slot(position.entry), &order));
-                list.insert(slot, &order);
+                let mut list = PlaceList::default();
+                positions.iter().for_each(|position| list.insert(Place(position.entry), &order));
+                list.insert(place, &order);
                 // Backwards: taking an entry out moves those behind it.
                 positions.iter().rev().for_each(|&position| self.take(key, position));
                 pool.lists_changed(0, bytes_of(&list));
@@ -333,14 +334,14 @@ impl Shard {
         }
     }
 
-    /// Takes a slot out, and returns how many of its key there were; `None` if it was not here.
+    /// Takes a place out, and returns how many of its key there were; `None` if it was not here.
     pub(super) fn remove(
         &mut self,
         pool: &Pool,
         key: u64,
-        slot: Slot,
-        same: impl Fn(Slot) -> bool,
-        order: impl Fn(Slot) -> Seq,
+        place: Place,
+        same: impl Fn(Place) -> bool,
+        order: impl Fn(Place) -> Seq,
     ) -> Option<usize> {
         let mut positions = Positions::new();
         self.positions(key, same, &mut positions);
@@ -348,7 +349,7 @@ impl Shard {
             [position] if position.entry & LIST != 0 => {
                 let list = self.list_mut(position.entry);
                 let (before, from) = (list.len(), bytes_of(list));
-                if !list.remove(slot, order) {
+                if !list.remove(place, order) {
                     return None;
                 }
                 if list.len() <= INLINE_AGAIN {
@@ -362,21 +363,21 @@ impl Shard {
                 Some(before)
             }
             _ => {
-                let position = positions.iter().find(|position| position.entry == slot.0)?;
+                let position = positions.iter().find(|position| position.entry == place.0)?;
                 self.take(key, *position);
                 Some(positions.len())
             }
         }
     }
 
-    /// Puts another slot of the same key in the place of one.
+    /// Puts another place of the same key instead of one.
     pub(super) fn replace(
         &mut self,
         pool: &Pool,
         key: u64,
-        (old, new): (Slot, Slot),
-        same: impl Fn(Slot) -> bool,
-        order: impl Fn(Slot) -> Seq,
+        (old, new): (Place, Place),
+        same: impl Fn(Place) -> bool,
+        order: impl Fn(Place) -> Seq,
     ) {
         let mut positions = Positions::new();
         self.positions(key, same, &mut positions);
@@ -419,17 +420,17 @@ impl Shard {
         self.entries -= 1;
     }
 
-    fn adopt(&mut self, list: SlotList) -> u32 {
-        let Lists { slots, free } = &mut **self.lists.get_or_insert_default();
+    fn adopt(&mut self, list: PlaceList) -> u32 {
+        let Lists { places, free } = &mut **self.lists.get_or_insert_default();
         let number = free.pop().unwrap_or_else(|| {
-            slots.push(SlotList::default());
-            slots.len() as u32 - 1
+            places.push(PlaceList::default());
+            places.len() as u32 - 1
         });
-        slots[number as usize] = list;
+        places[number as usize] = list;
         LIST | number
     }
 
-    fn give_up(&mut self, entry: u32) -> SlotList {
+    fn give_up(&mut self, entry: u32) -> PlaceList {
         let list = std::mem::take(self.list_mut(entry));
         self.lists.get_or_insert_default().free.push(entry & !LIST);
         list
@@ -470,6 +471,6 @@ fn pages_for(entries: usize, vary: usize) -> usize {
     (entries * 100 / load).div_ceil(PAGE_BUCKETS * BUCKET_ENTRIES).max(1)
 }
 
-fn bytes_of(list: &SlotList) -> u64 {
-    (list.bytes() + size_of::<SlotList>()) as u64
+fn bytes_of(list: &PlaceList) -> u64 {
+    (list.bytes() + size_of::<PlaceList>()) as u64
 }

@@ -1,4 +1,4 @@
-//! Key -> slots, without the keys: who asks knows how to tell from a slot whether it has the key.
+//! Key -> places, without the keys: who asks knows how to tell from a place whether it has the key.
 //! The table is cut into shards (`shard.rs`) with a lock each. One that has grown large splits in two, as growing it
 //! further would take long.
 
@@ -9,10 +9,10 @@ use hapax_core::prefetch;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use smallvec::SmallVec;
 
+use super::place::Place;
+use super::place_list::PlaceList;
 use super::pool::Pool;
 use super::shard::{INLINE_MAX, Keys, Shard};
-use super::slots::SlotList;
-use crate::types::Slot;
 
 /// Bits of the key that tell shards apart, once there are all of them.
 const DEPTH_MAX: u8 = 11;
@@ -21,11 +21,11 @@ const SHARDS_MAX: usize = 1 << DEPTH_MAX;
 /// index, which hold as many entries each, do not all split at once.
 const SPLIT_ENTRIES: [usize; 2] = [3 * 1024, 6 * 1024];
 
-/// Slots placed at a time when many are: their keys are sorted by shard first, so that one shard after the other is in
+/// Places entered at a time when many are: their keys are sorted by shard first, so that one shard after the other is in
 /// the cache.
 const PLACED_AT_ONCE: usize = 1 << 19;
 
-/// How many slots ahead memory is asked for.
+/// How many places ahead memory is asked for.
 const AHEAD: usize = 32;
 
 /// One table.
@@ -58,61 +58,61 @@ impl Table {
         table
     }
 
-    /// Adds a slot that is not here yet, and returns how many of its key there were. `same` tells whether a slot has
+    /// Adds a place that is not here yet, and returns how many of its key there were. `same` tells whether a place has
     /// the key.
     pub(super) fn insert(
         &self,
         pool: &Pool,
         key: u64,
-        slot: Slot,
-        same: impl Fn(Slot) -> bool,
+        place: Place,
+        same: impl Fn(Place) -> bool,
         keys: &impl Keys,
     ) -> usize {
-        self.with_room(pool, key, keys).insert(pool, key, slot, same, |slot| keys.order(slot))
+        self.with_room(pool, key, keys).insert(pool, key, place, same, |place| keys.order(place))
     }
 
-    /// Adds many slots to an empty table; `same` tells whether two have one key, `added` is told how many of its key there
+    /// Adds many places to an empty table; `same` tells whether two have one key, `added` is told how many of its key there
     /// were before each, and `done` how many have been placed.
     pub(super) fn fill(
         &self,
         pool: &Pool,
-        slots: &[Slot],
-        same: impl Fn(Slot, Slot) -> bool,
+        places: &[Place],
+        same: impl Fn(Place, Place) -> bool,
         keys: &impl Keys,
         mut added: impl FnMut(usize),
         done: impl Fn(usize),
     ) {
-        self.reserve(pool, slots.len());
+        self.reserve(pool, places.len());
         let (mut sorted, mut starts) = (Vec::new(), Vec::new());
-        for slots in slots.chunks(PLACED_AT_ONCE) {
-            sort_by_shard(slots.iter().map(|&slot| (keys.key(slot), slot)), &mut sorted, &mut starts);
+        for places in places.chunks(PLACED_AT_ONCE) {
+            sort_by_shard(places.iter().map(|&place| (keys.key(place), place)), &mut sorted, &mut starts);
             self.insert_sorted(pool, &sorted, &same, keys, &mut added);
-            done(slots.len());
+            done(places.len());
         }
     }
 
     fn insert_sorted(
         &self,
         pool: &Pool,
-        slots: &[(u64, Slot)],
-        same: impl Fn(Slot, Slot) -> bool,
+        places: &[(u64, Place)],
+        same: impl Fn(Place, Place) -> bool,
         keys: &impl Keys,
         mut added: impl FnMut(usize),
     ) {
-        for slots in slots.chunk_by(|a, b| Self::shard_number(a.0) == Self::shard_number(b.0)) {
-            let mut shard = self.with_room(pool, slots[0].0, keys);
-            for &(key, _) in slots.iter().take(AHEAD) {
+        for places in places.chunk_by(|a, b| Self::shard_number(a.0) == Self::shard_number(b.0)) {
+            let mut shard = self.with_room(pool, places[0].0, keys);
+            for &(key, _) in places.iter().take(AHEAD) {
                 shard.prefetch_home(key);
             }
-            for (at, &(key, slot)) in slots.iter().enumerate() {
-                if let Some(&(later, _)) = slots.get(at + AHEAD) {
+            for (at, &(key, place)) in places.iter().enumerate() {
+                if let Some(&(later, _)) = places.get(at + AHEAD) {
                     shard.prefetch_home(later);
                 }
                 if shard.is_full() {
                     drop(shard);
                     shard = self.with_room(pool, key, keys);
                 }
-                added(shard.insert(pool, key, slot, |held| same(held, slot), |slot| keys.order(slot)));
+                added(shard.insert(pool, key, place, |held| same(held, place), |place| keys.order(place)));
             }
         }
     }
@@ -132,18 +132,18 @@ impl Table {
         }
     }
 
-    /// Takes a slot out, and returns how many of its key there were; `None` if it was not here.
+    /// Takes a place out, and returns how many of its key there were; `None` if it was not here.
     pub(super) fn remove(
         &self,
         pool: &Pool,
         key: u64,
-        slot: Slot,
-        same: impl Fn(Slot) -> bool,
+        place: Place,
+        same: impl Fn(Place) -> bool,
         keys: &impl Keys,
     ) -> Option<usize> {
         let mut shard = self.write(key);
-        let before = shard.remove(pool, key, slot, same, |slot| keys.order(slot))?;
-        // A list that has become short has put its slots beside each other.
+        let before = shard.remove(pool, key, place, same, |place| keys.order(place))?;
+        // A list that has become short has put its places beside each other.
         if shard.is_sparse() || shard.is_full() {
             shard.resize(pool, keys, key as usize);
         }
@@ -168,32 +168,32 @@ impl Table {
         }
     }
 
-    /// Makes room for so many slots in an empty table.
-    fn reserve(&self, pool: &Pool, slots: usize) {
-        let depth = (0..DEPTH_MAX).find(|depth| slots >> depth <= self.split_entries * 3 / 4).unwrap_or(DEPTH_MAX);
+    /// Makes room for so many places in an empty table.
+    fn reserve(&self, pool: &Pool, places: usize) {
+        let depth = (0..DEPTH_MAX).find(|depth| places >> depth <= self.split_entries * 3 / 4).unwrap_or(DEPTH_MAX);
         for number in 0..1_usize << depth {
             let mut shard = self.shard(number).write();
-            shard.reserve(pool, depth, slots >> depth, number);
+            shard.reserve(pool, depth, places >> depth, number);
         }
         self.depths.iter().for_each(|held| held.store(depth, Ordering::Release));
     }
 
     /// Every list, with the shard's lock held for reading.
-    pub(super) fn for_each_list(&self, mut visit: impl FnMut(&SlotList)) {
+    pub(super) fn for_each_list(&self, mut visit: impl FnMut(&PlaceList)) {
         for shard in self.shards() {
             shard.read().lists().for_each(&mut visit);
         }
     }
 
-    /// The slots of every key that stand beside each other, in the same way. Looks at every slot for its key.
-    pub(super) fn for_each_few(&self, keys: &impl Keys, mut visit: impl FnMut(&[Slot])) {
-        let mut slots: Vec<(u64, Slot)> = Vec::new();
+    /// The places of every key that stand beside each other, in the same way. Looks at every place for its key.
+    pub(super) fn for_each_few(&self, keys: &impl Keys, mut visit: impl FnMut(&[Place])) {
+        let mut places: Vec<(u64, Place)> = Vec::new();
         for shard in self.shards() {
-            slots.clear();
-            shard.read().few(keys, |key, slot| slots.push((key, slot)));
-            slots.sort_unstable();
-            for same in slots.chunk_by(|a, b| a.0 == b.0) {
-                visit(&same.iter().map(|&(_, slot)| slot).collect::<SmallVec<[Slot; INLINE_MAX]>>());
+            places.clear();
+            shard.read().few(keys, |key, place| places.push((key, place)));
+            places.sort_unstable();
+            for same in places.chunk_by(|a, b| a.0 == b.0) {
+                visit(&same.iter().map(|&(_, place)| place).collect::<SmallVec<[Place; INLINE_MAX]>>());
             }
         }
     }
@@ -238,7 +238,7 @@ impl Table {
         self.levels[level].get_or_init(|| (0..1_usize << level.saturating_sub(1)).map(|_| Locked::default()).collect())
     }
 
-    /// Moves the slots whose next bit is set to a shard of their own.
+    /// Moves the places whose next bit is set to a shard of their own.
     fn split(&self, pool: &Pool, shard: &mut Shard, key: u64, keys: &impl Keys) {
         let depth = shard.depth();
         let number = Self::shard_number(key) & ((1 << depth) - 1);
@@ -252,10 +252,10 @@ impl Table {
     }
 }
 
-/// Keys and slots in the order of their shards.
+/// Keys and places in the order of their shards.
 fn sort_by_shard(
-    keys: impl ExactSizeIterator<Item = (u64, Slot)>,
-    sorted: &mut Vec<(u64, Slot)>,
+    keys: impl ExactSizeIterator<Item = (u64, Place)>,
+    sorted: &mut Vec<(u64, Place)>,
     starts: &mut Vec<usize>,
 ) {
     let keys: Vec<_> = keys.collect();
@@ -267,10 +267,10 @@ fn sort_by_shard(
         start += std::mem::replace(count, start);
     }
     sorted.clear();
-    sorted.resize(keys.len(), (0, Slot(0)));
-    for (key, slot) in keys {
+    sorted.resize(keys.len(), (0, Place(0)));
+    for (key, place) in keys {
         let at = &mut starts[Table::shard_number(key)];
-        sorted[*at] = (key, slot);
+        sorted[*at] = (key, place);
         *at += 1;
     }
 }

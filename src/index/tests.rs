@@ -6,8 +6,9 @@ use hapax_core::{Banding, SignatureShape};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::place::Place;
 use super::*;
-use crate::types::{Seq, Slot, TimestampMs};
+use crate::types::{Seq, TimestampMs};
 
 const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
 
@@ -31,13 +32,13 @@ fn probe(index: &BandIndex, arena: &Arena, signature: &[u8], per_key_max: usize)
     let mut probe = Probe::default();
     index.probe(arena, signature, per_key_max, &mut probe);
     for GroupHit { bands, group, .. } in std::mem::take(&mut probe.groups) {
-        probe.hits.extend(group.members().found().map(|slot| Hit { slot, bands }));
+        probe.hits.extend(group.members().found().map(|place| Hit { place, bands }));
     }
     if let Some(twin) = &probe.twin {
         let bands = index.banding().bands();
         match &twin.group {
-            Some(group) => probe.hits.extend(group.members().found().map(|slot| Hit { slot, bands })),
-            None if twin.alone_findable => probe.hits.push(Hit { slot: twin.slot(), bands }),
+            Some(group) => probe.hits.extend(group.members().found().map(|place| Hit { place, bands })),
+            None if twin.alone_findable => probe.hits.push(Hit { place: twin.place(), bands }),
             None => {}
         }
     }
@@ -49,12 +50,12 @@ fn shared(a: &[u8], b: &[u8]) -> u32 {
     (0..12).filter(|band| a[band * 5..][..5] == b[band * 5..][..5]).count() as u32
 }
 
-/// An arena and an index of some signatures, slot by slot.
+/// An arena and an index of some signatures, place by place.
 fn filled(signatures: &[Vec<u8>]) -> (Arena, BandIndex) {
     let (arena, index) = (Arena::new(SHAPE), BandIndex::with_seed(banding(), SHAPE, 1));
-    for (slot, signature) in signatures.iter().enumerate() {
-        arena.publish(Slot(slot as u32), entry(slot as u64 + 1, signature));
-        index.insert(&arena, Slot(slot as u32), true);
+    for (place, signature) in signatures.iter().enumerate() {
+        arena.publish(Place(place as u32), entry(place as u64 + 1, signature));
+        index.insert(&arena, Place(place as u32), true);
     }
     (arena, index)
 }
@@ -64,37 +65,37 @@ fn probes_agree_with_a_plain_map_through_inserts_and_removals() {
     let mut rng = ChaCha8Rng::seed_from_u64(42);
     let arena = Arena::new(SHAPE);
     let index = BandIndex::with_seed(banding(), SHAPE, 1);
-    let mut model: BTreeMap<Slot, Vec<u8>> = BTreeMap::new();
+    let mut model: BTreeMap<Place, Vec<u8>> = BTreeMap::new();
     for seq in 1..4000 {
         // Grows, shrinks, and grows again.
         let removes = if (1500..3000).contains(&seq) { 0.6 } else { 0.3 };
         if rng.random_bool(removes) && !model.is_empty() {
-            let slot = *model.keys().nth(rng.random_range(0..model.len())).unwrap();
-            model.remove(&slot);
-            index.remove(&arena, slot);
-            arena.free(slot);
+            let place = *model.keys().nth(rng.random_range(0..model.len())).unwrap();
+            model.remove(&place);
+            index.remove(&arena, place);
+            arena.free(place);
         } else {
-            let slot = (0..).map(Slot).find(|slot| !model.contains_key(slot)).unwrap();
+            let place = (0..).map(Place).find(|place| !model.contains_key(place)).unwrap();
             let signature = signature(&mut rng);
-            arena.publish(slot, entry(seq, &signature));
-            index.insert(&arena, slot, true);
-            model.insert(slot, signature);
+            arena.publish(place, entry(seq, &signature));
+            index.insert(&arena, place, true);
+            model.insert(place, signature);
         }
         let query = signature(&mut rng);
         let probe = probe(&index, &arena, &query, usize::MAX);
         let found: BTreeSet<Hit> = probe.hits.iter().copied().collect();
         let expected: BTreeSet<Hit> = model
             .iter()
-            .map(|(&slot, held)| Hit { slot, bands: shared(held, &query) })
+            .map(|(&place, held)| Hit { place, bands: shared(held, &query) })
             .filter(|hit| hit.bands > 0)
             .collect();
         assert_eq!(found, expected, "after {seq}");
-        assert_eq!(probe.hits.len(), found.len(), "each slot once");
+        assert_eq!(probe.hits.len(), found.len(), "each place once");
         assert_eq!(probe.unread, 0);
     }
-    for slot in model.into_keys().collect::<Vec<_>>() {
-        index.remove(&arena, slot);
-        arena.free(slot);
+    for place in model.into_keys().collect::<Vec<_>>() {
+        index.remove(&arena, place);
+        arena.free(place);
     }
     assert_eq!((index.sizes().buckets(), index.sizes().largest()), (0, 0));
 }
@@ -105,7 +106,7 @@ fn building_in_parallel_gives_the_same_buckets() {
     let signatures: Vec<_> = (0..5000).map(|_| signature(&mut rng)).collect();
     let (arena, one_by_one) = filled(&signatures);
     let at_once = BandIndex::with_seed(banding(), SHAPE, 1);
-    at_once.insert_all(&arena, &(0..5000).map(Slot).collect::<Vec<_>>(), |_| true, |_| {});
+    at_once.insert_all(&arena, &(0..5000).map(Place).collect::<Vec<_>>(), |_| true, |_| {});
     for _ in 0..100 {
         let query = signature(&mut rng);
         let hits = |index| {
@@ -125,19 +126,19 @@ fn a_large_index_finds_all_and_gives_memory_back() {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let signatures: Vec<Vec<u8>> = (0..DOCUMENTS).map(|_| (0..SHAPE.bytes()).map(|_| rng.random()).collect()).collect();
     let (arena, index) = filled(&signatures);
-    let hit = |slot| Hit { slot: Slot(slot), bands: 12 };
-    for slot in (0..DOCUMENTS).step_by(7) {
-        assert!(probe(&index, &arena, &signatures[slot as usize], 64).hits.contains(&hit(slot)));
+    let hit = |place| Hit { place: Place(place), bands: 12 };
+    for place in (0..DOCUMENTS).step_by(7) {
+        assert!(probe(&index, &arena, &signatures[place as usize], 64).hits.contains(&hit(place)));
     }
     let per_posting = index.bytes() as f64 / f64::from(DOCUMENTS * 12);
     // Between full tables and ones that have all just grown.
     assert!((5.5..9.1).contains(&per_posting), "{per_posting} bytes a posting");
-    for slot in (0..DOCUMENTS).filter(|slot| slot % 10 != 0) {
-        index.remove(&arena, Slot(slot));
-        arena.free(Slot(slot));
+    for place in (0..DOCUMENTS).filter(|place| place % 10 != 0) {
+        index.remove(&arena, Place(place));
+        arena.free(Place(place));
     }
-    for slot in (0..DOCUMENTS).step_by(10) {
-        assert!(probe(&index, &arena, &signatures[slot as usize], 64).hits.contains(&hit(slot)));
+    for place in (0..DOCUMENTS).step_by(10) {
+        assert!(probe(&index, &arena, &signatures[place as usize], 64).hits.contains(&hit(place)));
     }
     let per_posting = index.bytes() as f64 / f64::from(DOCUMENTS / 10 * 12);
     assert!(per_posting < 20.0, "{per_posting} bytes a posting");
@@ -154,14 +155,14 @@ fn a_capped_bucket_says_so_and_shows_old_and_new() {
     let probe = probe_one();
     assert_eq!((probe.unread, probe.fullest), (1000 - 64, 1000));
     // Found by its other bands, whether or not it was read here.
-    assert!(probe.hits.iter().any(|hit| hit.slot == Slot(500) && hit.bands >= 11));
-    assert!(probe.hits.iter().any(|hit| hit.slot.0 < 20) && probe.hits.iter().any(|hit| hit.slot.0 > 980));
-    let read: Vec<Slot> = probe.hits.iter().map(|hit| hit.slot).filter(|&slot| slot != Slot(500)).collect();
+    assert!(probe.hits.iter().any(|hit| hit.place == Place(500) && hit.bands >= 11));
+    assert!(probe.hits.iter().any(|hit| hit.place.0 < 20) && probe.hits.iter().any(|hit| hit.place.0 > 980));
+    let read: Vec<Place> = probe.hits.iter().map(|hit| hit.place).filter(|&place| place != Place(500)).collect();
     index.remove(&arena, read[10]);
     arena.free(read[10]);
     let again = probe_one();
     assert_eq!(again.unread, 1000 - 64 - 1);
-    assert!(again.hits.iter().all(|hit| hit.slot != read[10]));
+    assert!(again.hits.iter().all(|hit| hit.place != read[10]));
     assert!(again.hits.len() >= 64, "another is read in its place");
 }
 
@@ -175,15 +176,15 @@ fn equal_signatures_share_postings() {
     // Once compared, all of them are known: no bound on reading hides one.
     assert_eq!((found.hits.len(), found.unread, found.fullest), (1000, 0, 1000));
     assert!(found.hits.iter().all(|hit| hit.bands == 12));
-    assert!(found.hits.iter().any(|hit| hit.slot.0 > 980));
+    assert!(found.hits.iter().any(|hit| hit.place.0 > 980));
     // The one that has the postings goes, and all that go after it.
-    for slot in 0..999 {
-        index.remove(&arena, Slot(slot));
-        arena.free(Slot(slot));
+    for place in 0..999 {
+        index.remove(&arena, Place(place));
+        arena.free(Place(place));
         let left = probe(&index, &arena, &signatures[0], usize::MAX);
-        assert_eq!(left.hits.len(), 999 - slot as usize);
+        assert_eq!(left.hits.len(), 999 - place as usize);
     }
-    index.remove(&arena, Slot(999));
+    index.remove(&arena, Place(999));
     assert_eq!(index.sizes().buckets(), 0);
 }
 
@@ -205,7 +206,7 @@ fn the_fullest_buckets_are_listed_with_samples() {
     expected.push((4, 100));
     assert_eq!(seen, expected);
     assert!(fullest.iter().all(|bucket| bucket.sample.len() == 3));
-    assert!(fullest[0].sample.iter().all(|slot| slot.0 < 300));
+    assert!(fullest[0].sample.iter().all(|place| place.0 < 300));
     assert_eq!(fullest[0].key, banding().key(&signatures[0], SHAPE, 0));
     let one = index.fullest(&arena, 1, 3, true);
     assert_eq!((one.len(), one[0].documents), (1, 300));
@@ -216,60 +217,60 @@ fn the_fullest_buckets_are_listed_with_samples() {
 }
 
 #[test]
-fn shared_fingerprints_keep_every_slot() {
+fn shared_fingerprints_keep_every_place() {
     let (arena, ids) = (Arena::new(SHAPE), IdIndex::with_fingerprint_bits(4));
-    for slot in 0..500 {
-        arena.publish(Slot(slot), entry(u64::from(slot) + 1, &[0; 64]));
-        ids.insert(&arena, Slot(slot));
+    for place in 0..500 {
+        arena.publish(Place(place), entry(u64::from(place) + 1, &[0; 64]));
+        ids.insert(&arena, Place(place));
     }
-    for slot in 0..500 {
-        assert!(ids.candidates(&arena, u64::from(slot) + 1).contains(&Slot(slot)));
+    for place in 0..500 {
+        assert!(ids.candidates(&arena, u64::from(place) + 1).contains(&Place(place)));
     }
-    for slot in 0..500 {
-        ids.remove(&arena, Slot(slot));
-        assert!(!ids.candidates(&arena, u64::from(slot) + 1).contains(&Slot(slot)));
-        arena.free(Slot(slot));
+    for place in 0..500 {
+        ids.remove(&arena, Place(place));
+        assert!(!ids.candidates(&arena, u64::from(place) + 1).contains(&Place(place)));
+        arena.free(Place(place));
     }
     assert!((1..=16).all(|fingerprint| ids.candidates(&arena, fingerprint).is_empty()));
 }
 
 #[test]
-fn a_freed_slot_reads_as_nothing_and_can_be_reused() {
+fn a_freed_place_reads_as_nothing_and_can_be_reused() {
     let arena = Arena::new(SHAPE);
     let mut words = vec![0; arena.words()];
     let seen = |seq, removed, linked| Seen { seq: Seq(seq), removed: Seq(removed), content: seq, linked };
-    arena.publish(Slot(5), entry(7, &[1; 64]));
-    assert_eq!(arena.read(Slot(5), &mut words), Some(seen(7, 0, false)));
+    arena.publish(Place(5), entry(7, &[1; 64]));
+    assert_eq!(arena.read(Place(5), &mut words), Some(seen(7, 0, false)));
     assert_eq!(words, vec![0x0101_0101_0101_0101; 8]);
-    arena.set_removed(Slot(5), Seq(8));
-    assert_eq!(arena.peek(Slot(5)), Some(seen(7, 8, false)));
-    arena.set_linked(Slot(5), true);
-    assert_eq!(arena.peek(Slot(5)), Some(seen(7, 8, true)));
-    arena.set_removed(Slot(5), Seq(0));
-    assert!(arena.is_linked(Slot(5)));
-    arena.free(Slot(5));
-    assert_eq!(arena.peek(Slot(5)), None);
-    arena.publish(Slot(5), Entry { linked: true, ..entry(9, &[2; 64]) });
-    assert_eq!(arena.peek(Slot(5)), Some(seen(9, 0, true)));
+    arena.set_removed(Place(5), Seq(8));
+    assert_eq!(arena.peek(Place(5)), Some(seen(7, 8, false)));
+    arena.set_linked(Place(5), true);
+    assert_eq!(arena.peek(Place(5)), Some(seen(7, 8, true)));
+    arena.set_removed(Place(5), Seq(0));
+    assert!(arena.is_linked(Place(5)));
+    arena.free(Place(5));
+    assert_eq!(arena.peek(Place(5)), None);
+    arena.publish(Place(5), Entry { linked: true, ..entry(9, &[2; 64]) });
+    assert_eq!(arena.peek(Place(5)), Some(seen(9, 0, true)));
 }
 
 /// A reader never takes the words of one document under the `seq` of another.
 #[test]
-fn readers_drop_a_slot_that_changes_under_them() {
+fn readers_drop_a_place_that_changes_under_them() {
     let arena = Arena::new(SHAPE);
     let rounds = 200_000_u64;
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for seq in 1..=rounds {
-                arena.publish(Slot(0), entry(seq, &[seq as u8; 64]));
+                arena.publish(Place(0), entry(seq, &[seq as u8; 64]));
                 if seq < rounds {
-                    arena.free(Slot(0));
+                    arena.free(Place(0));
                 }
             }
         });
         let mut words = vec![0; arena.words()];
         loop {
-            if let Some(seen) = arena.read(Slot(0), &mut words) {
+            if let Some(seen) = arena.read(Place(0), &mut words) {
                 assert_eq!(seen.content, seen.seq.0);
                 assert!(words.iter().all(|&word| word == word.to_le_bytes()[0] as u64 * 0x0101_0101_0101_0101));
                 assert_eq!(words[0] as u8, seen.seq.0 as u8);
@@ -281,7 +282,7 @@ fn readers_drop_a_slot_that_changes_under_them() {
     });
 }
 
-/// Lists that become short put their slots back beside each other, which takes room in a shard that may have none.
+/// Lists that become short put their places back beside each other, which takes room in a shard that may have none.
 #[test]
 fn many_lists_that_become_short_at_once_find_room() {
     const FAMILIES: u32 = 600;
@@ -290,20 +291,20 @@ fn many_lists_that_become_short_at_once_find_room() {
     let hearts: Vec<Vec<u8>> = (0..FAMILIES).map(|_| (0..SHAPE.bytes()).map(|_| rng.random()).collect()).collect();
     // Members differ in the last slot, which no band looks at: all their keys are equal, and their signatures are not.
     let signatures: Vec<Vec<u8>> = (0..FAMILIES * MEMBERS)
-        .map(|slot| {
-            let mut signature = hearts[(slot % FAMILIES) as usize].clone();
-            signature[SHAPE.bytes() - 1] = (slot / FAMILIES) as u8;
+        .map(|place| {
+            let mut signature = hearts[(place % FAMILIES) as usize].clone();
+            signature[SHAPE.bytes() - 1] = (place / FAMILIES) as u8;
             signature
         })
         .collect();
     let (arena, index) = filled(&signatures);
-    for slot in 0..FAMILIES * (MEMBERS - 1) {
-        index.remove(&arena, Slot(slot));
-        arena.free(Slot(slot));
+    for place in 0..FAMILIES * (MEMBERS - 1) {
+        index.remove(&arena, Place(place));
+        arena.free(Place(place));
     }
-    for slot in FAMILIES * (MEMBERS - 1)..FAMILIES * MEMBERS {
-        let found = probe(&index, &arena, &signatures[slot as usize], 64);
-        assert_eq!(found.hits, [Hit { slot: Slot(slot), bands: 12 }]);
+    for place in FAMILIES * (MEMBERS - 1)..FAMILIES * MEMBERS {
+        let found = probe(&index, &arena, &signatures[place as usize], 64);
+        assert_eq!(found.hits, [Hit { place: Place(place), bands: 12 }]);
     }
 }
 
@@ -312,8 +313,8 @@ fn what_is_here_is_told_from_what_is_not() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);
     let signatures: Vec<Vec<u8>> = (0..500).map(|_| signature(&mut rng)).collect();
     let (arena, index) = filled(&signatures);
-    for slot in (0..500).step_by(2) {
-        index.remove(&arena, Slot(slot));
+    for place in (0..500).step_by(2) {
+        index.remove(&arena, Place(place));
     }
-    assert!((0..500).all(|slot| index.here(Slot(slot)) == (slot % 2 == 1)));
+    assert!((0..500).all(|place| index.here(Place(place)) == (place % 2 == 1)));
 }

@@ -1,21 +1,21 @@
-//! Slots in an order that the caller knows: by the `seq` of their documents, or by content and `seq`.
+//! Places in an order that the caller knows: by the `seq` of their documents, or by content and `seq`.
 //! A list is cut into chunks, so that adding and taking out cost the same whatever its length: with one vector for all,
 //! removing the first of 300,000 moved a megabyte.
 
 use smallvec::SmallVec;
 
-use crate::types::Slot;
+use super::place::Place;
 
-/// Slots in a chunk at most.
+/// Places in a chunk at most.
 const CHUNK_MAX: usize = 1024;
 /// Two neighbours that have fewer together become one.
 const CHUNKS_JOIN: usize = CHUNK_MAX / 2;
 
-/// Slots in ascending order of their keys, which are distinct.
+/// Places in ascending order of their keys, which are distinct.
 #[derive(Clone)]
-pub(super) enum SlotList {
+pub(super) enum PlaceList {
     /// One chunk.
-    Few(SmallVec<[Slot; 4]>),
+    Few(SmallVec<[Place; 4]>),
     /// Several.
     Many(Box<Many>),
 }
@@ -23,33 +23,33 @@ pub(super) enum SlotList {
 /// No chunk is empty.
 #[derive(Clone)]
 pub(super) struct Many {
-    chunks: Vec<Vec<Slot>>,
+    chunks: Vec<Vec<Place>>,
     len: usize,
     /// Bytes of all chunks.
     bytes: usize,
 }
 
-impl Default for SlotList {
+impl Default for PlaceList {
     fn default() -> Self {
         Self::Few(SmallVec::new())
     }
 }
 
-impl SlotList {
-    /// Of slots that are in order.
-    pub(super) fn of(slots: &[Slot]) -> Self {
-        if slots.len() <= CHUNK_MAX {
-            return Self::Few(SmallVec::from_slice(slots));
+impl PlaceList {
+    /// Of places that are in order.
+    pub(super) fn of(places: &[Place]) -> Self {
+        if places.len() <= CHUNK_MAX {
+            return Self::Few(SmallVec::from_slice(places));
         }
         // Not full, since those in the middle get more in time.
-        let chunks: Vec<Vec<Slot>> = slots.chunks(CHUNK_MAX * 3 / 4).map(<[Slot]>::to_vec).collect();
+        let chunks: Vec<Vec<Place>> = places.chunks(CHUNK_MAX * 3 / 4).map(<[Place]>::to_vec).collect();
         let bytes = chunks.iter().map(bytes_of).sum();
-        Self::Many(Box::new(Many { chunks, len: slots.len(), bytes }))
+        Self::Many(Box::new(Many { chunks, len: places.len(), bytes }))
     }
 
     pub(super) fn len(&self) -> usize {
         match self {
-            Self::Few(slots) => slots.len(),
+            Self::Few(places) => places.len(),
             Self::Many(many) => many.len,
         }
     }
@@ -57,38 +57,38 @@ impl SlotList {
     /// Bytes it has beyond its own.
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Self::Few(slots) if slots.spilled() => slots.capacity() * size_of::<Slot>(),
+            Self::Few(places) if places.spilled() => places.capacity() * size_of::<Place>(),
             Self::Few(_) => 0,
-            Self::Many(many) => many.bytes + many.chunks.capacity() * size_of::<Vec<Slot>>() + size_of::<Many>(),
+            Self::Many(many) => many.bytes + many.chunks.capacity() * size_of::<Vec<Place>>() + size_of::<Many>(),
         }
     }
 
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = Slot> {
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = Place> {
         let (few, many) = self.parts();
         few.iter().chain(many.iter().flatten()).copied()
     }
 
-    /// The slots from the first whose key is not less.
-    pub(super) fn from<K: Ord>(&self, least: K, key: impl Fn(Slot) -> K) -> impl Iterator<Item = Slot> {
+    /// The places from the first whose key is not less.
+    pub(super) fn from<K: Ord>(&self, least: K, key: impl Fn(Place) -> K) -> impl Iterator<Item = Place> {
         let (few, many) = self.parts();
-        let few = &few[few.partition_point(|&slot| key(slot) < least)..];
+        let few = &few[few.partition_point(|&place| key(place) < least)..];
         let at = many.partition_point(|chunk| chunk.last().is_some_and(|&last| key(last) < least));
         let (first, rest) = many[at..].split_first().map_or((&[][..], &[][..]), |(first, rest)| (&first[..], rest));
-        let first = &first[first.partition_point(|&slot| key(slot) < least)..];
+        let first = &first[first.partition_point(|&place| key(place) < least)..];
         few.iter().chain(first).chain(rest.iter().flatten()).copied()
     }
 
-    pub(super) fn first(&self) -> Option<Slot> {
+    pub(super) fn first(&self) -> Option<Place> {
         let (few, many) = self.parts();
         few.first().or_else(|| many.first()?.first()).copied()
     }
 
-    /// Adds up to `max` slots, spread over the list and, from one `part` of `parts` to the next, over different ones of
+    /// Adds up to `max` places, spread over the list and, from one `part` of `parts` to the next, over different ones of
     /// it; returns how many were left out.
-    pub(super) fn spread(&self, max: usize, (part, parts): (usize, usize), slots: &mut Vec<Slot>) -> u64 {
+    pub(super) fn spread(&self, max: usize, (part, parts): (usize, usize), places: &mut Vec<Place>) -> u64 {
         let len = self.len();
         if len <= max {
-            slots.extend(self.iter());
+            places.extend(self.iter());
             return 0;
         }
         let (few, many) = self.parts();
@@ -97,47 +97,47 @@ impl SlotList {
         let mut positions = (0..max).map(|at| at * len / max + shift).peekable();
         for chunk in [few].into_iter().chain(many.iter().map(Vec::as_slice)) {
             while let Some(at) = positions.next_if(|&at| at < before + chunk.len()) {
-                slots.push(chunk[at - before]);
+                places.push(chunk[at - before]);
             }
             before += chunk.len();
         }
         (len - max) as u64
     }
 
-    /// Adds a slot whose key is none of those here.
-    pub(super) fn insert<K: Ord>(&mut self, slot: Slot, key: impl Fn(Slot) -> K) {
-        if let Self::Few(slots) = self {
-            if slots.len() < CHUNK_MAX {
-                if slots.len() == slots.capacity() {
-                    slots.reserve_exact((slots.len() / 4).max(2));
+    /// Adds a place whose key is none of those here.
+    pub(super) fn insert<K: Ord>(&mut self, place: Place, key: impl Fn(Place) -> K) {
+        if let Self::Few(places) = self {
+            if places.len() < CHUNK_MAX {
+                if places.len() == places.capacity() {
+                    places.reserve_exact((places.len() / 4).max(2));
                 }
-                slots.insert(place(slots, slot, &key), slot);
+                places.insert(position(places, place, &key), place);
                 return;
             }
-            let chunk = slots.to_vec();
+            let chunk = places.to_vec();
             let (len, bytes) = (chunk.len(), bytes_of(&chunk));
             *self = Self::Many(Box::new(Many { chunks: vec![chunk], len, bytes }));
         }
         if let Self::Many(many) = self {
-            many.insert(slot, key);
+            many.insert(place, key);
         }
     }
 
-    /// Takes a slot out; false if it is not here.
-    pub(super) fn remove<K: Ord>(&mut self, slot: Slot, key: impl Fn(Slot) -> K) -> bool {
+    /// Takes a place out; false if it is not here.
+    pub(super) fn remove<K: Ord>(&mut self, place: Place, key: impl Fn(Place) -> K) -> bool {
         let removed = match self {
-            Self::Few(slots) => {
-                let at = place(slots, slot, &key);
-                let here = slots.get(at) == Some(&slot);
+            Self::Few(places) => {
+                let at = position(places, place, &key);
+                let here = places.get(at) == Some(&place);
                 if here {
-                    slots.remove(at);
-                    if slots.spilled() && slots.capacity() > 2 * slots.len() {
-                        slots.shrink_to_fit();
+                    places.remove(at);
+                    if places.spilled() && places.capacity() > 2 * places.len() {
+                        places.shrink_to_fit();
                     }
                 }
                 here
             }
-            Self::Many(many) => many.remove(slot, key),
+            Self::Many(many) => many.remove(place, key),
         };
         if let Self::Many(many) = self
             && let [chunk] = &many.chunks[..]
@@ -148,44 +148,44 @@ impl SlotList {
         removed
     }
 
-    fn parts(&self) -> (&[Slot], &[Vec<Slot>]) {
+    fn parts(&self) -> (&[Place], &[Vec<Place>]) {
         match self {
-            Self::Few(slots) => (slots, &[]),
+            Self::Few(places) => (places, &[]),
             Self::Many(many) => (&[], &many.chunks),
         }
     }
 }
 
 impl Many {
-    fn insert<K: Ord>(&mut self, slot: Slot, key: impl Fn(Slot) -> K) {
-        let mut at = self.chunk(slot, &key);
+    fn insert<K: Ord>(&mut self, place: Place, key: impl Fn(Place) -> K) {
+        let mut at = self.chunk(place, &key);
         if self.chunks[at].len() >= CHUNK_MAX {
             // What comes last is likely to be followed by more.
             let is_last =
-                at + 1 == self.chunks.len() && self.chunks[at].last().is_some_and(|&last| key(last) < key(slot));
+                at + 1 == self.chunks.len() && self.chunks[at].last().is_some_and(|&last| key(last) < key(place));
             let cut = if is_last { CHUNK_MAX } else { CHUNK_MAX / 2 };
             let mut rest = self.chunks[at].split_off(cut);
             self.bytes += bytes_of(&rest);
             rest.reserve_exact(CHUNK_MAX / 4);
-            self.bytes += CHUNK_MAX / 4 * size_of::<Slot>();
+            self.bytes += CHUNK_MAX / 4 * size_of::<Place>();
             self.chunks.insert(at + 1, rest);
-            at += usize::from(is_last || self.chunks[at + 1].first().is_some_and(|&first| key(first) < key(slot)));
+            at += usize::from(is_last || self.chunks[at + 1].first().is_some_and(|&first| key(first) < key(place)));
         }
         let chunk = &mut self.chunks[at];
         let from = bytes_of(chunk);
         if chunk.len() == chunk.capacity() {
             chunk.reserve_exact((chunk.len() / 4).max(2));
         }
-        chunk.insert(place(chunk, slot, &key), slot);
+        chunk.insert(position(chunk, place, &key), place);
         self.bytes = self.bytes + bytes_of(chunk) - from;
         self.len += 1;
     }
 
-    fn remove<K: Ord>(&mut self, slot: Slot, key: impl Fn(Slot) -> K) -> bool {
-        let number = self.chunk(slot, &key);
+    fn remove<K: Ord>(&mut self, place: Place, key: impl Fn(Place) -> K) -> bool {
+        let number = self.chunk(place, &key);
         let chunk = &mut self.chunks[number];
-        let at = place(chunk, slot, &key);
-        if chunk.get(at) != Some(&slot) {
+        let at = position(chunk, place, &key);
+        if chunk.get(at) != Some(&place) {
             return false;
         }
         chunk.remove(at);
@@ -213,24 +213,24 @@ impl Many {
         true
     }
 
-    /// The chunk that a slot is in, or belongs in.
-    fn chunk<K: Ord>(&self, slot: Slot, key: impl Fn(Slot) -> K) -> usize {
-        let wanted = key(slot);
+    /// The chunk that a place is in, or belongs in.
+    fn chunk<K: Ord>(&self, place: Place, key: impl Fn(Place) -> K) -> usize {
+        let wanted = key(place);
         self.chunks.partition_point(|chunk| chunk.first().is_some_and(|&first| key(first) <= wanted)).saturating_sub(1)
     }
 }
 
-/// Where a slot is in a chunk, or belongs: at the end more often than not.
-fn place<K: Ord>(chunk: &[Slot], slot: Slot, key: impl Fn(Slot) -> K) -> usize {
-    let wanted = key(slot);
+/// Where a place is in a chunk, or belongs: at the end more often than not.
+fn position<K: Ord>(chunk: &[Place], place: Place, key: impl Fn(Place) -> K) -> usize {
+    let wanted = key(place);
     match chunk.last() {
         Some(&last) if key(last) >= wanted => chunk.partition_point(|&held| key(held) < wanted),
         _ => chunk.len(),
     }
 }
 
-fn bytes_of(chunk: &Vec<Slot>) -> usize {
-    chunk.capacity() * size_of::<Slot>()
+fn bytes_of(chunk: &Vec<Place>) -> usize {
+    chunk.capacity() * size_of::<Place>()
 }
 
 #[cfg(all(test, not(hapax_loom)))]
@@ -242,16 +242,16 @@ mod tests {
 
     use super::*;
 
-    /// Slots are in another order than their keys.
-    fn key(slot: Slot) -> u32 {
-        slot.0.wrapping_mul(2_654_435_761)
+    /// Places are in another order than their keys.
+    fn key(place: Place) -> u32 {
+        place.0.wrapping_mul(2_654_435_761)
     }
 
-    fn check(list: &SlotList, model: &BTreeMap<u32, Slot>) {
+    fn check(list: &PlaceList, model: &BTreeMap<u32, Place>) {
         assert_eq!(list.len(), model.len());
         assert!(list.iter().eq(model.values().copied()));
         assert!(list.iter().rev().eq(model.values().rev().copied()));
-        if let SlotList::Many(many) = list {
+        if let PlaceList::Many(many) = list {
             assert!(many.chunks.iter().all(|chunk| (1..=CHUNK_MAX).contains(&chunk.len())));
             assert_eq!(many.bytes, many.chunks.iter().map(bytes_of).sum::<usize>());
         }
@@ -261,44 +261,44 @@ mod tests {
     fn a_list_holds_what_a_map_holds_in_the_same_order() {
         for (seed, most) in [(1, 3), (2, 40), (3, 6000)] {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let (mut list, mut model) = (SlotList::default(), BTreeMap::new());
+            let (mut list, mut model) = (PlaceList::default(), BTreeMap::new());
             let mut grows = true;
             for step in 0..most * 6 {
                 grows = if model.len() >= most { false } else { grows || model.is_empty() };
-                let slot = match model.iter().nth(rng.random_range(0..=model.len())) {
-                    Some((_, &slot)) if rng.random_bool(if grows { 0.2 } else { 0.9 }) => slot,
-                    _ => Slot(rng.random_range(0..100_000)),
+                let place = match model.iter().nth(rng.random_range(0..=model.len())) {
+                    Some((_, &place)) if rng.random_bool(if grows { 0.2 } else { 0.9 }) => place,
+                    _ => Place(rng.random_range(0..100_000)),
                 };
-                if model.remove(&key(slot)).is_some() {
-                    assert!(list.remove(slot, key));
+                if model.remove(&key(place)).is_some() {
+                    assert!(list.remove(place, key));
                 } else if grows {
-                    list.insert(slot, key);
-                    model.insert(key(slot), slot);
+                    list.insert(place, key);
+                    model.insert(key(place), place);
                 } else {
-                    assert!(!list.remove(slot, key));
+                    assert!(!list.remove(place, key));
                 }
                 if step % (most / 3 + 1) == 0 {
                     check(&list, &model);
                     let least = rng.random();
-                    assert!(list.from(least, key).eq(model.range(least..).map(|(_, &slot)| slot)), "seed {seed}");
+                    assert!(list.from(least, key).eq(model.range(least..).map(|(_, &place)| place)), "seed {seed}");
                 }
             }
             check(&list, &model);
-            let in_order: Vec<Slot> = model.values().copied().collect();
-            check(&SlotList::of(&in_order), &model);
+            let in_order: Vec<Place> = model.values().copied().collect();
+            check(&PlaceList::of(&in_order), &model);
         }
     }
 
     #[test]
     fn a_spread_is_even_and_counts_the_rest() {
         for len in [0, 1, 5, 1000, 5000] {
-            let all: Vec<Slot> = (0..len).map(Slot).collect();
+            let all: Vec<Place> = (0..len).map(Place).collect();
             for max in [1, 7, 999, 6000] {
                 let mut spread = Vec::new();
-                let left_out = SlotList::of(&all).spread(max, (0, 1), &mut spread);
+                let left_out = PlaceList::of(&all).spread(max, (0, 1), &mut spread);
                 assert_eq!(left_out as usize + spread.len(), all.len());
                 let mut other = Vec::new();
-                SlotList::of(&all).spread(max, (5, 6), &mut other);
+                PlaceList::of(&all).spread(max, (5, 6), &mut other);
                 assert!(other.len() == spread.len() && other.iter().zip(&spread).all(|(other, one)| other >= one));
                 assert!(spread.windows(2).all(|pair| pair[0] < pair[1]));
                 assert!(spread.len() == all.len().min(max) && spread.first() == all.first());
@@ -306,13 +306,15 @@ mod tests {
         }
     }
 
-    /// What is added and taken out in order, as by expiry, keeps few bytes a slot.
+    /// What is added and taken out in order, as by expiry, keeps few bytes a place.
     #[test]
     fn a_list_gives_memory_back() {
-        let mut list = SlotList::default();
-        (0..100_000).for_each(|slot| list.insert(Slot(slot), |slot| slot));
+        let mut list = PlaceList::default();
+        (0..100_000).for_each(|place| list.insert(Place(place), |place| place));
         assert!(list.bytes() < 600_000, "{}", list.bytes());
-        (0..100_000).filter(|slot| slot % 50 != 0).for_each(|slot| assert!(list.remove(Slot(slot), |slot| slot)));
+        (0..100_000)
+            .filter(|place| place % 50 != 0)
+            .for_each(|place| assert!(list.remove(Place(place), |place| place)));
         assert_eq!(list.len(), 2000);
         assert!(list.bytes() < 20_000, "{}", list.bytes());
     }
