@@ -1,0 +1,18 @@
+//! The words of the service: identities, contents, verdicts.
+//! Values here are valid by construction; nothing here knows of storage, HTTP or threads.
+
+mod content;
+mod document;
+mod ids;
+mod options;
+mod places;
+mod similarity;
+mod verdict;
+
+pub use content::{Content, Keep, SetElement};
+pub use document::Document;
+pub use ids::{CollectionName, DocId, ID_BYTES_MAX, InvalidName, METADATA_BYTES_MAX, Metadata};
+pub use options::{OnDuplicate, OnExisting};
+pub use places::{ClusterPlace, Seq, Slot, TimestampMs};
+pub use similarity::{Method, Overlap, Similarity, Verify};
+pub use verdict::{Match, Omitted, Outcome, Previous, Verdict, VerdictKind};

@@ -1,0 +1,22 @@
+//! Places in a collection's commit order and in memory, and moments.
+
+/// A place in a collection's commit order, and the identity of the document stored there. Never reused; 0 is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Seq(pub u64);
+
+/// A place in a listing of clusters: behind a document of a cluster, which is named by the `seq` of its founder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct ClusterPlace {
+    /// The cluster.
+    pub cluster: Seq,
+    /// The document.
+    pub seq: Seq,
+}
+
+/// A document's place in memory. Reused, so it means nothing without a [`Seq`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slot(pub u32);
+
+/// Milliseconds since the Unix epoch, UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct TimestampMs(pub i64);
