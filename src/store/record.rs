@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use hapax_core::ContentHash;
 
-use super::format::payload::Payload;
-use crate::types::{DocId, Metadata, Overlap, Seq, TimestampMs, VerdictKind};
+use crate::types::{DocId, Metadata, Overlap, Payload, Seq, TimestampMs, VerdictKind};
 
 /// A document as it is kept.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! What a client gives to be looked up, and what is kept of it.
 
-use hapax_core::Fingerprint;
+use hapax_core::{ContentHash, Fingerprint};
 
 /// One element of a given set, shingled as it is. `5` and `"5"` are two elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,4 +71,29 @@ impl Keep {
             Self::Text => "text",
         }
     }
+}
+
+/// What is kept of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// What the bytes are.
+    pub kind: PayloadKind,
+    /// Distinct shingles of the document.
+    pub shingles: u64,
+    /// Its shingles or its text.
+    pub bytes: Vec<u8>,
+}
+
+/// What the bytes of a [`Payload`] are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PayloadKind {
+    /// A set of shingles.
+    Shingles,
+    /// A text.
+    Text,
+}
+
+/// The upper half of a content hash: what RAM keeps to propose exact duplicates.
+pub fn content_prefix(content: ContentHash) -> u64 {
+    (content.0 >> 64) as u64
 }

@@ -9,7 +9,7 @@ mod places;
 mod similarity;
 mod verdict;
 
-pub use content::{Content, Keep, SetElement};
+pub use content::{Content, Keep, Payload, PayloadKind, SetElement, content_prefix};
 pub use document::Document;
 pub use ids::{CollectionName, DocId, ID_BYTES_MAX, InvalidName, METADATA_BYTES_MAX, Metadata};
 pub use options::{OnDuplicate, OnExisting};

@@ -10,8 +10,8 @@ use zstd::bulk::{Compressor, Decompressor};
 
 use super::{CollectionError, Result};
 use crate::engine::Collection;
-use crate::store::{Flaw, Payload, PayloadKind};
-use crate::types::Keep;
+use crate::store::Flaw;
+use crate::types::{Keep, Payload, PayloadKind};
 
 /// Level of zstd for texts: more halves no text and costs more than all of signing.
 const ZSTD_LEVEL: i32 = 3;

@@ -16,8 +16,7 @@ use super::kept::Kept;
 use super::{CollectionError, Result};
 use crate::cpu::{Place, WhenFull};
 use crate::engine::Collection;
-use crate::store;
-use crate::types::{Content, Keep, SetElement, Verify};
+use crate::types::{Content, Keep, SetElement, Verify, content_prefix};
 
 /// Contents up to this size are signed where they are, in some ten microseconds per 2 KB: handing them to another
 /// thread and back costs more. Larger ones must not keep the connections of an async thread waiting.
@@ -79,7 +78,7 @@ pub(crate) struct Made {
 impl Made {
     /// The part of the content hash that memory keeps; 0 says there is none.
     pub(crate) fn content_prefix(&self) -> u64 {
-        self.content.map_or(0, |content| store::content_prefix(content).max(1))
+        self.content.map_or(0, |content| content_prefix(content).max(1))
     }
 }
 

@@ -8,32 +8,19 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::columns::{Flaw, PAYLOAD_SEED, SIZE_SEED, WRONG_SUM, WRONG_TYPE, integer};
 use crate::store::error::{Result, StoreError};
 use crate::store::settings::Opened;
-use crate::types::{Keep, Seq};
+use crate::types::{Keep, Payload, PayloadKind, Seq};
 
-/// What is kept of a document.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Payload {
-    /// What the bytes are.
-    pub kind: PayloadKind,
-    /// Distinct shingles of the document.
-    pub shingles: u64,
-    /// Its shingles or its text.
-    pub bytes: Vec<u8>,
-}
-
-/// What the bytes of a [`Payload`] are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PayloadKind {
-    /// A set of shingles.
-    Shingles = 1,
-    /// A text.
-    Text = 2,
-}
-
-impl PayloadKind {
-    pub(in crate::store) fn of(number: i64) -> Result<Self, Flaw> {
-        [Self::Shingles, Self::Text].into_iter().find(|kind| *kind as i64 == number).ok_or("its payload is of no kind")
+/// What stands for a kind on disk.
+fn number_of(kind: PayloadKind) -> u8 {
+    match kind {
+        PayloadKind::Shingles => 1,
+        PayloadKind::Text => 2,
     }
+}
+
+pub(in crate::store) fn kind_of(number: i64) -> Result<PayloadKind, Flaw> {
+    let kinds = [PayloadKind::Shingles, PayloadKind::Text];
+    kinds.into_iter().find(|&kind| i64::from(number_of(kind)) == number).ok_or("its payload is of no kind")
 }
 
 /// The sum over the whole row, and the one over its first columns: a size is to be trusted without its bytes, which
@@ -41,7 +28,7 @@ impl PayloadKind {
 pub(in crate::store) fn sums(seq: Seq, kind: PayloadKind, shingles: u64, bytes: &[u8]) -> (u64, u64) {
     let mut buffer = Vec::with_capacity(17 + bytes.len());
     buffer.extend_from_slice(&seq.0.to_le_bytes());
-    buffer.push(kind as u8);
+    buffer.push(number_of(kind));
     buffer.extend_from_slice(&shingles.to_le_bytes());
     let size_sum = xxh3_64_with_seed(&buffer, SIZE_SEED);
     buffer.extend_from_slice(bytes);
@@ -50,7 +37,7 @@ pub(in crate::store) fn sums(seq: Seq, kind: PayloadKind, shingles: u64, bytes: 
 
 /// The sum of a row of `seq, kind, shingles, size_sum, bytes, sum`, both of its sums verified.
 pub(in crate::store) fn checked_sum(row: &Row<'_>) -> Result<u64, Flaw> {
-    let (seq, kind) = (Seq(integer(row, 0)? as u64), PayloadKind::of(integer(row, 1)?)?);
+    let (seq, kind) = (Seq(integer(row, 0)? as u64), kind_of(integer(row, 1)?)?);
     let ValueRef::Blob(bytes) = row.get_ref(4).map_err(|_| WRONG_TYPE)? else { return Err(WRONG_TYPE) };
     let told = (integer(row, 5)? as u64, integer(row, 3)? as u64);
     if sums(seq, kind, integer(row, 2)? as u64, bytes) == told { Ok(told.0) } else { Err(WRONG_SUM) }
@@ -60,7 +47,7 @@ pub(in crate::store) fn checked_sum(row: &Row<'_>) -> Result<u64, Flaw> {
 pub(in crate::store) fn insert(connection: &Connection, seq: Seq, payload: &Payload) -> rusqlite::Result<u64> {
     let Payload { kind, shingles, ref bytes } = *payload;
     let (sum, size_sum) = sums(seq, kind, shingles, bytes);
-    let values = params![seq.0 as i64, kind as i64, shingles as i64, size_sum as i64, bytes, sum as i64];
+    let values = params![seq.0 as i64, i64::from(number_of(kind)), shingles as i64, size_sum as i64, bytes, sum as i64];
     connection.prepare_cached("INSERT INTO payload VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(values)?;
     Ok(sum)
 }
@@ -68,7 +55,7 @@ pub(in crate::store) fn insert(connection: &Connection, seq: Seq, payload: &Payl
 /// Verifies a row of seq, kind, shingles, size_sum, bytes and sum; returns its sum and how many bytes it keeps.
 pub(in crate::store) fn read_row(row: &Row<'_>) -> Result<(u64, u64), Flaw> {
     let seq = Seq(integer(row, 0)? as u64);
-    let kind = PayloadKind::of(integer(row, 1)?)?;
+    let kind = kind_of(integer(row, 1)?)?;
     let (shingles, size_sum, sum) = (integer(row, 2)?, integer(row, 3)?, integer(row, 5)?);
     let Ok(ValueRef::Blob(bytes)) = row.get_ref(4) else { return Err(WRONG_TYPE) };
     if sums(seq, kind, shingles as u64, bytes) != (sum as u64, size_sum as u64) {

@@ -11,7 +11,7 @@ use super::columns::{
 };
 use super::verdict;
 use crate::store::record::{Head, Record, StoredVerdict};
-use crate::types::{DocId, Document, Metadata, Seq, TimestampMs};
+use crate::types::{DocId, Document, Metadata, Seq, TimestampMs, content_prefix};
 
 const LINKED: u8 = 1;
 const GIVEN: u8 = 2;
@@ -105,11 +105,6 @@ impl<'a> SignatureRow<'a> {
         let sum = integer(row, first + 7)? as u64;
         if this.flags() == flags && this.sum(buffer) == sum { Ok((this, sum)) } else { Err(WRONG_SUM) }
     }
-}
-
-/// The upper half of a content hash: what RAM keeps to propose exact duplicates.
-pub fn content_prefix(content: ContentHash) -> u64 {
-    (content.0 >> 64) as u64
 }
 
 /// A row of `document`, borrowed.

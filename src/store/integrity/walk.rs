@@ -6,8 +6,8 @@ use rusqlite::{Connection, Row, Rows};
 
 use crate::store::format::columns::{Flaw, OUT_OF_ORDER, integer};
 use crate::store::format::payload;
-use crate::store::format::rows::{DocumentRow, SignatureRow, content_prefix, document_columns, signature_columns};
-use crate::types::{Keep, Seq};
+use crate::store::format::rows::{DocumentRow, SignatureRow, document_columns, signature_columns};
+use crate::types::{Keep, Seq, content_prefix};
 
 /// One of the tables that have a row a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use rusqlite::types::ValueRef;
 use super::reader::{Snapshot, Store, damaged};
 use crate::store::error::{Result, StoreError};
 use crate::store::format::columns::{Flaw, WRONG_SUM, WRONG_TYPE, integer};
-use crate::store::format::payload::{Payload, PayloadKind, sums};
-use crate::types::Seq;
+use crate::store::format::payload::{kind_of, sums};
+use crate::types::{Payload, Seq};
 
 /// What came of looking for a payload.
 #[derive(Debug, PartialEq)]
@@ -56,7 +56,7 @@ impl Snapshot<'_> {
             None if self.has_signature(seq)? => return Err(flawed("its payload is gone")),
             None => return Ok(Looked::Gone),
         };
-        let kind = kind.and_then(PayloadKind::of).map_err(flawed)?;
+        let kind = kind.and_then(kind_of).map_err(flawed)?;
         let (shingles, size_sum) = (shingles.map_err(flawed)? as u64, size_sum.map_err(flawed)? as u64);
         if sums(seq, kind, shingles, &[]).1 != size_sum {
             return Err(flawed(WRONG_SUM));

@@ -25,7 +25,8 @@ use crate::store::format::rows::DocumentRow;
 use crate::store::format::verdict;
 use crate::store::write::checkpoint;
 use crate::types::{
-    ClusterPlace, CollectionName, DocId, Document, Keep, Metadata, Overlap, Seq, TimestampMs, VerdictKind, Verify,
+    ClusterPlace, CollectionName, DocId, Document, Keep, Metadata, Overlap, Payload, PayloadKind, Seq, TimestampMs,
+    VerdictKind, Verify,
 };
 
 fn meta() -> Meta {
