@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hapax_core::{Pipeline, SecretKey, Spec};
+use hapax_core::{SecretKey, Spec};
 use parking_lot::{Condvar, Mutex, RwLock};
 use tokio::sync::Semaphore;
 
@@ -19,14 +19,14 @@ use super::expiry::SeenTimes;
 use super::memory::{MemoryBudget, Share};
 use super::meters::Meters;
 use super::order::Order;
+use super::payload_room::PayloadRoom;
 use super::records::Records;
 use super::{Collection, CollectionError, Live, Result, WriteFailure};
 use crate::cpu::CpuPool;
 use crate::index::{Arena, BandIndex, Entry, IdIndex};
 use crate::store::{Meta, Opened, Store, Writer};
-use crate::types::{CollectionName, Seq, Slot, TimestampMs};
-use crate::verdicts::kept::room_units;
-use crate::verdicts::{Limits, Medium, Settings};
+use crate::types::{CollectionName, Keep, Seq, Slot, TimestampMs};
+use crate::verdicts::{Limits, Medium, Preparer, Settings};
 
 /// What all collections of a process have in common.
 #[derive(Clone)]
@@ -45,6 +45,12 @@ pub(crate) struct Common {
     pub disk: Arc<DataDisk>,
 }
 
+impl Common {
+    fn preparer(&self, name: &CollectionName, spec: &Spec, keep: Keep) -> Result<Preparer> {
+        Preparer::new(name, spec, self.secret.as_ref(), keep, self.cpu.clone())
+    }
+}
+
 /// Makes a new collection in a file that does not exist.
 pub(crate) fn create(
     path: &Path,
@@ -53,7 +59,7 @@ pub(crate) fn create(
     common: &Common,
 ) -> Result<Arc<Collection>> {
     // First, so that a key that is missing leaves no file behind.
-    let pipeline = pipeline(name, &settings.spec, common.secret.as_ref())?;
+    let preparer = common.preparer(name, &settings.spec, settings.keep)?;
     let meta = Meta {
         name: name.clone(),
         spec: settings.spec.to_string(),
@@ -65,7 +71,7 @@ pub(crate) fn create(
     let made = Store::create(path, &meta);
     let (store, writer) = made.map_err(|error| CollectionError::of_file(error, WriteFailure::NothingKept))?;
     let opened = Opened { meta, last_seq: Seq(0), documents: 0 };
-    assemble(store, writer, opened, settings.spec.clone(), pipeline, common, &|_| {})
+    assemble(store, writer, opened, preparer, common, &|_| {})
 }
 
 /// Opens a collection's file; `progress` is told shares of the work from 0 to 1.
@@ -75,8 +81,8 @@ pub(crate) fn open(path: &Path, common: &Common, progress: &(dyn Fn(f64) + Sync)
     let name = opened.meta.name.to_string();
     let damaged = |detail: String| CollectionError::Damaged { collection: name, record: None, detail };
     let spec = Spec::parse(&opened.meta.spec).map_err(|error| damaged(error.to_string()))?;
-    let pipeline = pipeline(&opened.meta.name, &spec, common.secret.as_ref())?;
-    let collection = assemble(store, writer, opened, spec, pipeline, common, progress)?;
+    let preparer = common.preparer(&opened.meta.name, &spec, opened.meta.keep)?;
+    let collection = assemble(store, writer, opened, preparer, common, progress)?;
     tracing::info!(
         collection = %collection.name,
         documents = collection.documents.load(Ordering::Relaxed),
@@ -86,37 +92,21 @@ pub(crate) fn open(path: &Path, common: &Common, progress: &(dyn Fn(f64) + Sync)
     Ok(collection)
 }
 
-fn pipeline(name: &CollectionName, spec: &Spec, secret: Option<&SecretKey>) -> Result<Option<Pipeline>> {
-    let Spec::Text(text) = spec else { return Ok(None) };
-    let asked = secret.map(SecretKey::fingerprint);
-    if text.key.is_some() && text.key != asked {
-        let asked = match asked {
-            None => "the configuration has no `hashing.secret`".to_owned(),
-            Some(asked) => format!("the configuration has a `hashing.secret` of fingerprint {asked:016x}"),
-        };
-        return Err(CollectionError::SpecMismatch { name: name.clone(), held: format!("spec `{spec}`"), asked });
-    }
-    let secret = secret.filter(|_| text.key.is_some());
-    let pipeline = Pipeline::new(text, secret).map_err(|error| CollectionError::Store(error.to_string()))?;
-    Ok(Some(pipeline))
-}
-
 fn assemble(
     store: Store,
     mut writer: Writer,
     opened: Opened,
-    spec: Spec,
-    pipeline: Option<Pipeline>,
+    preparer: Preparer,
     common: &Common,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<Arc<Collection>> {
     let Opened { meta, last_seq, documents, .. } = opened;
-    let Common { limits, ref cpu, ref memory, .. } = *common;
+    let Common { limits, ref memory, .. } = *common;
     if common.medium == Medium::Memory {
         writer.never_sync()?;
     }
-    let shape = spec.shape();
-    let settings = Settings::of(&meta, spec)
+    let shape = preparer.shape();
+    let settings = Settings::of(&meta, preparer.spec().clone())
         .map_err(|error| CollectionError::Store(format!("collection `{}`: {error}", meta.name)))?;
     let arena = Arena::new(shape);
     let ids = IdIndex::with_fingerprint_bits(limits.id_fingerprint_bits);
@@ -184,16 +174,11 @@ fn assemble(
     let clusters = Clusters::load(joined.into_inner(), present);
 
     let collection = Arc::new(Collection {
-        meters: Meters::new(&meta.name, &settings.spec),
+        meters: Meters::new(&meta.name),
         name: meta.name,
-        fingerprint: settings.spec.fingerprint(),
-        spec: settings.spec.clone(),
-        shape,
-        pipeline: pipeline.map(Arc::new),
-        cpu: cpu.clone(),
+        preparer,
         created: meta.created,
         seen_floor: meta.seen_floor,
-        keep: meta.keep,
         limits,
         arena,
         ids,
@@ -208,7 +193,7 @@ fn assemble(
         linked,
         latches: Arc::default(),
         places: Arc::new(Semaphore::new(limits.commit_queue_max)),
-        payload_room: Arc::new(Semaphore::new(room_units(limits.commit_payload_bytes_max))),
+        payload_room: PayloadRoom::new(limits.commit_payload_bytes_max, limits.commit_queue_wait),
         committer: Mutex::new(None),
         rebanding: tokio::sync::Mutex::new(()),
         sweep: Mutex::default(),

@@ -106,8 +106,8 @@ impl Collection {
         let settings = self.settings();
         Pairs {
             store: self.records.store(),
-            pipeline: self.pipeline.as_deref(),
-            spec: &self.spec,
+            pipeline: self.preparer.pipeline(),
+            spec: self.preparer.spec(),
             verify: settings.verify,
             threshold: settings.threshold,
             bytes_left: self.limits.exact_bytes_max,

@@ -154,14 +154,14 @@ impl Collection {
             return judgement;
         }
         let mut words = Vec::new();
-        let mut comparison = query.comparison(&self.arena, self.shape, &mut words);
+        let mut comparison = query.comparison(&self.arena, self.preparer.shape(), &mut words);
         for (seq, slot) in unfound {
             // Nobody finds a link that may be promoted with this decision, and is not yet.
             if self.arena.is_linked(slot) && !clusters.is_promoted(seq) {
                 continue;
             }
             if let Some((seen, matching)) = comparison.with(slot).filter(|(seen, _)| seen.seq == seq) {
-                judgement.consider(query, self.shape, slot, &seen, matching);
+                judgement.consider(query, self.preparer.shape(), slot, &seen, matching);
             }
         }
         judgement.rank();

@@ -63,11 +63,12 @@ impl Collection {
     pub async fn compare(self: &Arc<Self>, a: Comparand, b: Comparand, when_full: WhenFull) -> Result<Comparison> {
         let (a, b) = (self.side(a, "a", when_full).await?, self.side(b, "b", WhenFull::Wait).await?);
         let bytes = a.bytes() + b.bytes();
-        self.compute(bytes, WhenFull::Wait, move |collection| Ok(collection.side_by_side(&a, &b))).await
+        let collection = Arc::clone(self);
+        self.preparer.compute(bytes, WhenFull::Wait, move || Ok(collection.side_by_side(&a, &b))).await
     }
 
     fn side_by_side(&self, a: &Side, b: &Side) -> Comparison {
-        let matching = verify::matching_slots(&a.signature, &b.signature, self.shape);
+        let matching = verify::matching_slots(&a.signature, &b.signature, self.preparer.shape());
         let exact = a.shingles.as_ref().zip(b.shingles.as_ref()).map(|(a, b)| {
             let verify::Exact { jaccard, containment_a_in_b, containment_b_in_a, intersection } = a.compare(b);
             let (shingles_a, shingles_b) = (a.len(), b.len());
@@ -81,9 +82,11 @@ impl Collection {
             Comparand::Id(id) => self.stored_side(id).await,
             Comparand::Content(content) => {
                 let options = PrepareOptions { when_full, ranks: false, purpose: Purpose::Compare };
-                let made = self.prepare_with(content, options).await?.made.ok_or_else(|| CollectionError::Invalid {
-                    field,
-                    detail: "an empty document can't be compared: it has no shingle".into(),
+                let made = self.prepare_with(content, options).await?.into_parts().0.ok_or_else(|| {
+                    CollectionError::Invalid {
+                        field,
+                        detail: "an empty document can't be compared: it has no shingle".into(),
+                    }
                 })?;
                 Ok(Side { signature: made.signature, shingles: made.kept.map(|kept| kept.set) })
             }
@@ -99,7 +102,7 @@ impl Collection {
                 let existing = collection.find(&id, store::id_fingerprint(&id), view)?;
                 let Some(existing) = existing else { return Err(CollectionError::NoSuchDocument { id }) };
                 let shingles = collection.stored_set(existing.record.seq)?;
-                if shingles.is_some() || collection.keep == Keep::Signature {
+                if shingles.is_some() || collection.preparer.keep() == Keep::Signature {
                     let signature = existing.record.signature.clone();
                     return Ok(Side { signature, shingles: shingles.map(Arc::new) });
                 }

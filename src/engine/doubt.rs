@@ -43,7 +43,7 @@ impl Collection {
             return 0;
         }
         let mut words = Vec::new();
-        let mut comparison = query.comparison(&self.arena, self.shape, &mut words);
+        let mut comparison = query.comparison(&self.arena, self.preparer.shape(), &mut words);
         let mut alike = |slot| comparison.with(slot).is_some_and(|(_, matching)| matching >= query.matching_min);
         doubts.values().filter(|(slot, doubtful)| id == Some(doubtful) || alike(*slot)).count() as u64
     }

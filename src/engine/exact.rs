@@ -11,9 +11,10 @@ use hapax_core::{ShingleSet, Spec, tuning, verify};
 
 use super::judge::{Judgement, Ranked};
 use super::meters::Meters;
+use super::pairs::UNREADABLE;
 use super::{Collection, Result};
-use crate::store::Looked;
-use crate::types::{Overlap, Seq, Verify};
+use crate::store::{Flaw, Looked};
+use crate::types::{Overlap, Payload, Seq, Verify};
 use crate::verdicts::Made;
 use crate::verdicts::Settings;
 
@@ -122,6 +123,10 @@ impl Compared {
 }
 
 impl Collection {
+    fn set_of(&self, payload: &Payload) -> std::result::Result<ShingleSet, Flaw> {
+        self.preparer.set_of(payload).ok_or(UNREADABLE)
+    }
+
     /// Makes the survivors of a judgement its matches: those whose shingles reach the threshold, best first. Compares
     /// what memory holds, up to `in_passing` shingles. Returns who has to be compared by [`Self::compare_survivors`]
     /// first; then the judgement is as it was. Reads no disk.
@@ -230,7 +235,7 @@ impl Collection {
 
     /// The shingles of a stored document; `None` where none are kept, or the document is gone.
     pub(crate) fn stored_set(&self, seq: Seq) -> Result<Option<ShingleSet>> {
-        if self.keep == crate::types::Keep::Signature {
+        if self.preparer.keep() == crate::types::Keep::Signature {
             return Ok(None);
         }
         if let Some(set) = self.records.sets(&[seq]).pop().flatten() {

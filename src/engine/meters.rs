@@ -1,6 +1,5 @@
 //! A collection's metrics, looked up once: a lookup by name and labels costs more than a probe.
 
-use hapax_core::{SignatureShape, SketchKind, Spec, TextSpec};
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use crate::telemetry::names::{self, label, value};
@@ -15,9 +14,6 @@ pub(crate) enum Op {
 }
 
 pub(crate) struct Meters {
-    pub sign_seconds: Histogram,
-    /// Absent but with an `oph` sketch.
-    pub empty_slots_ratio: Option<Histogram>,
     pub probe_seconds: Histogram,
     pub verify_seconds: Histogram,
     pub candidates: Histogram,
@@ -33,17 +29,14 @@ pub(crate) struct Meters {
     pub expired: Counter,
     pub touched: Counter,
     pub expiry_lag_seconds: Gauge,
-    /// Its series of a sketch are shared by all collections that have it, and go with the last.
-    sketch: String,
     incomplete: Counter,
     verdicts: [[Counter; VerdictKind::ALL.len()]; 2],
 }
 
 impl Meters {
-    pub(crate) fn new(collection: &CollectionName, spec: &Spec) -> Self {
-        let (name, sketch) = (|| collection.to_string(), sketch_name(spec));
+    pub(crate) fn new(collection: &CollectionName) -> Self {
+        let name = || collection.to_string();
         recorder::admit(label::COLLECTION, collection.as_str());
-        recorder::admit(label::SKETCH, &sketch);
         let by_collection = |metric: &'static str| histogram!(metric, label::COLLECTION => name());
         let result = |result: &'static str| counter!(names::VERIFIED_CANDIDATES, label::COLLECTION => name(), label::RESULT => result);
         let verdicts = |op: &'static str| {
@@ -52,9 +45,6 @@ impl Meters {
             })
         };
         Self {
-            sign_seconds: histogram!(names::SIGN_DURATION, label::SKETCH => sketch.clone()),
-            empty_slots_ratio: matches!(spec, Spec::Text(TextSpec { sketch: SketchKind::Oph, .. }))
-                .then(|| histogram!(names::OPH_EMPTY_SLOTS, label::SKETCH => sketch.clone())),
             probe_seconds: by_collection(names::PROBE_DURATION),
             verify_seconds: by_collection(names::VERIFY_DURATION),
             candidates: by_collection(names::CHECK_CANDIDATES),
@@ -70,7 +60,6 @@ impl Meters {
             expired: counter!(names::EXPIRED_DOCUMENTS, label::COLLECTION => name()),
             touched: counter!(names::TOUCHED_DOCUMENTS, label::COLLECTION => name()),
             expiry_lag_seconds: gauge!(names::EXPIRY_LAG, label::COLLECTION => name()),
-            sketch,
             incomplete: counter!(names::INCOMPLETE_VERDICTS, label::COLLECTION => name()),
             verdicts: [verdicts(value::OP_CHECK), verdicts(value::OP_INSERT)],
         }
@@ -85,12 +74,6 @@ impl Meters {
     }
 }
 
-impl Drop for Meters {
-    fn drop(&mut self) {
-        recorder::release(label::SKETCH, &self.sketch);
-    }
-}
-
 /// No series of a collection is shown from here on; [`Meters::new`] makes them again.
 pub(crate) fn forget(collection: &CollectionName) {
     recorder::forget(label::COLLECTION, collection.as_str());
@@ -99,13 +82,4 @@ pub(crate) fn forget(collection: &CollectionName) {
 /// Series of a collection that is not open are shown too, such as that it is damaged.
 pub(crate) fn admit(collection: &CollectionName) {
     recorder::admit(label::COLLECTION, collection.as_str());
-}
-
-/// The sketch as the spec names it.
-fn sketch_name(spec: &Spec) -> String {
-    let SignatureShape { k, bits } = spec.shape();
-    match spec {
-        Spec::Text(TextSpec { sketch, .. }) => format!("{}{k}x{bits}", sketch.name()),
-        Spec::External { name, .. } => format!("external:{name}:{k}x{bits}"),
-    }
 }

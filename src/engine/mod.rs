@@ -27,6 +27,7 @@ pub(crate) mod meters;
 pub(crate) mod order;
 pub(crate) mod pace;
 pub(crate) mod pairs;
+pub(crate) mod payload_room;
 pub(crate) mod rebanding;
 pub(crate) mod records;
 pub(crate) mod rounds;
@@ -38,16 +39,15 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hapax_core::{Fingerprint, Pipeline, SignatureShape, Spec, tuning, verify};
+use hapax_core::{IllFormed, Spec, tuning, verify};
 use parking_lot::{Condvar, Mutex, RwLock};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::cpu::CpuPool;
 use crate::index::{Arena, BandIndex, IdIndex};
 use crate::store;
 use crate::telemetry::names::{self, label};
 use crate::types::{
-    CollectionName, DocId, Document, Keep, Metadata, Method, OnDuplicate, OnExisting, Outcome, Overlap, Seq,
+    CollectionName, Content, DocId, Document, Keep, Metadata, Method, OnDuplicate, OnExisting, Outcome, Overlap, Seq,
     Similarity, Slot, TimestampMs, Verdict, Verify,
 };
 
@@ -58,8 +58,8 @@ pub use order::Ticket;
 pub use scrub::ScrubConfig;
 
 use crate::verdicts::{
-    Changes, CollectionError, Description, ID_JSON_BYTES_MAX, Limits, Made, PrepareOptions, Prepared, Purpose, Result,
-    Settings, WriteFailure, check_threshold, fitting, kept,
+    Changes, CollectionError, Description, ID_JSON_BYTES_MAX, Limits, Made, PrepareOptions, Prepared, Preparer,
+    Purpose, Result, Settings, TextSigner, WriteFailure, check_threshold, fitting,
 };
 use disk::DataDisk;
 use doubt::Doubts;
@@ -71,6 +71,7 @@ use latch::{Latch, Latches};
 use meters::{Meters, Op};
 use order::{ATTEMPTS, Decided, Disk, Existing, Insertion, Order, changing, wait_for_commit};
 
+use payload_room::PayloadRoom;
 use records::{Heads, Records};
 
 /// How to look a document up.
@@ -100,16 +101,10 @@ pub struct InsertOptions {
 /// One collection, open.
 pub struct Collection {
     pub(crate) name: CollectionName,
-    pub(crate) spec: Spec,
-    pub(crate) shape: SignatureShape,
-    pub(crate) fingerprint: Fingerprint,
-    /// Absent in a collection that takes only given signatures.
-    pub(crate) pipeline: Option<Arc<Pipeline>>,
-    pub(crate) cpu: CpuPool,
+    pub(crate) preparer: Preparer,
     pub(crate) created: TimestampMs,
     /// Documents of before there was a note of it count as seen then.
     pub(crate) seen_floor: TimestampMs,
-    pub(crate) keep: Keep,
     pub(crate) limits: Limits,
     pub(crate) arena: Arena,
     pub(crate) ids: IdIndex,
@@ -128,8 +123,7 @@ pub struct Collection {
     pub(crate) meters: Meters,
     pub(crate) latches: Arc<Latches>,
     pub(crate) places: Arc<Semaphore>,
-    /// For what is kept beside signatures, on its way to the disk.
-    pub(crate) payload_room: Arc<Semaphore>,
+    pub(crate) payload_room: PayloadRoom,
     pub(crate) committer: Mutex<Option<JoinHandle<()>>>,
     pub(crate) rebanding: tokio::sync::Mutex<()>,
     /// The sweeper's own.
@@ -191,6 +185,36 @@ impl Collection {
         Description::new(self.name.clone(), self.settings(), self.created, documents, Some(linked))
     }
 
+    /// Makes a document ready to be judged.
+    pub async fn prepare(&self, content: Content) -> Result<Prepared> {
+        self.prepare_with(content, PrepareOptions::default()).await
+    }
+
+    /// Makes a document ready to be judged, or for other uses.
+    pub async fn prepare_with(&self, content: Content, options: PrepareOptions) -> Result<Prepared> {
+        self.preparer.prepare(content, options, self.verify()).await
+    }
+
+    /// Begins a text that will be given in pieces.
+    pub fn text_signer(&self, ill_formed: IllFormed, options: PrepareOptions) -> Result<TextSigner> {
+        self.preparer.text_signer(ill_formed, options, self.verify())
+    }
+
+    /// Bytes that a text of so many takes at the most beside itself while it is prepared: its shingles, in a collection
+    /// where they are kept or compared.
+    pub fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize) -> usize {
+        self.preparer.shingle_bytes(purpose, text_bytes, self.verify())
+    }
+
+    /// Whether contents that are looked up are compared by their shingles.
+    pub fn compares_shingles(&self) -> bool {
+        self.verify() == Verify::Exact
+    }
+
+    fn verify(&self) -> Verify {
+        self.live.read().settings.verify
+    }
+
     /// Looks a document up. Never writes and never waits for a write.
     pub async fn check(
         self: &Arc<Self>,
@@ -212,7 +236,7 @@ impl Collection {
         if let Some(threshold) = options.threshold {
             check_threshold(threshold)?;
         }
-        let Prepared { made, shingles, .. } = prepared;
+        let (made, shingles) = prepared.into_parts();
         let Some(made) = made else { return Ok(self.nothing_to_check(id)) };
         let check = Check { id, made, shingles, options, bytes_max };
         let mut verdict = match self.check_in_memory(&check) {
@@ -243,20 +267,20 @@ impl Collection {
         options: InsertOptions,
         bytes_max: usize,
     ) -> Result<Ticket<Verdict>> {
-        let Prepared { made, shingles, .. } = prepared;
-        let Some(mut made) = made else { return self.insert_empty(id, options.on_existing).await };
-        match &mut made.kept {
-            Some(kept) if kept.payload.is_some() => kept.room = Some(self.payload_room(kept).await?),
-            _ if self.keep == Keep::Signature => {}
+        let (made, shingles) = prepared.into_parts();
+        let Some(made) = made else { return self.insert_empty(id, options.on_existing).await };
+        let room = match &made.kept {
+            Some(kept) if kept.payload.is_some() => Some(self.payload_room.take(kept.bytes()).await?),
+            _ if self.preparer.keep() == Keep::Signature => None,
             _ => {
                 return Err(CollectionError::Invalid {
                     field: "document",
                     detail: "was prepared to be looked up".into(),
                 });
             }
-        }
+        };
         let (latch, place) = self.enter(&id).await?;
-        let insertion = Insertion { id, metadata, made, shingles, options, bytes_max };
+        let insertion = Insertion { id, metadata, made, room, shingles, options, bytes_max };
         let mut ticket = match self.decide_insert(insertion, latch, place, Disk::Later)? {
             Decided::Now(ticket) => ticket,
             Decided::Later(insertion, latch, place) => {
@@ -377,8 +401,8 @@ impl Collection {
         set(names::DOCUMENTS, self.documents.load(Ordering::Relaxed) as f64);
         set(names::COMMIT_QUEUE_DEPTH, (self.limits.commit_queue_max - self.places.available_permits()) as f64);
         set(names::COMMIT_QUEUE_MAX, self.limits.commit_queue_max as f64);
-        set(names::COMMIT_PAYLOAD_BYTES, self.payload_bytes_waiting() as f64);
-        set(names::COMMIT_PAYLOAD_BYTES_MAX, self.limits.commit_payload_bytes_max as f64);
+        set(names::COMMIT_PAYLOAD_BYTES, self.payload_room.bytes_waiting() as f64);
+        set(names::COMMIT_PAYLOAD_BYTES_MAX, self.payload_room.bytes_max() as f64);
         let bands = Arc::clone(&self.live.read().bands);
         set(names::BUCKET_DOCUMENTS_LARGEST, bands.sizes().largest() as f64);
         set(names::BUCKET_DOCUMENTS_P99, bands.sizes().quantile(0.99) as f64);
@@ -503,7 +527,7 @@ impl Collection {
             own: existing.map(|existing| existing.slot),
             matching_min: match check.options.threshold {
                 None if verify == live.settings.verify => live.matching_min,
-                _ => exact::matching_min(verify, threshold, &self.spec),
+                _ => exact::matching_min(verify, threshold, self.preparer.spec()),
             },
             members_max: judge::members_max(check.options.limit, mistaken),
             contents_max: exact.map(|_| self.limits.exact_reads_max),
@@ -516,7 +540,7 @@ impl Collection {
             judgement,
             threshold,
             expected_recall: (threshold < live.settings.threshold)
-                .then(|| tuning::candidate_probability(threshold, live.bands.banding(), self.shape)),
+                .then(|| tuning::candidate_probability(threshold, live.bands.banding(), self.preparer.shape())),
         }
     }
 
@@ -595,11 +619,11 @@ impl Collection {
     }
 
     pub(crate) fn similarity(&self, matching: u32, same_content: bool, overlap: Option<Overlap>) -> Similarity {
-        similarity(&self.spec, matching, same_content, overlap)
+        similarity(self.preparer.spec(), matching, same_content, overlap)
     }
 
     pub(crate) fn judge(&self, bands: &BandIndex, view: View, query: &Query<'_>) -> Judgement {
-        judge::judge(&self.arena, bands, self.shape, &self.limits, view, query)
+        judge::judge(&self.arena, bands, self.preparer.shape(), &self.limits, view, query)
     }
 }
 

@@ -167,6 +167,8 @@ pub(crate) struct Insertion {
     pub id: DocId,
     pub metadata: Option<Metadata>,
     pub made: Made,
+    /// Room for what is kept of it, on its way to the disk.
+    pub room: Option<Arc<OwnedSemaphorePermit>>,
     pub shingles: Option<u64>,
     pub options: InsertOptions,
     /// Bytes of the answer.
@@ -421,7 +423,7 @@ impl Collection {
         self.arena.publish(slot, Entry { seq, id_fingerprint, content, linked, signature, last_seen: now });
         live.enter(&self.arena, slot, !linked);
         self.ids.insert(&self.arena, slot);
-        self.records.decided(Arc::clone(&record), made.kept.clone());
+        self.records.decided(Arc::clone(&record), made.kept.clone(), insertion.room.clone());
         let change = match existing {
             Some(existing) => {
                 self.records.leaves(Arc::clone(&existing.record));
@@ -541,7 +543,7 @@ impl Collection {
     pub(crate) fn previous(&self, existing: &Existing, made: &Made) -> Result<Previous> {
         let exact = Exact::of(made, &self.live.read().settings, 0.0);
         let overlap = exact.map(|exact| self.overlap(exact, existing.record.seq)).transpose()?.flatten();
-        let matching = verify::matching_slots(&existing.record.signature, &made.signature, self.shape);
+        let matching = verify::matching_slots(&existing.record.signature, &made.signature, self.preparer.shape());
         Ok(Previous { similarity: self.similarity(matching, false, overlap), first_seen: existing.record.first_seen })
     }
 

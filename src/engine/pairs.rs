@@ -4,9 +4,13 @@
 
 use hapax_core::{Pipeline, ShingleSet, Spec, verify};
 
-use super::{Result, kept, similarity};
-use crate::store::{Looked, Member, Store};
+use super::{Result, similarity};
+use crate::store::{Flaw, Looked, Member, Store};
 use crate::types::{Overlap, Seq, Similarity, Verify};
+use crate::verdicts::{set_of, unpacked_bytes};
+
+/// What is wrong with a payload that is not what was written.
+pub(crate) const UNREADABLE: Flaw = "its payload cannot be read";
 
 /// Compares for one page.
 pub(crate) struct Pairs<'a> {
@@ -87,8 +91,8 @@ impl Pairs<'_> {
 
     fn unpacked(&self, seq: Seq) -> Result<Option<Unpacked>> {
         let unpack = |_, payload| {
-            let set = kept::set_of(self.pipeline, &payload)?;
-            Ok(Unpacked { bytes: kept::unpacked_bytes(&payload).max(set.bytes() as u64), set })
+            let set = set_of(self.pipeline, &payload).ok_or(UNREADABLE)?;
+            Ok(Unpacked { bytes: unpacked_bytes(&payload).max(set.bytes() as u64), set })
         };
         let looked = self.store.payloads(&[seq], |_| Ok(()), unpack)?;
         Ok(looked.into_iter().find_map(|(_, looked)| match looked {

@@ -31,7 +31,7 @@ impl Collection {
         let unfinished = if settings.banding == now.banding {
             None
         } else {
-            let unfinished = Unfinished::begin(&self, BandIndex::new(settings.banding, self.shape));
+            let unfinished = Unfinished::begin(&self, BandIndex::new(settings.banding, self.preparer.shape()));
             let (next, last, slots) = (Arc::clone(&unfinished.next), unfinished.last, unfinished.slots);
             let collection = Arc::clone(&self);
             super::long_work::blocking(move || {
@@ -57,7 +57,7 @@ impl Collection {
                 live.bands = Arc::clone(&unfinished.next);
                 live.next = None;
             }
-            live.matching_min = exact::matching_min(settings.verify, settings.threshold, &self.spec);
+            live.matching_min = exact::matching_min(settings.verify, settings.threshold, self.preparer.spec());
             live.seen_times = self.seen_times_for(settings.ttl, live.seen_times.as_ref());
             live.settings = settings;
         }

@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hapax_core::ShingleSet;
 use parking_lot::RwLock;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::Result;
 use crate::store::{Head, Record, Store};
 use crate::types::{Metadata, Seq};
-use crate::verdicts::kept::Kept;
+use crate::verdicts::Kept;
 
 /// Records kept after they are durable: enough that a decision seldom has to look twice.
 const KEPT: usize = 1024;
@@ -36,16 +37,24 @@ pub(crate) struct Records {
 /// The newest.
 #[derive(Default)]
 struct Recent {
-    records: BTreeMap<Seq, (Arc<Record>, Option<Kept>)>,
+    records: BTreeMap<Seq, Newest>,
     /// Bytes of what is kept beside them.
     bytes: usize,
     /// All up to here are on disk.
     durable: Seq,
 }
 
+/// A record, and what is kept beside it.
+struct Newest {
+    record: Arc<Record>,
+    kept: Option<Kept>,
+    /// Its share of what may wait for the disk, until it is there.
+    room: Option<Arc<OwnedSemaphorePermit>>,
+}
+
 impl Recent {
     fn remove(&mut self, seq: Seq) {
-        if let Some((_, Some(kept))) = self.records.remove(&seq) {
+        if let Some(Newest { kept: Some(kept), .. }) = self.records.remove(&seq) {
             self.bytes -= kept.bytes();
         }
     }
@@ -68,10 +77,10 @@ impl Records {
     }
 
     /// Notes a record that has been decided and is not on disk yet.
-    pub(crate) fn decided(&self, record: Arc<Record>, kept: Option<Kept>) {
+    pub(crate) fn decided(&self, record: Arc<Record>, kept: Option<Kept>, room: Option<Arc<OwnedSemaphorePermit>>) {
         let mut recent = self.recent.write();
         recent.bytes += kept.as_ref().map_or(0, Kept::bytes);
-        recent.records.insert(record.seq, (record, kept));
+        recent.records.insert(record.seq, Newest { record, kept, room });
     }
 
     /// Notes a document whose deletion or replacement has been decided.
@@ -97,8 +106,8 @@ impl Records {
     pub(crate) fn updated(&self, seq: Seq) {
         let mut updating = self.updating.write();
         let metadata = updating.remove(&seq).expect("an update ends once");
-        if let Some((record, _)) = self.recent.write().records.get_mut(&seq) {
-            Arc::make_mut(record).metadata = metadata;
+        if let Some(newest) = self.recent.write().records.get_mut(&seq) {
+            Arc::make_mut(&mut newest.record).metadata = metadata;
         }
         self.updates.fetch_add(1, Ordering::Relaxed);
     }
@@ -120,8 +129,8 @@ impl Records {
 
     /// A link is none from here on, on disk as well.
     pub(crate) fn unlink(&self, seq: Seq) {
-        if let Some((record, _)) = self.recent.write().records.get_mut(&seq) {
-            Arc::make_mut(record).linked = false;
+        if let Some(newest) = self.recent.write().records.get_mut(&seq) {
+            Arc::make_mut(&mut newest.record).linked = false;
         }
     }
 
@@ -136,8 +145,8 @@ impl Records {
         let mut recent = self.recent.write();
         // What is on disk waits for it no more.
         let settled = (Bound::Excluded(recent.durable), Bound::Included(durable));
-        for (_, kept) in recent.records.range_mut(settled).map(|(_, entry)| entry) {
-            kept.iter_mut().for_each(|kept| kept.room = None);
+        for (_, newest) in recent.records.range_mut(settled) {
+            newest.room = None;
         }
         recent.durable = durable;
         while (recent.records.len() > KEPT || recent.bytes > KEPT_BYTES)
@@ -150,14 +159,14 @@ impl Records {
     /// The shingles of each document, where memory has them.
     pub(crate) fn sets(&self, seqs: &[Seq]) -> Vec<Option<Arc<ShingleSet>>> {
         let recent = self.recent.read();
-        let set = |seq| recent.records.get(seq).and_then(|(_, kept)| Some(Arc::clone(&kept.as_ref()?.set)));
+        let set = |seq| recent.records.get(seq).and_then(|newest| Some(Arc::clone(&newest.kept.as_ref()?.set)));
         seqs.iter().map(set).collect()
     }
 
     /// The whole record; `None` where the document is gone.
     pub(crate) fn record(&self, seq: Seq) -> Result<Option<Arc<Record>>> {
-        if let Some((record, _)) = self.recent.read().records.get(&seq) {
-            return Ok(Some(Arc::clone(record)));
+        if let Some(newest) = self.recent.read().records.get(&seq) {
+            return Ok(Some(Arc::clone(&newest.record)));
         }
         match self.store.record(seq)? {
             Some(record) => Ok(Some(Arc::new(record))),
@@ -175,8 +184,8 @@ impl Records {
                 continue;
             }
             match recent.records.get(&seq) {
-                Some((record, _)) => {
-                    heads.0.insert(seq, record.head());
+                Some(newest) => {
+                    heads.0.insert(seq, newest.record.head());
                 }
                 None => missing.push(seq),
             }

@@ -96,8 +96,11 @@ impl Pass {
         let started = Instant::now();
         let rate = config.bytes_per_second;
         let bytes_max = (rate as f64 * STEP_TIME.as_secs_f64()) as u64;
-        let scrubbed =
-            collection.records.store().scrub(collection.keep, self.after, bytes_max.clamp(1, STEP_BYTES_MAX));
+        let scrubbed = collection.records.store().scrub(
+            collection.preparer.keep(),
+            self.after,
+            bytes_max.clamp(1, STEP_BYTES_MAX),
+        );
         let scrubbed = match scrubbed.map_err(CollectionError::from) {
             Ok(scrubbed) => scrubbed,
             // Closed meanwhile, or not to be read at all: it is tried again when it is due the next time.

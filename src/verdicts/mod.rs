@@ -4,14 +4,13 @@
 mod backups;
 mod error;
 mod fit;
-pub(crate) mod kept;
 mod prepare;
 mod settings;
 
 pub use backups::{BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus};
 pub use error::{CollectionError, Result, WriteFailure};
 pub use fit::{ID_JSON_BYTES_MAX, fitting};
-pub(crate) use prepare::Made;
+pub(crate) use prepare::{Kept, Made, Preparer, set_of, unpacked_bytes};
 pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner};
 pub(crate) use settings::check_threshold;
 pub use settings::{BandingAsked, Changes, CollectionsConfig, Description, Limits, Medium, Settings};

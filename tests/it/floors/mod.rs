@@ -55,7 +55,7 @@ fn floor(module: &str) -> Option<u8> {
     FLOORS.iter().find(|(name, _)| *name == module).map(|(_, floor)| *floor)
 }
 
-/// `src/http/dto/verdict.rs` -> `http`; `src/types.rs` -> `types`.
+/// `src/http/dto/verdict.rs` -> `http`; `src/types/ids.rs` -> `types`.
 fn child_of_src(path: &str) -> &str {
     let below = path.strip_prefix("src/").expect("below src");
     below.split('/').next().expect("not empty").trim_end_matches(".rs")

@@ -5,18 +5,12 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use hapax_core::{Collected, Pipeline, ShingleSet, SignScratch};
-use tokio::sync::OwnedSemaphorePermit;
 use zstd::bulk::{Compressor, Decompressor};
 
-use super::{CollectionError, Result};
-use crate::engine::Collection;
-use crate::store::Flaw;
 use crate::types::{Keep, Payload, PayloadKind};
 
 /// Level of zstd for texts: more halves no text and costs more than all of signing.
 const ZSTD_LEVEL: i32 = 3;
-/// Bytes that a permit for payloads on their way to the disk stands for.
-const ROOM_BYTES: usize = 4096;
 
 thread_local! {
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
@@ -31,8 +25,6 @@ pub(crate) struct Kept {
     pub set: Arc<ShingleSet>,
     /// What goes to the disk; absent for a document that is only looked up.
     pub payload: Option<Arc<Payload>>,
-    /// Its share of what may wait for the disk, where it is to be written.
-    pub room: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 impl Kept {
@@ -43,7 +35,7 @@ impl Kept {
             shingles: set.len(),
             bytes: set.to_bytes(),
         });
-        Self { set: Arc::new(set), payload: payload.map(Arc::new), room: None }
+        Self { set: Arc::new(set), payload: payload.map(Arc::new) }
     }
 
     /// Of a text.
@@ -54,7 +46,7 @@ impl Kept {
             return Self::of_shingles(set, keep);
         }
         let payload = Payload { kind: PayloadKind::Text, shingles: set.len(), bytes: compressed(&canonical) };
-        Self { set: Arc::new(set), payload: Some(Arc::new(payload)), room: None }
+        Self { set: Arc::new(set), payload: Some(Arc::new(payload)) }
     }
 
     /// Bytes of memory it takes.
@@ -84,17 +76,16 @@ fn decompressed(bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// The shingles that a payload was made of; a pipeline makes them of a text.
-pub(crate) fn set_of(pipeline: Option<&Pipeline>, payload: &Payload) -> std::result::Result<ShingleSet, Flaw> {
-    let set = match payload.kind {
+/// The shingles that a payload was made of, which a pipeline makes of a text; `None` if the payload is not what was made.
+pub(crate) fn set_of(pipeline: Option<&Pipeline>, payload: &Payload) -> Option<ShingleSet> {
+    match payload.kind {
         PayloadKind::Shingles => ShingleSet::from_bytes(&payload.bytes, payload.shingles),
-        PayloadKind::Text => pipeline.and_then(|pipeline| {
-            let text = decompressed(&payload.bytes)?;
+        PayloadKind::Text => {
+            let (pipeline, text) = (pipeline?, decompressed(&payload.bytes)?);
             let hashes = SCRATCH.with_borrow_mut(|scratch| pipeline.shingle_set_of_canonical(scratch, &text));
             Some(ShingleSet::new(hashes)).filter(|set| set.len() == payload.shingles)
-        }),
-    };
-    set.ok_or("its payload cannot be read")
+        }
+    }
 }
 
 /// Bytes that a payload is made of; a text that repeats itself is much longer than what is kept of it.
@@ -103,37 +94,6 @@ pub(crate) fn unpacked_bytes(payload: &Payload) -> u64 {
         PayloadKind::Shingles => payload.bytes.len() as u64,
         PayloadKind::Text => text_bytes(&payload.bytes).unwrap_or(0),
     }
-}
-
-impl Collection {
-    /// The shingles that a payload was made of.
-    pub(crate) fn set_of(&self, payload: &Payload) -> std::result::Result<ShingleSet, Flaw> {
-        set_of(self.pipeline.as_deref(), payload)
-    }
-
-    /// Waits until there is room for a payload on its way to the disk.
-    pub(crate) async fn payload_room(&self, kept: &Kept) -> Result<Arc<OwnedSemaphorePermit>> {
-        let wait = self.limits.commit_queue_wait;
-        let units = kept.bytes().div_ceil(ROOM_BYTES).min(room_units(self.limits.commit_payload_bytes_max)) as u32;
-        match tokio::time::timeout(wait, Arc::clone(&self.payload_room).acquire_many_owned(units)).await {
-            Ok(room) => Ok(Arc::new(room.expect("the room is never closed"))),
-            Err(_) => Err(CollectionError::Overloaded {
-                detail: "what is to be kept of other documents waits for the disk; nothing was written".into(),
-                retry_after: wait.max(std::time::Duration::from_secs(1)),
-            }),
-        }
-    }
-
-    /// Bytes of payloads that wait for the disk.
-    pub(crate) fn payload_bytes_waiting(&self) -> usize {
-        let free = self.payload_room.available_permits();
-        room_units(self.limits.commit_payload_bytes_max).saturating_sub(free) * ROOM_BYTES
-    }
-}
-
-/// Permits for so many bytes.
-pub(crate) fn room_units(bytes: usize) -> usize {
-    (bytes / ROOM_BYTES).clamp(1, u32::MAX as usize)
 }
 
 #[cfg(test)]

@@ -1,0 +1,57 @@
+//! What signing costs, and how full its sketches are.
+
+use std::time::Duration;
+
+use hapax_core::{SignatureShape, SketchKind, Spec, TextSpec};
+use metrics::{Histogram, histogram};
+
+use crate::telemetry::names::{self, label};
+use crate::telemetry::recorder;
+
+/// The meters of one collection. Their series are of a sketch: all collections that have it share them, and they go with
+/// the last.
+pub(super) struct SignMeters {
+    seconds: Histogram,
+    /// Absent but with an `oph` sketch.
+    empty_slots_ratio: Option<Histogram>,
+    sketch: String,
+}
+
+impl SignMeters {
+    pub(super) fn new(spec: &Spec) -> Self {
+        let sketch = sketch_name(spec);
+        recorder::admit(label::SKETCH, &sketch);
+        Self {
+            seconds: histogram!(names::SIGN_DURATION, label::SKETCH => sketch.clone()),
+            empty_slots_ratio: matches!(spec, Spec::Text(TextSpec { sketch: SketchKind::Oph, .. }))
+                .then(|| histogram!(names::OPH_EMPTY_SLOTS, label::SKETCH => sketch.clone())),
+            sketch,
+        }
+    }
+
+    pub(super) fn text(&self, took: Duration) {
+        self.seconds.record(took);
+    }
+
+    /// `empty` of `k` slots were reached by no shingle.
+    pub(super) fn empty_slots(&self, empty: u32, k: u32) {
+        if let Some(ratio) = &self.empty_slots_ratio {
+            ratio.record(f64::from(empty) / f64::from(k));
+        }
+    }
+}
+
+impl Drop for SignMeters {
+    fn drop(&mut self) {
+        recorder::release(label::SKETCH, &self.sketch);
+    }
+}
+
+/// The sketch as the spec names it.
+fn sketch_name(spec: &Spec) -> String {
+    let SignatureShape { k, bits } = spec.shape();
+    match spec {
+        Spec::Text(TextSpec { sketch, .. }) => format!("{}{k}x{bits}", sketch.name()),
+        Spec::External { name, .. } => format!("external:{name}:{k}x{bits}"),
+    }
+}

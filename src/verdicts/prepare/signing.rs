@@ -1,0 +1,266 @@
+//! Content -> signature, content hash and shingles, on the thread that asks. What a collection is made with decides
+//! how; whether shingles are needed to look a document up is told each time, as it can change.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hapax_core::{
+    Collect, Fingerprint, Pipeline, SecretKey, ShingleSet, Shingling, SignScratch, SignatureShape, Signed, SketchKind,
+    Spec, TextSpec,
+};
+
+use super::kept::Kept;
+use super::prepared::{Made, PrepareOptions, Prepared, Purpose};
+use super::sign_meters::SignMeters;
+use crate::types::{CollectionName, Content, Keep, SetElement, Verify};
+use crate::verdicts::error::{CollectionError, Result};
+
+thread_local! {
+    static SCRATCH: RefCell<SignScratch> = RefCell::default();
+}
+
+/// How the documents of one collection are signed.
+pub(super) struct Signing {
+    name: CollectionName,
+    spec: Spec,
+    shape: SignatureShape,
+    fingerprint: Fingerprint,
+    /// Absent in a collection that takes only given signatures.
+    pipeline: Option<Arc<Pipeline>>,
+    keep: Keep,
+    meters: SignMeters,
+}
+
+impl Signing {
+    /// Refuses a spec with a key that `secret` is not.
+    pub(super) fn new(name: &CollectionName, spec: &Spec, secret: Option<&SecretKey>, keep: Keep) -> Result<Self> {
+        Ok(Self {
+            pipeline: pipeline(name, spec, secret)?.map(Arc::new),
+            name: name.clone(),
+            spec: spec.clone(),
+            shape: spec.shape(),
+            fingerprint: spec.fingerprint(),
+            keep,
+            meters: SignMeters::new(spec),
+        })
+    }
+
+    pub(super) fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    pub(super) fn shape(&self) -> SignatureShape {
+        self.shape
+    }
+
+    pub(super) fn keep(&self) -> Keep {
+        self.keep
+    }
+
+    pub(super) fn pipeline(&self) -> Option<&Pipeline> {
+        self.pipeline.as_deref()
+    }
+
+    /// The pipeline, for a content given as `field`.
+    pub(super) fn pipeline_for(&self, field: &'static str) -> Result<&Arc<Pipeline>> {
+        self.pipeline.as_ref().ok_or_else(|| CollectionError::Invalid {
+            field,
+            detail: format!("collection `{}` is `{}` and takes only given signatures", self.name, self.spec),
+        })
+    }
+
+    /// What is wanted of a text beside its signature.
+    pub(super) fn collect(&self, purpose: Purpose, verify: Verify) -> Collect {
+        match purpose {
+            Purpose::Sign => Collect::default(),
+            Purpose::Compare => Collect { shingles: true, canonical: false },
+            Purpose::Check => Collect { shingles: verify == Verify::Exact, canonical: false },
+            Purpose::Insert => Collect { shingles: self.keep != Keep::Signature, canonical: self.keep == Keep::Text },
+        }
+    }
+
+    /// Bytes that a text of so many takes at the most beside itself while it is prepared: its shingles, where they are
+    /// kept or compared.
+    pub(super) fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize, verify: Verify) -> usize {
+        let Collect { shingles, canonical } = self.collect(purpose, verify);
+        // Each character begins one, or each word, which is a letter and a space at the least. Memory for them grows by
+        // doubling, and sorting takes half as much.
+        let each = match self.pipeline().map(|pipeline| pipeline.spec().shingling) {
+            _ if !shingles => 0,
+            Some(Shingling::Char(_)) => 20,
+            Some(Shingling::Word(_)) | None => 10,
+        };
+        text_bytes * (each + usize::from(canonical))
+    }
+
+    /// Ranks are whole hashes, and mixing is no secret: from those of a text of one word anyone could compute what the
+    /// secret makes of the word, which is what it is there to hide.
+    pub(super) fn check_ranks(&self, asked: bool) -> Result<()> {
+        match &self.spec {
+            Spec::Text(TextSpec { key: Some(_), .. }) if asked => Err(CollectionError::Invalid {
+                field: "ranks",
+                detail: format!("would give away what the secret of collection `{}` makes of texts", self.name),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Signs a content, or takes its signature.
+    pub(super) fn prepare(&self, content: Content, options: PrepareOptions, verify: Verify) -> Result<Prepared> {
+        match content {
+            Content::Text(text) => self.text(&text, options, verify),
+            Content::Set(elements) => self.set(&elements, options, verify),
+            Content::Signature { bytes, fingerprint } => {
+                self.check_given(options, verify)?;
+                self.check_made_here(fingerprint)?;
+                self.given(bytes)
+            }
+        }
+    }
+
+    fn text(&self, text: &str, options: PrepareOptions, verify: Verify) -> Result<Prepared> {
+        let pipeline = self.pipeline_for("text")?;
+        Ok(SCRATCH.with_borrow_mut(|scratch| {
+            let started = Instant::now();
+            let mut signer = pipeline.signer(scratch);
+            signer.collect(self.collect(options.purpose, verify));
+            signer.push(text);
+            let signed = signer.finish();
+            self.signed(pipeline, signed, started.elapsed(), scratch, options)
+        }))
+    }
+
+    fn set(&self, elements: &[SetElement], options: PrepareOptions, verify: Verify) -> Result<Prepared> {
+        let pipeline = self.pipeline_for("set")?;
+        let mut hashes = element_hashes(pipeline, elements);
+        Ok(SCRATCH.with_borrow_mut(|scratch| {
+            let signed = pipeline.sign_set(scratch, &mut hashes);
+            let kept = self.collect(options.purpose, verify).shingles.then(|| ShingleSet::new(hashes));
+            let kept = kept.map(|set| Kept::of_shingles(set, self.keep_for(options.purpose)));
+            self.prepared(pipeline, signed, kept, scratch, options.ranks)
+        }))
+    }
+
+    /// The text that was signed last on `scratch`, which took so long.
+    pub(super) fn signed(
+        &self,
+        pipeline: &Pipeline,
+        signed: Option<Signed>,
+        took: Duration,
+        scratch: &mut SignScratch,
+        PrepareOptions { ranks, purpose, .. }: PrepareOptions,
+    ) -> Prepared {
+        self.meters.text(took);
+        let collected = signed.is_some().then(|| pipeline.collected(scratch));
+        let collected = collected.filter(|collected| !collected.shingles.is_empty());
+        let kept = collected.map(|collected| Kept::of_text(collected, self.keep_for(purpose)));
+        self.prepared(pipeline, signed, kept, scratch, ranks)
+    }
+
+    /// What was signed last on `scratch`.
+    fn prepared(
+        &self,
+        pipeline: &Pipeline,
+        signed: Option<Signed>,
+        kept: Option<Kept>,
+        scratch: &SignScratch,
+        ranks: bool,
+    ) -> Prepared {
+        let k = self.shape.k;
+        let oph = pipeline.spec().sketch == SketchKind::Oph;
+        let Some(Signed { signature, content, shingles, empty_slots }) = signed else {
+            // The ranks of nothing: merged with others they change none.
+            let ranks = ranks.then(|| vec![u64::MAX; k as usize]);
+            return Prepared::new(None, Some(0)).with_ranks(ranks).with_empty_slots(oph.then_some(k));
+        };
+        self.meters.empty_slots(empty_slots, k);
+        let made = Made { signature, content: Some(content), kept };
+        Prepared::new(Some(made), Some(shingles))
+            .with_ranks(ranks.then(|| pipeline.ranks(scratch).as_slice().to_vec()))
+            .with_empty_slots(oph.then_some(empty_slots))
+    }
+
+    /// What is to be kept on disk of a document that was prepared for this.
+    fn keep_for(&self, purpose: Purpose) -> Keep {
+        if purpose == Purpose::Insert { self.keep } else { Keep::Signature }
+    }
+
+    /// Refuses a given signature where it is not enough.
+    fn check_given(&self, options: PrepareOptions, verify: Verify) -> Result<()> {
+        let refuse = |field, detail: String| Err(CollectionError::Invalid { field, detail });
+        if options.ranks {
+            let detail = "cannot be had of a signature, which keeps but some bits of each; give the text or the set";
+            return refuse("ranks", detail.into());
+        }
+        if options.purpose != Purpose::Compare && self.collect(options.purpose, verify).shingles {
+            let detail = format!(
+                "collection `{}` compares or keeps shingles, which cannot be had of a signature; give the text or the set",
+                self.name
+            );
+            return refuse("signature", detail);
+        }
+        Ok(())
+    }
+
+    /// Refuses a signature of another spec.
+    fn check_made_here(&self, fingerprint: Option<Fingerprint>) -> Result<()> {
+        let ours = self.fingerprint;
+        match fingerprint.or(matches!(self.spec, Spec::External { .. }).then_some(ours)) {
+            Some(given) if given == ours => Ok(()),
+            Some(given) => Err(CollectionError::SpecMismatch {
+                name: self.name.clone(),
+                held: format!("the spec with fingerprint {ours} (`{}`)", self.spec),
+                asked: format!("this signature has fingerprint {given}"),
+            }),
+            None => Err(CollectionError::Invalid {
+                field: "fingerprint",
+                detail: format!(
+                    "a signature needs the fingerprint of the spec it was made with; this collection's is {ours}"
+                ),
+            }),
+        }
+    }
+
+    /// Takes a signature, if it has the collection's shape.
+    fn given(&self, signature: Vec<u8>) -> Result<Prepared> {
+        let (SignatureShape { k, bits }, bytes) = (self.shape, self.shape.bytes());
+        if signature.len() != bytes {
+            let given = signature.len();
+            let detail =
+                format!("a signature here has {k} slots of {bits} bits, {bytes} bytes; this one has {given} bytes");
+            return Err(CollectionError::Invalid { field: "signature", detail });
+        }
+        // A sketch of nothing has all its slots alike; were it taken, all empty documents would be duplicates.
+        let slot_bytes = (bits / 8) as usize;
+        let empty = signature.chunks(slot_bytes).all(|slot| slot == &signature[..slot_bytes]);
+        let made = (!empty).then_some(Made { signature, content: None, kept: None });
+        Ok(Prepared::new(made, None))
+    }
+}
+
+/// The pipeline of a spec; `None` for one that takes only given signatures.
+fn pipeline(name: &CollectionName, spec: &Spec, secret: Option<&SecretKey>) -> Result<Option<Pipeline>> {
+    let Spec::Text(text) = spec else { return Ok(None) };
+    let asked = secret.map(SecretKey::fingerprint);
+    if text.key.is_some() && text.key != asked {
+        let asked = match asked {
+            None => "the configuration has no `hashing.secret`".to_owned(),
+            Some(asked) => format!("the configuration has a `hashing.secret` of fingerprint {asked:016x}"),
+        };
+        return Err(CollectionError::SpecMismatch { name: name.clone(), held: format!("spec `{spec}`"), asked });
+    }
+    let secret = secret.filter(|_| text.key.is_some());
+    let pipeline = Pipeline::new(text, secret).map_err(|error| CollectionError::Store(error.to_string()))?;
+    Ok(Some(pipeline))
+}
+
+fn element_hashes(pipeline: &Pipeline, elements: &[SetElement]) -> Vec<u64> {
+    elements
+        .iter()
+        .map(|element| match element {
+            SetElement::Text(text) => pipeline.element_text(text),
+            SetElement::Integer(integer) => pipeline.element_integer(*integer),
+        })
+        .collect()
+}

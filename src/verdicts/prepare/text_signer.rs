@@ -1,0 +1,135 @@
+//! A text in pieces -> a document ready to be judged. A long text is signed slice by slice, so that others get their
+//! turn, and so that it need never be whole.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hapax_core::{Collect, IllFormed, Pipeline, SignScratch};
+use parking_lot::Mutex;
+
+use super::prepared::{PrepareOptions, Prepared};
+use super::signing::Signing;
+use crate::cpu::{CpuPool, Place, WhenFull};
+use crate::types::Verify;
+use crate::verdicts::error::Result;
+
+/// Text signed in one go on a thread of the pool: less than a millisecond of most, after which others have their turn. A
+/// text of characters that fold to eighteen each takes 20 ms.
+const SLICE_BYTES: usize = 64 * 1024;
+/// Scratches kept for long texts to come.
+const SPARE_SCRATCHES_MAX: usize = 16;
+
+/// A text given in pieces, cut anywhere, of any length. Each is signed on the pool; between two of them the text takes
+/// no thread, so a client may take its time.
+pub struct TextSigner {
+    signing: Arc<Signing>,
+    pipeline: Arc<Pipeline>,
+    cpu: CpuPool,
+    scratch: Lent,
+    ill_formed: IllFormed,
+    options: PrepareOptions,
+    collect: Collect,
+    /// Whether a piece has been signed.
+    begun: bool,
+    /// Bytes signed so far.
+    bytes: usize,
+    /// Time that signing took, without the waiting.
+    spent: Duration,
+}
+
+impl TextSigner {
+    pub(super) fn new(
+        signing: &Arc<Signing>,
+        cpu: &CpuPool,
+        ill_formed: IllFormed,
+        options: PrepareOptions,
+        verify: Verify,
+    ) -> Result<Self> {
+        signing.check_ranks(options.ranks)?;
+        let (pipeline, collect) = (Arc::clone(signing.pipeline_for("text")?), signing.collect(options.purpose, verify));
+        let mut scratch = Lent::new();
+        // Begins the text in the scratch; each piece resumes it.
+        pipeline.signer(scratch.scratch()).collect(collect);
+        Ok(Self {
+            signing: Arc::clone(signing),
+            pipeline,
+            cpu: cpu.clone(),
+            scratch,
+            ill_formed,
+            options,
+            collect,
+            begun: false,
+            bytes: 0,
+            spent: Duration::ZERO,
+        })
+    }
+
+    /// Signs the next piece, in slices.
+    pub async fn push(mut self, mut piece: Bytes) -> Result<Self> {
+        while !piece.is_empty() {
+            let slice = piece.split_to(piece.len().min(SLICE_BYTES));
+            self = self.place().await?.run(move || self.push_now(&slice)).await?;
+        }
+        Ok(self)
+    }
+
+    /// Signs the last piece, which may be empty.
+    pub async fn finish(mut self, mut piece: Bytes) -> Result<Prepared> {
+        let rest = piece.split_off(piece.len().saturating_sub(SLICE_BYTES));
+        self = self.push(piece).await?;
+        let (place, bytes) = (self.place().await?, self.uncut_bytes() + rest.len());
+        place.run_uncut(bytes, move || self.push_now(&rest)?.finish_now()).await
+    }
+
+    /// What is done in one go at the end: its shingles are sorted.
+    fn uncut_bytes(&self) -> usize {
+        if self.collect.shingles { self.bytes } else { 0 }
+    }
+
+    async fn place(&self) -> Result<Place> {
+        // Refusing a text halfway would throw away what was done for it.
+        let when_full = if self.begun { WhenFull::Wait } else { self.options.when_full };
+        Ok(self.cpu.place(when_full).await?)
+    }
+
+    fn push_now(mut self, piece: &[u8]) -> Result<Self> {
+        let started = Instant::now();
+        self.pipeline.resume(self.scratch.scratch()).push_bytes(piece, self.ill_formed)?;
+        self.begun = true;
+        self.bytes += piece.len();
+        self.spent += started.elapsed();
+        Ok(self)
+    }
+
+    fn finish_now(mut self) -> Result<Prepared> {
+        let started = Instant::now();
+        let signed = self.pipeline.resume(self.scratch.scratch()).finish_bytes(self.ill_formed)?;
+        let spent = self.spent + started.elapsed();
+        Ok(self.signing.signed(&self.pipeline, signed, spent, self.scratch.scratch(), self.options))
+    }
+}
+
+/// A scratch that changes threads, and so cannot be a thread's own; kept for the next text when dropped.
+struct Lent(Option<SignScratch>);
+
+static SPARE_SCRATCHES: Mutex<Vec<SignScratch>> = Mutex::new(Vec::new());
+
+impl Lent {
+    fn new() -> Self {
+        Self(Some(SPARE_SCRATCHES.lock().pop().unwrap_or_default()))
+    }
+
+    fn scratch(&mut self) -> &mut SignScratch {
+        self.0.as_mut().expect("it is there until this is dropped")
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let mut spare = SPARE_SCRATCHES.lock();
+        if spare.len() < SPARE_SCRATCHES_MAX {
+            spare.extend(self.0.take());
+        }
+    }
+}
