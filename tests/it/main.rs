@@ -20,6 +20,7 @@ mod connections;
 mod copies;
 mod crash;
 mod damaged;
+mod decision;
 mod descriptors;
 mod doubt;
 mod errors;

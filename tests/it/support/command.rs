@@ -7,9 +7,15 @@ pub fn hapax(arguments: &[&str]) -> Command {
     by(&[], arguments)
 }
 
+/// The binary that is tested: `HAPAX_BINARY`, or the one just built.
+fn binary() -> String {
+    std::env::var("HAPAX_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_hapax").to_owned())
+}
+
 /// The same by way of a command that becomes the one that its last arguments name.
 pub fn by(words: &[&str], arguments: &[&str]) -> Command {
-    let words = [words, &[env!("CARGO_BIN_EXE_hapax")], arguments].concat();
+    let binary = binary();
+    let words = [words, &[&*binary], arguments].concat();
     let mut command = Command::new(words[0]);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HAPAX")) {
         command.env_remove(name);

@@ -1,0 +1,144 @@
+//! All combinations of what a decision may depend on, and which of them cannot be.
+
+/// What an insert may depend on: an axis and its values.
+const INSERT: [(&str, &[&str]); COLUMNS] = [
+    ("op", &["insert"]),
+    ("content", &["text", "signature"]),
+    // Of what is sent; if the id holds it already, that of its first insertion.
+    ("verdict", &["unique", "near", "exact", "empty"]),
+    // Whether there is one to join, once what the id holds has left.
+    ("representative", &["none", "found"]),
+    // The best match. An heir is a link that represents its cluster once what the id holds has left.
+    ("best", &["none", "document", "link", "heir"]),
+    // What the id holds. A representative stands for a link, which is next in its cluster.
+    ("held", &["nothing", "same_document", "same_link", "same_rep", "other_document", "other_link", "other_rep"]),
+    // What is sent, compared with what is held.
+    ("metadata", &["absent", "equal", "other"]),
+    ("on_duplicate", &["skip", "link", "store"]),
+    ("on_existing", &["conflict", "replace", "keep"]),
+    ("room", &["yes", "no"]),
+    ("touch", &["off", "on"]),
+];
+
+/// What a delete may depend on.
+const DELETE: [(&str, &[&str]); COLUMNS] = [
+    ("op", &["delete"]),
+    ("content", &["text", "signature"]),
+    ("verdict", &["-"]),
+    ("representative", &["-"]),
+    ("best", &["-"]),
+    ("held", &["nothing", "other_document", "other_link", "other_rep"]),
+    ("metadata", &["-"]),
+    ("on_duplicate", &["-"]),
+    ("on_existing", &["-"]),
+    ("room", &["yes", "no"]),
+    ("touch", &["off", "on"]),
+];
+
+pub const COLUMNS: usize = 11;
+
+/// One value of each axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Combination {
+    pub op: &'static str,
+    pub content: &'static str,
+    pub verdict: &'static str,
+    pub representative: &'static str,
+    pub best: &'static str,
+    pub held: &'static str,
+    pub metadata: &'static str,
+    pub on_duplicate: &'static str,
+    pub on_existing: &'static str,
+    pub room: &'static str,
+    pub touch: &'static str,
+}
+
+/// The names of the axes.
+pub fn columns() -> [&'static str; COLUMNS] {
+    INSERT.map(|(name, _)| name)
+}
+
+/// Every combination there is, possible or not.
+pub fn all() -> Vec<Combination> {
+    [INSERT, DELETE].iter().flat_map(product).map(Combination::new).collect()
+}
+
+fn product(axes: &[(&'static str, &[&'static str]); COLUMNS]) -> Vec<[&'static str; COLUMNS]> {
+    axes.iter().enumerate().fold(vec![[""; COLUMNS]], |begun, (at, (_, values))| {
+        let with = |begun: [&'static str; COLUMNS]| {
+            values.iter().map(move |value| {
+                let mut next = begun;
+                next[at] = value;
+                next
+            })
+        };
+        begun.into_iter().flat_map(with).collect()
+    })
+}
+
+impl Combination {
+    fn new(values: [&'static str; COLUMNS]) -> Self {
+        let [op, content, verdict, representative, best, held, metadata, on_duplicate, on_existing, room, touch] =
+            values;
+        Self { op, content, verdict, representative, best, held, metadata, on_duplicate, on_existing, room, touch }
+    }
+
+    /// The start of its line in the table.
+    pub fn key(&self) -> String {
+        [
+            self.op,
+            self.content,
+            self.verdict,
+            self.representative,
+            self.best,
+            self.held,
+            self.metadata,
+            self.on_duplicate,
+            self.on_existing,
+            self.room,
+            self.touch,
+        ]
+        .join("\t")
+    }
+
+    pub fn is_duplicate(&self) -> bool {
+        matches!(self.verdict, "near" | "exact")
+    }
+
+    /// Whether the id holds what is sent.
+    pub fn holds_same(&self) -> bool {
+        self.held.starts_with("same_")
+    }
+
+    /// Why it cannot be; nothing if it can. `IMPOSSIBLE` says it in words.
+    pub fn impossible(&self) -> Option<&'static str> {
+        IMPOSSIBLE.iter().find(|(_, is_so)| is_so(self)).map(|(why, _)| *why)
+    }
+}
+
+type Rule = (&'static str, fn(&Combination) -> bool);
+
+/// Why a combination cannot be. The first that applies is the reason.
+pub const IMPOSSIBLE: [Rule; 13] = [
+    ("if nothing is like it, there is no match and nothing to join", |c| {
+        matches!(c.verdict, "unique" | "empty") && (c.representative, c.best) != ("none", "none")
+    }),
+    ("a duplicate has a best match", |c| c.is_duplicate() && c.best == "none"),
+    ("a link is found by its content alone, so it is an exact duplicate", |c| {
+        c.verdict == "near" && matches!(c.best, "link" | "heir")
+    }),
+    ("a link is in a cluster, and every cluster has a representative", |c| {
+        matches!(c.best, "link" | "heir") && c.representative == "none"
+    }),
+    ("a signature has no content hash to be equal by", |c| c.content == "signature" && c.verdict == "exact"),
+    ("a signature is never empty", |c| c.content == "signature" && c.verdict == "empty"),
+    ("an empty document is never stored, so no id holds it", |c| c.holds_same() && c.verdict == "empty"),
+    ("metadata cannot equal that of nothing", |c| c.held == "nothing" && c.metadata == "equal"),
+    ("nothing leaves if the id holds the same content, so no link becomes an heir", |c| {
+        c.holds_same() && c.best == "heir"
+    }),
+    ("only a document that represents a link has an heir", |c| c.best == "heir" && c.held != "other_rep"),
+    ("a link was stored as a duplicate", |c| c.held == "same_link" && c.verdict == "unique"),
+    ("a link has joined a representative", |c| c.held == "same_link" && c.representative == "none"),
+    ("a representative has joined no other", |c| c.held == "same_rep" && c.representative == "found"),
+];

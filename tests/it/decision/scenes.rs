@@ -1,0 +1,196 @@
+//! A combination -> the requests that bring it about, and the contents that it is about.
+//!
+//! Contents of one line are like their neighbours, and like no others: step 0 is like steps -1 and 1, and unlike 2.
+//! Each combination has two lines of its own, one for what is found and one for what its id holds. Nothing is drawn: a
+//! content is a function of its line and step.
+
+use std::collections::BTreeSet;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use xxhash_rust::xxh3::xxh3_64 as xxh3;
+
+use super::combinations::Combination;
+
+/// Words of a text, and how many of them one step leaves behind: of 40 shingles of each of two neighbours 32 are equal.
+const WORDS: i64 = 44;
+const WORDS_A_STEP: i64 = 8;
+/// Slots of a signature, and in how many parts they change, one a step: neighbours have at least 54 of 64 in common, of
+/// which 52 are needed; with the next but one a step has 46 at most, but for chance.
+const SLOTS: usize = 64;
+const PARTS: i64 = 7;
+/// Far from every step that is used.
+const ORIGIN: i64 = 1000;
+
+/// The settings of a collection of texts or of signatures, in which neighbours are always found.
+pub fn settings(content: &str, touch: &str) -> Value {
+    // So long that no last-seen time is written to disk meanwhile.
+    let (ttl, touch) = (1e8, touch == "on");
+    match content {
+        "text" => {
+            json!({"threshold": 0.55, "banding": {"bands": 64, "rows": 4}, "ttl": ttl, "touch": touch})
+        }
+        _ => json!({
+            "spec": "external:decision:64x8", "threshold": 0.8, "banding": {"bands": 32, "rows": 2}, "ttl": ttl,
+            "touch": touch,
+        }),
+    }
+}
+
+/// What a document says.
+#[derive(Clone, Copy, Debug)]
+pub enum Content {
+    Empty,
+    Found { step: i64 },
+    Held { step: i64 },
+}
+
+/// A step on the way to a combination.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    Insert { role: &'static str, content: Content, on_duplicate: &'static str },
+    Delete { role: &'static str },
+}
+
+/// How a combination comes about.
+#[derive(Debug)]
+pub struct Scene {
+    pub steps: Vec<Step>,
+    /// What is sent; a delete sends nothing.
+    pub sent: Option<Content>,
+    /// What the id holds before.
+    pub held: Option<Content>,
+    /// What is like the heir, and like nothing else that there is before.
+    pub like_heir: Option<Content>,
+}
+
+/// The documents of a combination: the one whose id is sent, and the others that there may be.
+pub const SELF: &str = "self";
+/// The representative that is found.
+const REPRESENTATIVE: &str = "rep";
+/// A document of its cluster.
+const MEMBER: &str = "member";
+/// A link to it.
+const LINK: &str = "link";
+/// What the held link points to.
+const HOST: &str = "host";
+/// A link to what the id holds.
+pub const HEIR: &str = "heir";
+/// The founder of a cluster, deleted since.
+const FOUNDER: &str = "founder";
+const ROLES: [&str; 7] = [SELF, REPRESENTATIVE, MEMBER, LINK, HOST, HEIR, FOUNDER];
+
+/// The role of that name.
+pub fn role(name: &str) -> &'static str {
+    ROLES.into_iter().find(|role| *role == name).expect("a role")
+}
+
+fn plain(role: &'static str, content: Content) -> Step {
+    Step::Insert { role, content, on_duplicate: "skip" }
+}
+
+fn linked(role: &'static str, content: Content) -> Step {
+    Step::Insert { role, content, on_duplicate: "link" }
+}
+
+fn stored(role: &'static str, content: Content) -> Step {
+    Step::Insert { role, content, on_duplicate: "store" }
+}
+
+fn found(step: i64) -> Content {
+    Content::Found { step }
+}
+
+fn held(step: i64) -> Content {
+    Content::Held { step }
+}
+
+impl Scene {
+    pub fn new(combination: &Combination) -> Self {
+        let mut scene = Self { steps: to_find(combination), sent: None, held: None, like_heir: None };
+        scene.sent = match (combination.op, combination.verdict) {
+            ("delete", _) => None,
+            (_, "empty") => Some(Content::Empty),
+            _ => Some(found(0)),
+        };
+        if combination.best == "heir" {
+            // Brought about by what is to be found.
+            (scene.held, scene.like_heir) = (Some(found(1)), Some(found(-1)));
+            return scene;
+        }
+        let steps = match combination.held {
+            "nothing" => return scene,
+            "same_document" => vec![stored(SELF, found(0))],
+            "same_link" => vec![linked(SELF, found(0))],
+            "same_rep" => vec![stored(SELF, found(0)), linked(HEIR, found(-1))],
+            "other_document" => vec![plain(SELF, held(0))],
+            "other_link" => vec![plain(HOST, held(1)), linked(SELF, held(0))],
+            "other_rep" => vec![plain(SELF, held(0)), linked(HEIR, held(1))],
+            other => unreachable!("{other}"),
+        };
+        scene.steps.extend(steps);
+        scene.held = Some(if combination.holds_same() { found(0) } else { held(0) });
+        scene.like_heir = match combination.held {
+            "same_rep" => Some(found(-2)),
+            "other_rep" => Some(held(2)),
+            _ => None,
+        };
+        scene
+    }
+
+    /// The documents that there may be before or afterwards.
+    pub fn roles(&self) -> BTreeSet<&'static str> {
+        let of = |step: &Step| match *step {
+            Step::Insert { role, .. } | Step::Delete { role } => role,
+        };
+        self.steps.iter().map(of).chain([SELF]).collect()
+    }
+}
+
+/// The documents that a lookup of step 0 finds.
+fn to_find(combination: &Combination) -> Vec<Step> {
+    match (combination.verdict, combination.representative, combination.best) {
+        ("near", "found", "document") => vec![plain(REPRESENTATIVE, found(1))],
+        ("near", "none", "document") => vec![plain(REPRESENTATIVE, found(2)), stored(MEMBER, found(1))],
+        ("exact", "found", "document") => vec![plain(REPRESENTATIVE, found(0))],
+        // Its cluster is represented by another of its members, which is unlike it.
+        ("exact", "none", "document") => vec![
+            plain(FOUNDER, found(1)),
+            stored(REPRESENTATIVE, found(2)),
+            stored(MEMBER, found(0)),
+            Step::Delete { role: FOUNDER },
+        ],
+        ("exact", "found", "link") => vec![plain(REPRESENTATIVE, found(1)), linked(LINK, found(0))],
+        ("exact", "found", "heir") => vec![plain(SELF, found(1)), linked(HEIR, found(0))],
+        _ => Vec::new(),
+    }
+}
+
+impl Content {
+    /// As fields of a document in the collection of a combination, which is known by its number.
+    pub fn fields(self, number: usize, combination: &Combination) -> Value {
+        let (line, step) = match self {
+            Self::Empty => return json!({"text": "?!"}),
+            Self::Found { step } => (2 * number, ORIGIN + step),
+            Self::Held { step } => (2 * number + 1, ORIGIN + step),
+        };
+        match combination.content {
+            "text" => json!({"text": text(line, step)}),
+            _ => json!({"signature": STANDARD.encode(signature(line, step))}),
+        }
+    }
+}
+
+fn text(line: usize, step: i64) -> String {
+    let first = step * WORDS_A_STEP;
+    (first..first + WORDS).map(|word| format!("w{line}x{word}")).collect::<Vec<_>>().join(" ")
+}
+
+fn signature(line: usize, step: i64) -> [u8; SLOTS] {
+    std::array::from_fn(|slot| {
+        let version = (step - slot as i64 % PARTS).div_euclid(PARTS);
+        let mixed = xxh3(&[line as u64, slot as u64, version as u64].map(u64::to_le_bytes).concat());
+        mixed as u8
+    })
+}

@@ -1,0 +1,432 @@
+//! One server with a collection for each kind of content, of room and of touch: each combination is brought about in the
+//! one it belongs to, acted on and looked at. Combinations share no document, so many go into one request.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::combinations::Combination;
+use super::scenes::{self, Content, HEIR, SELF, Scene, Step, settings};
+use crate::support::client::Client;
+use crate::support::server::{Server, Starting};
+
+/// Most documents of one request.
+const MANY: usize = 1000;
+/// A last-seen time is shown if it is a second later than the one on disk, and kept in half seconds.
+const LATER: Duration = Duration::from_millis(2100);
+const HELD: &str = "held";
+const SENT: &str = "sent";
+
+/// What is written down of each combination: the answer, then what is there afterwards.
+pub const OBSERVED: [&str; 18] = [
+    "status",
+    "answered_verdict",
+    "outcome",
+    "stored",
+    "duplicate_of",
+    "answered_representative",
+    "previous",
+    // Whether the id holds what it held, what was sent, the same, or nothing.
+    "holds",
+    "has_metadata",
+    "record_verdict",
+    "record_duplicate_of",
+    "linked",
+    // The ids of its cluster, the representative first.
+    "cluster",
+    // What is found best for what was sent, and whether the id is found by what it held.
+    "finds_for_sent",
+    "finds_held",
+    "heir",
+    "touched",
+    // Documents of the combination, and how many of them are links.
+    "documents",
+];
+
+/// A combination under its number, and how it comes about.
+pub struct Case {
+    number: usize,
+    combination: Combination,
+    scene: Scene,
+}
+
+impl Case {
+    pub fn new(number: usize, combination: Combination) -> Self {
+        Self { number, combination, scene: Scene::new(&combination) }
+    }
+
+    fn id(&self, role: &str) -> String {
+        format!("{}.{role}", self.number)
+    }
+
+    fn document(&self, role: &str, content: Content) -> Value {
+        let mut document = self.unnamed(content);
+        document["id"] = self.id(role).into();
+        document
+    }
+
+    fn unnamed(&self, content: Content) -> Value {
+        content.fields(self.number, &self.combination)
+    }
+
+    fn collection(&self) -> String {
+        let Combination { content, room, touch, .. } = self.combination;
+        format!("{content}-room-{room}-touch-{touch}")
+    }
+}
+
+/// What is known of a combination's documents at one time: role -> record.
+type Records = BTreeMap<&'static str, Value>;
+
+/// A client of one collection.
+struct Collection<'a> {
+    client: Client,
+    name: String,
+    cases: Vec<&'a Case>,
+}
+
+/// Brings every case about, acts on it, and returns what was seen of it, in order.
+pub fn observe(data: &Path, cases: &[Case]) -> Vec<String> {
+    let mut names: Vec<String> = cases.iter().map(Case::collection).collect();
+    names.sort();
+    names.dedup();
+    let of = |server: &Server| {
+        let client = Client::new(server.url(""));
+        let of = |name: &String| Collection {
+            client: client.clone(),
+            name: name.clone(),
+            cases: cases.iter().filter(|case| case.collection() == *name).collect(),
+        };
+        names.iter().map(of).collect::<Vec<_>>()
+    };
+    let server = Starting::spawn_with(data, &[], &[]).ready();
+    let collections = of(&server);
+    side_by_side(&collections, |collection| {
+        collection.set_up();
+        Vec::new()
+    });
+    thread::sleep(LATER);
+    let (no_room, room): (Vec<_>, Vec<_>) = collections.into_iter().partition(|each| !each.has_room());
+    let mut seen = side_by_side(&room, Collection::act);
+    drop((room, no_room));
+    assert!(server.terminate().success());
+
+    let server = Starting::spawn_with(data, &[], &[("HAPAX__LIMITS__MEMORY_MAX_BYTES", "1")]).ready();
+    let no_room: Vec<_> = of(&server).into_iter().filter(|each| !each.has_room()).collect();
+    seen.extend(side_by_side(&no_room, Collection::act));
+    assert!(server.terminate().success());
+    seen.sort();
+    seen.into_iter().map(|(_, line)| line).collect()
+}
+
+fn side_by_side<'a>(
+    collections: &[Collection<'a>],
+    work: impl Fn(&Collection<'a>) -> Vec<(usize, String)> + Copy + Send + Sync,
+) -> Vec<(usize, String)> {
+    thread::scope(|scope| {
+        let running: Vec<_> = collections.iter().map(|collection| scope.spawn(move || work(collection))).collect();
+        running.into_iter().flat_map(|one| one.join().expect("no assertion fails")).collect()
+    })
+}
+
+impl Collection<'_> {
+    fn has_room(&self) -> bool {
+        self.cases.iter().all(|case| case.combination.room == "yes")
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("/v1/collections/{}{path}", self.name)
+    }
+
+    /// The results of many documents, in order.
+    fn batch(&self, op: &str, query: &str, documents: Vec<Value>) -> Vec<Value> {
+        let mut results = Vec::new();
+        for documents in documents.chunks(MANY) {
+            let body = json!({"op": op, "documents": documents});
+            let answer = self.client.post(&self.url(&format!("/batch?{query}")), &body).ok();
+            results.extend(answer["results"].as_array().unwrap().iter().cloned());
+        }
+        results
+    }
+
+    /// Does the first step of each case, then the second of each, and so on.
+    fn set_up(&self) {
+        let Combination { content, touch, .. } = self.cases[0].combination;
+        self.client.json("PUT", &self.url(""), &settings(content, touch)).json();
+        let last = self.cases.iter().map(|case| case.scene.steps.len()).max().unwrap();
+        for at in 0..last {
+            let (mut deletes, mut inserts): (Vec<Value>, BTreeMap<&str, Vec<Value>>) = Default::default();
+            for case in &self.cases {
+                match case.scene.steps.get(at) {
+                    Some(Step::Delete { role }) => deletes.push(json!({"id": case.id(role)})),
+                    Some(&Step::Insert { role, content, on_duplicate }) => {
+                        let mut document = case.document(role, content);
+                        if role == SELF {
+                            document["metadata"] = json!({"is": HELD});
+                        }
+                        inserts.entry(on_duplicate).or_default().push(document);
+                    }
+                    None => {}
+                }
+            }
+            for (on_duplicate, documents) in inserts {
+                for result in self.batch("insert", &format!("on_duplicate={on_duplicate}"), documents) {
+                    assert_eq!(result["stored"], true, "{result}");
+                }
+            }
+            for result in self.batch("delete", "", deletes) {
+                assert_eq!(result["deleted"], 1, "{result}");
+            }
+        }
+    }
+
+    /// Sends what each case is about, and says what was seen.
+    fn act(&self) -> Vec<(usize, String)> {
+        let before = self.records();
+        let answers = self.send();
+        let after = self.records();
+        let clusters = self.clusters();
+        let checks = self.checks();
+        let (mut documents, mut links) = (0, 0);
+        let seen = self.cases.iter().map(|case| {
+            let (before, after) = (&before[&case.number], &after[&case.number]);
+            documents += after.len();
+            links += after.values().filter(|record| record["linked"] == true).count();
+            let seen = Seen {
+                case,
+                answer: &answers[&case.number],
+                before,
+                after,
+                cluster: clusters.get(&case.id(SELF)).map_or("-", |cluster| cluster),
+                checks: &checks[&case.number],
+            };
+            (case.number, format!("{}\t{}", case.combination.key(), seen.line()))
+        });
+        let seen = seen.collect();
+        let described = self.client.get(&self.url("")).ok();
+        assert_eq!((&described["documents"], &described["linked"]), (&json!(documents), &json!(links)));
+        seen
+    }
+
+    /// The answer to each case.
+    fn send(&self) -> HashMap<usize, Value> {
+        let mut groups: BTreeMap<(&str, String), Vec<&Case>> = BTreeMap::new();
+        for case in &self.cases {
+            let Combination { op, on_duplicate, on_existing, .. } = case.combination;
+            let query = match op {
+                "insert" => format!("on_duplicate={on_duplicate}&on_existing={on_existing}"),
+                _ => String::new(),
+            };
+            groups.entry((op, query)).or_default().push(case);
+        }
+        let mut answers = HashMap::new();
+        for ((op, query), cases) in groups {
+            let document = |case: &&Case| {
+                let mut document = match case.scene.sent {
+                    Some(content) => case.document(SELF, content),
+                    None => json!({"id": case.id(SELF)}),
+                };
+                match case.combination.metadata {
+                    "equal" => document["metadata"] = json!({"is": HELD}),
+                    "other" => document["metadata"] = json!({"is": SENT}),
+                    _ => {}
+                }
+                document
+            };
+            let results = self.batch(op, &query, cases.iter().map(document).collect());
+            answers.extend(cases.iter().map(|case| case.number).zip(results));
+        }
+        answers
+    }
+
+    /// The records of all documents of each case.
+    fn records(&self) -> HashMap<usize, Records> {
+        let mut records: HashMap<usize, Records> =
+            self.cases.iter().map(|case| (case.number, Records::new())).collect();
+        let ids = |case: &&Case| case.scene.roles().into_iter().map(|role| case.id(role)).collect::<Vec<_>>();
+        let ids: Vec<String> = self.cases.iter().flat_map(ids).collect();
+        for ids in ids.chunks(MANY) {
+            let found = self.client.post(&self.url("/documents/get"), &json!({ "ids": ids })).ok();
+            assert_eq!(found.get("omitted"), None);
+            for record in found["documents"].as_array().unwrap() {
+                let (number, role) = of_id(&record["id"]);
+                records.get_mut(&number).unwrap().insert(role, record.clone());
+            }
+        }
+        records
+    }
+
+    /// Id -> the roles of its cluster, the representative first; for clusters of more than one document.
+    fn clusters(&self) -> HashMap<String, String> {
+        let mut stars: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut cursor = String::new();
+        loop {
+            let page = self.client.get(&self.url(&format!("/clusters?limit={MANY}{cursor}"))).ok();
+            for member in page["members"].as_array().unwrap() {
+                let id = member["id"].as_str().unwrap();
+                let first = member["representative"].as_str().unwrap_or(id);
+                stars.entry(first.to_owned()).or_default().push(id.to_owned());
+            }
+            match page["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        let roles = |ids: &[String]| ids.iter().map(|id| of_id(&json!(id)).1).collect::<Vec<_>>().join(",");
+        stars.values().flat_map(|ids| ids.iter().map(|id| (id.clone(), roles(ids)))).collect()
+    }
+
+    /// What is found now for what was sent, for what was held, and for what is like the heir.
+    fn checks(&self) -> HashMap<usize, Checks> {
+        let checked = |documents: Vec<(usize, Value)>| -> HashMap<usize, Value> {
+            let (numbers, documents): (Vec<usize>, Vec<Value>) = documents.into_iter().unzip();
+            numbers.into_iter().zip(self.batch("check", "", documents)).collect()
+        };
+        let with = |id: bool, content: fn(&Scene) -> Option<Content>| {
+            let document = |case: &&Case| {
+                let content = content(&case.scene)?;
+                Some((case.number, if id { case.document(SELF, content) } else { case.unnamed(content) }))
+            };
+            checked(self.cases.iter().filter_map(document).collect())
+        };
+        let holds = [with(true, |scene| scene.sent), with(true, |scene| scene.held)];
+        let finds = [with(false, |scene| scene.sent), with(false, |scene| scene.held)];
+        let like_heir = with(false, |scene| scene.like_heir);
+        let of = |checks: &HashMap<usize, Value>, number: &usize| checks.get(number).cloned().unwrap_or_default();
+        let checks = |case: &&Case| {
+            let number = &case.number;
+            let checks = Checks {
+                holds: holds.each_ref().map(|checks| of(checks, number)["stored"] == true),
+                finds: finds.each_ref().map(|checks| of(checks, number)),
+                like_heir: of(&like_heir, number),
+            };
+            (case.number, checks)
+        };
+        self.cases.iter().map(checks).collect()
+    }
+}
+
+/// Lookups afterwards.
+struct Checks {
+    /// Whether the id holds what was sent, and what it held.
+    holds: [bool; 2],
+    /// The verdicts on what was sent and on what was held.
+    finds: [Value; 2],
+    like_heir: Value,
+}
+
+/// All that was seen of one case.
+struct Seen<'a> {
+    case: &'a Case,
+    answer: &'a Value,
+    before: &'a Records,
+    after: &'a Records,
+    cluster: &'a str,
+    checks: &'a Checks,
+}
+
+impl Seen<'_> {
+    /// The end of its line in the table.
+    fn line(&self) -> String {
+        self.columns().map(|(_, value)| value).join("\t")
+    }
+
+    fn columns(&self) -> [(&'static str, String); OBSERVED.len()] {
+        let own = self.after.get(SELF).unwrap_or(&Value::Null);
+        let answered = |name: &str| word(&self.answer[name]);
+        let values = [
+            self.status(),
+            answered("verdict"),
+            answered("outcome"),
+            answered("stored"),
+            role(&self.answer["duplicate_of"]),
+            role(&self.answer["representative"]),
+            yes(!self.answer["previous"].is_null()),
+            self.holds(),
+            word(&own["metadata"]["is"]),
+            word(&own["verdict"]),
+            role(&own["duplicate_of"]),
+            word(&own["linked"]),
+            self.cluster.to_owned(),
+            role(&self.checks.finds[0]["duplicate_of"]),
+            if self.case.scene.held.is_some() { yes(finds(&self.checks.finds[1], SELF)) } else { "-".into() },
+            self.heir(),
+            self.touched(),
+            format!("{}/{}", self.after.len(), self.after.values().filter(|one| one["linked"] == true).count()),
+        ];
+        let mut columns = OBSERVED.map(|name| (name, String::new()));
+        columns.iter_mut().zip(values).for_each(|((_, to), value)| *to = value);
+        columns
+    }
+
+    fn status(&self) -> String {
+        if !self.answer["deleted"].is_null() {
+            return format!("200 deleted {}", self.answer["deleted"]);
+        }
+        match &self.answer["error"] {
+            Value::Null => "200".to_owned(),
+            error => format!("{} {}", error["status"], error["code"].as_str().unwrap()),
+        }
+    }
+
+    fn holds(&self) -> String {
+        let holds = match (self.after.contains_key(SELF), self.checks.holds) {
+            (false, [false, false]) => "nothing",
+            (true, [true, false]) => "sent",
+            (true, [false, true]) => "held",
+            (true, [true, true]) => "same",
+            other => panic!("{:?}: {other:?}", self.case.combination),
+        };
+        holds.to_owned()
+    }
+
+    /// Whether the link to what was held is one still.
+    fn heir(&self) -> String {
+        let Some(heir) = self.after.get(HEIR) else { return "-".into() };
+        let heir = match (&heir["linked"], finds(&self.checks.like_heir, HEIR)) {
+            (Value::Bool(true), false) => "link",
+            (Value::Bool(false), true) => "document",
+            other => panic!("{:?}: {other:?}", self.case.combination),
+        };
+        heir.to_owned()
+    }
+
+    /// The documents that were seen again.
+    fn touched(&self) -> String {
+        let again = |(role, after): (&&'static str, &Value)| {
+            let before = self.before.get(role)?;
+            (before["seq"] == after["seq"] && before["last_seen"] != after["last_seen"]).then_some(*role)
+        };
+        let again: Vec<&str> = self.after.iter().filter_map(again).collect();
+        if again.is_empty() { "-".into() } else { again.join(",") }
+    }
+}
+
+fn finds(verdict: &Value, role: &str) -> bool {
+    verdict["matches"].as_array().is_some_and(|matches| matches.iter().any(|found| of_id(&found["id"]).1 == role))
+}
+
+/// Number and role of an id.
+fn of_id(id: &Value) -> (usize, &'static str) {
+    let (number, role) = id.as_str().unwrap().split_once('.').unwrap();
+    (number.parse().unwrap(), scenes::role(role))
+}
+
+fn role(id: &Value) -> String {
+    if id.is_null() { "-".into() } else { of_id(id).1.into() }
+}
+
+fn word(value: &Value) -> String {
+    match value {
+        Value::Null => "-".into(),
+        Value::Bool(value) => yes(*value),
+        value => value.as_str().unwrap().trim_end_matches("_duplicate").to_owned(),
+    }
+}
+
+fn yes(value: bool) -> String {
+    if value { "yes".into() } else { "no".into() }
+}
