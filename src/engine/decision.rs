@@ -258,3 +258,6 @@ fn effect(rules: Rules, held: Held, found: Found) -> Effect {
 pub(crate) fn of_delete(heir_is_link: Option<bool>) -> Effect {
     heir_is_link.map_or(Effect::Nothing, |promotes| Effect::Remove(Leaving { promotes }))
 }
+
+#[cfg(test)]
+mod tests;
