@@ -80,7 +80,10 @@ impl Reader<'_> {
                 Target::Item(to) if to != self.file => {
                     self.into.edges.push(Edge { from: self.file, to, line, path: path.join("::") });
                 }
-                Target::External(name) => self.into.externals.push(External { from: self.file, line, name }),
+                // A single name is a variable's, if no `use` makes it a crate's.
+                Target::External(name) if path.len() > 1 || name != path[0] => {
+                    self.into.externals.push(External { from: self.file, line, name });
+                }
                 // A module by itself is only the way to what is in it.
                 _ => {}
             }

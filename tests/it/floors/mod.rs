@@ -2,11 +2,15 @@
 //! A file imports only lower floors or its own folder, and there in one direction; the core does nothing but compute;
 //! functions, files and structs stay small enough to be read.
 
+mod downward;
 mod graph;
 mod house;
 mod imports;
 mod modules;
 mod one_way;
+mod other_crates;
+mod parts;
+mod report;
 mod sizes;
 mod sources;
 mod tests_only;
@@ -51,9 +55,62 @@ const FIELDS_MAX: usize = 12;
 /// Tables of data.
 const LONG_FILES: [&str; 2] = ["crates/hapax-core/src/unicode.rs", "src/telemetry/names.rs"];
 
-fn floor(module: &str) -> Option<u8> {
-    FLOORS.iter().find(|(name, _)| *name == module).map(|(_, floor)| *floor)
-}
+/// Crates of each child of `src`. Most need not know that there are disks, clients and clocks.
+const OTHER_CRATES: [(&str, &str); 11] = [
+    ("types", "hapax_core thiserror"),
+    ("telemetry", "libc metrics metrics_process metrics_util parking_lot thiserror tracing tracing_subscriber"),
+    ("cpu", "metrics parking_lot thiserror tokio"),
+    ("index", "bytemuck dashmap hapax_core parking_lot rayon rustix smallvec tracing"),
+    ("store", "hapax_core jiff parking_lot rusqlite serde serde_json thiserror tracing xxhash_rust"),
+    ("verdicts", "hapax_core jiff metrics parking_lot thiserror tokio zstd"),
+    ("engine", "bytemuck futures hapax_core hashbrown metrics parking_lot rustix tokio tracing"),
+    ("collections", "futures hapax_core metrics parking_lot tokio tracing"),
+    ("config", "figment hapax_core rustix serde serde_json thiserror"),
+    (
+        "http",
+        "async_compression axum base64 bytes futures hapax_core hyper hyper_util jiff metrics parking_lot serde \
+         serde_json subtle tokio tokio_util tower tower_http tracing",
+    ),
+    (
+        "cli",
+        "anyhow clap flate2 hapax_core indicatif jiff metrics plotters rayon rustix serde serde_json thiserror tokio \
+         tokio_util tracing ureq zstd",
+    ),
+];
+
+/// Beginnings of files that judge and decide: pure functions of what is in memory.
+const DECIDING: [&str; 4] = ["src/index/", "src/engine/judge", "src/engine/decision", "src/verdicts/comparing"];
+
+/// Crates that wait, read a disk or count.
+const WAITING: [&str; 3] = ["tokio", "rusqlite", "metrics"];
+
+/// Structs of many fields that carry values only: rows, answers, settings, arguments and meters.
+const WIDE: [&str; 10] = [
+    "Args",
+    "DescriptionBody",
+    "HttpLimits",
+    "Meters",
+    "RawDefaultCollection",
+    "RawServer",
+    "Record",
+    "Report",
+    "Verdict",
+    "VerdictBody",
+];
+
+/// Values that are counted up or cut to fit before somebody reads them: their fields are what they are for.
+const OPEN: [&str; 10] = [
+    "Chunk",
+    "ClusterPage",
+    "ClustersPage",
+    "Collected",
+    "Inspection",
+    "Ledger",
+    "Search",
+    "Summary",
+    "Tally",
+    "Verdict",
+];
 
 /// `src/http/dto/verdict.rs` -> `http`; `src/types/ids.rs` -> `types`.
 fn child_of_src(path: &str) -> &str {
@@ -63,6 +120,25 @@ fn child_of_src(path: &str) -> &str {
 
 fn houses() -> [House; 2] {
     CRATES.map(|src| House::at(src, &[]))
+}
+
+/// Without the findings (`path:line name: what`) about these; an exception that nothing needs is a finding.
+fn except(mut found: Vec<String>, exceptions: &[&str]) -> Vec<String> {
+    for exception in exceptions {
+        let before = found.len();
+        found.retain(|line| line.split([' ', ':']).nth(2) != Some(exception));
+        if found.len() == before {
+            found.push(format!("{exception} needs no exception: take it off the list"));
+        }
+    }
+    found
+}
+
+#[test]
+fn exceptions_are_of_what_is_found() {
+    let found = || vec!["src/a.rs:1 A: b, B".to_owned(), "src/c.rs:2 B: d".to_owned()];
+    assert_eq!(except(found(), &["B"]), ["src/a.rs:1 A: b, B"]);
+    assert_eq!(except(found(), &["A", "B", "C"]), ["C needs no exception: take it off the list"]);
 }
 
 /// Fails with all that was found.
@@ -102,6 +178,13 @@ fn methods_of_a_type_are_in_one_file() {
 
 #[test]
 #[ignore = "until the engine is apart"]
+fn parts_keep_their_fields_to_themselves() {
+    let found = houses().iter().flat_map(parts::open).collect();
+    none("structs", &except(found, &OPEN));
+}
+
+#[test]
+#[ignore = "until the engine is apart"]
 fn each_use_of_unsafe_says_why_itself() {
     let sources: Vec<_> = CRATES.iter().flat_map(|src| sources::below(src)).collect();
     let lines = sources.iter().flat_map(|source| source.text.lines().map(|line| (&source.path, line)));
@@ -128,7 +211,7 @@ fn files_are_short() {
 #[test]
 #[ignore = "until the engine is apart"]
 fn structs_have_few_fields() {
-    none("structs", &measured(sizes::structs, FIELDS_MAX, "fields"));
+    none("structs", &except(measured(sizes::structs, FIELDS_MAX, "fields"), &WIDE));
 }
 
 /// What is larger than it may be.
@@ -145,22 +228,36 @@ fn measured(measure: impl Fn(&Source) -> Vec<sizes::Sized>, max: usize, unit: &s
 #[test]
 #[ignore = "until the engine is apart"]
 fn imports_go_down_only() {
-    let house = House::at("src", &[]);
-    let mut upward = Vec::new();
-    for edge in &house.imports.edges {
-        let [from, to] = [edge.from, edge.to].map(|file| house.sources[file].path.as_str());
-        let [name, imported] = [from, to].map(child_of_src);
-        // These two see all floors.
-        if name == imported || name == "lib" || name == "main" {
-            continue;
-        }
-        let [own, floor] =
-            [name, imported].map(|name| floor(name).unwrap_or_else(|| panic!("{name} has no floor; give it one")));
-        if floor >= own {
-            upward.push(format!("{from}:{} (floor {own}) imports {} of {to} (floor {floor})", edge.line, edge.path));
-        }
-    }
-    none("upward imports", &upward);
+    none("upward imports", &downward::upward(&House::at("src", &[]), &FLOORS));
+}
+
+#[test]
+#[ignore = "until the engine is apart"]
+fn http_and_cli_see_collections_through_the_facade_alone() {
+    none(
+        "imports",
+        &downward::past_the_facade(&House::at("src", &[]), &["http", "cli"], &["index", "store", "engine"]),
+    );
+}
+
+#[test]
+#[ignore = "until the engine is apart"]
+fn each_floor_is_built_on_the_crates_of_its_line() {
+    none("differences", &other_crates::differing(&with_other_crates(), &OTHER_CRATES));
+}
+
+#[test]
+#[ignore = "until the engine is apart"]
+fn what_decides_neither_waits_nor_reads_nor_counts() {
+    let uses = other_crates::used_where_nothing_waits(&with_other_crates(), &DECIDING, &WAITING);
+    none("uses", &uses);
+}
+
+/// With the uses of all crates that the manifest names.
+fn with_other_crates() -> House {
+    let names = other_crates::of_the_manifest("Cargo.toml");
+    assert!(names.len() > 20, "{names:?}");
+    House::at("src", &names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 #[test]
@@ -173,7 +270,10 @@ fn no_import_climbs_out_of_its_folder_by_super() {
 fn lib_lists_the_modules_in_floor_order() {
     let lib = fs::read_to_string(root().join("src/lib.rs")).expect("UTF-8");
     let pattern = Regex::new(r"pub mod (\w+);").expect("a pattern");
-    let floors: Vec<_> = pattern.captures_iter(&lib).map(|found| floor(&found[1]).expect("on a floor")).collect();
+    let floors: Vec<_> = pattern
+        .captures_iter(&lib)
+        .map(|found| FLOORS.iter().find(|(name, _)| *name == &found[1]).expect("on a floor").1)
+        .collect();
     assert!(floors.len() > 5 && floors.is_sorted(), "{floors:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Types: where their methods are.
+//! Types: where their methods are, and what they are called.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,6 +57,37 @@ fn inherent(house: &House, module: ModuleId, items: &[Item], tell: &mut impl FnM
     }
 }
 
+/// Names that several types bear: not of tests, and not of a macro.
+pub fn twins(house: &House) -> Vec<String> {
+    let mut homes: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for (&file, &module) in &house.modules.of_file {
+        if !house.modules.all[module].tests_only {
+            let mut names = Vec::new();
+            named(&house.sources[file].syntax.items, &mut names);
+            names.into_iter().for_each(|name| {
+                homes.entry(name).or_default().insert(&house.sources[file].path);
+            });
+        }
+    }
+    homes.retain(|_, files| files.len() > 1);
+    let files = |files: BTreeSet<&str>| files.into_iter().collect::<Vec<_>>().join(", ");
+    homes.into_iter().map(|(name, homes)| format!("{name}: {}", files(homes))).collect()
+}
+
+/// Names of structs and enums.
+fn named(items: &[Item], names: &mut Vec<String>) {
+    for item in items {
+        match item {
+            Item::Struct(item) if !tests_only(&item.attrs) => names.push(item.ident.to_string()),
+            Item::Enum(item) if !tests_only(&item.attrs) => names.push(item.ident.to_string()),
+            Item::Mod(item) if !tests_only(&item.attrs) => {
+                named(item.content.as_ref().map_or(&[], |(_, items)| items), names);
+            }
+            _ => {}
+        }
+    }
+}
+
 #[test]
 fn methods_in_several_files_are_found() {
     let files = [
@@ -68,4 +99,14 @@ fn methods_in_several_files_are_found() {
     assert_eq!(found, ["A of src/a.rs: src/a.rs:1, src/b.rs:1"]);
     let apart = [("src/lib.rs", "mod a;"), files[1]];
     assert!(scattered(&House::built("src", &apart, &[])).is_empty());
+}
+
+#[test]
+fn types_of_one_name_are_found() {
+    let files = [
+        ("src/lib.rs", "mod a; mod b; struct C;"),
+        ("src/a.rs", "struct A; mod inner { enum B {} } #[cfg(test)] struct C; fn f() { struct B; }"),
+        ("src/b.rs", "struct B(A); type A = u8; #[cfg(test)] mod tests { struct A; }"),
+    ];
+    assert_eq!(twins(&House::built("src", &files, &[])), ["B: src/a.rs, src/b.rs"]);
 }

@@ -1,0 +1,89 @@
+//! Which other crates a file may use.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use super::house::House;
+use super::imports::External;
+use super::sources::root;
+
+/// What a child of `src` is built on, in words.
+pub type Table<'a> = [(&'a str, &'a str)];
+
+/// The dependencies of a manifest, as code names them; those for tests are left out.
+pub fn of_the_manifest(path: &str) -> BTreeSet<String> {
+    let manifest = fs::read_to_string(root().join(path)).expect("a manifest");
+    let mut names = BTreeSet::new();
+    let mut listed = false;
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            listed = line.ends_with("dependencies]") && !line.contains("dev-") && !line.contains("workspace");
+        } else if listed && line.starts_with(char::is_alphabetic) {
+            names.insert(line.split([' ', '=', '.']).next().unwrap_or_default().replace('-', "_"));
+        }
+    }
+    names
+}
+
+/// Differences between a table and what the children of `src` use.
+pub fn differing(house: &House, table: &Table<'_>) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut used = BTreeSet::new();
+    for External { from, line, name } in house.imports.externals.iter().filter(|external| external.name != "std") {
+        let path = &house.sources[*from].path;
+        let child = super::child_of_src(path);
+        let allowed = table.iter().find(|(of, _)| *of == child).map_or("", |(_, names)| names);
+        if !allowed.split(' ').any(|allowed| allowed == name) {
+            found.push(format!("{path}:{line}: {child} uses {name}, which is not in its line of the table"));
+        }
+        used.insert((child, name.as_str()));
+    }
+    for (child, names) in table {
+        let unused = names.split(' ').filter(|name| !used.contains(&(*child, *name)));
+        found.extend(unused.map(|name| format!("{child} no longer uses {name}: take it out of the table")));
+    }
+    found
+}
+
+/// Uses of these crates in files that begin so; a beginning that no file has is a mistake of the rule.
+pub fn used_where_nothing_waits(house: &House, beginnings: &[&str], crates: &[&str]) -> Vec<String> {
+    for beginning in beginnings {
+        assert!(house.sources.iter().any(|source| source.path.starts_with(beginning)), "no file is {beginning}*");
+    }
+    let uses = house.imports.externals.iter().filter(|external| {
+        let path = &house.sources[external.from].path;
+        crates.contains(&&*external.name) && beginnings.iter().any(|beginning| path.starts_with(beginning))
+    });
+    uses.map(|external| format!("{}:{}: {}", house.sources[external.from].path, external.line, external.name)).collect()
+}
+
+#[test]
+fn uses_of_crates_are_found() {
+    let used = [
+        "use tokio::sync::Mutex;",
+        "use {serde::Serialize, tokio::{sync::Mutex as M, task}};",
+        "fn f() { tokio::spawn(x) }",
+        "fn f() { select!(a => tokio::spawn(x)) }",
+        "#[tokio::main] fn f() {}",
+        "use tokio::prelude::*;",
+        "use crate::b::Lock;",
+    ];
+    let table = [("a", "tokio"), ("b", "tokio")];
+    for used in used {
+        let files =
+            [("src/lib.rs", "mod a; mod b;"), ("src/a.rs", used), ("src/b.rs", "pub use tokio::sync::Mutex as Lock;")];
+        let house = House::built("src", &files, &["tokio", "bytes"]);
+        assert_eq!(differing(&house, &table), [""; 0], "{used}");
+        let found = differing(&house, &table[1..]);
+        assert!(found[0].starts_with("src/a.rs:1: a uses tokio"), "{used}: {found:?}");
+        assert_eq!(used_where_nothing_waits(&house, &["src/a"], &["tokio"])[0], "src/a.rs:1: tokio", "{used}");
+    }
+}
+
+#[test]
+fn a_variable_is_no_crate_and_a_crate_out_of_use_is_told() {
+    let files = [("src/lib.rs", "mod a;"), ("src/a.rs", "fn f(bytes: u8) { g(bytes, vec![bytes]) }")];
+    let house = House::built("src", &files, &["bytes"]);
+    assert_eq!(differing(&house, &[]), [""; 0]);
+    assert_eq!(differing(&house, &[("a", "bytes")]), ["a no longer uses bytes: take it out of the table"]);
+}
