@@ -1,6 +1,6 @@
 //! Loops over 64-bit numbers that compilers turn into vector instructions by themselves, compiled for each level.
 
-use super::{Level, Simd};
+use super::level::{Level, Simd};
 use crate::mix::fmix64;
 
 /// Slots of a sketch whose minima stay in registers while shingles run past them.
@@ -23,14 +23,14 @@ macro_rules! for_each_level {
             fn avx512($($arg: $type),*) {
                 loops($($arg),*)
             }
-            match simd.0 {
+            match simd.level() {
                 Level::Portable => loops($($arg),*),
                 #[cfg(target_arch = "aarch64")]
                 Level::Neon => loops($($arg),*),
                 // SAFETY: `Simd::available` makes this level only where the processor has these features.
                 #[cfg(target_arch = "x86_64")]
                 Level::Avx2 => unsafe { avx2($($arg),*) },
-                // SAFETY: as above.
+                // SAFETY: `Simd::available` makes this level only where the processor has these features.
                 #[cfg(target_arch = "x86_64")]
                 Level::Avx512 => unsafe { avx512($($arg),*) },
             }

@@ -3,9 +3,9 @@
 
 use std::arch::aarch64::*;
 
-use super::{Block, Scan};
+use super::blocks::{Block, KEPT, Scan, bytes_by_functions};
 
-super::bytes_by_functions!(Neon);
+bytes_by_functions!(Neon);
 
 #[target_feature(enable = "neon")]
 pub(super) fn scan<S: Scan>(scan: S) -> S::Output {
@@ -75,7 +75,7 @@ fn pack(block: &Block, kept: u64, packed: &mut Block) {
         // before, so that the eight bytes from `at` on are in `packed`.
         unsafe {
             let bytes = vld1_u8(block.as_ptr().add(8 * i));
-            let places = vld1_u8(super::KEPT[usize::from(kept)].as_ptr());
+            let places = vld1_u8(KEPT[usize::from(kept)].as_ptr());
             vst1_u8(packed.as_mut_ptr().add(at), vtbl1_u8(bytes, places));
         }
         at += kept.count_ones() as usize;

@@ -1,6 +1,7 @@
 //! What each hot loop does, in plain Rust: the specification of its vector forms, and what runs where there are none.
 
-use super::{BATCH, Block, Bytes, SlotSet};
+use super::blocks::{Block, Bytes};
+use super::slots::{BATCH, EMPTY, SlotSet};
 
 /// No vector instructions.
 #[derive(Clone, Copy)]
@@ -67,7 +68,7 @@ fn gather(high: u64) -> u64 {
 pub(super) fn untouched(slots: &[u64]) -> SlotSet {
     let mut found = SlotSet::default();
     for (word, slots) in found.iter_mut().zip(slots.chunks(64)) {
-        *word = slots.iter().rev().fold(0, |word, &slot| word << 1 | u64::from(slot == u64::MAX));
+        *word = slots.iter().rev().fold(0, |word, &slot| word << 1 | u64::from(slot == EMPTY));
     }
     found
 }

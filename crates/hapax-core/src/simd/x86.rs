@@ -2,9 +2,11 @@
 
 use std::arch::x86_64::*;
 
-use super::{BATCH, Block, Scan, SlotSet};
+use super::blocks::{Block, KEPT, Scan, bytes_by_functions};
+use super::portable;
+use super::slots::{BATCH, SlotSet};
 
-super::bytes_by_functions!(Avx2);
+bytes_by_functions!(Avx2);
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn scan<S: Scan>(scan: S) -> S::Output {
@@ -62,7 +64,7 @@ fn pack(block: &Block, kept: u64, packed: &mut Block) {
         // before, so that the eight bytes from `at` on are in `packed`.
         unsafe {
             let bytes = _mm_loadl_epi64(block.as_ptr().add(8 * i).cast());
-            let places = _mm_loadl_epi64(super::KEPT[usize::from(kept)].as_ptr().cast());
+            let places = _mm_loadl_epi64(KEPT[usize::from(kept)].as_ptr().cast());
             _mm_storel_epi64(packed.as_mut_ptr().add(at).cast(), _mm_shuffle_epi8(bytes, places));
         }
         at += kept.count_ones() as usize;
@@ -181,14 +183,14 @@ pub(super) fn hash_short(
             // SAFETY: no place is negative or greater than the last from which eight bytes are in the text.
             unsafe { _mm256_i32gather_epi64::<1>(text.as_ptr().cast(), start) }
         } else {
-            let words = starts.map(|start| super::portable::eight_bytes(text, start as usize));
+            let words = starts.map(|start| portable::eight_bytes(text, start as usize));
             // SAFETY: reads the 32 bytes of the array.
             unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
         };
         let len = _mm_sub_epi32(end, start);
         let more = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpgt_epi32(len, _mm_set1_epi32(WORD as i32)))) as usize;
         let room: &mut [u16; 4] = long[longs..].first_chunk_mut().expect("at most i are long before the i-th");
-        let [first, second, third, fourth, ..] = super::KEPT[more];
+        let [first, second, third, fourth, ..] = KEPT[more];
         *room = [first, second, third, fourth].map(|place| i as u16 + u16::from(place));
         longs += more.count_ones() as usize;
         let len = _mm256_cvtepu32_epi64(len);

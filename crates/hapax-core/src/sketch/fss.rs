@@ -221,7 +221,7 @@ fn reach(ranks: &[u64]) -> usize {
 mod tests {
     use super::*;
     use crate::mix::fmix64;
-    use crate::sketch::EMPTY;
+    use crate::simd::EMPTY;
 
     /// The definition: every shingle through every round and the last resort, then the least of each slot.
     fn definition(constants: &Fss, k: usize, shingles: &[u64]) -> Vec<u64> {

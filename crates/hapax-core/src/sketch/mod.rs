@@ -5,11 +5,8 @@ mod classic;
 mod fss;
 mod oph;
 
-use crate::simd::{SLOTS_MAX, Simd, lanes};
+use crate::simd::{EMPTY, SLOTS_MAX, Simd, lanes};
 use crate::spec::SketchKind;
-
-/// What a slot holds that no shingle has reached: greater than every rank.
-const EMPTY: u64 = u64::MAX;
 
 /// The least rank of each slot: the sketch before it is packed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,9 +6,8 @@
 //! own number, `(slot + 1) << 48`, xored in: of two sets with a shingle each, 256 slots that were filled from one
 //! would else agree in 8 bits all at once, once in 256 times.
 
-use super::EMPTY;
 use crate::mix::{SplitMix64, fmix64, named_seed};
-use crate::simd::{BATCH, Simd, lanes};
+use crate::simd::{BATCH, EMPTY, Simd, lanes};
 
 const CONSTANTS: [u64; 2] = {
     let mut generator = SplitMix64::new(named_seed(b"oneperm/"));
