@@ -1,14 +1,11 @@
-//! Text -> canonical text: folding, optional stripping of marks and zeroing of digits, white-space runs to one space,
-//! trimmed. A state machine with bounded state: however the text is cut, even inside a code point, the canonical text
-//! is the same. Knows nothing of tokens or hashes.
-//!
-//! `nfkc_casefold` maps each scalar value by NFKC_Casefold (UAX #44) and composes the result (NFC); `nfkc` is NFKC
-//! (UAX #15). Runs of more than 30 non-starters are treated as if U+034F stood after every thirtieth (Stream-Safe Text,
-//! UAX #15 section 13, counted on the decomposed text so that canonical equivalents agree); nothing is put out for it.
+//! Pieces of text -> canonical text: what the state machine holds back, composes and puts out.
 
-use crate::simd::{Block, Bytes, Scan, Simd};
+use super::plain_run::fold_plain;
+use super::rules::Rules;
+use super::utf8::{IllFormed, NotUtf8};
+use crate::simd::{Block, Simd};
 use crate::spec::{Digits, Fold, Marks};
-use crate::unicode::{Class, UnicodeTable, decode};
+use crate::unicode::{Class, decode};
 
 /// Longest run of non-starters that is reordered and composed as one (UAX #15, section 13).
 const NON_STARTERS_MAX: usize = 30;
@@ -19,105 +16,6 @@ const PLAIN_BYTES_MAX: usize = 4096;
 const PLAIN_BYTES_MIN: usize = 128;
 
 const BOM: char = '\u{feff}';
-
-/// What to do with bytes that are not UTF-8.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IllFormed {
-    /// Refuse the text.
-    Refuse,
-    /// Put U+FFFD for each maximal ill-formed subpart, as `String::from_utf8_lossy` does.
-    Replace,
-}
-
-/// The text is not UTF-8.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("ill-formed UTF-8 at byte {offset}")]
-pub struct NotUtf8 {
-    /// Where the ill-formed sequence begins, counted from the start of the text.
-    pub offset: u64,
-}
-
-/// The options of canonicalisation with their tables.
-#[derive(Clone, Copy)]
-pub(crate) struct Rules {
-    table: &'static UnicodeTable,
-    composes: bool,
-    strip_marks: bool,
-    zero_digits: bool,
-    lower_ascii: bool,
-    /// Marks and digits stay, so that characters need not be taken apart to see whether they have any.
-    folds_plainly: bool,
-    simd: Simd,
-}
-
-impl Rules {
-    pub(crate) fn new(fold: Fold, marks: Marks, digits: Digits, simd: Simd) -> Self {
-        let folds_plainly = fold != Fold::None && marks == Marks::Keep && digits == Digits::Keep;
-        Self {
-            table: UnicodeTable::of(fold),
-            composes: fold != Fold::None,
-            strip_marks: marks == Marks::Strip,
-            zero_digits: digits == Digits::Zero,
-            lower_ascii: fold == Fold::NfkcCasefold,
-            folds_plainly,
-            simd,
-        }
-    }
-
-    pub(crate) fn table(&self) -> &'static UnicodeTable {
-        self.table
-    }
-
-    /// What a byte of ASCII folds to; white space to a space. Other bytes stay as they are.
-    #[inline(always)]
-    fn ascii(&self, b: u8) -> u8 {
-        let lower = u8::from(self.lower_ascii & b.is_ascii_uppercase()) << 5;
-        let zeroed = if self.zero_digits & b.is_ascii_digit() { b'0' } else { b | lower };
-        if is_ascii_space(b) { b' ' } else { zeroed }
-    }
-
-    /// The same for a block; compilers vectorise it.
-    #[inline(always)]
-    fn ascii_block(&self, block: &Block, folded: &mut Block) {
-        for (folded, b) in folded.iter_mut().zip(block) {
-            *folded = self.ascii(*b);
-        }
-    }
-
-    /// Whether a character that is not ASCII folds plainly to itself.
-    #[inline(always)]
-    fn is_itself(&self, c: u32) -> bool {
-        self.folds_plainly & self.table.of_code_point(c).is_itself()
-    }
-
-    /// How a character that is not ASCII folds, if plainly.
-    #[inline(always)]
-    fn plain(&self, c: u32) -> Option<Plain> {
-        let entry = self.table.of_code_point(c);
-        if !self.folds_plainly {
-            None
-        } else if entry.is_itself() {
-            Some(Plain::Itself)
-        } else if entry.is_one_other() {
-            self.table.mapping(entry).and_then(|mapping| mapping.whole).map(Plain::Other)
-        } else {
-            None
-        }
-    }
-}
-
-/// A character that nothing before it composes with, and that is not made of several.
-#[derive(Clone, Copy)]
-enum Plain {
-    Itself,
-    Other(char),
-}
-
-/// The white space of ASCII by the White_Space property: U+001C..U+001F are not in it.
-#[inline(always)]
-const fn is_ascii_space(b: u8) -> bool {
-    (b == b' ') | (b.wrapping_sub(0x09) < 5)
-}
 
 /// Turns text, given in pieces, into canonical text, appended to a buffer of the caller.
 ///
@@ -300,8 +198,7 @@ impl Normaliser {
         let text = &text[..len];
         let to = out.len();
         out.resize(to + text.len() + 2 * size_of::<Block>(), 0);
-        let run = PlainRun { rules: self.rules, text, out: &mut out[to..], after_space: to > from || !self.started };
-        let (taken, written) = self.rules.simd.scan(run);
+        let (taken, written) = fold_plain(self.rules, text, &mut out[to..], to > from || !self.started);
         // Where runs are short, room for long ones would cost more than they do.
         self.plain_bytes =
             if taken == text.len() { PLAIN_BYTES_MAX.min(2 * self.plain_bytes) } else { PLAIN_BYTES_MIN };
@@ -312,7 +209,7 @@ impl Normaliser {
         }
         if out.len() > from {
             self.started = true;
-            if self.rules.composes && !self.space_pending {
+            if self.rules.composes() && !self.space_pending {
                 let first = out.len() - 1 - out.iter().rev().take_while(|&b| b & 0xc0 == 0x80).count();
                 let c = if out[first].is_ascii() { u32::from(out[first]) } else { decode(&out[first..]).0 };
                 self.starter = char::from_u32(c);
@@ -325,12 +222,12 @@ impl Normaliser {
 
     #[inline]
     fn push_char(&mut self, c: char, out: &mut Vec<u8>) {
-        let table = self.rules.table;
+        let table = self.rules.table();
         let Some(mapping) = table.mapping(table.get(c)) else { return self.push_mapped(c, out) };
         // Stripping and zeroing look at the parts.
         if let Some(whole) = mapping.whole
-            && !self.rules.strip_marks
-            && !self.rules.zero_digits
+            && !self.rules.strips_marks()
+            && !self.rules.zeroes_digits()
         {
             self.compose_marks();
             self.put_out(out);
@@ -345,8 +242,8 @@ impl Normaliser {
     /// because a syllable takes in nothing before it, and a trailing consonant after it composes all the same.
     #[inline]
     fn push_mapped(&mut self, mut c: char, out: &mut Vec<u8>) {
-        let entry = self.rules.table.get(c);
-        if self.rules.strip_marks && entry.class() == Class::Mark {
+        let entry = self.rules.table().get(c);
+        if self.rules.strips_marks() && entry.class() == Class::Mark {
             return;
         }
         if entry.class() == Class::Space {
@@ -355,10 +252,10 @@ impl Normaliser {
             self.space_pending = self.started;
             return;
         }
-        if self.rules.zero_digits && entry.is_digit() {
+        if self.rules.zeroes_digits() && entry.is_digit() {
             c = '0';
         }
-        if !self.rules.composes {
+        if !self.rules.composes() {
             self.begin_word(out);
             push_char_to(out, c);
             return;
@@ -380,7 +277,7 @@ impl Normaliser {
         if entry.composes_backward()
             && self.marks_len == 0
             && let Some(starter) = self.starter
-            && let Some(composite) = self.rules.table.compose(starter, c)
+            && let Some(composite) = self.rules.table().compose(starter, c)
         {
             self.starter = Some(composite);
             return;
@@ -396,7 +293,7 @@ impl Normaliser {
             && let Some(whole) = self.starter.take()
         {
             self.whole = false;
-            let table = self.rules.table;
+            let table = self.rules.table();
             match table.mapping(table.get(whole)) {
                 Some(mapping) => table.mapped(mapping).iter().for_each(|&m| self.push_mapped(m, out)),
                 None => self.starter = Some(whole),
@@ -447,7 +344,7 @@ impl Normaliser {
         for i in 0..marks.len() {
             let (ccc, mark) = marks[i];
             let blocked = kept > 0 && marks[kept - 1].0 >= ccc;
-            match self.rules.table.compose(starter, mark) {
+            match self.rules.table().compose(starter, mark) {
                 Some(composite) if !blocked => starter = composite,
                 _ => {
                     marks[kept] = (ccc, mark);
@@ -462,75 +359,6 @@ impl Normaliser {
 
 fn push_char_to(out: &mut Vec<u8>, c: char) {
     out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-}
-
-/// A run of plain characters on its way into a buffer that is two blocks longer than it.
-struct PlainRun<'a> {
-    rules: Rules,
-    text: &'a [u8],
-    out: &'a mut [u8],
-    /// White space, or nothing, stands before the run: white space is dropped.
-    after_space: bool,
-}
-
-impl Scan for PlainRun<'_> {
-    /// Bytes taken and bytes written.
-    type Output = (usize, usize);
-
-    #[inline(always)]
-    fn run<V: Bytes>(self, vector: V) -> (usize, usize) {
-        let Self { rules, text, out, mut after_space } = self;
-        let (mut at, mut to) = (0, 0);
-        while at < text.len() {
-            let rest = &text[at..];
-            let mut padded = [0; size_of::<Block>()];
-            let block = match rest.first_chunk() {
-                Some(block) => block,
-                None => {
-                    padded[..rest.len()].copy_from_slice(rest);
-                    &padded
-                }
-            };
-            let (spaces, mut beyond) = vector.spaces(block);
-            let mut len = rest.len().min(size_of::<Block>());
-            // The block is put out up to the first character that is neither ASCII nor folds to itself.
-            while beyond != 0 {
-                let first = beyond.trailing_zeros() as usize;
-                let (c, bytes) = decode(&block[first..]);
-                if first + bytes > len || !rules.is_itself(c) {
-                    len = first;
-                    break;
-                }
-                beyond &= u64::MAX.checked_shl((first + bytes) as u32).unwrap_or(0);
-            }
-            if len == 0 {
-                let (c, bytes) = decode(rest);
-                let Some(Plain::Other(other)) = rules.plain(c) else { break };
-                // Some fold to one of more bytes: what is left of the text must always find room for itself.
-                if out.len() - to < rest.len() + size_of::<Block>() + 2 {
-                    break;
-                }
-                to += other.encode_utf8(&mut out[to..]).len();
-                at += bytes;
-                after_space = false;
-                continue;
-            }
-            let there = u64::MAX >> (size_of::<Block>() - len);
-            let kept = there & !(spaces & (spaces << 1 | u64::from(after_space)));
-            let room = out[to..].first_chunk_mut().expect("there is room for all of the run");
-            if kept == there {
-                rules.ascii_block(block, room);
-            } else {
-                let mut folded = [0; size_of::<Block>()];
-                rules.ascii_block(block, &mut folded);
-                vector.pack(&folded, kept, room);
-            }
-            to += kept.count_ones() as usize;
-            after_space = spaces >> (len - 1) & 1 == 1;
-            at += len;
-        }
-        (at, to)
-    }
 }
 
 #[cfg(test)]
