@@ -1,7 +1,9 @@
 //! One stage at a time, for those who measure, test or explain them: what signing does block by block, done over a
 //! whole text. What comes out of one stage goes into the next.
 
-use crate::pipeline::{Pipeline, SignScratch, blocks};
+use crate::normalise::Normaliser;
+use crate::pipeline::{Pipeline, TokenHashing, Tools, blocks};
+use crate::shingle::Shingler;
 
 /// The stages of a pipeline, with buffers of their own.
 ///
@@ -19,8 +21,8 @@ use crate::pipeline::{Pipeline, SignScratch, blocks};
 /// # Ok::<(), hapax_core::SpecError>(())
 /// ```
 pub struct Stages<'a> {
-    pipeline: &'a Pipeline,
-    scratch: SignScratch,
+    tools: &'a Tools,
+    hashing: TokenHashing,
     canonical: String,
     hashes: Vec<u64>,
     shingles: Vec<u64>,
@@ -29,17 +31,18 @@ pub struct Stages<'a> {
 impl<'a> Stages<'a> {
     /// The stages of this pipeline.
     pub fn new(pipeline: &'a Pipeline) -> Self {
+        let tools = pipeline.tools();
         let (canonical, hashes, shingles) = (String::new(), Vec::new(), Vec::new());
-        Self { pipeline, scratch: SignScratch::default(), canonical, hashes, shingles }
+        Self { tools, hashing: TokenHashing::new(tools), canonical, hashes, shingles }
     }
 
     /// Text -> canonical text.
     pub fn canonical(&mut self, text: &str) -> &str {
         let mut bytes = std::mem::take(&mut self.canonical).into_bytes();
         bytes.clear();
-        let (stream, _) = self.pipeline.begin(&mut self.scratch);
-        blocks(text).for_each(|block| stream.normaliser.push(block, &mut bytes));
-        stream.normaliser.finish(&mut bytes);
+        let mut normaliser = Normaliser::with_rules(self.tools.rules());
+        blocks(text).for_each(|block| normaliser.push(block, &mut bytes));
+        normaliser.finish(&mut bytes);
         self.canonical = String::from_utf8(bytes).expect("canonical text is UTF-8");
         &self.canonical
     }
@@ -47,11 +50,11 @@ impl<'a> Stages<'a> {
     /// Canonical text -> the hash of each token (of each scalar value, in char mode).
     pub fn token_hashes(&mut self, canonical: &str) -> &[u64] {
         self.hashes.clear();
-        let (stream, buffers) = self.pipeline.begin(&mut self.scratch);
+        self.hashing.begin(self.tools);
         for block in blocks(canonical) {
-            stream.hash_tokens(self.pipeline, block.as_bytes(), &mut buffers.tokens, &mut self.hashes);
+            self.hashing.push(self.tools, block.as_bytes(), &mut self.hashes);
         }
-        stream.hash_last_token(self.pipeline, &mut self.hashes);
+        self.hashing.finish(self.tools, &mut self.hashes);
         &self.hashes
     }
 
@@ -60,9 +63,9 @@ impl<'a> Stages<'a> {
         self.shingles.clear();
         self.hashes.clear();
         self.hashes.extend_from_slice(token_hashes);
-        let (stream, _) = self.pipeline.begin(&mut self.scratch);
-        stream.shingler.push(self.pipeline.simd, &mut self.hashes, &mut self.shingles);
-        stream.shingler.finish(&self.hashes, &mut self.shingles);
+        let mut shingler = Shingler::new(self.tools.window());
+        shingler.push(self.tools.simd(), &mut self.hashes, &mut self.shingles);
+        shingler.finish(&self.hashes, &mut self.shingles);
         &self.shingles
     }
 }

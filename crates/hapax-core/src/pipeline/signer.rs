@@ -1,0 +1,96 @@
+//! A text in pieces -> what it is known by.
+
+use super::blocks::{BLOCK_BYTES, blocks};
+use super::collect::{Collect, Collector};
+use super::scratch::SignScratch;
+use super::signed::Signed;
+use super::stream::Stream;
+use super::tools::Tools;
+use crate::normalise::{IllFormed, NotUtf8};
+use crate::sketch::SketchState;
+
+/// A text on its way to a signature, given in pieces cut anywhere. Memory is bounded whatever the length. Everything is
+/// in the scratch: a signer that is dropped is taken up again by [`Pipeline::resume`].
+///
+/// [`Pipeline::resume`]: crate::Pipeline::resume
+pub struct Signer<'a> {
+    tools: &'a Tools,
+    stream: &'a mut Stream,
+    sketch: &'a mut SketchState,
+    collector: &'a mut Collector,
+}
+
+impl<'a> Signer<'a> {
+    /// Begins a text.
+    pub(super) fn begin(tools: &'a Tools, scratch: &'a mut SignScratch) -> Self {
+        let (stream, sketch, collector) = scratch.begin(tools);
+        Self { tools, stream, sketch, collector }
+    }
+
+    /// Goes on with the text that was begun last.
+    pub(super) fn resume(tools: &'a Tools, scratch: &'a mut SignScratch) -> Self {
+        let (stream, sketch, collector) = scratch.resume();
+        Self { tools, stream, sketch, collector }
+    }
+
+    /// Asks to keep something of the text, before its first piece; [`Pipeline::collected`] gives it out at the end.
+    ///
+    /// [`Pipeline::collected`]: crate::Pipeline::collected
+    pub fn collect(&mut self, collect: Collect) {
+        self.collector.keep(collect);
+    }
+
+    /// Takes the next piece.
+    pub fn push(&mut self, piece: &str) {
+        for block in blocks(piece) {
+            self.hand_on();
+            self.stream.push(self.tools, block);
+        }
+    }
+
+    /// Takes the next piece of a text given as bytes, which may be cut inside a character. After an error the text is
+    /// lost.
+    pub fn push_bytes(&mut self, piece: &[u8], ill_formed: IllFormed) -> Result<(), NotUtf8> {
+        for block in piece.chunks(BLOCK_BYTES) {
+            self.hand_on();
+            self.stream.push_bytes(self.tools, block, ill_formed)?;
+        }
+        Ok(())
+    }
+
+    /// The end of a text given as bytes. `None`: it has no token.
+    pub fn finish_bytes(self, ill_formed: IllFormed) -> Result<Option<Signed>, NotUtf8> {
+        self.stream.finish_bytes(self.tools, ill_formed)?;
+        Ok(self.finish())
+    }
+
+    /// The end of the text. `None`: it has no token.
+    pub fn finish(self) -> Option<Signed> {
+        let mut signed = Signed::default();
+        self.finish_into(&mut signed).then_some(signed)
+    }
+
+    /// The end of the text. `false`: it has no token, and `signed` is as it was.
+    pub fn finish_into(self, signed: &mut Signed) -> bool {
+        let Self { tools, stream, sketch, collector } = self;
+        let shingles = stream.finish(tools);
+        if shingles == 0 {
+            return false;
+        }
+        signed.shingles = shingles;
+        collector.add(stream.canonical(), stream.shingles());
+        signed.content = stream.content();
+        tools.sketcher().push(sketch, stream.shingles());
+        tools.sketcher().finish(sketch);
+        signed.empty_slots = tools.sketcher().pack_into(sketch, tools.bits(), &mut signed.signature);
+        true
+    }
+
+    /// Hands on what the last piece came to. It waits until there is another piece, because most texts have but one,
+    /// whose content hash is then made in one go.
+    fn hand_on(&mut self) {
+        self.collector.add(self.stream.canonical(), self.stream.shingles());
+        self.tools.sketcher().push(self.sketch, self.stream.shingles());
+        self.stream.hand_on();
+    }
+}

@@ -1,0 +1,128 @@
+//! Pieces of a text -> shingles and content hash, with what goes from stage to stage on the way.
+
+use super::hashing::TokenHashing;
+use super::tools::Tools;
+use crate::hash::{ContentHash, ContentHasher};
+use crate::normalise::{IllFormed, Normaliser, NotUtf8};
+use crate::shingle::Shingler;
+
+/// Where a text stands on its way from pieces to shingles and content hash.
+pub(super) struct Stream {
+    normaliser: Normaliser,
+    hashing: TokenHashing,
+    shingler: Shingler,
+    content: ContentHasher,
+    /// Canonical text that has not been handed on.
+    canonical: Vec<u8>,
+    /// Hashes of tokens that a later shingle needs.
+    hashes: Vec<u64>,
+    /// Shingles that have not been handed on.
+    shingles: Vec<u64>,
+}
+
+impl Stream {
+    pub(super) fn new(tools: &Tools) -> Self {
+        Self {
+            normaliser: Normaliser::with_rules(tools.rules()),
+            hashing: TokenHashing::new(tools),
+            shingler: Shingler::new(tools.window()),
+            content: ContentHasher::new(tools.hasher()),
+            canonical: Vec::new(),
+            hashes: Vec::new(),
+            shingles: Vec::new(),
+        }
+    }
+
+    /// Ready for another text.
+    pub(super) fn begin(&mut self, tools: &Tools) {
+        self.normaliser.begin(tools.rules());
+        self.hashing.begin(tools);
+        self.shingler = Shingler::new(tools.window());
+        self.content.begin(tools.hasher());
+        self.canonical.clear();
+        self.hashes.clear();
+        self.shingles.clear();
+    }
+
+    /// Takes the next piece, after the canonical text of the last was handed on or dropped.
+    pub(super) fn push(&mut self, tools: &Tools, piece: &str) {
+        self.normaliser.push(piece, &mut self.canonical);
+        self.advance(tools, 0);
+    }
+
+    /// The same of a piece given as bytes.
+    pub(super) fn push_bytes(&mut self, tools: &Tools, piece: &[u8], ill_formed: IllFormed) -> Result<(), NotUtf8> {
+        self.normaliser.push_bytes(piece, ill_formed, &mut self.canonical)?;
+        self.advance(tools, 0);
+        Ok(())
+    }
+
+    /// Takes the next piece of a text that is canonical already.
+    pub(super) fn push_canonical(&mut self, tools: &Tools, piece: &str) {
+        self.hashing.push(tools, piece.as_bytes(), &mut self.hashes);
+        self.shingler.push(tools.simd(), &mut self.hashes, &mut self.shingles);
+    }
+
+    /// The end of a text given as bytes, before [`Stream::finish`].
+    pub(super) fn finish_bytes(&mut self, tools: &Tools, ill_formed: IllFormed) -> Result<(), NotUtf8> {
+        let from = self.canonical.len();
+        self.normaliser.finish_bytes(ill_formed, &mut self.canonical)?;
+        self.advance(tools, from);
+        Ok(())
+    }
+
+    /// Appends what only the end of the text completes, and returns how many shingles there were, repeats counted.
+    pub(super) fn finish(&mut self, tools: &Tools) -> u64 {
+        let from = self.canonical.len();
+        self.normaliser.finish(&mut self.canonical);
+        self.advance(tools, from);
+        self.finish_canonical(tools)
+    }
+
+    /// The same of a text that was canonical already.
+    pub(super) fn finish_canonical(&mut self, tools: &Tools) -> u64 {
+        self.hashing.finish(tools, &mut self.hashes);
+        self.shingler.push(tools.simd(), &mut self.hashes, &mut self.shingles);
+        self.shingler.finish(&self.hashes, &mut self.shingles)
+    }
+
+    /// Canonical text that has not been handed on.
+    pub(super) fn canonical(&self) -> &[u8] {
+        &self.canonical
+    }
+
+    /// Shingles that have not been handed on.
+    pub(super) fn shingles(&self) -> &[u64] {
+        &self.shingles
+    }
+
+    /// Hands on: canonical text to the content hash, shingles to whoever has looked at them.
+    pub(super) fn hand_on(&mut self) {
+        if !self.canonical.is_empty() {
+            self.content.update(&self.canonical);
+            self.canonical.clear();
+        }
+        self.shingles.clear();
+    }
+
+    /// Drops the canonical text where no content hash is wanted.
+    pub(super) fn drop_canonical(&mut self) {
+        self.canonical.clear();
+    }
+
+    /// The content hash of the whole text, after its end.
+    pub(super) fn content(&mut self) -> ContentHash {
+        self.content.finish(&self.canonical)
+    }
+
+    /// All shingles since the last were handed on.
+    pub(super) fn take_shingles(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.shingles)
+    }
+
+    /// Appends the shingles that the canonical text completes; it is new from byte `from` on.
+    fn advance(&mut self, tools: &Tools, from: usize) {
+        self.hashing.push(tools, &self.canonical[from..], &mut self.hashes);
+        self.shingler.push(tools.simd(), &mut self.hashes, &mut self.shingles);
+    }
+}
