@@ -164,6 +164,11 @@ impl StoreError {
         }
     }
 
+    /// The file does not hold what was written; `record` where it is the damage of one.
+    pub(super) fn damaged(collection: &str, record: impl Into<Option<Seq>>, detail: impl Into<String>) -> Self {
+        Self::Damaged { collection: collection.to_owned(), record: record.into(), detail: detail.into() }
+    }
+
     /// Names the record that was being read, where it was a record's damage.
     pub(super) fn at_record(mut self, seq: Seq) -> Self {
         if let Self::Damaged { record, .. } = &mut self {

@@ -27,6 +27,7 @@ mod descriptors;
 mod error;
 mod fingerprint;
 mod format;
+mod handle;
 mod integrity;
 mod log;
 mod read;
@@ -36,8 +37,6 @@ mod write;
 
 #[cfg(test)]
 mod tests;
-
-use std::path::Path;
 
 pub use self::change::Change;
 pub use self::data_dir::files::{
@@ -50,68 +49,13 @@ pub use self::error::{Cause, Result, StoreError};
 pub use self::fingerprint::id_fingerprint;
 pub use self::format::columns::Flaw;
 pub use self::format::rows::SignatureRow;
+pub use self::handle::Store;
 pub use self::integrity::inspection::{Finding, Inspection, inspect};
 pub use self::integrity::repair::{Repaired, repair};
 pub use self::integrity::scan::ScanTotals;
 pub use self::integrity::scrub::Scrubbed;
 pub use self::read::clusters::{ClusterRows, ClusterStart, Member, Stretch};
 pub use self::read::payloads::Looked;
-pub use self::read::reader::Store;
 pub use self::record::{Head, Record, StoredMatch, StoredVerdict};
 pub use self::settings::{Changeable, Meta, Opened};
 pub use self::write::writer::Writer;
-
-use self::data_dir::files;
-use self::format::payload;
-use crate::store::format::connection::{Role, connect};
-use crate::store::format::creation::create;
-use crate::store::format::ledger::read_ledger;
-use crate::store::format::meta::read_meta;
-use crate::store::format::opening::open_for_writing;
-use crate::store::format::outside::check_files;
-use crate::store::format::tables::FORMAT;
-use crate::store::format::upgrade::upgrade;
-use crate::store::format::version::{check_format, format_of};
-
-impl Store {
-    /// Makes a collection's file, whole or not at all: it takes its name only when it is on disk. Under the data
-    /// directory's lock.
-    pub fn create(path: &Path, meta: &Meta) -> Result<(Self, Writer)> {
-        create(path, meta)?;
-        let (store, writer, _) = Self::open(path)?;
-        writer.check_usable()?;
-        Ok((store, writer))
-    }
-
-    /// Opens a collection's file, with everything that a crash left in its log.
-    pub fn open(path: &Path) -> Result<(Self, Writer, Opened)> {
-        let (connection, opened, ledger) = open_for_writing(path)?;
-        payload::check_count(&opened, ledger.payloads.rows)?;
-        let writer = Writer::new(connection, path, &opened.meta, ledger)?;
-        writer.restart_log()?;
-        let store = Self::new(writer.readers());
-        Ok((store, writer, opened))
-    }
-
-    /// The settings and the counts of a collection that need not be open.
-    pub fn peek(path: &Path) -> Result<Opened> {
-        check_files(path)?;
-        let connection = connect(path, Role::Reader)?;
-        if format_of(&connection, path)? < FORMAT {
-            upgrade(path)?;
-        }
-        check_format(&connection, path)?;
-        let label = name_of(path);
-        let meta = read_meta(&connection, &label)?;
-        let ledger = read_ledger(&connection, &label)?;
-        Ok(Opened { meta, last_seq: ledger.last_seq, documents: ledger.signatures.rows })
-    }
-
-    /// Removes a collection's file for good: gone in one step, whatever happens. Close its [`Writer`] first.
-    pub fn remove(path: &Path) -> Result<()> {
-        files::remove(path).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => StoreError::Missing { path: path.to_owned() },
-            _ => StoreError::from_io(&name_of(path), "removing its file", source),
-        })
-    }
-}

@@ -19,7 +19,8 @@ use crate::store::format::rows::{
 };
 use crate::store::format::tables::FORMAT;
 use crate::store::format::version::{check_format, format_of};
-use crate::store::read::reader::{Readers, Store, damaged};
+use crate::store::integrity::scan::scan;
+use crate::store::read::readers::Readers;
 use crate::store::settings::Opened;
 use crate::types::Seq;
 
@@ -63,8 +64,8 @@ pub(super) fn every_row(path: &Path, stage: &Stage) -> Result<Opened> {
     if said != "ok" {
         return Err(StoreError::Damaged { collection: name, record: None, detail: said });
     }
-    let store = Store::new(Arc::new(Readers::new(path, &name)));
-    store.scan(1, |_| {}, &AtomicU64::new(0))?;
+    let readers = Readers::new(path, &name);
+    scan(&readers, 1, |_| {}, &AtomicU64::new(0))?;
     let mut rows = Rows { name: &name, total: 2 * ledger.signatures.rows, seen: 0, stage };
     let documents = concat!(
         "SELECT ",
@@ -111,7 +112,7 @@ impl Rows<'_> {
         let mut tally = Tally::default();
         while let Some(row) = rows.next().map_err(failed)? {
             let seq = row.get::<_, i64>(0).map_err(failed)?;
-            tally.add(sum(row).map_err(|flaw| damaged(self.name, Seq(seq as u64), flaw))?);
+            tally.add(sum(row).map_err(|flaw| StoreError::damaged(self.name, Seq(seq as u64), flaw))?);
             self.seen += 1;
             if self.seen.is_multiple_of(PROGRESS_ROWS) {
                 self.stage.at(self.seen as f64 / self.total as f64);

@@ -33,7 +33,7 @@ use crate::store::data_dir::files;
 use crate::store::data_dir::files::name_of;
 use crate::store::data_dir::lock::DataDirLock;
 use crate::store::error::StoreError;
-use crate::store::read::reader::Store;
+use crate::store::handle::Store;
 use crate::store::settings::Opened;
 use crate::types::TimestampMs;
 

@@ -18,6 +18,12 @@ impl Tally {
         self.sum = self.sum.wrapping_add(sum);
     }
 
+    /// The rows of another tally too.
+    pub(in crate::store) fn merge(&mut self, other: Self) {
+        self.rows += other.rows;
+        self.sum = self.sum.wrapping_add(other.sum);
+    }
+
     /// A row has another sum now.
     pub(in crate::store) fn exchange(&mut self, old: u64, new: u64) {
         self.sum = self.sum.wrapping_sub(old).wrapping_add(new);

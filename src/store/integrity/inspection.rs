@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::scan::{index_of_clusters, member_sum};
+use super::cluster_index::{index_of_clusters, member_sum};
 use super::walk::{Table, walk};
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};

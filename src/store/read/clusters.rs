@@ -6,14 +6,15 @@ use std::collections::HashMap;
 
 use rusqlite::{OptionalExtension, Row, params_from_iter};
 
-use super::reader::{Snapshot, Store, damaged, sqlite};
-use crate::store::error::Result;
+use super::records::record;
+use super::snapshot::{Snapshot, reading};
+use crate::store::error::{Result, StoreError};
 use crate::store::format::columns::Flaw;
 use crate::store::format::rows::{
     DOCUMENT_COLUMN_COUNT, DocumentRow, SignatureRow, document_columns, signature_columns,
 };
 use crate::store::record::Head;
-use crate::types::{ClusterPlace, DocId, Document, Seq};
+use crate::types::{ClusterPlace, Document, Seq};
 
 /// Clusters looked at for one page. Those that have shrunk to one document are passed over, and there may be many.
 const VISITED_MAX: usize = 2000;
@@ -70,141 +71,143 @@ pub enum ClusterStart {
     After(ClusterPlace),
 }
 
-impl Store {
-    /// Up to `limit` documents of one cluster. `None` where there is no such document, or none left.
-    pub fn cluster(&self, start: ClusterStart, limit: usize) -> Result<Option<ClusterRows>> {
-        self.readers.read(|snapshot| {
-            let (ClusterPlace { cluster, seq }, documents) = match start {
-                ClusterStart::After(place) => (place, None),
-                ClusterStart::Of(seq) => {
-                    let Some(cluster) = snapshot.cluster_of(seq)? else { return Ok(None) };
-                    (ClusterPlace { cluster, seq: Seq(0) }, Some(snapshot.count(cluster)?))
-                }
-            };
-            let Some(representative) = snapshot.representative(cluster)? else { return Ok(None) };
-            let mut members = snapshot.members(cluster, seq, limit + 1)?;
-            let more = members.len() > limit;
-            members.truncate(limit);
-            let next = members.last().filter(|_| more).map(|last| ClusterPlace { cluster, seq: last.head.seq });
-            Ok(Some(ClusterRows { stretch: Stretch { cluster, representative, members }, documents, next }))
-        })
-    }
-
-    /// Up to `limit` documents of the clusters that have more than one, cluster by cluster in the order of their names,
-    /// and where the rest begins. There may be fewer than `limit`, or none, and still be more to come.
-    pub fn clusters(&self, after: ClusterPlace, limit: usize) -> Result<(Vec<Stretch>, Option<ClusterPlace>)> {
-        self.readers.read(|snapshot| snapshot.clusters(after, limit))
-    }
-
-    /// The first document of a cluster; `None` where none is left.
-    pub fn representative(&self, cluster: Seq) -> Result<Option<(Seq, DocId)>> {
-        let named = |member: Member| (member.head.seq, member.head.id);
-        self.readers.read(|snapshot| Ok(snapshot.representative(cluster)?.map(named)))
-    }
+/// Up to `limit` documents of one cluster. `None` where there is no such document, or none left.
+pub(in crate::store) fn cluster(
+    snapshot: &mut Snapshot<'_>,
+    start: ClusterStart,
+    limit: usize,
+) -> Result<Option<ClusterRows>> {
+    let (ClusterPlace { cluster, seq }, documents) = match start {
+        ClusterStart::After(place) => (place, None),
+        ClusterStart::Of(seq) => {
+            let Some(cluster) = cluster_of(snapshot, seq)? else { return Ok(None) };
+            (ClusterPlace { cluster, seq: Seq(0) }, Some(count(snapshot, cluster)?))
+        }
+    };
+    let Some(representative) = representative(snapshot, cluster)? else { return Ok(None) };
+    let mut members = members(snapshot, cluster, seq, limit + 1)?;
+    let more = members.len() > limit;
+    members.truncate(limit);
+    let next = members.last().filter(|_| more).map(|last| ClusterPlace { cluster, seq: last.head.seq });
+    Ok(Some(ClusterRows { stretch: Stretch { cluster, representative, members }, documents, next }))
 }
 
-impl Snapshot<'_> {
-    /// Names the representatives of documents whose clusters are known.
-    pub(in crate::store) fn with_representatives(&mut self, documents: Vec<(Document, Seq)>) -> Result<Vec<Document>> {
-        let mut known: HashMap<Seq, Option<Head>> = HashMap::new();
-        let mut named = Vec::with_capacity(documents.len());
-        for (document, cluster) in documents {
-            if cluster != Seq(0) && !known.contains_key(&cluster) {
-                known.insert(cluster, self.representative(cluster)?.map(|member| member.head));
-            }
-            let representative = known.get(&cluster).and_then(Option::as_ref).filter(|head| head.seq != document.seq);
-            let representative = representative.map(|head| head.id.clone());
-            named.push(Document { representative, ..document });
+/// Names the representatives of documents whose clusters are known.
+pub(super) fn with_representatives(
+    snapshot: &mut Snapshot<'_>,
+    documents: Vec<(Document, Seq)>,
+) -> Result<Vec<Document>> {
+    let mut known: HashMap<Seq, Option<Head>> = HashMap::new();
+    let mut named = Vec::with_capacity(documents.len());
+    for (document, cluster) in documents {
+        if cluster != Seq(0) && !known.contains_key(&cluster) {
+            known.insert(cluster, representative(snapshot, cluster)?.map(|member| member.head));
         }
-        Ok(named)
+        let representative = known.get(&cluster).and_then(Option::as_ref).filter(|head| head.seq != document.seq);
+        let representative = representative.map(|head| head.id.clone());
+        named.push(Document { representative, ..document });
     }
+    Ok(named)
+}
 
-    /// A place at the beginning of a cluster has no `seq`.
-    fn clusters(&mut self, after: ClusterPlace, limit: usize) -> Result<(Vec<Stretch>, Option<ClusterPlace>)> {
-        let (mut stretches, mut left, mut place) = (Vec::new(), limit, after);
-        for _ in 0..VISITED_MAX {
-            let cluster = place.cluster;
-            let mut members = self.members(cluster, place.seq, left + 1)?;
-            let alone = place.seq == Seq(0) && members.len() == 1;
-            let more = members.len() > left;
-            members.truncate(left);
-            if let Some(last) = members.last().filter(|_| !alone)
-                && let Some(representative) = self.representative(cluster)?
-            {
-                place.seq = last.head.seq;
-                left -= members.len();
-                stretches.push(Stretch { cluster, representative, members });
-            }
-            if more {
-                return Ok((stretches, Some(place)));
-            }
-            let Some(cluster) = self.cluster_after(cluster)? else { return Ok((stretches, None)) };
-            place = ClusterPlace { cluster, seq: Seq(0) };
-            if left == 0 {
-                break;
-            }
+/// Up to `limit` documents of the clusters that have more than one, and where the rest begins. A place at the beginning of a
+/// cluster has no `seq`.
+pub(in crate::store) fn clusters(
+    snapshot: &mut Snapshot<'_>,
+    after: ClusterPlace,
+    limit: usize,
+) -> Result<(Vec<Stretch>, Option<ClusterPlace>)> {
+    let (mut stretches, mut left, mut place) = (Vec::new(), limit, after);
+    for _ in 0..VISITED_MAX {
+        let cluster = place.cluster;
+        let mut members = members(snapshot, cluster, place.seq, left + 1)?;
+        let alone = place.seq == Seq(0) && members.len() == 1;
+        let more = members.len() > left;
+        members.truncate(left);
+        if let Some(last) = members.last().filter(|_| !alone)
+            && let Some(representative) = representative(snapshot, cluster)?
+        {
+            place.seq = last.head.seq;
+            left -= members.len();
+            stretches.push(Stretch { cluster, representative, members });
         }
-        Ok((stretches, Some(place)))
-    }
-
-    /// The cluster that a document is in; `None` where there is no such document.
-    fn cluster_of(&mut self, seq: Seq) -> Result<Option<Seq>> {
-        let Some(record) = self.record(seq)? else { return Ok(None) };
-        Ok(Some(if record.cluster == Seq(0) { seq } else { record.cluster }))
-    }
-
-    /// How many documents a cluster has.
-    fn count(&mut self, cluster: Seq) -> Result<u64> {
-        let sql = "SELECT (SELECT count(*) FROM signature WHERE seq = ?1 AND cluster = 0)
-                        + (SELECT count(*) FROM signature WHERE cluster = ?1 AND cluster <> 0)";
-        let counted = self.connection.prepare_cached(sql);
-        let counted = counted.and_then(|mut statement| statement.query_row([bound(cluster)], |row| row.get(0)));
-        counted.map(|count: i64| count as u64).map_err(|error| sqlite(self.collection, error))
-    }
-
-    /// The next cluster that has members beside a founder, dead or alive.
-    fn cluster_after(&mut self, cluster: Seq) -> Result<Option<Seq>> {
-        let sql = "SELECT cluster FROM signature WHERE cluster > ?1 AND cluster <> 0 ORDER BY cluster LIMIT 1";
-        let found = self.connection.prepare_cached(sql);
-        let found = found.and_then(|mut statement| statement.query_row([bound(cluster)], |row| row.get(0)).optional());
-        let found: Option<i64> = found.map_err(|error| sqlite(self.collection, error))?;
-        Ok(found.map(|cluster| Seq(cluster as u64)))
-    }
-
-    fn representative(&mut self, cluster: Seq) -> Result<Option<Member>> {
-        Ok(self.members(cluster, Seq(0), 1)?.pop())
-    }
-
-    /// Up to `limit` documents of a cluster, behind one: the founder, then those that joined it.
-    fn members(&mut self, cluster: Seq, after: Seq, limit: usize) -> Result<Vec<Member>> {
-        let mut members = Vec::new();
-        if after < cluster {
-            // A name that somebody made up may be that of a document which founded none.
-            let founder = concat!(members_sql!(), " WHERE s.seq = ?1 AND s.cluster = 0");
-            self.read_members(founder, &[bound(cluster)], Seq(0), &mut members)?;
+        if more {
+            return Ok((stretches, Some(place)));
         }
-        let joined =
-            concat!(members_sql!(), " WHERE s.cluster = ?1 AND s.cluster <> 0 AND s.seq > ?2 ORDER BY s.seq LIMIT ?3");
-        let limit = i64::try_from(limit.saturating_sub(members.len())).unwrap_or(i64::MAX);
-        if limit > 0 {
-            self.read_members(joined, &[bound(cluster), bound(after), limit], cluster, &mut members)?;
+        let Some(cluster) = cluster_after(snapshot, cluster)? else { return Ok((stretches, None)) };
+        place = ClusterPlace { cluster, seq: Seq(0) };
+        if left == 0 {
+            break;
         }
-        Ok(members)
     }
+    Ok((stretches, Some(place)))
+}
 
-    fn read_members(&mut self, sql: &str, bounds: &[i64], cluster: Seq, members: &mut Vec<Member>) -> Result<()> {
-        let reading = |error| sqlite(self.collection, error);
-        let mut statement = self.connection.prepare_cached(sql).map_err(reading)?;
-        let mut rows = statement.query(params_from_iter(bounds)).map_err(reading)?;
-        while let Some(row) = rows.next().map_err(reading)? {
-            let member = read_member(row, cluster, &mut self.buffer);
-            members.push(member.map_err(|flaw| {
-                let seq = row.get::<_, i64>(DOCUMENT_COLUMN_COUNT).unwrap_or_default();
-                damaged(self.collection, Seq(seq as u64), flaw)
-            })?);
-        }
-        Ok(())
+/// The cluster that a document is in; `None` where there is no such document.
+fn cluster_of(snapshot: &mut Snapshot<'_>, seq: Seq) -> Result<Option<Seq>> {
+    let Some(record) = record(snapshot, seq)? else { return Ok(None) };
+    Ok(Some(if record.cluster == Seq(0) { seq } else { record.cluster }))
+}
+
+/// How many documents a cluster has.
+fn count(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<u64> {
+    let sql = "SELECT (SELECT count(*) FROM signature WHERE seq = ?1 AND cluster = 0)
+                    + (SELECT count(*) FROM signature WHERE cluster = ?1 AND cluster <> 0)";
+    let counted = snapshot.connection().prepare_cached(sql);
+    let counted = counted.and_then(|mut statement| statement.query_row([bound(cluster)], |row| row.get(0)));
+    counted.map(|count: i64| count as u64).map_err(|error| reading(snapshot.collection(), error))
+}
+
+/// The next cluster that has members beside a founder, dead or alive.
+fn cluster_after(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<Option<Seq>> {
+    let sql = "SELECT cluster FROM signature WHERE cluster > ?1 AND cluster <> 0 ORDER BY cluster LIMIT 1";
+    let found = snapshot.connection().prepare_cached(sql);
+    let found = found.and_then(|mut statement| statement.query_row([bound(cluster)], |row| row.get(0)).optional());
+    let found: Option<i64> = found.map_err(|error| reading(snapshot.collection(), error))?;
+    Ok(found.map(|cluster| Seq(cluster as u64)))
+}
+
+/// The first document of a cluster; `None` where none is left.
+pub(in crate::store) fn representative(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<Option<Member>> {
+    Ok(members(snapshot, cluster, Seq(0), 1)?.pop())
+}
+
+/// Up to `limit` documents of a cluster, behind one: the founder, then those that joined it.
+fn members(snapshot: &mut Snapshot<'_>, cluster: Seq, after: Seq, limit: usize) -> Result<Vec<Member>> {
+    let mut members = Vec::new();
+    if after < cluster {
+        // A name that somebody made up may be that of a document which founded none.
+        let founder = concat!(members_sql!(), " WHERE s.seq = ?1 AND s.cluster = 0");
+        read_members(snapshot, founder, &[bound(cluster)], Seq(0), &mut members)?;
     }
+    let joined =
+        concat!(members_sql!(), " WHERE s.cluster = ?1 AND s.cluster <> 0 AND s.seq > ?2 ORDER BY s.seq LIMIT ?3");
+    let limit = i64::try_from(limit.saturating_sub(members.len())).unwrap_or(i64::MAX);
+    if limit > 0 {
+        read_members(snapshot, joined, &[bound(cluster), bound(after), limit], cluster, &mut members)?;
+    }
+    Ok(members)
+}
+
+fn read_members(
+    snapshot: &mut Snapshot<'_>,
+    sql: &str,
+    bounds: &[i64],
+    cluster: Seq,
+    members: &mut Vec<Member>,
+) -> Result<()> {
+    let (connection, collection) = (snapshot.connection(), snapshot.collection());
+    let reading = |error| reading(collection, error);
+    let mut statement = connection.prepare_cached(sql).map_err(reading)?;
+    let mut rows = statement.query(params_from_iter(bounds)).map_err(reading)?;
+    while let Some(row) = rows.next().map_err(reading)? {
+        let member = read_member(row, cluster, snapshot.buffer());
+        members.push(member.map_err(|flaw| {
+            let seq = row.get::<_, i64>(DOCUMENT_COLUMN_COUNT).unwrap_or_default();
+            StoreError::damaged(collection, Seq(seq as u64), flaw)
+        })?);
+    }
+    Ok(())
 }
 
 fn read_member(row: &Row<'_>, cluster: Seq, buffer: &mut Vec<u8>) -> Result<Member, Flaw> {

@@ -2,5 +2,8 @@
 //! written.
 
 pub(in crate::store) mod clusters;
+pub(in crate::store) mod pages;
 pub(in crate::store) mod payloads;
-pub(in crate::store) mod reader;
+pub(in crate::store) mod readers;
+pub(in crate::store) mod records;
+pub(in crate::store) mod snapshot;

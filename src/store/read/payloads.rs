@@ -1,9 +1,9 @@
-//! What is kept beside signatures, read for many documents as of one moment.
+//! What is kept beside a signature.
 
 use rusqlite::OptionalExtension;
 use rusqlite::types::ValueRef;
 
-use super::reader::{Snapshot, Store, damaged};
+use super::snapshot::Snapshot;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::columns::{Flaw, WRONG_SUM, WRONG_TYPE, integer};
 use crate::store::format::payload::{kind_of, sums};
@@ -18,69 +18,51 @@ pub enum Looked<T> {
     At(T),
 }
 
-impl Store {
-    /// Looks at the payloads of these documents, all as of one moment, in their order: first `size` is told the number of
-    /// shingles, and where that is not enough to know, the payload is read and `visit` told. A payload that is missing though its
-    /// document is there, or that is not what was written, is an error that names it.
-    pub fn payloads<T>(
-        &self,
-        seqs: &[Seq],
-        mut size: impl FnMut(u64) -> Result<(), T>,
-        mut visit: impl FnMut(Seq, Payload) -> Result<T, Flaw>,
-    ) -> Result<Vec<(Seq, Looked<T>)>> {
-        self.read(|snapshot| {
-            let look = |&seq: &Seq| Ok((seq, snapshot.payload(seq, &mut size, &mut visit)?));
-            seqs.iter().map(look).collect()
+/// Looks at the payload of a document: first `by_size` is told the number of shingles, and where that is not enough to
+/// know, the payload is read and `visit` told.
+pub(in crate::store) fn payload<T>(
+    snapshot: &Snapshot<'_>,
+    seq: Seq,
+    by_size: &mut impl FnMut(u64) -> Result<(), T>,
+    visit: &mut impl FnMut(Seq, Payload) -> Result<T, Flaw>,
+) -> Result<Looked<T>> {
+    let (connection, collection) = (snapshot.connection(), snapshot.collection());
+    let reading = |error| StoreError::from_sqlite(collection, "reading a payload", error).at_record(seq);
+    let flawed = |flaw| StoreError::damaged(collection, seq, flaw);
+    let size = connection
+        .prepare_cached("SELECT kind, shingles, size_sum FROM payload WHERE seq = ?1")
+        .and_then(|mut statement| {
+            statement.query_row([seq.0 as i64], |row| Ok([0, 1, 2].map(|column| integer(row, column)))).optional()
         })
+        .map_err(reading)?;
+    let [kind, shingles, size_sum] = match size {
+        Some(size) => size,
+        None if snapshot.has_signature(seq)? => return Err(flawed("its payload is gone")),
+        None => return Ok(Looked::Gone),
+    };
+    let kind = kind.and_then(kind_of).map_err(flawed)?;
+    let (shingles, size_sum) = (shingles.map_err(flawed)? as u64, size_sum.map_err(flawed)? as u64);
+    if sums(seq, kind, shingles, &[]).1 != size_sum {
+        return Err(flawed(WRONG_SUM));
     }
-}
-
-impl Snapshot<'_> {
-    fn payload<T>(
-        &self,
-        seq: Seq,
-        by_size: &mut impl FnMut(u64) -> Result<(), T>,
-        visit: &mut impl FnMut(Seq, Payload) -> Result<T, Flaw>,
-    ) -> Result<Looked<T>> {
-        let reading = |error| StoreError::from_sqlite(self.collection, "reading a payload", error).at_record(seq);
-        let flawed = |flaw| damaged(self.collection, seq, flaw);
-        let size = self
-            .connection
-            .prepare_cached("SELECT kind, shingles, size_sum FROM payload WHERE seq = ?1")
-            .and_then(|mut statement| {
-                statement.query_row([seq.0 as i64], |row| Ok([0, 1, 2].map(|column| integer(row, column)))).optional()
-            })
-            .map_err(reading)?;
-        let [kind, shingles, size_sum] = match size {
-            Some(size) => size,
-            None if self.has_signature(seq)? => return Err(flawed("its payload is gone")),
-            None => return Ok(Looked::Gone),
-        };
-        let kind = kind.and_then(kind_of).map_err(flawed)?;
-        let (shingles, size_sum) = (shingles.map_err(flawed)? as u64, size_sum.map_err(flawed)? as u64);
-        if sums(seq, kind, shingles, &[]).1 != size_sum {
-            return Err(flawed(WRONG_SUM));
-        }
-        if let Err(known) = by_size(shingles) {
-            return Ok(Looked::At(known));
-        }
-        let read = self
-            .connection
-            .prepare_cached("SELECT bytes, sum FROM payload WHERE seq = ?1")
-            .and_then(|mut statement| {
-                statement.query_row([seq.0 as i64], |row| {
-                    let bytes = match row.get_ref(0)? {
-                        ValueRef::Blob(bytes) => Ok(bytes.to_vec()),
-                        _ => Err(WRONG_TYPE),
-                    };
-                    Ok((bytes, integer(row, 1)))
-                })
-            })
-            .map_err(reading)?;
-        let (bytes, sum) = (read.0.map_err(flawed)?, read.1.map_err(flawed)? as u64);
-        if sums(seq, kind, shingles, &bytes).0 != sum {
-            return Err(flawed(WRONG_SUM));
-        }
-        visit(seq, Payload { kind, shingles, bytes }).map(Looked::At).map_err(flawed)
+    if let Err(known) = by_size(shingles) {
+        return Ok(Looked::At(known));
     }
+    let read = connection
+        .prepare_cached("SELECT bytes, sum FROM payload WHERE seq = ?1")
+        .and_then(|mut statement| {
+            statement.query_row([seq.0 as i64], |row| {
+                let bytes = match row.get_ref(0)? {
+                    ValueRef::Blob(bytes) => Ok(bytes.to_vec()),
+                    _ => Err(WRONG_TYPE),
+                };
+                Ok((bytes, integer(row, 1)))
+            })
+        })
+        .map_err(reading)?;
+    let (bytes, sum) = (read.0.map_err(flawed)?, read.1.map_err(flawed)? as u64);
+    if sums(seq, kind, shingles, &bytes).0 != sum {
+        return Err(flawed(WRONG_SUM));
+    }
+    visit(seq, Payload { kind, shingles, bytes }).map(Looked::At).map_err(flawed)
 }

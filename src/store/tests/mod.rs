@@ -22,6 +22,7 @@ use super::*;
 use crate::store::data_dir::files;
 use crate::store::format::meta::meta_sum;
 use crate::store::format::rows::DocumentRow;
+use crate::store::format::tables::FORMAT;
 use crate::store::format::verdict;
 use crate::store::write::checkpoint;
 use crate::types::{

@@ -169,7 +169,7 @@ fn upgraded(format: i32) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let place = place();
     write_old(&place.path, format);
     let old = fs::read(&place.path).unwrap();
-    upgrade(&place.path).unwrap();
+    crate::store::format::upgrade::upgrade(&place.path).unwrap();
     assert_eq!(fs::read(&place.path).unwrap(), old, "all of the upgrade is in the log");
     let log = fs::read(files::log(&place.path)).unwrap();
     let (_, writer, _) = Store::open(&place.path).unwrap();

@@ -3,11 +3,10 @@
 use rusqlite::params;
 
 use super::writer::Writer;
-use crate::store::error::Result;
+use crate::store::error::{Result, StoreError};
 use crate::store::format::columns::Flaw;
 use crate::store::format::ledger::Ledger;
 use crate::store::format::rows::{DocumentRow, document_columns};
-use crate::store::read::reader::damaged;
 use crate::types::{Metadata, Seq};
 
 impl Writer {
@@ -26,7 +25,7 @@ impl Writer {
         let Some(sums) = sums.map_err(|error| self.sqlite(error))? else {
             return Err(self.out_of_order(seq, format!("there is no document {} to update", target.0)));
         };
-        let (old, new) = sums.map_err(|flaw| damaged(&self.collection, target, flaw))?;
+        let (old, new) = sums.map_err(|flaw| StoreError::damaged(&self.collection, target, flaw))?;
         ledger.documents.exchange(old, new);
         let metadata = metadata.map(Metadata::as_str);
         let sql = "UPDATE document SET metadata = ?2, sum = ?3 WHERE seq = ?1";

@@ -19,7 +19,7 @@ use crate::store::format::payload;
 use crate::store::format::rows::{DocumentRow, SignatureRow};
 use crate::store::format::verdict;
 use crate::store::log::moved::{self, Moved};
-use crate::store::read::reader::Readers;
+use crate::store::read::readers::Readers;
 use crate::store::record::Record;
 use crate::store::settings::{Changeable, Meta};
 use crate::types::{Keep, Seq};

@@ -1,0 +1,72 @@
+//! Documents in order of `seq`, a page at a time.
+
+use super::clusters::with_representatives;
+use super::snapshot::{Snapshot, reading};
+use crate::store::error::{Result, StoreError};
+use crate::store::format::columns::OUT_OF_ORDER;
+use crate::store::format::rows::{
+    DOCUMENT_COLUMN_COUNT, DocumentRow, SignatureRow, document_columns, signature_columns,
+};
+use crate::types::{Document, Seq};
+
+/// By way of the signatures, so that a document that is gone leaves a gap to be seen.
+pub(in crate::store) fn page(
+    snapshot: &mut Snapshot<'_>,
+    after: Seq,
+    limit: usize,
+    mut fits: impl FnMut(&Document) -> bool,
+) -> Result<Vec<Document>> {
+    let (connection, collection) = (snapshot.connection(), snapshot.collection());
+    let reading = |error| reading(collection, error);
+    let mut statement = connection
+        .prepare_cached(concat!(
+            "SELECT ",
+            document_columns!(),
+            ", ",
+            signature_columns!(),
+            " FROM signature s LEFT JOIN document d ON d.seq = s.seq",
+            " WHERE s.seq > ?1 ORDER BY s.seq LIMIT ?2"
+        ))
+        .map_err(reading)?;
+    let bounds = [i64::try_from(after.0).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX)];
+    let mut rows = statement.query(bounds).map_err(reading)?;
+    let mut documents = Vec::new();
+    let buffer = snapshot.buffer();
+    let (mut first, mut before) = (None, after);
+    while let Some(row) = rows.next().map_err(reading)? {
+        let seq = Seq(row.get::<_, i64>(DOCUMENT_COLUMN_COUNT).map_err(reading)? as u64);
+        if seq <= before {
+            return Err(StoreError::damaged(collection, seq, OUT_OF_ORDER));
+        }
+        (first, before) = (first.or(Some(seq)), seq);
+        let document = DocumentRow::read(row, 0, buffer).and_then(|row| row.document());
+        let document = document.map_err(|flaw| StoreError::damaged(collection, seq, flaw))?;
+        let signature = SignatureRow::read(row, DOCUMENT_COLUMN_COUNT, buffer);
+        let (signature, _) = signature.map_err(|flaw| StoreError::damaged(collection, seq, flaw))?;
+        let more = fits(&document);
+        documents.push((document, signature.cluster));
+        if !more {
+            break;
+        }
+    }
+    drop(rows);
+    // Looked for from the other side: a damaged inner page might lead past some.
+    match last_before(snapshot, first)? {
+        Some(skipped) if skipped > after && limit > 0 => Err(StoreError::damaged(collection, skipped, OUT_OF_ORDER)),
+        _ => with_representatives(snapshot, documents),
+    }
+}
+
+/// The last record before another, or of all.
+fn last_before(snapshot: &Snapshot<'_>, seq: Option<Seq>) -> Result<Option<Seq>> {
+    let connection = snapshot.connection();
+    let last = match seq {
+        Some(seq) => connection
+            .prepare_cached("SELECT max(seq) FROM signature WHERE seq < ?1")
+            .and_then(|mut statement| statement.query_row([seq.0 as i64], |row| row.get::<_, Option<i64>>(0))),
+        None => connection
+            .prepare_cached("SELECT max(seq) FROM signature")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0))),
+    };
+    last.map(|last| last.map(|seq| Seq(seq as u64))).map_err(|error| reading(snapshot.collection(), error))
+}

@@ -1,0 +1,121 @@
+//! The connections that read one collection: lent one at a time, and no more of them than [`READERS_MAX`].
+
+use std::path::{Path, PathBuf};
+
+use parking_lot::{Condvar, Mutex};
+use rusqlite::Connection;
+
+use super::snapshot::Snapshot;
+use crate::store::error::{Result, StoreError};
+use crate::store::format::connection::{Role, connect};
+
+/// Connections reading one collection at a time, each holding up to 1 MiB of pages; who comes later waits for one.
+const READERS_MAX: usize = 8;
+
+/// The read connections of one collection.
+#[derive(Debug)]
+pub(in crate::store) struct Readers {
+    path: PathBuf,
+    collection: String,
+    state: Mutex<Connections>,
+    returned: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Connections {
+    idle: Vec<Connection>,
+    lent: usize,
+    /// A connection opened from here on might find another collection at this path.
+    closed: bool,
+}
+
+impl Readers {
+    pub(in crate::store) fn new(path: &Path, collection: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            collection: collection.to_owned(),
+            state: Mutex::default(),
+            returned: Condvar::new(),
+        }
+    }
+
+    pub(in crate::store) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(in crate::store) fn collection(&self) -> &str {
+        &self.collection
+    }
+
+    /// Whether no read begins any more.
+    pub(in crate::store) fn is_closed(&self) -> bool {
+        self.state.lock().closed
+    }
+
+    /// A connection of its own, for long work.
+    pub(in crate::store) fn connect(&self) -> Result<Connection> {
+        if self.is_closed() {
+            return Err(self.closed());
+        }
+        connect(&self.path, Role::Reader)
+    }
+
+    /// No read begins from here on; those under way end in peace.
+    pub(in crate::store) fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.idle.clear();
+        self.returned.notify_all();
+    }
+
+    fn closed(&self) -> StoreError {
+        StoreError::Closed { collection: self.collection.clone() }
+    }
+
+    pub(in crate::store) fn read<T>(&self, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
+        let loan = self.borrow()?;
+        let connection = loan.connection.as_ref().expect("a loan has its connection until it is dropped");
+        // One snapshot for all of `work`. Dropped without a commit: there is nothing to commit.
+        let transaction = connection
+            .unchecked_transaction()
+            .map_err(|error| StoreError::from_sqlite(&self.collection, "reading", error))?;
+        work(&mut Snapshot::new(&transaction, &self.collection))
+    }
+
+    fn borrow(&self) -> Result<Loan<'_>> {
+        let mut state = self.state.lock();
+        loop {
+            if state.closed {
+                return Err(self.closed());
+            }
+            if state.lent < READERS_MAX {
+                break;
+            }
+            self.returned.wait(&mut state);
+        }
+        state.lent += 1;
+        let idle = state.idle.pop();
+        drop(state);
+        let mut loan = Loan { readers: self, connection: idle };
+        if loan.connection.is_none() {
+            loan.connection = Some(connect(&self.path, Role::Reader)?);
+        }
+        Ok(loan)
+    }
+}
+
+struct Loan<'a> {
+    readers: &'a Readers,
+    connection: Option<Connection>,
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        let mut state = self.readers.state.lock();
+        state.lent -= 1;
+        if !state.closed {
+            state.idle.extend(self.connection.take());
+        }
+        self.readers.returned.notify_one();
+    }
+}

@@ -1,0 +1,66 @@
+//! A collection's file as of one moment.
+
+use rusqlite::{Connection, Row};
+
+use crate::store::error::{Result, StoreError};
+use crate::store::format::columns::Flaw;
+use crate::types::Seq;
+
+const DOCUMENT_GONE: Flaw = "its document is gone";
+
+/// The file as of one moment.
+pub(in crate::store) struct Snapshot<'a> {
+    connection: &'a Connection,
+    collection: &'a str,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Snapshot<'a> {
+    /// `connection` has a transaction open, which makes it one moment.
+    pub(super) fn new(connection: &'a Connection, collection: &'a str) -> Self {
+        Self { connection, collection, buffer: Vec::new() }
+    }
+
+    pub(in crate::store) fn connection(&self) -> &'a Connection {
+        self.connection
+    }
+
+    pub(in crate::store) fn collection(&self) -> &'a str {
+        self.collection
+    }
+
+    /// Where rows are written to be summed.
+    pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    /// The one row of a document; that a signature has none is damage and not an absence.
+    pub(super) fn one<T>(
+        &mut self,
+        seq: Seq,
+        sql: &str,
+        make: impl FnOnce(&Row<'_>, &mut Vec<u8>) -> Result<T, Flaw>,
+    ) -> Result<Option<T>> {
+        let reading = |error| reading(self.collection, error).at_record(seq);
+        let mut statement = self.connection.prepare_cached(sql).map_err(reading)?;
+        let mut rows = statement.query([seq.0 as i64]).map_err(reading)?;
+        match rows.next().map_err(reading)? {
+            Some(row) => {
+                make(row, &mut self.buffer).map(Some).map_err(|flaw| StoreError::damaged(self.collection, seq, flaw))
+            }
+            None if self.has_signature(seq)? => Err(StoreError::damaged(self.collection, seq, DOCUMENT_GONE)),
+            None => Ok(None),
+        }
+    }
+
+    pub(in crate::store) fn has_signature(&self, seq: Seq) -> Result<bool> {
+        self.connection
+            .prepare_cached("SELECT 1 FROM signature WHERE seq = ?1")
+            .and_then(|mut statement| statement.exists([seq.0 as i64]))
+            .map_err(|error| reading(self.collection, error))
+    }
+}
+
+pub(in crate::store) fn reading(collection: &str, error: rusqlite::Error) -> StoreError {
+    StoreError::from_sqlite(collection, "reading", error)
+}
