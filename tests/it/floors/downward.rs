@@ -22,7 +22,7 @@ pub fn past_the_facade(house: &House, above: &[&str], under: &[&str]) -> Vec<Str
 /// Imports from one child of `src` to another that are `wrong`.
 fn between(house: &House, wrong: impl Fn(&str, &str) -> bool) -> Vec<String> {
     let told = |edge: &Edge| {
-        let [from, to] = [edge.from, edge.to].map(|file| house.sources[file].path.as_str());
+        let [from, to] = [edge.from, edge.to].map(|file| house.paths[file].as_str());
         let [own, other] = [from, to].map(super::child_of_src);
         // These see all floors.
         let sees_all = own == "lib" || own == "main";

@@ -1,32 +1,37 @@
-//! One crate, read: its sources, modules and imports.
+//! One crate, read: its files, and what they import and define.
 
 use super::imports::{self, Imports};
 use super::modules::Modules;
 use super::sources::{self, Source};
+use super::types::{self, Types};
 
 pub struct House {
     /// Folder of its sources, from the root of the checkout.
     pub src: String,
-    pub sources: Vec<Source>,
+    /// Its files, from the root of the checkout.
+    pub paths: Vec<String>,
     pub modules: Modules,
     pub imports: Imports,
+    pub types: Types,
 }
 
 impl House {
-    /// The crate whose sources are in this folder.
+    /// The crate whose sources are in this folder, and the names of crates that it may use.
     pub fn at(src: &str, externals: &[&str]) -> Self {
-        Self::of(src, sources::below(src), externals)
+        Self::of(src, &sources::below(src), externals)
     }
 
     /// A crate of a test.
-    #[cfg(test)]
     pub fn built(src: &str, files: &[(&str, &str)], externals: &[&str]) -> Self {
-        Self::of(src, files.iter().map(|(path, text)| Source::parse(path, text)).collect(), externals)
+        let sources: Vec<_> = files.iter().map(|(path, text)| Source::parse(path, text)).collect();
+        Self::of(src, &sources, externals)
     }
 
-    fn of(src: &str, sources: Vec<Source>, externals: &[&str]) -> Self {
-        let modules = Modules::of(&sources, src, externals);
-        let imports = imports::of(&sources, &modules);
-        Self { src: src.to_owned(), sources, modules, imports }
+    fn of(src: &str, sources: &[Source], externals: &[&str]) -> Self {
+        let modules = Modules::of(sources, src, externals);
+        let imports = imports::of(sources, &modules);
+        let types = types::of(sources, &modules);
+        let paths = sources.iter().map(|source| source.path.clone()).collect();
+        Self { src: src.to_owned(), paths, modules, imports, types }
     }
 }

@@ -17,10 +17,12 @@ mod tests_only;
 mod types;
 
 use std::fs;
+use std::sync::LazyLock;
 
 use house::House;
 use regex::Regex;
-use sources::{Source, root};
+use sizes::{Sized, Sizes};
+use sources::root;
 
 /// Folder or file under `src/`, and its floor. A new one takes its place here, and in ARCHITECTURE.md.
 const FLOORS: [(&str, u8); 12] = [
@@ -42,10 +44,7 @@ const FLOORS: [(&str, u8); 12] = [
 const CORE_DEPENDENCIES: [&str; 6] =
     ["icu_casemap", "icu_normalizer", "icu_properties", "siphasher", "thiserror", "xxhash-rust"];
 
-/// Folders of the crates whose imports are looked at.
-const CRATES: [&str; 2] = ["src", "crates/hapax-core/src"];
-
-/// Folders whose functions and files are measured.
+/// Folders whose functions, files and structs are measured.
 const MEASURED: [&str; 5] = ["src", "crates", "tests", "loadtest", "benches"];
 
 const FUNCTION_LINES_MAX: usize = 60;
@@ -118,8 +117,24 @@ fn child_of_src(path: &str) -> &str {
     below.split('/').next().expect("not empty").trim_end_matches(".rs")
 }
 
-fn houses() -> [House; 2] {
-    CRATES.map(|src| House::at(src, &[]))
+// Read once for all tests.
+static SERVER: LazyLock<House> = LazyLock::new(|| {
+    let names = other_crates::of_the_manifest("Cargo.toml");
+    assert!(names.len() > 20, "{names:?}");
+    House::at("src", &names.iter().map(String::as_str).collect::<Vec<_>>())
+});
+static CORE: LazyLock<House> = LazyLock::new(|| House::at("crates/hapax-core/src", &[]));
+static SIZES: LazyLock<Sizes> = LazyLock::new(|| Sizes::of(&MEASURED));
+
+/// What breaks a rule in either crate.
+fn in_both(rule: impl Fn(&House) -> Vec<String>) -> Vec<String> {
+    [&*SERVER, &*CORE].into_iter().flat_map(rule).collect()
+}
+
+/// What is larger than it may be.
+fn over(sizes: &[Sized], max: usize, unit: &str) -> Vec<String> {
+    let large = sizes.iter().filter(|sized| sized.size > max);
+    large.map(|large| format!("{}:{} {}: {} {unit}", large.path, large.line, large.name, large.size)).collect()
 }
 
 /// Without the findings (`path:line name: what`) about these; an exception that nothing needs is a finding.
@@ -148,45 +163,43 @@ fn none(what: &str, found: &[String]) {
 
 #[test]
 fn every_path_of_the_crates_is_understood() {
-    for house in houses() {
+    for house in [&*SERVER, &*CORE] {
         none("paths name nothing", &house.imports.unresolved);
         assert!(house.imports.edges.len() > 50, "{}: only {} imports", house.src, house.imports.edges.len());
-        let strays: Vec<_> =
-            (0..house.sources.len()).filter(|file| !house.modules.of_file.contains_key(file)).collect();
-        let strays: Vec<_> = strays.into_iter().map(|file| house.sources[file].path.as_str()).collect();
-        assert!(strays.iter().all(|path| *path == "src/main.rs"), "no `mod` line declares {strays:?}");
+        let strays = (0..house.paths.len()).filter(|file| !house.modules.of_file.contains_key(file));
+        let strays: Vec<_> = strays.map(|file| &house.paths[file]).filter(|path| *path != "src/main.rs").collect();
+        assert!(strays.is_empty(), "no `mod` line declares {strays:?}");
     }
 }
 
 #[test]
 #[ignore = "until the engine is apart"]
 fn no_files_import_each_other_in_a_circle() {
-    none("circles", &houses().iter().flat_map(one_way::file_circles).collect::<Vec<_>>());
+    none("circles", &in_both(one_way::file_circles));
 }
 
 #[test]
 #[ignore = "until the engine is apart"]
 fn imports_among_the_children_of_a_folder_run_one_way() {
-    none("circles", &houses().iter().flat_map(one_way::sibling_circles).collect::<Vec<_>>());
+    none("circles", &in_both(one_way::sibling_circles));
 }
 
 #[test]
 #[ignore = "until the engine is apart"]
 fn methods_of_a_type_are_in_one_file() {
-    none("types", &houses().iter().flat_map(types::scattered).collect::<Vec<_>>());
+    none("types", &in_both(types::scattered));
 }
 
 #[test]
 #[ignore = "until the engine is apart"]
 fn parts_keep_their_fields_to_themselves() {
-    let found = houses().iter().flat_map(parts::open).collect();
-    none("structs", &except(found, &OPEN));
+    none("structs", &except(in_both(parts::open), &OPEN));
 }
 
 #[test]
 #[ignore = "until the engine is apart"]
 fn each_use_of_unsafe_says_why_itself() {
-    let sources: Vec<_> = CRATES.iter().flat_map(|src| sources::below(src)).collect();
+    let sources: Vec<_> = ["src", "crates"].iter().flat_map(|folder| sources::below(folder)).collect();
     let lines = sources.iter().flat_map(|source| source.text.lines().map(|line| (&source.path, line)));
     let reasons: Vec<_> = lines.filter(|(_, line)| line.contains("// SAFETY:")).collect();
     assert!(reasons.len() > 10, "{reasons:?}");
@@ -197,73 +210,51 @@ fn each_use_of_unsafe_says_why_itself() {
 #[test]
 #[ignore = "until the engine is apart"]
 fn functions_are_short() {
-    none("functions", &measured(sizes::functions, FUNCTION_LINES_MAX, "lines"));
+    none("functions", &over(&SIZES.functions, FUNCTION_LINES_MAX, "lines"));
 }
 
 #[test]
 #[ignore = "until the engine is apart"]
 fn files_are_short() {
-    let sources = MEASURED.iter().flat_map(|folder| sources::below(folder));
-    let long = sources.filter(|source| source.lines() > FILE_LINES_MAX && !LONG_FILES.contains(&&*source.path));
-    none("files", &long.map(|source| format!("{}: {} lines", source.path, source.lines())).collect::<Vec<_>>());
+    let mut long = over(&SIZES.files, FILE_LINES_MAX, "lines");
+    long.retain(|line| !LONG_FILES.iter().any(|path| line.starts_with(path)));
+    none("files", &long);
 }
 
 #[test]
 #[ignore = "until the engine is apart"]
 fn structs_have_few_fields() {
-    none("structs", &except(measured(sizes::structs, FIELDS_MAX, "fields"), &WIDE));
-}
-
-/// What is larger than it may be.
-fn measured(measure: impl Fn(&Source) -> Vec<sizes::Sized>, max: usize, unit: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for source in MEASURED.iter().flat_map(|folder| sources::below(folder)) {
-        let large = measure(&source).into_iter().filter(|sized| sized.size > max);
-        found
-            .extend(large.map(|large| format!("{}:{} {}: {} {unit}", source.path, large.line, large.name, large.size)));
-    }
-    found
+    none("structs", &except(over(&SIZES.structs, FIELDS_MAX, "fields"), &WIDE));
 }
 
 #[test]
 #[ignore = "until the engine is apart"]
 fn imports_go_down_only() {
-    none("upward imports", &downward::upward(&House::at("src", &[]), &FLOORS));
+    none("upward imports", &downward::upward(&SERVER, &FLOORS));
 }
 
 #[test]
 #[ignore = "until the engine is apart"]
 fn http_and_cli_see_collections_through_the_facade_alone() {
-    none(
-        "imports",
-        &downward::past_the_facade(&House::at("src", &[]), &["http", "cli"], &["index", "store", "engine"]),
-    );
+    none("imports", &downward::past_the_facade(&SERVER, &["http", "cli"], &["index", "store", "engine"]));
 }
 
 #[test]
 #[ignore = "until the engine is apart"]
 fn each_floor_is_built_on_the_crates_of_its_line() {
-    none("differences", &other_crates::differing(&with_other_crates(), &OTHER_CRATES));
+    none("differences", &other_crates::differing(&SERVER, &OTHER_CRATES));
 }
 
 #[test]
 #[ignore = "until the engine is apart"]
 fn what_decides_neither_waits_nor_reads_nor_counts() {
-    let uses = other_crates::used_where_nothing_waits(&with_other_crates(), &DECIDING, &WAITING);
+    let uses = other_crates::used_where_nothing_waits(&SERVER, &DECIDING, &WAITING);
     none("uses", &uses);
-}
-
-/// With the uses of all crates that the manifest names.
-fn with_other_crates() -> House {
-    let names = other_crates::of_the_manifest("Cargo.toml");
-    assert!(names.len() > 20, "{names:?}");
-    House::at("src", &names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 #[test]
 fn no_import_climbs_out_of_its_folder_by_super() {
-    let house = House::at("src", &[]);
-    none("paths climb to the root; name it by crate::", &house.imports.climbing);
+    none("paths climb to the root; name it by crate::", &SERVER.imports.climbing);
 }
 
 #[test]
@@ -279,11 +270,10 @@ fn lib_lists_the_modules_in_floor_order() {
 
 #[test]
 fn anyhow_stays_on_the_top_floor() {
-    let house = House::at("src", &["anyhow"]);
-    let anyhow: Vec<_> = house.imports.externals.iter().filter(|external| external.name == "anyhow").collect();
+    let anyhow: Vec<_> = SERVER.imports.externals.iter().filter(|external| external.name == "anyhow").collect();
     assert!(!anyhow.is_empty());
     for external in anyhow {
-        let path = &house.sources[external.from].path;
+        let path = &SERVER.paths[external.from];
         assert_eq!(child_of_src(path), "cli", "{path}:{}: errors below the cli are enums", external.line);
     }
 }

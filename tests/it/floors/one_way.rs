@@ -32,8 +32,8 @@ pub fn sibling_circles(house: &House) -> Vec<String> {
 /// All folders with sources in them.
 pub fn folders(house: &House) -> BTreeSet<String> {
     let mut folders = BTreeSet::new();
-    for source in &house.sources {
-        let mut path = source.path.as_str();
+    for path in &house.paths {
+        let mut path = path.as_str();
         while let Some((folder, _)) = path.rsplit_once('/') {
             folders.insert(folder.to_owned());
             path = folder;
@@ -45,7 +45,7 @@ pub fn folders(house: &House) -> BTreeSet<String> {
 /// The two children of a folder between which an import is.
 pub fn siblings<'a>(house: &'a House, folder: &str, edge: &Edge) -> Option<(&'a str, &'a str)> {
     let child = |file: usize| {
-        let below = house.sources[file].path.strip_prefix(folder)?.strip_prefix('/')?;
+        let below = house.paths[file].strip_prefix(folder)?.strip_prefix('/')?;
         Some(below.split('/').next().expect("a name"))
     };
     let (from, to) = (child(edge.from)?, child(edge.to)?);
@@ -69,7 +69,7 @@ fn described(house: &House, wanted: impl Fn(&Edge) -> bool) -> String {
     let mut told = BTreeSet::new();
     for edge in house.imports.edges.iter().filter(|edge| wanted(edge)) {
         if told.insert((edge.from, edge.to)) {
-            let [from, to] = [edge.from, edge.to].map(|file| &house.sources[file].path);
+            let [from, to] = [edge.from, edge.to].map(|file| &house.paths[file]);
             let all = house.imports.edges.iter().filter(|other| (other.from, other.to) == (edge.from, edge.to));
             let names: BTreeSet<_> = all.map(|edge| item(&edge.path)).collect();
             let names: Vec<_> = names.into_iter().collect();
@@ -90,7 +90,7 @@ mod tests {
     fn edges(files: &[(&str, &str)]) -> Vec<String> {
         let house = house(files);
         assert_eq!(house.imports.unresolved, [""; 0]);
-        let name = |file: usize| house.sources[file].path.trim_start_matches("src/").to_owned();
+        let name = |file: usize| house.paths[file].trim_start_matches("src/").to_owned();
         let edges = house.imports.edges.iter().map(|edge| format!("{} -> {}", name(edge.from), name(edge.to)));
         let edges: BTreeSet<_> = edges.collect();
         edges.into_iter().collect()

@@ -30,7 +30,7 @@ pub fn differing(house: &House, table: &Table<'_>) -> Vec<String> {
     let mut found = Vec::new();
     let mut used = BTreeSet::new();
     for External { from, line, name } in house.imports.externals.iter().filter(|external| external.name != "std") {
-        let path = &house.sources[*from].path;
+        let path = &house.paths[*from];
         let child = super::child_of_src(path);
         let allowed = table.iter().find(|(of, _)| *of == child).map_or("", |(_, names)| names);
         if !allowed.split(' ').any(|allowed| allowed == name) {
@@ -48,13 +48,13 @@ pub fn differing(house: &House, table: &Table<'_>) -> Vec<String> {
 /// Uses of these crates in files that begin so; a beginning that no file has is a mistake of the rule.
 pub fn used_where_nothing_waits(house: &House, beginnings: &[&str], crates: &[&str]) -> Vec<String> {
     for beginning in beginnings {
-        assert!(house.sources.iter().any(|source| source.path.starts_with(beginning)), "no file is {beginning}*");
+        assert!(house.paths.iter().any(|path| path.starts_with(beginning)), "no file is {beginning}*");
     }
     let uses = house.imports.externals.iter().filter(|external| {
-        let path = &house.sources[external.from].path;
+        let path = &house.paths[external.from];
         crates.contains(&&*external.name) && beginnings.iter().any(|beginning| path.starts_with(beginning))
     });
-    uses.map(|external| format!("{}:{}: {}", house.sources[external.from].path, external.line, external.name)).collect()
+    uses.map(|external| format!("{}:{}: {}", house.paths[external.from], external.line, external.name)).collect()
 }
 
 #[test]

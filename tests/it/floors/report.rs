@@ -5,38 +5,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use super::house::House;
-use super::sizes::{self, Sized};
-use super::sources::{self, Source, root};
-use super::{CRATES, FIELDS_MAX, FILE_LINES_MAX, FUNCTION_LINES_MAX, MEASURED, graph, one_way, other_crates, types};
+use super::sizes::Sized;
+use super::sources::root;
+use super::{CORE, FIELDS_MAX, FILE_LINES_MAX, FUNCTION_LINES_MAX, SERVER, SIZES, graph, one_way, types};
 
 const LISTED: usize = 10;
 
 #[test]
 #[ignore = "prints; asserts nothing"]
 fn report() {
-    for src in CRATES {
-        let house = House::at(src, &[]);
-        folders(&house);
-        scattered(&house);
-        twins(&house);
+    for house in [&*SERVER, &*CORE] {
+        folders(house);
+        scattered(house);
+        twins(house);
     }
     upward();
     externals();
-    let sources: Vec<_> = MEASURED.iter().flat_map(|folder| sources::below(folder)).collect();
-    largest("functions", &sources, sizes::functions, FUNCTION_LINES_MAX);
-    largest("files", &sources, file, FILE_LINES_MAX);
-    largest("structs by fields", &sources, sizes::structs, FIELDS_MAX);
+    largest("functions", &SIZES.functions, FUNCTION_LINES_MAX);
+    largest("files", &SIZES.files, FILE_LINES_MAX);
+    largest("structs by fields", &SIZES.structs, FIELDS_MAX);
 }
 
 fn folders(house: &House) {
     let edges: BTreeSet<_> = house.imports.edges.iter().map(|edge| (edge.from, edge.to)).collect();
     let circles = graph::circles(&edges.iter().copied().collect::<Vec<_>>());
     let largest = circles.iter().map(Vec::len).max().unwrap_or_default();
-    println!("\n{}: {} files, {} imports", house.src, house.sources.len(), edges.len());
+    println!("\n{}: {} files, {} imports", house.src, house.paths.len(), edges.len());
     println!("circles of files: {}, the largest of {largest} files", circles.len());
     println!("{:32} {:>8} {:>8} {:>10} {:>8}", "folder", "children", "imports", "in circles", "circles");
     for folder in one_way::folders(house) {
-        let children: BTreeSet<_> = house.sources.iter().filter_map(|source| child(&source.path, &folder)).collect();
+        let children: BTreeSet<_> = house.paths.iter().filter_map(|path| child(path, &folder)).collect();
         let imports = house.imports.edges.iter().filter_map(|edge| one_way::siblings(house, &folder, edge));
         let pairs: BTreeSet<_> = imports.collect();
         let pairs: Vec<_> = pairs.into_iter().collect();
@@ -64,9 +62,9 @@ fn upward() {
             floors.insert(module.trim_end_matches(';').to_owned(), floor);
         }
     }
-    let house = House::at("src", &[]);
+    let house = &*SERVER;
     let floor = |file: usize| {
-        let name = child(&house.sources[file].path, "src").expect("below src").trim_end_matches(".rs");
+        let name = child(&house.paths[file], "src").expect("below src").trim_end_matches(".rs");
         (name, floors.get(name).copied().unwrap_or(u8::MAX))
     };
     let mut upward = BTreeMap::<_, BTreeSet<_>>::new();
@@ -92,11 +90,9 @@ fn scattered(house: &House) {
 
 /// The crates that each child of `src` is built on.
 fn externals() {
-    let names = other_crates::of_the_manifest("Cargo.toml");
-    let house = House::at("src", &names.iter().map(String::as_str).collect::<Vec<_>>());
     let mut used = BTreeMap::<_, BTreeSet<_>>::new();
-    for external in &house.imports.externals {
-        let child = child(&house.sources[external.from].path, "src").expect("below src");
+    for external in &SERVER.imports.externals {
+        let child = child(&SERVER.paths[external.from], "src").expect("below src");
         used.entry(child).or_default().insert(external.name.as_str());
     }
     println!("\ncrates in use");
@@ -112,15 +108,8 @@ fn twins(house: &House) {
     twins.iter().for_each(|line| println!("  {line}"));
 }
 
-fn file(source: &Source) -> Vec<Sized> {
-    vec![Sized { name: String::new(), line: 1, size: source.lines() }]
-}
-
-fn largest(what: &str, sources: &[Source], measure: impl Fn(&Source) -> Vec<Sized>, max: usize) {
-    let mut all: Vec<_> = sources
-        .iter()
-        .flat_map(|source| measure(source).into_iter().map(|sized| (sized.size, source.path.as_str(), sized.name)))
-        .collect();
+fn largest(what: &str, sizes: &[Sized], max: usize) {
+    let mut all: Vec<_> = sizes.iter().map(|sized| (sized.size, &sized.path, &sized.name)).collect();
     all.sort_by(|a, b| b.cmp(a));
     let over = all.iter().filter(|(size, ..)| *size > max).count();
     println!("\n{what}: {}, of which {over} over {max}", all.len());

@@ -4,37 +4,68 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-use super::sources::Source;
+use super::sources::{self, Source};
 
-/// A function or a struct of a file, and its size.
+/// A function, a struct or a file, and its size.
 pub struct Sized {
+    pub path: String,
+    /// Empty if it is a file.
     pub name: String,
     pub line: usize,
     pub size: usize,
 }
 
-/// Lines of each function, from its signature to its closing brace.
-pub fn functions(source: &Source) -> Vec<Sized> {
-    let mut reader = Functions::default();
-    reader.visit_file(&source.syntax);
-    reader.0
+/// All that is measured.
+pub struct Sizes {
+    /// Lines of each function, from its signature to its closing brace.
+    pub functions: Vec<Sized>,
+    /// Lines of each file.
+    pub files: Vec<Sized>,
+    /// Fields of each struct.
+    pub structs: Vec<Sized>,
 }
 
-/// Fields of each struct.
-pub fn structs(source: &Source) -> Vec<Sized> {
-    let mut reader = Structs::default();
-    reader.visit_file(&source.syntax);
-    reader.0
+impl Sizes {
+    /// Of all files in these folders.
+    pub fn of(folders: &[&str]) -> Self {
+        let mut sizes = Self { functions: Vec::new(), files: Vec::new(), structs: Vec::new() };
+        for source in folders.iter().flat_map(|folder| sources::below(folder)) {
+            let lines = source.text.lines().count();
+            sizes.files.push(Sized { path: source.path.clone(), name: String::new(), line: 1, size: lines });
+            sizes.functions.extend(functions(&source));
+            sizes.structs.extend(structs(&source));
+        }
+        sizes
+    }
 }
 
-#[derive(Default)]
-struct Functions(Vec<Sized>);
+fn functions(source: &Source) -> Vec<Sized> {
+    let mut reader = Functions { path: &source.path, found: Vec::new() };
+    reader.visit_file(&source.syntax);
+    reader.found
+}
 
-impl Functions {
+fn structs(source: &Source) -> Vec<Sized> {
+    let mut reader = Structs { path: &source.path, found: Vec::new() };
+    reader.visit_file(&source.syntax);
+    reader.found
+}
+
+struct Functions<'a> {
+    path: &'a str,
+    found: Vec<Sized>,
+}
+
+impl Functions<'_> {
     fn note(&mut self, signature: &syn::Signature, block: &syn::Block) {
         let line = signature.span().start().line;
         let last = block.brace_token.span.close().end().line;
-        self.0.push(Sized { name: signature.ident.to_string(), line, size: last - line + 1 });
+        self.found.push(Sized {
+            path: self.path.to_owned(),
+            name: signature.ident.to_string(),
+            line,
+            size: last - line + 1,
+        });
     }
 
     /// Functions inside a macro, such as those of `proptest!`.
@@ -52,7 +83,7 @@ impl Functions {
                     if let Some(body) = body {
                         let line = word.span().start().line;
                         let size = body.span_close().end().line - line + 1;
-                        self.0.push(Sized { name: name.to_string(), line, size });
+                        self.found.push(Sized { path: self.path.to_owned(), name: name.to_string(), line, size });
                     }
                 }
                 _ => {}
@@ -61,7 +92,7 @@ impl Functions {
     }
 }
 
-impl<'ast> Visit<'ast> for Functions {
+impl<'ast> Visit<'ast> for Functions<'_> {
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
         self.note(&item.sig, &item.block);
         visit::visit_item_fn(self, item);
@@ -84,13 +115,20 @@ impl<'ast> Visit<'ast> for Functions {
     }
 }
 
-#[derive(Default)]
-struct Structs(Vec<Sized>);
+struct Structs<'a> {
+    path: &'a str,
+    found: Vec<Sized>,
+}
 
-impl<'ast> Visit<'ast> for Structs {
+impl<'ast> Visit<'ast> for Structs<'_> {
     fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
         let line = item.struct_token.span.start().line;
-        self.0.push(Sized { name: item.ident.to_string(), line, size: item.fields.len() });
+        self.found.push(Sized {
+            path: self.path.to_owned(),
+            name: item.ident.to_string(),
+            line,
+            size: item.fields.len(),
+        });
     }
 }
 

@@ -17,10 +17,6 @@ impl Source {
         let syntax = syn::parse_file(text).unwrap_or_else(|error| panic!("{path}: {error}"));
         Self { path: path.to_owned(), text: text.to_owned(), syntax }
     }
-
-    pub fn lines(&self) -> usize {
-        self.text.lines().count()
-    }
 }
 
 /// The checkout that is looked at: this one, or the one that `HAPAX_FLOORS_ROOT` names.

@@ -1,91 +1,156 @@
-//! Types: where their methods are, and what they are called.
+//! Sources -> structs and enums, with their fields and the places of their methods. What is for tests only is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use syn::visit::{self, Visit};
 use syn::{Item, Type};
 
 use super::house::House;
-use super::modules::{FileId, ModuleId, Target};
+use super::modules::{FileId, ModuleId, Modules, Target};
+use super::sources::Source;
 use super::tests_only::tests_only;
+
+/// A type, by the file that defines it and its name.
+pub type Key = (FileId, String);
+
+#[derive(Default)]
+pub struct Shape {
+    pub line: usize,
+    /// Fields that other files can reach.
+    pub open: Vec<String>,
+    /// All names in the types of the fields, and those of them that are types of this crate.
+    pub names: BTreeSet<String>,
+    pub holds: BTreeSet<Key>,
+    /// Files and lines of its inherent `impl` blocks.
+    pub impls: BTreeSet<(FileId, usize)>,
+    /// Whether a method takes `self`, and whether one takes `&mut self`.
+    pub acts: bool,
+    pub is_changed: bool,
+}
+
+pub type Types = BTreeMap<Key, Shape>;
+
+pub fn of(sources: &[Source], modules: &Modules) -> Types {
+    let mut types = Types::new();
+    for (&file, &module) in &modules.of_file {
+        if !modules.all[module].tests_only {
+            Reader { modules, types: &mut types }.items(module, &sources[file].syntax.items);
+        }
+    }
+    types
+}
+
+struct Reader<'a> {
+    modules: &'a Modules,
+    types: &'a mut Types,
+}
+
+impl Reader<'_> {
+    fn items(&mut self, module: ModuleId, items: &[Item]) {
+        for item in items {
+            match item {
+                Item::Struct(item) if !tests_only(&item.attrs) => {
+                    let line = item.struct_token.span.start().line;
+                    self.fields(module, &item.ident, line, item.fields.iter());
+                }
+                Item::Enum(item) if !tests_only(&item.attrs) => {
+                    let fields = item.variants.iter().flat_map(|variant| variant.fields.iter());
+                    self.fields(module, &item.ident, item.enum_token.span.start().line, fields);
+                }
+                Item::Impl(block) if block.trait_.is_none() && !tests_only(&block.attrs) => self.methods(module, block),
+                Item::Mod(inner) if !tests_only(&inner.attrs) => {
+                    let Some((_, items)) = &inner.content else { continue };
+                    for target in self.modules.resolve(module, &[inner.ident.to_string()]) {
+                        if let Target::Module(inner) = target {
+                            self.items(inner, items);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn fields<'f>(
+        &mut self,
+        module: ModuleId,
+        name: &syn::Ident,
+        line: usize,
+        fields: impl Iterator<Item = &'f syn::Field>,
+    ) {
+        let (mut open, mut names) = (Vec::new(), Names::default());
+        for (at, field) in fields.enumerate().filter(|(_, field)| !tests_only(&field.attrs)) {
+            if !matches!(field.vis, syn::Visibility::Inherited) {
+                open.push(field.ident.as_ref().map_or(at.to_string(), ToString::to_string));
+            }
+            names.visit_type(&field.ty);
+        }
+        let holds = names.0.iter().flat_map(|name| self.keys(module, std::slice::from_ref(name))).collect();
+        let key = (self.modules.all[module].file, name.to_string());
+        let shape = self.types.entry(key).or_default();
+        (shape.line, shape.open, shape.names, shape.holds) = (line, open, names.0, holds);
+    }
+
+    fn methods(&mut self, module: ModuleId, block: &syn::ItemImpl) {
+        let Type::Path(path) = &*block.self_ty else { return };
+        let path: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let receivers = block.items.iter().filter_map(|item| match item {
+            syn::ImplItem::Fn(method) => method.sig.receiver(),
+            _ => None,
+        });
+        let receivers: Vec<_> = receivers.collect();
+        let place = (self.modules.all[module].file, block.impl_token.span.start().line);
+        for key in self.keys(module, &path) {
+            let shape = self.types.entry(key).or_default();
+            shape.impls.insert(place);
+            shape.acts |= !receivers.is_empty();
+            shape.is_changed |= receivers.iter().any(|own| own.reference.is_some() && own.mutability.is_some());
+        }
+    }
+
+    fn keys(&self, module: ModuleId, path: &[String]) -> Vec<Key> {
+        let files = self.modules.resolve(module, path).into_iter().filter_map(|target| match target {
+            Target::Item(file) => Some(file),
+            _ => None,
+        });
+        files.map(|file| (file, path.last().expect("a name").clone())).collect()
+    }
+}
+
+/// All names in a type.
+#[derive(Default)]
+struct Names(BTreeSet<String>);
+
+impl<'ast> Visit<'ast> for Names {
+    fn visit_path_segment(&mut self, segment: &'ast syn::PathSegment) {
+        self.0.insert(segment.ident.to_string());
+        visit::visit_path_segment(self, segment);
+    }
+}
 
 /// Types whose inherent `impl` blocks are in several files.
 pub fn scattered(house: &House) -> Vec<String> {
-    let mut impls: BTreeMap<(FileId, String), BTreeSet<(FileId, usize)>> = BTreeMap::new();
-    for (&file, &module) in &house.modules.of_file {
-        if !house.modules.all[module].tests_only {
-            inherent(house, module, &house.sources[file].syntax.items, &mut |name, home, line| {
-                impls.entry((home, name)).or_default().insert((file, line));
-            });
-        }
-    }
     let mut found = Vec::new();
-    for ((home, name), places) in impls {
-        let files: BTreeSet<_> = places.iter().map(|(file, _)| file).collect();
+    for ((home, name), shape) in &house.types {
+        let files: BTreeSet<_> = shape.impls.iter().map(|(file, _)| file).collect();
         if files.len() > 1 {
-            let path = |file: FileId| &house.sources[file].path;
-            let places: Vec<_> = places.iter().map(|&(file, line)| format!("{}:{line}", path(file))).collect();
-            found.push(format!("{name} of {}: {}", path(home), places.join(", ")));
+            let places = shape.impls.iter().map(|&(file, line)| format!("{}:{line}", house.paths[file]));
+            found.push(format!("{name} of {}: {}", house.paths[*home], places.collect::<Vec<_>>().join(", ")));
         }
     }
     found
 }
 
-/// Tells each inherent `impl`: the type's name, its file, and the line.
-fn inherent(house: &House, module: ModuleId, items: &[Item], tell: &mut impl FnMut(String, FileId, usize)) {
-    for item in items {
-        match item {
-            Item::Impl(block) if block.trait_.is_none() && !tests_only(&block.attrs) => {
-                let Type::Path(path) = &*block.self_ty else { continue };
-                let names: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-                for target in house.modules.resolve(module, &names) {
-                    if let Target::Item(home) = target {
-                        let name = names.last().expect("a path names something").clone();
-                        tell(name, home, block.impl_token.span.start().line);
-                    }
-                }
-            }
-            Item::Mod(inner) if !tests_only(&inner.attrs) => {
-                let Some((_, items)) = &inner.content else { continue };
-                for target in house.modules.resolve(module, &[inner.ident.to_string()]) {
-                    if let Target::Module(inner) = target {
-                        inherent(house, inner, items, tell);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Names that several types bear: not of tests, and not of a macro.
+/// Names that types of several files bear.
 pub fn twins(house: &House) -> Vec<String> {
-    let mut homes: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-    for (&file, &module) in &house.modules.of_file {
-        if !house.modules.all[module].tests_only {
-            let mut names = Vec::new();
-            named(&house.sources[file].syntax.items, &mut names);
-            names.into_iter().for_each(|name| {
-                homes.entry(name).or_default().insert(&house.sources[file].path);
-            });
-        }
+    let mut homes: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    // A type without a line is made by a macro, or is an alias.
+    for (file, name) in house.types.iter().filter(|(_, shape)| shape.line > 0).map(|(key, _)| key) {
+        homes.entry(name).or_default().insert(&house.paths[*file]);
     }
     homes.retain(|_, files| files.len() > 1);
     let files = |files: BTreeSet<&str>| files.into_iter().collect::<Vec<_>>().join(", ");
     homes.into_iter().map(|(name, homes)| format!("{name}: {}", files(homes))).collect()
-}
-
-/// Names of structs and enums.
-fn named(items: &[Item], names: &mut Vec<String>) {
-    for item in items {
-        match item {
-            Item::Struct(item) if !tests_only(&item.attrs) => names.push(item.ident.to_string()),
-            Item::Enum(item) if !tests_only(&item.attrs) => names.push(item.ident.to_string()),
-            Item::Mod(item) if !tests_only(&item.attrs) => {
-                named(item.content.as_ref().map_or(&[], |(_, items)| items), names);
-            }
-            _ => {}
-        }
-    }
 }
 
 #[test]
@@ -106,7 +171,7 @@ fn types_of_one_name_are_found() {
     let files = [
         ("src/lib.rs", "mod a; mod b; struct C;"),
         ("src/a.rs", "struct A; mod inner { enum B {} } #[cfg(test)] struct C; fn f() { struct B; }"),
-        ("src/b.rs", "struct B(A); type A = u8; #[cfg(test)] mod tests { struct A; }"),
+        ("src/b.rs", "struct B(A); type A = u8; impl A {} #[cfg(test)] mod tests { struct A; }"),
     ];
     assert_eq!(twins(&House::built("src", &files, &[])), ["B: src/a.rs, src/b.rs"]);
 }
