@@ -14,12 +14,9 @@ pub use opening::Opening;
 pub use pending::Pending;
 pub use stored::StoredCollection;
 
-pub use crate::engine::{
-    CheckOptions, ClusterMember, ClusterPage, ClustersPage, Comparand, Comparison, ExactComparison, HotBucket,
-    InsertOptions, ScrubConfig,
-};
 pub use crate::verdicts::{
     BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus, BandingAsked, Changes,
-    CollectionError, CollectionsConfig, Description, ID_JSON_BYTES_MAX, Limits, Medium, PrepareOptions, Prepared,
-    Purpose, Result, Settings, TextSigner, WriteFailure, fitting,
+    CheckOptions, ClusterMember, ClusterPage, ClustersPage, CollectionError, CollectionsConfig, Comparand, Comparison,
+    Description, ExactComparison, HotBucket, ID_JSON_BYTES_MAX, InsertOptions, Limits, Medium, PrepareOptions,
+    Prepared, Purpose, Result, ScrubConfig, Settings, TextSigner, WriteFailure, fitting,
 };

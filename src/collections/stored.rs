@@ -8,7 +8,7 @@ use std::time::Duration;
 use hapax_core::{Pipeline, Spec, SpecError, TextSpec};
 
 use super::{ClustersPage, CollectionError, Result, Settings};
-use crate::engine::pairs::Pairs;
+use crate::engine::{Pairs, compared_page};
 use crate::store::lock::DataDirLock;
 use crate::store::{self, Opened, Store, Writer};
 use crate::types::{ClusterPlace, CollectionName, Document, Seq};
@@ -60,15 +60,10 @@ impl StoredCollection {
     /// A page of all clusters that have more than one document.
     pub fn clusters(&self, after: ClusterPlace, limit: usize) -> Result<ClustersPage> {
         let (stretches, next) = self.store.clusters(after, limit)?;
-        let mut pairs = Pairs {
-            store: &self.store,
-            pipeline: self.pipeline.as_ref(),
-            spec: &self.settings.spec,
-            verify: self.settings.verify,
-            threshold: self.settings.threshold,
-            bytes_left: PAGE_BYTES_MAX,
-        };
-        Ok(ClustersPage::compared(stretches, next, &mut pairs)?.expect("nobody else uses the data directory"))
+        let Settings { spec, verify, threshold, .. } = &self.settings;
+        let made_by = (spec, self.pipeline.as_ref());
+        let mut pairs = Pairs::new(&self.store, made_by, *verify, *threshold, PAGE_BYTES_MAX);
+        Ok(compared_page(stretches, next, &mut pairs)?.expect("nobody else uses the data directory"))
     }
 }
 

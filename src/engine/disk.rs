@@ -8,14 +8,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
-use super::Collection;
-use super::rounds::Rounds;
 use crate::telemetry::names;
 
-/// Between two looks.
-const PERIOD: Duration = Duration::from_secs(2);
 /// Less than this is too little: a transaction and its log may need as much.
 const TRIAL_BYTES: usize = 1 << 20;
 /// In the data directory.
@@ -31,19 +26,11 @@ pub(crate) struct DataDisk {
 }
 
 impl DataDisk {
+    /// Looks at it for the first time.
     pub(crate) fn new(dir: &Path) -> Arc<Self> {
         let disk = Self { dir: dir.to_owned(), refused: AtomicBool::new(false), free_bytes: AtomicU64::new(0) };
         disk.free_bytes.store(disk.free().unwrap_or(0), Ordering::Relaxed);
         Arc::new(disk)
-    }
-
-    /// Looks after it, and after the collections that `open` gives.
-    pub(crate) fn watch(self: &Arc<Self>, open: impl Fn() -> Option<Vec<Arc<Collection>>> + Send + 'static) -> Rounds {
-        let disk = Arc::clone(self);
-        Rounds::start("hapax-disk", open, move |collections, _| {
-            disk.look(collections.iter().any(|collection| collection.refuses_writes()));
-            PERIOD
-        })
     }
 
     /// A write was refused.
@@ -56,12 +43,14 @@ impl DataDisk {
         !self.refused.load(Ordering::Relaxed)
     }
 
+    /// Sets the gauges.
     pub(crate) fn observe(&self) {
         metrics::gauge!(names::DATA_FREE).set(self.free_bytes.load(Ordering::Relaxed) as f64);
         metrics::gauge!(names::DATA_WRITABLE).set(f64::from(u8::from(self.is_writable())));
     }
 
-    fn look(&self, a_collection_refuses: bool) {
+    /// Looks whether it takes writes, and how much room it has.
+    pub(crate) fn look(&self, a_collection_refuses: bool) {
         let free = self.free();
         self.free_bytes.store(free.unwrap_or(0), Ordering::Relaxed);
         let doubtful = free.is_none_or(|free| free < TRIAL_BYTES as u64) || !self.is_writable();

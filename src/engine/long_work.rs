@@ -1,5 +1,7 @@
 //! Work that takes long, off the threads that serve requests.
 
+use std::sync::Arc;
+
 use tokio::sync::oneshot;
 
 use crate::verdicts::{CollectionError, Result};
@@ -20,4 +22,14 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T>
 /// What a task returned; its panic goes on in whoever waits.
 pub(crate) fn finished<T>(joined: std::result::Result<Result<T>, tokio::task::JoinError>) -> Result<T> {
     joined.unwrap_or_else(|stopped| std::panic::resume_unwind(stopped.into_panic()))
+}
+
+/// Runs work that reads the disk off the async threads.
+pub(crate) async fn beside<P, T>(part: &Arc<P>, work: impl FnOnce(&P) -> Result<T> + Send + 'static) -> Result<T>
+where
+    P: Send + Sync + 'static,
+    T: Send + 'static,
+{
+    let part = Arc::clone(part);
+    finished(tokio::task::spawn_blocking(move || work(&part)).await)
 }

@@ -156,6 +156,14 @@ pub enum WriteFailure {
 }
 
 impl CollectionError {
+    /// The collection takes no more writes.
+    pub(crate) fn closed() -> Self {
+        Self::Overloaded {
+            detail: "the collection is closing; nothing was written".into(),
+            retry_after: Duration::from_secs(5),
+        }
+    }
+
     pub(crate) fn write_failed(why: WriteFailure, error: &StoreError) -> Self {
         let why = if matches!(error, StoreError::Full { .. }) { WriteFailure::DiskFull } else { why };
         Self::WriteFailed { detail: format!("the disk refused the write: {}", error.chain()), why }
@@ -196,7 +204,7 @@ impl From<Full> for CollectionError {
 impl From<StoreError> for CollectionError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Closed { .. } => crate::engine::order::closed(),
+            StoreError::Closed { .. } => Self::closed(),
             StoreError::Full { .. } => Self::write_failed(WriteFailure::DiskFull, &error),
             StoreError::Damaged { collection, record, detail } => Self::Damaged { collection, record, detail },
             StoreError::NotAStore { path, detail } => {

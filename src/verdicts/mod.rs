@@ -2,15 +2,23 @@
 //! Knows nothing of where documents are kept.
 
 mod backups;
+mod clusters;
+mod comparing;
 mod error;
 mod fit;
 mod prepare;
 mod settings;
+mod verbs;
+mod wording;
 
 pub use backups::{BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus};
+pub use clusters::{ClusterMember, ClusterPage, ClustersPage};
+pub(crate) use comparing::{ShingleQuery, matching_min, similarity};
 pub use error::{CollectionError, Result, WriteFailure};
 pub use fit::{ID_JSON_BYTES_MAX, fitting};
 pub(crate) use prepare::{Kept, Made, Preparer, set_of, unpacked_bytes};
 pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner};
 pub(crate) use settings::check_threshold;
-pub use settings::{BandingAsked, Changes, CollectionsConfig, Description, Limits, Medium, Settings};
+pub use settings::{BandingAsked, Changes, CollectionsConfig, Description, Limits, Medium, ScrubConfig, Settings};
+pub use verbs::{CheckOptions, Comparand, Comparison, ExactComparison, HotBucket, InsertOptions};
+pub(crate) use wording::{Cited, Findings, VerdictContext, empty_verdict};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hapax_core::{Banding, Fingerprint, SecretKey, Spec, tuning};
 
+use super::comparing::matching_min;
 use super::{BackupSettings, CollectionError, Result};
-use crate::engine::{ScrubConfig, exact};
 use crate::store::{Changeable, Meta};
 use crate::types::{CollectionName, Keep, TimestampMs, Verify};
 
@@ -47,6 +47,15 @@ pub enum Medium {
     /// Nothing does, for trials and measurements: files in the data directory are written, but never synced, and removed
     /// at the end.
     Memory,
+}
+
+/// How fast and how often records are read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScrubConfig {
+    /// Bytes a second, over all collections; over 0.
+    pub bytes_per_second: u64,
+    /// From the end of a collection's pass to the beginning of its next.
+    pub interval: Duration,
 }
 
 /// Bounds of one collection's work.
@@ -268,7 +277,7 @@ impl Description {
     ) -> Self {
         let Settings { ref spec, banding, threshold, verify, .. } = settings;
         let shape = spec.shape();
-        let least = exact::matching_min(verify, threshold, spec);
+        let least = matching_min(verify, threshold, spec);
         Self {
             fingerprint: spec.fingerprint(),
             candidate_recall_at_threshold: tuning::candidate_probability(threshold, banding, shape),

@@ -10,7 +10,6 @@ use parking_lot::{Condvar, Mutex};
 use super::registry::Registry;
 use crate::engine::Collection;
 use crate::engine::long_work::blocking;
-use crate::engine::order::now;
 use crate::store::backup::{self, Backup, BackupError, Entry, Manifest, Pace, Progress};
 use crate::store::out_of_descriptors;
 use crate::telemetry::names::{self, label, value};
@@ -81,13 +80,13 @@ impl Backups {
     fn begin(&self, name: &str, path: &Path, progress: &Arc<Progress>) -> Result<BackupStatus> {
         let mut latest = self.latest.lock();
         if latest.closed {
-            return Err(crate::engine::order::closed());
+            return Err(CollectionError::closed());
         }
         if let Some(run) = latest.run.as_ref().filter(|run| run.is_running()) {
             return Err(CollectionError::BackupRunning { name: run.name.clone() });
         }
         let (name, path, progress) = (name.to_owned(), path.to_owned(), Arc::clone(progress));
-        let run = Run { name, path, progress, started: now(), state: BackupState::Running };
+        let run = Run { name, path, progress, started: TimestampMs::now(), state: BackupState::Running };
         let status = run.status();
         latest.run = Some(run);
         Ok(status)
@@ -101,7 +100,7 @@ impl Backups {
         };
         metrics::counter!(names::BACKUPS, label::RESULT => result).increment(1);
         if matches!(state, BackupState::Done { .. }) {
-            metrics::gauge!(names::BACKUP_LAST_SUCCESS).set(seconds(now()));
+            metrics::gauge!(names::BACKUP_LAST_SUCCESS).set(seconds(TimestampMs::now()));
         }
         if let Some(run) = &mut self.latest.lock().run {
             run.state = state;
@@ -161,7 +160,7 @@ impl Registry {
         let dir = std::path::absolute(dir).unwrap_or(dir.clone());
         let series = keep.map(|keep| Series { name: name.as_str().to_owned(), keep: keep as usize });
         let name = match &series {
-            Some(series) => BackupName::new(&backup::dated(&dir, &series.name, now()))?,
+            Some(series) => BackupName::new(&backup::dated(&dir, &series.name, TimestampMs::now()))?,
             None => name,
         };
         let path = dir.join(name.as_str());
@@ -265,7 +264,7 @@ async fn make(collections: &Arc<Registry>, mut backup: Backup, progress: &Arc<Pr
         let Some(opened) = collections.settled(&name).await? else { continue };
         let before = progress.copied_bytes();
         backup = blocking(move || {
-            let gone = move || opened.as_ref().is_some_and(|collection| collection.records.store().is_closed());
+            let gone = move || opened.as_ref().is_some_and(|collection| collection.is_closed());
             backup.add(&path, gone).map_err(failed)?;
             Ok(backup)
         })
@@ -275,7 +274,7 @@ async fn make(collections: &Arc<Registry>, mut backup: Backup, progress: &Arc<Pr
     if progress.is_cancelled() {
         return Err(failed(BackupError::Cancelled));
     }
-    blocking(move || backup.finish(now()).map_err(failed)).await
+    blocking(move || backup.finish(TimestampMs::now()).map_err(failed)).await
 }
 
 impl Registry {

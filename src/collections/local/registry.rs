@@ -14,14 +14,12 @@ use super::backups::Backups;
 use super::opening;
 use crate::collections::opening::Opening;
 use crate::cpu::CpuPool;
-use crate::engine::Collection;
 use crate::engine::boot::Common;
 use crate::engine::disk::DataDisk;
-use crate::engine::expiry::sweeper;
 use crate::engine::long_work::{blocking, finished};
 use crate::engine::memory::MemoryBudget;
-use crate::engine::rounds::Rounds;
-use crate::engine::{boot, meters, scrub};
+use crate::engine::{Background, Collection};
+use crate::engine::{boot, meters};
 use crate::store::lock::DataDirLock;
 use crate::store::{self, Inventory, Store};
 use crate::telemetry::names::{self, label};
@@ -60,10 +58,8 @@ pub struct Registry {
     /// Those that do not open because their files are damaged, and how that shows. Each is looked at once: a file does
     /// not mend itself, and reading it through takes long.
     pub(crate) damaged: Mutex<BTreeMap<CollectionName, CollectionError>>,
-    disk_watch: Rounds,
-    expiry: Rounds,
+    background: Background,
     pub(crate) backups: Backups,
-    scrub: Option<Rounds>,
     /// Held while a collection is made or dropped.
     pub(crate) changing: tokio::sync::Mutex<()>,
     _lock: DataDirLock,
@@ -109,13 +105,11 @@ impl Registry {
         let disk = DataDisk::new(&data_dir);
         let common = Common { secret, limits, cpu, memory, medium, disk };
         let open = Arc::<Open>::default();
-        let rounds = || {
-            let open = Arc::downgrade(&open);
-            move || open.upgrade().map(|open| each_open(&open))
-        };
-        let disk_watch = common.disk.watch(rounds());
-        let expiry = sweeper::start(rounds());
-        let scrub = scrub.map(|config| scrub::start(config, rounds()));
+        let weakly_open = Arc::downgrade(&open);
+        let background = Background::start(Arc::clone(&common.disk), scrub, move || {
+            let open = weakly_open.upgrade()?;
+            Some(each_open(&open).iter().map(|collection| collection.kept()).collect())
+        });
         let collections = Self {
             common,
             collections_max,
@@ -127,10 +121,8 @@ impl Registry {
             described: Mutex::default(),
             unopened: Mutex::default(),
             damaged: Mutex::default(),
-            disk_watch,
-            expiry,
+            background,
             backups: Backups::new(backup),
-            scrub,
             changing: tokio::sync::Mutex::default(),
             _lock: lock,
         };
@@ -396,16 +388,11 @@ impl Registry {
     /// Waits until all that was taken is on disk; blocking. No write is taken after.
     pub fn close(&self) {
         self.backups.close();
-        self.expiry.stop();
-        self.disk_watch.stop();
-        // It may hold a collection's file open for reading: the log goes with the last who does.
-        self.scrub.iter().for_each(Rounds::stop);
-        self.scrub.iter().for_each(Rounds::join);
+        self.background.stop();
         for collection in self.each_open() {
             collection.close();
         }
-        self.expiry.join();
-        self.disk_watch.join();
+        self.background.join();
         if self.common.medium == Medium::Memory
             && let Err(error) = forget(&self.dir)
         {

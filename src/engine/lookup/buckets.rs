@@ -1,0 +1,38 @@
+//! Which band keys many documents share, and which documents: the boilerplate that lookups wade through.
+
+use std::sync::Arc;
+
+use super::part::Lookup;
+use super::records::Heads;
+use crate::engine::long_work::beside;
+use crate::index::FullBucket;
+use crate::types::Seq;
+use crate::verdicts::{HotBucket, Result};
+
+/// In collections of up to so many documents, buckets of a few are found too: it takes a look at every posting.
+const ALL_DOCUMENTS_MAX: u64 = 100_000;
+
+/// The fullest buckets, the fullest first. Those of up to eight documents are found only in collections of up to 100,000.
+pub(crate) async fn buckets(lookup: &Arc<Lookup>, limit: usize) -> Result<Vec<HotBucket>> {
+    beside(lookup, move |lookup| {
+        let (_reading, view) = lookup.read();
+        let all = lookup.counts().documents() <= ALL_DOCUMENTS_MAX;
+        let fullest = lookup.index().fullest(limit, HotBucket::SAMPLE_MAX, all);
+        let visible = |bucket: &FullBucket| -> Vec<Seq> {
+            bucket.sample.iter().filter(|seen| view.sees(seen)).map(|seen| seen.seq).collect()
+        };
+        let sampled: Vec<Vec<Seq>> = fullest.iter().map(visible).collect();
+        let mut heads = Heads::default();
+        let missing = lookup.records().recall(&mut heads, sampled.iter().flatten().copied());
+        lookup.records().load(&mut heads, &missing, None)?;
+        let named = |seqs: Vec<Seq>| seqs.into_iter().filter_map(|seq| Some(heads.get(seq)?.id.clone())).collect();
+        let buckets = fullest.iter().zip(sampled).map(|(&FullBucket { band, key, documents, .. }, seqs)| HotBucket {
+            band,
+            key: key.0,
+            documents: documents as u64,
+            sample: named(seqs),
+        });
+        Ok(buckets.collect())
+    })
+    .await
+}

@@ -1,0 +1,254 @@
+//! A check: prepared content -> verdict. Reads what is durable, writes nothing, and needs no disk if memory has it all.
+
+use std::sync::Arc;
+
+use hapax_core::tuning;
+
+use super::existing::{Existing, representative_of};
+use super::findings::findings;
+use super::judgement::Judgement;
+use super::part::{Lookup, query, shingle_query};
+use super::records::Heads;
+use super::settle::{ATTEMPTS, changing, wait_for_commit};
+use super::survivors::{IN_PASSING, Survivors};
+use crate::engine::long_work::beside;
+use crate::engine::meters::Op;
+use crate::index::{NeedsDisk, View};
+use crate::store::{Head, id_fingerprint};
+use crate::types::{DocId, Outcome, Previous, Seq, Verdict, Verify};
+use crate::verdicts::{
+    CheckOptions, CollectionError, Made, Result, ShingleQuery, VerdictContext, empty_verdict, matching_min,
+};
+
+/// A lookup to be made.
+pub(crate) struct Check {
+    /// The document's id: what holds it is no match.
+    pub id: Option<DocId>,
+    /// The document.
+    pub made: Made,
+    /// Its shingles, if it was a text or a set.
+    pub shingles: Option<u64>,
+    /// How.
+    pub options: CheckOptions,
+    /// Bytes of the answer.
+    pub bytes_max: usize,
+}
+
+/// What a lookup found in memory.
+struct Glance<'a> {
+    judgement: Judgement,
+    threshold: f64,
+    expected_recall: Option<f64>,
+    /// Present if the survivors are yet to be compared.
+    query: Option<ShingleQuery<'a>>,
+}
+
+/// What the id of the check holds.
+#[derive(Default)]
+struct Held {
+    /// Just this content.
+    same: bool,
+    /// Another, and how that compares.
+    previous: Option<Previous>,
+    /// The representative of the best match, if that is a link.
+    representative: Option<DocId>,
+}
+
+/// Why a check is not done.
+enum Unfinished {
+    /// Something on disk is needed.
+    NeedsDisk,
+    /// What it read has changed.
+    Changed,
+}
+
+/// Looks a document up that has no token.
+pub(crate) fn check_empty(lookup: &Lookup, id: Option<DocId>) -> Verdict {
+    let verdict = empty_verdict(id, Outcome::Checked, lookup.policy().settings.threshold, None);
+    lookup.meters().verdict(Op::Check, &verdict);
+    verdict
+}
+
+/// Looks a document up.
+pub(crate) async fn check(lookup: &Arc<Lookup>, check: Check) -> Result<Verdict> {
+    let bytes_max = check.bytes_max;
+    let mut verdict = match in_memory(lookup, &check) {
+        Some(verdict) => verdict,
+        None => beside(lookup, move |lookup| with_disk(lookup, &check)).await?,
+    };
+    verdict.fit(bytes_max);
+    Ok(verdict)
+}
+
+/// The verdict, if it takes no look at the disk.
+fn in_memory(lookup: &Lookup, check: &Check) -> Option<Verdict> {
+    // First: what becomes durable after the look for its id is not to be seen.
+    let (_reading, view) = lookup.read();
+    let id_may_be_held = check.id.as_ref().is_some_and(|id| !lookup.index().held_by(id_fingerprint(id)).is_empty());
+    if id_may_be_held {
+        return None;
+    }
+    let mut survivors = Survivors::default();
+    let mut glance = glance(lookup, check, None, view, &survivors).ok()?;
+    if let Some(query) = &glance.query
+        && !survivors
+            .settle(query, &mut glance.judgement, lookup.records(), lookup.read_bounds(), IN_PASSING)
+            .is_empty()
+    {
+        return None;
+    }
+    let mut heads = Heads::default();
+    let missing = lookup.records().recall(&mut heads, cited(&glance, check));
+    let limit = check.options.limit;
+    if !missing.is_empty()
+        || !glance.judgement.mistakes(limit, &heads, check.made.content).is_empty()
+        || glance.judgement.best_link().is_some()
+    {
+        return None;
+    }
+    Some(conclude(lookup, check, glance, &heads, &survivors, Held::default()))
+}
+
+fn with_disk(lookup: &Lookup, check: &Check) -> Result<Verdict> {
+    let mut survivors = Survivors::default();
+    for attempt in 0..ATTEMPTS {
+        match attempt_with_disk(lookup, check, &mut survivors)? {
+            Ok(verdict) => return Ok(verdict),
+            Err(Unfinished::NeedsDisk) => {}
+            Err(Unfinished::Changed) => wait_for_commit(attempt),
+        }
+    }
+    Err(changing())
+}
+
+fn attempt_with_disk(
+    lookup: &Lookup,
+    check: &Check,
+    survivors: &mut Survivors,
+) -> Result<std::result::Result<Verdict, Unfinished>> {
+    let Check { made, options, .. } = check;
+    let (_reading, view) = lookup.read();
+    let existing = match &check.id {
+        Some(id) => match Existing::find(lookup, id, view) {
+            // The lookup says that it is not complete.
+            Err(CollectionError::Doubtful { .. }) => None,
+            found => found?,
+        },
+        None => None,
+    };
+    let mut glance = match glance(lookup, check, existing.as_ref(), view, survivors) {
+        Ok(glance) => glance,
+        Err(needs) => {
+            lookup.index().fetch(needs);
+            return Ok(Err(Unfinished::NeedsDisk));
+        }
+    };
+    if !compare_survivors(lookup, &mut glance, survivors)? {
+        return Ok(Err(Unfinished::Changed));
+    }
+    let mut heads = Heads::default();
+    let missing = lookup.records().recall(&mut heads, cited(&glance, check));
+    lookup.records().load(&mut heads, &missing, options.with_metadata.then_some(check.bytes_max))?;
+    let mistakes = glance.judgement.mistakes(options.limit, &heads, made.content);
+    if !mistakes.is_empty() {
+        survivors.mistook(mistakes);
+        return Ok(Err(Unfinished::NeedsDisk));
+    }
+    let held = held(lookup, check, existing.as_ref(), &mut glance.judgement)?;
+    Ok(Ok(conclude(lookup, check, glance, &heads, survivors, held)))
+}
+
+/// Compares all survivors, if shingles decide. False: one of them is gone since.
+fn compare_survivors(lookup: &Lookup, glance: &mut Glance<'_>, survivors: &mut Survivors) -> Result<bool> {
+    let Some(query) = &glance.query else { return Ok(true) };
+    let (records, bounds) = (lookup.records(), lookup.read_bounds());
+    let left = survivors.settle(query, &mut glance.judgement, records, bounds, u64::MAX);
+    if left.is_empty() {
+        return Ok(true);
+    }
+    survivors.compare(query, &left, records, lookup.preparer(), bounds)?;
+    // Seen from here it is there, and a replacement is not: from a later place it is the other way.
+    if survivors.take_gone(&left) {
+        return Ok(false);
+    }
+    survivors.settle(query, &mut glance.judgement, records, bounds, 0);
+    Ok(true)
+}
+
+/// What the id holds, and who stands for the best match.
+fn held(lookup: &Lookup, check: &Check, existing: Option<&Existing>, judgement: &mut Judgement) -> Result<Held> {
+    let same = existing.is_some_and(|existing| existing.holds(&check.made));
+    let changed = existing.filter(|_| !same);
+    let previous = changed.map(|existing| existing.previous(lookup, &check.made)).transpose()?;
+    let link = judgement.best_link().map(|link| link.seq);
+    let record = link.map(|link| lookup.records().record(link)).transpose()?.flatten();
+    let representative = match record.map(|record| representative_of(lookup, &record)) {
+        None => None,
+        Some(Err(CollectionError::Doubtful { .. })) => {
+            judgement.hides(1);
+            None
+        }
+        Some(found) => found?,
+    };
+    Ok(Held { same, previous, representative })
+}
+
+fn glance<'a>(
+    lookup: &Lookup,
+    check: &'a Check,
+    existing: Option<&Existing>,
+    view: View,
+    survivors: &Survivors,
+) -> std::result::Result<Glance<'a>, NeedsDisk> {
+    let policy = lookup.policy();
+    let settings = &policy.settings;
+    let threshold = check.options.threshold.unwrap_or(settings.threshold);
+    let shingles = shingle_query(&check.made, settings, threshold);
+    let verify = if shingles.is_some() { Verify::Exact } else { Verify::Estimate };
+    let matching_min = match check.options.threshold {
+        None if verify == settings.verify => policy.matching_min,
+        _ => matching_min(verify, threshold, &settings.spec),
+    };
+    let contents_max = shingles.as_ref().map(|_| lookup.limits().exact_reads_max);
+    let own = existing.map(|existing| existing.place);
+    let lower = threshold < settings.threshold;
+    drop(policy);
+    let query = query(&check.made, own, matching_min, check.options.limit, contents_max, survivors.mistaken());
+    let mut judgement = Judgement::of(lookup.search(view, &query)?);
+    judgement.hides(lookup.doubts().hidden_from(lookup.index(), &query, check.id.as_ref()));
+    let shape = lookup.preparer().shape();
+    let expected_recall = lower.then(|| tuning::candidate_probability(threshold, lookup.index().banding(), shape));
+    Ok(Glance { judgement, threshold, expected_recall, query: shingles })
+}
+
+fn cited<'a>(glance: &'a Glance<'_>, check: &Check) -> impl Iterator<Item = Seq> + use<'a> {
+    glance.judgement.cited(check.options.limit).iter().map(|ranked| ranked.found.seq)
+}
+
+fn conclude(
+    lookup: &Lookup,
+    check: &Check,
+    glance: Glance<'_>,
+    heads: &Heads,
+    survivors: &Survivors,
+    held: Held,
+) -> Verdict {
+    let Check { id, made, shingles, options, .. } = check;
+    let metadata = |head: &Head| head.metadata.clone().filter(|_| options.with_metadata);
+    let findings = findings(lookup, &glance.judgement, heads, made.content, options.limit, metadata);
+    let verdict = findings.verdict(VerdictContext {
+        outcome: Outcome::Checked,
+        stored: held.same,
+        id: id.clone(),
+        representative: held.representative,
+        threshold: glance.threshold,
+        candidates: glance.judgement.candidates(),
+        unread: glance.judgement.unread(),
+        shingles: *shingles,
+        previous: held.previous,
+        expected_recall: glance.expected_recall,
+    });
+    lookup.meter(&glance.judgement, survivors);
+    lookup.meters().verdict(Op::Check, &verdict);
+    verdict
+}

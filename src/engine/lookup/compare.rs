@@ -1,0 +1,88 @@
+//! Two documents side by side, given or stored.
+
+use std::sync::Arc;
+
+use hapax_core::{ShingleSet, verify};
+
+use super::existing::Existing;
+use super::part::Lookup;
+use super::settle::{ATTEMPTS, changing, wait_for_commit};
+use crate::cpu::WhenFull;
+use crate::engine::long_work::beside;
+use crate::types::{Content, DocId, Keep};
+use crate::verdicts::{CollectionError, Comparand, Comparison, ExactComparison, PrepareOptions, Purpose, Result};
+
+struct Side {
+    signature: Vec<u8>,
+    shingles: Option<Arc<ShingleSet>>,
+}
+
+impl Side {
+    fn bytes(&self) -> usize {
+        self.shingles.as_ref().map_or(0, |shingles| shingles.bytes())
+    }
+}
+
+/// Compares two documents; both must have something to compare. `when_full` is for what is long: each text is worked
+/// on in slices, between which others have their turn. The caller counts what that takes in memory, see
+/// [`Preparer::shingle_bytes`](crate::verdicts::Preparer::shingle_bytes).
+pub(crate) async fn compare(
+    lookup: &Arc<Lookup>,
+    a: Comparand,
+    b: Comparand,
+    when_full: WhenFull,
+) -> Result<Comparison> {
+    let (a, b) = (side(lookup, a, "a", when_full).await?, side(lookup, b, "b", WhenFull::Wait).await?);
+    let bytes = a.bytes() + b.bytes();
+    let its = Arc::clone(lookup);
+    lookup.preparer().compute(bytes, WhenFull::Wait, move || Ok(side_by_side(&its, &a, &b))).await
+}
+
+fn side_by_side(lookup: &Lookup, a: &Side, b: &Side) -> Comparison {
+    let matching = verify::matching_slots(&a.signature, &b.signature, lookup.preparer().shape());
+    let exact = a.shingles.as_ref().zip(b.shingles.as_ref()).map(|(a, b)| {
+        let verify::Exact { jaccard, containment_a_in_b, containment_b_in_a, intersection } = a.compare(b);
+        let (shingles_a, shingles_b) = (a.len(), b.len());
+        ExactComparison { jaccard, containment_a_in_b, containment_b_in_a, shingles_a, shingles_b, intersection }
+    });
+    Comparison { estimate: lookup.similarity(matching, false, None), exact }
+}
+
+async fn side(lookup: &Arc<Lookup>, side: Comparand, field: &'static str, when_full: WhenFull) -> Result<Side> {
+    match side {
+        Comparand::Id(id) => stored_side(lookup, id).await,
+        Comparand::Content(content) => given_side(lookup, content, field, when_full).await,
+    }
+}
+
+async fn given_side(lookup: &Arc<Lookup>, content: Content, field: &'static str, when_full: WhenFull) -> Result<Side> {
+    let options = PrepareOptions { when_full, ranks: false, purpose: Purpose::Compare };
+    let verify = lookup.policy().settings.verify;
+    let prepared = lookup.preparer().prepare(content, options, verify).await?;
+    let made = prepared.into_parts().0.ok_or_else(|| CollectionError::Invalid {
+        field,
+        detail: "an empty document can't be compared: it has no shingle".into(),
+    })?;
+    Ok(Side { signature: made.signature, shingles: made.kept.map(|kept| kept.set) })
+}
+
+/// What is kept of a stored document.
+async fn stored_side(lookup: &Arc<Lookup>, id: DocId) -> Result<Side> {
+    beside(lookup, move |lookup| {
+        // Replaced since it was looked up, it has another content now; deleted, none.
+        for attempt in 0..ATTEMPTS {
+            let (_reading, view) = lookup.read();
+            let Some(existing) = Existing::find(lookup, &id, view)? else {
+                return Err(CollectionError::NoSuchDocument { id });
+            };
+            let shingles = lookup.stored_set(existing.record.seq)?;
+            if shingles.is_some() || lookup.preparer().keep() == Keep::Signature {
+                let signature = existing.record.signature.clone();
+                return Ok(Side { signature, shingles: shingles.map(Arc::new) });
+            }
+            wait_for_commit(attempt);
+        }
+        Err(changing())
+    })
+    .await
+}

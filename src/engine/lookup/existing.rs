@@ -1,0 +1,76 @@
+//! Id -> the document that holds it, and what it has to do with another.
+
+use std::sync::Arc;
+
+use hapax_core::verify;
+
+use super::part::{Lookup, shingle_query};
+use crate::index::{Place, View};
+use crate::store::{Record, id_fingerprint};
+use crate::types::{DocId, Previous, Seq, TimestampMs};
+use crate::verdicts::{Made, Result};
+
+/// The document that holds an id.
+pub(crate) struct Existing {
+    /// Where the index has it.
+    pub place: Place,
+    /// What is stored of it.
+    pub record: Arc<Record>,
+}
+
+impl Existing {
+    /// The document that holds an id in this view; an error if nobody can tell whether it is there. Under the id's latch
+    /// the answer stays true. Reads the disk.
+    pub(crate) fn find(lookup: &Lookup, id: &DocId, view: View) -> Result<Option<Self>> {
+        let index = lookup.index();
+        for place in index.held_by(id_fingerprint(id)) {
+            let Some(seen) = index.peek(place).filter(|seen| view.sees(seen)) else { continue };
+            if let Some(record) = lookup.records().record(seen.seq)?
+                && record.id == *id
+            {
+                return Ok(Some(Self { place, record }));
+            }
+        }
+        lookup.doubts().certain(id)?;
+        Ok(None)
+    }
+
+    /// Whether the id holds just this content.
+    pub(crate) fn holds(&self, made: &Made) -> bool {
+        match made.content {
+            Some(content) => !self.record.given && self.record.content == content,
+            None => self.record.given && self.record.signature == made.signature,
+        }
+    }
+
+    /// How the id's earlier content compares; reads the disk if shingles decide.
+    pub(crate) fn previous(&self, lookup: &Lookup, made: &Made) -> Result<Previous> {
+        let query = shingle_query(made, &lookup.policy().settings, 0.0);
+        let overlap = query.map(|query| lookup.overlap(&query, self.record.seq)).transpose()?.flatten();
+        let matching = verify::matching_slots(&self.record.signature, &made.signature, lookup.preparer().shape());
+        Ok(Previous { similarity: lookup.similarity(matching, false, overlap), first_seen: self.record.first_seen })
+    }
+
+    /// When it was last seen and when it may go, if documents expire. The caller keeps its place from being reused.
+    pub(crate) fn lifetime(&self, lookup: &Lookup) -> Option<(TimestampMs, TimestampMs)> {
+        let ttl = lookup.policy().settings.ttl?;
+        let on_disk = lookup.seen(&self.record);
+        let last_seen = match lookup.index().last_seen()?.last_seen(self.place) {
+            // In memory it is rounded.
+            Some(noted) if noted.0 - on_disk.0 >= 1000 => noted.min(TimestampMs::now()),
+            _ => on_disk,
+        };
+        Some((last_seen, TimestampMs(last_seen.0.saturating_add(ttl.as_millis() as i64))))
+    }
+}
+
+/// The representative of a stored document, as of what is on disk; `None` if it is its own.
+pub(crate) fn representative_of(lookup: &Lookup, record: &Record) -> Result<Option<DocId>> {
+    if record.cluster == Seq(0) {
+        return Ok(None);
+    }
+    let representative = lookup.records().store().representative(record.cluster)?;
+    let representative = representative.filter(|(seq, _)| *seq != record.seq).map(|(_, id)| id);
+    representative.iter().try_for_each(|id| lookup.doubts().certain(id))?;
+    Ok(representative)
+}

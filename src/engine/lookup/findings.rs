@@ -1,0 +1,49 @@
+//! A judgement and the records behind it -> what a verdict says of them. Documents without a head are gone and left out.
+
+use hapax_core::ContentHash;
+
+use super::judgement::Judgement;
+use super::part::Lookup;
+use super::records::Heads;
+use crate::store::{Head, StoredMatch};
+use crate::types::Metadata;
+use crate::verdicts::{Cited, Findings};
+
+/// What was found. `content` is that of the document looked up.
+pub(crate) fn findings(
+    lookup: &Lookup,
+    judgement: &Judgement,
+    heads: &Heads,
+    content: Option<ContentHash>,
+    limit: usize,
+    metadata: impl Fn(&Head) -> Option<Metadata>,
+) -> Findings {
+    let cited = judgement.cited(limit).iter().filter_map(|ranked| {
+        let head = heads.get(ranked.found.seq)?;
+        let metadata = metadata(head);
+        Some(Cited {
+            id: head.id.clone(),
+            first_seen: head.first_seen,
+            matching: ranked.found.matching,
+            same_content: ranked.found.same_content && content == Some(head.content),
+            overlap: ranked.overlap,
+            metadata_omitted: metadata.is_none() && head.metadata_left,
+            metadata,
+        })
+    });
+    Findings::of(lookup.preparer().spec(), cited, limit)
+}
+
+/// A match of a stored verdict, if it is still there.
+pub(crate) fn cited_again(found: &StoredMatch, heads: &Heads, with_metadata: bool) -> Option<Cited> {
+    let head = heads.get(found.seq)?;
+    Some(Cited {
+        id: head.id.clone(),
+        first_seen: head.first_seen,
+        matching: found.matching,
+        same_content: found.exact,
+        overlap: found.overlap,
+        metadata: head.metadata.clone().filter(|_| with_metadata),
+        metadata_omitted: head.metadata_left,
+    })
+}

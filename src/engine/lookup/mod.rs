@@ -1,0 +1,33 @@
+//! Looking documents up: by content, by id, page by page. Never writes, and never waits for a write.
+//!
+//! `judgement` makes of what the index found what a verdict rests on, `survivors` compares shingles where these
+//! decide, `records` finds the ids behind, and `check` puts them together.
+
+mod buckets;
+mod check;
+mod clusters;
+mod compare;
+mod documents;
+mod doubts;
+mod existing;
+mod findings;
+mod judgement;
+mod pairs;
+mod part;
+mod records;
+mod settle;
+mod survivors;
+
+pub(crate) use buckets::buckets;
+pub(crate) use check::{Check, check, check_empty};
+pub(crate) use clusters::{cluster, clusters, compared_page};
+pub(crate) use compare::compare;
+pub(crate) use documents::{document, documents_within};
+pub(crate) use existing::{Existing, representative_of};
+pub(crate) use findings::{cited_again, findings};
+pub(crate) use judgement::{Judgement, Ranked};
+pub(crate) use pairs::Pairs;
+pub(crate) use part::{Counts, Lookup, Policy, query, shingle_query};
+pub(crate) use records::{Heads, Records, Room};
+pub(crate) use settle::{ATTEMPTS, changing};
+pub(crate) use survivors::{IN_PASSING, Survivors};

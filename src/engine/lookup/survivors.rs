@@ -1,0 +1,215 @@
+//! Survivors of the estimate -> matches, by the shingles themselves.
+//! A lookup probes and estimates as ever, with a bound so much below the threshold that the estimate's spread hides
+//! nothing; what survives is compared shingle by shingle here. What has been compared is kept by `seq`, so a decision
+//! that gives up its lock to read the disk begins again with it. Knows nothing of ids or of what becomes of the verdict.
+
+use std::cell::Cell;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use hapax_core::{ShingleSet, verify};
+
+use super::judgement::{Judgement, Ranked};
+use super::part::set_of;
+use super::records::Records;
+use crate::store::Looked;
+use crate::types::{Overlap, Seq};
+use crate::verdicts::{Preparer, Result, ShingleQuery};
+
+/// Shingles, of both sides together, that are compared in one hold of the decision lock or on an async thread: some ten
+/// microseconds.
+pub(crate) const IN_PASSING: u64 = 16 * 1024;
+
+/// What one lookup has compared so far.
+#[derive(Default)]
+pub(crate) struct Survivors {
+    compared: HashMap<Seq, Compared>,
+    /// What `compared` was judged by; 0 before that.
+    threshold: f64,
+    read_bytes: u64,
+    /// Documents whose content hash is another after all.
+    mistaken: HashSet<Seq>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compared {
+    Shares(Overlap),
+    /// By the numbers of shingles alone it cannot reach the threshold.
+    Below,
+    /// A limit kept it from being read.
+    Unread,
+    /// It was deleted or replaced meanwhile.
+    Gone,
+}
+
+/// What one lookup may read from disk to compare.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadBounds {
+    /// Documents.
+    pub documents_max: usize,
+    /// Bytes of shingles or texts, but for one document at the least.
+    pub bytes_max: u64,
+}
+
+impl Survivors {
+    /// Documents that are not of the content that they seem to have.
+    pub(crate) fn mistaken(&self) -> &HashSet<Seq> {
+        &self.mistaken
+    }
+
+    /// Notes such documents.
+    pub(crate) fn mistook(&mut self, seqs: Vec<Seq>) {
+        self.mistaken.extend(seqs);
+    }
+
+    /// Makes the survivors of a judgement its matches: those whose shingles reach the threshold, best first. Compares
+    /// what memory holds, up to `in_passing` shingles. Returns the documents that have to be compared by
+    /// [`Self::compare`] first; then the judgement is as it was. Reads no disk.
+    pub(crate) fn settle(
+        &mut self,
+        query: &ShingleQuery<'_>,
+        judgement: &mut Judgement,
+        records: &Records,
+        bounds: ReadBounds,
+        in_passing: u64,
+    ) -> Vec<Seq> {
+        if self.threshold != query.threshold() {
+            let mistaken = std::mem::take(&mut self.mistaken);
+            *self = Self { threshold: query.threshold(), mistaken, ..Self::default() };
+        }
+        let (asked, stand_ins) = one_of_each(judgement.ranked());
+        let read = &asked[..asked.len().min(bounds.documents_max)];
+        let left = self.compare_in_memory(query, read, records, in_passing);
+        if !left.is_empty() {
+            return left;
+        }
+        let of_read = |seq: &&Seq| self.compared.get(seq) == Some(&Compared::Unread);
+        judgement.hides((asked.len() - read.len() + read.iter().filter(of_read).count()) as u64);
+        let read: HashSet<Seq> = read.iter().copied().collect();
+        let mut stand_ins = stand_ins.into_iter();
+        let len = query.len();
+        judgement.ranked_mut().retain_mut(|ranked| {
+            let overlap = match stand_ins.next().expect("there is one for each") {
+                // Equal texts have equal shingles: there is nothing to read, and no limit on reading hides it.
+                None => Overlap { both: len, query: len, found: len },
+                Some(seq) => match self.compared.get(&seq).filter(|_| read.contains(&seq)) {
+                    Some(&Compared::Shares(overlap)) => overlap,
+                    _ => return false,
+                },
+            };
+            ranked.overlap = Some(overlap);
+            verify::reaches(overlap.both, overlap.either(), query.threshold())
+        });
+        rank(judgement.ranked_mut());
+        Vec::new()
+    }
+
+    /// Compares what memory has the shingles of; returns the rest.
+    fn compare_in_memory(
+        &mut self,
+        query: &ShingleQuery<'_>,
+        seqs: &[Seq],
+        records: &Records,
+        in_passing: u64,
+    ) -> Vec<Seq> {
+        let new: Vec<Seq> = seqs.iter().copied().filter(|seq| !self.compared.contains_key(seq)).collect();
+        if new.is_empty() {
+            return new;
+        }
+        let (mut shingles, mut left) = (0, Vec::new());
+        for (&seq, set) in new.iter().zip(records.sets(&new)) {
+            match set.filter(|set| shingles + query.len() + set.len() <= in_passing) {
+                Some(set) => {
+                    shingles += query.len() + set.len();
+                    self.compared.insert(seq, compare(query, &set));
+                }
+                None => left.push(seq),
+            }
+        }
+        left
+    }
+
+    /// Compares with these documents, wherever their shingles are. Takes long: under no lock, on no async thread.
+    pub(crate) fn compare(
+        &mut self,
+        query: &ShingleQuery<'_>,
+        seqs: &[Seq],
+        records: &Records,
+        preparer: &Preparer,
+        bounds: ReadBounds,
+    ) -> Result<()> {
+        let mut stored = Vec::new();
+        for (&seq, set) in seqs.iter().zip(records.sets(seqs)) {
+            match set {
+                Some(set) => drop(self.compared.insert(seq, compare(query, &set))),
+                None => stored.push(seq),
+            }
+        }
+        let bytes = Cell::new(self.read_bytes);
+        let looked = records.store().payloads(
+            &stored,
+            |shingles| match query.fits(shingles) {
+                false => Err(Compared::Below),
+                true if bytes.get() < bounds.bytes_max => Ok(()),
+                true => Err(Compared::Unread),
+            },
+            |_, payload| {
+                bytes.set(bytes.get() + payload.bytes.len() as u64);
+                Ok(compare(query, &set_of(preparer, &payload)?))
+            },
+        )?;
+        self.read_bytes = bytes.get();
+        self.compared.extend(looked.into_iter().map(|(seq, looked)| match looked {
+            Looked::Gone => (seq, Compared::Gone),
+            Looked::At(compared) => (seq, compared),
+        }));
+        Ok(())
+    }
+
+    /// Whether any of these is gone; it is forgotten that they were looked at.
+    pub(crate) fn take_gone(&mut self, seqs: &[Seq]) -> bool {
+        let before = self.compared.len();
+        self.compared.retain(|seq, compared| *compared != Compared::Gone || !seqs.contains(seq));
+        self.compared.len() < before
+    }
+
+    /// How many were compared and how many bytes read; `None` if nothing was to be compared by shingles.
+    pub(crate) fn cost(&self) -> Option<(usize, u64)> {
+        let shares = self.compared.values().filter(|compared| matches!(compared, Compared::Shares(_)));
+        (self.threshold != 0.0).then(|| (shares.count(), self.read_bytes))
+    }
+}
+
+fn compare(query: &ShingleQuery<'_>, set: &ShingleSet) -> Compared {
+    query.compare(set).map_or(Compared::Below, Compared::Shares)
+}
+
+/// Puts what has been compared in order. As fractions: a/b > c/d where a*d > c*b.
+fn rank(ranked: &mut [Ranked]) {
+    ranked.sort_unstable_by(|a, b| {
+        let (x, y) = (a.overlap.expect("all have one"), b.overlap.expect("all have one"));
+        let [of_x, of_y] = [(x, y), (y, x)].map(|(x, y)| u128::from(x.both) * u128::from(y.either()));
+        (Reverse(a.found.same_content), of_y, a.found.seq).cmp(&(Reverse(b.found.same_content), of_x, b.found.seq))
+    });
+}
+
+/// The documents to be compared, the best first; and for each ranked document, which of these is compared in its place:
+/// `None` if it has the query's content. Documents of one content are compared once.
+fn one_of_each(ranked: &[Ranked]) -> (Vec<Seq>, Vec<Option<Seq>>) {
+    let (mut asked, mut by_content) = (Vec::new(), HashMap::new());
+    let stand_ins = ranked.iter().map(|Ranked { found, .. }| {
+        if found.same_content {
+            return None;
+        }
+        let first = match found.content {
+            0 => found.seq,
+            content => *by_content.entry((content, found.matching)).or_insert(found.seq),
+        };
+        if first == found.seq {
+            asked.push(first);
+        }
+        Some(first)
+    });
+    let stand_ins = stand_ins.collect();
+    (asked, stand_ins)
+}

@@ -1,0 +1,19 @@
+//! Looks after the disk of a data directory, and after the collections that it has failed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::rounds::Rounds;
+use crate::engine::disk::DataDisk;
+use crate::engine::write::Writes;
+
+/// Between two looks.
+const PERIOD: Duration = Duration::from_secs(2);
+
+/// Looks until stopped.
+pub(super) fn start(disk: Arc<DataDisk>, open: impl Fn() -> Option<Vec<Arc<Writes>>> + Send + 'static) -> Rounds {
+    Rounds::start("hapax-disk", open, move |collections, _| {
+        disk.look(collections.iter().any(|writes| writes.are_refused()));
+        PERIOD
+    })
+}

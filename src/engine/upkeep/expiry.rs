@@ -1,0 +1,223 @@
+//! Time to live: documents that have not been seen for long are deleted, a few at a time, in the background.
+//! A document is *seen* when it is inserted, when it is inserted again unchanged or with other metadata, and, if the
+//! collection's `touch` is on, when an insertion turns out to duplicate it. Checks never write, so they do not count.
+//!
+//! The last-seen time is updated in memory at once. It is written to disk in the background, within seconds, and only if
+//! it falls into another 64th of the time to live than the one on disk: what is seen each second is not rewritten each
+//! second. So a crash may cost a document that much of its time. No answer rests on a last-seen time.
+//!
+//! An expiry is a delete like a client's: under the id's latch, with a place in the queue, at its own place in the order.
+//! What is overdue and not yet deleted is still found, and stays if it is seen again.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::executor::block_on;
+use parking_lot::Mutex;
+
+use super::rounds::Rounds;
+use crate::engine::lookup::{Existing, Lookup};
+use crate::engine::write::{Ticket, Writes, expire};
+use crate::index::{Due, LastSeen, Place, Walk, overdue};
+use crate::types::{CollectionName, Seq, TimestampMs};
+use crate::verdicts::{CollectionError, Result};
+
+/// Places looked at in one step, in well under a millisecond.
+const STEP_PLACES: usize = 64 * 1024;
+/// Documents of one step that are deleted or whose times are read or written: some ten milliseconds with the disk.
+const STEP_DOCUMENTS: usize = 256;
+/// Rounds begin so many times in a time to live, but within these bounds.
+const ROUNDS_PER_TTL: u32 = 8;
+const ROUND_MIN: Duration = Duration::from_millis(250);
+const ROUND_MAX: Duration = Duration::from_secs(5);
+
+/// The rest if no collection has anything to do.
+const IDLE: Duration = Duration::from_millis(200);
+/// The least rest between two steps.
+const REST_MIN: Duration = Duration::from_millis(1);
+
+/// Has each open collection take the next step of its expiry, and rests as long as that took, so that expiry takes at
+/// most half of what one thread can make the disk do. Stop it before the collections are closed, and join it once they
+/// are, so that nothing holds its step up.
+pub(super) fn start(open: impl Fn() -> Option<Vec<Arc<Expiry>>> + Send + 'static) -> Rounds {
+    Rounds::start("hapax-expiry", open, |collections, stop| {
+        let started = Instant::now();
+        let mut busy = false;
+        for collection in collections {
+            if stop.within(Duration::ZERO) {
+                break;
+            }
+            busy |= collection.sweep();
+        }
+        if busy { started.elapsed().clamp(REST_MIN, IDLE) } else { IDLE }
+    })
+}
+
+/// The expiry of one collection.
+pub(crate) struct Expiry {
+    collection: CollectionName,
+    writes: Arc<Writes>,
+    sweep: Mutex<Sweep>,
+}
+
+/// How far the sweeper is with a collection.
+#[derive(Default)]
+struct Sweep {
+    /// When the round under way, or the last one, began.
+    begun: Option<Instant>,
+    /// Where a round under way goes on.
+    next: Option<Walk>,
+    /// How long the most overdue document has been so, in this round and in the one before.
+    lag: Duration,
+    lag_before: Duration,
+    /// Whether a failure has been logged: one line tells, and the next round meets it again.
+    complained: bool,
+}
+
+impl Sweep {
+    /// Where the step begins; `None` if it is not yet time.
+    fn start(&mut self, ttl: Duration) -> Option<Walk> {
+        let period = (ttl / ROUNDS_PER_TTL).clamp(ROUND_MIN, ROUND_MAX);
+        if self.next.is_none() && self.begun.is_none_or(|begun| begun.elapsed() >= period) {
+            self.begun = Some(Instant::now());
+            self.next = Some(Walk::start());
+        }
+        self.next
+    }
+
+    fn end_round(&mut self) {
+        self.next = None;
+        self.lag_before = std::mem::take(&mut self.lag);
+    }
+}
+
+/// A document of a step that something is to be done about.
+struct Task {
+    place: Place,
+    seq: Seq,
+    due: Due,
+}
+
+/// A last-seen time to be written.
+type Unwritten = (Place, Seq, TimestampMs);
+
+impl Expiry {
+    /// Of a collection that has just been opened.
+    pub(crate) fn new(collection: CollectionName, writes: Arc<Writes>) -> Self {
+        Self { collection, writes, sweep: Mutex::default() }
+    }
+
+    fn lookup(&self) -> &Lookup {
+        self.writes.lookup()
+    }
+
+    /// One step of a round through all documents; blocking. Says whether the round goes on at once.
+    fn sweep(&self) -> bool {
+        let mut sweep = self.sweep.lock();
+        let ttl = self.lookup().policy().settings.ttl;
+        let (Some(times), Some(ttl)) = (self.lookup().index().last_seen(), ttl) else {
+            *sweep = Sweep::default();
+            self.lookup().meters().expiry_lag_seconds.set(0.0);
+            return false;
+        };
+        let Some(start) = sweep.start(ttl) else { return false };
+        let (tasks, next) = self.find_tasks(&times, ttl, start);
+        if let Err(error) = self.do_tasks(&times, ttl, &mut sweep, tasks)
+            && !std::mem::replace(&mut sweep.complained, true)
+        {
+            let collection = &self.collection;
+            tracing::warn!(%collection, %error, "documents that are overdue could not all be deleted; the next round tries again");
+        }
+        let lag = sweep.lag.max(sweep.lag_before);
+        sweep.next = next;
+        if next.is_none() {
+            sweep.end_round();
+        }
+        self.lookup().meters().expiry_lag_seconds.set(lag.as_secs_f64());
+        sweep.next.is_some()
+    }
+
+    /// The documents of a step that something is to be done about, and where to go on.
+    fn find_tasks(&self, times: &LastSeen, ttl: Duration, from: Walk) -> (Vec<Task>, Option<Walk>) {
+        let (now, index) = (TimestampMs::now(), self.lookup().index());
+        let (mut tasks, mut last) = (Vec::new(), None);
+        let mut places = index.places(from);
+        for place in places.by_ref().take(STEP_PLACES) {
+            last = Some(place);
+            let due = times.due(place, now, ttl);
+            if due != Due::Nothing {
+                match index.peek(place) {
+                    Some(held) if held.removed == Seq(0) => tasks.push(Task { place, seq: held.seq, due }),
+                    // On its way out already.
+                    Some(_) => {}
+                    None if due == Due::Read => {}
+                    None => times.forget(place),
+                }
+            }
+            if tasks.len() == STEP_DOCUMENTS {
+                break;
+            }
+        }
+        (tasks, places.next().and(last).map(Walk::after))
+    }
+
+    /// Does what is to be done, and waits until it is on disk.
+    fn do_tasks(&self, times: &LastSeen, ttl: Duration, sweep: &mut Sweep, tasks: Vec<Task>) -> Result<()> {
+        let (mut going, mut unwritten): (Vec<Ticket<bool>>, Vec<Unwritten>) = Default::default();
+        let mut first_failure = Ok(());
+        for Task { place, seq, due } in tasks {
+            match due {
+                Due::Nothing => {}
+                Due::Write => unwritten.extend(times.take_unwritten(place).map(|seen| (place, seq, seen))),
+                Due::Read => match self.lookup().records().record(seq) {
+                    Ok(Some(record)) => times.learn(place, self.lookup().seen(&record)),
+                    Ok(None) => {}
+                    Err(error) => first_failure = first_failure.and(Err(error)),
+                },
+                Due::Delete => {
+                    let last_seen = times.last_seen(place).unwrap_or_default();
+                    sweep.lag = sweep.lag.max(overdue(last_seen, TimestampMs::now(), ttl));
+                    match self.expire(place, seq) {
+                        Ok(ticket) => going.extend(ticket),
+                        Err(error) => first_failure = first_failure.and(Err(error)),
+                    }
+                }
+            }
+        }
+        let written = self.write_times(times, unwritten);
+        for ticket in going {
+            match block_on(ticket.wait()) {
+                Ok(_) => self.lookup().meters().expired.increment(1),
+                Err(error) => first_failure = first_failure.and(Err(error)),
+            }
+        }
+        first_failure.and(written)
+    }
+
+    /// Deletes a document that is overdue.
+    fn expire(&self, place: Place, seq: Seq) -> Result<Option<Ticket<bool>>> {
+        let (lookup, index) = (self.lookup(), self.lookup().index());
+        let Some(record) = lookup.records().record(seq)? else { return Ok(None) };
+        expire(&self.writes, &Existing { place, record }, || {
+            // Looked at again: it may have been seen or replaced, and the time to live changed.
+            let there = index.peek(place).is_some_and(|held| held.seq == seq && held.removed == Seq(0));
+            let ttl = lookup.policy().settings.ttl;
+            let due = index.last_seen().zip(ttl).map(|(times, ttl)| times.due(place, TimestampMs::now(), ttl));
+            there && due == Some(Due::Delete)
+        })
+    }
+
+    /// Sends last-seen times to the disk with the next transaction, and waits for it: so one set of them is under way at
+    /// a time.
+    fn write_times(&self, times: &LastSeen, unwritten: Vec<Unwritten>) -> Result<()> {
+        if unwritten.is_empty() {
+            return Ok(());
+        }
+        let sent = self.writes.write_last_seen(unwritten.iter().map(|&(_, seq, seen)| (seq, seen)).collect());
+        let written = sent.and_then(|written| block_on(written).unwrap_or_else(|_| Err(CollectionError::closed())));
+        if written.is_err() {
+            unwritten.iter().for_each(|&(place, ..)| times.not_written(place));
+        }
+        written
+    }
+}

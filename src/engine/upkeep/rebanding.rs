@@ -1,0 +1,86 @@
+//! New settings for a collection in use.
+//! A new banding is built beside the old one from the signatures in memory, a few documents at a time under the
+//! decision lock, while every decision keeps both up to date. It takes over once it is complete and on disk.
+
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+
+use crate::engine::long_work::{blocking, finished};
+use crate::engine::lookup::Policy;
+use crate::engine::write::Writes;
+use crate::index::NextBanding;
+use crate::types::TimestampMs;
+use crate::verdicts::{Changes, CollectionError, Result, Settings};
+
+/// Documents placed per hold of the decision lock: well under a millisecond.
+const STEP: u32 = 32;
+
+/// Changes the settings of one collection.
+pub(crate) struct Rebanding {
+    writes: Arc<Writes>,
+    /// When the collection was made.
+    created: TimestampMs,
+    one_at_a_time: Mutex<()>,
+}
+
+impl Rebanding {
+    /// Of a collection that was made then.
+    pub(crate) fn new(writes: Arc<Writes>, created: TimestampMs) -> Self {
+        Self { writes, created, one_at_a_time: Mutex::default() }
+    }
+
+    /// Changes what can change; the index is rebuilt if the banding does. Once begun it is finished, even if the caller
+    /// leaves: the file and the memory must not differ.
+    pub(crate) async fn update(self: &Arc<Self>, changes: Changes) -> Result<()> {
+        let this = Arc::clone(self);
+        finished(tokio::spawn(async move { this.update_whole(changes).await }).await)
+    }
+
+    async fn update_whole(self: Arc<Self>, changes: Changes) -> Result<()> {
+        let _one_at_a_time = self.one_at_a_time.lock().await;
+        let lookup = self.writes.lookup();
+        let now = lookup.policy().settings.clone();
+        let settings = changes.applied_to(now.clone()).checked()?;
+        let next = if settings.banding == now.banding { None } else { self.build(&settings).await? };
+        let written = self.writes.write_settings(settings.changeable())?;
+        written.await.unwrap_or_else(|_| Err(CollectionError::closed()))?;
+        self.writes.locked(|| {
+            if let Some(mut unfinished) = next {
+                lookup.index().take_over(unfinished.next.take().expect("it is taken over once"));
+            }
+            lookup.index().keep_last_seen(settings.ttl.map(|_| self.created));
+            lookup.set_policy(Policy::of(settings));
+        });
+        Ok(())
+    }
+
+    /// The new banding with every document in it; unless the collection is closed meanwhile, which refuses the rest.
+    async fn build(&self, settings: &Settings) -> Result<Option<Unfinished>> {
+        let (writes, banding) = (Arc::clone(&self.writes), settings.banding);
+        blocking(move || {
+            let index = writes.lookup().index();
+            let next = writes.exclusively(|last| index.begin_banding(banding, last));
+            let Some(next) = next else { return Ok(None) };
+            let mut unfinished = Unfinished { writes: Arc::clone(&writes), next: Some(next) };
+            let next = unfinished.next.as_mut().expect("it was just begun");
+            while writes.exclusively(|_| index.fill(next, STEP)) == Some(false) {}
+            Ok(Some(unfinished))
+        })
+        .await
+    }
+}
+
+/// A banding under construction: every decision keeps it up to date until it takes over, or is dropped.
+struct Unfinished {
+    writes: Arc<Writes>,
+    next: Option<NextBanding>,
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(next) = self.next.take() {
+            self.writes.locked(|| self.writes.lookup().index().abandon(next));
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The committer: one thread a collection that puts decisions on disk, in order, as many at a time as are waiting.
+//! In: the queue behind the decision lock. Out: `durable` moved on and every ticket answered; or, if the disk refuses,
+//! every decision that is not durable undone, and its ticket told so.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::MutexGuard;
+use tokio::sync::oneshot;
+
+use super::effects::promote;
+use super::order::{LastSeenTimes, QueuedWrite, Step, Work};
+use super::pace::CommitPace;
+use super::part::Writes;
+use super::undo::{refuse_if_uncertain, undo, write_failed};
+use crate::index::Place;
+use crate::store::{Change, Changeable, StoreError, Writer};
+use crate::types::{CollectionName, Seq};
+use crate::verdicts::Result;
+
+/// How soon after its last reader the memory of a removed document is given back, if no write comes before.
+const LEAVING_CHECK: Duration = Duration::from_millis(20);
+
+/// Starts the committer. It ends when the collection is closed and its queue is empty.
+pub(crate) fn start(writes: &Arc<Writes>, collection: &CollectionName, writer: Writer) {
+    let pace = CommitPace::new(writes.lookup().limits().commit_window);
+    let committer = Committer { writes: Arc::clone(writes), collection: collection.clone(), writer, pace };
+    let thread = std::thread::Builder::new().name(format!("commit {collection}")).spawn(move || committer.run());
+    writes.set_committer(thread.expect("the system has room for one thread more"));
+}
+
+struct Committer {
+    writes: Arc<Writes>,
+    collection: CollectionName,
+    writer: Writer,
+    pace: CommitPace,
+}
+
+enum Batch {
+    /// Nothing came in time.
+    Nothing,
+    Writes(Vec<QueuedWrite>, Vec<LastSeenTimes>),
+    Settings {
+        changeable: Changeable,
+        answer: oneshot::Sender<Result<()>>,
+    },
+}
+
+/// Should the committer ever panic, no write may go on waiting for it.
+struct CloseOnDrop(Arc<Writes>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        let mut order = self.0.order();
+        order.close();
+        order.queue().clear();
+    }
+}
+
+impl Committer {
+    fn run(mut self) {
+        let _closes = CloseOnDrop(Arc::clone(&self.writes));
+        while let Some(batch) = self.next_batch() {
+            match batch {
+                Batch::Nothing => {}
+                Batch::Writes(decisions, times) => {
+                    self.commit(decisions, times);
+                    self.writes.account();
+                }
+                Batch::Settings { changeable, answer } => {
+                    let written = self.writer.set_changeable(changeable);
+                    if let Err(error) = &written {
+                        refuse_if_uncertain(&mut self.writes.order(), error);
+                    }
+                    drop(answer.send(written.map_err(|error| write_failed(&error))));
+                }
+            }
+            self.remove_gone();
+        }
+        if let Err(error) = self.writer.close() {
+            tracing::error!(collection = %self.collection, %error, "the last checkpoint failed; the log is replayed at the next start");
+        }
+    }
+
+    /// Takes documents out of memory that no reader can look for any more.
+    fn remove_gone(&self) {
+        let lookup = self.writes.lookup();
+        while let Some(place) = lookup.index().next_removable() {
+            // Taken for each document again: unlinking thousands must not keep deciders waiting.
+            let _order = self.writes.order();
+            lookup.records().forget(lookup.index().remove(place));
+        }
+    }
+
+    /// What to do next; `None` once the collection is closed and nothing is left.
+    fn next_batch(&mut self) -> Option<Batch> {
+        // If documents are to be removed, it does not wait long for work.
+        let wait = self.writes.lookup().index().has_leaving().then_some(LEAVING_CHECK);
+        let mut order = self.writes.order();
+        while order.queue().is_empty() {
+            if order.is_closed() {
+                return None;
+            }
+            if !self.writes.wait_for_work(&mut order, wait) {
+                return Some(Batch::Nothing);
+            }
+        }
+        let (mut decisions, mut seen) = (Vec::new(), Vec::new());
+        let mut writing = false;
+        while decisions.len() < self.writes.lookup().limits().commit_batch_max {
+            // What only waited for those before it does not wait for the next transaction.
+            if !writing && order.queue().front().is_some_and(Work::writes) {
+                match self.pace.wait() {
+                    None => {
+                        self.pace.begin();
+                        writing = true;
+                    }
+                    Some(_) if !(decisions.is_empty() && seen.is_empty()) => break,
+                    Some(wait) => {
+                        MutexGuard::unlocked(&mut order, || std::thread::sleep(wait));
+                        continue;
+                    }
+                }
+            }
+            match order.queue().pop_front() {
+                Some(Work::Write(decision)) => decisions.push(decision),
+                Some(Work::LastSeen(times)) => seen.push(times),
+                Some(Work::Settings { changeable, answer }) if decisions.is_empty() && seen.is_empty() => {
+                    return Some(Batch::Settings { changeable, answer });
+                }
+                Some(settings) => {
+                    order.queue().push_front(settings);
+                    break;
+                }
+                None => break,
+            }
+        }
+        Some(Batch::Writes(decisions, seen))
+    }
+
+    fn commit(&mut self, mut decisions: Vec<QueuedWrite>, seen: Vec<LastSeenTimes>) {
+        let last = decisions.last().map_or(self.writes.lookup().durable(), |decision| decision.at);
+        let mut changes: Vec<Change> = decisions.iter_mut().filter_map(|decision| decision.change.take()).collect();
+        let documents = changes.len();
+        // Behind the decisions: some were made about documents that are not on disk yet.
+        let times = seen.iter().flat_map(|seen| &seen.times);
+        changes.extend(times.map(|&(target, seen)| Change::Touch { target, seen }));
+        let told = match self.write(&changes, documents, last) {
+            Ok(told) => told,
+            Err(error) => {
+                self.refused(decisions, &error);
+                return answer_times(seen, &Err(write_failed(&error)));
+            }
+        };
+        self.publish(&decisions, last);
+        for decision in decisions {
+            let QueuedWrite { answer, _turn, .. } = decision;
+            drop(answer.send(Ok(())));
+        }
+        answer_times(seen, &told);
+    }
+
+    /// Puts changes on disk, the last-seen times behind `documents` decisions only if they do not stand in the way of
+    /// these. Returns what became of the last-seen times.
+    fn write(
+        &mut self,
+        changes: &[Change],
+        documents: usize,
+        last: Seq,
+    ) -> std::result::Result<Result<()>, StoreError> {
+        let meters = self.writes.lookup().meters();
+        if changes.is_empty() {
+            return Ok(Ok(()));
+        }
+        let (started, mut told) = (Instant::now(), Ok(()));
+        if let Err(error) = self.writer.commit(changes, last) {
+            if documents == changes.len() {
+                return Err(error);
+            }
+            tracing::error!(collection = %self.collection, %error, "a commit failed; its last-seen times are kept for later");
+            meters.commit_failures.increment(1);
+            told = Err(write_failed(&error));
+            refuse_if_uncertain(&mut self.writes.order(), &error);
+            // No decision rests on them: what else it held is tried without them.
+            if documents > 0 && error.is_uncertain() {
+                return Err(error);
+            }
+            if documents > 0 {
+                self.writer.commit(&changes[..documents], last)?;
+            }
+        }
+        meters.commit_seconds.record(started.elapsed());
+        if documents > 0 {
+            meters.commit_documents.record(documents as f64);
+        }
+        Ok(told)
+    }
+
+    /// The disk took none of these decisions.
+    fn refused(&self, decisions: Vec<QueuedWrite>, error: &StoreError) {
+        tracing::error!(collection = %self.collection, %error, decisions = decisions.len(), "a commit failed; its decisions are undone");
+        self.writes.lookup().meters().commit_failures.increment(1);
+        if matches!(error, StoreError::Full { .. } | StoreError::Io { .. } | StoreError::Poisoned { .. }) {
+            self.writes.disk().note_refusal();
+        }
+        undo(&self.writes, decisions, error);
+    }
+
+    /// All of this is on disk: everybody sees it from here on.
+    fn publish(&self, decisions: &[QueuedWrite], last: Seq) {
+        let lookup = self.writes.lookup();
+        self.publish_updates(decisions);
+        // On disk, so they may be found at once; and a check that no longer sees what they follow must find them.
+        for left in decisions.iter().filter_map(|decision| decision.step.left()) {
+            if left.promoted().is_some() {
+                // The index has one writer at a time.
+                let _order = self.writes.order();
+                promote(lookup, left);
+            }
+        }
+        // Checks see the batch from here on. What it removed waits for those that began before.
+        lookup.set_durable(last);
+        let gone = self.count(decisions);
+        if !gone.is_empty() {
+            lookup.index().gone(gone);
+        }
+    }
+
+    /// Metadata that is now on disk is shown to all lookups.
+    fn publish_updates(&self, decisions: &[QueuedWrite]) {
+        let updated = |decision: &QueuedWrite| match decision.step {
+            Step::Updated { seq } => Some(seq),
+            Step::None | Step::Added { .. } | Step::Removed { .. } => None,
+        };
+        let mut updated = decisions.iter().filter_map(updated).peekable();
+        if updated.peek().is_some() {
+            let _order = self.writes.order();
+            updated.for_each(|seq| self.writes.lookup().records().updated(seq));
+        }
+    }
+
+    /// Counts what is now durable, and returns what is now gone. A link that was promoted in the same transaction came as
+    /// a link, and goes as an ordinary document.
+    fn count(&self, decisions: &[QueuedWrite]) -> Vec<Place> {
+        let lookup = self.writes.lookup();
+        let mut gone = Vec::new();
+        let (mut documents, mut links) = (0, 0);
+        for decision in decisions {
+            links -= i64::from(decision.step.left().is_some_and(|left| left.promoted().is_some()));
+            match decision.step {
+                Step::None | Step::Updated { .. } => {}
+                Step::Added { linked, replaced, .. } => {
+                    (documents, links) = (documents + 1, links + i64::from(linked));
+                    gone.extend(replaced.map(|(replaced, _)| replaced));
+                }
+                Step::Removed { place, .. } => gone.push(place),
+            }
+        }
+        documents -= gone.len() as i64;
+        let is_link = |place: &&Place| lookup.index().peek(**place).is_some_and(|seen| seen.linked);
+        links -= gone.iter().filter(is_link).count() as i64;
+        lookup.counts().add(documents, links);
+        lookup.records().settle(lookup.durable());
+        gone
+    }
+}
+
+fn answer_times(seen: Vec<LastSeenTimes>, told: &Result<()>) {
+    for LastSeenTimes { answer, .. } in seen {
+        drop(answer.send(told.clone()));
+    }
+}

@@ -1,0 +1,83 @@
+//! Documents that go: deleted by a client, replaced by an empty document, or expired.
+
+use std::sync::Arc;
+
+use super::decision::{self, Effect};
+use super::effects::{heir_is_link, held, remove};
+use super::order::Order;
+use super::part::Writes;
+use super::ticket::Ticket;
+use super::turn::Turn;
+use crate::engine::long_work::beside;
+use crate::engine::lookup::Existing;
+use crate::engine::meters::Op;
+use crate::index::View;
+use crate::types::{DocId, OnExisting, Outcome, Verdict};
+use crate::verdicts::{Result, empty_verdict};
+
+/// Deletes an id; the ticket says whether it was there.
+pub(crate) async fn delete(writes: &Arc<Writes>, id: DocId) -> Result<Ticket<bool>> {
+    let turn = writes.turns().take(&id).await?;
+    beside(writes, move |writes| {
+        let existing = Existing::find(writes.lookup(), &id, View::Decided)?;
+        // Also if there is nothing to delete: an insert that failed may be on disk all the same.
+        let mut order = writes.open_order()?;
+        let leaves = existing.as_ref().map(|existing| heir_is_link(writes.lookup(), &order, existing));
+        Ok(match (decision::of_delete(leaves), existing) {
+            (Effect::Remove(_), Some(existing)) => decide_removal(writes, &mut order, &existing, turn),
+            _ => Ticket::ready(false, writes.lookup().durable()),
+        })
+    })
+    .await
+}
+
+/// Inserts a document without a token: never stored, so at most the id's earlier content goes.
+pub(crate) async fn insert_empty(writes: &Arc<Writes>, id: DocId, on_existing: OnExisting) -> Result<Ticket<Verdict>> {
+    let ticket = match on_existing {
+        OnExisting::Conflict | OnExisting::Keep => {
+            let threshold = writes.lookup().policy().settings.threshold;
+            let verdict = empty_verdict(Some(id), Outcome::Skipped, threshold, None);
+            Ticket::ready(verdict, writes.lookup().durable())
+        }
+        OnExisting::Replace => {
+            let turn = writes.turns().take(&id).await?;
+            beside(writes, move |writes| decide_emptying(writes, id, turn)).await?
+        }
+    };
+    writes.lookup().meters().verdict(Op::Insert, ticket.value());
+    Ok(ticket)
+}
+
+fn decide_emptying(writes: &Writes, id: DocId, turn: Turn) -> Result<Ticket<Verdict>> {
+    let lookup = writes.lookup();
+    let existing = Existing::find(lookup, &id, View::Decided)?;
+    let threshold = lookup.policy().settings.threshold;
+    let mut order = writes.open_order()?;
+    let plan = decision::of_empty(OnExisting::Replace, held(lookup, &order, existing.as_ref()));
+    let replaced = existing.as_ref().map(|existing| existing.record.first_seen);
+    let outcome = plan.result.expect("an empty document is never refused");
+    let verdict = empty_verdict(Some(id), outcome, threshold, replaced);
+    match (plan.effect, existing) {
+        (Effect::Remove(_), Some(existing)) => {
+            let (change, step) = remove(lookup, &mut order, &existing);
+            Ok(writes.enqueue(&mut order, verdict, (Some(change), step), turn))
+        }
+        _ => Ok(Ticket::ready(verdict, lookup.durable())),
+    }
+}
+
+/// Deletes a document that is overdue; not if an operation on its id is under way or clients need the queue: the next
+/// round comes soon. `is_due` is asked under the decision lock, where nothing moves.
+pub(crate) fn expire(writes: &Writes, existing: &Existing, is_due: impl Fn() -> bool) -> Result<Option<Ticket<bool>>> {
+    if writes.turns().are_scarce() {
+        return Ok(None);
+    }
+    let Some(turn) = writes.turns().try_take(&existing.record.id) else { return Ok(None) };
+    let mut order = writes.open_order()?;
+    Ok(is_due().then(|| decide_removal(writes, &mut order, existing, turn)))
+}
+
+fn decide_removal(writes: &Writes, order: &mut Order, existing: &Existing, turn: Turn) -> Ticket<bool> {
+    let (change, step) = remove(writes.lookup(), order, existing);
+    writes.enqueue(order, true, (Some(change), step), turn)
+}

@@ -1,0 +1,377 @@
+//! Check-and-insert: what a decision needs is gathered, `decision` says what is to become of the document, and that is
+//! done. Under the decision lock there is no I/O: what a decision needs from the disk is fetched before, and if it turns
+//! out to need more, the lock is given up first.
+
+use std::sync::Arc;
+
+use super::decision::{self, Best, Effect, Found, Held, Named, Plan, Refusal};
+use super::effects::{NewDocument, held, remove, store, stored_verdict, touch};
+use super::insertion::Insertion;
+use super::order::{Order, Step};
+use super::part::Writes;
+use super::repeat::repeat;
+use super::ticket::Ticket;
+use super::turn::Turn;
+use crate::engine::long_work::beside;
+use crate::engine::lookup::{
+    ATTEMPTS, Existing, Heads, IN_PASSING, Judgement, Lookup, Policy, Survivors, changing, findings, query,
+    shingle_query,
+};
+use crate::engine::meters::Op;
+use crate::index::{NeedsDisk, Place, Query, Search, View};
+use crate::store::{Change, id_fingerprint};
+use crate::types::{DocId, OnDuplicate, Previous, Seq, Verdict, Verify};
+use crate::verdicts::{CollectionError, Findings, InsertOptions, Result, VerdictContext};
+
+/// Whether a decision may read the disk on the thread it is made on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Disk {
+    Now,
+    Later,
+}
+
+/// A decision, or all it needs to be made where the disk may be read.
+enum Decided {
+    Now(Ticket<Verdict>),
+    Later(Box<Insertion>, Turn),
+}
+
+/// Decides an insertion. It is decided when this returns, durable when the ticket is.
+pub(crate) async fn insert(writes: &Arc<Writes>, mut insertion: Insertion) -> Result<Ticket<Verdict>> {
+    let bytes_max = insertion.bytes_max;
+    if let Some(kept) = insertion.made.kept.as_ref().filter(|kept| kept.payload.is_some()) {
+        insertion.room = Some(writes.payload_room().take(kept.bytes()).await?);
+    }
+    let turn = writes.turns().take(&insertion.id).await?;
+    let mut ticket = match decide(writes, Box::new(insertion), turn, Disk::Later)? {
+        Decided::Now(ticket) => ticket,
+        Decided::Later(insertion, turn) => {
+            match beside(writes, move |writes| decide(writes, insertion, turn, Disk::Now)).await? {
+                Decided::Now(ticket) => ticket,
+                Decided::Later(..) => unreachable!("the disk was to be read at once"),
+            }
+        }
+    };
+    // Here and not where it is decided: that is under a lock.
+    ticket.value_mut().fit(bytes_max);
+    writes.lookup().meters().verdict(Op::Insert, ticket.value());
+    Ok(ticket)
+}
+
+fn decide(writes: &Writes, insertion: Box<Insertion>, turn: Turn, disk: Disk) -> Result<Decided> {
+    let lookup = writes.lookup();
+    if disk == Disk::Later && !lookup.index().held_by(id_fingerprint(&insertion.id)).is_empty() {
+        return Ok(Decided::Later(insertion, turn));
+    }
+    let existing = Existing::find(lookup, &insertion.id, View::Decided)?;
+    if let Some(existing) = &existing {
+        if existing.holds(&insertion.made) {
+            return Ok(Decided::Now(repeat(writes, existing, *insertion, turn)?));
+        }
+        let other = Held::Other { heir_is_link: false };
+        if let Some(Plan { result: Err(refusal), .. }) = decision::before_lookup(insertion.rules(false), other) {
+            return Err(refused(refusal, &insertion.id));
+        }
+    }
+    let mut turn = Some(turn);
+    let mut deciding = Deciding::new(writes, &insertion, existing)?;
+    for attempt in 0..ATTEMPTS {
+        match deciding.attempt(attempt, &mut turn)? {
+            Ok(ticket) => return Ok(Decided::Now(ticket)),
+            Err(Missing::Nothing) => {}
+            Err(missing) => {
+                if disk == Disk::Later {
+                    drop(deciding);
+                    return Ok(Decided::Later(insertion, turn.take().expect("it is given up with a ticket")));
+                }
+                deciding.fetch(missing)?;
+            }
+        }
+    }
+    Err(changing())
+}
+
+/// What a decision needs before it can be made.
+enum Missing {
+    /// Parts of the index.
+    Index(NeedsDisk),
+    /// The shingles of these documents.
+    Shingles(Vec<Seq>),
+    /// The heads of these documents.
+    Heads(Vec<Seq>),
+    /// It only has to be tried again.
+    Nothing,
+}
+
+/// A decision in the making: what it has fetched so far.
+struct Deciding<'a> {
+    writes: &'a Writes,
+    insertion: &'a Insertion,
+    existing: Option<Existing>,
+    previous: Option<Previous>,
+    heads: Heads,
+    /// How many updates had got to disk when `heads` were loaded.
+    updates: u64,
+    survivors: Survivors,
+}
+
+/// Which documents stand for what was found.
+struct Representatives {
+    /// For the best match, if that is a link.
+    of_link: Option<(Seq, Place)>,
+    /// For the cluster to join: `of_link`, or the best match that is a representative.
+    to_join: Option<(Seq, Place)>,
+}
+
+impl<'a> Deciding<'a> {
+    fn new(writes: &'a Writes, insertion: &'a Insertion, existing: Option<Existing>) -> Result<Self> {
+        let lookup = writes.lookup();
+        // Under the id's latch its content stays what it is.
+        let previous = existing.as_ref().map(|held| held.previous(lookup, &insertion.made)).transpose()?;
+        let updates = lookup.records().updates_total();
+        let (heads, survivors) = Default::default();
+        Ok(Self { writes, insertion, existing, previous, heads, updates, survivors })
+    }
+
+    fn lookup(&self) -> &'a Lookup {
+        self.writes.lookup()
+    }
+
+    /// The document that leaves if this one comes.
+    fn leaving(&self) -> Option<Seq> {
+        self.existing.as_ref().map(|existing| existing.record.seq)
+    }
+
+    /// Decides, unless something is missing.
+    fn attempt(
+        &mut self,
+        attempt: u32,
+        turn: &mut Option<Turn>,
+    ) -> Result<std::result::Result<Ticket<Verdict>, Missing>> {
+        let mut order = self.writes.open_order()?;
+        let policy = self.lookup().policy();
+        let found = self.judge(&order, &policy, attempt).and_then(|judgement| {
+            let representatives = self.representatives(&order, &judgement);
+            self.recall(&judgement, &representatives, attempt)?;
+            Ok((judgement, representatives))
+        });
+        let (judgement, representatives) = match found {
+            Ok(found) => found,
+            Err(missing) => return Ok(Err(missing)),
+        };
+        let turn = turn.take().expect("a decision is made once");
+        self.conclude(&mut order, &policy, &judgement, &representatives, turn).map(Ok)
+    }
+
+    /// Finds what the document is like.
+    fn judge(&mut self, order: &Order, policy: &Policy, attempt: u32) -> std::result::Result<Judgement, Missing> {
+        let (lookup, made) = (self.lookup(), &self.insertion.made);
+        let limits = lookup.limits();
+        let exact = (policy.settings.verify == Verify::Exact).then_some(limits.exact_reads_max);
+        let own = self.existing.as_ref().map(|existing| existing.place);
+        let limit = self.insertion.options.limit;
+        let query = query(made, own, policy.matching_min, limit, exact, self.survivors.mistaken());
+        let mut search = lookup.search(View::Decided, &query).map_err(Missing::Index)?;
+        with_representatives(lookup, order, &mut search, &query, self.leaving());
+        let mut judgement = Judgement::of(search);
+        if let Some(shingles) = shingle_query(made, &policy.settings, policy.settings.threshold) {
+            // New ones may come as fast as others are compared. They are in memory: in the end, length is no excuse.
+            let in_passing = if attempt < ATTEMPTS / 2 { IN_PASSING } else { u64::MAX };
+            let (records, bounds) = (lookup.records(), lookup.read_bounds());
+            let left = self.survivors.settle(&shingles, &mut judgement, records, bounds, in_passing);
+            if !left.is_empty() {
+                return Err(Missing::Shingles(left));
+            }
+        }
+        Ok(judgement)
+    }
+
+    fn representatives(&self, order: &Order, judgement: &Judgement) -> Representatives {
+        let leaving = self.leaving();
+        let of_link = judgement.best_link().and_then(|link| order.clusters().stands_for(link.seq, leaving));
+        let to_join = match self.insertion.options.on_duplicate {
+            OnDuplicate::Skip => None,
+            OnDuplicate::Link | OnDuplicate::Store => {
+                of_link.or_else(|| order.clusters().choose(judgement.ranked(), leaving))
+            }
+        };
+        Representatives { of_link, to_join }
+    }
+
+    /// Finds the ids of all that the answer names.
+    fn recall(
+        &mut self,
+        judgement: &Judgement,
+        representatives: &Representatives,
+        attempt: u32,
+    ) -> std::result::Result<(), Missing> {
+        let records = self.lookup().records();
+        let InsertOptions { limit, with_metadata, .. } = self.insertion.options;
+        if with_metadata && records.updates_total() != self.updates && attempt < ATTEMPTS / 2 {
+            self.heads = Heads::default();
+        }
+        let representative = representatives.of_link.or(representatives.to_join).map(|(seq, _)| seq);
+        let named = judgement.cited(limit).iter().map(|ranked| ranked.found.seq).chain(representative);
+        let missing = records.recall(&mut self.heads, named);
+        if !missing.is_empty() {
+            return Err(Missing::Heads(missing));
+        }
+        let mistakes = judgement.mistakes(limit, &self.heads, self.insertion.content());
+        if mistakes.is_empty() {
+            return Ok(());
+        }
+        self.survivors.mistook(mistakes);
+        Err(Missing::Nothing)
+    }
+
+    /// Fetches what was missing. Under no lock.
+    fn fetch(&mut self, missing: Missing) -> Result<()> {
+        let (lookup, insertion) = (self.lookup(), self.insertion);
+        match missing {
+            Missing::Nothing => {}
+            Missing::Index(needs) => lookup.index().fetch(needs),
+            Missing::Shingles(seqs) => {
+                let policy = lookup.policy();
+                let query = shingle_query(&insertion.made, &policy.settings, policy.settings.threshold);
+                drop(policy);
+                if let Some(query) = query {
+                    let (records, preparer) = (lookup.records(), lookup.preparer());
+                    self.survivors.compare(&query, &seqs, records, preparer, lookup.read_bounds())?;
+                }
+            }
+            Missing::Heads(seqs) => {
+                self.updates = lookup.records().updates_total();
+                lookup.records().load(&mut self.heads, &seqs, insertion.metadata_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides by what was found, and does it.
+    fn conclude(
+        &self,
+        order: &mut Order,
+        policy: &Policy,
+        judgement: &Judgement,
+        representatives: &Representatives,
+        turn: Turn,
+    ) -> Result<Ticket<Verdict>> {
+        let (lookup, insertion) = (self.lookup(), self.insertion);
+        let InsertOptions { limit, with_metadata, .. } = insertion.options;
+        let findings = findings(lookup, judgement, &self.heads, insertion.content(), limit, |head| {
+            if with_metadata { lookup.records().decided_metadata(head) } else { None }
+        });
+        let (mut plan, mut full) = (self.plan(order, policy, judgement, representatives), None);
+        if plan.effect.stores() {
+            full = order.memory_mut().admit(lookup.index()).err();
+            lookup.meters().memory_refused.increment(u64::from(full.is_some()));
+            plan = if full.is_some() { plan.without_room() } else { plan };
+        }
+        self.see(plan, judgement, representatives);
+        let outcome = match plan.result {
+            Ok(outcome) => outcome,
+            Err(refusal) => return Err(full.unwrap_or_else(|| refused(refusal, &insertion.id))),
+        };
+        let effect = self.apply(order, policy, plan, &findings, judgement, representatives)?;
+        let verdict = findings.verdict(VerdictContext {
+            outcome,
+            stored: plan.stored(),
+            id: Some(insertion.id.clone()),
+            representative: self.named(plan, representatives),
+            threshold: policy.settings.threshold,
+            candidates: judgement.candidates(),
+            unread: judgement.unread(),
+            shingles: insertion.shingles,
+            previous: self.previous,
+            expected_recall: None,
+        });
+        lookup.meter(judgement, &self.survivors);
+        Ok(self.writes.enqueue(order, verdict, effect, turn))
+    }
+
+    /// The facts, put to the rules.
+    fn plan(&self, order: &Order, policy: &Policy, judgement: &Judgement, representatives: &Representatives) -> Plan {
+        let found = match judgement.ranked().first() {
+            None => Found::Nothing,
+            Some(best) => Found::Duplicate {
+                best: match representatives.of_link {
+                    Some((seq, _)) if seq == best.found.seq => Best::Heir,
+                    Some(_) => Best::Link,
+                    None => Best::Document,
+                },
+                representative: representatives.to_join.is_some(),
+            },
+        };
+        let held = held(self.lookup(), order, self.existing.as_ref());
+        decision::after_lookup(self.insertion.rules(policy.settings.touch), held, found)
+    }
+
+    /// Notes what counts as seen again.
+    fn see(&self, plan: Plan, judgement: &Judgement, representatives: &Representatives) {
+        let best = judgement.ranked().first().map(|best| best.found.place).filter(|_| plan.sights.best);
+        let representative = representatives.of_link.map(|(_, place)| place).filter(|_| plan.sights.representative);
+        best.into_iter().chain(representative).for_each(|place| touch(self.lookup(), place));
+    }
+
+    /// Does what the plan says.
+    fn apply(
+        &self,
+        order: &mut Order,
+        policy: &Policy,
+        plan: Plan,
+        findings: &Findings,
+        judgement: &Judgement,
+        representatives: &Representatives,
+    ) -> Result<(Option<Change>, Step)> {
+        let lookup = self.lookup();
+        let (entry, existing) = match (plan.effect, &self.existing) {
+            (Effect::Nothing | Effect::Update, _) => return Ok((None, Step::None)),
+            (Effect::Remove(_), Some(existing)) => {
+                let (change, step) = remove(lookup, order, existing);
+                return Ok((Some(change), step));
+            }
+            (Effect::Insert(entry), _) => (entry, None),
+            (Effect::Replace(_, entry), existing) => (entry, existing.as_ref()),
+            (Effect::Remove(_), None) => unreachable!("only what is held is removed"),
+        };
+        let counts = (judgement.candidates(), judgement.unread());
+        let cited = judgement.cited(self.insertion.options.limit);
+        let verdict = stored_verdict(findings, policy.settings.threshold, counts, cited);
+        let joins = representatives.to_join.filter(|_| entry.joins);
+        let new = NewDocument { insertion: self.insertion, existing, verdict, linked: entry.linked, joins };
+        let (change, step) = store(lookup, order, new)?;
+        Ok((Some(change), step))
+    }
+
+    /// The id of the representative that the answer names.
+    fn named(&self, plan: Plan, representatives: &Representatives) -> Option<DocId> {
+        let named = match plan.named {
+            Named::Joined => representatives.to_join,
+            Named::OfBestMatch => representatives.of_link,
+            Named::Nothing | Named::OfHeld => None,
+        };
+        named.and_then(|(seq, _)| self.heads.get(seq)).map(|head| head.id.clone())
+    }
+}
+
+/// Adds to what was found the representatives of its clusters that were not found themselves: the bounds of a lookup or
+/// the luck of the bands may have passed over them, and without them one cluster would be founded again and again. At
+/// most as many as there are matches.
+fn with_representatives(lookup: &Lookup, order: &Order, search: &mut Search, query: &Query<'_>, leaving: Option<Seq>) {
+    let index = lookup.index();
+    let mut unfound = order.clusters().unfound(&search.found, leaving);
+    // No lookup finds a link that may be promoted with this decision, and is not yet.
+    unfound.retain(|&(seq, place)| {
+        order.clusters().is_promoted(seq) || !index.peek(place).is_some_and(|seen| seen.linked)
+    });
+    if !unfound.is_empty() {
+        index.consider(search, query, &unfound);
+    }
+}
+
+fn refused(refusal: Refusal, id: &DocId) -> CollectionError {
+    match refusal {
+        Refusal::Conflict => CollectionError::IdConflict { id: id.clone() },
+        Refusal::NoRoom => unreachable!("the budget says why it has no room"),
+    }
+}

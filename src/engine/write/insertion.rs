@@ -1,0 +1,43 @@
+//! What an insertion is about.
+
+use hapax_core::ContentHash;
+
+use super::decision::Rules;
+use crate::engine::lookup::Room;
+use crate::types::{DocId, Metadata};
+use crate::verdicts::{InsertOptions, Made};
+
+/// What an insertion is about.
+pub(crate) struct Insertion {
+    /// The document's id.
+    pub id: DocId,
+    /// What is stored with it.
+    pub metadata: Option<Metadata>,
+    /// The document.
+    pub made: Made,
+    /// Its share of what may wait for the disk, if anything is kept beside its signature.
+    pub room: Option<Room>,
+    /// Its shingles, if it was a text or a set.
+    pub shingles: Option<u64>,
+    /// How.
+    pub options: InsertOptions,
+    /// Bytes of the answer.
+    pub bytes_max: usize,
+}
+
+impl Insertion {
+    /// Most bytes of metadata to load, if any is asked for.
+    pub(super) fn metadata_bytes(&self) -> Option<usize> {
+        self.options.with_metadata.then_some(self.bytes_max)
+    }
+
+    /// What the rules go by.
+    pub(super) fn rules(&self, touch: bool) -> Rules {
+        let InsertOptions { on_duplicate, on_existing, .. } = self.options;
+        Rules { on_duplicate, on_existing, touch }
+    }
+
+    pub(super) fn content(&self) -> Option<ContentHash> {
+        self.made.content
+    }
+}

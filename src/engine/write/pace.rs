@@ -1,0 +1,50 @@
+//! When the next transaction may begin: so that writes of many clients share a sync, and the disk has no more than so
+//! many syncs a second. Counts from beginning to beginning: whoever comes after a pause waits for nobody.
+
+use std::time::{Duration, Instant};
+
+#[derive(Debug)]
+pub(super) struct CommitPace {
+    window: Duration,
+    last: Option<Instant>,
+}
+
+impl CommitPace {
+    /// Two transactions begin at least `window` apart.
+    pub(super) fn new(window: Duration) -> Self {
+        Self { window, last: None }
+    }
+
+    /// How long a transaction has to wait yet; `None`: it may begin.
+    pub(super) fn wait(&self) -> Option<Duration> {
+        let wait = self.window.saturating_sub(self.last?.elapsed());
+        (!wait.is_zero()).then_some(wait)
+    }
+
+    /// A transaction begins.
+    pub(super) fn begin(&mut self) {
+        self.last = Some(Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_follows_closely_waits() {
+        let mut pace = CommitPace::new(Duration::from_secs(3600));
+        assert_eq!(pace.wait(), None, "the first one");
+        pace.begin();
+        assert!(pace.wait().is_some_and(|wait| wait <= Duration::from_secs(3600)));
+        pace.last = Instant::now().checked_sub(Duration::from_secs(3600));
+        assert_eq!(pace.wait(), None, "after a pause");
+    }
+
+    #[test]
+    fn without_a_window_nobody_waits() {
+        let mut pace = CommitPace::new(Duration::ZERO);
+        pace.begin();
+        assert_eq!(pace.wait(), None);
+    }
+}

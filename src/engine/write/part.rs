@@ -1,0 +1,184 @@
+//! What writes go by: the lookup they decide with, the commit order, and what hands out turns.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use tokio::sync::oneshot;
+
+use super::order::{LastSeenTimes, Order, QueuedWrite, Step, Work};
+use super::payload_room::PayloadRoom;
+use super::ticket::Ticket;
+use super::turn::{Turn, Turns};
+use crate::engine::disk::DataDisk;
+use crate::engine::lookup::Lookup;
+use crate::store::{Change, Changeable};
+use crate::types::{Seq, TimestampMs};
+use crate::verdicts::Result;
+
+/// Told when what was sent to the disk is there.
+pub(crate) type Written = oneshot::Receiver<Result<()>>;
+
+/// All that writes need.
+pub(crate) struct Writes {
+    lookup: Arc<Lookup>,
+    order: Mutex<Order>,
+    /// Told when the queue has work.
+    work: Condvar,
+    turns: Turns,
+    /// For what is kept beside signatures, on its way to the disk.
+    payload_room: PayloadRoom,
+    disk: Arc<DataDisk>,
+    committer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What is on its way to the disk, and how much may be.
+pub(crate) struct QueueGauges {
+    /// Decisions waiting.
+    pub depth: usize,
+    /// Bytes of payloads waiting.
+    pub payload_bytes: usize,
+    /// Bytes of the clusters.
+    pub cluster_bytes: u64,
+}
+
+impl Writes {
+    /// Of a collection that has just been opened.
+    pub(crate) fn new(lookup: Arc<Lookup>, order: Order, disk: Arc<DataDisk>) -> Self {
+        let limits = lookup.limits();
+        let turns = Turns::new(limits.commit_queue_max, limits.commit_queue_wait);
+        let payload_room = PayloadRoom::new(limits.commit_payload_bytes_max, limits.commit_queue_wait);
+        let (order, work, committer) = (Mutex::new(order), Condvar::new(), Mutex::new(None));
+        Self { lookup, order, work, turns, payload_room, disk, committer }
+    }
+
+    pub(crate) fn lookup(&self) -> &Arc<Lookup> {
+        &self.lookup
+    }
+
+    pub(super) fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    pub(super) fn payload_room(&self) -> &PayloadRoom {
+        &self.payload_room
+    }
+
+    pub(super) fn disk(&self) -> &DataDisk {
+        &self.disk
+    }
+
+    /// The decision lock, for work that goes on if the collection is closed.
+    pub(super) fn order(&self) -> MutexGuard<'_, Order> {
+        self.order.lock()
+    }
+
+    /// The decision lock; an error if no write can be taken.
+    pub(super) fn open_order(&self) -> Result<MutexGuard<'_, Order>> {
+        let order = self.order.lock();
+        order.open()?;
+        Ok(order)
+    }
+
+    /// Changes the index beside the decisions, with the last `seq` given out. `None`: the collection is closed.
+    pub(crate) fn exclusively<T>(&self, work: impl FnOnce(Seq) -> T) -> Option<T> {
+        let order = self.order.lock();
+        let done = (!order.is_closed()).then(|| work(order.last()));
+        // To whoever waits: taken and given up in a row, the lock would rarely change hands.
+        MutexGuard::unlock_fair(order);
+        done
+    }
+
+    /// Works under the decision lock, whether the collection is closed or not.
+    pub(crate) fn locked<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _order = self.order.lock();
+        work()
+    }
+
+    /// Sends a decision to the disk, if there is anything on disk to wait for.
+    pub(super) fn enqueue<T>(
+        &self,
+        order: &mut Order,
+        value: T,
+        (change, step): (Option<Change>, Step),
+        turn: Turn,
+    ) -> Ticket<T> {
+        let at = order.last();
+        if change.is_none() && self.lookup.durable() >= at {
+            return Ticket::ready(value, at);
+        }
+        let (answer, durable) = oneshot::channel();
+        order.queue().push_back(Work::Write(QueuedWrite { change, step, at, answer, _turn: turn }));
+        self.work.notify_one();
+        Ticket::waiting(value, at, durable)
+    }
+
+    /// Sends settings to the disk.
+    pub(crate) fn write_settings(&self, changeable: Changeable) -> Result<Written> {
+        let (answer, written) = oneshot::channel();
+        self.send(Work::Settings { changeable, answer })?;
+        Ok(written)
+    }
+
+    /// Sends last-seen times to the disk with the next transaction.
+    pub(crate) fn write_last_seen(&self, times: Vec<(Seq, TimestampMs)>) -> Result<Written> {
+        let (answer, written) = oneshot::channel();
+        self.send(Work::LastSeen(LastSeenTimes { times, answer }))?;
+        Ok(written)
+    }
+
+    fn send(&self, work: Work) -> Result<()> {
+        let mut order = self.open_order()?;
+        order.queue().push_back(work);
+        self.work.notify_one();
+        Ok(())
+    }
+
+    /// Waits until the queue has work, at most as long as given; false if that was too short.
+    pub(super) fn wait_for_work(&self, order: &mut MutexGuard<'_, Order>, wait: Option<Duration>) -> bool {
+        match wait {
+            Some(wait) => !self.work.wait_for(order, wait).timed_out(),
+            None => {
+                self.work.wait(order);
+                true
+            }
+        }
+    }
+
+    /// Whether it takes no writes until a restart, because the disk failed under one.
+    pub(crate) fn are_refused(&self) -> bool {
+        self.order.lock().is_refused()
+    }
+
+    /// Brings the memory budget up to date, and tells the log if that is news.
+    pub(crate) fn account(&self) {
+        let mut order = self.order.lock();
+        let budget = order.memory_mut().account(self.lookup.index());
+        drop(order);
+        budget.watch();
+    }
+
+    /// What is on its way to the disk.
+    pub(crate) fn gauges(&self) -> QueueGauges {
+        let (depth, payload_bytes) = (self.turns.taken(), self.payload_room.bytes_waiting());
+        QueueGauges { depth, payload_bytes, cluster_bytes: self.order.lock().clusters().bytes() }
+    }
+
+    /// The committer, to be waited for.
+    pub(super) fn set_committer(&self, committer: JoinHandle<()>) {
+        *self.committer.lock() = Some(committer);
+    }
+
+    /// Stops taking writes, waits until those taken are on disk, and closes the file; blocking. False: the committer
+    /// panicked.
+    pub(crate) fn close(&self) -> bool {
+        {
+            let mut order = self.order.lock();
+            order.close();
+            self.work.notify_one();
+        }
+        let committer = self.committer.lock().take();
+        committer.is_none_or(|committer| committer.join().is_ok())
+    }
+}

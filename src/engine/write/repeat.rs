@@ -1,0 +1,90 @@
+//! Inserting what the id already holds: at most its metadata changes.
+
+use super::decision::{self, Effect, Held, Plan, SentMetadata, Sights};
+use super::effects::touch;
+use super::insertion::Insertion;
+use super::order::Step;
+use super::part::Writes;
+use super::ticket::Ticket;
+use super::turn::Turn;
+use crate::engine::lookup::{Existing, Heads, Lookup, cited_again, representative_of};
+use crate::index::Place;
+use crate::store::{Change, Record, StoredVerdict, id_fingerprint};
+use crate::types::{Metadata, Outcome, Verdict};
+use crate::verdicts::{Findings, Result, VerdictContext};
+
+/// Answers with the first verdict again. Absent metadata changes nothing, `{}` clears it.
+pub(super) fn repeat(
+    writes: &Writes,
+    existing: &Existing,
+    insertion: Insertion,
+    turn: Turn,
+) -> Result<Ticket<Verdict>> {
+    let lookup = writes.lookup();
+    let (findings, context) = first_verdict(lookup, &existing.record, &insertion)?;
+    let mut order = writes.open_order()?;
+    let seq = existing.record.seq;
+    let given = |metadata: Option<Metadata>| metadata.filter(|metadata| !metadata.is_empty());
+    let is_given = insertion.metadata.is_some();
+    let rules = insertion.rules(lookup.policy().settings.touch);
+    let metadata = given(insertion.metadata);
+    let sent = match is_given {
+        false => SentMetadata::Absent,
+        true if metadata == given(existing.record.metadata.clone()) => SentMetadata::Equal,
+        true => SentMetadata::Other,
+    };
+    let was_duplicate = existing.record.verdict.duplicate_of.is_some();
+    let plan = decision::before_lookup(rules, Held::Same { metadata: sent, was_duplicate });
+    let Some(Plan { result: Ok(outcome), effect, sights, .. }) = plan else {
+        unreachable!("content that is held is answered before the lookup")
+    };
+    see(lookup, existing, sights);
+    let verdict = findings.verdict(VerdictContext { outcome, ..context });
+    if effect != Effect::Update {
+        return Ok(Ticket::ready(verdict, lookup.durable()));
+    }
+    let change = Change::Update { seq: order.next(), target: seq, metadata: metadata.clone() };
+    lookup.records().updates(seq, metadata);
+    Ok(writes.enqueue(&mut order, verdict, (Some(change), Step::Updated { seq }), turn))
+}
+
+/// The first verdict, as far as what it cites is still there.
+fn first_verdict(lookup: &Lookup, record: &Record, insertion: &Insertion) -> Result<(Findings, VerdictContext)> {
+    let StoredVerdict { kind, duplicate_of, threshold, candidates, unread, matches } = &record.verdict;
+    let mut heads = Heads::default();
+    let missing = lookup.records().recall(&mut heads, matches.iter().map(|found| found.seq));
+    lookup.records().load(&mut heads, &missing, insertion.metadata_bytes())?;
+    let with_metadata = insertion.options.with_metadata;
+    let shown = matches.iter().take(insertion.options.limit);
+    let cited = shown.filter_map(|found| cited_again(found, &heads, with_metadata));
+    let similarity = matches.first().map(|best| lookup.similarity(best.matching, best.exact, best.overlap).value);
+    let findings = Findings::again(lookup.preparer().spec(), (*kind, duplicate_of.clone(), similarity), cited);
+    let context = VerdictContext {
+        outcome: Outcome::Unchanged,
+        stored: true,
+        id: Some(record.id.clone()),
+        representative: representative_of(lookup, record)?,
+        threshold: *threshold,
+        candidates: *candidates,
+        unread: *unread,
+        shingles: record.shingles,
+        previous: None,
+        expected_recall: None,
+    };
+    Ok((findings, context))
+}
+
+/// Notes that a document was inserted again unchanged, and so, if it was found to duplicate another, was that.
+fn see(lookup: &Lookup, existing: &Existing, sights: Sights) {
+    if sights.held {
+        touch(lookup, existing.place);
+    }
+    let verdict = &existing.record.verdict;
+    if let (true, Some(original), Some(best)) = (sights.best, &verdict.duplicate_of, verdict.matches.first()) {
+        let index = lookup.index();
+        let places = index.held_by(id_fingerprint(original));
+        // Should the place change hands just now, its next document is thought to have been seen a little later.
+        let stands = |place: &&Place| index.peek(**place).is_some_and(|held| held.seq == best.seq);
+        places.iter().filter(stands).for_each(|&place| touch(lookup, place));
+    }
+}

@@ -1,0 +1,65 @@
+//! The right to write an id: its latch, and a place in the commit queue. Held from before the id is looked up until the
+//! write is durable or undone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::latch::{Latch, Latches};
+use crate::types::DocId;
+use crate::verdicts::{CollectionError, Result};
+
+/// The right to write an id, until dropped.
+pub(super) struct Turn {
+    _latch: Latch,
+    _place: OwnedSemaphorePermit,
+}
+
+/// Hands out turns.
+pub(super) struct Turns {
+    latches: Arc<Latches>,
+    places: Arc<Semaphore>,
+    places_max: usize,
+    wait_max: Duration,
+}
+
+impl Turns {
+    /// At most so many at a time; a write waits at most so long for one.
+    pub(super) fn new(places_max: usize, wait_max: Duration) -> Self {
+        Self { latches: Arc::default(), places: Arc::new(Semaphore::new(places_max)), places_max, wait_max }
+    }
+
+    /// How many are taken.
+    pub(super) fn taken(&self) -> usize {
+        self.places_max - self.places.available_permits()
+    }
+
+    /// Waits for the turn of an id.
+    pub(super) async fn take(&self, id: &DocId) -> Result<Turn> {
+        let taken = async {
+            let latch = self.latches.acquire(id).await;
+            let place = Arc::clone(&self.places).acquire_owned().await.expect("the places are never closed");
+            Turn { _latch: latch, _place: place }
+        };
+        tokio::time::timeout(self.wait_max, taken).await.map_err(|_| CollectionError::Overloaded {
+            detail: format!(
+                "{} writes, or an earlier one of the same id, wait for the disk; nothing was written",
+                self.taken()
+            ),
+            retry_after: self.wait_max.max(Duration::from_secs(1)),
+        })
+    }
+
+    /// Whether clients need the queue more than work in the background does.
+    pub(super) fn are_scarce(&self) -> bool {
+        self.places.available_permits() * 2 < self.places_max
+    }
+
+    /// The turn of an id, if nothing is in its way.
+    pub(super) fn try_take(&self, id: &DocId) -> Option<Turn> {
+        let latch = self.latches.try_acquire(id)?;
+        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        Some(Turn { _latch: latch, _place: place })
+    }
+}
