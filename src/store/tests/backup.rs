@@ -101,16 +101,16 @@ fn a_reader_in_the_way_keeps_no_commit_waiting() {
     let _: i64 = reader.query_row("SELECT count(*) FROM signature", [], |row| row.get(0)).unwrap();
     let began = std::time::Instant::now();
     for seq in 4001..=4040 {
-        writer.finish_at_bytes = 0;
+        writer.finish_log_at(0);
         writer.commit(&[insert(seq)], Seq(seq)).unwrap();
     }
     // Forty waits of the patience of other locks would be minutes.
     assert!(began.elapsed().as_secs() < 60);
     // It has left: the log starts anew.
     drop(reader);
-    writer.finish_at_bytes = 0;
+    writer.finish_log_at(0);
     writer.commit(&[insert(4041)], Seq(4041)).unwrap();
-    assert!(writer.log_bytes < 1 << 20, "{}", writer.log_bytes);
+    assert!(writer.log_bytes() < 1 << 20, "{}", writer.log_bytes());
 }
 
 #[test]

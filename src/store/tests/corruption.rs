@@ -116,12 +116,12 @@ fn bases_of(restarts: bool) -> (Base, Base) {
     for seq in 63..=70 {
         commit(&mut writer, &[insert(seq), touch(seq - 20)]);
     }
-    let log = checkpoint::run(&writer.connection, checkpoint::Mode::Passive).unwrap();
+    let log = checkpoint::run(writer.connection(), checkpoint::Mode::Passive).unwrap();
     assert_eq!(log.frames == log.checkpointed_frames, restarts);
     drop(reader);
     commit(&mut writer, &[insert(71), touch(70)]);
     let before = files_of(&path);
-    let last_from = 32 + writer.log_bytes / 4096 * (4096 + 24);
+    let last_from = 32 + writer.log_bytes() / 4096 * (4096 + 24);
     commit(&mut writer, &[insert(72), delete(73, 65)]);
     let open = files_of(&path);
     assert_eq!(last_from < before[1].1.len() as u64, restarts, "{last_from} of {} bytes", before[1].1.len());

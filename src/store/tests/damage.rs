@@ -166,14 +166,14 @@ fn remains_of_two_torn_commits_add_up_to_no_damage() {
     let (place, log) = left_open(1);
     let (_, mut writer, _) = Store::open(&place.path).unwrap();
     writer.commit(&[insert(4)], Seq(4)).unwrap();
-    let frames = writer.log_bytes / 4096;
+    let frames = writer.log_bytes() / 4096;
     writer.commit(&(5..=300).map(insert).collect::<Vec<_>>(), Seq(300)).unwrap();
     drop(writer);
     tear(&log, frames);
     let (_, mut writer, opened) = Store::open(&place.path).unwrap();
     assert_eq!(opened.last_seq, Seq(4));
     writer.commit(&[insert(5)], Seq(5)).unwrap();
-    let frames = writer.log_bytes / 4096;
+    let frames = writer.log_bytes() / 4096;
     writer.commit(&[insert(6)], Seq(6)).unwrap();
     drop(writer);
     tear(&log, frames);
@@ -230,7 +230,7 @@ fn an_older_shm_beside_an_emptied_log_refuses_nothing() {
             writer.commit(&[insert(seq)], Seq(seq)).unwrap();
             older.push(fs::read(&shm).unwrap());
         }
-        checkpoint::run(&writer.connection, checkpoint::Mode::Restart).unwrap();
+        checkpoint::run(writer.connection(), checkpoint::Mode::Restart).unwrap();
     }
     seq += 1;
     writer.commit(&[insert(seq)], Seq(seq)).unwrap();

@@ -25,6 +25,7 @@ use crate::store::format::rows::DocumentRow;
 use crate::store::format::tables::FORMAT;
 use crate::store::format::verdict;
 use crate::store::write::checkpoint;
+use crate::store::write::log_bound::WAKE_BYTES;
 use crate::types::{
     ClusterPlace, CollectionName, DocId, Document, Keep, Metadata, Overlap, Payload, PayloadKind, Seq, TimestampMs,
     VerdictKind, Verify,
@@ -476,9 +477,9 @@ fn a_dropped_collection_leaves_nothing_and_its_name_is_free() {
 fn a_full_disk_refuses_the_batch_and_spoils_nothing() {
     let place = filled(100);
     let (store, mut writer, _) = Store::open(&place.path).unwrap();
-    let pages: i64 = writer.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    let pages: i64 = writer.connection().pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
     let limit = |writer: &Writer, pages: i64| {
-        writer.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
+        writer.connection().pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
     };
     limit(&writer, pages + 2);
     let batch: Vec<_> = (101..=1100).map(insert).collect();
@@ -497,7 +498,7 @@ fn a_writer_whose_disk_failed_takes_no_more_and_the_file_keeps_what_it_had() {
     let place = place();
     let (store, mut writer) = Store::create(&place.path, &meta()).unwrap();
     writer.commit(&[insert(1)], Seq(1)).unwrap();
-    writer.poison.note(&StoreError::Io {
+    writer.poison().note(&StoreError::Io {
         collection: "pages".to_owned(),
         doing: "committing",
         source: "fsync said no".into(),
@@ -560,16 +561,16 @@ fn readers_see_whole_batches_while_the_writer_goes_on() {
 fn the_log_stays_bounded_under_a_stream_of_commits() {
     let place = place();
     let (store, mut writer) = Store::create(&place.path, &meta()).unwrap();
-    writer.finish_at_bytes = 1 << 20;
+    writer.finish_log_at(1 << 20);
     let log = place.dir.path().join("pages.sqlite-wal");
     let mut finished = 0;
     for seq in 1..=400 {
         let big = Record { metadata: Some(Metadata::new("x".repeat(16_000)).unwrap()), ..record(seq) };
-        let before = writer.log_bytes;
+        let before = writer.log_bytes();
         writer.commit(&[Change::Insert(Arc::new(big))], Seq(seq)).unwrap();
-        if writer.log_bytes < before {
+        if writer.log_bytes() < before {
             finished += 1;
-            writer.finish_at_bytes = 1 << 20;
+            writer.finish_log_at(1 << 20);
         }
     }
     assert!(finished >= 4, "finished {finished} times");
@@ -583,7 +584,7 @@ fn the_background_thread_moves_the_log_into_the_database() {
     let (_store, mut writer) = Store::create(&place.path, &meta()).unwrap();
     let batch: Vec<_> = (1..=20_000).map(insert).collect();
     writer.commit(&batch, Seq(20_000)).unwrap();
-    assert!(writer.log_bytes > checkpoint::WAKE_BYTES);
+    assert!(writer.log_bytes() > WAKE_BYTES);
     let waited = std::time::Instant::now();
     while fs::metadata(&place.path).unwrap().len() < 4 << 20 {
         assert!(waited.elapsed().as_secs() < 30);

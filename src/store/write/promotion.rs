@@ -2,10 +2,9 @@
 
 use rusqlite::{Connection, params};
 
-use super::writer::Writer;
+use super::batch::Batch;
 use crate::store::error::Result;
 use crate::store::format::columns::Flaw;
-use crate::store::format::ledger::Ledger;
 use crate::store::format::rows::{
     DOCUMENT_COLUMN_COUNT, DocumentRow, SignatureRow, document_columns, signature_columns,
 };
@@ -18,6 +17,7 @@ struct Reflagged {
     new_sum: u64,
 }
 
+/// Why a link could not be read.
 enum Unread {
     Flaw(Flaw),
     Sqlite(rusqlite::Error),
@@ -35,37 +35,35 @@ impl From<Flaw> for Unread {
     }
 }
 
-impl Writer {
-    /// Promotes `link`, if there is one, as a part of the change at `seq`.
-    pub(in crate::store) fn promote(&mut self, link: Option<Seq>, seq: Seq, ledger: &mut Ledger) -> Result<()> {
-        let Some(link) = link else { return Ok(()) };
-        let rows = match read_unlinked(&self.connection, link, &mut self.buffer) {
-            Ok(rows) => rows,
-            Err(Unread::Sqlite(error)) => return Err(self.sqlite(error)),
-            // A record that nobody can read must not keep others from being written: it stays the link it was.
-            Err(Unread::Flaw(flaw)) => {
-                tracing::error!(
-                    collection = self.collection,
-                    record = link.0,
-                    flaw,
-                    "a link that should have its postings now is damaged, and stays a link on disk"
-                );
-                return Ok(());
-            }
-        };
-        let Some([signature, document]) = rows else {
-            return Err(self.out_of_order(seq, format!("there is no link {} to promote", link.0)));
-        };
-        ledger.signatures.exchange(signature.old_sum, signature.new_sum);
-        ledger.documents.exchange(document.old_sum, document.new_sum);
-        for (sql, row) in [
-            ("UPDATE signature SET flags = ?2, sum = ?3 WHERE seq = ?1", signature),
-            ("UPDATE document SET flags = ?2, sum = ?3 WHERE seq = ?1", document),
-        ] {
-            self.run(seq, sql, params![link.0 as i64, row.flags, row.new_sum as i64])?;
+/// Promotes `link`, if there is one, as a part of the change at `seq`.
+pub(super) fn promote(batch: &mut Batch<'_>, link: Option<Seq>, seq: Seq) -> Result<()> {
+    let Some(link) = link else { return Ok(()) };
+    let rows = match read_unlinked(batch.connection(), link, batch.buffer()) {
+        Ok(rows) => rows,
+        Err(Unread::Sqlite(error)) => return Err(batch.failed(error)),
+        // A record that nobody can read must not keep others from being written: it stays the link it was.
+        Err(Unread::Flaw(flaw)) => {
+            tracing::error!(
+                collection = batch.collection(),
+                record = link.0,
+                flaw,
+                "a link that should have its postings now is damaged, and stays a link on disk"
+            );
+            return Ok(());
         }
-        Ok(())
+    };
+    let Some([signature, document]) = rows else {
+        return Err(batch.out_of_order(seq, format!("there is no link {} to promote", link.0)));
+    };
+    batch.ledger().signatures.exchange(signature.old_sum, signature.new_sum);
+    batch.ledger().documents.exchange(document.old_sum, document.new_sum);
+    for (sql, row) in [
+        ("UPDATE signature SET flags = ?2, sum = ?3 WHERE seq = ?1", signature),
+        ("UPDATE document SET flags = ?2, sum = ?3 WHERE seq = ?1", document),
+    ] {
+        batch.run(seq, sql, params![link.0 as i64, row.flags, row.new_sum as i64])?;
     }
+    Ok(())
 }
 
 /// Makes an ordinary document of a link that is sound, in both of its rows; the ledger is the caller's.

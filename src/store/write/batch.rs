@@ -1,0 +1,106 @@
+//! Changes that become durable together: an open transaction, and the ledger as it will be when it is committed.
+//! Knows how a row is written and what an error means, and not what is in a row.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::store::error::{Result, StoreError};
+use crate::store::format::ledger::{Ledger, move_ledger};
+use crate::types::{Keep, Seq};
+
+/// A batch that is being written.
+pub(super) struct Batch<'a> {
+    connection: &'a Connection,
+    collection: &'a str,
+    keep: Keep,
+    ledger: Ledger,
+    buffer: &'a mut Vec<u8>,
+}
+
+impl<'a> Batch<'a> {
+    /// `connection` is in a transaction, and the ledger in its file as told.
+    pub(super) fn new(
+        connection: &'a Connection,
+        collection: &'a str,
+        keep: Keep,
+        ledger: Ledger,
+        buffer: &'a mut Vec<u8>,
+    ) -> Self {
+        Self { connection, collection, keep, ledger, buffer }
+    }
+
+    pub(super) fn connection(&self) -> &'a Connection {
+        self.connection
+    }
+
+    pub(super) fn collection(&self) -> &'a str {
+        self.collection
+    }
+
+    /// Whether documents have payloads.
+    pub(super) fn keep(&self) -> Keep {
+        self.keep
+    }
+
+    pub(super) fn ledger(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+
+    /// Where rows are written to be summed.
+    pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
+        self.buffer
+    }
+
+    /// Moves the file's ledger from `old` to what it is now, and returns it.
+    pub(super) fn finish(mut self, old: &Ledger, last_seq: Seq) -> Result<Ledger> {
+        self.ledger.last_seq = last_seq;
+        match move_ledger(self.connection, old, &self.ledger) {
+            Ok(true) => Ok(self.ledger),
+            Ok(false) => Err(StoreError::Busy {
+                collection: self.collection.to_owned(),
+                detail: "its ledger moved since this writer's last commit".to_owned(),
+            }),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Writes a row, as a part of the change at `seq`.
+    pub(super) fn run(&self, seq: Seq, sql: &str, values: impl rusqlite::Params) -> Result<()> {
+        let executed = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
+        self.executed(seq, executed).map(drop)
+    }
+
+    /// In the words of a change at `seq`.
+    pub(super) fn executed<T>(&self, seq: Seq, executed: rusqlite::Result<T>) -> Result<T> {
+        executed.map_err(|error| match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::ConstraintViolation | rusqlite::ErrorCode::TooBig) => {
+                self.out_of_order(seq, error.to_string())
+            }
+            _ => self.failed(error),
+        })
+    }
+
+    /// The number that a statement returns for one row, if there is that row.
+    pub(super) fn take(&self, sql: &str, target: Seq) -> Result<Option<u64>> {
+        let taken = self
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row([target.0 as i64], |row| row.get::<_, i64>(0)).optional());
+        taken.map(|sum| sum.map(|sum| sum as u64)).map_err(|error| self.failed(error))
+    }
+
+    pub(super) fn failed(&self, error: rusqlite::Error) -> StoreError {
+        committing(self.collection, error)
+    }
+
+    pub(super) fn out_of_order(&self, seq: Seq, detail: String) -> StoreError {
+        out_of_order(self.collection, seq, detail)
+    }
+}
+
+pub(super) fn committing(collection: &str, error: rusqlite::Error) -> StoreError {
+    StoreError::from_sqlite(collection, "committing", error)
+}
+
+pub(super) fn out_of_order(collection: &str, seq: Seq, detail: String) -> StoreError {
+    StoreError::OutOfOrder { collection: collection.to_owned(), seq, detail }
+}

@@ -1,0 +1,92 @@
+//! A document comes or goes, with all of its rows.
+
+use rusqlite::params;
+
+use super::batch::Batch;
+use crate::store::error::{Result, StoreError};
+use crate::store::format::rows::{DocumentRow, SignatureRow};
+use crate::store::format::{payload, verdict};
+use crate::store::record::Record;
+use crate::types::{Keep, Seq};
+
+/// Stores a document, at its own `seq`.
+pub(super) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
+    let signature = SignatureRow::of(record);
+    let sum = signature.sum(batch.buffer());
+    batch.ledger().signatures.add(sum);
+    batch.run(
+        record.seq,
+        "INSERT INTO signature (seq, id_fingerprint, content_prefix, flags, bytes, cluster, seen_ms, sum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            signature.seq.0 as i64,
+            signature.id_fingerprint as i64,
+            signature.content_prefix as i64,
+            signature.flags(),
+            signature.bytes,
+            signature.cluster.0 as i64,
+            signature.seen.0,
+            sum as i64
+        ],
+    )?;
+    let verdict = verdict::to_json(&record.verdict);
+    let document = DocumentRow::of(record, &verdict);
+    let sum = document.sum(batch.buffer());
+    batch.ledger().documents.add(sum);
+    batch.run(
+        record.seq,
+        "INSERT INTO document
+         (seq, id, metadata, content_hash, flags, first_seen_ms, shingles, verdict, id_first_seen_ms, sum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        params![
+            document.seq.0 as i64,
+            record.id.as_str(),
+            record.metadata.as_ref().map(|metadata| metadata.as_str()),
+            document.content,
+            document.flags,
+            document.first_seen_ms,
+            document.shingles.map(|shingles| shingles as i64),
+            verdict,
+            document.id_first_seen_ms,
+            sum as i64
+        ],
+    )?;
+    match (&record.payload, batch.keep()) {
+        (None, Keep::Signature) => Ok(()),
+        (Some(payload), Keep::Shingles | Keep::Text) => {
+            let inserted = payload::insert(batch.connection(), record.seq, payload);
+            let sum = batch.executed(record.seq, inserted)?;
+            batch.ledger().payloads.add(sum);
+            Ok(())
+        }
+        (payload, keep) => {
+            let brought = if payload.is_some() { "a payload" } else { "no payload" };
+            Err(batch.out_of_order(record.seq, format!("it has {brought}, where {} is kept", keep.as_str())))
+        }
+    }
+}
+
+/// Removes a document, as a part of the change at `seq`.
+pub(super) fn remove(batch: &mut Batch<'_>, target: Seq, seq: Seq) -> Result<()> {
+    let signature = batch.take("DELETE FROM signature WHERE seq = ?1 RETURNING sum", target)?;
+    let document = batch.take("DELETE FROM document WHERE seq = ?1 RETURNING sum", target)?;
+    match (signature, document) {
+        (Some(signature), Some(document)) => {
+            batch.ledger().signatures.subtract(signature);
+            batch.ledger().documents.subtract(document);
+            if batch.keep() == Keep::Signature {
+                return Ok(());
+            }
+            let payload = batch.take("DELETE FROM payload WHERE seq = ?1 RETURNING sum", target)?;
+            let payload = payload.ok_or_else(|| gone(batch, target, "payload"))?;
+            batch.ledger().payloads.subtract(payload);
+            Ok(())
+        }
+        (None, None) => Err(batch.out_of_order(seq, format!("there is no record {} to remove", target.0))),
+        (signature, _) => Err(gone(batch, target, if signature.is_some() { "document" } else { "signature" })),
+    }
+}
+
+fn gone(batch: &Batch<'_>, target: Seq, row: &str) -> StoreError {
+    StoreError::damaged(batch.collection(), target, format!("its {row} is gone"))
+}
