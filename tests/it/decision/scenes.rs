@@ -13,9 +13,9 @@ use xxhash_rust::xxh3::xxh3_64 as xxh3;
 
 use super::combinations::Combination;
 
-/// Words of a text, and how many of them one step leaves behind: of 40 shingles of each of two neighbours 32 are equal.
-const WORDS: i64 = 44;
-const WORDS_A_STEP: i64 = 8;
+/// Words of a text, and how many of them one step leaves behind: of 20 shingles of each of two neighbours 16 are equal.
+const WORDS: i64 = 24;
+const WORDS_A_STEP: i64 = 4;
 /// Slots of a signature, and in how many parts they change, one a step: neighbours have at least 54 of 64 in common, of
 /// which 52 are needed; with the next but one a step has 46 at most, but for chance.
 const SLOTS: usize = 64;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::combinations::Combination;
@@ -17,6 +18,7 @@ use crate::support::server::{Server, Starting};
 const MANY: usize = 1000;
 /// A last-seen time is shown if it is a second later than the one on disk, and kept in half seconds.
 const LATER: Duration = Duration::from_millis(2100);
+const HALF_OF_LATER: Duration = Duration::from_millis(1050);
 const HELD: &str = "held";
 const SENT: &str = "sent";
 
@@ -185,20 +187,21 @@ impl Collection<'_> {
 
     /// Sends what each case is about, and says what was seen.
     fn act(&self) -> Vec<(usize, String)> {
-        let before = self.records();
+        // After all that was set up, before all that is seen from here on.
+        let since = Timestamp::now() - HALF_OF_LATER;
         let answers = self.send();
         let after = self.records();
         let clusters = self.clusters();
         let checks = self.checks();
         let (mut documents, mut links) = (0, 0);
         let seen = self.cases.iter().map(|case| {
-            let (before, after) = (&before[&case.number], &after[&case.number]);
+            let after = &after[&case.number];
             documents += after.len();
             links += after.values().filter(|record| record["linked"] == true).count();
             let seen = Seen {
                 case,
                 answer: &answers[&case.number],
-                before,
+                since,
                 after,
                 cluster: clusters.get(&case.id(SELF)).map_or("-", |cluster| cluster),
                 checks: &checks[&case.number],
@@ -281,29 +284,28 @@ impl Collection<'_> {
 
     /// What is found now for what was sent, for what was held, and for what is like the heir.
     fn checks(&self) -> HashMap<usize, Checks> {
-        let checked = |documents: Vec<(usize, Value)>| -> HashMap<usize, Value> {
-            let (numbers, documents): (Vec<usize>, Vec<Value>) = documents.into_iter().unzip();
-            numbers.into_iter().zip(self.batch("check", "", documents)).collect()
-        };
-        let with = |id: bool, content: fn(&Scene) -> Option<Content>| {
+        let check = |id: bool, content: fn(&Case) -> Option<Content>| -> HashMap<usize, Value> {
             let document = |case: &&Case| {
-                let content = content(&case.scene)?;
+                let content = content(case)?;
                 Some((case.number, if id { case.document(SELF, content) } else { case.unnamed(content) }))
             };
-            checked(self.cases.iter().filter_map(document).collect())
+            let documents = self.cases.iter().filter_map(document);
+            let (numbers, documents): (Vec<usize>, Vec<Value>) = documents.unzip();
+            let query = if id { "limit=1" } else { "" };
+            numbers.into_iter().zip(self.batch("check", query, documents)).collect()
         };
-        let holds = [with(true, |scene| scene.sent), with(true, |scene| scene.held)];
-        let finds = [with(false, |scene| scene.sent), with(false, |scene| scene.held)];
-        let like_heir = with(false, |scene| scene.like_heir);
-        let of = |checks: &HashMap<usize, Value>, number: &usize| checks.get(number).cloned().unwrap_or_default();
+        let sent: fn(&Case) -> Option<Content> = |case| case.scene.sent;
+        // If that was sent too, it is asked for once.
+        let held: fn(&Case) -> Option<Content> = |case| case.scene.held.filter(|_| !case.combination.holds_same());
+        let (holds, finds) = ([sent, held].map(|of| check(true, of)), [sent, held].map(|of| check(false, of)));
+        let like_heir = check(false, |case| case.scene.like_heir);
         let checks = |case: &&Case| {
-            let number = &case.number;
-            let checks = Checks {
-                holds: holds.each_ref().map(|checks| of(checks, number)["stored"] == true),
-                finds: finds.each_ref().map(|checks| of(checks, number)),
-                like_heir: of(&like_heir, number),
+            let of = |checks: &HashMap<usize, Value>| checks.get(&case.number).cloned().unwrap_or_default();
+            let both = |[sent, held]: &[HashMap<usize, Value>; 2]| {
+                [of(sent), if case.combination.holds_same() { of(sent) } else { of(held) }]
             };
-            (case.number, checks)
+            let holds = both(&holds).map(|verdict| verdict["stored"] == true);
+            (case.number, Checks { holds, finds: both(&finds), like_heir: of(&like_heir) })
         };
         self.cases.iter().map(checks).collect()
     }
@@ -322,7 +324,7 @@ struct Checks {
 struct Seen<'a> {
     case: &'a Case,
     answer: &'a Value,
-    before: &'a Records,
+    since: Timestamp,
     after: &'a Records,
     cluster: &'a str,
     checks: &'a Checks,
@@ -394,13 +396,11 @@ impl Seen<'_> {
         heir.to_owned()
     }
 
-    /// The documents that were seen again.
+    /// The documents that were there and have been seen again.
     fn touched(&self) -> String {
-        let again = |(role, after): (&&'static str, &Value)| {
-            let before = self.before.get(role)?;
-            (before["seq"] == after["seq"] && before["last_seen"] != after["last_seen"]).then_some(*role)
-        };
-        let again: Vec<&str> = self.after.iter().filter_map(again).collect();
+        let since = |time: &Value| time.as_str().unwrap().parse::<Timestamp>().unwrap() >= self.since;
+        let again = |(_, record): &(_, &Value)| since(&record["last_seen"]) && !since(&record["first_seen"]);
+        let again: Vec<&str> = self.after.iter().filter(again).map(|(role, _)| *role).collect();
         if again.is_empty() { "-".into() } else { again.join(",") }
     }
 }
