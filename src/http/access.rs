@@ -8,20 +8,16 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderName, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use axum::http::{HeaderMap, HeaderValue, Method};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use super::auth::{self, OPEN_PATHS};
 use super::error::{Code, Problem};
-use super::layers::REQUEST_ID;
 use super::refusals::Reason;
-use super::state::AppState;
+use super::request_id::REQUEST_ID;
 use crate::config::hosts::{Host, Origin};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -64,7 +60,7 @@ impl Access {
     }
 
     /// Why the request is refused if no key is asked for.
-    fn refusal(&self, request: &Request) -> Result<(), (Reason, Problem)> {
+    pub(super) fn refusal(&self, request: &Request) -> Result<(), (Reason, Problem)> {
         let target = request.uri().authority().map(|authority| authority.as_str().as_bytes());
         let named = request.headers().get_all(HOST).into_iter().map(HeaderValue::as_bytes);
         for name in target.into_iter().chain(named) {
@@ -125,22 +121,4 @@ fn strange_page(from: &str) -> (Reason, Problem) {
          its origin to `server.cors_origins`"
     );
     (Reason::ForeignPage, Problem::new(Code::ForeignRequest, detail))
-}
-
-/// Whether other routes would accept the request: only then is it told more than probes need.
-pub fn admits(state: &AppState, request: &Request) -> bool {
-    auth::admits(state, request.headers()) && (state.api_key().is_some() || state.access().refusal(request).is_ok())
-}
-
-/// 403 for what a page of another site may have made a browser send, if no key protects the server. Probes stay
-/// open: an orchestrator may call them under any name, and they tell nothing.
-pub async fn check(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    if state.api_key().is_none()
-        && !OPEN_PATHS.contains(&request.uri().path())
-        && let Err((reason, problem)) = state.access().refusal(&request)
-    {
-        state.refusals().note(&request, reason);
-        return problem.into_response();
-    }
-    next.run(request).await
 }

@@ -125,12 +125,17 @@ impl Drop for AnswerRoom {
 }
 
 /// The room of one line of a bulk answer: in what its request may take, and in what all take.
-pub struct LineRoom {
-    pub(super) own: AnswerRoom,
-    pub(super) shared: AnswerRoom,
+pub(crate) struct LineRoom {
+    own: AnswerRoom,
+    shared: AnswerRoom,
 }
 
 impl LineRoom {
+    /// Of both.
+    pub(super) fn new(own: AnswerRoom, shared: AnswerRoom) -> Self {
+        Self { own, shared }
+    }
+
     pub(super) fn json_bytes_max(&self) -> usize {
         self.own.json_bytes_max()
     }

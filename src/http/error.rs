@@ -1,5 +1,6 @@
 //! What went wrong -> RFC 9457 `application/problem+json`.
-//! The only file that knows statuses: every [`Code`] has one, and every error of the floors below has one `Code`.
+//! The only file that gives an error its status: every [`Code`] has one, and every error of the floors below has one
+//! `Code`. Handlers name what else than 200 a success is, `routes.rs` lists what a route may answer.
 //! It must never put a document's text, a key or the inside of an internal error into an answer.
 
 use std::time::Duration;

@@ -27,7 +27,7 @@ impl<'a> Object<'a> {
                 Err(error) => malformed(&error),
             });
         }
-        let Fields(fields) = serde_json::from_str(text).map_err(|error| malformed(&error))?;
+        let ObjectFields(fields) = serde_json::from_str(text).map_err(|error| malformed(&error))?;
         for (at, (name, _)) in fields.iter().enumerate() {
             if fields[..at].iter().any(|(earlier, _)| earlier == name) {
                 return Err(Problem::invalid(name.clone().into_owned(), "is given twice"));
@@ -160,29 +160,29 @@ fn malformed(error: &serde_json::Error) -> Problem {
     Problem::new(Code::MalformedJson, format!("{what} at line {} column {}", error.line(), error.column()))
 }
 
-struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+struct ObjectFields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'de> Deserialize<'de> for Fields<'de> {
+impl<'de> Deserialize<'de> for ObjectFields<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Fields<'de>;
+        struct FieldsInOrder;
+        impl<'de> Visitor<'de> for FieldsInOrder {
+            type Value = ObjectFields<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields = Vec::new();
-                while let Some((name, value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+                while let Some((name, value)) = map.next_entry::<FieldName<'de>, &'de RawValue>()? {
                     // Repeats are found by comparing all pairs, so their number is bounded here.
                     if fields.len() == FIELDS_MAX {
                         return Err(A::Error::custom("too many fields"));
                     }
                     fields.push((name.0, value));
                 }
-                Ok(Fields(fields))
+                Ok(ObjectFields(fields))
             }
         }
-        deserializer.deserialize_map(InOrder)
+        deserializer.deserialize_map(FieldsInOrder)
     }
 }
 
@@ -190,7 +190,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
 const FIELDS_MAX: usize = 64;
 
 #[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+struct FieldName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Walks any JSON value and refuses repeated keys; serde_json itself bounds the depth.
 struct Strict;

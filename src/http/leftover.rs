@@ -23,7 +23,7 @@ pub(super) const TIME_MAX: Duration = Duration::from_secs(2);
 pub(super) struct Leftover(Arc<Mutex<Body>>);
 
 /// The body as the handler has it.
-struct Shared(Arc<Mutex<Body>>);
+struct SharedBody(Arc<Mutex<Body>>);
 
 impl Leftover {
     /// Puts a shared body into the request; `None` where there is nothing that could be left.
@@ -33,7 +33,7 @@ impl Leftover {
             return None;
         }
         let body = Arc::new(Mutex::new(std::mem::take(request.body_mut())));
-        *request.body_mut() = Body::new(Shared(Arc::clone(&body)));
+        *request.body_mut() = Body::new(SharedBody(Arc::clone(&body)));
         Some(Self(body))
     }
 
@@ -54,7 +54,7 @@ impl Leftover {
     }
 }
 
-impl HttpBody for Shared {
+impl HttpBody for SharedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -1,98 +1,42 @@
 //! The service over HTTP. Requests come in, answers go out; everything between is a call to the floor below.
 //! Knows nothing of files or hashing.
 
-pub mod access;
-pub mod auth;
-pub mod bulk;
-pub mod deadline;
 pub mod dto;
 pub mod error;
-pub mod extract;
-pub mod handlers;
-pub mod json;
-pub mod layers;
-pub mod lines;
-pub mod query;
-pub mod routes;
-pub mod state;
-pub mod work;
 
-mod activity;
+mod access;
+mod admit;
 mod answer;
 mod body;
-mod connection;
+mod boot;
+mod connections;
+pub mod deadline;
+mod gate;
+pub mod handlers;
+pub mod json;
 mod leftover;
+mod many;
+mod media_type;
+mod observe;
+mod options;
 mod pace;
-mod places;
+pub mod query;
 mod refusals;
+mod request;
+mod request_id;
+mod router;
+mod routes;
 mod sending;
 mod serve;
-mod socket;
-mod source;
+mod state;
+mod stream_place;
 mod turn;
 
-use axum::Router;
-use axum::extract::Request;
-use axum::middleware::{from_fn_with_state, map_response};
-use axum::response::Response;
-use tower::util::option_layer;
-use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::compression::CompressionLayer;
-
 pub use access::Access;
-pub use handlers::ops::OPENAPI;
-pub use places::sockets_max;
+pub use boot::Boot;
+pub use connections::sockets_max;
+pub use handlers::OPENAPI;
+pub use router::router;
 pub use routes::{ROUTES, Route};
 pub use serve::{PROBE_CONNECTIONS_MAX, serve, serve_probes};
-pub use state::{AppState, Boot, Wiring};
-
-use error::{Code, Problem};
-use pace::PacedBody;
-
-/// Every route of [`ROUTES`], within its layers.
-pub fn router(state: AppState) -> Router {
-    let others = async |_: Request| Problem::new(Code::RouteNotFound, "see /openapi.yaml for the paths there are");
-    observed(guarded(routes(&state, |_| true).fallback(others), &state), state)
-}
-
-/// Probes and metrics alone.
-fn probe_router(state: AppState) -> Router {
-    let probes = |route: &Route| auth::OPEN_PATHS.contains(&route.path) || route.path == "/metrics";
-    let others = async |_: Request| {
-        let detail = "this address, `server.admin_listen`, has /livez, /readyz and /metrics only";
-        Problem::new(Code::RouteNotFound, detail)
-    };
-    // The answer for other paths tells nothing, so it needs no key.
-    observed(guarded(routes(&state, probes), &state).fallback(others), state)
-}
-
-fn routes(state: &AppState, chosen: impl Fn(&Route) -> bool) -> Router<AppState> {
-    let mut router = Router::new();
-    for route in ROUTES.iter().filter(|route| chosen(route)) {
-        let admit = from_fn_with_state((state.clone(), route), layers::admit);
-        router = router.route(route.path, (route.handler)().route_layer(admit));
-    }
-    router.method_not_allowed_fallback(async |_: Request| {
-        Problem::new(Code::MethodNotAllowed, "the Allow header names the methods there are")
-    })
-}
-
-/// Within the layers that decide which requests may come in. The one added last runs first.
-fn guarded(router: Router<AppState>, state: &AppState) -> Router<AppState> {
-    router
-        .layer(from_fn_with_state(state.clone(), auth::check))
-        // Outside of the key: a preflight has none, and a page has to see that a key is asked for.
-        .layer(option_layer(state.access().cors()))
-        .layer(from_fn_with_state(state.clone(), access::check))
-}
-
-/// Within what happens to every answer.
-fn observed(router: Router<AppState>, state: AppState) -> Router {
-    router
-        .layer(CatchPanicLayer::custom(layers::panicked))
-        .layer(map_response(async |answer: Response| answer.map(PacedBody::of)))
-        .layer(CompressionLayer::new().gzip(true).zstd(true))
-        .layer(map_response(async |answer: Response| answer.map(PacedBody::encoded)))
-        .layer(from_fn_with_state(*state.limits(), layers::observe))
-        .with_state(state)
-}
+pub use state::{AppState, Wiring};

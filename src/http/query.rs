@@ -4,6 +4,9 @@
 
 use std::str::FromStr;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+
 use super::error::{FieldError, Problem};
 use crate::types::DocId;
 
@@ -80,6 +83,15 @@ impl Query {
     /// One of the named values; the first is the default.
     pub fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<T, Problem> {
         self.get(name).map_or(Ok(choices[0].1), |text| choice(name, text, choices))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Query {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        // The route's own layer has parsed it, or the request would not be here.
+        Ok(parts.extensions.remove::<Self>().unwrap_or_default())
     }
 }
 

@@ -27,7 +27,7 @@ const TAKEN_AT_ONCE: u64 = 64 * 1024;
 
 /// How long a client may leave an answer untaken: some time at a stretch, and on the whole what its bytes earn.
 #[derive(Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct SendingPace {
     pub(super) timeout: Duration,
     /// Bytes that earn a second; `None`: any byte earns all of it.
     pub(super) bytes_per_second_min: Option<u64>,
@@ -39,31 +39,31 @@ pub(super) struct AnyProgress;
 
 /// A body on its way.
 pub(super) struct Sending {
-    shared: Arc<Shared>,
+    shared: Arc<Watched>,
     _watch: Option<AbortOnDropHandle<()>>,
 }
 
 /// What the body and its timer share.
-struct Shared {
+struct Watched {
     made: Instant,
-    pace: Pace,
-    state: Mutex<State>,
+    pace: SendingPace,
+    state: Mutex<SendingState>,
     /// Since when bytes wait for the client, in milliseconds since it was made, and one more; 0: none do.
     waiting_since: AtomicU64,
     /// The connection's.
     waker: AtomicWaker,
 }
 
-struct State {
+struct SendingState {
     /// `None`: given up.
-    held: Option<Held>,
+    held: Option<HeldBody>,
     /// Of the patience.
     left: Duration,
     given_up: bool,
     when_given_up: Option<Box<dyn FnOnce() + Send>>,
 }
 
-struct Held {
+struct HeldBody {
     body: Body,
     /// What of a long piece is not sent yet.
     rest: Bytes,
@@ -73,7 +73,7 @@ struct Held {
 
 /// Of a response: lets others hear that it was given up.
 #[derive(Clone)]
-pub(super) struct GivenUp(Arc<Shared>);
+pub(super) struct GivenUp(Arc<Watched>);
 
 impl GivenUp {
     /// `act` is called if the answer is given up.
@@ -86,7 +86,7 @@ impl GivenUp {
 pub(super) fn watched(
     mut response: Response<Body>,
     version: Version,
-    mut pace: Pace,
+    mut pace: SendingPace,
     guard: impl Send + 'static,
 ) -> Response<Body> {
     if response.extensions_mut().remove::<AnyProgress>().is_some() {
@@ -95,9 +95,9 @@ pub(super) fn watched(
     let (mut head, body) = response.into_parts();
     let short = version != Version::HTTP_2 && body.size_hint().upper().is_some_and(|bytes| bytes <= TAKEN_AT_ONCE);
     let watch = !short && !body.is_end_stream();
-    let held = Held { body, rest: Bytes::new(), _guard: Box::new(guard) };
-    let state = State { held: Some(held), left: pace.timeout, given_up: false, when_given_up: None };
-    let shared = Arc::new(Shared {
+    let held = HeldBody { body, rest: Bytes::new(), _guard: Box::new(guard) };
+    let state = SendingState { held: Some(held), left: pace.timeout, given_up: false, when_given_up: None };
+    let shared = Arc::new(Watched {
         made: Instant::now(),
         pace,
         state: Mutex::new(state),
@@ -111,7 +111,7 @@ pub(super) fn watched(
     Response::from_parts(head, Body::new(Sending { shared, _watch: watch }))
 }
 
-impl Shared {
+impl Watched {
     fn now(&self) -> u64 {
         self.made.elapsed().as_millis() as u64 + 1
     }
@@ -154,7 +154,7 @@ impl Shared {
 }
 
 /// The body has more to send: from here on the client's time runs, even if hyper does not ask the body for it.
-impl Wake for Shared {
+impl Wake for Watched {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -165,9 +165,9 @@ impl Wake for Shared {
     }
 }
 
-impl State {
+impl SendingState {
     /// The client has come for more, after so long.
-    fn taken(&mut self, waited: Duration, pace: &Pace) {
+    fn taken(&mut self, waited: Duration, pace: &SendingPace) {
         self.left = match pace.bytes_per_second_min {
             Some(_) => self.left.saturating_sub(waited),
             None => pace.timeout,
@@ -175,7 +175,7 @@ impl State {
     }
 
     /// So many bytes are handed over.
-    fn earn(&mut self, bytes: usize, pace: &Pace) {
+    fn earn(&mut self, bytes: usize, pace: &SendingPace) {
         if let Some(bytes_per_second_min) = pace.bytes_per_second_min {
             let earned = Duration::from_secs_f64(bytes as f64 / bytes_per_second_min as f64);
             self.left = (self.left + earned).min(pace.timeout);
@@ -183,7 +183,7 @@ impl State {
     }
 }
 
-impl Held {
+impl HeldBody {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         if self.rest.is_empty() {
             let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
@@ -261,7 +261,7 @@ impl HttpBody for Sending {
 
     fn is_end_stream(&self) -> bool {
         let state = self.shared.state.lock();
-        !state.given_up && state.held.as_ref().is_none_or(Held::is_over)
+        !state.given_up && state.held.as_ref().is_none_or(HeldBody::is_over)
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -293,7 +293,7 @@ mod tests {
 
     fn sending(body: Body, bytes_per_second_min: Option<u64>) -> (Body, Arc<AtomicBool>) {
         let dropped = Arc::new(AtomicBool::new(false));
-        let pace = Pace { timeout: TIMEOUT, bytes_per_second_min };
+        let pace = SendingPace { timeout: TIMEOUT, bytes_per_second_min };
         let guard = Flag(Arc::clone(&dropped));
         (watched(Response::new(body), Version::HTTP_2, pace, guard).into_body(), dropped)
     }

@@ -11,9 +11,8 @@ use axum::Router;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::TaskTracker;
 
-use super::activity::Activity;
-use super::connection::Serving;
-use super::places::Places;
+use super::connections::{Activity, Places, Serving};
+use super::router::{probe_router, router};
 use super::state::AppState;
 use crate::config::HttpLimits;
 use crate::telemetry::names::{self, label, value};
@@ -30,7 +29,7 @@ pub async fn serve(listener: TcpListener, state: AppState, shutdown: impl Future
     let limits = *state.limits();
     let draining = state.draining().clone();
     describe(&limits);
-    let door = Door::new(super::router(state), &limits, limits.connections_max);
+    let door = Door::new(router(state), &limits, limits.connections_max);
     door.let_in(listener, shutdown).await;
     draining.cancel();
     tracing::info!(connections = door.connections.len(), "draining");
@@ -40,7 +39,7 @@ pub async fn serve(listener: TcpListener, state: AppState, shutdown: impl Future
 /// The same for probes and metrics alone, with places of its own that nothing else can take.
 pub async fn serve_probes(listener: TcpListener, state: AppState, shutdown: impl Future<Output = ()>) {
     let limits = *state.limits();
-    let door = Door::new(super::probe_router(state), &limits, PROBE_CONNECTIONS_MAX);
+    let door = Door::new(probe_router(state), &limits, PROBE_CONNECTIONS_MAX);
     door.let_in(listener, shutdown).await;
     door.close(Duration::ZERO).await;
 }
@@ -111,13 +110,13 @@ impl Door {
 
     /// Lets open requests end; returns how many connections had to be cut off after `patience`.
     async fn close(self, patience: Duration) -> usize {
-        self.serving.drain.cancel();
+        self.serving.drain();
         self.connections.close();
         if tokio::time::timeout(patience, self.connections.wait()).await.is_ok() {
             return 0;
         }
         let left = self.places.taken();
-        self.serving.cut.cancel();
+        self.serving.cut();
         left
     }
 }

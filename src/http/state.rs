@@ -1,70 +1,22 @@
 //! What every handler shares: the collections once they are open, the limits, the key.
 //! Knows nothing of routes.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
 use super::answer::{AnswerRoom, Answers};
 use super::body::Budget;
-use super::error::{Code, Problem};
+use super::boot::Boot;
+use super::error::Problem;
 use super::refusals::Refusals;
-use crate::collections::{Collections, Opening, Settings};
+use super::stream_place::StreamPlace;
+use crate::collections::Settings;
 use crate::config::{ApiKey, HttpLimits};
 use crate::cpu::CpuPool;
 use crate::telemetry::names;
-
-/// The way from process start to open collections. Written by whoever boots, read by every request.
-#[derive(Default)]
-pub struct Boot {
-    opening: Arc<Opening>,
-    collections: OnceLock<Collections>,
-    ready: AtomicBool,
-}
-
-impl Boot {
-    /// Nothing is open yet.
-    pub fn new() -> Arc<Self> {
-        Arc::default()
-    }
-
-    /// How far the collections are with being opened.
-    pub fn opening(&self) -> &Arc<Opening> {
-        &self.opening
-    }
-
-    /// From now on requests to collections that are open are answered. Later calls change nothing.
-    pub fn begin(&self, collections: Collections) {
-        // A second boot in one process is not a thing; the first stays.
-        let _ = self.collections.set(collections);
-    }
-
-    /// As [`begin`](Self::begin), and the server is ready: nothing more is to be opened.
-    pub fn finish(&self, collections: Collections) {
-        self.begin(collections);
-        self.ready.store(true, Ordering::Release);
-    }
-
-    /// The collections, or 503 `starting`. Those that are not open yet answer likewise, one by one.
-    pub fn collections(&self) -> Result<&Collections, Problem> {
-        self.collections.get().ok_or_else(|| self.starting())
-    }
-
-    /// The collections once all of them are open, or 503 `starting`.
-    pub fn ready(&self) -> Result<&Collections, Problem> {
-        let collections = self.collections()?;
-        if self.ready.load(Ordering::Acquire) { Ok(collections) } else { Err(self.starting()) }
-    }
-
-    fn starting(&self) -> Problem {
-        let progress = self.opening.share();
-        let detail = format!("the collections are being opened: {:.0} % done", progress * 100.0);
-        Problem { progress: Some(progress), ..Problem::new(Code::Starting, detail) }
-    }
-}
 
 /// What the router is given.
 pub struct Wiring {
@@ -84,27 +36,6 @@ pub struct Wiring {
     pub default_settings: Settings,
     /// What `"key": "configured"` stands for.
     pub secret_fingerprint: Option<u64>,
-}
-
-/// One of a bounded number of places; given back when dropped, and counted while it is held.
-pub(super) struct Place {
-    _permit: OwnedSemaphorePermit,
-    taken: metrics::Gauge,
-}
-
-impl Place {
-    fn take(places: &Arc<Semaphore>, gauge: &'static str) -> Option<Self> {
-        let permit = Arc::clone(places).try_acquire_owned().ok()?;
-        let taken = metrics::gauge!(gauge);
-        taken.increment(1.0);
-        Some(Self { _permit: permit, taken })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.taken.decrement(1.0);
-    }
 }
 
 /// What every handler shares. Cheap to clone.
@@ -197,13 +128,13 @@ impl AppState {
     }
 
     /// A place for a bulk request; `None` if all are taken.
-    pub(super) fn bulk_place(&self) -> Option<Place> {
-        Place::take(&self.0.bulks, names::HTTP_BULK_REQUESTS)
+    pub(super) fn bulk_place(&self) -> Option<StreamPlace> {
+        StreamPlace::take(&self.0.bulks, names::HTTP_BULK_REQUESTS)
     }
 
     /// A place for a text that streams; `None` if all are taken.
-    pub(super) fn text_stream_place(&self) -> Option<Place> {
-        Place::take(&self.0.text_streams, names::HTTP_TEXT_STREAMS)
+    pub(super) fn text_stream_place(&self) -> Option<StreamPlace> {
+        StreamPlace::take(&self.0.text_streams, names::HTTP_TEXT_STREAMS)
     }
 
     /// Places for long lines of bulk requests that are arriving.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{ratio, timestamp};
+use super::values::{ratio, timestamp};
 use crate::collections::{BackupEntry, BackupName, BackupState, BackupStatus};
 use crate::http::error::Problem;
 use crate::http::json::Object;
@@ -30,7 +30,7 @@ pub fn name_and_keep(text: &str) -> Result<(BackupName, Option<u32>), Problem> {
 
 /// What is known of backups.
 #[derive(Debug, Serialize)]
-pub struct Backups {
+pub struct BackupsBody {
     /// Absent before the first of this process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest: Option<BackupStatusBody>,

@@ -7,7 +7,7 @@ use crate::types::DocId;
 
 /// The fullest buckets.
 #[derive(Debug, Serialize)]
-pub struct Buckets {
+pub struct BucketList {
     buckets: Vec<BucketBody>,
 }
 
@@ -19,7 +19,7 @@ struct BucketBody {
     sample: Vec<String>,
 }
 
-impl Buckets {
+impl BucketList {
     /// In so many bytes of JSON: ids that do not fit are left out.
     pub fn new(buckets: Vec<HotBucket>, bytes_max: usize) -> Self {
         let mut left = bytes_max.saturating_sub(buckets.len() * HotBucket::OWN_BYTES);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{ratio, timestamp};
+use super::values::{ratio, timestamp};
 use crate::collections::{ClusterMember, ClusterPage, ClustersPage};
 
 /// A page of one cluster, or of all of them.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hapax_core::{Banding, SignatureShape, Spec, TextSpec, tuning};
 use serde::Serialize;
 
-use super::{ratio, timestamp};
+use super::values::{ratio, timestamp};
 use crate::collections::{BandingAsked, Changes, CollectionError, Description, Settings};
 use crate::http::error::Problem;
 use crate::http::json::Object;

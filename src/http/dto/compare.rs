@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::document::{self, Invalid};
-use super::ratio;
+use super::values::ratio;
 use crate::collections::{Comparand, Comparison};
 use crate::http::error::Problem;
 use crate::http::json::Object;

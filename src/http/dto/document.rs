@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use crate::collections::Prepared;
 use crate::http::error::{FieldError, Problem};
-use crate::http::extract::html;
 use crate::http::json::{self, Object};
+use crate::http::media_type::html;
 use crate::types::{Content, DocId, Document, Metadata, SetElement};
 
 /// What some editors put before a text; no part of it, and not counted where an offset is told.
@@ -169,11 +169,11 @@ impl From<Document> for DocumentRecord {
         Self {
             id: document.id.as_str().to_owned(),
             seq: document.seq.0,
-            metadata: document.metadata.map(super::metadata),
-            first_seen: super::timestamp(document.first_seen),
-            id_first_seen: super::timestamp(document.id_first_seen),
-            last_seen: document.last_seen.map(super::timestamp),
-            expires: document.expires.map(super::timestamp),
+            metadata: document.metadata.map(super::values::metadata),
+            first_seen: super::values::timestamp(document.first_seen),
+            id_first_seen: super::values::timestamp(document.id_first_seen),
+            last_seen: document.last_seen.map(super::values::timestamp),
+            expires: document.expires.map(super::values::timestamp),
             shingles: document.shingles,
             verdict: document.verdict.as_str(),
             duplicate_of: document.duplicate_of.map(|id| id.as_str().to_owned()),
@@ -185,7 +185,7 @@ impl From<Document> for DocumentRecord {
 
 /// A page of documents.
 #[derive(Debug, Serialize)]
-pub struct Page {
+pub struct DocumentPage {
     /// The documents, in the order they were stored.
     pub documents: Vec<DocumentRecord>,
     /// Where the next page begins; absent on the last.
@@ -195,7 +195,7 @@ pub struct Page {
 
 /// The documents of some ids.
 #[derive(Debug, Serialize)]
-pub struct Found {
+pub struct FoundDocuments {
     /// Those that are stored, in the order asked for.
     pub documents: Vec<DocumentRecord>,
     /// The ids that are not.

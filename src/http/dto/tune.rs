@@ -5,7 +5,7 @@ use hapax_core::{SignatureShape, SketchKind};
 use serde::Serialize;
 
 use super::collection::BandingBody;
-use super::ratio;
+use super::values::ratio;
 use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::http::query;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{metadata, ratio, timestamp};
+use super::values::{metadata, ratio, timestamp};
 use crate::telemetry::names;
 use crate::types::{CollectionName, Match, Omitted, Previous, Verdict};
 

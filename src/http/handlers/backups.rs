@@ -4,15 +4,15 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 
-use crate::http::dto::backup::{self, BackupStatusBody, Backups, Cancelled};
+use crate::http::dto::backup::{self, BackupStatusBody, BackupsBody, Cancelled};
 use crate::http::error::Problem;
-use crate::http::extract::{JsonText, Open};
+use crate::http::request::{JsonText, OpenCollections};
 use crate::http::state::AppState;
 
 /// `POST /v1/backups`: 202, it has begun.
 pub async fn start(
     State(state): State<AppState>,
-    Open(collections): Open,
+    OpenCollections(collections): OpenCollections,
     body: JsonText,
 ) -> Result<(StatusCode, Json<BackupStatusBody>), Problem> {
     let (name, keep) = body.parse(&state, backup::name_and_keep).await?;
@@ -21,11 +21,11 @@ pub async fn start(
 }
 
 /// `GET /v1/backups`: the latest of this process.
-pub async fn read(Open(collections): Open) -> Json<Backups> {
-    Json(Backups { latest: collections.backup_status().map(Into::into) })
+pub async fn read(OpenCollections(collections): OpenCollections) -> Json<BackupsBody> {
+    Json(BackupsBody { latest: collections.backup_status().map(Into::into) })
 }
 
 /// `DELETE /v1/backups`: ends the one under way.
-pub async fn cancel(Open(collections): Open) -> Json<Cancelled> {
+pub async fn cancel(OpenCollections(collections): OpenCollections) -> Json<Cancelled> {
     Json(Cancelled { cancelled: collections.cancel_backup().into() })
 }

@@ -1,26 +1,25 @@
 //! Many documents in one body.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use serde::Serialize;
 
+use crate::collections::Collection;
 use crate::http::answer::Pieces;
 use crate::http::dto::document::too_many;
 use crate::http::dto::summary::Summary;
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::{Problem, ProblemBody};
-use crate::http::extract::{JsonText, Target, invalid, parse};
 use crate::http::json::{self, Object};
-use crate::http::layers::RequestId;
+use crate::http::many::{DocumentAnswer, DocumentWork, Input, Operation, ahead};
+use crate::http::options;
 use crate::http::query::Query;
+use crate::http::request::{JsonText, Target, parse};
+use crate::http::request_id::RequestId;
 use crate::http::state::AppState;
-use crate::http::work::{self, Answer, Input, Op, Work};
 
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -45,47 +44,48 @@ pub async fn batch(
     query: Query,
     body: JsonText,
 ) -> Result<Response, Problem> {
-    let limits = *state.limits();
-    let invalid = invalid(&query)?;
+    let documents_max = state.limits().batch_documents_max;
+    let invalid = options::invalid(&query)?;
     let JsonText { text, when_full, room: mut body_room } = body;
     let bytes = text.len();
-    let read = move || read(text, &query, limits.batch_documents_max);
+    let read = move || read(text, &query, documents_max);
     let (op, documents) = parse(state.cpu(), when_full, bytes, read).await?;
     body_room.fit(body_room.bytes() + op.shingle_bytes(&collection, bytes))?;
-    let cpu = state.cpu().clone();
     // Beside the answers, ids and names of fields may come back as they were sent.
     let room = state.answer_room(bytes + documents.len() * op.answer_bytes_max())?;
-    let work = Work {
-        collection: collection.clone(),
-        cpu,
-        op,
-        invalid,
-        open_max: limits.bulk_open_max,
-        answers_left: Some(Arc::new(AtomicUsize::new(room.json_bytes_max()))),
-        places: None,
-    };
+    let work = DocumentWork::of_request(&state, collection.clone(), op, invalid, room.json_bytes_max());
     // Checks are made side by side before they are counted one after another: together they must not be longer either.
-    let beside = if let Op::Check(_) = op { work::ahead().min(documents.len()).max(1) } else { 1 };
+    let beside = if let Operation::Check(_) = op { ahead().min(documents.len()).max(1) } else { 1 };
     let answer_bytes_max = room.json_bytes_max() / beside;
     let input = |json| Input { tag: (), json: Ok(json), room: None, answer_bytes_max, answer: None };
     let inputs = documents.into_iter().map(input);
 
+    let answers = work.answers(futures::stream::iter(inputs)).map(|((), answer, _)| answer);
+    Ok(results(&collection, &request_id.0, answers).await.into_response(room))
+}
+
+/// What became of the documents, and the counts.
+async fn results(
+    collection: &Collection,
+    request_id: &str,
+    answers: impl Stream<Item = DocumentAnswer> + Send,
+) -> Pieces {
     let (mut summary, mut results) = (Summary::default(), Pieces::default());
-    let mut answers = std::pin::pin!(work.answers(futures::stream::iter(inputs)));
-    while let Some(((), one, _)) = answers.next().await {
+    let mut answers = std::pin::pin!(answers);
+    while let Some(one) = answers.next().await {
         let result = match one {
-            Answer::Verdict(verdict) => {
+            DocumentAnswer::Verdict(verdict) => {
                 summary.verdict(&verdict);
                 BatchResult::Verdict(VerdictBody::new(collection.name(), verdict))
             }
-            Answer::Deleted { id, was_there } => {
+            DocumentAnswer::Deleted { id, was_there } => {
                 summary.deletion(was_there);
                 BatchResult::Deleted { id: id.as_str().to_owned(), deleted: was_there.into() }
             }
-            Answer::Failed { id, problem } => {
+            DocumentAnswer::Failed { id, problem } => {
                 summary.error();
                 let id = id.map(|id| id.as_str().to_owned());
-                BatchResult::Failed { id, error: problem.into_body(&request_id.0) }
+                BatchResult::Failed { id, error: problem.into_body(request_id) }
             }
         };
         if !results.is_empty() {
@@ -100,17 +100,17 @@ pub async fn batch(
     front.json(&summary);
     front.text(",\"results\":[");
     results.prepend(front);
-    Ok(results.into_response(room))
+    results
 }
 
 /// The operation, and each document's own JSON.
-fn read(text: String, query: &Query, max: usize) -> Result<(Op, Vec<Bytes>), Problem> {
+fn read(text: String, query: &Query, max: usize) -> Result<(Operation, Vec<Bytes>), Problem> {
     let text = Bytes::from(text);
     let mut object = Object::parse(std::str::from_utf8(&text).expect("it came from a String"))?;
     let op = object.string("op")?.ok_or_else(|| Problem::invalid("op", "is needed"))?;
     let raw = object.raw("documents").ok_or_else(|| Problem::invalid("documents", "is needed"))?;
     object.finish()?;
-    let op = Op::new(&op, query)?;
+    let op = Operation::new(&op, query)?;
     let documents = json::array("documents", raw)?;
     if documents.len() > max {
         return Err(too_many("documents", documents.len(), max));

@@ -7,13 +7,14 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 
 use crate::http::body;
-use crate::http::bulk::Bulk;
 use crate::http::error::{Code, Problem};
-use crate::http::extract::{Target, expect_lines, invalid};
-use crate::http::layers::RequestId;
+use crate::http::many::{self, Bulk, DocumentWork, Operation};
+use crate::http::media_type::expect_lines;
+use crate::http::options;
 use crate::http::query::Query;
+use crate::http::request::Target;
+use crate::http::request_id::RequestId;
 use crate::http::state::AppState;
-use crate::http::work::{Op, Work};
 
 /// `POST …/bulk?op=`
 pub async fn bulk(
@@ -25,8 +26,8 @@ pub async fn bulk(
 ) -> Result<Response, Problem> {
     let limits = *state.limits();
     let op = query.get("op").ok_or_else(|| Problem::invalid("op", "is needed: check, insert or delete"))?;
-    let op = Op::new(op, &query)?;
-    let invalid = invalid(&query)?;
+    let op = Operation::new(op, &query)?;
+    let invalid = options::invalid(&query)?;
     let duplex = query.flag("duplex")?;
     let (parts, body) = request.into_parts();
     expect_lines(&parts.headers)?;
@@ -41,9 +42,9 @@ pub async fn bulk(
     let place = place.ok_or_else(|| Problem::new(Code::Overloaded, "too many bulk requests at once"))?;
     // It may be there for long, so the decoder's memory counts from the beginning.
     window.resize(body::window_bytes(&parts.headers))?;
-    let (cpu, places) = (state.cpu().clone(), Some(state.requests().clone()));
-    let work = Work { collection, cpu, op, invalid, open_max: limits.bulk_open_max, answers_left: None, places };
-    let answers: Body = Bulk { work, duplex, request_id: request_id.0, place, window }.start(&state, reader);
+    let work = DocumentWork::of_stream(&state, collection, op, invalid);
+    let bulk = Bulk { work, duplex, request_id: request_id.0, place, window };
+    let answers: Body = many::start(bulk, &state, reader);
     // Proxies must pass lines on as they come.
     let headers = [(CONTENT_TYPE, "application/x-ndjson"), (CACHE_CONTROL, "no-store, no-transform")];
     Ok((headers, [("x-accel-buffering", "no")], answers).into_response())

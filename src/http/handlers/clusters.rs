@@ -4,13 +4,13 @@ use axum::extract::State;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::documents::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
+use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
 use crate::collections::ClusterMember;
 use crate::http::answer::Answer;
 use crate::http::dto::cluster::ClusterBody;
 use crate::http::error::{Code, Problem};
-use crate::http::extract::Target;
 use crate::http::query::Query;
+use crate::http::request::Target;
 use crate::http::state::AppState;
 use crate::types::{ClusterPlace, Seq};
 

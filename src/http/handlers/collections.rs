@@ -6,18 +6,18 @@ use axum::http::StatusCode;
 
 use crate::collections::HotBucket;
 use crate::http::answer::Answer;
-use crate::http::dto::buckets::Buckets;
+use crate::http::dto::buckets::BucketList;
 use crate::http::dto::collection::{self, CollectionList, DamagedBody, DescriptionBody, Dropped};
 use crate::http::error::Problem;
-use crate::http::extract::{JsonText, Name, Open, Target};
 use crate::http::query::Query;
+use crate::http::request::{JsonText, OpenCollections, PathName, Target};
 use crate::http::state::AppState;
 
 const BUCKETS_DEFAULT: usize = 10;
 const BUCKETS_MAX: usize = 100;
 
 /// `GET /v1/collections`
-pub async fn list(Open(collections): Open) -> Result<Json<CollectionList>, Problem> {
+pub async fn list(OpenCollections(collections): OpenCollections) -> Result<Json<CollectionList>, Problem> {
     let (mut descriptions, damaged) = collections.list().await?;
     descriptions.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(Json(CollectionList {
@@ -34,8 +34,8 @@ pub async fn describe(Target(collection): Target) -> Json<DescriptionBody> {
 /// `PUT /v1/collections/{collection}`: 201 made, 200 was there with equal settings.
 pub async fn create(
     State(state): State<AppState>,
-    Open(collections): Open,
-    Name(name): Name,
+    OpenCollections(collections): OpenCollections,
+    PathName(name): PathName,
     body: JsonText,
 ) -> Result<(StatusCode, Json<DescriptionBody>), Problem> {
     let of = state.clone();
@@ -62,15 +62,19 @@ pub async fn buckets(
     State(state): State<AppState>,
     Target(collection): Target,
     query: Query,
-) -> Result<Answer<Buckets>, Problem> {
+) -> Result<Answer<BucketList>, Problem> {
     let limit = query.integer("limit", BUCKETS_DEFAULT, 1..=BUCKETS_MAX)?;
     let room = state.answer_room(limit * HotBucket::BYTES_MAX)?;
     let buckets = collection.buckets(limit).await?;
-    Ok(Answer::new(Buckets::new(buckets, room.json_bytes_max()), room))
+    Ok(Answer::new(BucketList::new(buckets, room.json_bytes_max()), room))
 }
 
 /// `DELETE /v1/collections/{collection}?confirm={collection}`
-pub async fn remove(Open(collections): Open, Name(name): Name, query: Query) -> Result<Json<Dropped>, Problem> {
+pub async fn remove(
+    OpenCollections(collections): OpenCollections,
+    PathName(name): PathName,
+    query: Query,
+) -> Result<Json<Dropped>, Problem> {
     if query.get("confirm") != Some(name.as_str()) {
         return Err(Problem::invalid("confirm", "must repeat the collection's name: this drops all its documents"));
     }

@@ -7,23 +7,19 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::{StreamExt, TryStreamExt};
 
+use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
 use crate::collections::{PrepareOptions, Purpose};
 use crate::http::answer::Answer;
-use crate::http::dto::document::{self, Deleted, DocumentRecord, Found, Page};
+use crate::http::body;
+use crate::http::dto::document::{self, Deleted, DocumentPage, DocumentRecord, FoundDocuments};
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::{Code, Problem};
-use crate::http::extract::{DocumentBody, JsonText, Subject, Target};
+use crate::http::options;
 use crate::http::query::Query;
+use crate::http::request::{DocumentBody, JsonText, Subject, Target};
 use crate::http::state::AppState;
-use crate::http::work;
 use crate::types::{DocId, Document, Seq, Verdict};
 
-/// Documents in a page that names no limit.
-pub(super) const PAGE_DEFAULT: usize = 100;
-/// Most documents in a page.
-pub(super) const PAGE_MAX: usize = 1000;
-/// What a page has around its documents.
-pub(super) const ENVELOPE_BYTES: usize = 256;
 /// Records read side by side.
 const READS_AT_ONCE: usize = 16;
 
@@ -34,7 +30,7 @@ pub async fn check(
     subject: Subject,
 ) -> Result<Answer<VerdictBody>, Problem> {
     let Subject { id, query, content } = subject;
-    let options = work::check_options(&query)?;
+    let options = options::check_options(&query)?;
     let prepared = content.prepare(&collection, Purpose::Check, false).await?;
     let mut room = state.answer_room(Verdict::bytes_max(options.limit, options.with_metadata))?;
     let verdict = collection.check_within(id, prepared, options, room.json_bytes_max()).await?;
@@ -49,9 +45,9 @@ pub async fn insert(
     body: DocumentBody,
 ) -> Result<Answer<VerdictBody>, Problem> {
     let DocumentBody { document, query, when_full, mut room } = body;
-    let options = work::insert_options(&query)?;
+    let options = options::insert_options(&query)?;
     let id = document.required_id()?;
-    room.fit_content(&document.content, &collection, Purpose::Insert)?;
+    body::fit_content(&mut room, &document.content, &collection, Purpose::Insert)?;
     let prepare = PrepareOptions { when_full, ranks: false, purpose: Purpose::Insert };
     let prepared = collection.prepare_with(document.content, prepare).await?;
     let mut answer_room = state.answer_room(Verdict::bytes_max(options.limit, options.with_metadata))?;
@@ -83,7 +79,7 @@ pub async fn read(
     room.is_made(ENVELOPE_BYTES + documents.iter().map(Document::bytes).sum::<usize>());
     let next_cursor = documents.last().filter(|_| more).map(|last| to_cursor(last.seq));
     let documents = documents.into_iter().map(DocumentRecord::from).collect();
-    Ok(Answer::new(Page { documents, next_cursor }, room).into_response())
+    Ok(Answer::new(DocumentPage { documents, next_cursor }, room).into_response())
 }
 
 /// `DELETE …/documents?id=`
@@ -98,7 +94,7 @@ pub async fn get_many(
     State(state): State<AppState>,
     Target(collection): Target,
     body: JsonText,
-) -> Result<Answer<Found>, Problem> {
+) -> Result<Answer<FoundDocuments>, Problem> {
     let ids = ids(&state, body).await?;
     let asked = ids.len();
     let mut room = state.answer_room(ENVELOPE_BYTES + asked * Document::BYTES_MAX)?;
@@ -109,7 +105,7 @@ pub async fn get_many(
             Ok::<_, Problem>((id, document))
         }
     };
-    let mut found = Found { documents: Vec::new(), missing: Vec::new(), omitted: None };
+    let mut found = FoundDocuments { documents: Vec::new(), missing: Vec::new(), omitted: None };
     let (mut bytes, mut answered) = (ENVELOPE_BYTES, 0);
     let mut records = futures::stream::iter(ids).map(read).buffered(READS_AT_ONCE);
     while let Some((id, document)) = records.try_next().await? {

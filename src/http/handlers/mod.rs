@@ -7,4 +7,7 @@ pub mod clusters;
 pub mod collections;
 pub mod documents;
 pub mod ops;
+mod pages;
 pub mod tools;
+
+pub use ops::OPENAPI;

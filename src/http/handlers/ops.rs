@@ -5,8 +5,8 @@ use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, HeaderName};
 use serde::Serialize;
 
-use crate::http::access;
 use crate::http::error::{Code, CollectionProgress, Problem};
+use crate::http::gate;
 use crate::http::state::AppState;
 use crate::types::CollectionName;
 
@@ -17,7 +17,7 @@ type Text<T> = ([(HeaderName, &'static str); 1], T);
 
 /// Whether the process is well.
 #[derive(Serialize)]
-pub struct Status {
+pub struct Health {
     status: &'static str,
     /// Collections that are known to be damaged and are not served.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,19 +42,19 @@ pub struct Version {
 }
 
 /// `GET /livez`: the process answers.
-pub async fn livez() -> Json<Status> {
-    Json(Status { status: "alive", damaged: None, unopened: None, missing: None, writable: None })
+pub async fn livez() -> Json<Health> {
+    Json(Health { status: "alive", damaged: None, unopened: None, missing: None, writable: None })
 }
 
 /// `GET /readyz`: every collection is open, and the server is not on its way out. One that is damaged does not change
 /// that: the others are served, and no other machine has its documents.
-pub async fn readyz(State(state): State<AppState>, request: Request) -> Result<Json<Status>, Problem> {
+pub async fn readyz(State(state): State<AppState>, request: Request) -> Result<Json<Health>, Problem> {
     if state.draining().is_cancelled() {
         return Err(Problem::new(Code::ShuttingDown, "open requests are being finished"));
     }
     let collections = state.boot().ready().map_err(|mut problem| {
         // Probes show no key and come under any name, and the collections' names are not for all.
-        if access::admits(&state, &request) {
+        if gate::admits(&state, &request) {
             let pending = state.boot().opening().pending().into_iter();
             let progress = |(name, progress)| CollectionProgress { name: CollectionName::to_string(&name), progress };
             problem.collections = pending.map(progress).collect();
@@ -62,7 +62,7 @@ pub async fn readyz(State(state): State<AppState>, request: Request) -> Result<J
         problem
     })?;
     let some = |count: usize| Some(count).filter(|&count| count > 0);
-    Ok(Json(Status {
+    Ok(Json(Health {
         status: "ready",
         damaged: some(collections.damaged().len()),
         unopened: some(collections.unopened().len()),

@@ -8,7 +8,7 @@ use crate::http::dto::compare::{self, ComparisonBody};
 use crate::http::dto::document::Signature;
 use crate::http::dto::tune::{TuneBody, TuneInput};
 use crate::http::error::Problem;
-use crate::http::extract::{JsonText, Subject, Target, parse};
+use crate::http::request::{JsonText, Subject, Target, parse};
 use crate::http::state::AppState;
 
 /// `POST …/compare`

@@ -6,16 +6,16 @@ use bytes::{Buf, Bytes, BytesMut};
 
 /// One line, without its line feed.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Line {
+pub(super) struct NumberedLine {
     /// From 1; blank lines count.
-    pub number: u64,
+    pub(super) number: u64,
     /// The line; `None` where it is too long.
-    pub text: Option<Bytes>,
+    pub(super) text: Option<Bytes>,
 }
 
 /// Cuts a stream at its line feeds.
 #[derive(Debug)]
-pub struct Splitter {
+pub(super) struct Splitter {
     bytes_max: usize,
     /// What has not been looked at yet.
     piece: Bytes,
@@ -30,45 +30,45 @@ pub struct Splitter {
 
 impl Splitter {
     /// Lines have at most `bytes_max` bytes.
-    pub fn new(bytes_max: usize) -> Self {
+    pub(super) fn new(bytes_max: usize) -> Self {
         let (piece, held) = (Bytes::new(), BytesMut::new());
         Self { bytes_max, piece, held, held_blank: true, skipping: false, number: 0, barren: 0 }
     }
 
     /// Lines begun so far, blank ones included.
-    pub fn lines(&self) -> u64 {
+    pub(super) fn lines(&self) -> u64 {
         self.number + u64::from(self.begun())
     }
 
     /// Lines that have ended, blank ones included.
-    pub fn ended(&self) -> u64 {
+    pub(super) fn ended(&self) -> u64 {
         self.number
     }
 
     /// Whether some of a line is there, and its end is not.
-    pub fn begun(&self) -> bool {
+    pub(super) fn begun(&self) -> bool {
         self.skipping || !self.held.is_empty()
     }
 
     /// Bytes of the line that is not yet complete.
-    pub fn held(&self) -> usize {
+    pub(super) fn held(&self) -> usize {
         self.held.len()
     }
 
     /// Bytes since the last line that was given out, of blank lines and of one that is too long: they come to no
     /// answer, so nothing but this bounds them.
-    pub fn barren(&self) -> u64 {
+    pub(super) fn barren(&self) -> u64 {
         self.barren
     }
 
     /// Takes the next piece, once all lines of the last one have been given out.
-    pub fn feed(&mut self, piece: Bytes) {
+    pub(super) fn feed(&mut self, piece: Bytes) {
         debug_assert!(self.piece.is_empty(), "lines of the last piece would be lost");
         self.piece = piece;
     }
 
     /// The next line that ends in the piece. `None`: the rest of it, if any, is kept as the beginning of a line.
-    pub fn next_line(&mut self) -> Option<Line> {
+    pub(super) fn next_line(&mut self) -> Option<NumberedLine> {
         while let Some(at) = self.piece.iter().position(|&byte| byte == b'\n') {
             if !self.begun() && at <= self.bytes_max && blank(&self.piece[..at]) {
                 self.number += 1;
@@ -88,14 +88,14 @@ impl Splitter {
     }
 
     /// The last line, where the stream does not end in a line feed.
-    pub fn end(&mut self) -> Option<Line> {
+    pub(super) fn end(&mut self) -> Option<NumberedLine> {
         if !self.begun() {
             return None;
         }
         self.complete(Bytes::new())
     }
 
-    fn complete(&mut self, tail: Bytes) -> Option<Line> {
+    fn complete(&mut self, tail: Bytes) -> Option<NumberedLine> {
         self.number += 1;
         let number = self.number;
         // A line within one piece is a slice of it; only one that spans pieces is copied.
@@ -113,7 +113,7 @@ impl Splitter {
             return None;
         }
         self.barren = 0;
-        Some(Line { number, text })
+        Some(NumberedLine { number, text })
     }
 
     fn keep(&mut self, piece: &[u8]) {
@@ -187,8 +187,8 @@ mod tests {
         splitter.feed(Bytes::from_static(b"\nshort\n"));
         lines.extend(std::iter::from_fn(|| splitter.next_line()));
         assert_eq!(splitter.barren(), 0);
-        assert_eq!(lines[0], Line { number: 1, text: None });
-        assert_eq!(lines[1], Line { number: 2, text: Some(Bytes::from_static(b"short")) });
+        assert_eq!(lines[0], NumberedLine { number: 1, text: None });
+        assert_eq!(lines[1], NumberedLine { number: 2, text: Some(Bytes::from_static(b"short")) });
     }
 
     proptest! {

@@ -19,7 +19,7 @@ use super::activity::Activity;
 const LINGER_TIME: Duration = Duration::from_secs(2);
 
 /// A connection that fails when its client takes nothing for too long.
-pub(super) struct Socket {
+pub(crate) struct Socket {
     /// `None` only while it is dropped.
     stream: Option<TcpStream>,
     activity: Arc<Activity>,
@@ -33,7 +33,7 @@ pub(super) struct Socket {
 
 impl Socket {
     /// `leaving` are places for sockets that linger after their close.
-    pub(super) fn new(
+    pub(crate) fn new(
         stream: TcpStream,
         activity: Arc<Activity>,
         write_timeout: Duration,

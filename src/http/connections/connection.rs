@@ -24,12 +24,12 @@ use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
-use super::activity::{Activity, Answering, Patience, State};
-use super::places::Place;
-use super::refusals::Peer;
-use super::sending::GivenUp;
+use super::activity::{Activity, Answering, ConnectionState, ConnectionTimes};
+use super::places::ConnectionPlace;
 use super::socket::Socket;
 use crate::config::HttpLimits;
+use crate::http::refusals::Peer;
+use crate::http::sending::GivenUp;
 use crate::telemetry::names::{self, label, value};
 
 /// After this long without a sign of life an HTTP/2 client is asked for one, and after as long again given up.
@@ -40,19 +40,19 @@ const HEADER_BYTES_MAX: usize = 64 * 1024;
 
 /// How all connections of a listener are served.
 #[derive(Clone)]
-pub(super) struct Serving {
+pub(crate) struct Serving {
     builder: auto::Builder<TokioExecutor>,
     router: Router,
-    patience: Patience,
+    patience: ConnectionTimes,
     write_timeout: Duration,
     /// Cancelled: no request that has not begun is taken any more.
-    pub(super) drain: CancellationToken,
+    drain: CancellationToken,
     /// Cancelled: it ends at once.
-    pub(super) cut: CancellationToken,
+    cut: CancellationToken,
 }
 
 impl Serving {
-    pub(super) fn new(router: Router, limits: &HttpLimits) -> Self {
+    pub(crate) fn new(router: Router, limits: &HttpLimits) -> Self {
         let mut builder = auto::Builder::new(TokioExecutor::new());
         // No time limit of hyper's: to it a head begins with the end of the last answer.
         builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEADER_BYTES_MAX * 2);
@@ -64,13 +64,28 @@ impl Serving {
             .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
             .max_header_list_size(HEADER_BYTES_MAX as u32);
         let patience =
-            Patience { header_timeout: limits.header_timeout, keep_alive_timeout: limits.keep_alive_timeout };
+            ConnectionTimes { header_timeout: limits.header_timeout, keep_alive_timeout: limits.keep_alive_timeout };
         let (drain, cut) = (CancellationToken::new(), CancellationToken::new());
         Self { builder, router, patience, write_timeout: limits.write_timeout, drain, cut }
     }
 
+    /// From now on no request is taken that has not begun.
+    pub(crate) fn drain(&self) {
+        self.drain.cancel();
+    }
+
+    /// Ends all connections at once.
+    pub(crate) fn cut(&self) {
+        self.cut.cancel();
+    }
+
     /// Serves one connection to its end.
-    pub(super) async fn serve(self, (stream, peer): (TcpStream, IpAddr), activity: Arc<Activity>, place: Place) {
+    pub(crate) async fn serve(
+        self,
+        (stream, peer): (TcpStream, IpAddr),
+        activity: Arc<Activity>,
+        place: ConnectionPlace,
+    ) {
         let socket = Socket::new(stream, Arc::clone(&activity), self.write_timeout, place.leaving());
         let (router, counted, wanted) = (self.router, Arc::clone(&activity), place.wanted());
         // Children: each poll locks its token, and all connections would contend for the one.
@@ -100,11 +115,11 @@ impl Serving {
                     count(value::CLOSED_FOR_ROOM);
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
-                Ok::<_, Infallible>(answer.map(|body| Answer { body, _answering: answering }))
+                Ok::<_, Infallible>(answer.map(|body| AnswerBody { body, _answering: answering }))
             }
         });
         let connection = self.builder.serve_connection(TokioIo::new(socket), service).into_owned();
-        let watch = Watch { activity, place, patience: self.patience, leaving: None };
+        let watch = ConnectionWatch { activity, place, patience: self.patience, leaving: None };
         tokio::select! {
             () = watch.until_over(connection, drain) => {}
             () = cut.cancelled() => {}
@@ -113,24 +128,24 @@ impl Serving {
 }
 
 /// What ends a connection that does not end by itself.
-struct Watch {
+struct ConnectionWatch {
     activity: Arc<Activity>,
-    place: Place,
-    patience: Patience,
+    place: ConnectionPlace,
+    patience: ConnectionTimes,
     /// Since when it has been told to end.
     leaving: Option<Instant>,
 }
 
 /// What becomes of a connection.
 #[derive(PartialEq)]
-enum Next {
+enum Fate {
     GoesOn,
     /// Told to end in good order.
     Leaves,
     IsDropped,
 }
 
-impl Watch {
+impl ConnectionWatch {
     async fn until_over<C: GracefulConnection>(mut self, connection: C, drain: CancellationToken)
     where
         C::Error: std::fmt::Display,
@@ -153,54 +168,54 @@ impl Watch {
                     return Poll::Ready(());
                 }
                 match self.next(timer.as_mut(), cx) {
-                    Next::GoesOn => return Poll::Pending,
-                    Next::Leaves => connection.as_mut().graceful_shutdown(),
-                    Next::IsDropped => return Poll::Ready(()),
+                    Fate::GoesOn => return Poll::Pending,
+                    Fate::Leaves => connection.as_mut().graceful_shutdown(),
+                    Fate::IsDropped => return Poll::Ready(()),
                 }
             }
         })
         .await;
     }
 
-    fn next(&mut self, mut timer: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Next {
+    fn next(&mut self, mut timer: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Fate {
         if self.activity.take_asked_to_leave() && self.leaving.is_none() {
             match self.activity.state() {
-                State::Busy => {}
-                State::Idle if self.place.vacate() => return self.leaves(value::CLOSED_FOR_ROOM),
-                State::Idle | State::Head => return dropped(value::CLOSED_FOR_ROOM),
+                ConnectionState::Busy => {}
+                ConnectionState::Idle if self.place.vacate() => return self.leaves(value::CLOSED_FOR_ROOM),
+                ConnectionState::Idle | ConnectionState::Head => return dropped(value::CLOSED_FOR_ROOM),
             }
         }
         loop {
-            let Some(due) = self.activity.due(&self.patience, self.leaving) else { return Next::GoesOn };
+            let Some(due) = self.activity.due(&self.patience, self.leaving) else { return Fate::GoesOn };
             // Only brought forward: a moment that has moved on is looked at again when the timer fires, and so a
             // request costs no change of the timer.
             if due < timer.deadline() || timer.is_elapsed() {
                 timer.as_mut().reset(due);
             }
             if timer.as_mut().poll(cx).is_pending() {
-                return Next::GoesOn;
+                return Fate::GoesOn;
             }
             if due > Instant::now() {
                 continue;
             }
             return match (self.leaving, self.activity.state()) {
-                (None, State::Idle) => self.leaves(value::CLOSED_IDLE),
+                (None, ConnectionState::Idle) => self.leaves(value::CLOSED_IDLE),
                 (None, _) => dropped(value::CLOSED_NO_REQUEST),
-                (Some(_), _) => Next::IsDropped,
+                (Some(_), _) => Fate::IsDropped,
             };
         }
     }
 
-    fn leaves(&mut self, reason: &'static str) -> Next {
+    fn leaves(&mut self, reason: &'static str) -> Fate {
         self.leaving = Some(Instant::now());
         count(reason);
-        Next::Leaves
+        Fate::Leaves
     }
 }
 
-fn dropped(reason: &'static str) -> Next {
+fn dropped(reason: &'static str) -> Fate {
     count(reason);
-    Next::IsDropped
+    Fate::IsDropped
 }
 
 fn count(reason: &'static str) {
@@ -209,12 +224,12 @@ fn count(reason: &'static str) {
 }
 
 /// The body of an answer; its request is being answered until it is dropped.
-struct Answer {
+struct AnswerBody {
     body: Body,
     _answering: Arc<Mutex<Option<Answering>>>,
 }
 
-impl HttpBody for Answer {
+impl HttpBody for AnswerBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -11,11 +11,11 @@ use futures::task::AtomicWaker;
 use tokio::time::Instant;
 
 /// How long a connection that was told to end may take, once nothing is being answered on it.
-pub(super) const LEAVING_TIME: Duration = Duration::from_secs(2);
+pub(crate) const LEAVING_TIME: Duration = Duration::from_secs(2);
 
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(crate) enum ConnectionState {
     /// A request is being answered, or an answer waits for the client to read: these have times of their own.
     Busy,
     /// No request has come yet, or a part of a request's head.
@@ -26,15 +26,15 @@ pub(super) enum State {
 
 /// Times that a connection is given.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(crate) struct ConnectionTimes {
     /// For the first request to come, and for each head from its first byte on.
-    pub(super) header_timeout: Duration,
+    pub(crate) header_timeout: Duration,
     /// From the end of an answer to the first byte of the next request.
-    pub(super) keep_alive_timeout: Duration,
+    pub(crate) keep_alive_timeout: Duration,
 }
 
 /// One connection's. Moments are milliseconds since it was opened, and one more.
-pub(super) struct Activity {
+pub(crate) struct Activity {
     opened: Instant,
     answers: AtomicUsize,
     write_waits: AtomicBool,
@@ -52,7 +52,7 @@ pub(super) struct Activity {
 
 impl Activity {
     /// Of a connection that has just been opened.
-    pub(super) fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Self::opened(Instant::now())
     }
 
@@ -81,14 +81,14 @@ impl Activity {
     }
 
     /// The client has sent something.
-    pub(super) fn bytes_came(&self) {
+    pub(crate) fn bytes_came(&self) {
         if self.answers.load(Ordering::Acquire) == 0 && self.head_since.load(Ordering::Relaxed) == 0 {
             self.head_since.store(self.now(), Ordering::Relaxed);
         }
     }
 
     /// Whether bytes of an answer wait for the client to make room.
-    pub(super) fn write_waits(&self, waits: bool) {
+    pub(crate) fn write_waits(&self, waits: bool) {
         self.write_waits.store(waits, Ordering::Release);
         if !waits {
             self.free_since.store(self.now(), Ordering::Release);
@@ -96,7 +96,7 @@ impl Activity {
     }
 
     /// A whole head has come; the request is being answered until what this returns is dropped.
-    pub(super) fn answer(self: &Arc<Self>, multiplexed: bool) -> Answering {
+    pub(crate) fn answer(self: &Arc<Self>, multiplexed: bool) -> Answering {
         self.answers.fetch_add(1, Ordering::AcqRel);
         self.head_since.store(0, Ordering::Relaxed);
         if !self.begun.load(Ordering::Relaxed) {
@@ -107,29 +107,29 @@ impl Activity {
     }
 
     /// What it waits for.
-    pub(super) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> ConnectionState {
         if self.answers.load(Ordering::Acquire) > 0 || self.write_waits.load(Ordering::Acquire) {
-            return State::Busy;
+            return ConnectionState::Busy;
         }
         let begun = self.begun.load(Ordering::Acquire);
         let partial = self.head_since.load(Ordering::Relaxed) > 0 && !self.multiplexed.load(Ordering::Relaxed);
-        if !begun || partial { State::Head } else { State::Idle }
+        if !begun || partial { ConnectionState::Head } else { ConnectionState::Idle }
     }
 
     /// Since when nothing is being answered; `None`: something is, or the connection is over.
-    pub(super) fn free_since(&self) -> Option<Instant> {
-        (self.state() != State::Busy && !self.over.load(Ordering::Relaxed))
+    pub(crate) fn free_since(&self) -> Option<Instant> {
+        (self.state() != ConnectionState::Busy && !self.over.load(Ordering::Relaxed))
             .then(|| self.moment(self.free_since.load(Ordering::Acquire)))
     }
 
     /// When it has waited long enough; `None`: not as long as it is busy.
-    pub(super) fn due(&self, patience: &Patience, leaving: Option<Instant>) -> Option<Instant> {
+    pub(crate) fn due(&self, patience: &ConnectionTimes, leaving: Option<Instant>) -> Option<Instant> {
         let free_since = self.moment(self.free_since.load(Ordering::Acquire));
         match (self.state(), leaving) {
-            (State::Busy, _) => None,
+            (ConnectionState::Busy, _) => None,
             (_, Some(leaving)) => Some(leaving.max(free_since) + LEAVING_TIME),
-            (State::Idle, None) => Some(free_since + patience.keep_alive_timeout),
-            (State::Head, None) => {
+            (ConnectionState::Idle, None) => Some(free_since + patience.keep_alive_timeout),
+            (ConnectionState::Head, None) => {
                 let begun = self.begun.load(Ordering::Acquire);
                 let since = if begun { self.moment(self.head_since.load(Ordering::Relaxed)) } else { free_since };
                 Some(since + patience.header_timeout)
@@ -138,29 +138,29 @@ impl Activity {
     }
 
     /// The connection has given up its place.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
 
     /// Asks the connection to make room, if it is not busy by then.
-    pub(super) fn ask_to_leave(&self) {
+    pub(crate) fn ask_to_leave(&self) {
         self.asked_to_leave.store(true, Ordering::Release);
         self.waker.wake();
     }
 
     /// Whether it was asked to, since the last time that this was called.
-    pub(super) fn take_asked_to_leave(&self) -> bool {
+    pub(crate) fn take_asked_to_leave(&self) -> bool {
         self.asked_to_leave.swap(false, Ordering::AcqRel)
     }
 
     /// Has the connection's task woken when an answer ends elsewhere, or when it is asked to leave.
-    pub(super) fn register(&self, cx: &Context<'_>) {
+    pub(crate) fn register(&self, cx: &Context<'_>) {
         self.waker.register(cx.waker());
     }
 }
 
 /// A request that is being answered.
-pub(super) struct Answering(Arc<Activity>);
+pub(crate) struct Answering(Arc<Activity>);
 
 impl Drop for Answering {
     fn drop(&mut self) {
@@ -176,8 +176,8 @@ impl Drop for Answering {
 mod tests {
     use super::*;
 
-    const PATIENCE: Patience =
-        Patience { header_timeout: Duration::from_secs(10), keep_alive_timeout: Duration::from_secs(75) };
+    const PATIENCE: ConnectionTimes =
+        ConnectionTimes { header_timeout: Duration::from_secs(10), keep_alive_timeout: Duration::from_secs(75) };
 
     fn seconds_left(activity: &Activity) -> Option<u64> {
         let due = activity.due(&PATIENCE, None)?;
@@ -187,16 +187,24 @@ mod tests {
     #[test]
     fn heads_have_one_time_and_the_waits_between_answers_another() {
         let activity = Activity::new();
-        assert_eq!((activity.state(), seconds_left(&activity)), (State::Head, Some(10)), "a new one owes a request");
+        assert_eq!(
+            (activity.state(), seconds_left(&activity)),
+            (ConnectionState::Head, Some(10)),
+            "a new one owes a request"
+        );
         let answering = activity.answer(false);
-        assert_eq!((activity.state(), seconds_left(&activity)), (State::Busy, None));
+        assert_eq!((activity.state(), seconds_left(&activity)), (ConnectionState::Busy, None));
         activity.bytes_came();
         drop(answering);
-        assert_eq!((activity.state(), seconds_left(&activity)), (State::Idle, Some(75)), "those were the body's");
+        assert_eq!(
+            (activity.state(), seconds_left(&activity)),
+            (ConnectionState::Idle, Some(75)),
+            "those were the body's"
+        );
         activity.bytes_came();
-        assert_eq!((activity.state(), seconds_left(&activity)), (State::Head, Some(10)));
+        assert_eq!((activity.state(), seconds_left(&activity)), (ConnectionState::Head, Some(10)));
         drop(activity.answer(false));
-        assert_eq!((activity.state(), seconds_left(&activity)), (State::Idle, Some(75)));
+        assert_eq!((activity.state(), seconds_left(&activity)), (ConnectionState::Idle, Some(75)));
     }
 
     #[test]
@@ -217,7 +225,11 @@ mod tests {
         drop(activity.answer(true));
         activity.free_since.store(1, Ordering::Relaxed);
         activity.bytes_came();
-        assert_eq!((activity.state(), seconds_left(&activity)), (State::Idle, Some(5)), "an acknowledged PING is none");
+        assert_eq!(
+            (activity.state(), seconds_left(&activity)),
+            (ConnectionState::Idle, Some(5)),
+            "an acknowledged PING is none"
+        );
     }
 
     #[test]
@@ -226,7 +238,7 @@ mod tests {
         drop(activity.answer(false));
         activity.free_since.store(1, Ordering::Relaxed);
         activity.write_waits(true);
-        assert_eq!((activity.state(), activity.free_since()), (State::Busy, None));
+        assert_eq!((activity.state(), activity.free_since()), (ConnectionState::Busy, None));
         activity.write_waits(false);
         assert_eq!(seconds_left(&activity), Some(75));
     }

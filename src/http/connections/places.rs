@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::activity::{Activity, State};
+use super::activity::{Activity, ConnectionState};
 use crate::telemetry::names;
 
 /// Most connections that are closing, or closed and being read to their end, beyond those that have a place.
@@ -41,7 +41,7 @@ const SPARED: Duration = Duration::from_secs(1);
 const OLDEST_MAX: usize = 64;
 
 /// All places of one listener.
-pub(super) struct Places {
+pub(crate) struct Places {
     free: Arc<Semaphore>,
     taken: Arc<Mutex<HashMap<u64, Arc<Activity>>>>,
     next: AtomicU64,
@@ -53,7 +53,7 @@ pub(super) struct Places {
 }
 
 /// One that is taken; free again when dropped.
-pub(super) struct Place {
+pub(crate) struct ConnectionPlace {
     number: u64,
     activity: Arc<Activity>,
     permit: OwnedSemaphorePermit,
@@ -63,7 +63,7 @@ pub(super) struct Place {
 }
 
 impl Places {
-    pub(super) fn new(max: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         Self {
             free: Arc::new(Semaphore::new(max)),
             taken: Arc::default(),
@@ -76,12 +76,12 @@ impl Places {
     }
 
     /// How many are taken.
-    pub(super) fn taken(&self) -> usize {
+    pub(crate) fn taken(&self) -> usize {
         self.max - self.free.available_permits()
     }
 
     /// A place, as soon as there is one; until then connections without a request are asked to leave.
-    pub(super) async fn take(&self, activity: &Arc<Activity>) -> Place {
+    pub(crate) async fn take(&self, activity: &Arc<Activity>) -> ConnectionPlace {
         let begun = Instant::now();
         let permit = loop {
             let free = Arc::clone(&self.free);
@@ -100,7 +100,7 @@ impl Places {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.taken.lock().insert(number, Arc::clone(activity));
         metrics::gauge!(names::HTTP_CONNECTIONS).increment(1.0);
-        Place {
+        ConnectionPlace {
             number,
             activity: Arc::clone(activity),
             permit,
@@ -112,13 +112,13 @@ impl Places {
 
     /// Asks the connection that has been without a request for longest to leave. `false`: all are busy, or have answered
     /// less than `spared` ago.
-    pub(super) fn make_room(&self, spared: Duration) -> bool {
+    pub(crate) fn make_room(&self, spared: Duration) -> bool {
         let mut oldest = self.oldest.lock();
         // Twice: what was looked up some time ago, and what is looked up now.
         for _ in 0..2 {
             // One that has answered a request since is no longer among the oldest.
             while let Some((since, activity)) = oldest.pop() {
-                let spared = activity.state() == State::Idle && since.elapsed() < spared;
+                let spared = activity.state() == ConnectionState::Idle && since.elapsed() < spared;
                 if !spared && activity.free_since() == Some(since) {
                     activity.ask_to_leave();
                     return true;
@@ -143,9 +143,9 @@ impl Places {
     }
 }
 
-impl Place {
+impl ConnectionPlace {
     /// Gives the place to others while the connection closes. `false`: too many are doing that, so close at once.
-    pub(super) fn vacate(&mut self) -> bool {
+    pub(crate) fn vacate(&mut self) -> bool {
         let Ok(leaving) = Arc::clone(&self.leaving).try_acquire_owned() else { return false };
         self.permit = leaving;
         self.leave();
@@ -153,12 +153,12 @@ impl Place {
     }
 
     /// Whether a client waits for a place; to be taken by the connection that will be over with its answer.
-    pub(super) fn wanted(&self) -> Wanted {
+    pub(crate) fn wanted(&self) -> Wanted {
         Wanted(Arc::clone(&self.wanted))
     }
 
     /// Places for sockets that linger.
-    pub(super) fn leaving(&self) -> Arc<Semaphore> {
+    pub(crate) fn leaving(&self) -> Arc<Semaphore> {
         Arc::clone(&self.leaving)
     }
 
@@ -170,17 +170,17 @@ impl Place {
 
 /// Set while a client waits for a place.
 #[derive(Clone)]
-pub(super) struct Wanted(Arc<AtomicBool>);
+pub(crate) struct Wanted(Arc<AtomicBool>);
 
 impl Wanted {
     /// True for one of those that ask.
-    pub(super) fn take(&self) -> bool {
+    pub(crate) fn take(&self) -> bool {
         // The load first: most often it is not set, and then no core has to wait for another.
         self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed)
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         self.leave();
         metrics::gauge!(names::HTTP_CONNECTIONS).decrement(1.0);

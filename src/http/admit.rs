@@ -1,0 +1,116 @@
+//! What a request meets on its route: its parameters, whether the server has started, a place among the requests in work,
+//! and time.
+
+use axum::extract::{Request, State};
+use axum::http::Method;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::deadline::{Deadline, Passed};
+use super::error::{Code, Problem};
+use super::query::Query;
+use super::routes::Route;
+use super::sending::AnyProgress;
+use super::state::AppState;
+use super::turn::Turn;
+
+/// On each route: its parameters, whether the server has started, a place among the requests in work, and time. Bulk is
+/// free of the last two; probes and metrics always find a place.
+pub(crate) async fn admit(
+    State((state, route)): State<(AppState, &'static Route)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match Query::parse(request.uri().query().unwrap_or_default(), route.query) {
+        Ok(query) => request.extensions_mut().insert(query),
+        Err(problem) => return problem.into_response(),
+    };
+    if route.path.starts_with("/v1/")
+        && let Err(problem) = state.boot().collections()
+    {
+        return problem.into_response();
+    }
+    if route.streams {
+        let mut response = next.run(request).await;
+        response.extensions_mut().insert(AnyProgress);
+        return response;
+    }
+    let turn = Turn::new(state.requests());
+    if !route.unbounded
+        && !takes_body(route)
+        && let Err(problem) = turn.take()
+    {
+        return problem.into_response();
+    }
+    // The extractor that reads the body takes the place once the body is there.
+    request.extensions_mut().insert(turn.clone());
+    let response = answer(&state, request, next).await;
+    turn.end();
+    response
+}
+
+/// Whether a request of this route has a body that is waited for.
+fn takes_body(route: &Route) -> bool {
+    matches!(route.method, Method::POST | Method::PUT | Method::PATCH)
+}
+
+/// The handler's answer, if it is made in time.
+async fn answer(state: &AppState, mut request: Request, next: Next) -> Response {
+    // Bytes that arrive put it off: a body has its own patience.
+    let deadline = Deadline::after(2 * state.limits().request_timeout);
+    request.extensions_mut().insert(deadline.clone());
+    match deadline.hold(next.run(request)).await {
+        Ok(response) => response,
+        Err(Passed) => {
+            let detail = "the answer was not ready in time; a write may have been made, and can be sent again safely";
+            Problem::new(Code::Overloaded, detail).into_response()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::collections::Settings;
+    use crate::config::HttpLimits;
+    use crate::cpu::{CpuConfig, CpuPool};
+    use crate::http::access::Access;
+    use crate::http::boot::Boot;
+    use crate::http::observe::tests::answered;
+    use crate::http::state::Wiring;
+
+    #[tokio::test]
+    async fn an_answer_that_takes_too_long_is_given_up() {
+        static SLOW: Route = Route {
+            method: Method::GET,
+            path: "/test",
+            query: &[],
+            statuses: &[503],
+            streams: false,
+            unbounded: false,
+            handler: || axum::routing::get(std::future::pending::<String>),
+        };
+        let spec = hapax_core::Spec::default();
+        let banding = hapax_core::tuning::default_banding(spec.shape(), 0.8);
+        let state = AppState::new(Wiring {
+            boot: Boot::new(),
+            limits: HttpLimits {
+                request_timeout: Duration::from_millis(10),
+                ..crate::config::defaults().server.limits
+            },
+            api_key: None,
+            access: Access::default(),
+            metrics: Arc::new(String::new),
+            cpu: CpuPool::new(CpuConfig { threads: 1, queue_max: 1 }),
+            default_settings: Settings::new(spec, banding, 0.8),
+            secret_fingerprint: None,
+        });
+        let admit = axum::middleware::from_fn_with_state((state.clone(), &SLOW), admit);
+        let router = axum::Router::new().route("/test", (SLOW.handler)().route_layer(admit)).with_state(state);
+        let (status, problem) = answered(router).await;
+        assert_eq!((status.as_u16(), &problem["code"]), (503, &serde_json::json!("overloaded")));
+    }
+}

@@ -1,0 +1,159 @@
+//! Room for bodies in memory, shared by all requests. Knows nothing of what takes it.
+
+use std::sync::Arc;
+
+use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
+
+use crate::http::error::{Code, Problem};
+use crate::telemetry::names;
+
+/// Bytes a semaphore permit of [`Budget`] stands for.
+const UNIT: usize = 4096;
+/// What counts as a small body.
+const SMALL_BYTES_MAX: usize = 256 * 1024;
+/// Room for bodies in memory, shared by all requests.
+#[derive(Clone)]
+pub(crate) struct Budget {
+    units: Arc<Semaphore>,
+    units_max: usize,
+    /// Units that large rooms leave.
+    kept: usize,
+    /// Who waits for room, one after another.
+    waiting: Arc<Mutex<()>>,
+    /// Told when room is given back.
+    freed: Arc<Notify>,
+}
+
+/// Some room; given back when dropped.
+pub(crate) struct Room {
+    permit: Option<OwnedSemaphorePermit>,
+    budget: Budget,
+}
+
+impl Budget {
+    pub(crate) fn new(bytes: usize) -> Self {
+        let units_max = (bytes / UNIT).clamp(1, u32::MAX as usize);
+        let (waiting, freed) = (Arc::default(), Arc::default());
+        Self { units: Arc::new(Semaphore::new(units_max)), units_max, kept: 0, waiting, freed }
+    }
+
+    /// Keeps an eighth of it for bodies of up to [`SMALL_BYTES_MAX`], as far as one of `largest` bytes still fits: large
+    /// ones that do not move must not shut all others out.
+    pub(crate) fn keeping_some_for_small_ones(mut self, largest: usize) -> Self {
+        self.kept = (self.units_max / 8).min(self.units_max.saturating_sub(largest / UNIT + 1));
+        self
+    }
+
+    /// No room yet; [`Room::resize`] takes it.
+    pub(crate) fn room(&self) -> Room {
+        Room { permit: None, budget: self.clone() }
+    }
+
+    /// Waits for room, for all of it at the most. Whoever waits must not hold any: others may wait for that. What comes
+    /// free while one waits for more goes to small ones meanwhile.
+    pub(crate) async fn wait(&self, bytes: usize) -> Room {
+        let mut room = self.room();
+        let bytes = bytes.min(self.units_max * UNIT);
+        if bytes <= SMALL_BYTES_MAX && room.resize(bytes).is_ok() {
+            return room;
+        }
+        let _turn = self.waiting.lock().await;
+        loop {
+            let mut freed = std::pin::pin!(self.freed.notified());
+            freed.as_mut().enable();
+            if room.resize(bytes).is_ok() {
+                return room;
+            }
+            freed.await;
+        }
+    }
+}
+
+impl Room {
+    /// No room yet, of the same budget.
+    pub(crate) fn another(&self) -> Self {
+        self.budget.room()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * UNIT
+    }
+
+    /// Makes it at most `bytes` long.
+    pub(crate) fn shrink(&mut self, bytes: usize) {
+        self.resize(bytes.min(self.bytes())).expect("less than there is");
+    }
+
+    /// Makes it long enough for what `bytes` bytes are worked into, all there is at the most: alone, it is done.
+    pub(crate) fn fit(&mut self, bytes: usize) -> Result<(), Problem> {
+        self.resize(bytes.min(self.budget.units_max * UNIT))
+    }
+
+    /// Makes it `bytes` long in all, or 503 where that is more than there is.
+    pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), Problem> {
+        let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let wanted = bytes.div_ceil(UNIT);
+        if let Some(permit) = self.permit.as_mut().filter(|_| wanted < held) {
+            drop(permit.split(held - wanted));
+            self.budget.freed.notify_waiters();
+        } else if wanted > held {
+            let others = self.budget.units_max.saturating_sub(wanted);
+            let kept = if bytes > SMALL_BYTES_MAX { self.budget.kept.min(others) } else { 0 };
+            let more = u32::try_from(wanted - held)
+                .ok()
+                .filter(|more| *more as usize + kept <= self.budget.units.available_permits())
+                .and_then(|more| Arc::clone(&self.budget.units).try_acquire_many_owned(more).ok())
+                .ok_or_else(|| Problem::new(Code::Overloaded, "the memory for request bodies is used up"))?;
+            match &mut self.permit {
+                Some(permit) => permit.merge(more),
+                None => self.permit = Some(more),
+            }
+        }
+        metrics::gauge!(names::HTTP_BUFFERED_BYTES).increment((wanted as f64 - held as f64) * UNIT as f64);
+        Ok(())
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let Some(permit) = self.permit.take() else { return };
+        metrics::gauge!(names::HTTP_BUFFERED_BYTES).decrement((permit.num_permits() * UNIT) as f64);
+        drop(permit);
+        self.budget.freed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn alone_all_there_is_will_do() {
+        let budget = Budget::new(1 << 20);
+        let mut room = budget.room();
+        room.fit(1 << 30).unwrap_or_else(|problem| panic!("alone it is done: {problem:?}"));
+        assert_eq!(budget.room().fit(1).err().unwrap().code, Code::Overloaded);
+        room.shrink(1 << 19);
+        assert!(budget.room().fit(1 << 19).is_ok());
+    }
+
+    /// What waits for much keeps nothing from those who want little, and gets it when it is there.
+    #[tokio::test]
+    async fn small_rooms_pass_a_large_one_that_waits() {
+        let budget = Budget::new(8 << 20).keeping_some_for_small_ones(1 << 20);
+        let held = budget.wait(2 << 20).await;
+        let waiting = budget.clone();
+        let mut large = tokio::spawn(async move { waiting.wait(6 << 20).await.bytes() });
+        assert!(
+            tokio::time::timeout(Duration::from_millis(20), &mut large).await.is_err(),
+            "some is kept for small ones"
+        );
+        let small = budget.wait(SMALL_BYTES_MAX).await;
+        drop(held);
+        assert_eq!(large.await.unwrap(), 6 << 20);
+        drop(small);
+        assert_eq!(budget.wait(usize::MAX).await.bytes(), 8 << 20);
+    }
+}

@@ -1,0 +1,77 @@
+//! A request's body -> plain bytes, decompressed, a piece at a time.
+
+use async_compression::tokio::bufread::{GzipDecoder, ZstdDecoder};
+use async_compression::zstd::DParameter;
+use axum::body::Body;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use axum::http::{HeaderMap, HeaderValue};
+use bytes::{Bytes, BytesMut};
+use futures::TryStreamExt;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio_util::io::StreamReader;
+
+use crate::http::error::{Code, Problem};
+use crate::http::pace::{Paced, Sips};
+
+/// Most memory one zstd frame may ask for, as a power of two: 8 MiB, what RFC 8878 (3.1.1.1.2) asks decoders to take.
+const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+/// Bytes read at once.
+pub(super) const CHUNK: usize = 64 * 1024;
+
+/// The body as a stream of plain bytes that pauses after each piece, or 415 for an encoding that is not taken.
+pub(crate) fn decoded(headers: &HeaderMap, body: Body) -> Result<Box<dyn AsyncRead + Send + Unpin>, Problem> {
+    let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
+    let encoding = match (encodings.next(), encodings.next()) {
+        (None, _) => "identity",
+        (Some(one), None) => one.to_str().unwrap_or("?"),
+        (Some(_), Some(_)) => "several",
+    };
+    let raw = StreamReader::new(body.into_data_stream().map_err(std::io::Error::other));
+    if encoding.eq_ignore_ascii_case("identity") {
+        Ok(Box::new(Paced::new(raw)))
+    } else if encoding.eq_ignore_ascii_case("gzip") {
+        let mut decoder = GzipDecoder::new(Sips::new(raw));
+        decoder.multiple_members(true);
+        Ok(Box::new(Paced::new(decoder)))
+    } else if encoding.eq_ignore_ascii_case("zstd") {
+        let mut decoder = ZstdDecoder::with_params(Sips::new(raw), &[DParameter::window_log_max(ZSTD_WINDOW_LOG_MAX)]);
+        decoder.multiple_members(true);
+        Ok(Box::new(Paced::new(decoder)))
+    } else {
+        Err(Problem::new(
+            Code::UnsupportedMediaType,
+            "the Content-Encoding must be gzip, zstd or identity, and one alone",
+        ))
+    }
+}
+
+/// What the decoder of a body may keep of what it has put out.
+pub(crate) fn window_bytes(headers: &HeaderMap) -> usize {
+    match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
+        Some(encoding) if encoding.eq_ignore_ascii_case(b"zstd") => 1 << ZSTD_WINDOW_LOG_MAX,
+        Some(encoding) if encoding.eq_ignore_ascii_case(b"gzip") => 1 << 16,
+        _ => 0,
+    }
+}
+
+/// What a failed read of a body means.
+pub(crate) fn broken(error: &std::io::Error) -> Problem {
+    // The client's own bytes are not quoted: the library's message says what is wrong with them.
+    tracing::debug!(%error, "broken body");
+    Problem::new(Code::MalformedBody, "the body broke off or its compression is broken")
+}
+
+/// The length the client announced.
+pub(crate) fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Reads the next piece; `None` at the end. What `buffer` has room for is used again once earlier pieces are dropped.
+pub(crate) async fn piece(
+    reader: &mut (impl AsyncRead + Unpin),
+    buffer: &mut BytesMut,
+) -> std::io::Result<Option<Bytes>> {
+    buffer.reserve(CHUNK);
+    let read = reader.read_buf(buffer).await?;
+    Ok((read > 0).then(|| buffer.split().freeze()))
+}

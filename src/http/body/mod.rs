@@ -1,0 +1,16 @@
+//! A request's body -> bytes, decompressed and counted.
+//! Knows nothing of what the bytes mean, but for what they take in memory.
+
+mod budget;
+mod decoded;
+mod footprint;
+mod patience;
+mod slices;
+mod whole;
+
+pub(super) use budget::{Budget, Room};
+pub(super) use decoded::{announced, broken, decoded, piece, window_bytes};
+pub(super) use footprint::{fit_content, json_bytes, text_bytes};
+pub(super) use patience::Patience;
+pub(super) use slices::{Slice, Slices};
+pub(super) use whole::{Whole, whole};

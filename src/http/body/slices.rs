@@ -1,0 +1,175 @@
+//! A request's body -> slices, of which one at a time is in memory.
+//! Every bound holds on what comes out of the decompressor, so a small bomb is refused like a large body.
+
+use axum::body::Body;
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_ENCODING;
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::budget::{Budget, Room};
+use super::decoded::{CHUNK, announced, decoded, window_bytes};
+use super::patience::Patience;
+use super::whole::Whole;
+use crate::config::HttpLimits;
+use crate::http::deadline::Deadline;
+use crate::http::error::{Code, Problem};
+
+/// Bytes of a streamed text that are in memory at once.
+const SLICE_BYTES: usize = 256 * 1024;
+
+/// A body in slices, of which one at a time is in memory: a streamed text, whose length tells nothing of what it takes.
+pub(crate) struct Slices {
+    reader: Box<dyn AsyncRead + Send + Unpin>,
+    /// What has arrived of the next slice.
+    buffer: BytesMut,
+    room: Room,
+    /// All bytes that have arrived.
+    seen: u64,
+    bytes_max: u64,
+    /// Bytes of a slice; fewer where a shorter length is announced.
+    slice_bytes: usize,
+    /// What the decoder may keep of what it has put out: counted like the slice, since a stream may be there for long.
+    window_bytes: usize,
+    patience: Patience,
+    deadline: Deadline,
+}
+
+/// Some of a body.
+pub(crate) enum Slice {
+    /// More follows.
+    Full(Bytes),
+    /// Nothing follows; may be empty.
+    Last(Bytes),
+}
+
+impl Slice {
+    /// Without `prefix`, where it begins so.
+    pub(crate) fn without_prefix(mut self, prefix: &[u8]) -> Self {
+        let (Self::Full(bytes) | Self::Last(bytes)) = &mut self;
+        if bytes.starts_with(prefix) {
+            bytes.advance(prefix.len());
+        }
+        self
+    }
+}
+
+impl Slices {
+    /// Nothing has been read yet. What arrives puts off `deadline`.
+    pub(crate) fn new(
+        headers: &HeaderMap,
+        body: Body,
+        limits: &HttpLimits,
+        budget: &Budget,
+        deadline: Deadline,
+    ) -> Result<Self, Problem> {
+        let bytes_max = limits.text_body_bytes_max;
+        let reader = decoded(headers, body)?;
+        let announced = announced(headers).filter(|_| !headers.contains_key(CONTENT_ENCODING));
+        if announced.is_some_and(|bytes| bytes > bytes_max) {
+            return Err(too_large(bytes_max));
+        }
+        // One byte over what is expected, so that the end is seen without growing once more.
+        let slice_bytes = announced.map_or(SLICE_BYTES, |bytes| SLICE_BYTES.min(bytes as usize + 1));
+        let patience = Patience::new(limits.request_timeout, limits.text_bytes_per_second_min);
+        let window_bytes = window_bytes(headers);
+        let (buffer, room) = (BytesMut::new(), budget.room());
+        Ok(Self { reader, buffer, room, seen: 0, bytes_max, slice_bytes, window_bytes, patience, deadline })
+    }
+
+    /// The next slice; none after the last.
+    pub(crate) async fn next(&mut self) -> Result<Slice, Problem> {
+        while self.buffer.len() < self.slice_bytes {
+            if self.buffer.len() == self.buffer.capacity() {
+                // Room follows what has arrived, and stays: the next slice takes the same memory.
+                let wanted = (self.buffer.len() * 2).max(CHUNK).min(self.slice_bytes);
+                self.room.resize((self.window_bytes + wanted).max(self.room.bytes()))?;
+                self.buffer.reserve(wanted - self.buffer.len());
+            }
+            let read = self.patience.wait(self.reader.read_buf(&mut self.buffer)).await?;
+            self.deadline.put_off();
+            self.seen += read as u64;
+            if self.seen > self.bytes_max {
+                return Err(too_large(self.bytes_max));
+            }
+            if read == 0 {
+                return Ok(Slice::Last(self.buffer.split().freeze()));
+            }
+        }
+        Ok(Slice::Full(self.buffer.split().freeze()))
+    }
+
+    /// All that follows `first`, and `first`, for work that needs it whole: at most `max` bytes.
+    pub(crate) async fn whole(mut self, first: Slice, max: usize) -> Result<Whole, Problem> {
+        let (mut bytes, mut room) = (Vec::new(), self.room.another());
+        let mut slice = first;
+        loop {
+            let (Slice::Full(piece) | Slice::Last(piece)) = &slice;
+            if bytes.len() + piece.len() > max {
+                let detail = format!("a text to be compared exactly has at most {max} bytes, after decompression");
+                return Err(Problem::new(Code::TooLarge, detail));
+            }
+            if bytes.len() + piece.len() > bytes.capacity() {
+                let wanted = (bytes.len() + piece.len()).max(bytes.len() * 2).min(max);
+                room.resize(wanted)?;
+                bytes.reserve_exact(wanted - bytes.len());
+            }
+            bytes.extend_from_slice(piece);
+            if let Slice::Last(_) = slice {
+                return Ok(Whole { bytes, room });
+            }
+            slice = self.next().await?;
+        }
+    }
+
+    /// The room that the last slice takes.
+    pub(crate) fn into_room(self) -> Room {
+        self.room
+    }
+}
+
+fn too_large(bytes_max: u64) -> Problem {
+    Problem::new(Code::TooLarge, format!("a text has at most {bytes_max} bytes, after decompression"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn slices(body: Body, limits: &HttpLimits, budget: &Budget) -> Slices {
+        Slices::new(&HeaderMap::new(), body, limits, budget, Deadline::after(SECOND)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn slices_are_all_of_a_body_in_the_same_memory() {
+        let body: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
+        for piece in [1000, 65_536, 1_000_000] {
+            let pieces: Vec<_> = body.chunks(piece).map(|piece| Ok::<_, std::io::Error>(piece.to_vec())).collect();
+            let budget = Budget::new(SLICE_BYTES);
+            let mut slices = slices(
+                Body::from_stream(futures::stream::iter(pieces)),
+                &crate::config::defaults().server.limits,
+                &budget,
+            );
+            let (mut whole, mut places) = (Vec::new(), Vec::new());
+            loop {
+                let slice = slices.next().await.unwrap_or_else(|problem| panic!("{problem:?}"));
+                let (Slice::Full(bytes) | Slice::Last(bytes)) = &slice;
+                whole.extend_from_slice(bytes);
+                if let Slice::Last(_) = slice {
+                    break;
+                }
+                assert_eq!(bytes.len(), SLICE_BYTES);
+                places.push(bytes.as_ptr());
+            }
+            assert!(whole == body, "in pieces of {piece}");
+            assert!(places.len() == 3 && places.iter().all(|place| *place == places[0]), "{places:?}");
+            drop(slices);
+            assert!(budget.room().resize(SLICE_BYTES).is_ok(), "all room is given back");
+        }
+    }
+}

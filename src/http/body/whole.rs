@@ -1,0 +1,156 @@
+//! A request's body -> all its bytes, in memory.
+//! Every bound holds on what comes out of the decompressor, so a small bomb is refused like a large body.
+
+use axum::body::Body;
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_ENCODING;
+use tokio::io::AsyncReadExt;
+
+use super::budget::{Budget, Room};
+use super::decoded::{announced, decoded, window_bytes};
+use super::patience::Patience;
+use crate::config::HttpLimits;
+use crate::http::deadline::Deadline;
+use crate::http::error::{Code, Problem};
+
+/// Bytes that a body is expected to have at least; more room is taken as it arrives.
+const FIRST_BYTES: usize = 4 * 1024;
+/// A whole body, and the room it takes.
+pub(crate) struct Whole {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) room: Room,
+}
+
+/// Reads all of a body of at most `max` bytes.
+///
+/// What arrives puts off `deadline`; a client that sends nothing, or too slowly, is given up.
+pub(crate) async fn whole(
+    headers: &HeaderMap,
+    body: Body,
+    limits: &HttpLimits,
+    budget: &Budget,
+    deadline: &Deadline,
+) -> Result<Whole, Problem> {
+    let max = limits.body_bytes_max;
+    let mut patience = Patience::new(limits.request_timeout, limits.body_bytes_per_second_min);
+    let announced = announced(headers);
+    let mut reader = decoded(headers, body)?;
+    let too_large = || Problem::new(Code::TooLarge, format!("a body has at most {max} bytes, after decompression"));
+    let plain = !headers.contains_key(CONTENT_ENCODING);
+    if plain && announced.is_some_and(|bytes| bytes > max as u64) {
+        return Err(too_large());
+    }
+    // One byte over what is expected, so that the end is seen without growing once more. Room follows what has
+    // arrived: a length that is only announced takes none of it from others.
+    let whole = announced.filter(|_| plain).map_or(max, |bytes| bytes as usize) + 1;
+    let (mut room, window_bytes) = (budget.room(), window_bytes(headers));
+    let mut bytes = Vec::new();
+    loop {
+        if bytes.len() == bytes.capacity() {
+            let wanted = (bytes.len() * 2).max(FIRST_BYTES).min(whole.max(bytes.len() + 1));
+            // The decoder keeps what it has put out, up to its window.
+            room.resize(wanted + wanted.min(window_bytes))?;
+            bytes.reserve_exact(wanted - bytes.len());
+        }
+        let mut window = (&mut reader).take((bytes.capacity() - bytes.len()) as u64);
+        let read = patience.wait(window.read_buf(&mut bytes)).await?;
+        deadline.put_off();
+        match read {
+            0 => return Ok(Whole { bytes, room }),
+            _ if bytes.len() > max => return Err(too_large()),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn limits(body_bytes_max: usize) -> HttpLimits {
+        HttpLimits { body_bytes_max, ..crate::config::defaults().server.limits }
+    }
+
+    async fn read(encoding: &str, body: Vec<u8>, max: usize) -> Result<Vec<u8>, Code> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_ENCODING, encoding.parse().unwrap());
+        let body =
+            whole(&headers, Body::from(body), &limits(max), &Budget::new(64 << 20), &Deadline::after(SECOND)).await;
+        body.map(|whole| whole.bytes).map_err(|problem| problem.code)
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[tokio::test]
+    async fn plain_gzip_and_zstd_say_the_same() {
+        let text = b"the same words again and again ".repeat(10_000);
+        assert_eq!(read("identity", text.clone(), 1 << 20).await.unwrap(), text);
+        assert_eq!(read("gzip", gzip(&text), 1 << 20).await.unwrap(), text);
+        assert_eq!(read("zstd", zstd::encode_all(text.as_slice(), 3).unwrap(), 1 << 20).await.unwrap(), text);
+        let two = [gzip(b"a"), gzip(b"b")].concat();
+        assert_eq!(read("gzip", two, 10).await.unwrap(), b"ab");
+    }
+
+    #[tokio::test]
+    async fn the_limit_counts_what_comes_out() {
+        let zeros = vec![0; 32 << 20];
+        assert_eq!(read("gzip", gzip(&zeros), 1 << 20).await, Err(Code::TooLarge));
+        assert_eq!(read("zstd", zstd::encode_all(zeros.as_slice(), 3).unwrap(), 1 << 20).await, Err(Code::TooLarge));
+        assert_eq!(read("identity", zeros[..1000].to_vec(), 1000).await.unwrap().len(), 1000);
+        assert_eq!(read("identity", zeros[..1001].to_vec(), 1000).await, Err(Code::TooLarge));
+    }
+
+    #[tokio::test]
+    async fn a_zstd_window_of_a_gigabyte_is_refused() {
+        let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+        encoder.window_log(27).unwrap();
+        encoder.include_contentsize(false).unwrap();
+        encoder.write_all(&vec![7; 1 << 20]).unwrap();
+        assert_eq!(read("zstd", encoder.finish().unwrap(), 2 << 20).await, Err(Code::MalformedBody));
+    }
+
+    #[tokio::test]
+    async fn broken_and_cut_compression_is_malformed() {
+        let mut cut = gzip(b"some text");
+        cut.truncate(cut.len() - 4);
+        assert_eq!(read("gzip", cut, 1000).await, Err(Code::MalformedBody));
+        assert_eq!(read("gzip", b"not gzip".to_vec(), 1000).await, Err(Code::MalformedBody));
+        let mut cut = zstd::encode_all(&b"some text"[..], 3).unwrap();
+        cut.truncate(cut.len() - 2);
+        assert_eq!(read("zstd", cut, 1000).await, Err(Code::MalformedBody));
+        assert_eq!(read("br", b"x".to_vec(), 1000).await, Err(Code::UnsupportedMediaType));
+        assert_eq!(read("gzip, gzip", b"x".to_vec(), 1000).await, Err(Code::UnsupportedMediaType));
+    }
+
+    #[tokio::test]
+    async fn bodies_share_one_budget_and_give_it_back() {
+        let budget = Budget::new(64 * 1024);
+        let (headers, later) = (HeaderMap::new(), Deadline::after(SECOND));
+        let one = whole(&headers, Body::from(vec![1; 60_000]), &limits(1 << 20), &budget, &later).await;
+        let two = whole(&headers, Body::from(vec![1; 60_000]), &limits(1 << 20), &budget, &later).await;
+        assert!(one.is_ok());
+        assert_eq!(two.err().unwrap().code, Code::Overloaded);
+        drop(one);
+        assert!(whole(&headers, Body::from(vec![1; 50_000]), &limits(1 << 20), &budget, &later).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_body_that_never_ends_is_timed_out() {
+        let body = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
+        let limits = HttpLimits { request_timeout: Duration::from_millis(20), ..limits(10) };
+        let budget = Budget::new(1 << 20);
+        let result = whole(&HeaderMap::new(), body, &limits, &budget, &Deadline::after(SECOND)).await;
+        assert_eq!(result.err().unwrap().code, Code::RequestTimeout);
+    }
+}

@@ -1,0 +1,11 @@
+//! Connections: places for them, their times, and the requests on them.
+
+mod activity;
+mod connection;
+mod places;
+mod socket;
+
+pub(super) use activity::Activity;
+pub(super) use connection::Serving;
+pub(super) use places::Places;
+pub use places::sockets_max;

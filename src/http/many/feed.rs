@@ -1,0 +1,84 @@
+//! A bulk request's body -> its pieces, as they arrive.
+//! Bounds how many bytes there are and how long a client may keep the server waiting for them. Knows nothing of lines.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::AsyncRead;
+use tokio::time::{Instant, timeout};
+
+use super::shutdown::Shutdown;
+use crate::config::HttpLimits;
+use crate::http::body::{self, Patience, Room};
+use crate::http::error::{Code, Problem};
+use crate::http::leftover;
+
+/// What arrives of a request.
+pub(super) struct Feed {
+    reader: Box<dyn AsyncRead + Send + Unpin>,
+    /// Memory for the pieces.
+    buffer: BytesMut,
+    bytes: u64,
+    bytes_max: u64,
+    idle_timeout: Duration,
+    patience: Patience,
+    _window: Room,
+}
+
+impl Feed {
+    /// Nothing has been read yet. `window` is the room that the decoder takes.
+    pub(super) fn new(
+        limits: &HttpLimits,
+        reader: Box<dyn AsyncRead + Send + Unpin>,
+        duplex: bool,
+        window: Room,
+    ) -> Self {
+        Self {
+            reader,
+            buffer: BytesMut::new(),
+            bytes: 0,
+            bytes_max: if duplex { u64::MAX } else { limits.bulk_body_bytes_max },
+            idle_timeout: limits.bulk_idle_timeout,
+            patience: Patience::new(limits.request_timeout, limits.body_bytes_per_second_min),
+            _window: window,
+        }
+    }
+
+    /// The next piece; `None` at the end. An `idle` client has more time: it owes nothing.
+    pub(super) async fn next(&mut self, idle: bool, shutdown: &mut Shutdown) -> Result<Option<Bytes>, Problem> {
+        if idle {
+            self.patience.renew();
+        }
+        let (begun, left) = (Instant::now(), if idle { self.idle_timeout } else { self.patience.left() });
+        let piece = shutdown.unless(timeout(left, body::piece(&mut self.reader, &mut self.buffer))).await?;
+        let piece = piece.map_err(|_| self.stalled(idle))?.map_err(|error| body::broken(&error))?;
+        let Some(piece) = piece else { return Ok(None) };
+        if !idle {
+            self.patience.waited(begun.elapsed(), piece.len());
+        }
+        self.bytes += piece.len() as u64;
+        if self.bytes > self.bytes_max {
+            let detail = format!("a bulk body has at most {} bytes; ?duplex=true lifts this", self.bytes_max);
+            return Err(Problem::new(Code::TooLarge, detail));
+        }
+        Ok(Some(piece))
+    }
+
+    /// Reads on, keeping nothing.
+    pub(super) async fn throw_away(&mut self) {
+        let mut seen = 0;
+        while seen < leftover::BYTES_MAX
+            && let Ok(Some(piece)) = body::piece(&mut self.reader, &mut self.buffer).await
+        {
+            seen += piece.len();
+        }
+    }
+
+    fn stalled(&self, idle: bool) -> Problem {
+        let detail = match idle {
+            true => format!("nothing arrived for {} s", self.idle_timeout.as_secs_f64()),
+            false => self.patience.exhausted(),
+        };
+        Problem::new(Code::Stalled, format!("{detail}; later lines were not read"))
+    }
+}

@@ -1,0 +1,17 @@
+//! Many documents in one request, all at once (batch) or as they come (bulk).
+
+mod answer_line;
+mod bulk;
+mod feed;
+mod lines;
+mod operation;
+mod parsed;
+mod rooms;
+mod shutdown;
+mod source;
+mod work;
+mod writer;
+
+pub(super) use bulk::{Bulk, start};
+pub(super) use operation::Operation;
+pub(super) use work::{DocumentAnswer, DocumentWork, Input, ahead};

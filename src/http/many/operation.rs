@@ -1,0 +1,71 @@
+//! What is done with each of many documents.
+
+use crate::collections::{CheckOptions, Collection, ID_JSON_BYTES_MAX, InsertOptions, Purpose};
+use crate::http::error::Problem;
+use crate::http::options::{check_options, insert_options};
+use crate::http::query::Query;
+use crate::types::Verdict;
+
+/// What to do with each document.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Operation {
+    /// Look it up.
+    Check(CheckOptions),
+    /// Look it up and store it.
+    Insert(InsertOptions),
+    /// Delete it by its id.
+    Delete,
+}
+
+impl Operation {
+    /// The operation called `name`, with what the query says about it.
+    pub(crate) fn new(name: &str, query: &Query) -> Result<Self, Problem> {
+        let (op, of_others): (_, &[&str]) = match name {
+            "check" => (Self::Check(check_options(query)?), &["on_duplicate", "on_existing"]),
+            "insert" => (Self::Insert(insert_options(query)?), &["threshold"]),
+            "delete" => (Self::Delete, &["threshold", "limit", "with", "on_duplicate", "on_existing", "invalid"]),
+            _ => return Err(Problem::invalid("op", "must be one of check, insert, delete")),
+        };
+        match of_others.iter().find(|other| query.get(other).is_some()) {
+            Some(other) => Err(Problem::invalid(*other, format!("has no meaning for {name}"))),
+            None => Ok(op),
+        }
+    }
+
+    /// What is made of a text of so many bytes beside it, at the most.
+    pub(crate) fn shingle_bytes(&self, collection: &Collection, text_bytes: usize) -> usize {
+        match self {
+            Self::Check(_) => collection.shingle_bytes(Purpose::Check, text_bytes),
+            Self::Insert(_) => collection.shingle_bytes(Purpose::Insert, text_bytes),
+            Self::Delete => 0,
+        }
+    }
+
+    /// Most bytes of the JSON of one answer.
+    pub(crate) fn answer_bytes_max(&self) -> usize {
+        match self {
+            Self::Check(CheckOptions { limit, with_metadata, .. })
+            | Self::Insert(InsertOptions { limit, with_metadata, .. }) => Verdict::bytes_max(*limit, *with_metadata),
+            Self::Delete => 64 + ID_JSON_BYTES_MAX,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(raw: &str) -> Query {
+        Query::parse(raw, &["threshold", "limit", "with", "on_duplicate", "on_existing", "invalid"]).unwrap()
+    }
+
+    #[test]
+    fn options_of_another_operation_are_refused() {
+        assert!(Operation::new("check", &query("threshold=0.5&limit=1000&with=metadata")).is_ok());
+        assert!(Operation::new("insert", &query("on_duplicate=store&on_existing=replace")).is_ok());
+        for (op, raw) in [("insert", "threshold=0.5"), ("check", "on_existing=keep"), ("delete", "limit=1"), ("x", "")]
+        {
+            assert!(Operation::new(op, &query(raw)).is_err(), "{op} {raw}");
+        }
+    }
+}

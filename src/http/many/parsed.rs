@@ -1,0 +1,61 @@
+//! One document's JSON -> what it asks for.
+
+use super::operation::Operation;
+use crate::collections::{CheckOptions, InsertOptions};
+use crate::http::dto::document::{self, DocumentInput, Invalid};
+use crate::http::error::Problem;
+use crate::http::json::Object;
+use crate::types::DocId;
+
+/// What a document's JSON asks for.
+pub(super) enum Parsed {
+    Check(DocumentInput, CheckOptions),
+    Insert(DocId, DocumentInput, InsertOptions),
+    Delete(DocId),
+    Faulty(Option<DocId>, Problem),
+}
+
+impl Parsed {
+    pub(super) fn new(json: &[u8], op: Operation, invalid: Invalid) -> Self {
+        let text = match std::str::from_utf8(json) {
+            Ok(text) => text,
+            Err(error) => {
+                let detail = format!("is not UTF-8 at byte {}", error.valid_up_to());
+                return Self::Faulty(None, Problem::invalid("body", detail));
+            }
+        };
+        let parsed = match op {
+            Operation::Check(options) => {
+                document::from_json(text, invalid).map(|document| Self::Check(document, options))
+            }
+            Operation::Insert(options) => document::from_json(text, invalid)
+                .and_then(|document| Ok(Self::Insert(document.required_id()?, document, options))),
+            Operation::Delete => id_alone(text).map(Self::Delete),
+        };
+        parsed.unwrap_or_else(|problem| Self::Faulty(id_of(text), problem))
+    }
+}
+
+fn id_alone(text: &str) -> Result<DocId, Problem> {
+    let mut object = Object::parse(text)?;
+    let id = object.string("id")?.ok_or_else(|| Problem::invalid("id", "is needed"))?;
+    object.finish()?;
+    Ok(DocId::new(id)?)
+}
+
+/// The id of a faulty document, where it can be told.
+fn id_of(text: &str) -> Option<DocId> {
+    DocId::new(Object::parse(text).ok()?.string("id").ok()??).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_faulty_document_still_tells_its_id() {
+        assert_eq!(id_of(r#"{"id":"a","nonsense":1}"#).unwrap().as_str(), "a");
+        assert_eq!(id_of(r#"{"id":5}"#), None);
+        assert_eq!(id_of("{"), None);
+    }
+}

@@ -1,0 +1,141 @@
+//! A bulk request's body -> its documents, one line after another, while it is still arriving.
+//! Bounds what a client makes the server decode and keep: lines, bytes of a line, bytes that come to no answer. Knows
+//! nothing of answers.
+
+use bytes::Bytes;
+use tokio::io::AsyncRead;
+
+use super::feed::Feed;
+use super::lines::{NumberedLine, Splitter};
+use super::operation::Operation;
+use super::rooms::LineRooms;
+use super::shutdown::Shutdown;
+use super::work::{DocumentWork, Input};
+use crate::collections::Collection;
+use crate::http::body::{self, Room};
+use crate::http::error::{Code, Problem};
+use crate::http::state::AppState;
+
+/// Lines of fewer bytes are copied out of the piece that they came in, so that they do not keep all of it.
+const COPIED_BYTES_MAX: usize = 16 * 1024;
+
+/// The lines of a request, as they arrive.
+pub(super) struct LineSource {
+    feed: Feed,
+    splitter: Splitter,
+    rooms: LineRooms,
+    shutdown: Shutdown,
+    lines_max: u64,
+    line_bytes_max: usize,
+    /// Most bytes in a row that come to no answer: a client that has left is noticed when answers are sent.
+    barren_bytes_max: u64,
+    /// A client that waits for answers before it sends more may be idle between two lines, once it has sent one.
+    duplex: bool,
+    op: Operation,
+    collection: Collection,
+    ended: bool,
+    /// Why the lines end before the body does.
+    fatal: Option<Problem>,
+}
+
+impl LineSource {
+    /// Nothing has been read yet. `window` is the room that the decoder takes.
+    pub(super) fn new(
+        state: &AppState,
+        reader: Box<dyn AsyncRead + Send + Unpin>,
+        duplex: bool,
+        work: &DocumentWork,
+        window: Room,
+    ) -> Self {
+        let (limits, op) = (state.limits(), work.operation());
+        Self {
+            feed: Feed::new(limits, reader, duplex, window),
+            splitter: Splitter::new(limits.bulk_line_bytes_max),
+            rooms: LineRooms::new(state, op.answer_bytes_max()),
+            shutdown: Shutdown::new(state, duplex),
+            lines_max: if duplex { u64::MAX } else { limits.bulk_lines_max },
+            line_bytes_max: limits.bulk_line_bytes_max,
+            barren_bytes_max: limits.bulk_body_bytes_max,
+            duplex,
+            op,
+            collection: work.collection().clone(),
+            ended: false,
+            fatal: None,
+        }
+    }
+
+    /// Lines begun so far, blank ones included.
+    pub(super) fn lines(&self) -> u64 {
+        self.splitter.lines()
+    }
+
+    /// Why the lines ended before the body did.
+    pub(super) fn fatal(&mut self) -> Option<Problem> {
+        self.fatal.take()
+    }
+
+    /// The next line that is not blank; `None` after the last, or when something ended the lines.
+    pub(super) async fn next(&mut self) -> Option<Input<u64>> {
+        let input = match self.next_line().await {
+            Ok(line) => self.input(line?).await,
+            Err(problem) => Err(problem),
+        };
+        input.map_err(|problem| self.fatal = Some(problem)).ok()
+    }
+
+    /// Reads on, keeping nothing.
+    pub(super) async fn throw_away(&mut self) {
+        self.feed.throw_away().await;
+    }
+
+    /// Each round reads or looks at one piece, and each piece is followed by a pause: see [`pace`](crate::http::pace).
+    async fn next_line(&mut self) -> Result<Option<NumberedLine>, Problem> {
+        loop {
+            let line = self.splitter.next_line();
+            let line = line.or_else(|| self.ended.then(|| self.splitter.end()).flatten());
+            let ended = line.as_ref().map_or(self.splitter.ended(), |line| line.number);
+            if ended > self.lines_max {
+                let detail = format!("a bulk request has at most {} lines; ?duplex=true lifts this", self.lines_max);
+                return Err(Problem::new(Code::TooLarge, detail));
+            }
+            if line.is_some() || self.ended {
+                return Ok(line);
+            }
+            if self.splitter.barren() > self.barren_bytes_max {
+                let detail = format!(
+                    "blank lines in a row, or one line, have at most {} bytes; ?duplex=true does not lift this",
+                    self.barren_bytes_max
+                );
+                return Err(Problem::new(Code::TooLarge, detail));
+            }
+            self.rooms.hold(self.splitter.held(), &mut self.shutdown).await?;
+            // A client that waits for answers before it sends more owes nothing between two lines.
+            let idle = self.duplex && self.splitter.ended() > 0 && !self.splitter.begun();
+            match self.feed.next(idle, &mut self.shutdown).await? {
+                Some(piece) => self.splitter.feed(piece),
+                None => self.ended = true,
+            }
+        }
+    }
+
+    async fn input(&mut self, NumberedLine { number, text }: NumberedLine) -> Result<Input<u64>, Problem> {
+        let Some(mut json) = text else {
+            self.rooms.pass_over();
+            let detail = format!("a line has at most {} bytes", self.line_bytes_max);
+            let json = Err(Problem::new(Code::TooLarge, detail));
+            return Ok(Input { tag: number, json, room: None, answer_bytes_max: 0, answer: None });
+        };
+        if number == 1 && json.starts_with(b"\xEF\xBB\xBF") {
+            json = json.slice(3..);
+        }
+        if json.len() < COPIED_BYTES_MAX {
+            json = Bytes::copy_from_slice(&json);
+        }
+        let bytes = body::json_bytes(&json).await + self.op.shingle_bytes(&self.collection, json.len());
+        let room = self.rooms.line(bytes, &mut self.shutdown).await?;
+        // Last, and by everyone: a line that has room for its answer waits for nothing more.
+        let answer = Some(self.rooms.answer(&mut self.shutdown).await?);
+        let answer_bytes_max = self.rooms.answer_bytes_max();
+        Ok(Input { tag: number, json: Ok(json), room: Some(room), answer_bytes_max, answer })
+    }
+}

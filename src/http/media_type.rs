@@ -1,0 +1,65 @@
+//! What a body is announced as: its Content-Type and charset. Knows nothing of what is in it.
+
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+
+use super::error::{Code, Problem};
+
+/// What a Content-Type says, without its parameters, and its charset.
+pub(super) struct MediaType {
+    essence: String,
+    charset: Option<String>,
+}
+
+impl MediaType {
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        let text = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+        let mut parts = text.split(';');
+        let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
+        let charset = parts.find_map(|part| {
+            let (name, value) = part.split_once('=')?;
+            let named = name.trim().eq_ignore_ascii_case("charset");
+            named.then(|| value.trim().trim_matches('"').to_ascii_lowercase())
+        });
+        Some(Self { essence, charset })
+    }
+
+    /// Whether it is this type, without its parameters.
+    pub(super) fn is(&self, essence: &str) -> bool {
+        self.essence == essence
+    }
+
+    fn utf8(&self) -> bool {
+        self.charset.as_deref().is_none_or(|charset| matches!(charset, "utf-8" | "utf8"))
+    }
+}
+
+/// 415 unless the body is announced as one of `essences`, in UTF-8.
+pub(super) fn expect(headers: &HeaderMap, essences: &[&str]) -> Result<MediaType, Problem> {
+    let wanted = essences[0];
+    let Some(media) = MediaType::of(headers) else {
+        return Err(Problem::new(Code::UnsupportedMediaType, format!("there is no Content-Type; send {wanted}")));
+    };
+    if media.essence == "text/html" || media.essence == "application/xhtml+xml" {
+        return Err(html());
+    }
+    if !essences.contains(&media.essence.as_str()) {
+        let detail = format!("the Content-Type is not one of {}", essences.join(", "));
+        return Err(Problem::new(Code::UnsupportedMediaType, detail));
+    }
+    if !media.utf8() {
+        return Err(Problem::new(Code::UnsupportedMediaType, "the charset must be utf-8"));
+    }
+    Ok(media)
+}
+
+/// HTML is not taken.
+pub(super) fn html() -> Problem {
+    Problem::new(Code::UnsupportedMediaType, "HTML is not accepted; send its main text as `text` or text/plain")
+}
+
+/// 415 unless the body is announced as lines of JSON.
+pub(super) fn expect_lines(headers: &HeaderMap) -> Result<(), Problem> {
+    expect(headers, &["application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-lines"])
+        .map(drop)
+}

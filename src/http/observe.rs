@@ -1,0 +1,136 @@
+//! What happens around every request: its span, its metrics, panics, and an eye on the client as it takes the answer.
+//! Never logs or counts anything a client chose: no query, no id, no text, no key.
+
+use std::any::Any;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tracing::Instrument;
+
+use super::error::{Code, Problem};
+use super::leftover::Leftover;
+use super::pace::PacedBody;
+use super::request_id::{REQUEST_ID, RequestId};
+use super::sending::{SendingPace, watched};
+use crate::config::HttpLimits;
+use crate::telemetry::names::{self, label};
+
+/// Outermost: the id, the span, the metrics, problems written out, and an eye on the client as it takes the answer.
+pub(crate) async fn observe(State(limits): State<HttpLimits>, mut request: Request, next: Next) -> Response {
+    let version = request.version();
+    let bytes_per_second_min = Some(limits.answer_bytes_per_second_min);
+    let pace = SendingPace { timeout: limits.write_timeout, bytes_per_second_min };
+    let begun = Instant::now();
+    let id = RequestId::of(&request);
+    let method = method(request.method());
+    let head = request.method() == Method::HEAD;
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let route = matched.as_ref().map_or("unmatched", MatchedPath::as_str).to_owned();
+    let span = tracing::info_span!("request", request_id = %id.0, method, route);
+    request.extensions_mut().insert(id.clone());
+    let guard = InFlight { begun, route: route.clone(), method };
+    let mut request = request.map(PacedBody::of);
+    let leftover = Leftover::of(&mut request);
+    metrics::gauge!(names::HTTP_REQUESTS_IN_FLIGHT).increment(1.0);
+
+    let mut response = next.run(request).instrument(span.clone()).await;
+    let too_slow = response.extensions().get::<Problem>().is_some_and(|problem| problem.code == Code::RequestTimeout);
+    if let Some(leftover) = leftover.filter(|_| !too_slow) {
+        leftover.drain().await;
+    }
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        response = problem.render(response, &id.0);
+        if head {
+            *response.body_mut() = Body::empty();
+        }
+    }
+    if let Ok(value) = HeaderValue::from_str(&id.0) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    let status = response.status();
+    metrics::counter!(
+        names::HTTP_REQUESTS, label::ROUTE => route, label::METHOD => method, label::STATUS => status.as_str().to_owned()
+    )
+    .increment(1);
+    span.in_scope(|| {
+        let elapsed_ms = begun.elapsed().as_secs_f64() * 1e3;
+        if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE {
+            tracing::error!(status = status.as_u16(), elapsed_ms, "request failed");
+        } else {
+            tracing::debug!(status = status.as_u16(), elapsed_ms, "request answered");
+        }
+    });
+    watched(response, version, pace, guard)
+}
+
+/// A method's name as a label; the client's inventions are one.
+fn method(method: &Method) -> &'static str {
+    let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    known.into_iter().find(|known| method.as_str() == *known).unwrap_or("other")
+}
+
+/// Counts a request as over when its answer has been sent, or dropped.
+struct InFlight {
+    begun: Instant,
+    route: String,
+    method: &'static str,
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        metrics::gauge!(names::HTTP_REQUESTS_IN_FLIGHT).decrement(1.0);
+        let route = std::mem::take(&mut self.route);
+        metrics::histogram!(names::HTTP_REQUEST_DURATION, label::ROUTE => route, label::METHOD => self.method)
+            .record(self.begun.elapsed().as_secs_f64());
+    }
+}
+
+/// A panic becomes a problem. The message stays in the log: it may hold what a client sent.
+pub(crate) fn panicked(cause: Box<dyn Any + Send>) -> Response {
+    // A formatted message may quote what was being worked on; a literal one is our own.
+    let cause = cause.downcast_ref::<&str>().copied().unwrap_or("see the panic's place in the log");
+    Problem::internal(&format!("panic: {cause}")).into_response()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use tower::ServiceExt;
+    use tower_http::catch_panic::CatchPanicLayer;
+
+    use super::*;
+
+    /// The status and the problem that `/test` answers with.
+    pub(crate) async fn answered(router: axum::Router) -> (StatusCode, serde_json::Value) {
+        let request = Request::builder().uri("/test").body(Body::empty()).unwrap();
+        let response = router
+            .layer(axum::middleware::from_fn_with_state(crate::config::defaults().server.limits, observe))
+            .oneshot(request)
+            .await
+            .unwrap();
+        let status = response.status();
+        assert_eq!(response.headers()["content-type"], "application/problem+json");
+        let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
+        (status, serde_json::from_slice(&body).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_problem_that_tells_nothing_of_its_message() {
+        async fn broken() -> String {
+            panic!("the document said: secret")
+        }
+        let router = axum::Router::new().route("/test", axum::routing::get(broken));
+        let (status, problem) = answered(router.layer(CatchPanicLayer::custom(panicked))).await;
+        assert_eq!((status.as_u16(), &problem["code"]), (500, &serde_json::json!("internal")));
+        assert!(problem["request_id"].is_string() && !problem.to_string().contains("secret"), "{problem}");
+    }
+
+    #[test]
+    fn invented_methods_share_a_label() {
+        assert_eq!(method(&Method::from_bytes(b"BREW").unwrap()), "other");
+        assert_eq!(method(&Method::PATCH), "PATCH");
+    }
+}

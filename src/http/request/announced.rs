@@ -1,0 +1,35 @@
+//! What a request says of its document before the body.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+
+use crate::http::dto::document::Invalid;
+use crate::http::error::Problem;
+use crate::http::media_type::expect;
+use crate::http::options;
+use crate::http::query::Query;
+use crate::http::state::AppState;
+use crate::types::DocId;
+
+/// What a request says of its document before the body.
+pub(super) struct Announced {
+    /// A raw text, as against JSON.
+    pub(super) raw: bool,
+    pub(super) id: Option<DocId>,
+    pub(super) invalid: Invalid,
+    pub(super) query: Query,
+}
+
+impl Announced {
+    pub(super) async fn of(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let query = Query::from_request_parts(parts, state).await?;
+        let media = expect(&parts.headers, &["application/json", "text/plain"])?;
+        let id = query.id()?;
+        let invalid = options::invalid(&query)?;
+        let raw = media.is("text/plain");
+        if !raw && id.is_some() {
+            return Err(Problem::invalid("id", "belongs into the JSON document; in the query it names a raw text"));
+        }
+        Ok(Self { raw, id, invalid, query })
+    }
+}

@@ -1,0 +1,42 @@
+//! One document that is to be kept.
+
+use axum::extract::{FromRequest, Request};
+
+use super::announced::Announced;
+use super::parsing::{after_parsing, parse, utf8};
+use super::reading::read;
+use crate::cpu::WhenFull;
+use crate::http::body::{Room, Whole};
+use crate::http::dto::document::{self, DocumentInput};
+use crate::http::error::Problem;
+use crate::http::query::Query;
+use crate::http::state::AppState;
+
+/// One document: JSON, or a raw text whose id is in the query.
+pub struct DocumentBody {
+    /// The document.
+    pub document: DocumentInput,
+    /// The request's parameters.
+    pub query: Query,
+    /// For the work on it.
+    pub when_full: WhenFull,
+    /// The room its text takes; given back when the request is over.
+    pub(crate) room: Room,
+}
+
+impl FromRequest<AppState> for DocumentBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let Announced { raw, id, invalid, query } = Announced::of(&mut parts, state).await?;
+        let Whole { bytes, room } = read(&parts, body, raw.then_some(invalid), state).await?;
+        let len = bytes.len();
+        let document = parse(state.cpu(), WhenFull::Refuse, len, move || match raw {
+            true => document::from_raw(id, bytes, invalid),
+            false => document::from_json(&utf8(bytes)?, invalid),
+        })
+        .await?;
+        Ok(Self { document, query, when_full: after_parsing(len), room })
+    }
+}

@@ -1,0 +1,46 @@
+//! A body in JSON.
+
+use axum::extract::{FromRequest, Request};
+
+use super::parsing::{after_parsing, parse, utf8};
+use super::reading::read;
+use crate::cpu::WhenFull;
+use crate::http::body::{Room, Whole};
+use crate::http::error::Problem;
+use crate::http::media_type::expect;
+use crate::http::state::AppState;
+
+/// A JSON body: UTF-8, not yet parsed.
+pub struct JsonText {
+    /// The text.
+    pub text: String,
+    /// For the work on it.
+    pub when_full: WhenFull,
+    /// The room it takes; given back when the request is over.
+    pub(crate) room: Room,
+}
+
+impl FromRequest<AppState> for JsonText {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        expect(&parts.headers, &["application/json", "application/merge-patch+json"])?;
+        let Whole { bytes, room } = read(&parts, body, None, state).await?;
+        let len = bytes.len();
+        let text = parse(state.cpu(), WhenFull::Refuse, len, move || utf8(bytes)).await?;
+        Ok(Self { text, when_full: after_parsing(len), room })
+    }
+}
+
+impl JsonText {
+    /// What `read` makes of the text, off the async threads if it is long; and the room that it took.
+    pub(crate) async fn parse<T: Send + 'static>(
+        self,
+        state: &AppState,
+        read: impl FnOnce(&str) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let Self { text, when_full, room: _room } = self;
+        parse(state.cpu(), when_full, text.len(), move || read(&text)).await
+    }
+}

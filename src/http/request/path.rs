@@ -1,0 +1,48 @@
+//! What the path names.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+
+use crate::collections::{Collection, Collections};
+use crate::http::error::Problem;
+use crate::http::state::AppState;
+use crate::types::CollectionName;
+
+/// All collections, or 503 while they are being opened.
+pub struct OpenCollections(pub Collections);
+
+impl FromRequestParts<AppState> for OpenCollections {
+    type Rejection = Problem;
+
+    async fn from_request_parts(_parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        state.boot().collections().map(|collections| Self(collections.clone()))
+    }
+}
+
+/// The collection's name in the path, or 422.
+pub struct PathName(pub CollectionName);
+
+impl FromRequestParts<AppState> for PathName {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let params = RawPathParams::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::invalid("collection", "is not UTF-8 after percent-decoding"))?;
+        let name = params.iter().find(|(name, _)| *name == "collection").map_or("", |(_, value)| value);
+        Ok(Self(CollectionName::new(name)?))
+    }
+}
+
+/// The collection named in the path, or 404.
+pub struct Target(pub Collection);
+
+impl FromRequestParts<AppState> for Target {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let OpenCollections(collections) = OpenCollections::from_request_parts(parts, state).await?;
+        let PathName(name) = PathName::from_request_parts(parts, state).await?;
+        Ok(Self(collections.get(&name).await?))
+    }
+}

@@ -1,0 +1,29 @@
+//! A request's body, once all of it is there and the request has its place.
+
+use axum::body::Body;
+use axum::http::request::Parts;
+
+use crate::http::body::{self, Whole};
+use crate::http::deadline::Deadline;
+use crate::http::dto::document::Invalid;
+use crate::http::error::Problem;
+use crate::http::state::AppState;
+use crate::http::turn::Turn;
+
+/// What the route's own layer has put into a request.
+pub(super) fn own<T: Clone + Send + Sync + 'static>(parts: &Parts) -> T {
+    parts.extensions.get::<T>().expect("the route's own layer has set it").clone()
+}
+
+/// Waits for the body, and then takes the request's place.
+pub(super) async fn read(parts: &Parts, body: Body, raw: Option<Invalid>, state: &AppState) -> Result<Whole, Problem> {
+    let mut whole = body::whole(&parts.headers, body, state.limits(), state.budget(), &own::<Deadline>(parts)).await?;
+    own::<Turn>(parts).take()?;
+    // What it is parsed into is there beside it.
+    let bytes = match raw {
+        Some(invalid) => body::text_bytes(whole.bytes.len(), invalid),
+        None => body::json_bytes(&whole.bytes).await,
+    };
+    whole.room.fit(bytes)?;
+    Ok(whole)
+}

@@ -1,0 +1,137 @@
+//! One document that is looked at and not kept.
+
+use axum::extract::{FromRequest, Request};
+
+use super::announced::Announced;
+use super::parsing::{after_parsing, parse, utf8};
+use super::reading::{own, read};
+use crate::collections::{Collection, PrepareOptions, Prepared, Purpose};
+use crate::cpu::{CpuPool, WhenFull};
+use crate::http::body::{self, Room, Slice, Slices, Whole};
+use crate::http::deadline::Deadline;
+use crate::http::dto::document::{self, BYTE_ORDER_MARK, DocumentInput, Invalid};
+use crate::http::error::{Code, Problem};
+use crate::http::query::Query;
+use crate::http::state::AppState;
+use crate::http::stream_place::StreamPlace;
+use crate::http::turn::Turn;
+use crate::types::{Content, DocId};
+
+/// A raw text up to this many bytes is taken whole, like one in JSON: it is signed at once, without changing threads.
+const STREAMED_BYTES_MIN: usize = 16 * 1024;
+
+/// One document to look at and not to keep: JSON, or a raw text of any length, whose id is in the query.
+pub struct Subject {
+    /// Its id, where given.
+    pub id: Option<DocId>,
+    /// The request's parameters.
+    pub query: Query,
+    /// What it says.
+    pub(crate) content: SubjectContent,
+}
+
+/// What a document says that will not be kept.
+pub(crate) enum SubjectContent {
+    /// All of it.
+    Whole {
+        content: Content,
+        /// For the work on it.
+        when_full: WhenFull,
+        /// The room it takes.
+        room: Room,
+    },
+    /// A raw text that is still arriving.
+    Streamed(StreamedText),
+}
+
+/// A raw text that is too long to wait for.
+pub(crate) struct StreamedText {
+    first: Slice,
+    rest: Slices,
+    invalid: Invalid,
+    place: StreamPlace,
+    turn: Turn,
+    /// Its most bytes where it has to be taken whole.
+    whole_bytes_max: usize,
+    cpu: CpuPool,
+}
+
+impl FromRequest<AppState> for Subject {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let Announced { raw, id, invalid, query } = Announced::of(&mut parts, state).await?;
+        if raw {
+            let (deadline, turn) = (own::<Deadline>(&parts), own::<Turn>(&parts));
+            let mut rest = Slices::new(&parts.headers, body, state.limits(), state.budget(), deadline)?;
+            let content = match rest.next().await? {
+                Slice::Last(bytes) if bytes.len() <= STREAMED_BYTES_MIN => {
+                    turn.take()?;
+                    let content = document::from_raw(None, bytes.into(), invalid)?.content;
+                    SubjectContent::Whole { content, when_full: WhenFull::Refuse, room: rest.into_room() }
+                }
+                first => {
+                    // Such a request may be there for hours, and must not take every place that others need.
+                    let place = state.text_stream_place();
+                    let place =
+                        place.ok_or_else(|| Problem::new(Code::Overloaded, "too many texts are streaming in"))?;
+                    let (whole_bytes_max, cpu) = (state.limits().body_bytes_max, state.cpu().clone());
+                    SubjectContent::Streamed(StreamedText { first, rest, invalid, place, turn, whole_bytes_max, cpu })
+                }
+            };
+            return Ok(Self { id, query, content });
+        }
+        let Whole { bytes, room } = read(&parts, body, None, state).await?;
+        let len = bytes.len();
+        let read = move || document::from_json(&utf8(bytes)?, invalid);
+        let DocumentInput { id, content, .. } = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
+        Ok(Self { id, query, content: SubjectContent::Whole { content, when_full: after_parsing(len), room } })
+    }
+}
+
+impl SubjectContent {
+    /// Makes it ready to be judged, with its `ranks` where asked for; the room it takes is given back with that.
+    /// A text whose shingles are to be compared is taken whole first: they may take as much memory.
+    pub(crate) async fn prepare(
+        self,
+        collection: &Collection,
+        purpose: Purpose,
+        ranks: bool,
+    ) -> Result<Prepared, Problem> {
+        let StreamedText { first, mut rest, invalid, place: _place, turn, whole_bytes_max, cpu } = match self {
+            Self::Whole { content, when_full, mut room } => {
+                body::fit_content(&mut room, &content, collection, purpose)?;
+                return Ok(collection.prepare_with(content, PrepareOptions { when_full, ranks, purpose }).await?);
+            }
+            Self::Streamed(text) => text,
+        };
+        if purpose == Purpose::Check && collection.compares_shingles() {
+            let Whole { bytes, mut room } = rest.whole(first, whole_bytes_max).await?;
+            turn.take()?;
+            let (len, read) = (bytes.len(), move || document::from_raw(None, bytes, invalid));
+            room.fit(body::text_bytes(len, invalid))?;
+            let content = parse(&cpu, WhenFull::Refuse, len, read).await?.content;
+            body::fit_content(&mut room, &content, collection, purpose)?;
+            let options = PrepareOptions { when_full: after_parsing(len), ranks, purpose };
+            return Ok(collection.prepare_with(content, options).await?);
+        }
+        let options = PrepareOptions { when_full: WhenFull::Refuse, ranks, purpose };
+        let mut signer = collection.text_signer(invalid.into(), options)?;
+        let mut slice = first.without_prefix(BYTE_ORDER_MARK);
+        let mut piece = turn.begin()?;
+        loop {
+            match slice {
+                Slice::Full(bytes) => signer = signer.push(bytes).await?,
+                Slice::Last(bytes) => {
+                    turn.keep(piece);
+                    return Ok(signer.finish(bytes).await?);
+                }
+            }
+            // The client is waited for without a place.
+            drop(piece);
+            slice = rest.next().await?;
+            piece = turn.piece().await;
+        }
+    }
+}

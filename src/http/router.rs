@@ -1,0 +1,65 @@
+//! The table of routes -> a router, within its layers.
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{from_fn_with_state, map_response};
+use axum::response::Response;
+use tower::util::option_layer;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+
+use super::admit::admit;
+use super::error::{Code, Problem};
+use super::gate;
+use super::observe;
+use super::pace::PacedBody;
+use super::routes::{ROUTES, Route};
+use super::state::AppState;
+
+/// Every route of [`ROUTES`], within its layers.
+pub fn router(state: AppState) -> Router {
+    let others = async |_: Request| Problem::new(Code::RouteNotFound, "see /openapi.yaml for the paths there are");
+    observed(guarded(routes(&state, |_| true).fallback(others), &state), state)
+}
+
+/// Probes and metrics alone.
+pub(super) fn probe_router(state: AppState) -> Router {
+    let probes = |route: &Route| gate::OPEN_PATHS.contains(&route.path) || route.path == "/metrics";
+    let others = async |_: Request| {
+        let detail = "this address, `server.admin_listen`, has /livez, /readyz and /metrics only";
+        Problem::new(Code::RouteNotFound, detail)
+    };
+    // The answer for other paths tells nothing, so it needs no key.
+    observed(guarded(routes(&state, probes), &state).fallback(others), state)
+}
+
+fn routes(state: &AppState, chosen: impl Fn(&Route) -> bool) -> Router<AppState> {
+    let mut router = Router::new();
+    for route in ROUTES.iter().filter(|route| chosen(route)) {
+        let admit = from_fn_with_state((state.clone(), route), admit);
+        router = router.route(route.path, (route.handler)().route_layer(admit));
+    }
+    router.method_not_allowed_fallback(async |_: Request| {
+        Problem::new(Code::MethodNotAllowed, "the Allow header names the methods there are")
+    })
+}
+
+/// Within the layers that decide which requests may come in. The one added last runs first.
+fn guarded(router: Router<AppState>, state: &AppState) -> Router<AppState> {
+    router
+        .layer(from_fn_with_state(state.clone(), gate::ask_key))
+        // Outside of the key: a preflight has none, and a page has to see that a key is asked for.
+        .layer(option_layer(state.access().cors()))
+        .layer(from_fn_with_state(state.clone(), gate::refuse_foreign))
+}
+
+/// Within what happens to every answer.
+fn observed(router: Router<AppState>, state: AppState) -> Router {
+    router
+        .layer(CatchPanicLayer::custom(observe::panicked))
+        .layer(map_response(async |answer: Response| answer.map(PacedBody::of)))
+        .layer(CompressionLayer::new().gzip(true).zstd(true))
+        .layer(map_response(async |answer: Response| answer.map(PacedBody::encoded)))
+        .layer(from_fn_with_state(*state.limits(), observe::observe))
+        .with_state(state)
+}
