@@ -19,6 +19,7 @@ use crate::http::dto::document::{Invalid, from_json};
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
 use crate::types::CollectionName;
+use crate::verdicts::check_threshold;
 
 /// Look documents up; nothing is stored.
 ///
@@ -73,7 +74,7 @@ struct Report {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
-    if args.threshold.is_some_and(|threshold| !(threshold > 0.0 && threshold <= 1.0)) {
+    if args.threshold.is_some_and(|threshold| check_threshold(threshold).is_err()) {
         bail!("--threshold: a number above 0 and at most 1");
     }
     let mut report = Report {

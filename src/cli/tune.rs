@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::ExitStatus;
 use super::plot::{self, Curve};
+use crate::verdicts::check_threshold;
 
 /// Similarities of the table.
 const TABLE: [f64; 15] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0];
@@ -109,7 +110,7 @@ enum Sketch {
 
 fn similarity(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "a number above 0 and at most 1".to_owned())?;
-    if value > 0.0 && value <= 1.0 { Ok(value) } else { Err("above 0 and at most 1".into()) }
+    check_threshold(value).map_err(|_| "above 0 and at most 1".into())
 }
 
 fn similarity_or_none(text: &str) -> Result<f64, String> {

@@ -10,32 +10,21 @@ use hapax_core::{
 use super::error::ConfigError;
 use super::ranges::{impossible, word};
 use super::raw::RawDefaultCollection;
-use crate::collections::{CollectionError, Settings};
 use crate::types::{Keep, Verify};
+use crate::verdicts::{BandingAsked, CollectionError, KeyAsked, Settings, SettingsAsked, check_threshold};
 
-/// Checks every value; `secret` is what `key = "secret"` means.
+/// Checks every value; `secret` is what `key = "configured"` means.
 pub(super) fn default_collection(
     raw: &RawDefaultCollection,
     secret: Option<&SecretKey>,
 ) -> Result<Settings, ConfigError> {
     let (sketch, shape) =
         sketch(&raw.sketch).ok_or_else(|| impossible("default_collection.sketch", &raw.sketch, SKETCHES.into()))?;
-    let threshold = raw.threshold;
-    if !(threshold > 0.0 && threshold <= 1.0) {
+    let threshold = check_threshold(raw.threshold).map_err(|_| {
         let allowed = "must be a number above 0 and at most 1".into();
-        return Err(impossible("default_collection.threshold", threshold, allowed));
-    }
-    let key = match (raw.key.as_str(), secret) {
-        ("none", _) => None,
-        ("secret", Some(secret)) => Some(secret.fingerprint()),
-        ("secret", None) => {
-            let allowed = "set hashing.secret or hashing.secret_file as well".into();
-            return Err(impossible("default_collection.key", "\"secret\"", allowed));
-        }
-        (other, _) => {
-            return Err(impossible("default_collection.key", other, "must be \"none\" or \"secret\"".into()));
-        }
-    };
+        impossible("default_collection.threshold", raw.threshold, allowed)
+    })?;
+    let key = key(&raw.key, secret)?;
     let spec = TextSpec {
         fold: word(
             "default_collection.fold",
@@ -53,25 +42,44 @@ pub(super) fn default_collection(
         key,
     };
     let banding = match (raw.bands, raw.rows) {
-        (0, 0) => tuning::default_banding(shape, threshold),
-        (bands, rows) => Banding::new(bands, rows, shape).map_err(|refused| {
+        (0, 0) => BandingAsked::Automatic,
+        (bands, rows) => BandingAsked::ByHand(Banding::new(bands, rows, shape).map_err(|refused| {
             impossible("default_collection.bands and .rows", format!("{bands} and {rows}"), refused.to_string())
-        })?,
+        })?),
     };
-    let settings = Settings {
+    let asked = SettingsAsked {
         spec: Spec::Text(spec),
-        keep: word("default_collection.keep", &raw.keep, &Keep::ALL.map(|keep| (keep.as_str(), keep)))?,
-        banding,
-        banding_by_hand: (raw.bands, raw.rows) != (0, 0),
-        threshold,
-        verify: word("default_collection.verify", &raw.verify, &Verify::ALL.map(|verify| (verify.as_str(), verify)))?,
-        ttl: (raw.ttl_s > 0).then(|| Duration::from_secs(raw.ttl_s)),
-        touch: raw.touch,
+        keep: raw.keep.as_deref().map(keep).transpose()?,
+        banding: Some(banding),
+        threshold: Some(threshold),
+        verify: Some(verify(&raw.verify)?),
+        ttl: Some((raw.ttl_s > 0).then(|| Duration::from_secs(raw.ttl_s))),
+        touch: Some(raw.touch),
     };
-    settings.checked().map_err(|refused| match refused {
+    let plain = Settings::new(asked.spec.clone(), tuning::default_banding(shape, threshold), threshold);
+    Settings::asked(asked, &plain).checked().map_err(|refused| match refused {
         CollectionError::Invalid { field: "ttl", detail } => impossible("default_collection.ttl_s", raw.ttl_s, detail),
         refused => impossible("default_collection.verify", &raw.verify, refused.to_string()),
     })
+}
+
+fn keep(name: &str) -> Result<Keep, ConfigError> {
+    word("default_collection.keep", name, &Keep::ALL.map(|keep| (keep.as_str(), keep)))
+}
+
+fn verify(name: &str) -> Result<Verify, ConfigError> {
+    word("default_collection.verify", name, &Verify::ALL.map(|verify| (verify.as_str(), verify)))
+}
+
+/// The fingerprint of the secret to hash with.
+fn key(name: &str, secret: Option<&SecretKey>) -> Result<Option<u64>, ConfigError> {
+    let refuse = |allowed: &str| Err(impossible("default_collection.key", format!("{name:?}"), allowed.into()));
+    match (KeyAsked::named(name), secret) {
+        (Some(KeyAsked::None), _) => Ok(None),
+        (Some(KeyAsked::Configured), Some(secret)) => Ok(Some(secret.fingerprint())),
+        (Some(KeyAsked::Configured), None) => refuse("set hashing.secret or hashing.secret_file as well"),
+        (None, _) => refuse("must be \"none\" or \"configured\""),
+    }
 }
 
 const SKETCHES: &str = "must be \"fss\", \"classic\" or \"oph\", then slots (a power of two, 64 to 1024), \"x\", bits (8, 16 or 32), \

@@ -92,7 +92,7 @@ pub struct RawDefaultCollection {
     pub bands: u32,
     pub rows: u32,
     pub threshold: f64,
-    pub keep: String,
+    pub keep: Option<String>,
     pub verify: String,
     pub ttl_s: u64,
     pub touch: bool,

@@ -103,8 +103,13 @@ fn wrong_type(kind: Kind) -> String {
 }
 
 /// Keys that may be set and have no default.
-const OPTIONAL: [(&str, &str); 4] =
-    [("auth", "api_key"), ("auth", "api_key_file"), ("hashing", "secret"), ("hashing", "secret_file")];
+const OPTIONAL: [(&str, &str); 5] = [
+    ("auth", "api_key"),
+    ("auth", "api_key_file"),
+    ("default_collection", "keep"),
+    ("hashing", "secret"),
+    ("hashing", "secret_file"),
+];
 
 /// What people write for `HAPAX__AUTH__API_KEY` and the like; a secret that is passed over leaves a door open.
 const SECRETS_WITHOUT_SECTION: [(&str, &str); 4] = [

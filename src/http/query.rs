@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 
 use super::error::{FieldError, Problem};
 use crate::types::DocId;
+use crate::verdicts::check_threshold;
 
 /// The parameters of one request, each named in the route's table and given once.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +73,8 @@ impl Query {
 
     /// A threshold: over 0, at most 1.
     pub fn threshold(&self) -> Result<Option<f64>, Problem> {
-        self.get("threshold").map(|text| threshold(f64::from_str(text).unwrap_or(f64::NAN))).transpose()
+        let threshold = |text| check_threshold(f64::from_str(text).unwrap_or(f64::NAN));
+        Ok(self.get("threshold").map(threshold).transpose()?)
     }
 
     /// `true` or `false`; absent is false.
@@ -101,15 +103,6 @@ pub fn choice<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<
         let names: Vec<_> = choices.iter().map(|(known, _)| *known).collect();
         Problem::invalid(name, format!("must be one of {}", names.join(", ")))
     })
-}
-
-/// A threshold from a query or a body: over 0, at most 1.
-pub fn threshold(value: f64) -> Result<f64, Problem> {
-    if value > 0.0 && value <= 1.0 {
-        Ok(value)
-    } else {
-        Err(Problem::invalid("threshold", "must be a number over 0 and at most 1"))
-    }
 }
 
 /// Percent-decodes one name or value; `+` is a space.

@@ -1,6 +1,7 @@
 //! What every kind of collection needs: settings, errors, contents made ready, answers cut to fit.
 //! Knows nothing of where documents are kept.
 
+mod asked;
 mod backups;
 mod clusters;
 mod comparing;
@@ -8,9 +9,11 @@ mod error;
 mod fit;
 mod prepare;
 mod settings;
+mod threshold;
 mod verbs;
 mod wording;
 
+pub use asked::{BandingAsked, KeyAsked, SettingsAsked};
 pub use backups::{BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus};
 pub use clusters::{ClusterMember, ClusterPage, ClustersPage};
 pub(crate) use comparing::{ShingleQuery, matching_min, similarity};
@@ -18,7 +21,7 @@ pub use error::{CollectionError, Result, WriteFailure};
 pub use fit::{ID_JSON_BYTES_MAX, fitting};
 pub(crate) use prepare::{Kept, Made, Preparer, set_of, unpacked_bytes};
 pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner};
-pub(crate) use settings::check_threshold;
-pub use settings::{BandingAsked, Changes, CollectionsConfig, Description, Limits, Medium, ScrubConfig, Settings};
+pub use settings::{Changes, CollectionsConfig, Description, Limits, Medium, ScrubConfig, Settings};
+pub use threshold::check_threshold;
 pub use verbs::{CheckOptions, Comparand, Comparison, ExactComparison, HotBucket, InsertOptions};
 pub(crate) use wording::{Cited, Findings, VerdictContext, empty_verdict};

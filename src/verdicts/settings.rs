@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use hapax_core::{Banding, Fingerprint, SecretKey, Spec, tuning};
 
+use super::asked::{BandingAsked, SettingsAsked};
 use super::comparing::matching_min;
+use super::threshold::check_threshold;
 use super::{BackupSettings, CollectionError, Result};
 use crate::store::{Changeable, Meta};
 use crate::types::{CollectionName, Keep, TimestampMs, Verify};
@@ -104,17 +106,6 @@ pub struct Settings {
     pub touch: bool,
 }
 
-/// What a client asks a banding to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BandingAsked {
-    /// The default for the shape and the threshold, now and after each change of the threshold.
-    Automatic,
-    /// This one, whatever the threshold becomes.
-    ByHand(Banding),
-    /// The present one, whatever the threshold becomes.
-    Kept,
-}
-
 /// New settings; what is absent stays, except that an automatic banding follows the threshold.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
@@ -176,6 +167,32 @@ impl Settings {
             ttl: None,
             touch: false,
         }
+    }
+
+    /// What a new collection is made with: what was asked for, and `default` where nothing was. The default banding serves
+    /// the default shape and threshold alone. Exact verification needs something to compare, so that shingles are kept
+    /// if nothing else is said; an external spec has nothing to keep. What is impossible is refused by
+    /// [`checked`](Self::checked).
+    pub fn asked(asked: SettingsAsked, default: &Self) -> Self {
+        let SettingsAsked { spec, keep, banding, threshold, verify, ttl, touch } = asked;
+        let threshold = threshold.unwrap_or(default.threshold);
+        let verify = verify.unwrap_or(default.verify);
+        let keep = keep.unwrap_or(match default.keep {
+            _ if matches!(spec, Spec::External { .. }) => Keep::Signature,
+            Keep::Signature if verify == Verify::Exact => Keep::Shingles,
+            keep => keep,
+        });
+        let automatic = tuning::default_banding(spec.shape(), threshold);
+        let same = spec.shape() == default.spec.shape() && threshold == default.threshold;
+        let (present, by_hand) = if same { (default.banding, default.banding_by_hand) } else { (automatic, false) };
+        let (banding, banding_by_hand) = match banding {
+            None => (present, by_hand),
+            Some(BandingAsked::ByHand(banding)) => (banding, true),
+            Some(BandingAsked::Kept) => (present, true),
+            Some(BandingAsked::Automatic) => (automatic, false),
+        };
+        let (ttl, touch) = (ttl.unwrap_or(default.ttl), touch.unwrap_or(default.touch));
+        Self { spec, keep, banding, banding_by_hand, threshold, verify, ttl, touch }
     }
 
     /// Whether a collection made with these settings is what `asked` asks for. Two automatic bandings are the same
@@ -289,14 +306,4 @@ impl Description {
             linked,
         }
     }
-}
-
-pub(crate) fn check_threshold(threshold: f64) -> Result<()> {
-    if threshold > 0.0 && threshold <= 1.0 {
-        return Ok(());
-    }
-    Err(CollectionError::Invalid {
-        field: "threshold",
-        detail: format!("a threshold is above 0 and at most 1, this is {threshold}"),
-    })
 }

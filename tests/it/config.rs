@@ -4,6 +4,11 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use hapax::config::{ApiKey, Config, ConfigError, Loaded, Sources, load};
+use serde_json::json;
+
+use crate::support::client::Client;
+use crate::support::library::dir;
+use crate::support::local::{Local, Setup};
 
 fn environment(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
     pairs.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
@@ -289,4 +294,42 @@ fn listening_beyond_loopback_needs_a_key() {
     assert!(refusal(probes).contains("0.0.0.0:8081"), "metrics are not for strangers either");
     let keyed = [("HAPAX__SERVER__LISTEN", "0.0.0.0:8080"), ("HAPAX__AUTH__API_KEY", "0123456789abcdef")];
     assert!(with_environment(&keyed).is_ok());
+}
+
+#[test]
+fn exact_verification_without_keep_is_what_http_makes_of_it() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let made = Client::of(&server).json("PUT", "/v1/collections/exact", &json!({"verify": "exact"})).json();
+    let settings = with_environment(&[("HAPAX__DEFAULT_COLLECTION__VERIFY", "exact")]).expect("possible");
+    let settings = settings.config.collections.default_settings;
+    assert_eq!(json!([settings.verify.as_str(), settings.keep.as_str()]), json!([made["verify"], made["keep"]]));
+    assert_eq!(settings.keep.as_str(), "shingles");
+
+    let estimate = with_environment(&[]).expect("possible").config.collections.default_settings;
+    assert_eq!(estimate.keep.as_str(), "signature");
+    let asked = [("HAPAX__DEFAULT_COLLECTION__VERIFY", "exact"), ("HAPAX__DEFAULT_COLLECTION__KEEP", "signature")];
+    assert!(refusal(with_environment(&asked)).contains("default_collection.verify"));
+    let asked = [("HAPAX__DEFAULT_COLLECTION__VERIFY", "exact"), ("HAPAX__DEFAULT_COLLECTION__KEEP", "text")];
+    let text = with_environment(&asked).expect("possible").config.collections.default_settings;
+    assert_eq!(text.keep.as_str(), "text");
+}
+
+#[test]
+fn a_key_has_two_names_here_and_over_http() {
+    let spec = |name| {
+        let secret = ("HAPAX__HASHING__SECRET", "07070707070707070707070707070707");
+        let loaded = with_environment(&[secret, ("HAPAX__DEFAULT_COLLECTION__KEY", name)]).expect("possible");
+        loaded.config.collections.default_settings.spec.to_string()
+    };
+    assert_eq!(spec("configured"), spec("secret"));
+    assert!(!spec("configured").ends_with("key=none"));
+
+    let dir = dir();
+    let server = Setup::new(&dir).secret(7).start();
+    let client = Client::of(&server);
+    for name in ["configured", "secret"] {
+        let made = client.json("PUT", &format!("/v1/collections/{name}"), &json!({"key": name}));
+        assert_eq!((made.status, &made.json()["spec"]), (201, &json!(spec(name))));
+    }
 }

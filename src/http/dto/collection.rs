@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use hapax_core::{Banding, SignatureShape, Spec, TextSpec, tuning};
+use hapax_core::{Banding, SignatureShape, Spec, TextSpec};
 use serde::Serialize;
 
 use super::values::{ratio, timestamp};
 use crate::collections::{BandingAsked, Changes, CollectionError, Description, Settings};
 use crate::http::error::Problem;
 use crate::http::json::Object;
-use crate::http::query::{self, choice};
+use crate::http::query::choice;
 use crate::types::{CollectionName, Keep, Verify};
+use crate::verdicts::{KeyAsked, SettingsAsked, check_threshold};
 
 /// Parts of the canonical text that can be asked for by name.
 const NAMED_PARTS: [&str; 5] = ["fold", "marks", "digits", "shingle", "sketch"];
@@ -46,30 +47,10 @@ pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>
         None if parts.is_empty() && key.is_none() => defaults.spec.clone(),
         None => Spec::Text(named(&defaults.spec, &parts, key.as_deref(), secret_fingerprint)?),
     };
-    let threshold = threshold.map_or(Ok(defaults.threshold), query::threshold)?;
-    let shape = spec.shape();
-    let asked = banding.asked(shape)?;
-    let (default, by_hand) = match shape == defaults.spec.shape() && threshold == defaults.threshold {
-        true => (defaults.banding, defaults.banding_by_hand),
-        false => (tuning::default_banding(shape, threshold), false),
-    };
-    let (banding, banding_by_hand) = match asked {
-        None => (default, by_hand),
-        Some(BandingAsked::ByHand(banding)) => (banding, true),
-        Some(BandingAsked::Kept) => (default, true),
-        Some(BandingAsked::Automatic) => (tuning::default_banding(shape, threshold), false),
-    };
-    let verify = verify.unwrap_or(defaults.verify);
-    let keep = match keep {
-        Some(keep) => keep?,
-        // An external spec has nothing more to keep; exact verification needs something.
-        None if matches!(spec, Spec::External { .. }) => Keep::Signature,
-        None if verify == Verify::Exact && defaults.keep == Keep::Signature => Keep::Shingles,
-        None => defaults.keep,
-    };
-    let ttl = ttl.unwrap_or(defaults.ttl);
-    let touch = touch.unwrap_or(defaults.touch);
-    Ok(Settings { spec, keep, banding, banding_by_hand, threshold, verify, ttl, touch })
+    let threshold = threshold.map(check_threshold).transpose()?;
+    let banding = banding.asked(spec.shape())?;
+    let keep = keep.transpose()?;
+    Ok(Settings::asked(SettingsAsked { spec, keep, banding, threshold, verify, ttl, touch }, defaults))
 }
 
 fn verify(object: &mut Object<'_>) -> Result<Option<Verify>, Problem> {
@@ -116,14 +97,14 @@ fn named(
     let Spec::Text(mut spec) = spec else {
         return Err(Problem::invalid("spec", "an external spec is given by its whole text"));
     };
-    match key {
-        None => {}
-        Some("none") => spec.key = None,
-        Some("configured") => {
+    let Some(key) = key else { return Ok(spec) };
+    match KeyAsked::named(key) {
+        Some(KeyAsked::None) => spec.key = None,
+        Some(KeyAsked::Configured) => {
             let missing = || Problem::invalid("key", "this server is configured with no secret for keyed hashing");
             spec.key = Some(secret_fingerprint.ok_or_else(missing)?);
         }
-        Some(_) => return Err(Problem::invalid("key", "must be one of none, configured")),
+        None => return Err(Problem::invalid("key", "must be one of none, configured")),
     }
     Ok(spec)
 }
@@ -171,7 +152,7 @@ fn bands_and_rows(mut object: Object<'_>) -> Result<(u32, u32), Problem> {
 /// The body of `PATCH`.
 pub fn changes(text: &str, shape: SignatureShape) -> Result<Changes, Problem> {
     let mut object = Object::parse(text)?;
-    let threshold = object.take::<f64>("threshold", "a number")?.map(query::threshold).transpose()?;
+    let threshold = object.take::<f64>("threshold", "a number")?.map(check_threshold).transpose()?;
     let banding = BandingFields::take(&mut object)?.asked(shape)?;
     let verify = verify(&mut object)?;
     let ttl = ttl(&mut object)?;

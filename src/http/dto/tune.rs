@@ -8,7 +8,7 @@ use super::collection::BandingBody;
 use super::values::ratio;
 use crate::http::error::Problem;
 use crate::http::json::Object;
-use crate::http::query;
+use crate::verdicts::check_threshold;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,7 @@ impl TuneInput {
     /// Absent targets have the defaults of [`Asked`].
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let mut object = Object::parse(text)?;
+        let threshold = check_threshold(object.take::<f64>("threshold", "a number")?.unwrap_or(0.8))?;
         let mut number = |name: &'static str, low: f64, high: f64| {
             let value = object.take::<f64>(name, "a number")?;
             if value.is_none_or(|value| (low..=high).contains(&value)) {
@@ -31,7 +32,6 @@ impl TuneInput {
                 Err(Problem::invalid(name, format!("must be from {low} to {high}")))
             }
         };
-        let threshold = query::threshold(number("threshold", 0.0, 1.0)?.unwrap_or(0.8))?;
         let asked = Asked {
             s_hi: number("s_hi", 0.01, 1.0)?,
             recall: number("recall", 0.5, 0.999_999)?,
