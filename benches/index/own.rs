@@ -1,75 +1,67 @@
-//! hapax's index as a contender.
-//! An insert puts the signature, `seq` and the fingerprint of an id where decisions do; a check is what
-//! `collection::judge` does for a signature.
+//! hapax's index as a contender, through the door that collections use.
+//! An insert is what a decision to store does to the index; a check is a whole search.
 
-use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::time::Instant;
 
-use hapax::index::{Arena, BandIndex, Comparison, Entry, IdIndex, Probe};
-use hapax::types::{Seq, Slot, TimestampMs};
+use hapax::index::{self, Bounds, Entry, IndexOptions, Query, View};
+use hapax::types::{Seq, TimestampMs};
 use hapax_core::{Banding, SignatureShape, verify};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::contender::{Build, Index, InsertShared, Plan, THRESHOLD};
 
 pub(crate) struct Own {
-    arena: Arena,
-    bands: BandIndex,
-    ids: IdIndex,
-    shape: SignatureShape,
+    index: index::Index,
     matching_min: u32,
-    bucket_read_max: usize,
+    bounds: Bounds,
 }
 
+/// Nothing: the index keeps buffers of its own for each thread.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    probe: Probe,
-    words: Vec<u64>,
-    ranked: Vec<(Reverse<u32>, Seq)>,
+    mistaken: HashSet<Seq>,
 }
 
 impl Own {
-    fn publish(&self, slot: Slot, signature: &[u8]) {
-        // The hash of an id as short as they come.
-        let id_fingerprint = xxh3_64(&slot.0.to_le_bytes());
-        let (seq, content) = (Seq(u64::from(slot.0) + 1), u64::from(slot.0));
-        self.arena
-            .publish(slot, Entry { seq, id_fingerprint, content, linked: false, signature, last_seen: TimestampMs(0) });
-    }
-
     fn put(&self, number: u32, signature: &[u8]) {
-        let slot = Slot(number);
-        self.publish(slot, signature);
-        self.bands.insert(&self.arena, slot, true);
-        self.ids.insert(&self.arena, slot);
+        self.index.enter(entry(number, signature)).expect("there is room");
+    }
+}
+
+fn entry(number: u32, signature: &[u8]) -> Entry<'_> {
+    Entry {
+        seq: Seq(u64::from(number) + 1),
+        // The hash of an id as short as they come.
+        id_fingerprint: xxh3_64(&number.to_le_bytes()),
+        content: u64::from(number),
+        linked: false,
+        signature,
+        last_seen: TimestampMs(0),
     }
 }
 
 impl Index for Own {
     type Scratch = Scratch;
+    /// A collection changes its index from one thread at a time. The tables take more, as long as signatures differ.
     const INSERT_SHARED: Option<InsertShared<Self>> = Some(|index, number, signature| index.put(number, signature));
-    /// As at boot: the arena is full, the postings are to be made.
-    const BUILD: Option<Build<Self>> = Some(|index, documents| {
-        let slots: Vec<Slot> = documents
-            .map(|(number, signature)| {
-                index.publish(Slot(number), &signature);
-                Slot(number)
-            })
-            .collect();
+    /// As at boot: the documents are loaded, the postings are to be made.
+    const BUILD: Option<Build<Self>> = Some(|own, documents| {
+        for (number, signature) in documents {
+            own.index.load(entry(number, &signature));
+        }
         let started = Instant::now();
-        index.bands.insert_all(&index.arena, &slots, |_| true, |_| {});
+        own.index.build(|_| {});
         started.elapsed()
     });
 
     fn new(plan: &Plan) -> Self {
         let (shape, banding) = shape_and_banding(plan);
+        let options = IndexOptions { shape, banding, id_fingerprint_bits: 64, seed: None };
         Self {
-            arena: Arena::new(shape),
-            bands: BandIndex::new(banding, shape),
-            ids: IdIndex::with_fingerprint_bits(64),
-            shape,
+            index: index::Index::new(&options),
             matching_min: verify::matching_min(THRESHOLD, shape),
-            bucket_read_max: plan.bucket_read_max,
+            bounds: Bounds { bucket_read_max: plan.bucket_read_max, candidates_max: usize::MAX },
         }
     }
 
@@ -77,32 +69,18 @@ impl Index for Own {
         self.put(number, signature);
     }
 
-    fn check(&self, scratch: &mut Scratch, query: &[u8]) -> usize {
-        let Scratch { probe, words, ranked } = scratch;
-        self.bands.probe(&self.arena, query, self.bucket_read_max, probe);
-        ranked.clear();
-        let mut comparison = Comparison::new(&self.arena, query, self.shape, self.matching_min, words);
-        comparison.each(&probe.hits, |_, seen, matching| {
-            if seen.removed == Seq(0) && matching >= self.matching_min {
-                ranked.push((Reverse(matching), seen.seq));
-            }
-        });
-        let groups = probe.groups.iter().map(|found| &found.group);
-        for group in groups.chain(probe.twin.iter().filter_map(|twin| twin.group.as_ref())) {
-            let members = group.members();
-            let Some((_, matching)) = members.found().next().and_then(|slot| comparison.with(slot)) else { continue };
-            if matching >= self.matching_min {
-                let seen = members.found().filter_map(|slot| self.arena.peek(slot));
-                ranked.extend(seen.map(|seen| (Reverse(matching), seen.seq)));
-            }
-        }
-        if let Some(twin) = probe.twin.as_ref().filter(|twin| twin.group.is_none())
-            && let Some((seen, matching)) = comparison.with(twin.place())
-        {
-            ranked.push((Reverse(matching), seen.seq));
-        }
-        ranked.sort_unstable();
-        ranked.len()
+    fn check(&self, scratch: &mut Scratch, signature: &[u8]) -> usize {
+        let query = Query {
+            signature,
+            content: 0,
+            own: None,
+            matching_min: self.matching_min,
+            members_max: usize::MAX,
+            contents_max: None,
+            mistaken: &scratch.mistaken,
+        };
+        let Ok(search) = self.index.search(View::Decided, &query, self.bounds);
+        search.found.len()
     }
 }
 

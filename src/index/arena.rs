@@ -55,7 +55,7 @@ pub struct Seen {
 }
 
 /// All signatures of a collection.
-pub struct Arena {
+pub(super) struct Arena {
     words: usize,
     signature_bytes: usize,
     rows: Chunks,
@@ -63,7 +63,7 @@ pub struct Arena {
 
 impl Arena {
     /// An empty arena for signatures of this shape.
-    pub fn new(shape: SignatureShape) -> Self {
+    pub(super) fn new(shape: SignatureShape) -> Self {
         let signature_bytes = shape.bytes();
         let words = signature_bytes.div_ceil(8);
         Self { words, signature_bytes, rows: Chunks::new(SIGNATURE + words) }
@@ -75,7 +75,7 @@ impl Arena {
     }
 
     /// Puts a document at a place that is free. The last store makes it visible.
-    pub fn publish(&self, place: Place, entry: Entry<'_>) {
+    pub(super) fn publish(&self, place: Place, entry: Entry<'_>) {
         assert_eq!(entry.signature.len(), self.signature_bytes, "signatures of one collection have one length");
         let cells = self.rows.make(place.0);
         debug_assert_eq!(cells[SEQ].load(Ordering::Relaxed), 0, "a place is freed before it is reused");
@@ -91,19 +91,19 @@ impl Arena {
     }
 
     /// Says at which place in the order the document goes; `Seq(0)` takes it back.
-    pub fn set_removed(&self, place: Place, removed: Seq) {
+    pub(super) fn set_removed(&self, place: Place, removed: Seq) {
         let cell = &self.published(place)[REMOVED];
         cell.store(removed.0 << 1 | cell.load(Ordering::Relaxed) & LINKED, Ordering::Release);
     }
 
     /// Makes the document a link, or an ordinary one.
-    pub fn set_linked(&self, place: Place, linked: bool) {
+    pub(super) fn set_linked(&self, place: Place, linked: bool) {
         let cell = &self.published(place)[REMOVED];
         cell.store(cell.load(Ordering::Relaxed) & !LINKED | u64::from(linked), Ordering::Release);
     }
 
     /// Empties a place whose postings are gone.
-    pub fn free(&self, place: Place) {
+    pub(super) fn free(&self, place: Place) {
         self.published(place)[SEQ].store(0, Ordering::Release);
     }
 
@@ -127,18 +127,18 @@ impl Arena {
     }
 
     /// [`Arena::read`] without the signature.
-    pub fn peek(&self, place: Place) -> Option<Seen> {
+    pub(super) fn peek(&self, place: Place) -> Option<Seen> {
         self.read(place, &mut [])
     }
 
     /// Whether the document at the place is a link, which has no postings.
-    pub fn is_linked(&self, place: Place) -> bool {
+    pub(super) fn is_linked(&self, place: Place) -> bool {
         self.rows.row(place.0).is_some_and(|cells| cells[REMOVED].load(Ordering::Relaxed) & LINKED != 0)
     }
 
     /// The fingerprint of the id at a place. This and what follows mean something only while the caller keeps the place
     /// from being freed, as a posting under its table's lock does.
-    pub fn id_fingerprint(&self, place: Place) -> u64 {
+    pub(super) fn id_fingerprint(&self, place: Place) -> u64 {
         self.published(place)[ID].load(Ordering::Relaxed)
     }
 
@@ -186,7 +186,7 @@ impl Arena {
     }
 
     /// Bytes in use for so many places.
-    pub fn bytes_for(&self, places: u64) -> u64 {
+    pub(super) fn bytes_for(&self, places: u64) -> u64 {
         places * (SIGNATURE + self.words) as u64 * size_of::<u64>() as u64
     }
 

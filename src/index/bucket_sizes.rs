@@ -8,8 +8,17 @@ const EXACT: usize = 16;
 const PER_OCTAVE: usize = 8;
 const CLASSES: usize = EXACT + PER_OCTAVE * 28;
 
+/// How many documents share a band key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fullness {
+    /// In the fullest bucket, to within an eighth.
+    pub largest: u64,
+    /// In 99 of 100 buckets at most, to within an eighth.
+    pub p99: u64,
+}
+
 /// Buckets per size class.
-pub struct BucketSizes {
+pub(super) struct BucketSizes {
     counts: [AtomicU64; CLASSES],
 }
 
@@ -21,7 +30,7 @@ impl Default for BucketSizes {
 
 impl BucketSizes {
     /// Notes that a bucket of `from` documents now has `to`; 0 means it is not there.
-    pub fn changed(&self, from: usize, to: usize) {
+    pub(super) fn changed(&self, from: usize, to: usize) {
         let (from, to) = (class(from), class(to));
         if from == to {
             return;
@@ -35,18 +44,22 @@ impl BucketSizes {
     }
 
     /// Buckets with at least one document.
-    pub fn buckets(&self) -> u64 {
+    pub(super) fn buckets(&self) -> u64 {
         self.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 
+    pub(super) fn fullness(&self) -> Fullness {
+        Fullness { largest: self.largest(), p99: self.quantile(0.99) }
+    }
+
     /// Documents in the largest bucket, rounded down to its class; 0 where there is none.
-    pub fn largest(&self) -> u64 {
+    pub(super) fn largest(&self) -> u64 {
         let class = self.counts.iter().rposition(|count| count.load(Ordering::Relaxed) != 0);
         class.map_or(0, floor)
     }
 
     /// The size that `share` (0 to 1) of all buckets do not pass, rounded down to its class.
-    pub fn quantile(&self, share: f64) -> u64 {
+    pub(super) fn quantile(&self, share: f64) -> u64 {
         let target = (self.buckets() as f64 * share).ceil() as u64;
         let mut seen = 0;
         for (class, count) in self.counts.iter().enumerate() {

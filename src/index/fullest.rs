@@ -1,18 +1,18 @@
 //! The buckets that most documents share, from the lists of the tables and the groups of equal signatures.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use hapax_core::BandKey;
 
-use super::Arena;
-use super::bands::BandIndex;
+use super::arena::{Arena, Seen};
+use super::band_tables::BandTables;
 use super::place::Place;
-use super::rows::BandKeys;
 use super::sync::Ordering;
 
 /// Documents that share a band key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bucket {
+pub struct FullBucket {
     /// Which band.
     pub band: u32,
     /// Its key.
@@ -20,58 +20,58 @@ pub struct Bucket {
     /// How many documents.
     pub documents: usize,
     /// Some of them, old and new.
-    pub sample: Vec<Place>,
+    pub sample: Vec<Seen>,
 }
 
-impl BandIndex {
-    /// The fullest buckets, at most `limit`, each with up to `samples` of its documents; the fullest first. Buckets of
-    /// up to eight documents are looked at only with `all`, which takes a look at every posting.
-    pub fn fullest(&self, arena: &Arena, limit: usize, samples: usize, all: bool) -> Vec<Bucket> {
-        let mut fullest = Fullest { index: self, arena, limit, floor: 2, keys: HashMap::new() };
-        for (band, table) in self.tables.iter().enumerate() {
-            table.for_each_list(|list| {
-                list.first().into_iter().for_each(|first| fullest.consider(list.len(), band, first));
-            });
-            if all {
-                let keys = BandKeys { rows: &self.rows[band], arena };
-                table.for_each_few(&keys, |places| fullest.consider(places.len(), band, places[0]));
-            }
+/// The fullest buckets, at most `limit`, each with up to `samples` of its documents; the fullest first. Buckets of up to
+/// eight documents are looked at only with `all`, which takes a look at every posting.
+pub(super) fn fullest(tables: &BandTables, arena: &Arena, limit: usize, samples: usize, all: bool) -> Vec<FullBucket> {
+    let mut fullest = Fullest { tables, arena, limit, floor: 2, keys: HashMap::new() };
+    for (band, table) in tables.tables().iter().enumerate() {
+        table.for_each_list(|list| {
+            list.first().into_iter().for_each(|first| fullest.consider(list.len(), band, first));
+        });
+        if all {
+            let keys = tables.bands().rows()[band].keys(arena);
+            table.for_each_few(&keys, |places| fullest.consider(places.len(), band, places[0]));
         }
-        for (leader, documents) in self.equals.sizes() {
-            (0..self.tables.len()).for_each(|band| fullest.consider(documents, band, leader));
-        }
-        let keys = fullest.keys.into_iter();
-        let mut buckets: Vec<Bucket> =
-            keys.map(|((band, key), (_, place))| self.bucket(arena, band, key, place, samples)).collect();
-        buckets.sort_by_key(|bucket| (std::cmp::Reverse(bucket.documents), bucket.band));
-        buckets.truncate(limit);
-        buckets
     }
+    for (leader, documents) in tables.equals().sizes() {
+        (0..tables.tables().len()).for_each(|band| fullest.consider(documents, band, leader));
+    }
+    let keys = fullest.keys.into_iter();
+    let mut buckets: Vec<FullBucket> =
+        keys.map(|((band, key), (_, place))| bucket(tables, arena, (band, key), place, samples)).collect();
+    buckets.sort_by_key(|bucket| (Reverse(bucket.documents), bucket.band));
+    buckets.truncate(limit);
+    buckets
+}
 
-    fn bucket(&self, arena: &Arena, band: usize, key: u64, one: Place, samples: usize) -> Bucket {
-        let rows = &self.rows[band];
-        let shard = self.tables[band].read(key);
-        let members = shard.members(key, |held| rows.equal_of(arena, one, held));
-        let mut sample = Vec::new();
-        members.spread(samples, &mut sample);
-        let mut documents = members.len();
-        for (leader, group) in members.iter().filter_map(|place| Some((place, self.equals.led_by(place)?))) {
-            let members = group.members();
-            documents += members.findable().len() - 1;
-            // It is one of its group.
-            sample.retain(|&place| place != leader);
-            members.findable().spread(samples.saturating_sub(sample.len()), (0, 1), &mut sample);
-        }
-        let words: Vec<u64> = arena.signature(one).iter().map(|cell| cell.load(Ordering::Relaxed)).collect();
-        let signature = &bytemuck::cast_slice(&words)[..self.shape.bytes()];
-        let key = self.banding.key(signature, self.shape, band as u32);
-        Bucket { band: band as u32, key, documents, sample }
+/// The bucket of a key that `one` has.
+fn bucket(tables: &BandTables, arena: &Arena, (band, key): (usize, u64), one: Place, samples: usize) -> FullBucket {
+    let rows = &tables.bands().rows()[band];
+    let shard = tables.tables()[band].read(key);
+    let members = shard.members(key, |held| rows.equal_of(arena, one, held));
+    let mut sample = Vec::new();
+    members.spread(samples, &mut sample);
+    let mut documents = members.len();
+    for (leader, group) in members.iter().filter_map(|place| Some((place, tables.equals().led_by(place)?))) {
+        let members = group.members();
+        documents += members.findable().len() - 1;
+        // It is one of its group.
+        sample.retain(|&place| place != leader);
+        members.findable().spread(samples.saturating_sub(sample.len()), (0, 1), &mut sample);
     }
+    let words: Vec<u64> = arena.signature(one).iter().map(|cell| cell.load(Ordering::Relaxed)).collect();
+    let signature = &bytemuck::cast_slice(&words)[..tables.bands().shape().bytes()];
+    let key = tables.bands().key_on_the_wire(signature, band as u32);
+    let sample = sample.into_iter().filter_map(|place| arena.peek(place)).collect();
+    FullBucket { band: band as u32, key, documents, sample }
 }
 
 /// Keys of many documents.
 struct Fullest<'a> {
-    index: &'a BandIndex,
+    tables: &'a BandTables,
     arena: &'a Arena,
     limit: usize,
     /// Fewer documents are not worth noting.
@@ -86,7 +86,7 @@ impl Fullest<'_> {
         if documents < self.floor {
             return;
         }
-        let key = self.index.rows[band].key_of(self.arena, place);
+        let key = self.tables.bands().rows()[band].key_of(self.arena, place);
         let noted = self.keys.entry((band, key)).or_insert((documents, place));
         if noted.0 < documents {
             *noted = (documents, place);

@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use super::Arena;
+use super::arena::Arena;
 use super::place::Place;
 use super::pool::Pool;
 use super::seed::Seed;
@@ -13,7 +13,7 @@ use super::table::Table;
 use crate::types::Seq;
 
 /// A multimap of fingerprints to places.
-pub struct IdIndex {
+pub(super) struct IdIndex {
     table: Table,
     pool: Pool,
     mask: u64,
@@ -43,30 +43,26 @@ impl Keys for IdKeys<'_> {
 
 impl IdIndex {
     /// Tells ids apart by 1 to 64 bits of their fingerprints.
-    pub fn with_fingerprint_bits(bits: u32) -> Self {
-        Self::seeded(bits, Seed::of_process())
-    }
-
-    pub(super) fn seeded(bits: u32, seed: Seed) -> Self {
+    pub(super) fn new(bits: u32, seed: Seed) -> Self {
         Self { table: Table::new(0, 1), pool: Pool::default(), mask: u64::MAX >> (64 - bits), seed }
     }
 
     /// Adds a published place.
-    pub fn insert(&self, arena: &Arena, place: Place) {
+    pub(super) fn insert(&self, arena: &Arena, place: Place) {
         let keys = self.keys(arena);
         let key = keys.key(place);
         self.table.insert(&self.pool, key, place, |held| keys.key(held) == key, &keys);
     }
 
     /// Takes a place out again, before it is freed.
-    pub fn remove(&self, arena: &Arena, place: Place) {
+    pub(super) fn remove(&self, arena: &Arena, place: Place) {
         let keys = self.keys(arena);
         let key = keys.key(place);
         self.table.remove(&self.pool, key, place, |held| keys.key(held) == key, &keys);
     }
 
     /// Every place whose id may be the one with this fingerprint. Copied, so that no lock is held.
-    pub fn candidates(&self, arena: &Arena, fingerprint: u64) -> SmallVec<[Place; 8]> {
+    pub(super) fn candidates(&self, arena: &Arena, fingerprint: u64) -> SmallVec<[Place; 8]> {
         let keys = self.keys(arena);
         let key = self.seed.key(fingerprint & self.mask);
         let shard = self.table.read(key);
@@ -74,7 +70,7 @@ impl IdIndex {
     }
 
     /// Bytes of the table.
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.pool.bytes()
     }
 

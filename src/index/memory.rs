@@ -31,7 +31,7 @@ impl IndexBytes {
 }
 
 /// What documents hold, by the bytes of the index and how many places of it are in use.
-pub(super) struct Held {
+pub(super) struct Holding {
     /// Bytes as they are.
     pub bytes: IndexBytes,
     /// Bands of all bandings, one number each.
@@ -44,7 +44,7 @@ pub(super) struct Held {
     pub any_empty: bool,
 }
 
-impl Held {
+impl Holding {
     /// What the documents hold.
     pub(super) fn claim(&self) -> u64 {
         let held = self.bytes.tables();

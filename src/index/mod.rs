@@ -2,31 +2,38 @@
 //! In: packed signatures with their `seq`. Out: [`Place`]s of documents, what is known of each, and those like a query.
 //! Knows nothing of ids' text, of storage, or of what becomes of what it finds.
 //!
-//! [`Index`] is the one door. Behind it are rows (`arena.rs`), the tables of each banding over them (`bands.rs`) and the
-//! table of ids (`ids.rs`): whoever changes a document changes all of them, through one call.
+//! [`Index`] is the one door: whoever changes a document changes it everywhere, through one call. Behind it is a
+//! directory of places and ids (`directory.rs`) above parts. Today there is one part, in memory (`part.rs`): a row of
+//! each document (`arena.rs`), and for each banding (`bands.rs`) tables over the rows (`band_tables.rs`), which searches
+//! probe (`probe.rs`). A part on disk would be another, which [`NeedsDisk`] tells of.
 
 mod ahead;
 mod arena;
+mod band_tables;
 mod bands;
 mod bucket_sizes;
 mod chunks;
-mod comparison;
+mod directory;
 mod equals;
+mod flags;
 mod fullest;
+mod group;
 mod ids;
 mod last_seen;
 mod leaving;
 mod memory;
+mod part;
 mod place;
 mod place_list;
 mod pool;
+mod probe;
 mod rows;
 mod search;
 mod seed;
 mod shard;
-
 mod sync;
 mod table;
+mod verifier;
 mod view;
 
 #[cfg(all(test, not(hapax_loom)))]
@@ -39,27 +46,24 @@ mod models;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use hapax_core::{BandKey, Banding, SignatureShape};
-use parking_lot::{Mutex, RwLock};
+use hapax_core::{Banding, SignatureShape};
 use smallvec::SmallVec;
 
+use self::directory::Directory;
 use self::leaving::Leaving;
-use self::memory::Held;
+use self::memory::Holding;
+use self::part::MemoryPart;
 use self::seed::Seed;
 use crate::types::{Seq, TimestampMs};
 
-pub use arena::{Arena, Entry, PLACES_MAX, PLACES_MAX as SLOTS_MAX, Seen};
-pub use bands::{BandIndex, GroupHit, Hit, Probe};
-pub use bucket_sizes::BucketSizes;
-pub use comparison::Comparison;
-pub use equals::{Group, Members, Twin};
-pub use fullest::Bucket;
-pub use ids::IdIndex;
+pub use arena::{Entry, PLACES_MAX, Seen};
+pub use bucket_sizes::Fullness;
+pub use fullest::FullBucket;
 pub use last_seen::{Due, LastSeen, overdue};
 pub use leaving::Reading;
 pub use memory::IndexBytes;
+pub use part::NextBanding;
 pub use place::{Place, Walk};
 pub use search::{Bounds, Candidate, Cost, Query, Search};
 pub use view::View;
@@ -82,72 +86,14 @@ pub struct IndexOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NeedsDisk {}
 
-/// Documents that share a band key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FullBucket {
-    /// Which band.
-    pub band: u32,
-    /// Its key.
-    pub key: BandKey,
-    /// How many documents.
-    pub documents: usize,
-    /// Some of them, old and new.
-    pub sample: Vec<Seen>,
-}
-
-/// How many documents share a band key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fullness {
-    /// In the fullest bucket.
-    pub largest: u64,
-    /// In 99 of 100 buckets at most.
-    pub p99: u64,
-}
-
-/// A banding that is being built beside the present one. From [`Index::begin_banding`] on every change keeps it up to
-/// date. Give it back to [`Index::take_over`] or [`Index::abandon`].
-#[must_use]
-pub struct NextBanding {
-    tables: Arc<BandIndex>,
-    /// Documents up to here were there before changes began to enter it themselves.
-    through: Seq,
-    /// The next place to look at.
-    at: u32,
-    end: u32,
-}
-
 /// All documents of a collection, in memory.
 ///
 /// Opening comes first: [`load`](Self::load) from any threads, then [`build`](Self::build). After that changes come one
 /// at a time, under the caller's decision lock, while any number of readers look without one.
 pub struct Index {
-    shape: SignatureShape,
-    seed: Seed,
-    arena: Arena,
-    ids: IdIndex,
-    kept: RwLock<Kept>,
-    /// Whether last-seen times are kept: loading threads would get in each other's way with the lock.
-    keeps_last_seen: AtomicBool,
-    /// Places below this have been used.
-    used: AtomicU32,
-    /// Used places that are empty.
-    free: Mutex<Vec<Place>>,
+    directory: Directory,
+    part: MemoryPart,
     leaving: Leaving,
-}
-
-/// What can be exchanged while others look.
-struct Kept {
-    bands: Arc<BandIndex>,
-    /// Under a new banding, while it is being built.
-    next: Option<Arc<BandIndex>>,
-    /// When documents were last seen; absent if they stay for ever.
-    last_seen: Option<Arc<LastSeen>>,
-}
-
-impl Kept {
-    fn bandings(&self) -> impl Iterator<Item = &BandIndex> {
-        [&self.bands].into_iter().chain(&self.next).map(|bands| &**bands)
-    }
 }
 
 impl Index {
@@ -155,16 +101,9 @@ impl Index {
     pub fn new(options: &IndexOptions) -> Self {
         let &IndexOptions { shape, banding, id_fingerprint_bits, seed } = options;
         let seed = seed.map_or_else(Seed::of_process, Seed::fixed);
-        let bands = Arc::new(BandIndex::seeded(banding, shape, seed));
         Self {
-            shape,
-            seed,
-            arena: Arena::new(shape),
-            ids: IdIndex::seeded(id_fingerprint_bits, seed),
-            kept: RwLock::new(Kept { bands, next: None, last_seen: None }),
-            keeps_last_seen: AtomicBool::new(false),
-            used: AtomicU32::new(0),
-            free: Mutex::default(),
+            directory: Directory::new(id_fingerprint_bits, seed),
+            part: MemoryPart::new(shape, banding, seed),
             leaving: Leaving::default(),
         }
     }
@@ -173,87 +112,64 @@ impl Index {
 
     /// Takes a document in, without its postings: [`build`](Self::build) makes those. From several threads at once.
     pub fn load(&self, entry: Entry<'_>) -> Place {
-        let place = Place(self.used.fetch_add(1, Ordering::Relaxed));
-        self.arena.publish(place, entry);
-        self.ids.insert(&self.arena, place);
-        if self.keeps_last_seen.load(Ordering::Relaxed)
-            && let Some(last_seen) = &self.kept.read().last_seen
-        {
-            last_seen.set(place, entry.last_seen);
-        }
+        let place = self.directory.next();
+        self.part.load(place, entry);
+        self.directory.enter(self.part.rows(), place);
         place
     }
 
     /// Makes the postings of all that was loaded, in parallel; once, before anything else. `progress` is told the share
     /// that is done, from 0 to 1.
     pub fn build(&self, progress: impl Fn(f64) + Sync) {
-        let places: Vec<Place> = (0..self.used()).map(Place).collect();
-        let kept = self.kept.read();
-        let postings = places.len().max(1) as f64 * f64::from(kept.bands.banding().bands());
-        let placed = AtomicU64::new(0);
-        kept.bands.insert_all(
-            &self.arena,
-            &places,
-            |place| !self.arena.is_linked(place),
-            |count| {
-                let placed = placed.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
-                progress(placed as f64 / postings);
-            },
-        );
+        self.part.build(self.directory.used(), progress);
     }
 
     // Changes, one at a time.
 
     /// Takes a document in, for everybody to see who may; `None` if the index holds [`PLACES_MAX`].
     pub fn enter(&self, entry: Entry<'_>) -> Option<Place> {
-        let place = self.take_place()?;
-        let kept = self.kept.read();
-        // Before the sweeper can take it for the document that was here.
-        if let Some(last_seen) = &kept.last_seen {
-            last_seen.set(place, entry.last_seen);
-        }
-        self.arena.publish(place, entry);
-        kept.bandings().for_each(|bands| bands.insert(&self.arena, place, !entry.linked));
-        self.ids.insert(&self.arena, place);
+        let place = self.directory.take()?;
+        self.part.enter(place, entry);
+        self.directory.enter(self.part.rows(), place);
         Some(place)
     }
 
     /// Takes a document out at once: for one that nobody was told of. Returns which it was.
     pub fn withdraw(&self, place: Place) -> Seq {
-        let seen = self.arena.peek(place).expect("a place is emptied once");
+        let rows = self.part.rows();
+        let seen = rows.peek(place).expect("a place is emptied once");
         // Postings first, so that none ever names an empty place.
-        self.kept.read().bandings().for_each(|bands| bands.remove(&self.arena, place));
-        self.ids.remove(&self.arena, place);
-        self.arena.free(place);
-        self.free.lock().push(place);
+        self.part.unpost(place);
+        self.directory.leave(rows, place);
+        rows.free(place);
+        self.directory.give_back(place);
         seen.seq
     }
 
     /// Hides a document from that place in the order on.
     pub fn leave(&self, place: Place, at: Seq) {
-        self.arena.set_removed(place, at);
+        self.part.rows().set_removed(place, at);
     }
 
     /// Takes [`leave`](Self::leave) back.
     pub fn stay(&self, place: Place) {
-        self.arena.set_removed(place, Seq(0));
+        self.part.rows().set_removed(place, Seq(0));
     }
 
     /// Notes that nobody can tell whether a document is on disk: no view of what is durable has it any more.
     pub fn doubt(&self, place: Place) {
-        self.arena.set_removed(place, view::DOUBTFUL);
+        self.part.rows().set_removed(place, view::DOUBTFUL);
     }
 
     /// Makes a link findable by its bands, or unfindable again. A banding that is being built and has not got to it yet
     /// takes it as it is then.
     pub fn set_findable(&self, place: Place, findable: bool) {
-        let kept = self.kept.read();
-        kept.bandings().for_each(|bands| bands.set_findable(&self.arena, place, findable));
+        self.part.set_findable(place, findable);
     }
 
     /// Makes a document a link, or an ordinary one.
     pub fn set_linked(&self, place: Place, linked: bool) {
-        self.arena.set_linked(place, linked);
+        self.part.rows().set_linked(place, linked);
     }
 
     // Removal, once earlier readers have left.
@@ -290,29 +206,27 @@ impl Index {
 
     /// Every place whose document's id may be the one with this fingerprint.
     pub fn held_by(&self, id_fingerprint: u64) -> SmallVec<[Place; 8]> {
-        self.ids.candidates(&self.arena, id_fingerprint)
+        self.directory.held_by(self.part.rows(), id_fingerprint)
     }
 
     /// What is at a place; `None` if it is empty or changes while being read.
     pub fn peek(&self, place: Place) -> Option<Seen> {
-        self.arena.peek(place)
+        self.part.rows().peek(place)
     }
 
     /// Finds the documents of a view that are like a query.
     pub fn search(&self, view: View, query: &Query<'_>, bounds: Bounds) -> Result<Search, NeedsDisk> {
-        // Held until the search is over: a banding that has been taken over is no longer kept up to date.
-        let kept = self.kept.read();
-        Ok(search::search(&self.arena, &kept.bands, view, query, bounds))
+        Ok(self.part.search(view, query, bounds))
     }
 
     /// Adds documents that are known by other means, if they are still at their places, and ranks again.
     pub fn consider(&self, search: &mut Search, query: &Query<'_>, known: &[(Seq, Place)]) {
-        search::consider(&self.arena, self.shape, search, query, known);
+        search::consider(self.part.rows(), self.part.shape(), search, query, known);
     }
 
     /// How many of the documents at these places have as many equal slots as the query asks for.
     pub fn matching(&self, query: &Query<'_>, places: impl Iterator<Item = Place>) -> usize {
-        search::matching(&self.arena, self.shape, query, places)
+        search::matching(self.part.rows(), self.part.shape(), query, places)
     }
 
     /// Reads what a search needs from the disk. Not under the decision lock.
@@ -322,27 +236,18 @@ impl Index {
 
     /// The banding that searches go by.
     pub fn banding(&self) -> Banding {
-        self.kept.read().bands.banding()
+        self.part.banding()
     }
 
     /// How many documents share a band key.
     pub fn fullness(&self) -> Fullness {
-        let kept = self.kept.read();
-        let sizes = kept.bands.sizes();
-        Fullness { largest: sizes.largest(), p99: sizes.quantile(0.99) }
+        self.part.fullness()
     }
 
     /// The fullest buckets, at most `limit`, each with up to `samples` of its documents; the fullest first. Buckets of
     /// up to eight documents are looked at only with `all`, which takes a look at every posting.
     pub fn fullest(&self, limit: usize, samples: usize, all: bool) -> Vec<FullBucket> {
-        // It takes long: no lock is held meanwhile.
-        let bands = Arc::clone(&self.kept.read().bands);
-        let fullest = bands.fullest(&self.arena, limit, samples, all).into_iter();
-        let full = |Bucket { band, key, documents, sample }| {
-            let sample = sample.into_iter().filter_map(|place| self.arena.peek(place)).collect();
-            FullBucket { band, key, documents, sample }
-        };
-        fullest.map(full).collect()
+        self.part.fullest(limit, samples, all)
     }
 
     // Another banding. The caller holds its decision lock for each call.
@@ -350,42 +255,22 @@ impl Index {
     /// Begins to build another banding beside the present one. `through` is the last `seq` given out: later documents
     /// enter both. One at a time.
     pub fn begin_banding(&self, banding: Banding, through: Seq) -> NextBanding {
-        let tables = Arc::new(BandIndex::seeded(banding, self.shape, self.seed));
-        self.kept.write().next = Some(Arc::clone(&tables));
-        NextBanding { tables, through, at: 0, end: self.used() }
+        self.part.begin_banding(banding, through, self.directory.used())
     }
 
     /// Adds documents that were there before, looking at no more than so many; says whether that was all.
     pub fn fill(&self, next: &mut NextBanding, documents_max: u32) -> bool {
-        let kept = self.kept.read();
-        let end = next.end.min(next.at.saturating_add(documents_max));
-        for place in (next.at..end).map(Place) {
-            let older = self.arena.peek(place).is_some_and(|seen| seen.seq <= next.through);
-            // By what the present banding has, and not by the arena's flags: a link that is being promoted can be found,
-            // and may be in the new banding already.
-            if older && kept.bands.here(place) && !next.tables.here(place) {
-                next.tables.insert(&self.arena, place, kept.bands.is_findable(place));
-            }
-        }
-        next.at = end;
-        end == next.end
+        self.part.fill(next, documents_max)
     }
 
     /// Searches go by a complete new banding from here on.
     pub fn take_over(&self, next: NextBanding) {
-        let mut kept = self.kept.write();
-        // Both at once: a change between the two would enter its postings twice.
-        let old = std::mem::replace(&mut kept.bands, next.tables);
-        kept.next = None;
-        // Searches need not wait until its memory is given back.
-        drop(kept);
-        drop(old);
+        self.part.take_over(next);
     }
 
     /// Forgets a banding that was being built.
     pub fn abandon(&self, next: NextBanding) {
-        self.kept.write().next = None;
-        drop(next);
+        self.part.abandon(next);
     }
 
     // Last-seen times.
@@ -393,82 +278,53 @@ impl Index {
     /// Keeps last-seen times, of a collection made then, or with `None` no longer. If they are kept already, nothing
     /// changes. A change like the others.
     pub fn keep_last_seen(&self, made: Option<TimestampMs>) {
-        let mut kept = self.kept.write();
-        let held = kept.last_seen.take();
-        kept.last_seen = made.map(|made| held.unwrap_or_else(|| Arc::new(LastSeen::new(made))));
-        self.keeps_last_seen.store(kept.last_seen.is_some(), Ordering::Relaxed);
+        self.part.keep_last_seen(made);
     }
 
     /// When documents were last seen; absent if that is not kept.
     pub fn last_seen(&self) -> Option<Arc<LastSeen>> {
-        self.kept.read().last_seen.clone()
+        self.part.last_seen()
     }
 
     /// Every place that has been used so far, whether or not a document is there now.
     pub fn places(&self, from: Walk) -> impl Iterator<Item = Place> + use<> {
-        from.places(self.used())
+        from.places(self.directory.used())
     }
 
     // Memory.
 
     /// Bytes by part.
     pub fn bytes(&self) -> IndexBytes {
-        self.bytes_of(&self.kept.read())
+        let [signatures, last_seen] = self.part.row_bytes(u64::from(self.directory.used()));
+        IndexBytes { signatures, postings: self.part.table_bytes(), ids: self.directory.bytes(), last_seen }
     }
 
     /// Places in use, without those whose document is gone and only waits for earlier readers.
     pub fn documents(&self) -> u64 {
-        u64::from(self.used()).saturating_sub(self.empty())
+        u64::from(self.directory.used()).saturating_sub(self.empty())
     }
 
     /// What the documents take of the memory budget.
     pub fn claim(&self) -> u64 {
-        self.held().claim()
+        self.holding().claim()
     }
 
     /// What one document more takes of the memory budget.
     pub fn claim_of_one(&self) -> u64 {
-        self.held().claim_of_one()
+        self.holding().claim_of_one()
     }
 
-    fn held(&self) -> Held {
-        let kept = self.kept.read();
-        let next = kept.next.as_ref().map_or(0, |next| next.banding().bands());
-        let last_seen = kept.last_seen.as_ref().map_or(0, |_| LastSeen::bytes_for(1));
-        Held {
-            bytes: self.bytes_of(&kept),
-            bands: [kept.bands.banding().bands(), next],
-            row_bytes: self.arena.bytes_for(1) + last_seen,
+    fn holding(&self) -> Holding {
+        Holding {
+            bytes: self.bytes(),
+            bands: self.part.band_counts(),
+            row_bytes: self.part.row_bytes(1).iter().sum(),
             documents: self.documents(),
             any_empty: self.empty() > 0,
         }
     }
 
-    fn bytes_of(&self, kept: &Kept) -> IndexBytes {
-        let places = u64::from(self.used());
-        IndexBytes {
-            signatures: self.arena.bytes_for(places),
-            postings: kept.bandings().map(BandIndex::bytes).sum(),
-            ids: self.ids.bytes(),
-            last_seen: kept.last_seen.as_ref().map_or(0, |_| LastSeen::bytes_for(places)),
-        }
-    }
-
     fn empty(&self) -> u64 {
-        self.free.lock().len() as u64 + self.leaving.count()
-    }
-
-    fn used(&self) -> u32 {
-        self.used.load(Ordering::Relaxed)
-    }
-
-    fn take_place(&self) -> Option<Place> {
-        self.free.lock().pop().or_else(|| {
-            let used = self.used();
-            (u64::from(used) < PLACES_MAX).then(|| {
-                self.used.store(used + 1, Ordering::Relaxed);
-                Place(used)
-            })
-        })
+        self.directory.empty() + self.leaving.count()
     }
 }

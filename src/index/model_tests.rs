@@ -9,8 +9,15 @@ use hapax_core::{Banding, SignatureShape};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::arena::{Arena, Entry};
+use super::band_tables::BandTables;
+use super::bucket_sizes::Fullness;
+use super::equals::Twin;
+use super::fullest::fullest;
+use super::ids::IdIndex;
 use super::place::Place;
-use super::*;
+use super::probe::{GroupHit, Hit, Probe, Probed};
+use super::seed::Seed;
 use crate::types::{Seq, TimestampMs};
 
 const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
@@ -27,7 +34,7 @@ type Model = BTreeMap<Place, Held>;
 
 struct World {
     arena: Arena,
-    index: BandIndex,
+    index: BandTables,
     ids: IdIndex,
     banding: Banding,
 }
@@ -43,21 +50,27 @@ struct Plan {
 }
 
 /// All that a lookup found, members of groups one by one.
-fn hits(world: &World, index: &BandIndex, signature: &[u8], per_key_max: usize, probe: &mut Probe) -> Vec<Hit> {
-    index.probe(&world.arena, signature, per_key_max, probe);
-    let mut hits = probe.hits.clone();
+fn hits(
+    world: &World,
+    index: &BandTables,
+    signature: &[u8],
+    per_key_max: usize,
+    probe: &mut Probe,
+) -> (Vec<Hit>, Probed) {
+    let mut probe = std::mem::take(probe.all_bands(index, &world.arena, signature, per_key_max));
+    let mut hits = std::mem::take(&mut probe.hits);
     for GroupHit { bands, group, .. } in &probe.groups {
         hits.extend(group.members().found().map(|place| Hit { place, bands: *bands }));
     }
     if let Some(twin) = &probe.twin {
-        let bands = index.banding().bands();
+        let bands = index.bands().banding().bands();
         match &twin.group {
             Some(group) => hits.extend(group.members().found().map(|place| Hit { place, bands })),
-            None if twin.alone_findable => hits.push(Hit { place: twin.place(), bands }),
+            None if twin.alone_findable => hits.push(Hit { place: twin.leader, bands }),
             None => {}
         }
     }
-    hits
+    (hits, probe)
 }
 
 fn shared(a: &[u8], b: &[u8], banding: Banding) -> u32 {
@@ -94,12 +107,12 @@ struct Writer<'a> {
     places: u32,
     seq: u64,
     /// An index that is being built, and how far.
-    next: Option<(BandIndex, u32)>,
+    next: Option<(BandTables, u32)>,
     probe: Probe,
 }
 
 impl Writer<'_> {
-    fn indexes(&self) -> impl Iterator<Item = &BandIndex> {
+    fn indexes(&self) -> impl Iterator<Item = &BandTables> {
         [&self.world.index].into_iter().chain(self.next.as_ref().map(|(next, _)| next))
     }
 
@@ -157,7 +170,7 @@ impl Writer<'_> {
     fn reband(&mut self) {
         let Some((next, at)) = &mut self.next else {
             let (bands, rows) = [(12, 5), (6, 10), (64, 1), (2, 32), (31, 2), (8, 8)][self.rng.random_range(0..6)];
-            self.next = Some((BandIndex::with_seed(Banding::new(bands, rows, SHAPE).unwrap(), SHAPE, 3), 0));
+            self.next = Some((BandTables::new(Banding::new(bands, rows, SHAPE).unwrap(), SHAPE, Seed::fixed(3)), 0));
             return;
         };
         for place in (*at..(*at + 8).min(self.places)).map(Place) {
@@ -174,25 +187,25 @@ impl Writer<'_> {
         }
     }
 
-    fn check(&mut self, index: &BandIndex) {
+    fn check(&mut self, index: &BandTables) {
         let query = signature(&mut self.rng, self.plan.families, &self.pool);
-        let found = hits(self.world, index, &query, usize::MAX, &mut self.probe);
-        let full = expected(&self.model, &query, index.banding());
+        let (found, probed) = hits(self.world, index, &query, usize::MAX, &mut self.probe);
+        let full = expected(&self.model, &query, index.bands().banding());
         assert_eq!(found.iter().copied().collect::<BTreeSet<_>>(), full);
-        assert_eq!((found.len(), self.probe.unread), (full.len(), 0), "each once");
-        self.check_twin(&query);
+        assert_eq!((found.len(), probed.unread), (full.len(), 0), "each once");
+        self.check_twin(&query, &probed);
         // With a bound: what is told is true, and what is not read is counted.
         let cap = self.rng.random_range(1..20);
-        let found = hits(self.world, index, &query, cap, &mut self.probe);
+        let (found, probed) = hits(self.world, index, &query, cap, &mut self.probe);
         assert!(found.iter().all(|hit| full.iter().any(|full| full.place == hit.place && full.bands >= hit.bands)));
-        if self.probe.unread == 0 {
+        if probed.unread == 0 {
             assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), full);
         }
-        self.check_twin(&query);
+        self.check_twin(&query, &probed);
     }
 
     /// All documents with the query's own signature are at hand, links too, each content in the order of storing.
-    fn check_twin(&self, query: &[u8]) {
+    fn check_twin(&self, query: &[u8], probed: &Probed) {
         let mut equal: Vec<(u64, Seq, Place)> = self
             .model
             .iter()
@@ -200,12 +213,12 @@ impl Writer<'_> {
             .map(|(&place, held)| (held.content, held.seq, place))
             .collect();
         equal.sort_unstable();
-        match &self.probe.twin {
+        match &probed.twin {
             None => assert!(equal.is_empty()),
             Some(Twin { group: None, .. }) => {
                 assert_eq!(
                     equal.iter().map(|equal| equal.2).collect::<Vec<_>>(),
-                    [self.probe.twin.as_ref().unwrap().place()]
+                    [probed.twin.as_ref().unwrap().leader]
                 );
             }
             Some(Twin { group: Some(group), .. }) => {
@@ -214,7 +227,7 @@ impl Writer<'_> {
                     let wanted = equal.iter().filter(|equal| equal.0 == content).map(|equal| equal.2);
                     assert!(members.of_content(&self.world.arena, content).eq(wanted));
                 }
-                assert!(members.from_content(&self.world.arena, 0).eq(equal.iter().map(|equal| equal.2)));
+                assert!(members.since_content(&self.world.arena, 0).eq(equal.iter().map(|equal| equal.2)));
             }
         }
     }
@@ -225,14 +238,14 @@ fn read(world: &World, seed: u64, stable: &[(Place, Vec<u8>)], done: &AtomicBool
     let mut probe = Probe::default();
     while !done.load(Ordering::Relaxed) {
         let (place, signature) = &stable[rng.random_range(0..stable.len())];
-        let found = hits(world, &world.index, signature, usize::MAX, &mut probe);
+        let (found, _) = hits(world, &world.index, signature, usize::MAX, &mut probe);
         let met: Vec<Hit> = found.into_iter().filter(|hit| hit.place == *place).collect();
         if met != [Hit { place: *place, bands: world.banding.bands() }] {
             done.store(true, Ordering::Relaxed);
             panic!("seed {seed}: {place:?}, which never goes, was found as {met:?}");
         }
         if rng.random_bool(0.01) {
-            world.index.fullest(&world.arena, 5, 3, true);
+            fullest(&world.index, &world.arena, 5, 3, true);
         }
         lookups.fetch_add(1, Ordering::Relaxed);
     }
@@ -242,8 +255,8 @@ fn run(seed: u64, plan: Plan) {
     let banding = Banding::new(plan.bands, plan.rows, SHAPE).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let pool: Vec<Vec<u8>> = (0..20).map(|_| signature(&mut rng, plan.families, &[])).collect();
-    let index = BandIndex::with_seed(banding, SHAPE, seed);
-    let world = World { arena: Arena::new(SHAPE), index, ids: IdIndex::with_fingerprint_bits(6), banding };
+    let index = BandTables::new(banding, SHAPE, Seed::fixed(seed));
+    let world = World { arena: Arena::new(SHAPE), index, ids: IdIndex::new(6, Seed::of_process()), banding };
     let (model, stable) = (Model::new(), BTreeSet::new());
     let (free, next, probe) = (Vec::new(), None, Probe::default());
     let mut writer = Writer { world: &world, rng, plan, pool, model, stable, free, places: 0, seq: 0, next, probe };
@@ -296,7 +309,7 @@ fn run(seed: u64, plan: Plan) {
     for place in writer.model.keys().copied().collect::<Vec<_>>() {
         writer.remove(place);
     }
-    assert_eq!((world.index.sizes().buckets(), world.index.sizes().largest()), (0, 0));
+    assert_eq!(world.index.fullness(), Fullness { largest: 0, p99: 0 });
 }
 
 #[test]
@@ -338,7 +351,7 @@ fn crafted_signatures_do_not_meet_in_a_bucket() {
         };
         (0..32).map(word).collect::<Vec<u64>>().iter().flat_map(|word| word.to_ne_bytes()).collect()
     };
-    let (arena, index) = (Arena::new(shape), BandIndex::new(banding, shape));
+    let (arena, index) = (Arena::new(shape), BandTables::new(banding, shape, Seed::of_process()));
     for number in 0..4000 {
         let signature = crafted(number);
         let entry = Entry {
@@ -353,9 +366,9 @@ fn crafted_signatures_do_not_meet_in_a_bucket() {
         index.insert(&arena, Place(number as u32), true);
     }
     let mut probe = Probe::default();
-    index.probe(&arena, &crafted(1 << 23), 64, &mut probe);
-    assert!(probe.found.len() < 31 * 8, "{} postings were looked at", probe.found.len());
-    assert_eq!((probe.hits.len(), probe.unread), (0, 0));
+    let probed = probe.all_bands(&index, &arena, &crafted(1 << 23), 64);
+    assert_eq!((probed.hits.len(), probed.unread), (0, 0));
+    assert!(probe.looked_at() < 31 * 8, "{} postings were looked at", probe.looked_at());
 }
 
 /// The leader of a large group went, and each lookup of the collection began again, over and over while others went too.
@@ -365,7 +378,7 @@ fn lookups_of_others_go_on_while_a_group_changes_hands() {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     let [common, other]: [Vec<u8>; 2] = std::array::from_fn(|_| (0..SHAPE.bytes()).map(|_| rng.random()).collect());
     let banding = Banding::new(12, 5, SHAPE).unwrap();
-    let (arena, index) = (Arena::new(SHAPE), BandIndex::with_seed(banding, SHAPE, 1));
+    let (arena, index) = (Arena::new(SHAPE), BandTables::new(banding, SHAPE, Seed::fixed(1)));
     for place in 0..EQUALS {
         let signature = if place == 0 { &other } else { &common };
         let (seq, id_fingerprint) = (Seq(u64::from(place) + 1), u64::from(place));
@@ -381,8 +394,8 @@ fn lookups_of_others_go_on_while_a_group_changes_hands() {
         scope.spawn(|| {
             let mut probe = Probe::default();
             while !done.load(Ordering::Relaxed) {
-                index.probe(&arena, &other, 64, &mut probe);
-                assert_eq!(probe.twin.as_ref().map(Twin::place), Some(Place(0)));
+                let twin = &probe.all_bands(&index, &arena, &other, 64).twin;
+                assert_eq!(twin.as_ref().map(|twin| twin.leader), Some(Place(0)));
                 lookups.fetch_add(1, Ordering::Relaxed);
             }
         });
@@ -394,8 +407,8 @@ fn lookups_of_others_go_on_while_a_group_changes_hands() {
         let mut left = EQUALS - 1;
         let mut probe = Probe::default();
         while left > 0 && lookups.load(Ordering::Relaxed) < from + 100 {
-            index.probe(&arena, &common, 1, &mut probe);
-            let leader = probe.twin.as_ref().expect("the rest is there").place();
+            let twin = &probe.all_bands(&index, &arena, &common, 1).twin;
+            let leader = twin.as_ref().expect("the rest is there").leader;
             index.remove(&arena, leader);
             arena.free(leader);
             left -= 1;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use hapax_core::SignatureShape;
 use loom::thread;
 
+use super::arena::{Arena, Entry};
 use super::place::Place;
-use super::*;
 use crate::types::{Seq, TimestampMs};
 
 const SHAPE: SignatureShape = SignatureShape { k: 16, bits: 8 };

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Arena;
+use super::arena::Arena;
 use super::place::Place;
 use super::seed::Seed;
 use super::shard::Keys;
@@ -10,8 +10,9 @@ use super::sync::Ordering;
 use crate::types::Seq;
 
 /// Where the rows of a band are among the words of a signature.
+#[derive(Clone)]
 pub(super) struct Rows {
-    pub(super) words: Range<usize>,
+    words: Range<usize>,
     /// The bytes of the first and of the last word that are rows of the band.
     first_mask: u64,
     last_mask: u64,
@@ -34,6 +35,18 @@ impl Rows {
             words,
             seed,
         }
+    }
+
+    /// Has memory fetch the rows of a place.
+    #[inline]
+    pub(super) fn prefetch(&self, arena: &Arena, place: Place) {
+        arena.prefetch(place, self.words.start);
+    }
+
+    /// The keys of all places, for a table.
+    #[inline]
+    pub(super) fn keys<'a>(&'a self, arena: &'a Arena) -> BandKeys<'a> {
+        BandKeys { rows: self, arena }
     }
 
     /// Whether a place has the rows of a signature.
@@ -87,8 +100,8 @@ impl Rows {
 
 /// The keys of one band.
 pub(super) struct BandKeys<'a> {
-    pub(super) rows: &'a Rows,
-    pub(super) arena: &'a Arena,
+    rows: &'a Rows,
+    arena: &'a Arena,
 }
 
 impl Keys for BandKeys<'_> {
@@ -104,6 +117,6 @@ impl Keys for BandKeys<'_> {
 
     #[inline]
     fn prefetch(&self, place: Place) {
-        self.arena.prefetch(place, self.rows.words.start);
+        self.rows.prefetch(self.arena, place);
     }
 }

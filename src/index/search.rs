@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 use hapax_core::SignatureShape;
 
 use super::arena::{Arena, Seen};
-use super::bands::{BandIndex, GroupHit, Hit, Probe};
-use super::comparison::Comparison;
-use super::equals::{Group, Members, Twin};
+use super::band_tables::BandTables;
+use super::equals::Twin;
+use super::group::{Group, GroupMembers};
 use super::place::Place;
+use super::probe::{GroupHit, Hit, Probe};
+use super::verifier::Verifier;
 use super::view::View;
 use crate::types::Seq;
 
@@ -89,8 +91,8 @@ pub struct Cost {
 
 impl<'a> Query<'a> {
     /// Compares candidates with it.
-    fn comparison(&self, arena: &'a Arena, shape: SignatureShape, words: &'a mut Vec<u64>) -> Comparison<'a> {
-        Comparison::new(arena, self.signature, shape, self.matching_min, words)
+    fn verifier(&self, arena: &'a Arena, shape: SignatureShape, words: &'a mut Vec<u64>) -> Verifier<'a> {
+        Verifier::new(arena, self.signature, shape, self.matching_min, words)
     }
 
     fn is_own(&self, place: Place) -> bool {
@@ -104,44 +106,44 @@ impl<'a> Query<'a> {
 }
 
 #[derive(Default)]
-struct Scratch {
+struct Buffers {
     probe: Probe,
     words: Vec<u64>,
 }
 
 thread_local! {
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
+    static BUFFERS: RefCell<Buffers> = RefCell::default();
 }
 
 /// Looks up a signature under a banding.
-pub(super) fn search(arena: &Arena, bands: &BandIndex, view: View, query: &Query<'_>, bounds: Bounds) -> Search {
-    SCRATCH.with_borrow_mut(|scratch| {
-        let Scratch { probe, words } = scratch;
+pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Query<'_>, bounds: Bounds) -> Search {
+    BUFFERS.with_borrow_mut(|buffers| {
+        let Buffers { probe, words } = buffers;
         let started = Instant::now();
-        bands.probe(arena, query.signature, bounds.bucket_read_max, probe);
-        let dropped = keep_most_hit(&mut probe.hits, &mut probe.groups, bounds.candidates_max);
+        let found = probe.all_bands(tables, arena, query.signature, bounds.bucket_read_max);
+        let dropped = keep_most_hit(&mut found.hits, &mut found.groups, bounds.candidates_max);
         let probed = Instant::now();
 
-        let cost = Cost { probe: probed - started, verify: Duration::ZERO, fullest_bucket: probe.fullest };
-        let unread = probe.unread + dropped;
+        let cost = Cost { probe: probed - started, verify: Duration::ZERO, fullest_bucket: found.fullest };
+        let unread = found.unread + dropped;
         let mut search = Search { found: Vec::new(), candidates: 0, above: 0, unread, cost };
-        let shape = bands.shape();
-        let mut comparison = query.comparison(arena, shape, words);
-        comparison.each(&probe.hits, |place, seen, matching| {
+        let shape = tables.bands().shape();
+        let mut verifier = query.verifier(arena, shape, words);
+        verifier.each(&found.hits, |place, seen, matching| {
             if !query.is_own(place) && view.finds(&seen) {
                 search.add(query, shape, place, &seen, matching);
             }
         });
-        let look = Look { arena, bands, shape, view, query };
-        for GroupHit { group, .. } in &probe.groups {
-            look.at_group(group, &mut comparison, &mut search);
+        let look = Look { arena, tables, shape, view, query };
+        for GroupHit { group, .. } in &found.groups {
+            look.at_group(group, &mut verifier, &mut search);
         }
-        if let Some(twin) = &probe.twin {
-            look.at_twin(twin, &mut comparison, &mut search);
+        if let Some(twin) = &found.twin {
+            look.at_twin(twin, &mut verifier, &mut search);
         }
         // No lookup keeps a group from being forgotten.
-        probe.groups.clear();
-        probe.twin = None;
+        found.groups.clear();
+        found.twin = None;
         search.rank();
 
         search.cost.verify = probed.elapsed();
@@ -158,9 +160,9 @@ pub(super) fn consider(
     known: &[(Seq, Place)],
 ) {
     let mut words = Vec::new();
-    let mut comparison = query.comparison(arena, shape, &mut words);
+    let mut verifier = query.verifier(arena, shape, &mut words);
     for &(seq, place) in known {
-        if let Some((seen, matching)) = comparison.with(place).filter(|(seen, _)| seen.seq == seq) {
+        if let Some((seen, matching)) = verifier.with(place).filter(|(seen, _)| seen.seq == seq) {
             search.add(query, shape, place, &seen, matching);
         }
     }
@@ -175,15 +177,15 @@ pub(super) fn matching(
     places: impl Iterator<Item = Place>,
 ) -> usize {
     let mut words = Vec::new();
-    let mut comparison = query.comparison(arena, shape, &mut words);
-    let mut reaches = |place: Place| comparison.with(place).is_some_and(|(_, matching)| matching >= query.matching_min);
+    let mut verifier = query.verifier(arena, shape, &mut words);
+    let mut reaches = |place: Place| verifier.with(place).is_some_and(|(_, matching)| matching >= query.matching_min);
     places.filter(|&place| reaches(place)).count()
 }
 
 /// A lookup in documents of equal signatures.
 struct Look<'a> {
     arena: &'a Arena,
-    bands: &'a BandIndex,
+    tables: &'a BandTables,
     shape: SignatureShape,
     view: View,
     query: &'a Query<'a>,
@@ -199,12 +201,12 @@ impl Look<'_> {
         if self.query.is_own(place) { None } else { self.arena.peek(place).map(|seen| (place, seen)) }
     }
 
-    /// A group whose signature may be like the query's: one comparison for all.
-    fn at_group(&self, group: &Group, comparison: &mut Comparison<'_>, search: &mut Search) {
+    /// A group whose signature may be like the query's: one verifier for all.
+    fn at_group(&self, group: &Group, verifier: &mut Verifier<'_>, search: &mut Search) {
         let members = group.members();
         let mut found = members.found();
         // Any of them: a place that is listed has the signature.
-        let Some((_, matching)) = found.next().and_then(|place| comparison.with(place)) else { return };
+        let Some((_, matching)) = found.next().and_then(|place| verifier.with(place)) else { return };
         if matching < self.query.matching_min {
             search.candidates += u32::from(members.found().any(|place| self.found(place).is_some()));
             return;
@@ -213,10 +215,10 @@ impl Look<'_> {
     }
 
     /// Documents with the query's own signature. Those of its content are first, links too, and no bound hides them.
-    fn at_twin(&self, twin: &Twin, comparison: &mut Comparison<'_>, search: &mut Search) {
+    fn at_twin(&self, twin: &Twin, verifier: &mut Verifier<'_>, search: &mut Search) {
         let Some(group) = &twin.group else {
-            let place = twin.place();
-            let Some((seen, matching)) = comparison.with(place).filter(|_| !self.query.is_own(place)) else { return };
+            let place = twin.leader;
+            let Some((seen, matching)) = verifier.with(place).filter(|_| !self.query.is_own(place)) else { return };
             let same = matching == self.shape.k && self.query.same_content(&seen) && self.view.sees(&seen);
             if same || twin.alone_findable && self.view.finds(&seen) {
                 search.add(self.query, self.shape, place, &seen, matching);
@@ -237,7 +239,7 @@ impl Look<'_> {
     }
 
     /// Lists the members of a group that is at or above the threshold, except those of the query's content.
-    fn list(&self, members: &Members, matching: u32, search: &mut Search) {
+    fn list(&self, members: &GroupMembers, matching: u32, search: &mut Search) {
         let others =
             |place| self.found(place).filter(|(_, seen)| matching < self.shape.k || !self.query.same_content(seen));
         let add = |(place, seen): (Place, Seen), search: &mut Search| {
@@ -251,7 +253,7 @@ impl Look<'_> {
         let mut from = Some(0);
         for _ in 0..contents_max {
             let Some(least) = from else { return };
-            let mut all = members.from_content(self.arena, least).peekable();
+            let mut all = members.since_content(self.arena, least).peekable();
             let Some(content) = all.peek().and_then(|&place| self.arena.peek(place)).map(|seen| seen.content) else {
                 return;
             };
@@ -262,14 +264,14 @@ impl Look<'_> {
             }
             let before = search.found.len();
             all.take_while(|&place| self.arena.peek(place).is_some_and(|seen| seen.content == content))
-                .filter(|&place| self.bands.is_findable(place))
+                .filter(|&place| self.tables.is_findable(place))
                 .filter_map(others)
                 .take(self.query.members_max)
                 .for_each(|found| add(found, search));
             search.counts(search.found.len() > before, true);
         }
         if let Some(least) = from {
-            search.unread += members.from_content(self.arena, least).count() as u64;
+            search.unread += members.since_content(self.arena, least).count() as u64;
         }
     }
 }

@@ -6,8 +6,14 @@ use hapax_core::{Banding, SignatureShape};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::arena::{Arena, Entry, Seen};
+use super::band_tables::BandTables;
+use super::bucket_sizes::Fullness;
+use super::fullest::fullest;
+use super::ids::IdIndex;
 use super::place::Place;
-use super::*;
+use super::probe::{GroupHit, Hit, Probe, Probed};
+use super::seed::Seed;
 use crate::types::{Seq, TimestampMs};
 
 const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
@@ -28,17 +34,16 @@ fn signature(rng: &mut ChaCha8Rng) -> Vec<u8> {
 }
 
 /// What a probe found, with all members of groups among the hits.
-fn probe(index: &BandIndex, arena: &Arena, signature: &[u8], per_key_max: usize) -> Probe {
-    let mut probe = Probe::default();
-    index.probe(arena, signature, per_key_max, &mut probe);
+fn probe(index: &BandTables, arena: &Arena, signature: &[u8], per_key_max: usize) -> Probed {
+    let mut probe = std::mem::take(Probe::default().all_bands(index, arena, signature, per_key_max));
     for GroupHit { bands, group, .. } in std::mem::take(&mut probe.groups) {
         probe.hits.extend(group.members().found().map(|place| Hit { place, bands }));
     }
     if let Some(twin) = &probe.twin {
-        let bands = index.banding().bands();
+        let bands = index.bands().banding().bands();
         match &twin.group {
             Some(group) => probe.hits.extend(group.members().found().map(|place| Hit { place, bands })),
-            None if twin.alone_findable => probe.hits.push(Hit { place: twin.place(), bands }),
+            None if twin.alone_findable => probe.hits.push(Hit { place: twin.leader, bands }),
             None => {}
         }
     }
@@ -51,8 +56,8 @@ fn shared(a: &[u8], b: &[u8]) -> u32 {
 }
 
 /// An arena and an index of some signatures, place by place.
-fn filled(signatures: &[Vec<u8>]) -> (Arena, BandIndex) {
-    let (arena, index) = (Arena::new(SHAPE), BandIndex::with_seed(banding(), SHAPE, 1));
+fn filled(signatures: &[Vec<u8>]) -> (Arena, BandTables) {
+    let (arena, index) = (Arena::new(SHAPE), BandTables::new(banding(), SHAPE, Seed::fixed(1)));
     for (place, signature) in signatures.iter().enumerate() {
         arena.publish(Place(place as u32), entry(place as u64 + 1, signature));
         index.insert(&arena, Place(place as u32), true);
@@ -64,7 +69,7 @@ fn filled(signatures: &[Vec<u8>]) -> (Arena, BandIndex) {
 fn probes_agree_with_a_plain_map_through_inserts_and_removals() {
     let mut rng = ChaCha8Rng::seed_from_u64(42);
     let arena = Arena::new(SHAPE);
-    let index = BandIndex::with_seed(banding(), SHAPE, 1);
+    let index = BandTables::new(banding(), SHAPE, Seed::fixed(1));
     let mut model: BTreeMap<Place, Vec<u8>> = BTreeMap::new();
     for seq in 1..4000 {
         // Grows, shrinks, and grows again.
@@ -97,7 +102,7 @@ fn probes_agree_with_a_plain_map_through_inserts_and_removals() {
         index.remove(&arena, place);
         arena.free(place);
     }
-    assert_eq!((index.sizes().buckets(), index.sizes().largest()), (0, 0));
+    assert_eq!(index.fullness(), Fullness { largest: 0, p99: 0 });
 }
 
 #[test]
@@ -105,7 +110,7 @@ fn building_in_parallel_gives_the_same_buckets() {
     let mut rng = ChaCha8Rng::seed_from_u64(7);
     let signatures: Vec<_> = (0..5000).map(|_| signature(&mut rng)).collect();
     let (arena, one_by_one) = filled(&signatures);
-    let at_once = BandIndex::with_seed(banding(), SHAPE, 1);
+    let at_once = BandTables::new(banding(), SHAPE, Seed::fixed(1));
     at_once.insert_all(&arena, &(0..5000).map(Place).collect::<Vec<_>>(), |_| true, |_| {});
     for _ in 0..100 {
         let query = signature(&mut rng);
@@ -116,7 +121,7 @@ fn building_in_parallel_gives_the_same_buckets() {
         };
         assert_eq!(hits(&one_by_one), hits(&at_once));
     }
-    assert_eq!(one_by_one.sizes().largest(), at_once.sizes().largest());
+    assert_eq!(one_by_one.fullness(), at_once.fullness());
 }
 
 /// Many distinct keys, so that shards grow and split: all of it is found again, and takes as much as it should.
@@ -185,7 +190,7 @@ fn equal_signatures_share_postings() {
         assert_eq!(left.hits.len(), 999 - place as usize);
     }
     index.remove(&arena, Place(999));
-    assert_eq!(index.sizes().buckets(), 0);
+    assert_eq!(index.fullness(), Fullness { largest: 0, p99: 0 });
 }
 
 #[test]
@@ -199,26 +204,26 @@ fn the_fullest_buckets_are_listed_with_samples() {
         .collect();
     signatures.extend(vec![vec![9; 64]; 200]);
     let (arena, index) = filled(&signatures);
-    let fullest = index.fullest(&arena, 14, 3, false);
-    let seen: Vec<(u32, usize)> = fullest.iter().map(|bucket| (bucket.band, bucket.documents)).collect();
+    let listed = fullest(&index, &arena, 14, 3, false);
+    let seen: Vec<(u32, usize)> = listed.iter().map(|bucket| (bucket.band, bucket.documents)).collect();
     let mut expected = vec![(0, 300)];
     expected.extend((0..12).map(|band| (band, 200)));
     expected.push((4, 100));
     assert_eq!(seen, expected);
-    assert!(fullest.iter().all(|bucket| bucket.sample.len() == 3));
-    assert!(fullest[0].sample.iter().all(|place| place.0 < 300));
-    assert_eq!(fullest[0].key, banding().key(&signatures[0], SHAPE, 0));
-    let one = index.fullest(&arena, 1, 3, true);
+    assert!(listed.iter().all(|bucket| bucket.sample.len() == 3));
+    assert!(listed[0].sample.iter().all(|seen| seen.seq <= Seq(300)));
+    assert_eq!(listed[0].key, banding().key(&signatures[0], SHAPE, 0));
+    let one = fullest(&index, &arena, 1, 3, true);
     assert_eq!((one.len(), one[0].documents), (1, 300));
-    let tied = index.fullest(&arena, 5, 3, true);
+    let tied = fullest(&index, &arena, 5, 3, true);
     assert_eq!(tied.iter().map(|bucket| bucket.documents).collect::<Vec<_>>(), [300, 200, 200, 200, 200]);
-    let all = index.fullest(&arena, 100, 3, true);
+    let all = fullest(&index, &arena, 100, 3, true);
     assert!(all.len() >= 14 && all.iter().all(|bucket| bucket.documents > 1));
 }
 
 #[test]
 fn shared_fingerprints_keep_every_place() {
-    let (arena, ids) = (Arena::new(SHAPE), IdIndex::with_fingerprint_bits(4));
+    let (arena, ids) = (Arena::new(SHAPE), IdIndex::new(4, Seed::of_process()));
     for place in 0..500 {
         arena.publish(Place(place), entry(u64::from(place) + 1, &[0; 64]));
         ids.insert(&arena, Place(place));

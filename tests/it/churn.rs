@@ -2,30 +2,28 @@
 
 use std::time::Duration;
 
-use hapax::index::{Arena, BandIndex, Entry, IdIndex};
-use hapax::types::{Seq, Slot, TimestampMs};
+use hapax::index::{Entry, Index, IndexOptions, Place};
+use hapax::types::{Seq, TimestampMs};
 use hapax_core::{Banding, SignatureShape, SplitMix64};
 
 const SHAPE: SignatureShape = SignatureShape { k: 128, bits: 8 };
 const ROUNDS: u64 = 10;
 
-struct Index {
-    arena: Arena,
-    bands: BandIndex,
-    ids: IdIndex,
+struct Churned {
+    index: Index,
     random: SplitMix64,
     seq: u64,
 }
 
-impl Index {
+impl Churned {
     fn new() -> Self {
-        let bands = BandIndex::new(Banding::new(21, 6, SHAPE).unwrap(), SHAPE);
-        let ids = IdIndex::with_fingerprint_bits(64);
-        Self { arena: Arena::new(SHAPE), bands, ids, random: SplitMix64::new(7), seq: 0 }
+        let banding = Banding::new(21, 6, SHAPE).unwrap();
+        let options = IndexOptions { shape: SHAPE, banding, id_fingerprint_bits: 64, seed: None };
+        Self { index: Index::new(&options), random: SplitMix64::new(7), seq: 0 }
     }
 
     /// A document that shares bands with some of those before it: three in ten are like one of a few thousand.
-    fn insert(&mut self, slot: Slot) {
+    fn insert(&mut self) -> Place {
         self.seq += 1;
         let like = self.random.next_u64();
         let mut words = if like % 10 < 3 { SplitMix64::new(like >> 32 & 0xFFF) } else { SplitMix64::new(like) };
@@ -43,33 +41,30 @@ impl Index {
             signature: &signature,
             last_seen: TimestampMs(0),
         };
-        self.arena.publish(slot, entry);
-        self.bands.insert(&self.arena, slot, true);
-        self.ids.insert(&self.arena, slot);
-    }
-
-    fn remove(&mut self, slot: Slot) {
-        self.bands.remove(&self.arena, slot);
-        self.ids.remove(&self.arena, slot);
-        self.arena.free(slot);
+        self.index.enter(entry).expect("there is room")
     }
 
     fn bytes(&self) -> u64 {
-        self.bands.bytes() + self.ids.bytes()
+        let bytes = self.index.bytes();
+        bytes.postings + bytes.ids
     }
 }
 
 /// Bytes after each round of deleting half of the documents and inserting as many others.
-fn churn(documents: u32, bytes: impl Fn(&Index) -> u64) -> Vec<u64> {
-    let mut index = Index::new();
-    (0..documents).map(Slot).for_each(|slot| index.insert(slot));
-    let round = |index: &mut Index| {
-        let gone: Vec<Slot> = (0..documents).map(Slot).filter(|_| index.random.next_u64().is_multiple_of(2)).collect();
-        gone.iter().for_each(|&slot| index.remove(slot));
-        gone.into_iter().for_each(|slot| index.insert(slot));
-        bytes(index)
+fn churn(documents: u32, bytes: impl Fn(&Churned) -> u64) -> Vec<u64> {
+    let mut churned = Churned::new();
+    let mut places: Vec<Place> = (0..documents).map(|_| churned.insert()).collect();
+    let mut round = || {
+        let (gone, stay): (Vec<Place>, _) =
+            std::mem::take(&mut places).into_iter().partition(|_| churned.random.next_u64().is_multiple_of(2));
+        places = stay;
+        for &place in &gone {
+            churned.index.withdraw(place);
+        }
+        places.extend(gone.iter().map(|_| churned.insert()));
+        bytes(&churned)
     };
-    (0..ROUNDS).map(|_| round(&mut index)).collect()
+    (0..ROUNDS).map(|_| round()).collect()
 }
 
 fn ends_where_it_began(rounds: &[u64]) {
@@ -79,14 +74,14 @@ fn ends_where_it_began(rounds: &[u64]) {
 
 #[test]
 fn ten_rounds_take_no_more_than_the_first() {
-    ends_where_it_began(&churn(20_000, Index::bytes));
+    ends_where_it_began(&churn(20_000, Churned::bytes));
 }
 
 /// As the system sees it.
 #[test]
 #[ignore = "a million documents, and a process of its own, are for `make churn`"]
 fn ten_rounds_of_a_million_leave_the_process_as_large() {
-    let resident = |_: &Index| {
+    let resident = |_: &Churned| {
         std::thread::sleep(Duration::from_millis(10));
         let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux tells how large a process is");
         statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).expect("resident pages") * 4096

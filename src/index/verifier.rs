@@ -4,8 +4,9 @@
 
 use hapax_core::{SignatureShape, verify};
 
+use super::arena::{Arena, Seen};
 use super::place::Place;
-use super::{Arena, Hit, Seen};
+use super::probe::Hit;
 
 /// Documents ahead of the one being compared that memory is asked for.
 const AHEAD: usize = 4;
@@ -13,7 +14,7 @@ const AHEAD: usize = 4;
 const BY_CHANCE: u32 = 16;
 
 /// A query that is compared with one document after the other.
-pub struct Comparison<'a> {
+pub(super) struct Verifier<'a> {
     arena: &'a Arena,
     query: &'a [u8],
     shape: SignatureShape,
@@ -23,9 +24,9 @@ pub struct Comparison<'a> {
     words: &'a mut Vec<u64>,
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> Verifier<'a> {
     /// Looks for at least `matching_min` slots equal to those of a packed signature; `words` is a buffer.
-    pub fn new(
+    pub(super) fn new(
         arena: &'a Arena,
         query: &'a [u8],
         shape: SignatureShape,
@@ -42,7 +43,7 @@ impl<'a> Comparison<'a> {
 
     /// What is at a place, and how many slots of its signature are equal; where these are fewer than `matching_min`,
     /// perhaps not all of them are counted. `None` where the place is free or changes while being read.
-    pub fn with(&mut self, place: Place) -> Option<(Seen, u32)> {
+    pub(super) fn with(&mut self, place: Place) -> Option<(Seen, u32)> {
         if self.first.k < self.shape.k {
             let (seen, matching) = self.look(place, self.first)?;
             if matching + (self.shape.k - self.first.k) < self.matching_min {
@@ -53,7 +54,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// [`Self::with`] of many, those left out that are not there.
-    pub fn each(&mut self, hits: &[Hit], mut visit: impl FnMut(Place, Seen, u32)) {
+    pub(super) fn each(&mut self, hits: &[Hit], mut visit: impl FnMut(Place, Seen, u32)) {
         hits.iter().take(AHEAD).for_each(|hit| self.prefetch(hit));
         for (at, &Hit { place, .. }) in hits.iter().enumerate() {
             if let Some(later) = hits.get(at + AHEAD) {
@@ -85,7 +86,7 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     use super::*;
-    use crate::index::Entry;
+    use crate::index::arena::Entry;
     use crate::types::{Seq, TimestampMs};
 
     #[test]
@@ -120,10 +121,10 @@ mod tests {
             }
             for matching_min in [0, 1, k / 2, k * 4 / 5, k] {
                 let mut words = Vec::new();
-                let mut comparison = Comparison::new(&arena, &query, shape, matching_min, &mut words);
+                let mut verifier = Verifier::new(&arena, &query, shape, matching_min, &mut words);
                 let hits: Vec<Hit> = (0..201).map(|place| Hit { place: Place(place), bands: place % 3 }).collect();
                 let mut visited = 0;
-                comparison.each(&hits, |place, seen, matching| {
+                verifier.each(&hits, |place, seen, matching| {
                     assert_eq!((place.0, seen.seq), (visited, Seq(u64::from(visited) + 1)));
                     let expected = expected[place.0 as usize];
                     if expected >= matching_min {

@@ -1,0 +1,274 @@
+//! Band key -> places, without storing the keys.
+//! A posting is a 32-bit place and an 8-bit tag (`table.rs`); which key it stands for is seen from the signature in the
+//! [`Arena`]. Each band has a table of its own. Documents with equal signatures would be in the same buckets of every
+//! band: they share the postings of one of them (`equals.rs`). Here is how documents come and go; `probe.rs` looks them
+//! up.
+
+use std::ops::Deref;
+
+use hapax_core::{Banding, SignatureShape};
+use parking_lot::RwLockReadGuard;
+use rayon::prelude::*;
+use smallvec::SmallVec;
+
+use super::arena::Arena;
+use super::bands::{BANDS, Bands};
+use super::bucket_sizes::{BucketSizes, Fullness};
+use super::equals::Equals;
+use super::flags::Flag;
+use super::place::Place;
+use super::pool::{Bucket, Pool};
+use super::seed::Seed;
+use super::shard::Shard;
+use super::table::Table;
+
+/// The postings of some documents under one banding.
+pub(super) struct BandTables {
+    bands: Bands,
+    tables: Box<[Table]>,
+    pool: Pool,
+    equals: Equals,
+    sizes: BucketSizes,
+}
+
+impl BandTables {
+    /// Tables without postings.
+    pub(super) fn new(banding: Banding, shape: SignatureShape, seed: Seed) -> Self {
+        let bands = banding.bands() as usize;
+        Self {
+            bands: Bands::new(banding, shape, seed),
+            tables: (0..bands).map(|band| Table::new(band, bands)).collect(),
+            pool: Pool::default(),
+            equals: Equals::new(seed),
+            sizes: BucketSizes::default(),
+        }
+    }
+
+    /// What they are laid out by.
+    #[inline]
+    pub(super) fn bands(&self) -> &Bands {
+        &self.bands
+    }
+
+    /// The table of each band.
+    pub(super) fn tables(&self) -> &[Table] {
+        &self.tables
+    }
+
+    /// The documents by their whole signatures.
+    #[inline]
+    pub(super) fn equals(&self) -> &Equals {
+        &self.equals
+    }
+
+    /// The shards of some keys, one a band, locked.
+    #[inline]
+    pub(super) fn shards(&self, keys: &[u64]) -> SmallVec<[RwLockReadGuard<'_, Shard>; BANDS]> {
+        self.tables.iter().zip(keys).for_each(|(table, &key)| table.prefetch(key));
+        self.tables.iter().zip(keys).map(|(table, &key)| table.read(key)).collect()
+    }
+
+    /// How many documents share a key.
+    pub(super) fn fullness(&self) -> Fullness {
+        self.sizes.fullness()
+    }
+
+    /// Bytes of all postings, lists and groups.
+    pub(super) fn bytes(&self) -> u64 {
+        self.pool.bytes() + self.equals.bytes()
+    }
+
+    /// Adds a published place that is not here yet. One that is not `findable`, as a link, gets no postings: only a
+    /// lookup of its signature finds it. One change at a time, here and in what follows.
+    pub(super) fn insert(&self, arena: &Arena, place: Place, findable: bool) {
+        self.equals.flags().enter(place, findable);
+        match self.equals.leader(arena, place) {
+            None => {
+                self.equals.alone(arena, &self.pool, place);
+                if findable {
+                    self.post(arena, place);
+                }
+            }
+            Some(leader) => {
+                let after = self.equals.join(arena, leader, place);
+                self.resized(after - usize::from(findable), after);
+                self.lead_if_first(arena, leader, place);
+            }
+        }
+    }
+
+    /// Adds many places to an empty index, in parallel; `done` is told how many postings were placed. The places must be
+    /// published.
+    pub(super) fn insert_all(
+        &self,
+        arena: &Arena,
+        places: &[Place],
+        findable: impl Fn(Place) -> bool + Sync,
+        done: impl Fn(usize) + Sync,
+    ) {
+        places.iter().for_each(|&place| self.equals.flags().enter(place, findable(place)));
+        let leaders = self.join_equals(arena, places);
+        let posted: Vec<Place> = leaders.iter().copied().filter(|&place| self.is_findable(place)).collect();
+        posted.iter().for_each(|&place| self.equals.flags().set(place, Flag::Posted, true));
+        let band = |band: usize| {
+            let rows = &self.bands.rows()[band];
+            let same = |a, b| rows.equal_of(arena, a, b);
+            let added = |before| self.sizes.changed(before, before + 1);
+            self.tables[band].fill(&self.pool, &posted, same, &rows.keys(arena), added, &done);
+        };
+        rayon::join(
+            || self.equals.place_all(arena, &self.pool, &leaders),
+            || (0..self.tables.len()).into_par_iter().for_each(band),
+        );
+    }
+
+    /// Takes a place out again, before it is freed. One that is not here is passed over.
+    pub(super) fn remove(&self, arena: &Arena, place: Place) {
+        let Some(leader) = self.here(place).then(|| self.equals.leader(arena, place)).flatten() else { return };
+        match self.equals.led_by(leader) {
+            None => {
+                self.equals.not_alone(arena, &self.pool, place);
+                self.unpost(arena, place);
+            }
+            Some(group) => {
+                let mut leads = leader;
+                if leader == place {
+                    leads = group.heir(place).expect("a group has several members");
+                    self.hand_over(arena, place, leads);
+                }
+                let after = self.equals.part(arena, leads, &group, place);
+                self.resized(after + usize::from(self.is_findable(place)), after);
+            }
+        }
+        self.equals.flags().clear(place);
+    }
+
+    /// Changes whether a place that is here can be found by its bands.
+    pub(super) fn set_findable(&self, arena: &Arena, place: Place, findable: bool) {
+        let Some(leader) = self.here(place).then(|| self.equals.leader(arena, place)).flatten() else { return };
+        if self.is_findable(place) == findable {
+            return;
+        }
+        self.equals.flags().set(place, Flag::Findable, findable);
+        match self.equals.led_by(leader) {
+            None if findable => self.post(arena, place),
+            None => self.unpost(arena, place),
+            Some(group) => {
+                let after = self.equals.set_findable(arena, &group, place, findable);
+                if findable {
+                    self.resized(after - 1, after);
+                    self.lead_if_first(arena, leader, place);
+                } else {
+                    self.resized(after + 1, after);
+                    if leader == place {
+                        let heir = group.heir(place).expect("a group has several members");
+                        self.hand_over(arena, place, heir);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a place is here.
+    pub(super) fn here(&self, place: Place) -> bool {
+        self.equals.flags().has(place, Flag::Here)
+    }
+
+    /// Whether a place that is here can be found by its bands.
+    pub(super) fn is_findable(&self, place: Place) -> bool {
+        self.equals.flags().has(place, Flag::Findable)
+    }
+
+    /// Gives a place postings.
+    fn post(&self, arena: &Arena, place: Place) {
+        let (rows, keys) = (self.bands.rows(), self.bands.keys_of(arena, place));
+        self.tables.iter().zip(&keys).for_each(|(table, &key)| table.prefetch(key));
+        let with_room =
+            |(band, &key): (usize, &u64)| self.tables[band].with_room(&self.pool, key, &rows[band].keys(arena));
+        let mut shards: SmallVec<[_; BANDS]> = keys.iter().enumerate().map(with_room).collect();
+        prefetch_homes(&shards, &keys);
+        for ((shard, rows), &key) in shards.iter_mut().zip(rows).zip(&keys) {
+            let same = |held| rows.equal_of(arena, place, held);
+            let before = shard.insert(&self.pool, key, place, same, |place| arena.seq(place));
+            self.sizes.changed(before, before + 1);
+        }
+        self.equals.flags().set(place, Flag::Posted, true);
+    }
+
+    /// Takes the postings of a place away, if it has any.
+    fn unpost(&self, arena: &Arena, place: Place) {
+        if !self.equals.flags().has(place, Flag::Posted) {
+            return;
+        }
+        let (rows, keys) = (self.bands.rows(), self.bands.keys_of(arena, place));
+        for (band, &key) in keys.iter().enumerate() {
+            let same = |held| rows[band].equal_of(arena, place, held);
+            let before = self.tables[band].remove(&self.pool, key, place, same, &rows[band].keys(arena));
+            let before = before.expect("a place that is posted has a posting in every band");
+            self.sizes.changed(before, before - 1);
+        }
+        self.equals.flags().set(place, Flag::Posted, false);
+    }
+
+    /// The first of a group that can be found leads it, for it has the postings.
+    fn lead_if_first(&self, arena: &Arena, leader: Place, place: Place) {
+        if !self.is_findable(place) || self.equals.flags().has(leader, Flag::Posted) {
+            return;
+        }
+        self.post(arena, place);
+        if leader != place {
+            self.equals.hand_over(arena, &self.pool, leader, place);
+        }
+    }
+
+    /// Another member leads a group. If it can be found, it gets the postings, all at once: a lookup that meets one of
+    /// them holds its shard, and sees the group by the one or by the other. No other lookup is in the way.
+    fn hand_over(&self, arena: &Arena, place: Place, heir: Place) {
+        if !self.is_findable(heir) {
+            self.unpost(arena, place);
+            if heir != place {
+                self.equals.hand_over(arena, &self.pool, place, heir);
+            }
+            return;
+        }
+        let (rows, keys) = (self.bands.rows(), self.bands.keys_of(arena, place));
+        let mut shards: SmallVec<[_; BANDS]> =
+            self.tables.iter().zip(&keys).map(|(table, &key)| table.write(key)).collect();
+        for ((shard, rows), &key) in shards.iter_mut().zip(rows).zip(&keys) {
+            let same = |held| rows.equal_of(arena, place, held);
+            shard.replace(&self.pool, key, (place, heir), same, |place| arena.seq(place));
+        }
+        self.equals.flags().set(heir, Flag::Posted, true);
+        self.equals.flags().set(place, Flag::Posted, false);
+        self.equals.hand_over(arena, &self.pool, place, heir);
+    }
+
+    /// Notes that a group has so many findable members in place of so many. One alone is no bucket.
+    fn resized(&self, from: usize, to: usize) {
+        let size = |members: usize| if members < 2 { 0 } else { members };
+        self.sizes.changed(size(from), size(to));
+    }
+
+    /// Finds equal signatures among many places; returns the leaders.
+    fn join_equals(&self, arena: &Arena, places: &[Place]) -> Vec<Place> {
+        // A hash of 32 bits beside each place: memory for a moment, 8 bytes a document.
+        let mut hashed: Vec<u64> = places.par_iter().map(|&place| self.equals.hashed(arena, place)).collect();
+        hashed.par_sort_unstable();
+        let mut leaders: Vec<Place> = Vec::with_capacity(places.len());
+        self.equals.add_all(arena, &hashed, &mut leaders);
+        self.equals.sizes().into_iter().for_each(|(_, findable)| self.resized(0, findable));
+        leaders.sort_unstable();
+        leaders
+    }
+}
+
+/// The buckets of some keys, one a band, on their way from memory. Each step asks for all it needs at once: many looks
+/// into memory then take little longer than one.
+#[inline]
+pub(super) fn prefetch_homes<'a>(
+    shards: &'a [impl Deref<Target = Shard>],
+    keys: &[u64],
+) -> SmallVec<[Option<&'a Bucket>; BANDS]> {
+    shards.iter().zip(keys).for_each(|(shard, &key)| shard.prefetch_page(key));
+    shards.iter().zip(keys).map(|(shard, &key)| shard.prefetch_home(key)).collect()
+}

@@ -1,0 +1,75 @@
+//! Which places are in use, and which may hold an id: above all parts.
+//! Ids are long and live in the store; two ids may share a fingerprint, so a place found here is a guess that the caller
+//! confirms against the record.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::arena::{Arena, PLACES_MAX};
+use super::ids::IdIndex;
+use super::place::Place;
+use super::seed::Seed;
+
+/// All places of an index.
+pub(super) struct Directory {
+    ids: IdIndex,
+    /// Places below this have been used.
+    used: AtomicU32,
+    /// Used places that are empty.
+    free: Mutex<Vec<Place>>,
+}
+
+impl Directory {
+    pub(super) fn new(id_fingerprint_bits: u32, seed: Seed) -> Self {
+        Self { ids: IdIndex::new(id_fingerprint_bits, seed), used: AtomicU32::new(0), free: Mutex::default() }
+    }
+
+    /// A place for a document that is loaded; from several threads at once.
+    #[inline]
+    pub(super) fn next(&self) -> Place {
+        Place(self.used.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// An empty place; `None` if there is none left. One at a time.
+    pub(super) fn take(&self) -> Option<Place> {
+        self.free.lock().pop().or_else(|| (u64::from(self.used()) < PLACES_MAX).then(|| self.next()))
+    }
+
+    /// A place is empty again.
+    pub(super) fn give_back(&self, place: Place) {
+        self.free.lock().push(place);
+    }
+
+    /// Adds the id of a published document.
+    #[inline]
+    pub(super) fn enter(&self, arena: &Arena, place: Place) {
+        self.ids.insert(arena, place);
+    }
+
+    /// Takes the id of a document out again, before its place is freed.
+    pub(super) fn leave(&self, arena: &Arena, place: Place) {
+        self.ids.remove(arena, place);
+    }
+
+    /// Every place whose document's id may be the one with this fingerprint.
+    pub(super) fn held_by(&self, arena: &Arena, id_fingerprint: u64) -> SmallVec<[Place; 8]> {
+        self.ids.candidates(arena, id_fingerprint)
+    }
+
+    /// Places below this have been used.
+    pub(super) fn used(&self) -> u32 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// How many used places are empty.
+    pub(super) fn empty(&self) -> u64 {
+        self.free.lock().len() as u64
+    }
+
+    /// Bytes of the table of ids.
+    pub(super) fn bytes(&self) -> u64 {
+        self.ids.bytes()
+    }
+}

@@ -1,0 +1,125 @@
+//! Documents with equal signatures, in the orders that lookups list them in.
+
+use parking_lot::{RwLock, RwLockReadGuard};
+
+use super::arena::Arena;
+use super::place::Place;
+use super::place_list::PlaceList;
+use crate::types::Seq;
+
+/// Documents with equal signatures. A reader may keep it: it stays the same group when another leads it.
+pub(super) struct Group(RwLock<GroupMembers>);
+
+/// The members of a group, while nothing changes them: each stays where it is.
+pub(super) struct GroupMembers {
+    /// All of them, by content and `seq`.
+    all: PlaceList,
+    /// Those that can be found by their bands, by `seq`; absent if that is all of them in the same order.
+    findable: Option<Box<PlaceList>>,
+    /// The content of all, as long as `findable` is absent.
+    content: u64,
+}
+
+impl Group {
+    pub(super) fn new(members: GroupMembers) -> Self {
+        Self(RwLock::new(members))
+    }
+
+    /// Changes its members; lookups in the group wait meanwhile.
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut GroupMembers) -> T) -> T {
+        change(&mut self.0.write())
+    }
+
+    /// Its members as they are now; changes wait meanwhile.
+    pub(super) fn members(&self) -> RwLockReadGuard<'_, GroupMembers> {
+        self.0.read()
+    }
+
+    /// The member to lead instead of one that goes: of those that can be found, if there is another. The last one,
+    /// which expiry takes last.
+    pub(super) fn heir(&self, of: Place) -> Option<Place> {
+        let members = self.0.read();
+        let other = |list: &PlaceList| list.iter().rev().find(|&place| place != of);
+        other(members.findable()).or_else(|| other(&members.all))
+    }
+}
+
+impl GroupMembers {
+    /// Of places whose signatures are equal.
+    pub(super) fn of(arena: &Arena, mut places: Vec<Place>, findable: impl Fn(Place) -> bool) -> Self {
+        places.sort_unstable_by_key(|&place| by_content(arena)(place));
+        let content = arena.content(places[0]);
+        let all = PlaceList::of(&places);
+        let plain = places.iter().all(|&place| findable(place) && arena.content(place) == content);
+        let findable = (!plain).then(|| {
+            places.retain(|&place| findable(place));
+            places.sort_unstable_by_key(|&place| by_seq(arena)(place));
+            Box::new(PlaceList::of(&places))
+        });
+        Self { all, findable, content }
+    }
+
+    /// How many.
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Those that can be found by their bands, the first stored first.
+    pub(super) fn found(&self) -> impl Iterator<Item = Place> {
+        self.findable().iter()
+    }
+
+    /// Those of a content, links too, the first stored first. 0 is no content.
+    pub(super) fn of_content<'a>(&'a self, arena: &'a Arena, content: u64) -> impl Iterator<Item = Place> + 'a {
+        self.since_content(arena, content).take_while(move |&place| content != 0 && arena.content(place) == content)
+    }
+
+    /// All from a content on, by content and `seq`.
+    pub(super) fn since_content<'a>(&'a self, arena: &'a Arena, content: u64) -> impl Iterator<Item = Place> + 'a {
+        self.all.from((content, Seq(0)), by_content(arena))
+    }
+
+    pub(super) fn findable(&self) -> &PlaceList {
+        self.findable.as_deref().unwrap_or(&self.all)
+    }
+
+    pub(super) fn add(&mut self, arena: &Arena, place: Place, findable: bool) {
+        if self.findable.is_none() && (!findable || arena.content(place) != self.content) {
+            // Until here both are the same, in the same order: a copy of memory.
+            self.findable = Some(Box::new(self.all.clone()));
+        }
+        self.all.insert(place, by_content(arena));
+        if findable && let Some(list) = &mut self.findable {
+            list.insert(place, by_seq(arena));
+        }
+    }
+
+    pub(super) fn set_findable(&mut self, arena: &Arena, place: Place, findable: bool) {
+        let list = self.findable.get_or_insert_with(|| Box::new(self.all.clone()));
+        if findable {
+            list.insert(place, by_seq(arena));
+        } else {
+            list.remove(place, by_seq(arena));
+        }
+    }
+
+    pub(super) fn remove(&mut self, arena: &Arena, place: Place) {
+        self.all.remove(place, by_content(arena));
+        if let Some(list) = &mut self.findable {
+            list.remove(place, by_seq(arena));
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        let findable = self.findable.as_ref().map_or(0, |list| list.bytes() + size_of::<PlaceList>());
+        (self.all.bytes() + findable) as u64
+    }
+}
+
+fn by_seq(arena: &Arena) -> impl Fn(Place) -> Seq {
+    |place| arena.seq(place)
+}
+
+fn by_content(arena: &Arena) -> impl Fn(Place) -> (u64, Seq) {
+    |place| (arena.content(place), arena.seq(place))
+}

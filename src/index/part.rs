@@ -1,0 +1,219 @@
+//! Documents in memory: a row of each, and tables over the rows for each banding.
+//! Any number of readers look while one changes. Knows nothing of ids, or of which places are in use.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use hapax_core::{Banding, SignatureShape};
+use parking_lot::RwLock;
+
+use super::arena::{Arena, Entry};
+use super::band_tables::BandTables;
+use super::bucket_sizes::Fullness;
+use super::fullest::{FullBucket, fullest};
+use super::last_seen::LastSeen;
+use super::place::Place;
+use super::search::{Bounds, Query, Search, search};
+use super::seed::Seed;
+use super::view::View;
+use crate::types::{Seq, TimestampMs};
+
+/// The part of an index that is in memory, and takes all changes.
+pub(super) struct MemoryPart {
+    shape: SignatureShape,
+    seed: Seed,
+    arena: Arena,
+    tables: RwLock<Tables>,
+    /// Whether last-seen times are kept: loading threads would get in each other's way with the lock.
+    keeps_last_seen: AtomicBool,
+}
+
+/// What can be exchanged while others look.
+struct Tables {
+    now: Arc<BandTables>,
+    /// Under a new banding, while they are being built.
+    next: Option<Arc<BandTables>>,
+    /// When documents were last seen; absent if they stay for ever.
+    last_seen: Option<Arc<LastSeen>>,
+}
+
+/// A banding that is being built beside the present one. From [`Index::begin_banding`](super::Index::begin_banding) on
+/// every change keeps it up to date, until it is given back.
+#[must_use]
+pub struct NextBanding {
+    tables: Arc<BandTables>,
+    /// Documents up to here were there before changes began to enter it themselves.
+    through: Seq,
+    /// The next place to look at.
+    at: u32,
+    end: u32,
+}
+
+impl Tables {
+    fn all(&self) -> impl Iterator<Item = &BandTables> {
+        [&self.now].into_iter().chain(&self.next).map(|tables| &**tables)
+    }
+}
+
+impl MemoryPart {
+    pub(super) fn new(shape: SignatureShape, banding: Banding, seed: Seed) -> Self {
+        let now = Arc::new(BandTables::new(banding, shape, seed));
+        Self {
+            shape,
+            seed,
+            arena: Arena::new(shape),
+            tables: RwLock::new(Tables { now, next: None, last_seen: None }),
+            keeps_last_seen: AtomicBool::new(false),
+        }
+    }
+
+    /// The rows.
+    #[inline]
+    pub(super) fn rows(&self) -> &Arena {
+        &self.arena
+    }
+
+    /// Of all signatures.
+    pub(super) fn shape(&self) -> SignatureShape {
+        self.shape
+    }
+
+    /// Puts a document at an empty place, without postings: [`Self::build`] makes those. From several threads at once.
+    pub(super) fn load(&self, place: Place, entry: Entry<'_>) {
+        self.arena.publish(place, entry);
+        if self.keeps_last_seen.load(Ordering::Relaxed)
+            && let Some(last_seen) = &self.tables.read().last_seen
+        {
+            last_seen.set(place, entry.last_seen);
+        }
+    }
+
+    /// Makes the postings of so many places, in parallel. `progress` is told the share that is done, from 0 to 1.
+    pub(super) fn build(&self, places: u32, progress: impl Fn(f64) + Sync) {
+        let places: Vec<Place> = (0..places).map(Place).collect();
+        let tables = self.tables.read();
+        let postings = places.len().max(1) as f64 * f64::from(tables.now.bands().banding().bands());
+        let placed = AtomicU64::new(0);
+        tables.now.insert_all(
+            &self.arena,
+            &places,
+            |place| !self.arena.is_linked(place),
+            |count| {
+                let placed = placed.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
+                progress(placed as f64 / postings);
+            },
+        );
+    }
+
+    /// Puts a document at an empty place, with its postings.
+    pub(super) fn enter(&self, place: Place, entry: Entry<'_>) {
+        let tables = self.tables.read();
+        // Before the sweeper can take it for the document that was here.
+        if let Some(last_seen) = &tables.last_seen {
+            last_seen.set(place, entry.last_seen);
+        }
+        self.arena.publish(place, entry);
+        tables.all().for_each(|tables| tables.insert(&self.arena, place, !entry.linked));
+    }
+
+    /// Takes the postings of a document away.
+    pub(super) fn unpost(&self, place: Place) {
+        self.tables.read().all().for_each(|tables| tables.remove(&self.arena, place));
+    }
+
+    /// Makes a document findable by its bands, or unfindable again.
+    pub(super) fn set_findable(&self, place: Place, findable: bool) {
+        self.tables.read().all().for_each(|tables| tables.set_findable(&self.arena, place, findable));
+    }
+
+    /// Finds the documents of a view that are like a query.
+    pub(super) fn search(&self, view: View, query: &Query<'_>, bounds: Bounds) -> Search {
+        // Held until the search is over: a banding that has been taken over is no longer kept up to date.
+        let tables = self.tables.read();
+        search(&self.arena, &tables.now, view, query, bounds)
+    }
+
+    pub(super) fn banding(&self) -> Banding {
+        self.tables.read().now.bands().banding()
+    }
+
+    /// Bands of the present banding, and of the next or 0.
+    pub(super) fn band_counts(&self) -> [u32; 2] {
+        let tables = self.tables.read();
+        let count = |tables: &BandTables| tables.bands().banding().bands();
+        [count(&tables.now), tables.next.as_deref().map_or(0, count)]
+    }
+
+    pub(super) fn fullness(&self) -> Fullness {
+        self.tables.read().now.fullness()
+    }
+
+    /// The fullest buckets, at most `limit`, each with up to `samples` of its documents.
+    pub(super) fn fullest(&self, limit: usize, samples: usize, all: bool) -> Vec<FullBucket> {
+        // It takes long: no lock is held meanwhile.
+        let now = Arc::clone(&self.tables.read().now);
+        fullest(&now, &self.arena, limit, samples, all)
+    }
+
+    /// Begins to build another banding of places below `end`.
+    pub(super) fn begin_banding(&self, banding: Banding, through: Seq, end: u32) -> NextBanding {
+        let tables = Arc::new(BandTables::new(banding, self.shape, self.seed));
+        self.tables.write().next = Some(Arc::clone(&tables));
+        NextBanding { tables, through, at: 0, end }
+    }
+
+    /// Adds documents that were there before, looking at no more than so many; says whether that was all.
+    pub(super) fn fill(&self, next: &mut NextBanding, documents_max: u32) -> bool {
+        let tables = self.tables.read();
+        let end = next.end.min(next.at.saturating_add(documents_max));
+        for place in (next.at..end).map(Place) {
+            let older = self.arena.peek(place).is_some_and(|seen| seen.seq <= next.through);
+            // By what the present banding has, and not by the arena's flags: a link that is being promoted can be found,
+            // and may be in the new banding already.
+            if older && tables.now.here(place) && !next.tables.here(place) {
+                next.tables.insert(&self.arena, place, tables.now.is_findable(place));
+            }
+        }
+        next.at = end;
+        end == next.end
+    }
+
+    /// Searches go by a complete new banding from here on.
+    pub(super) fn take_over(&self, next: NextBanding) {
+        let mut tables = self.tables.write();
+        // Both at once: a change between the two would enter its postings twice.
+        let old = std::mem::replace(&mut tables.now, next.tables);
+        tables.next = None;
+        // Searches need not wait until its memory is given back.
+        drop(tables);
+        drop(old);
+    }
+
+    /// Forgets a banding that was being built.
+    pub(super) fn abandon(&self, next: NextBanding) {
+        self.tables.write().next = None;
+        drop(next);
+    }
+
+    pub(super) fn keep_last_seen(&self, made: Option<TimestampMs>) {
+        let mut tables = self.tables.write();
+        let held = tables.last_seen.take();
+        tables.last_seen = made.map(|made| held.unwrap_or_else(|| Arc::new(LastSeen::new(made))));
+        self.keeps_last_seen.store(tables.last_seen.is_some(), Ordering::Relaxed);
+    }
+
+    pub(super) fn last_seen(&self) -> Option<Arc<LastSeen>> {
+        self.tables.read().last_seen.clone()
+    }
+
+    /// Bytes of the rows of so many places, their last-seen times apart.
+    pub(super) fn row_bytes(&self, places: u64) -> [u64; 2] {
+        let last_seen = if self.tables.read().last_seen.is_some() { LastSeen::bytes_for(places) } else { 0 };
+        [self.arena.bytes_for(places), last_seen]
+    }
+
+    /// Bytes of all tables.
+    pub(super) fn table_bytes(&self) -> u64 {
+        self.tables.read().all().map(BandTables::bytes).sum()
+    }
+}

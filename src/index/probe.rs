@@ -1,0 +1,180 @@
+//! Signature -> places that share a band with it, and those that have it.
+//! Each step asks memory for all that the next one needs.
+
+use std::sync::Arc;
+
+use parking_lot::RwLockReadGuard;
+
+use super::arena::{Arena, words_of};
+use super::band_tables::{BandTables, prefetch_homes};
+use super::bands::Bands;
+use super::equals::{Equals, Twin};
+use super::group::Group;
+use super::place::Place;
+use super::shard::Shard;
+
+/// Postings of other keys that are looked at in one band, beside `per_key_max` of the query's. Tags of eight bits leave
+/// fewer than one in a hundred, and the seed keeps clients from making more.
+const OTHERS_MAX: usize = 64;
+
+/// Probes all bands; keeps its memory from one query to the next.
+#[derive(Default)]
+pub(super) struct Probe {
+    probed: Probed,
+    keys: Vec<u64>,
+    words: Vec<u64>,
+    /// Entries with the tags of the query's keys, each with its band.
+    entries: Vec<(u32, u32)>,
+    places: Vec<Place>,
+}
+
+/// What probing all bands of a query found.
+#[derive(Default)]
+pub(super) struct Probed {
+    /// Each place that shares a band with the query, and how many bands it shares: those that have no equals.
+    pub hits: Vec<Hit>,
+    /// Groups of equal signatures that share a band with the query.
+    pub groups: Vec<GroupHit>,
+    /// The documents with the query's own signature, which are neither hits nor groups. No bound hides them.
+    pub twin: Option<Twin>,
+    /// Postings that were not read: a document may be counted once for each band.
+    pub unread: u64,
+    /// Documents in the fullest bucket among the query's keys.
+    pub fullest: usize,
+}
+
+/// A place that shares bands with a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Hit {
+    /// Which.
+    pub place: Place,
+    /// How many bands.
+    pub bands: u32,
+}
+
+/// A group of equal signatures that shares bands with a query.
+#[derive(Clone)]
+pub(super) struct GroupHit {
+    /// Its leader when it was found.
+    pub leader: Place,
+    /// How many bands.
+    pub bands: u32,
+    /// Which.
+    pub group: Arc<Group>,
+}
+
+impl Probe {
+    /// Finds the places that share a key with a packed signature, and those that have it. At most `per_key_max` postings
+    /// of a key are read, spread evenly over the list and, from band to band, over different members of it.
+    pub(super) fn all_bands(
+        &mut self,
+        tables: &BandTables,
+        arena: &Arena,
+        signature: &[u8],
+        per_key_max: usize,
+    ) -> &mut Probed {
+        let (bands, equals) = (tables.bands(), tables.equals());
+        words_of(signature, &mut self.words);
+        bands.keys(&self.words, &mut self.keys);
+        let twin_key = equals.prefetch(&self.words);
+        (self.probed.unread, self.probed.fullest) = (0, 0);
+        // Held until groups are known: a leader keeps its postings, and its group, meanwhile.
+        let shards = tables.shards(&self.keys);
+        self.tagged(&shards, per_key_max);
+        equals.prefetch_home(twin_key);
+        self.of_the_keys(bands, arena, &shards, per_key_max);
+        self.together(equals);
+        // Under the same locks: no other place can come to lead, so what was met in the bands is known by its leader.
+        self.probed.twin = equals.twin(arena, &self.words, twin_key);
+        self.probed.without_twin();
+        &mut self.probed
+    }
+
+    /// Entries that may be of the query's keys, by their tags alone.
+    #[inline]
+    fn tagged(&mut self, shards: &[RwLockReadGuard<'_, Shard>], per_key_max: usize) {
+        let Self { probed: Probed { unread, .. }, keys, entries, .. } = self;
+        entries.clear();
+        let homes = prefetch_homes(shards, keys);
+        for (band, (shard, &key)) in shards.iter().zip(&*keys).enumerate() {
+            let (from, most) = (entries.len(), per_key_max.saturating_add(OTHERS_MAX));
+            shard.tagged(key, homes[band], |entry| {
+                if entries.len() - from < most {
+                    entries.push((band as u32, entry));
+                } else {
+                    *unread += 1;
+                }
+            });
+        }
+    }
+
+    /// Places of the entries that are of the query's keys, once for each band.
+    #[inline]
+    fn of_the_keys(&mut self, bands: &Bands, arena: &Arena, shards: &[RwLockReadGuard<'_, Shard>], per_key_max: usize) {
+        let Self { probed: Probed { unread, fullest, .. }, keys, words, entries, places } = self;
+        places.clear();
+        let rows = bands.rows();
+        for &(band, entry) in &*entries {
+            rows[band as usize].prefetch(arena, shards[band as usize].first(entry));
+        }
+        // Places of one key are together; so many beside each other, or one list.
+        let (mut last_band, mut beside) = (u32::MAX, 0);
+        for &(band, entry) in &*entries {
+            let (shard, rows) = (&shards[band as usize], &rows[band as usize]);
+            if !rows.equal(arena, shard.first(entry), words) {
+                continue;
+            }
+            match shard.resolve(entry) {
+                None => {
+                    beside = if band == last_band { beside + 1 } else { 1 };
+                    last_band = band;
+                    *fullest = beside.max(*fullest);
+                    if beside <= per_key_max {
+                        places.push(Place(entry));
+                    } else {
+                        *unread += 1;
+                    }
+                }
+                Some(list) => {
+                    *fullest = list.len().max(*fullest);
+                    *unread += list.spread(per_key_max, (band as usize, keys.len()), places);
+                }
+            }
+        }
+    }
+
+    /// Each place with how many bands it shares; leaders with their groups.
+    #[inline]
+    fn together(&mut self, equals: &Equals) {
+        let Self { probed: Probed { hits, groups, fullest, .. }, places, .. } = self;
+        places.sort_unstable();
+        groups.clear();
+        hits.clear();
+        hits.extend(places.chunk_by(|a, b| a == b).map(|same| Hit { place: same[0], bands: same.len() as u32 }));
+        if equals.any() {
+            hits.retain(|&Hit { place: leader, bands }| {
+                let Some(group) = equals.led_by(leader) else { return true };
+                *fullest = group.members().findable().len().max(*fullest);
+                groups.push(GroupHit { leader, bands, group });
+                false
+            });
+        }
+    }
+
+    /// How many entries the last query looked at.
+    #[cfg(test)]
+    pub(super) fn looked_at(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+impl Probed {
+    /// Takes the query's twins out of what the bands found.
+    fn without_twin(&mut self) {
+        let Self { hits, groups, twin: Some(Twin { leader, .. }), .. } = self else { return };
+        if let Ok(at) = hits.binary_search_by_key(leader, |hit| hit.place) {
+            hits.remove(at);
+        }
+        groups.retain(|found| found.leader != *leader);
+    }
+}
