@@ -1,6 +1,9 @@
 //! Where documents are, as the rest of the service sees it: a number that only the index can read.
 
-pub use crate::types::Slot as Place;
+/// Where a document is in the index. Opaque: it means something to [`Index`](super::Index) only, and is reused after
+/// the document is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place(pub(super) u32);
 
 /// Where a walk over all places begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

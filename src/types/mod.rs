@@ -13,6 +13,6 @@ pub use content::{Content, Keep, Payload, PayloadKind, SetElement, content_prefi
 pub use document::Document;
 pub use ids::{CollectionName, DocId, ID_BYTES_MAX, InvalidName, METADATA_BYTES_MAX, Metadata};
 pub use options::{OnDuplicate, OnExisting};
-pub use places::{ClusterPlace, Seq, Slot, TimestampMs};
+pub use places::{ClusterPlace, Seq, TimestampMs};
 pub use similarity::{Method, Overlap, Similarity, Verify};
 pub use verdict::{Match, Omitted, Outcome, Previous, Verdict, VerdictKind};

@@ -15,10 +15,6 @@ pub struct ClusterPlace {
     pub seq: Seq,
 }
 
-/// A document's place in memory. Reused, so it means nothing without a [`Seq`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Slot(pub u32);
-
 /// Milliseconds since the Unix epoch, UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct TimestampMs(pub i64);
