@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::part::Lookup;
 use super::records::Heads;
+use super::state::Lookup;
 use crate::engine::long_work::beside;
 use crate::index::FullBucket;
 use crate::types::Seq;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::existing::Existing;
 use super::pairs::{Paired, Pairs, Representative};
-use super::part::Lookup;
 use super::settle::{ATTEMPTS, changing, wait_for_commit};
+use super::state::Lookup;
 use crate::engine::long_work::beside;
 use crate::index::View;
 use crate::store::{ClusterRows, ClusterStart, Stretch};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hapax_core::verify;
 
-use super::part::{Lookup, shingle_query};
+use super::state::{Lookup, shingle_query};
 use crate::index::{Place, View};
 use crate::store::{Record, id_fingerprint};
 use crate::types::{DocId, Previous, Seq, TimestampMs};

@@ -3,8 +3,8 @@
 use hapax_core::ContentHash;
 
 use super::judgement::Judgement;
-use super::part::Lookup;
 use super::records::Heads;
+use super::state::Lookup;
 use crate::store::{Head, StoredMatch};
 use crate::types::Metadata;
 use crate::verdicts::{Cited, Findings};

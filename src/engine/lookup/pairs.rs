@@ -4,9 +4,10 @@
 
 use hapax_core::{Pipeline, ShingleSet, Spec, verify};
 
+use super::payloads::set_of;
 use crate::store::{Looked, Member, Store};
 use crate::types::{Overlap, Seq, Similarity, Verify};
-use crate::verdicts::{Result, set_of, similarity, unpacked_bytes};
+use crate::verdicts::{Result, similarity, unpacked_bytes};
 
 /// Compares for one page.
 pub(crate) struct Pairs<'a> {
@@ -95,7 +96,7 @@ impl<'a> Pairs<'a> {
 
     fn unpacked(&self, seq: Seq) -> Result<Option<Unpacked>> {
         let unpack = |_, payload| {
-            let set = set_of(self.pipeline, &payload).ok_or("its payload cannot be read")?;
+            let set = set_of(self.pipeline, &payload)?;
             Ok(Unpacked { bytes: unpacked_bytes(&payload).max(set.bytes() as u64), set })
         };
         let looked = self.store.payloads(&[seq], |_| Ok(()), unpack)?;

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use hapax_core::{ShingleSet, verify};
 
 use super::judgement::{Judgement, Ranked};
-use super::part::set_of;
+use super::payloads::set_of;
 use super::records::Records;
 use crate::store::Looked;
 use crate::types::{Overlap, Seq};
@@ -155,7 +155,7 @@ impl Survivors {
             },
             |_, payload| {
                 bytes.set(bytes.get() + payload.bytes.len() as u64);
-                Ok(compare(query, &set_of(preparer, &payload)?))
+                Ok(compare(query, &set_of(preparer.pipeline(), &payload)?))
             },
         )?;
         self.read_bytes = bytes.get();

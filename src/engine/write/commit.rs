@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::effects::promote;
 use super::order::{LastSeenTimes, QueuedWrite, Step, Work};
 use super::pace::CommitPace;
-use super::part::Writes;
+use super::state::Writes;
 use super::undo::{refuse_if_uncertain, undo, write_failed};
 use crate::index::Place;
 use crate::store::{Change, Changeable, StoreError, Writer};

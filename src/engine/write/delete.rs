@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::decision::{self, Effect};
 use super::effects::{heir_is_link, held, remove};
 use super::order::Order;
-use super::part::Writes;
+use super::state::Writes;
 use super::ticket::Ticket;
 use super::turn::Turn;
 use crate::engine::long_work::beside;

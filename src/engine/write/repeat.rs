@@ -4,7 +4,7 @@ use super::decision::{self, Effect, Held, Plan, SentMetadata, Sights};
 use super::effects::touch;
 use super::insertion::Insertion;
 use super::order::Step;
-use super::part::Writes;
+use super::state::Writes;
 use super::ticket::Ticket;
 use super::turn::Turn;
 use crate::engine::lookup::{Existing, Heads, Lookup, cited_again, representative_of};

@@ -6,14 +6,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hapax_core::{IllFormed, Pipeline, SecretKey, ShingleSet, SignatureShape, Spec};
+use hapax_core::{IllFormed, Pipeline, SecretKey, SignatureShape, Spec};
 
-use super::kept;
 use super::prepared::{PrepareOptions, Prepared, Purpose};
 use super::signing::Signing;
 use super::text_signer::TextSigner;
 use crate::cpu::{CpuPool, WhenFull};
-use crate::types::{CollectionName, Content, Keep, Payload, Verify};
+use crate::types::{CollectionName, Content, Keep, Verify};
 use crate::verdicts::error::Result;
 
 /// Contents up to this size are signed where they are, in some ten microseconds per 2 KB: handing them to another
@@ -58,11 +57,6 @@ impl Preparer {
     /// `None` where only signatures are taken.
     pub(crate) fn pipeline(&self) -> Option<&Pipeline> {
         self.signing.pipeline()
-    }
-
-    /// The shingles that a payload was made of; `None` if the payload is not what was made.
-    pub(crate) fn set_of(&self, payload: &Payload) -> Option<ShingleSet> {
-        kept::set_of(self.pipeline(), payload)
     }
 
     /// Makes a document ready to be judged.

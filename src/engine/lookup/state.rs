@@ -10,12 +10,13 @@ use parking_lot::{RwLock, RwLockReadGuard};
 
 use super::doubts::Doubts;
 use super::judgement::Judgement;
+use super::payloads::set_of;
 use super::records::Records;
 use super::survivors::{ReadBounds, Survivors};
 use crate::engine::meters::Meters;
 use crate::index::{Bounds, Index, NeedsDisk, Place, Query, Reading, Search, View};
-use crate::store::{Flaw, Looked, Record};
-use crate::types::{Keep, Overlap, Payload, Seq, Similarity, TimestampMs, Verify};
+use crate::store::{Looked, Record};
+use crate::types::{Keep, Overlap, Seq, Similarity, TimestampMs, Verify};
 use crate::verdicts::{Limits, Made, Preparer, Result, Settings, ShingleQuery, matching_min, similarity};
 
 /// All that lookups need.
@@ -187,8 +188,11 @@ impl Lookup {
         if let Some(set) = self.records.sets(&[seq]).pop().flatten() {
             return Ok(Some(ShingleSet::clone(&set)));
         }
-        let looked =
-            self.records.store().payloads(&[seq], |_| Ok(()), |_, payload| set_of(&self.preparer, &payload))?;
+        let looked = self.records.store().payloads(
+            &[seq],
+            |_| Ok(()),
+            |_, payload| set_of(self.preparer.pipeline(), &payload),
+        )?;
         Ok(looked.into_iter().find_map(|(_, looked)| if let Looked::At(set) = looked { Some(set) } else { None }))
     }
 
@@ -211,11 +215,6 @@ impl Lookup {
             meters.exact_read_bytes.increment(read_bytes);
         }
     }
-}
-
-/// The shingles of a payload.
-pub(super) fn set_of(preparer: &Preparer, payload: &Payload) -> std::result::Result<ShingleSet, Flaw> {
-    preparer.set_of(payload).ok_or("its payload cannot be read")
 }
 
 /// Asks for documents like one that has been prepared. `exact` if survivors will be compared by their shingles.
