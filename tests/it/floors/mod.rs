@@ -83,6 +83,18 @@ const DECIDING: [&str; 4] = ["src/index/", "src/engine/judge", "src/engine/decis
 /// Crates that wait, read a disk or count.
 const WAITING: [&str; 3] = ["tokio", "rusqlite", "metrics"];
 
+/// Floors that speak of documents in the same words. Those above have words of their own: a page, a line, a problem.
+const ONE_VOCABULARY: [&str; 8] = [
+    "crates/hapax-core/src/",
+    "src/types",
+    "src/cpu",
+    "src/index/",
+    "src/store/",
+    "src/verdicts/",
+    "src/engine/",
+    "src/collections/",
+];
+
 /// Structs of many fields that carry values only: rows, answers, settings, arguments and meters.
 const WIDE: [&str; 10] = [
     "Args",
@@ -188,6 +200,12 @@ fn imports_among_the_children_of_a_folder_run_one_way() {
 #[ignore = "until the engine is apart"]
 fn methods_of_a_type_are_in_one_file() {
     none("types", &in_both(types::scattered));
+}
+
+#[test]
+#[ignore = "until the engine is apart"]
+fn one_name_is_of_one_type() {
+    none("names", &types::twins(&[&SERVER, &CORE], &ONE_VOCABULARY));
 }
 
 #[test]
