@@ -110,7 +110,7 @@ impl Index {
 
     // Opening.
 
-    /// Takes a document in, without its postings: [`build`](Self::build) makes those. From several threads at once.
+    /// Adds a document without its postings: [`build`](Self::build) makes those. From several threads at once.
     pub fn load(&self, entry: Entry<'_>) -> Place {
         let place = self.directory.next();
         self.part.load(place, entry);
@@ -126,7 +126,7 @@ impl Index {
 
     // Changes, one at a time.
 
-    /// Takes a document in, for everybody to see who may; `None` if the index holds [`PLACES_MAX`].
+    /// Adds a document; `None` if the index holds [`PLACES_MAX`].
     pub fn enter(&self, entry: Entry<'_>) -> Option<Place> {
         let place = self.directory.take()?;
         self.part.enter(place, entry);
@@ -134,7 +134,7 @@ impl Index {
         Some(place)
     }
 
-    /// Takes a document out at once: for one that nobody was told of. Returns which it was.
+    /// Removes a document at once, which undoes [`enter`](Self::enter). Returns which it was.
     pub fn withdraw(&self, place: Place) -> Seq {
         let rows = self.part.rows();
         let seen = rows.peek(place).expect("a place is emptied once");
@@ -146,7 +146,7 @@ impl Index {
         seen.seq
     }
 
-    /// Hides a document from that place in the order on.
+    /// A document is removed at that place in the order: views from there on do not have it.
     pub fn leave(&self, place: Place, at: Seq) {
         self.part.rows().set_removed(place, at);
     }
@@ -156,7 +156,7 @@ impl Index {
         self.part.rows().set_removed(place, Seq(0));
     }
 
-    /// Notes that nobody can tell whether a document is on disk: no view of what is durable has it any more.
+    /// Marks a document in doubt: it is unclear whether it is on disk. No view has it any more.
     pub fn doubt(&self, place: Place) {
         self.part.rows().set_removed(place, view::DOUBTFUL);
     }
@@ -195,7 +195,7 @@ impl Index {
         self.leaving.any()
     }
 
-    /// Takes out what [`next_removable`](Self::next_removable) returned; a change like the others. Returns which it was.
+    /// Removes what [`next_removable`](Self::next_removable) returned; a change like the others. Returns which it was.
     pub fn remove(&self, place: Place) -> Seq {
         let seq = self.withdraw(place);
         self.leaving.removed();

@@ -151,7 +151,7 @@ pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Que
     })
 }
 
-/// Adds documents that are known by other means, as far as they are still where they were.
+/// Adds documents that are known by other means, if they are still at their places.
 pub(super) fn consider(
     arena: &Arena,
     shape: SignatureShape,

@@ -3,8 +3,8 @@
 use super::arena::Seen;
 use crate::types::Seq;
 
-/// Marks a document of which nobody can tell whether it is on disk, in place of where it was removed. No change has this
-/// place in the order: the order ends before it.
+/// Marks a document in doubt, instead of the place in the order where it is removed. No change has this place: the order
+/// ends before it.
 pub(super) const DOUBTFUL: Seq = Seq(u64::MAX >> 1);
 
 /// From where in the commit order a lookup sees.
@@ -12,7 +12,7 @@ pub(super) const DOUBTFUL: Seq = Seq(u64::MAX >> 1);
 pub enum View {
     /// What is on disk up to here: checks.
     Durable(Seq),
-    /// All that has been decided: whoever holds the decision lock.
+    /// All that has been decided: under the decision lock.
     Decided,
 }
 
