@@ -195,7 +195,7 @@ fn relocate(made: &Made, target: &Path) -> Result<Made> {
     if (found.collections, found.documents, found.bytes) != (made.collections, made.documents, made.bytes) {
         bail!("{there}: what is there on this machine is another one");
     }
-    manifest.relocate(from, target).map_err(|error| anyhow!(error)).context(there)?;
+    backup::relocate(&manifest, from, target).map_err(|error| anyhow!(error)).context(there)?;
     Ok(found)
 }
 

@@ -1,7 +1,6 @@
 //! A file that nobody writes to -> every row of it read and held against its checksum, its ledger and its neighbours.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use rusqlite::{Connection, Row};
@@ -55,7 +54,7 @@ pub(super) fn every_row(path: &Path, stage: &Stage) -> Result<Opened> {
     let name = name_of(path);
     let mut connection = connect(path, Role::Reader)?;
     let (opened, ledger) = read_head(&connection, path)?;
-    let progress = Arc::clone(&stage.progress);
+    let progress = stage.progress();
     let called_off = connection.progress_handler(STEPS, Some(move || progress.is_cancelled()));
     called_off.map_err(|error| checking(&name, error))?;
     let said = connection

@@ -135,7 +135,7 @@ impl Watch {
         let grown = length(&self.log).saturating_sub(self.log_began);
         let max = self.pace.log_bytes_max.unwrap_or(u64::MAX);
         self.hurried |= grown > max / 2;
-        let stop = if self.stage.progress.is_cancelled() {
+        let stop = if self.stage.is_cancelled() {
             Stop::Cancelled
         } else if (self.gone)() {
             Stop::Gone

@@ -8,8 +8,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use super::PARTIAL;
 use super::error::{BackupError, Result};
+use super::folder::{PARTIAL, entries};
 use crate::store::data_dir::files;
 use crate::types::{CollectionName, TimestampMs};
 
@@ -142,7 +142,7 @@ impl Manifest {
     pub(super) fn check_files(&self, dir: &Path) -> Result<()> {
         let io = |source| BackupError::Io { path: dir.to_owned(), doing: "listing it", source };
         let damaged = |name: &str, detail: String| BackupError::Damaged { path: dir.join(name), detail };
-        for name in super::entries(dir).map_err(io)? {
+        for name in entries(dir).map_err(io)? {
             if name != FILE && !self.collections.iter().any(|entry| entry.file == name) {
                 return Err(damaged(&name, "the manifest knows nothing of it".to_owned()));
             }
@@ -162,6 +162,12 @@ impl Manifest {
         }
         Ok(())
     }
+}
+
+/// When the latest of the backups under `dir` was made.
+pub fn latest(dir: &Path) -> Option<TimestampMs> {
+    let folders = fs::read_dir(dir).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    folders.filter_map(|folder| Manifest::read(&folder).ok()?.made_at()).max()
 }
 
 /// A file's length and sum.

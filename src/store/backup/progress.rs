@@ -59,7 +59,7 @@ impl Progress {
 /// A part of the work; dropped, it is done.
 #[derive(Clone, Debug)]
 pub(super) struct Stage {
-    pub(super) progress: Arc<Progress>,
+    progress: Arc<Progress>,
     from: u64,
     units: u64,
 }
@@ -69,6 +69,16 @@ impl Stage {
     pub(super) fn at(&self, share: f64) {
         let units = (self.units as f64 * share.clamp(0.0, 1.0)) as u64;
         self.progress.done.store(self.from + units, Ordering::Relaxed);
+    }
+
+    /// What it is a part of.
+    pub(super) fn progress(&self) -> Arc<Progress> {
+        self.progress.clone()
+    }
+
+    /// Whether an end was asked for.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.progress.is_cancelled()
     }
 
     /// How much it is.

@@ -4,37 +4,38 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use super::{BackupError, Manifest, PARTIAL, Result, WRITING, entries, make_dir, manifest, sync_dir, sync_parent};
+use super::error::{BackupError, Result};
+use super::folder::{PARTIAL, WRITING, entries, make_dir};
+use super::manifest::{self, Manifest};
+use crate::store::data_dir::files::{sync_dir, sync_parent};
 
-impl Manifest {
-    /// Moves the backup that this is the manifest of from one folder to another, which is empty or missing. On another
-    /// file system its files are copied, this one last, before they go.
-    pub fn relocate(&self, from: &Path, to: &Path) -> Result<()> {
-        let failed = |source| BackupError::Io { path: to.to_owned(), doing: "moving the backup there", source };
-        self.moved(from, to).map_err(failed)
-    }
+/// Moves a backup from one folder to another, which is empty or missing. On another file system its files are copied, the
+/// manifest last, before they go.
+pub fn relocate(manifest: &Manifest, from: &Path, to: &Path) -> Result<()> {
+    let failed = |source| BackupError::Io { path: to.to_owned(), doing: "moving the backup there", source };
+    moved(manifest, from, to).map_err(failed)
+}
 
-    fn moved(&self, from: &Path, to: &Path) -> io::Result<()> {
-        make_dir(to)?;
-        if !entries(to)?.is_empty() {
-            return Err(ErrorKind::DirectoryNotEmpty.into());
-        }
-        match fs::rename(from, to) {
-            Err(error) if error.kind() == ErrorKind::CrossesDevices => {}
-            renamed => return renamed.and_then(|()| sync_parent(to)),
-        }
-        let copy = |name: &str, to: &Path| {
-            fs::copy(from.join(name), to)?;
-            File::open(to)?.sync_all()
-        };
-        // Under the marker's name until all is there: a move that is cut off leaves what is known to be a broken-off backup.
-        copy(manifest::FILE, &to.join(WRITING))?;
-        fs::rename(to.join(WRITING), to.join(PARTIAL))?;
-        sync_dir(to)?;
-        self.collections.iter().try_for_each(|entry| copy(&entry.file, &to.join(&entry.file)))?;
-        sync_dir(to)?;
-        fs::rename(to.join(PARTIAL), to.join(manifest::FILE))?;
-        sync_dir(to)?;
-        fs::remove_dir_all(from)
+fn moved(manifest: &Manifest, from: &Path, to: &Path) -> io::Result<()> {
+    make_dir(to)?;
+    if !entries(to)?.is_empty() {
+        return Err(ErrorKind::DirectoryNotEmpty.into());
     }
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == ErrorKind::CrossesDevices => {}
+        renamed => return renamed.and_then(|()| sync_parent(to)),
+    }
+    let copy = |name: &str, to: &Path| {
+        fs::copy(from.join(name), to)?;
+        File::open(to)?.sync_all()
+    };
+    // Under the marker's name until all is there: a move that is cut off leaves what is known to be a broken-off backup.
+    copy(manifest::FILE, &to.join(WRITING))?;
+    fs::rename(to.join(WRITING), to.join(PARTIAL))?;
+    sync_dir(to)?;
+    manifest.collections.iter().try_for_each(|entry| copy(&entry.file, &to.join(&entry.file)))?;
+    sync_dir(to)?;
+    fs::rename(to.join(PARTIAL), to.join(manifest::FILE))?;
+    sync_dir(to)?;
+    fs::remove_dir_all(from)
 }

@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::check;
 use super::error::{BackupError, Result};
+use super::folder::entries;
 use super::manifest::{self, Entry, Manifest};
 use super::progress::Progress;
-use super::{check, entries, sync_dir};
+use crate::store::data_dir::files::sync_dir;
 use crate::store::data_dir::lock::{DataDirLock, LOCK_FILE};
 use crate::store::error::StoreError;
 

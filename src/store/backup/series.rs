@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 
 use jiff::fmt::strtime;
 
-use super::{Manifest, PARTIAL, WRITING, entries, is_ours, manifest, sync_dir, sync_parent};
+use super::folder::{PARTIAL, WRITING, entries, is_ours};
+use super::manifest::{self, Manifest};
+use crate::store::data_dir::files::{sync_dir, sync_parent};
 use crate::types::TimestampMs;
 
 /// What follows a series' name and a dash in a folder's.

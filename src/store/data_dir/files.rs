@@ -276,6 +276,7 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-fn sync_dir(dir: &Path) -> io::Result<()> {
+/// Brings the names in a directory to the disk.
+pub(in crate::store) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }

@@ -1,0 +1,168 @@
+//! Collections' files -> a folder with a copy of each, and the manifest that says so.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::copy::Pace;
+use super::error::{BackupError, Result};
+use super::folder::{PARTIAL, WRITING, entries, is_ours, make_dir};
+use super::manifest::{self, Entry, Manifest};
+use super::progress::Progress;
+use super::{check, copy, series};
+use crate::store::data_dir::files::{self, name_of, sync_dir};
+use crate::store::error::StoreError;
+use crate::store::settings::Opened;
+use crate::types::TimestampMs;
+
+/// A backup that is being made. Dropped before [`finish`](Self::finish), it removes what it wrote.
+#[derive(Debug)]
+pub struct Backup {
+    dir: PathBuf,
+    partial: File,
+    entries: Vec<Entry>,
+    series: Option<String>,
+    pace: Pace,
+    progress: Arc<Progress>,
+    finished: bool,
+}
+
+impl Backup {
+    /// Takes `dir`, which is made where it is missing (mode 0700). What a broken-off backup left there goes; anything
+    /// else is in the way.
+    pub fn begin(dir: &Path, pace: Pace, progress: Arc<Progress>) -> Result<Self> {
+        let failed = |doing| move |source| BackupError::Io { path: dir.to_owned(), doing, source };
+        make_dir(dir).map_err(failed("making the folder"))?;
+        if !fs::symlink_metadata(dir).map_err(failed("looking at it"))?.is_dir() {
+            return Err(BackupError::NotAFolder { dir: dir.to_owned() });
+        }
+        let there = entries(dir).map_err(failed("listing it"))?;
+        if there.iter().any(|name| name == manifest::FILE) {
+            return Err(BackupError::Taken { dir: dir.to_owned() });
+        }
+        let stranger = if there.iter().any(|name| name == PARTIAL) {
+            there.iter().find(|name| !is_ours(name))
+        } else {
+            there.first()
+        };
+        if let Some(entry) = stranger {
+            return Err(BackupError::InTheWay { dir: dir.to_owned(), entry: entry.clone() });
+        }
+        let marker = dir.join(PARTIAL);
+        let partial = OpenOptions::new().write(true).create(true).truncate(false).open(&marker);
+        let partial = partial.map_err(failed("marking it"))?;
+        match partial.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(BackupError::UnderWay { dir: dir.to_owned() }),
+            Err(TryLockError::Error(source)) => return Err(failed("locking it")(source)),
+        }
+        for name in there.iter().filter(|name| *name != PARTIAL) {
+            fs::remove_file(dir.join(name)).map_err(failed("removing what a broken-off backup left"))?;
+        }
+        partial.sync_all().and_then(|()| sync_dir(dir)).map_err(failed("marking it"))?;
+        Ok(Self { dir: dir.to_owned(), partial, entries: Vec::new(), series: None, pace, progress, finished: false })
+    }
+
+    /// It is one of a series, which [`prune`] may remove.
+    pub fn of_series(mut self, series: &str) -> Result<Self> {
+        let failed = |source| BackupError::Io { path: self.dir.clone(), doing: "marking it", source };
+        series::mark(&mut self.partial, series).map_err(failed)?;
+        self.series = Some(series.to_owned());
+        Ok(self)
+    }
+
+    /// Copies one collection's file as of now, and checks every row of the copy. False: the collection was dropped
+    /// meanwhile, as `gone` tells, and is left out.
+    pub fn add(&mut self, source: &Path, gone: impl Fn() -> bool + Send + 'static) -> Result<bool> {
+        let label = name_of(source);
+        let file = format!("{label}{}", files::SUFFIX);
+        let target = self.dir.join(&file);
+        let failed = |doing| {
+            let path = target.clone();
+            move |source| BackupError::Io { path, doing, source }
+        };
+        let units = source_bytes(source);
+        let stage = self.progress.stage(units);
+        if !copy::copy(source, &target, self.pace, Box::new(gone), &stage)? {
+            fs::remove_file(&target).map_err(failed("removing it"))?;
+            return Ok(false);
+        }
+        drop(stage);
+        let synced = File::open(&target).and_then(|file| file.sync_all());
+        synced.map_err(failed("writing it"))?;
+        let stage = self.progress.stage(units);
+        let opened = check::every_row(&target, &stage)?;
+        let Opened { meta, last_seq, documents } = opened;
+        if meta.name.as_str() != label {
+            let detail = format!("it calls itself {}", meta.name);
+            return Err(StoreError::Damaged { collection: label, record: None, detail }.into());
+        }
+        let (bytes, sum) = manifest::sum_of(&target).map_err(failed("reading it"))?;
+        self.progress.copied(bytes);
+        self.entries.push(Entry {
+            name: label,
+            file,
+            bytes,
+            xxh3_128: sum,
+            documents,
+            last_seq: last_seq.0,
+            spec: meta.spec,
+            keep: meta.keep.as_str().to_owned(),
+        });
+        Ok(true)
+    }
+
+    /// Writes the manifest: from here on it is a backup.
+    pub fn finish(mut self, made: TimestampMs) -> Result<Manifest> {
+        let failed = |source| BackupError::Io { path: self.dir.clone(), doing: "writing the manifest", source };
+        let manifest = Manifest::sealed(made, self.series.take(), std::mem::take(&mut self.entries));
+        let bytes = manifest.to_bytes();
+        let write = |partial: &mut File| {
+            let writing = self.dir.join(WRITING);
+            let mut file = File::create(&writing)?;
+            // The new marker is held as the old one was.
+            file.lock()?;
+            file.write_all(&bytes)?;
+            file.sync_all()?;
+            fs::rename(&writing, self.dir.join(PARTIAL))?;
+            *partial = file;
+            // The copies' names first, then the one that vouches for them.
+            sync_dir(&self.dir)?;
+            fs::rename(self.dir.join(PARTIAL), self.dir.join(manifest::FILE))?;
+            sync_dir(&self.dir)
+        };
+        write(&mut self.partial).map_err(failed)?;
+        self.finished = true;
+        self.progress.finish();
+        Ok(manifest)
+    }
+}
+
+impl Drop for Backup {
+    fn drop(&mut self) {
+        if self.finished {
+            return;
+        }
+        // The marker last: as long as it is there, the rest is known to be ours.
+        let remove = || {
+            for name in entries(&self.dir)?.iter().filter(|name| *name != PARTIAL) {
+                fs::remove_file(self.dir.join(name))?;
+            }
+            fs::remove_file(self.dir.join(PARTIAL))?;
+            fs::remove_dir(&self.dir)
+        };
+        if let Err(error) = remove() {
+            tracing::warn!(dir = %self.dir.display(), %error, "what a broken-off backup wrote could not be removed");
+        }
+    }
+}
+
+/// What there is to copy and to check, roughly: what [`Progress`] counts in.
+pub fn units(source: &Path) -> u64 {
+    2 * source_bytes(source)
+}
+
+fn source_bytes(source: &Path) -> u64 {
+    [source.to_owned(), files::log(source)].iter().map(|path| fs::metadata(path).map_or(0, |file| file.len())).sum()
+}

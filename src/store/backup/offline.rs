@@ -1,0 +1,50 @@
+//! A backup of a data directory that no server uses.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::copy::Pace;
+use super::error::{BackupError, Result};
+use super::making::{Backup, units};
+use super::manifest::Manifest;
+use super::progress::Progress;
+use super::restore::refuse_half_restored;
+use crate::store::data_dir::files;
+use crate::store::data_dir::lock::DataDirLock;
+use crate::store::handle::Store;
+use crate::types::TimestampMs;
+
+/// Brings a file that nobody has open to where a copy can be taken from it: in this version's format, its log
+/// checked and moved into it.
+pub fn settle(path: &Path) -> Result<()> {
+    let (_, writer, _) = Store::open(path)?;
+    Ok(writer.close()?)
+}
+
+/// Makes a backup of a data directory that no server uses; of a series, if one is named.
+pub fn offline(
+    data_dir: &Path,
+    dir: &Path,
+    series: Option<&str>,
+    made: TimestampMs,
+    progress: Arc<Progress>,
+) -> Result<Manifest> {
+    let _lock = DataDirLock::acquire(data_dir, Duration::ZERO)?;
+    refuse_half_restored(data_dir)?;
+    let collections = data_dir.join("collections");
+    let listing = |source| BackupError::Io { path: collections.clone(), doing: "listing it", source };
+    files::clean_leftovers(&collections).map_err(listing)?;
+    let names = files::list(&collections).map_err(listing)?;
+    let paths: Vec<_> = names.iter().map(|name| files::path_of(&collections, name)).collect();
+    let mut backup = Backup::begin(dir, Pace::default(), Arc::clone(&progress))?;
+    if let Some(series) = series {
+        backup = backup.of_series(series)?;
+    }
+    progress.expect(paths.iter().map(|path| units(path)).sum());
+    for path in paths {
+        settle(&path)?;
+        backup.add(&path, || false)?;
+    }
+    backup.finish(made)
+}
