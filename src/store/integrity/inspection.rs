@@ -4,6 +4,8 @@
 
 use std::path::Path;
 
+use rusqlite::Connection;
+
 use super::cluster_index::{index_of_clusters, member_sum};
 use super::walk::{Table, walk};
 use crate::store::data_dir::files::name_of;
@@ -118,45 +120,75 @@ fn look_inside(path: &Path, inspection: &mut Inspection, progress: &dyn Fn(f64))
         None => Keep::Signature,
     };
     let expected = ledger.map_or(0, |ledger| ledger.signatures.rows).max(1) as f64;
-    let (mut tallies, mut members, mut last, mut read) = ([Tally::default(); 3], Tally::default(), Seq(0), 0u64);
-    let broken = walk(&snapshot, keep, Seq(0), |visit| {
-        for (tally, row) in tallies.iter_mut().zip(&visit.rows) {
+    let told = |read: u64| progress((read as f64 / expected).min(1.0) * ROWS_SHARE);
+    let seen = every_row(&snapshot, keep, inspection, told).map_err(sqlite)?;
+    if let Some(ledger) = ledger {
+        against_ledger(inspection, &ledger, &seen);
+    }
+    match index_of_clusters(&snapshot).map_err(sqlite) {
+        Ok(Ok(index)) if index == seen.members => {}
+        Ok(Ok(_)) => inspection.found("clusters", None, "their index does not go with the records"),
+        Ok(Err(at)) => inspection.found("clusters", Some(at), "its place in their index is not in order"),
+        Err(error) => inspection.note("clusters", error)?,
+    }
+    progress(ROWS_SHARE + 0.05);
+    own_check(&snapshot, inspection, sqlite)
+}
+
+/// What the rows that are whole add up to.
+#[derive(Default)]
+struct Seen {
+    /// By table.
+    tallies: [Tally; 3],
+    /// Of the documents that joined a cluster.
+    members: Tally,
+    last: Seq,
+}
+
+/// Holds each row against its sum and its neighbours. `read` is told now and then how many documents were read.
+fn every_row(
+    snapshot: &Connection,
+    keep: Keep,
+    inspection: &mut Inspection,
+    read: impl Fn(u64),
+) -> rusqlite::Result<Seen> {
+    let (mut seen, mut records) = (Seen::default(), 0u64);
+    let broken = walk(snapshot, keep, Seq(0), |visit| {
+        for (tally, row) in seen.tallies.iter_mut().zip(&visit.rows) {
             row.iter().for_each(|row| tally.add(row.sum));
         }
         if let Some(cluster) = visit.rows[0].map(|row| row.cluster).filter(|cluster| *cluster != Seq(0)) {
-            members.add(member_sum(cluster, visit.seq));
+            seen.members.add(member_sum(cluster, visit.seq));
         }
         inspection.documents += u64::from(visit.flaws.is_empty());
         inspection.damaged += u64::from(!visit.flaws.is_empty());
         for (table, flaw) in visit.flaws {
             inspection.found(table.as_str(), Some(visit.seq), flaw);
         }
-        last = visit.seq;
-        read += 1;
-        if read.is_multiple_of(PROGRESS_RECORDS) {
-            progress((read as f64 / expected).min(1.0) * ROWS_SHARE);
+        seen.last = visit.seq;
+        records += 1;
+        if records.is_multiple_of(PROGRESS_RECORDS) {
+            read(records);
         }
         true
-    })
-    .map_err(sqlite)?;
+    })?;
     for broken in &broken {
         let detail = format!("it cannot be read behind record {}: {}", broken.behind.0, broken.detail);
         inspection.found(broken.table.as_str(), None, detail);
     }
-    if let Some(ledger) = ledger {
-        against_ledger(inspection, &ledger, tallies, last);
-    }
-    match index_of_clusters(&snapshot).map_err(sqlite) {
-        Ok(Ok(index)) if index == members => {}
-        Ok(Ok(_)) => inspection.found("clusters", None, "their index does not go with the records"),
-        Ok(Err(at)) => inspection.found("clusters", Some(at), "its place in their index is not in order"),
-        Err(error) => inspection.note("clusters", error)?,
-    }
-    progress(ROWS_SHARE + 0.05);
-    let mut check = snapshot.prepare(&format!("PRAGMA integrity_check({COMPLAINTS_MAX})")).map_err(sqlite)?;
-    let complaints = check.query_map([], |row| row.get::<_, String>(0)).map_err(sqlite)?;
+    Ok(seen)
+}
+
+/// What SQLite itself finds wrong.
+fn own_check(
+    snapshot: &Connection,
+    inspection: &mut Inspection,
+    sqlite: impl Fn(rusqlite::Error) -> StoreError,
+) -> Result<()> {
+    let mut check = snapshot.prepare(&format!("PRAGMA integrity_check({COMPLAINTS_MAX})")).map_err(&sqlite)?;
+    let complaints = check.query_map([], |row| row.get::<_, String>(0)).map_err(&sqlite)?;
     for complaint in complaints {
-        match complaint.map_err(sqlite) {
+        match complaint.map_err(&sqlite) {
             Ok(complaint) if complaint == "ok" => {}
             Ok(complaint) => inspection.found("file", None, complaint),
             Err(error) => inspection.note("file", error)?,
@@ -165,9 +197,9 @@ fn look_inside(path: &Path, inspection: &mut Inspection, progress: &dyn Fn(f64))
     Ok(())
 }
 
-fn against_ledger(inspection: &mut Inspection, ledger: &Ledger, tallies: [Tally; 3], last: Seq) {
+fn against_ledger(inspection: &mut Inspection, ledger: &Ledger, seen: &Seen) {
     let lines = [ledger.signatures, ledger.documents, ledger.payloads];
-    for ((table, told), found) in Table::ALL.into_iter().zip(lines).zip(tallies) {
+    for ((table, told), found) in Table::ALL.into_iter().zip(lines).zip(seen.tallies) {
         if told != found {
             let detail = format!(
                 "{} rows with sum {:016x} are whole, and the ledger says {} with sum {:016x}",
@@ -176,8 +208,9 @@ fn against_ledger(inspection: &mut Inspection, ledger: &Ledger, tallies: [Tally;
             inspection.found(table.as_str(), None, detail);
         }
     }
-    if last > ledger.last_seq {
-        let detail = format!("there is a record {}, and the ledger says {} is the last", last.0, ledger.last_seq.0);
-        inspection.found("ledger", Some(last), detail);
+    if seen.last > ledger.last_seq {
+        let detail =
+            format!("there is a record {}, and the ledger says {} is the last", seen.last.0, ledger.last_seq.0);
+        inspection.found("ledger", Some(seen.last), detail);
     }
 }
