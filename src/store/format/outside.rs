@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::store::data_dir::files::{self, name_of};
 use crate::store::error::{Result, StoreError};
-use crate::store::log::look::{self, Look};
+use crate::store::log::look::{self, Condition};
 
 /// How every SQLite database begins.
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
@@ -25,11 +25,11 @@ pub(in crate::store) fn check_files(path: &Path) -> Result<()> {
         Err(error) => return Err(io("reading its file", error)),
     }
     match look::look(&files::log(path), &files::shared(path)).map_err(|error| io("reading its log", error))? {
-        Look::Sound => Ok(()),
-        Look::Torn(detail) => {
+        Condition::Sound => Ok(()),
+        Condition::Torn(detail) => {
             tracing::warn!(collection = name_of(path), detail, "the log ends in a torn transaction");
             Ok(())
         }
-        Look::Damaged(detail) => Err(StoreError::Damaged { collection: name_of(path), record: None, detail }),
+        Condition::Damaged(detail) => Err(StoreError::Damaged { collection: name_of(path), record: None, detail }),
     }
 }

@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
-use crate::store::log::look::{self as log, Look};
+use crate::store::log::look::{self as log, Condition};
 
 /// Every place of the order that was given out, and one more.
 const SEQS: u64 = 73;
@@ -242,7 +242,7 @@ fn judge(base: &Base, path: &Path, suffix: &str, damage: &Damage) -> Outcome {
         Damage::Gone => false,
     };
     assert!(reaches && fits(before), "another answer: {first:?}");
-    assert!(matches!(looked, Look::Torn(_)), "nobody is told that the last transaction is gone: {looked:?}");
+    assert!(matches!(looked, Condition::Torn(_)), "nobody is told that the last transaction is gone: {looked:?}");
     Outcome::LastTransactionGone
 }
 
