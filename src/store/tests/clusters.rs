@@ -1,0 +1,91 @@
+//! Links, and the clusters they are in.
+
+use super::*;
+
+#[test]
+fn a_link_that_is_promoted_is_none_any_more_and_nothing_else_of_it_changes() {
+    let place = filled(5);
+    let (store, mut writer, _) = Store::open(&place.path).unwrap();
+    assert!(store.record(Seq(5)).unwrap().unwrap().linked);
+    let delete =
+        |seq, target, promoted| Change::Delete { seq: Seq(seq), target: Seq(target), promoted: Some(promoted) };
+    let error = writer.commit(&[delete(6, 3, Seq(4))], Seq(6)).unwrap_err();
+    assert!(matches!(error, StoreError::OutOfOrder { .. }), "4 is no link: {error}");
+    writer.commit(&[delete(6, 3, Seq(5))], Seq(6)).unwrap();
+    let wanted = Record { linked: false, ..record(5) };
+    assert_eq!(store.record(Seq(5)).unwrap().as_ref(), Some(&wanted));
+    let error = writer.commit(&[delete(7, 4, Seq(5))], Seq(7)).unwrap_err();
+    assert!(matches!(error, StoreError::OutOfOrder { .. }), "5 is none any more: {error}");
+    drop((store, writer));
+    let (store, _writer, _) = Store::open(&place.path).unwrap();
+    assert_eq!(seqs(&store).unwrap(), [1, 2, 4, 5]);
+    assert_eq!(store.record(Seq(5)).unwrap(), Some(wanted));
+}
+
+#[test]
+fn a_cluster_is_paged_in_order_and_its_first_document_stands_for_it() {
+    let place = filled(11);
+    let (store, mut writer, _) = Store::open(&place.path).unwrap();
+    let page = |start, limit| {
+        let ClusterRows { stretch, documents, next } = store.cluster(start, limit).unwrap()?;
+        let members: Vec<_> = stretch.members.iter().map(|member| member.head.seq.0).collect();
+        Some((stretch.cluster.0, stretch.representative.head.seq.0, members, documents, next))
+    };
+    // 3 4 5, 6 7 8 and 9 10 11 are clusters; 1 and 2 are alone.
+    let behind = |cluster, seq| ClusterPlace { cluster: Seq(cluster), seq: Seq(seq) };
+    assert_eq!(page(ClusterStart::Of(Seq(1)), 9), Some((1, 1, vec![1], Some(1), None)));
+    assert_eq!(page(ClusterStart::Of(Seq(12)), 9), None);
+    for any in 6..=8 {
+        let two = page(ClusterStart::Of(Seq(any)), 2);
+        assert_eq!(two, Some((6, 6, vec![6, 7], Some(3), Some(behind(6, 7)))));
+    }
+    assert_eq!(page(ClusterStart::After(behind(6, 7)), 2), Some((6, 6, vec![8], None, None)));
+
+    let all = |limit| {
+        let (mut pages, mut after) = (Vec::new(), Some(ClusterPlace::default()));
+        while let Some(place) = after {
+            let (stretches, next) = store.clusters(place, limit).unwrap();
+            let seqs = |stretch: &Stretch| {
+                let members: Vec<_> = stretch.members.iter().map(|member| member.head.seq.0).collect();
+                (stretch.representative.head.seq.0, members)
+            };
+            pages.push(stretches.iter().map(seqs).collect::<Vec<_>>());
+            after = next;
+        }
+        pages
+    };
+    assert_eq!(all(100), [[(3, vec![3, 4, 5]), (6, vec![6, 7, 8]), (9, vec![9, 10, 11])]]);
+    let pieces: Vec<_> = all(1).concat();
+    assert_eq!(pieces.len(), 9);
+    assert_eq!(pieces[3..6], [(6, vec![6]), (6, vec![7]), (6, vec![8])]);
+    let delete = |seq, target| Change::Delete { seq: Seq(seq), target: Seq(target), promoted: None };
+    writer.commit(&[delete(12, 6), delete(13, 3), delete(14, 4), delete(15, 10)], Seq(15)).unwrap();
+    assert_eq!(page(ClusterStart::Of(Seq(8)), 9), Some((6, 7, vec![7, 8], Some(2), None)));
+    assert_eq!(page(ClusterStart::Of(Seq(6)), 9), None);
+    assert_eq!(page(ClusterStart::After(behind(6, 6)), 9), Some((6, 7, vec![7, 8], None, None)));
+    assert_eq!(all(100).concat(), [(7, vec![7, 8]), (9, vec![9, 11])], "5 is alone now");
+    for limit in 1..6 {
+        let documents: Vec<u64> = all(limit).concat().into_iter().flat_map(|(_, members)| members).collect();
+        assert_eq!(documents, [7, 8, 9, 11], "pages of {limit}");
+    }
+    let listed = store.page(Seq(0), 100).unwrap();
+    let stands = |document: &Document| document.representative.as_ref().map(|id| id.as_str().to_owned());
+    let named: Vec<_> = listed.iter().map(stands).collect();
+    let [seven, nine] = [7, 9].map(|seq| Some(record(seq).id.as_str().to_owned()));
+    assert_eq!(named, [None, None, None, None, seven, None, nine]);
+}
+
+#[test]
+fn clusters_are_found_by_their_index() {
+    let place = filled(10);
+    let connection = Connection::open(&place.path).unwrap();
+    for sql in [
+        "SELECT * FROM signature s WHERE s.cluster = ?1 AND s.cluster <> 0 AND s.seq > ?2 ORDER BY s.seq LIMIT 9",
+        "SELECT cluster FROM signature WHERE cluster > ?1 AND cluster <> 0 ORDER BY cluster LIMIT 1",
+        "SELECT count(*) FROM signature WHERE cluster = ?1 AND cluster <> 0",
+    ] {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let plan: Vec<String> = statement.raw_query().mapped(|row| row.get(3)).map(Result::unwrap).collect();
+        assert!(plan.len() == 1 && plan[0].contains("signature_by_cluster (cluster"), "{sql}: {plan:?}");
+    }
+}
