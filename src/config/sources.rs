@@ -19,12 +19,12 @@ const DEFAULTS: &str = include_str!("../../config/default.toml");
 /// service that is called hapax.
 const ENVIRONMENT_PREFIX: &str = "HAPAX__";
 
-/// Where settings come from, besides [`DEFAULTS`].
+/// Where settings come from, besides the defaults.
 #[derive(Debug, Default)]
 pub struct Sources {
     /// `--config`.
     pub file: Option<PathBuf>,
-    /// Names and values. Those without [`ENVIRONMENT_PREFIX`] are passed over, unless they are meant for a setting.
+    /// Names and values. Those without `HAPAX__` in front are passed over, unless they are meant for a setting.
     pub environment: Vec<(OsString, OsString)>,
     /// A flag, the key it sets (`server.listen`), its value.
     pub flags: Vec<(&'static str, &'static str, String)>,

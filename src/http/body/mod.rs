@@ -1,5 +1,5 @@
 //! A request's body -> bytes, decompressed and counted.
-//! Knows nothing of what the bytes mean, but for what they take in memory.
+//! Knows nothing of what the bytes mean, except what they take in memory.
 
 mod budget;
 mod decoded;

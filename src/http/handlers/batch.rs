@@ -46,7 +46,7 @@ pub async fn batch(
 ) -> Result<Response, Problem> {
     let documents_max = state.limits().batch_documents_max;
     let invalid = options::invalid(&query)?;
-    let JsonText { text, when_full, room: mut body_room } = body;
+    let (text, when_full, mut body_room) = body.into_parts();
     let bytes = text.len();
     let read = move || read(text, &query, documents_max);
     let (op, documents) = parse(state.cpu(), when_full, bytes, read).await?;

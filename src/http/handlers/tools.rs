@@ -17,7 +17,7 @@ pub async fn compare(
     Target(collection): Target,
     body: JsonText,
 ) -> Result<Json<ComparisonBody>, Problem> {
-    let JsonText { text, when_full, mut room } = body;
+    let (text, when_full, mut room) = body.into_parts();
     room.fit(room.bytes() + collection.shingle_bytes(Purpose::Compare, text.len()))?;
     let (a, b) = parse(state.cpu(), when_full, text.len(), move || compare::comparands(&text)).await?;
     Ok(Json(collection.compare(a, b, when_full).await?.into()))
@@ -32,7 +32,7 @@ pub async fn sign(Target(collection): Target, subject: Subject) -> Result<Json<S
 
 /// `POST /v1/tune`
 pub async fn tune(State(state): State<AppState>, body: JsonText) -> Result<Json<TuneBody>, Problem> {
-    let when_full = body.when_full;
+    let when_full = body.when_full();
     let input = body.parse(&state, TuneInput::parse).await?;
     // Naming what can be had, if the targets cannot be met, tries every banding there is.
     let chosen = state.cpu().place(when_full).await?.run(move || input.choose()).await;

@@ -12,12 +12,10 @@ use crate::http::state::AppState;
 
 /// A JSON body: UTF-8, not yet parsed.
 pub struct JsonText {
-    /// The text.
-    pub text: String,
-    /// For the work on it.
-    pub when_full: WhenFull,
-    /// The room it takes; given back when the request is over.
-    pub(crate) room: Room,
+    text: String,
+    when_full: WhenFull,
+    /// Given back when the request is over.
+    room: Room,
 }
 
 impl FromRequest<AppState> for JsonText {
@@ -34,6 +32,16 @@ impl FromRequest<AppState> for JsonText {
 }
 
 impl JsonText {
+    /// For the work on it.
+    pub(crate) fn when_full(&self) -> WhenFull {
+        self.when_full
+    }
+
+    /// The text, what holds for the work on it, and the room that it takes.
+    pub(crate) fn into_parts(self) -> (String, WhenFull, Room) {
+        (self.text, self.when_full, self.room)
+    }
+
     /// What `read` makes of the text, off the async threads if it is long; and the room that it took.
     pub(crate) async fn parse<T: Send + 'static>(
         self,
