@@ -17,6 +17,6 @@ pub use stored::StoredCollection;
 pub use crate::verdicts::{
     BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus, BandingAsked, Changes,
     CheckOptions, ClusterMember, ClusterPage, ClustersPage, CollectionError, CollectionsConfig, Comparand, Comparison,
-    Description, ExactComparison, HotBucket, ID_JSON_BYTES_MAX, InsertOptions, Limits, Medium, PrepareOptions,
-    Prepared, Purpose, Result, ScrubConfig, Settings, TextSigner, WriteFailure, fitting,
+    Description, ExactComparison, HotBucket, InsertOptions, Limits, Medium, PrepareOptions, Prepared, Purpose, Result,
+    ScrubConfig, Settings, TextSigner, WriteFailure, fitting,
 };

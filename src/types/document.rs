@@ -1,8 +1,11 @@
 //! A stored document.
 
-use super::ids::{DocId, Metadata};
+use super::ids::{DocId, ID_JSON_BYTES_MAX, METADATA_BYTES_MAX, Metadata};
 use super::places::{Seq, TimestampMs};
 use super::verdict::VerdictKind;
+
+/// A stored document without its ids and metadata, in bytes of JSON.
+const DOCUMENT_BYTES: usize = 512;
 
 /// A stored document as clients see it.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,4 +34,16 @@ pub struct Document {
     pub representative: Option<DocId>,
     /// Whether it is a link without postings.
     pub linked: bool,
+}
+
+impl Document {
+    /// Most bytes of the JSON of any.
+    pub const BYTES_MAX: usize = DOCUMENT_BYTES + 3 * ID_JSON_BYTES_MAX + METADATA_BYTES_MAX;
+
+    /// Most bytes of its JSON.
+    pub fn bytes(&self) -> usize {
+        let ids = [Some(&self.id), self.duplicate_of.as_ref(), self.representative.as_ref()];
+        let metadata = self.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
+        DOCUMENT_BYTES + metadata + ids.into_iter().flatten().map(DocId::json_bytes).sum::<usize>()
+    }
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 /// Longest document id, in bytes of UTF-8.
 pub const ID_BYTES_MAX: usize = 2048;
+/// Most bytes of an id in JSON.
+pub const ID_JSON_BYTES_MAX: usize = 6 * ID_BYTES_MAX;
 /// Longest metadata, in bytes of compact JSON.
 pub const METADATA_BYTES_MAX: usize = 16 * 1024;
 
@@ -49,6 +51,16 @@ impl DocId {
     /// The id as given.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Bytes of it in JSON, without the quotes.
+    pub fn json_bytes(&self) -> usize {
+        let bytes = |byte: u8| match byte {
+            b'"' | b'\\' => 2,
+            0..0x20 => 6,
+            _ => 1,
+        };
+        self.as_str().bytes().map(bytes).sum()
     }
 }
 

@@ -11,7 +11,7 @@ mod verdict;
 
 pub use content::{Content, Keep, Payload, PayloadKind, SetElement, content_prefix};
 pub use document::Document;
-pub use ids::{CollectionName, DocId, ID_BYTES_MAX, InvalidName, METADATA_BYTES_MAX, Metadata};
+pub use ids::{CollectionName, DocId, ID_BYTES_MAX, ID_JSON_BYTES_MAX, InvalidName, METADATA_BYTES_MAX, Metadata};
 pub use options::{OnDuplicate, OnExisting};
 pub use places::{ClusterPlace, Seq, TimestampMs};
 pub use similarity::{Method, Overlap, Similarity, Verify};

@@ -1,7 +1,7 @@
 //! Clusters as clients page through them.
 
-use super::fit::{ID_JSON_BYTES_MAX, fitting};
-use crate::types::{ClusterPlace, DocId, Seq, Similarity, TimestampMs};
+use super::fit::fitting;
+use crate::types::{ClusterPlace, DocId, ID_JSON_BYTES_MAX, Seq, Similarity, TimestampMs};
 
 /// A document of a page without its ids.
 const MEMBER_BYTES: usize = 256;

@@ -1,4 +1,6 @@
 //! What can go wrong with a collection, in its own words. `http/error.rs` gives each a status.
+//! It is the same for every kind of collection. A kind that cannot serve a verb will answer by a variant here,
+//! `not_in_this_store`; there is no such kind yet.
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ pub use backups::{BackupContents, BackupEntry, BackupName, BackupSettings, Backu
 pub use clusters::{ClusterMember, ClusterPage, ClustersPage};
 pub(crate) use comparing::{ShingleQuery, matching_min, similarity};
 pub use error::{CollectionError, Result, WriteFailure};
-pub use fit::{ID_JSON_BYTES_MAX, fitting};
+pub use fit::fitting;
 pub(crate) use prepare::{Kept, Made, Preparer, set_of, unpacked_bytes};
 pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner};
 pub use settings::{Changes, CollectionsConfig, Description, Limits, Medium, ScrubConfig, Settings};

@@ -1,7 +1,6 @@
 //! What verbs are asked, and what they answer beside verdicts.
 
-use super::fit::ID_JSON_BYTES_MAX;
-use crate::types::{Content, DocId, OnDuplicate, OnExisting, Similarity};
+use crate::types::{Content, DocId, ID_JSON_BYTES_MAX, OnDuplicate, OnExisting, Similarity};
 
 /// How to look a document up.
 #[derive(Clone, Copy, Debug)]

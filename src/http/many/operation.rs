@@ -1,10 +1,10 @@
 //! What is done with each of many documents.
 
-use crate::collections::{CheckOptions, Collection, ID_JSON_BYTES_MAX, InsertOptions, Purpose};
+use crate::collections::{CheckOptions, Collection, InsertOptions, Purpose};
 use crate::http::error::Problem;
 use crate::http::options::{check_options, insert_options};
 use crate::http::query::Query;
-use crate::types::Verdict;
+use crate::types::{ID_JSON_BYTES_MAX, Verdict};
 
 /// What to do with each document.
 #[derive(Clone, Copy, Debug)]
