@@ -2,6 +2,11 @@
 //! translated. Whoever touches such a page first waits until all of it is zeroed, which takes milliseconds, on some
 //! virtual machines tens of them. So a thread does it, one page ahead of what is in use. Where it is late, or the system
 //! declines, memory comes as it always does.
+//!
+//! What it is worth: 1 M documents, 31x8, five rounds with and without in turns on two processors that others used too,
+//! medians. Of the CPU time of its thread an insertion takes 5.2 us instead of 7.2 (1.2 to 1.7 times in each round), the
+//! slowest 0.67 ms instead of 1.09; two threads that insert take half the time on the wall (1.7 to 4.0 times in each
+//! round). Checks gain 5 %, less than they vary. It costs 1.3 % of memory, 552 bytes a document instead of 545.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -35,7 +40,7 @@ fn make_ready(region: usize) {
     }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 fn populate(region: usize) {
     use rustix::mm::{Advice, madvise};
     for advice in [Advice::LinuxHugepage, Advice::LinuxPopulateWrite] {
@@ -47,5 +52,6 @@ fn populate(region: usize) {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+// Miri knows no advice.
+#[cfg(any(not(target_os = "linux"), miri))]
 fn populate(_: usize) {}
