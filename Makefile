@@ -111,13 +111,14 @@ neon: ## the core's tests on 64-bit ARM, emulated
 		cargo test --locked -p hapax-core --target aarch64-unknown-linux-gnu --lib --test vectors --test simd
 
 # AVX2 by hand, then what the compiler makes of plain loops for AVX-512: Miri knows processors that a machine is not.
-MIRI = cargo +nightly miri test --locked -p hapax-core --lib --target-dir target/miri -- simd::
+# The index's pages of memory need none of this; the C code of dependencies is built and never called.
+MIRI = cargo +nightly miri test --locked --lib --target-dir target/miri
 AVX2 = +avx2,+bmi1,+bmi2,+lzcnt,+popcnt
-miri: ## the unsafe code under Miri
+miri: ## the unsafe code of the core and of the index under Miri
 	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
 	rustup component add --toolchain nightly miri rust-src
-	RUSTFLAGS='-C target-feature=$(AVX2)' $(MIRI)
-	RUSTFLAGS='-C target-feature=$(AVX2),+avx512f,+avx512bw,+avx512dq,+avx512vl' $(MIRI)
+	RUSTFLAGS='-C target-feature=$(AVX2)' $(MIRI) -p hapax-core -p hapax -- simd:: index::pool::
+	RUSTFLAGS='-C target-feature=$(AVX2),+avx512f,+avx512bw,+avx512dq,+avx512vl' $(MIRI) -p hapax-core -- simd::
 
 # A build of its own: every atomic of the index is a model's.
 loom: ## the arena under every order of loads and stores
