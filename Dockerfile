@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# Two stages; the second holds the binary alone. Each RUN can be typed by hand on a Debian machine.
+# Two stages; the second holds the binary and its debug information. Each RUN can be typed by hand on a Debian machine.
 
 FROM rust:1.95-slim-trixie AS build
 RUN apt-get update && apt-get install -y --no-install-recommends build-essential && rm -rf /var/lib/apt/lists/*
@@ -10,6 +10,7 @@ RUN cargo build --release --locked --package hapax
 FROM debian:trixie-slim
 RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/hapax hapax
 COPY --from=build /build/target/release/hapax /usr/local/bin/hapax
+COPY --from=build /build/target/release/hapax.dwp /usr/local/bin/hapax.dwp
 USER 10001
 VOLUME /var/lib/hapax
 EXPOSE 8080
