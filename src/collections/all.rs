@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt};
 
 use super::collection::Collection;
-use super::local::Registry;
+use super::local::DataDir;
 use super::opening::Opening;
 use super::{BackupName, BackupStatus, CollectionError, CollectionsConfig, Description, Result, Settings};
 use crate::cpu::CpuPool;
@@ -16,7 +16,7 @@ use crate::types::CollectionName;
 #[derive(Clone)]
 pub enum Collections {
     /// Those of a data directory of this machine.
-    Local(Arc<Registry>),
+    Local(Arc<DataDir>),
 }
 
 impl Collections {
@@ -24,7 +24,7 @@ impl Collections {
     /// [`open_rest`](Self::open_rest), or when they are asked for. Long contents will be signed on `cpu`; `opening` is
     /// told how far it is.
     pub fn open(config: CollectionsConfig, cpu: CpuPool, opening: Arc<Opening>) -> Result<Self> {
-        Registry::open(config, cpu, opening).map(Self::Local)
+        DataDir::open(config, cpu, opening).map(|local| Self::Local(Arc::new(local)))
     }
 
     /// Opens every collection that is not open yet. What is damaged, or fails for another reason, is passed over: the log
@@ -32,72 +32,74 @@ impl Collections {
     /// with [`CollectionError::Opening`].
     pub fn open_rest(&self) -> BoxFuture<'static, ()> {
         match self {
-            Self::Local(local) => local.open_rest().boxed(),
+            Self::Local(local) => local.registry().open_rest().boxed(),
         }
     }
 
     /// A collection, opened if it is not yet.
     pub async fn get(&self, name: &CollectionName) -> Result<Collection> {
         match self {
-            Self::Local(local) => local.get(name).await.map(Collection::Local),
+            Self::Local(local) => local.registry().get(name).await.map(Collection::Local),
         }
     }
 
     /// Makes a collection. False: it was there with equal settings.
     pub async fn create(&self, name: CollectionName, settings: Settings) -> Result<(Collection, bool)> {
         match self {
-            Self::Local(local) => {
-                local.create(name, settings).await.map(|(collection, made)| (Collection::Local(collection), made))
-            }
+            Self::Local(local) => local
+                .registry()
+                .create(name, settings)
+                .await
+                .map(|(collection, made)| (Collection::Local(collection), made)),
         }
     }
 
     /// Every collection by name, open or not, except those that are damaged; then those, and how that shows.
     pub async fn list(&self) -> Result<(Vec<Description>, Vec<(CollectionName, CollectionError)>)> {
         match self {
-            Self::Local(local) => local.list().await,
+            Self::Local(local) => local.registry().list().await,
         }
     }
 
     /// Drops a collection and all its documents.
     pub async fn remove(&self, name: &CollectionName) -> Result<()> {
         match self {
-            Self::Local(local) => local.remove(name).await,
+            Self::Local(local) => local.registry().remove(name).await,
         }
     }
 
     /// Those known not to open because what is stored of them is damaged, and how that shows.
     pub fn damaged(&self) -> Vec<(CollectionName, CollectionError)> {
         match self {
-            Self::Local(local) => local.damaged(),
+            Self::Local(local) => local.registry().faults().damaged(),
         }
     }
 
     /// Those that could not be opened for another reason than damage, and why.
     pub fn unopened(&self) -> Vec<(CollectionName, CollectionError)> {
         match self {
-            Self::Local(local) => local.unopened(),
+            Self::Local(local) => local.registry().faults().unopened(),
         }
     }
 
     /// Those that vanished while no server ran.
     pub fn missing(&self) -> Vec<CollectionName> {
         match self {
-            Self::Local(local) => local.missing(),
+            Self::Local(local) => local.registry().missing(),
         }
     }
 
     /// Whether writes are taken, as far as that is known.
     pub fn is_writable(&self) -> bool {
         match self {
-            Self::Local(local) => local.is_writable(),
+            Self::Local(local) => local.registry().is_writable(),
         }
     }
 
     /// Documents in the collections that are open.
     pub fn documents(&self) -> u64 {
         match self {
-            Self::Local(local) => local.documents(),
+            Self::Local(local) => local.registry().documents(),
         }
     }
 
@@ -114,21 +116,21 @@ impl Collections {
     /// With `keep` its folder has a name of its own, and when it is whole the oldest of the series go.
     pub async fn start_backup(&self, name: BackupName, keep: Option<u32>) -> Result<BackupStatus> {
         match self {
-            Self::Local(local) => local.start_backup(name, keep).await,
+            Self::Local(local) => local.backups().start(name, keep).await,
         }
     }
 
     /// The latest backup of this process.
     pub fn backup_status(&self) -> Option<BackupStatus> {
         match self {
-            Self::Local(local) => local.backup_status(),
+            Self::Local(local) => local.backups().status(),
         }
     }
 
     /// Calls off the backup under way; false: there is none.
     pub fn cancel_backup(&self) -> bool {
         match self {
-            Self::Local(local) => local.cancel_backup(),
+            Self::Local(local) => local.backups().cancel(),
         }
     }
 

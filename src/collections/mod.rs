@@ -4,6 +4,7 @@
 mod all;
 mod collection;
 mod local;
+mod manifest;
 mod opening;
 mod pending;
 mod stored;

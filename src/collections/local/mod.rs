@@ -1,7 +1,13 @@
 //! The collections of a data directory of this machine: opened, made, listed, dropped, backed up.
 
 mod backups;
-mod opening;
+mod cells;
+mod data_dir;
+mod faults;
+mod folder;
+mod known;
+mod latest_backup;
+mod opener;
 mod registry;
 
-pub(super) use registry::Registry;
+pub(super) use data_dir::DataDir;

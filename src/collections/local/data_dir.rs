@@ -1,0 +1,74 @@
+//! One data directory: its collections, and its backups.
+
+use std::sync::Arc;
+
+use super::backups::Backups;
+use super::folder::Folder;
+use super::known::Known;
+use super::latest_backup::LatestBackup;
+use super::opener::Opener;
+use super::registry::Registry;
+use crate::collections::opening::Opening;
+use crate::cpu::CpuPool;
+use crate::engine::Background;
+use crate::engine::boot::Common;
+use crate::engine::disk::DataDisk;
+use crate::engine::memory::MemoryBudget;
+use crate::store;
+use crate::types::CollectionName;
+use crate::verdicts::{CollectionsConfig, Medium, Result};
+
+/// The data directory. Close it before it is dropped.
+pub struct DataDir {
+    registry: Arc<Registry>,
+    backups: Arc<Backups>,
+}
+
+impl DataDir {
+    /// Takes it, and makes or opens `default`; blocking. Long contents will be signed on `cpu`; `opening` is told how far
+    /// it is.
+    pub(in crate::collections) fn open(config: CollectionsConfig, cpu: CpuPool, opening: Arc<Opening>) -> Result<Self> {
+        let CollectionsConfig { data_dir, lock_wait, collections_max, secret, default_settings, .. } = config;
+        let CollectionsConfig { limits, memory_max_bytes, medium, backup, scrub, .. } = config;
+        let folder = Folder::take(&data_dir, lock_wait, medium)?;
+        let known = match medium {
+            Medium::Disk => Known::read(&data_dir, &folder.names()?),
+            Medium::Memory => Known::default(),
+        };
+        let memory = Arc::new(MemoryBudget::new(memory_max_bytes));
+        let common = Common { secret, limits, cpu, memory, medium, disk: DataDisk::new(&data_dir) };
+        let opener = Arc::new(Opener::new(common, folder, opening)?);
+        let open = opener.cells().watch();
+        let background = Background::start(Arc::clone(&opener.common().disk), scrub, move || {
+            Some(open()?.iter().map(|collection| collection.kept()).collect())
+        });
+        let latest_backup = LatestBackup::new(backup.dir.as_deref().and_then(store::backup::latest));
+        opener.open_default(default_settings)?;
+        known.add(&CollectionName::default_collection());
+        let registry = Arc::new(Registry::new(opener, known, background, collections_max));
+        let backups = Arc::new(Backups::new(Arc::clone(&registry), backup, latest_backup));
+        Ok(Self { registry, backups })
+    }
+
+    /// Its collections.
+    pub(in crate::collections) fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// Its backups.
+    pub(in crate::collections) fn backups(&self) -> &Arc<Backups> {
+        &self.backups
+    }
+
+    /// Sets the gauges.
+    pub(in crate::collections) fn observe(&self) {
+        self.registry.observe();
+        self.backups.observe();
+    }
+
+    /// Waits until all that was taken is on disk; blocking. No write is taken after, and no backup begins.
+    pub(in crate::collections) fn close(&self) {
+        self.backups.close();
+        self.registry.close();
+    }
+}

@@ -1,0 +1,158 @@
+//! What is known of the latest backup of this process: begun, under way, over.
+//! One is made at a time. Knows nothing of how.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::store::backup::Progress;
+use crate::telemetry::names::{self, label, value};
+use crate::types::TimestampMs;
+use crate::verdicts::{BackupState, BackupStatus, CollectionError, Result};
+
+/// How long a stop waits for a backup that was called off. It ends within a fraction of a second.
+const END_WAIT: Duration = Duration::from_secs(10);
+
+/// The latest backup.
+#[derive(Default)]
+pub(super) struct LatestBackup {
+    latest: Mutex<Latest>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct Latest {
+    run: Option<Run>,
+    closed: bool,
+}
+
+struct Run {
+    status: BackupStatus,
+    progress: Arc<Progress>,
+}
+
+impl Run {
+    fn is_running(&self) -> bool {
+        matches!(self.status.state, BackupState::Running)
+    }
+}
+
+impl LatestBackup {
+    /// None has begun in this process; one of an earlier process was made then, if any.
+    pub(super) fn new(made: Option<TimestampMs>) -> Self {
+        for result in [value::RESULT_DONE, value::RESULT_CANCELLED, value::RESULT_FAILED] {
+            metrics::counter!(names::BACKUPS, label::RESULT => result).increment(0);
+        }
+        metrics::counter!(names::BACKUP_COPIED_BYTES).increment(0);
+        metrics::gauge!(names::BACKUP_PROGRESS).set(0.0);
+        metrics::gauge!(names::BACKUP_LAST_SUCCESS).set(made.map_or(0.0, seconds));
+        Self::default()
+    }
+
+    /// One begins now, unless another is under way.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        name: &str,
+        path: &Path,
+        progress: &Arc<Progress>,
+    ) -> Result<(BackupStatus, EndOnDrop)> {
+        let mut latest = self.latest.lock();
+        if latest.closed {
+            return Err(CollectionError::closed());
+        }
+        if let Some(run) = latest.run.as_ref().filter(|run| run.is_running()) {
+            return Err(CollectionError::BackupRunning { name: run.status.name.clone() });
+        }
+        let (name, path) = (name.to_owned(), path.to_owned());
+        let status = BackupStatus {
+            name,
+            path,
+            started: TimestampMs::now(),
+            progress: progress.share(),
+            state: BackupState::Running,
+        };
+        latest.run = Some(Run { status: status.clone(), progress: Arc::clone(progress) });
+        Ok((status, EndOnDrop { of: Arc::clone(self), progress: Some(Arc::clone(progress)) }))
+    }
+
+    fn end(&self, state: BackupState) {
+        let result = match &state {
+            BackupState::Done { .. } => value::RESULT_DONE,
+            BackupState::Cancelled => value::RESULT_CANCELLED,
+            BackupState::Failed(_) | BackupState::Running => value::RESULT_FAILED,
+        };
+        metrics::counter!(names::BACKUPS, label::RESULT => result).increment(1);
+        if matches!(state, BackupState::Done { .. }) {
+            metrics::gauge!(names::BACKUP_LAST_SUCCESS).set(seconds(TimestampMs::now()));
+        }
+        if let Some(run) = &mut self.latest.lock().run {
+            run.status.state = state;
+        }
+        self.ended.notify_all();
+    }
+
+    /// What is known of it.
+    pub(super) fn status(&self) -> Option<BackupStatus> {
+        let latest = self.latest.lock();
+        let run = latest.run.as_ref()?;
+        Some(BackupStatus { progress: run.progress.share(), ..run.status.clone() })
+    }
+
+    /// Calls off the one under way; false: there is none.
+    pub(super) fn cancel(&self) -> bool {
+        let latest = self.latest.lock();
+        let running = latest.run.as_ref().filter(|run| run.is_running());
+        running.map(|run| run.progress.cancel()).is_some()
+    }
+
+    /// Calls off the one under way, and waits for its end; blocking. None begins after.
+    pub(super) fn close(&self) {
+        let mut latest = self.latest.lock();
+        latest.closed = true;
+        while let Some(run) = latest.run.as_ref().filter(|run| run.is_running()) {
+            run.progress.cancel();
+            if self.ended.wait_for(&mut latest, END_WAIT).timed_out() {
+                tracing::warn!("a backup that was called off did not end in time");
+                return;
+            }
+        }
+    }
+
+    /// Sets the gauge of its progress.
+    pub(super) fn observe(&self) {
+        let share = self.latest.lock().run.as_ref().map_or(0.0, |run| match run.status.state {
+            BackupState::Running | BackupState::Done { .. } => run.progress.share(),
+            BackupState::Cancelled | BackupState::Failed(_) => 0.0,
+        });
+        metrics::gauge!(names::BACKUP_PROGRESS).set(share);
+    }
+}
+
+/// Ends a run that nothing else ended: its task was dropped, or panicked.
+pub(super) struct EndOnDrop {
+    of: Arc<LatestBackup>,
+    progress: Option<Arc<Progress>>,
+}
+
+impl EndOnDrop {
+    /// The run is over.
+    pub(super) fn end(mut self, state: BackupState) {
+        self.progress = None;
+        self.of.end(state);
+    }
+}
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        if let Some(progress) = self.progress.take() {
+            progress.cancel();
+            self.of.end(BackupState::Failed("it broke off".into()));
+        }
+    }
+}
+
+fn seconds(at: TimestampMs) -> f64 {
+    at.0 as f64 / 1000.0
+}

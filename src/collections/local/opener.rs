@@ -1,0 +1,216 @@
+//! How the collections of a data directory come to be open: `default` first, then the others, the smallest first and one
+//! after another, because each is read by all cores; or when a request asks for one. Each answers as soon as it is open.
+//! Also what a collection is that is not open.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hapax_core::Spec;
+use parking_lot::Mutex;
+
+use super::cells::{Cell, Cells};
+use super::faults::Faults;
+use super::folder::Folder;
+use crate::collections::opening::Opening;
+use crate::engine::boot::{self, Common};
+use crate::engine::long_work::blocking;
+use crate::engine::{Collection, meters};
+use crate::store::{Opened, Store};
+use crate::types::CollectionName;
+use crate::verdicts::{CollectionError, Description, Result, Settings};
+
+/// Between two looks at a collection that is being opened.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Opens and describes collections, each through its cell.
+pub(super) struct Opener {
+    common: Common,
+    folder: Folder,
+    cells: Cells,
+    faults: Faults,
+    progress: Arc<Opening>,
+    /// While those that are not open yet refuse requests.
+    opening_rest: AtomicBool,
+    /// Those that are being opened, as they were before.
+    described: Mutex<BTreeMap<CollectionName, Description>>,
+}
+
+impl Opener {
+    /// Nothing is open yet; `progress` is told what there is to open.
+    pub(super) fn new(common: Common, folder: Folder, progress: Arc<Opening>) -> Result<Self> {
+        let expected: Vec<_> = folder.names()?.into_iter().chain([CollectionName::default_collection()]).collect();
+        expected.iter().for_each(meters::admit);
+        progress.expect(expected.into_iter().map(|name| {
+            let bytes = folder.bytes_of(&name);
+            (name, bytes)
+        }));
+        Ok(Self {
+            common,
+            folder,
+            cells: Cells::default(),
+            faults: Faults::default(),
+            progress,
+            opening_rest: AtomicBool::new(false),
+            described: Mutex::default(),
+        })
+    }
+
+    pub(super) fn common(&self) -> &Common {
+        &self.common
+    }
+
+    pub(super) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    pub(super) fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
+    pub(super) fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// Opens `default`, or makes it as asked; blocking. If it is damaged, the others are well, and it says what is wrong
+    /// when it is asked for.
+    pub(super) fn open_default(&self, asked: Settings) -> Result<()> {
+        let name = CollectionName::default_collection();
+        match self.default(&name, asked) {
+            Ok(default) => self.cells.fill(name.clone(), default),
+            Err(error @ CollectionError::Damaged { .. }) => self.faults.note_damage(&name, &error),
+            Err(error) => return Err(error),
+        }
+        self.progress.end(&name);
+        Ok(())
+    }
+
+    fn default(&self, name: &CollectionName, asked: Settings) -> Result<Arc<Collection>> {
+        let path = self.folder.path(name);
+        if !path.exists() {
+            return boot::create(&path, name, &asked.checked()?, &self.common);
+        }
+        let held = Store::peek(&path)?.meta;
+        if held.spec != asked.spec.to_string() {
+            return Err(CollectionError::SpecMismatch {
+                name: name.clone(),
+                held: format!("spec `{}`", held.spec),
+                asked: format!("`default_collection` of the configuration asks for spec `{}`", asked.spec),
+            });
+        }
+        let default = boot::open(&path, &self.common, &|share| self.progress.set(name, share))?;
+        let held = default.settings();
+        if held != asked {
+            tracing::info!(%held, %asked, "`default` keeps its settings; those of the configuration are for a new one");
+        }
+        Ok(default)
+    }
+
+    /// Opens every collection that is not open yet. What is damaged, or fails for another reason, is passed over: the log
+    /// says which and why. From the call on, until the future is done, a collection that is not open yet refuses requests
+    /// with [`CollectionError::Opening`].
+    pub(super) fn open_rest(self: &Arc<Self>) -> impl Future<Output = ()> + Send + use<> {
+        self.opening_rest.store(true, Ordering::Release);
+        let this = Arc::clone(self);
+        async move {
+            while let Some(name) = this.progress.next() {
+                match Arc::clone(&this).open(this.cells.of(&name), name.clone()).await {
+                    Ok(_) | Err(CollectionError::Damaged { .. } | CollectionError::NoSuchCollection(_)) => {}
+                    Err(error) => this.faults.note_unopened(&name, error),
+                }
+                this.progress.end(&name);
+            }
+            this.opening_rest.store(false, Ordering::Release);
+        }
+    }
+
+    /// An error while [`open_rest`](Self::open_rest) has not come to the end of this one.
+    pub(super) fn refuse_while_opening(&self, name: &CollectionName) -> Result<()> {
+        if !self.opening_rest.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        match self.progress.share_of(name) {
+            Some(progress) => Err(CollectionError::Opening { name: name.clone(), progress }),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until [`open_rest`](Self::open_rest) has come to the end of this one, or until `stop`.
+    pub(super) async fn opened_or_over(&self, name: &CollectionName, stop: impl Fn() -> bool) {
+        while self.refuse_while_opening(name).is_err() && !stop() {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Opens a collection through its cell, or waits until another request has. `None`: it was dropped.
+    pub(super) async fn open(self: Arc<Self>, cell: Cell, name: CollectionName) -> Result<Option<Arc<Collection>>> {
+        let this = &self;
+        let open = async || {
+            let (its, opening_name) = (Arc::clone(this), name.clone());
+            let opened = blocking(move || its.open_file(&opening_name)).await;
+            this.described.lock().remove(&name);
+            match &opened {
+                Err(error @ CollectionError::Damaged { .. }) => this.faults.note_damage(&name, error),
+                Ok(Some(_)) => this.faults.forget_unopened(&name),
+                _ => {}
+            }
+            opened?.ok_or(CollectionError::NoSuchCollection(name.clone())).map(Some)
+        };
+        cell.get_or_try_init(open).await.cloned()
+    }
+
+    fn open_file(&self, name: &CollectionName) -> Result<Option<Arc<Collection>>> {
+        let path = self.folder.path(name);
+        // It was being made, and that came to nothing.
+        if !path.exists() {
+            return Ok(None);
+        }
+        // From here on its file changes while it is read; meanwhile a list of all collections shows this description.
+        let description = describe_closed(&path)?;
+        self.described.lock().insert(name.clone(), description);
+        boot::open(&path, &self.common, &|share| self.progress.set(name, share)).map(Some)
+    }
+
+    /// What a collection is, open or not; `None`: it was dropped meanwhile.
+    pub(super) async fn describe(&self, name: &CollectionName) -> Result<Option<Description>> {
+        self.faults.refuse_damaged(name)?;
+        let path = self.folder.path(name);
+        if !path.exists() {
+            return Ok(None);
+        }
+        // Through its cell, so that nothing opens the file meanwhile: half of what opening does to the files looks like
+        // damage. The cell stays empty.
+        let cell = self.cells.of(name);
+        let peek = || async { Err(blocking(move || describe_closed(&path)).await) };
+        let mut looked = std::pin::pin!(cell.get_or_try_init(peek));
+        loop {
+            tokio::select! {
+                biased;
+                looked = &mut looked => return match looked {
+                    Ok(opened) => Ok(opened.as_ref().map(|collection| collection.describe())),
+                    Err(described) => described.map(Some),
+                },
+                // Opening it may be long, but shows what it is soon after its begin.
+                () = tokio::time::sleep(LOOK) => {
+                    if let Some(description) = self.described.lock().get(name) {
+                        return Ok(Some(description.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Those that are not open yet.
+    pub(super) fn pending(&self) -> impl Iterator<Item = CollectionName> {
+        self.progress.pending().into_iter().map(|(name, _)| name)
+    }
+}
+
+fn describe_closed(path: &std::path::Path) -> Result<Description> {
+    let Opened { meta, documents, .. } = Store::peek(path)?;
+    let damaged = |detail: String| CollectionError::Damaged { collection: meta.name.to_string(), record: None, detail };
+    let spec = Spec::parse(&meta.spec).map_err(|error| damaged(error.to_string()))?;
+    let settings = Settings::of(&meta, spec).map_err(|error| damaged(error.to_string()))?;
+    Ok(Description::new(meta.name, settings, meta.created, documents, None))
+}
