@@ -3,7 +3,6 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -12,8 +11,8 @@ use serde::Deserialize;
 
 use super::ExitStatus;
 use super::client::{Client, ServerArgs};
-use crate::store::backup::{self, Manifest, Progress};
-use crate::types::TimestampMs;
+use crate::collections::BackupContents;
+use crate::collections::offline::{self, BackupFolder, BackupProgress, SeriesFolder};
 
 /// Between two looks at how far it is.
 const LOOK: Duration = Duration::from_millis(200);
@@ -64,21 +63,19 @@ struct Made {
 }
 
 impl Made {
-    fn of(manifest: &Manifest, dir: &Path) -> Self {
+    fn of(contents: &BackupContents, dir: &Path) -> Self {
         Self {
             path: dir.display().to_string(),
-            collections: manifest.collections.len(),
-            documents: manifest.collections.iter().map(|entry| entry.documents).sum(),
-            bytes: manifest.collections.iter().map(|entry| entry.bytes).sum(),
+            collections: contents.collections.len(),
+            documents: contents.documents(),
+            bytes: contents.bytes(),
             removed: Vec::new(),
         }
     }
 
     /// Removes older ones of the series that it is the newest of.
     fn prune(mut self, series: &str, keep: u32) -> Self {
-        if let Some((dir, newest)) = backup::split(Path::new(&self.path)) {
-            self.removed = backup::prune(&dir, series, keep as usize, &newest);
-        }
+        self.removed = offline::prune(Path::new(&self.path), series, keep);
         self
     }
 }
@@ -104,29 +101,22 @@ fn offline(data_dir: &Path, dir: &Path, keep: Option<u32>) -> Result<Made> {
     if !data_dir.is_dir() {
         bail!("--data-dir {}: there is no such directory", data_dir.display());
     }
-    let series = keep.map(|keep| dated(dir).map(|(dir, series)| (dir, series, keep))).transpose()?;
-    let (target, name) = match &series {
-        Some((dated, series, _)) => (dated.as_path(), Some(series.as_str())),
+    let next = keep.map(|keep| next_of_series(dir).map(|next| (next, keep))).transpose()?;
+    let (target, series) = match &next {
+        Some((next, _)) => (next.path.as_path(), Some(next.series.as_str())),
         None => (dir, None),
     };
-    let make = |progress| backup::offline(data_dir, target, name, now(), progress);
-    let manifest = watched("copied and checked", make);
-    let manifest = manifest.map_err(|error| anyhow!(error)).context("no backup was made")?;
-    let made = Made::of(&manifest, target);
-    Ok(match series {
-        Some((_, series, keep)) => made.prune(&series, keep),
+    let make = |progress| offline::back_up(data_dir, target, series, progress);
+    let contents = watched("copied and checked", make).context("no backup was made")?;
+    let made = Made::of(&contents, target);
+    Ok(match &next {
+        Some((next, keep)) => made.prune(&next.series, *keep),
         None => made,
     })
 }
 
-/// The folder of the next one of a series, and the series' name.
-fn dated(dir: &Path) -> Result<(PathBuf, String)> {
-    let (parent, series) = backup::split(dir).with_context(|| format!("{}: names no folder", dir.display()))?;
-    Ok((parent.join(backup::dated(&parent, &series, now())), series))
-}
-
-fn now() -> TimestampMs {
-    TimestampMs(jiff::Timestamp::now().as_millisecond())
+fn next_of_series(dir: &Path) -> Result<SeriesFolder> {
+    SeriesFolder::next(dir).with_context(|| format!("{}: names no folder", dir.display()))
 }
 
 /// What a backup holds.
@@ -136,10 +126,10 @@ pub(super) fn in_words(collections: usize, documents: u64, bytes: u64) -> String
 }
 
 /// Works on a thread of its own beside a bar on stderr.
-pub(super) fn watched<T: Send>(what: &'static str, work: impl FnOnce(Arc<Progress>) -> T + Send) -> T {
-    let (progress, bar) = (Arc::<Progress>::default(), progress_bar(what));
+pub(super) fn watched<T: Send>(what: &'static str, work: impl FnOnce(BackupProgress) -> T + Send) -> T {
+    let (progress, bar) = (BackupProgress::default(), progress_bar(what));
     let done = std::thread::scope(|scope| {
-        let worker = scope.spawn(|| work(Arc::clone(&progress)));
+        let worker = scope.spawn(|| work(progress.clone()));
         while !worker.is_finished() {
             show(&bar, progress.share());
             std::thread::park_timeout(LOOK / 4);
@@ -190,12 +180,12 @@ fn name_and_target(dir: &str) -> Result<(&str, Option<&Path>)> {
 fn relocate(made: &Made, target: &Path) -> Result<Made> {
     let from = Path::new(&made.path);
     let there = format!("the backup is made, and is at {} where the server runs", made.path);
-    let manifest = Manifest::read(from).map_err(|error| anyhow!(error)).with_context(|| there.clone())?;
-    let found = Made::of(&manifest, target);
+    let backup = BackupFolder::read(from).with_context(|| there.clone())?;
+    let found = Made::of(&backup.contents(), target);
     if (found.collections, found.documents, found.bytes) != (made.collections, made.documents, made.bytes) {
         bail!("{there}: what is there on this machine is another one");
     }
-    backup::relocate(&manifest, from, target).map_err(|error| anyhow!(error)).context(there)?;
+    backup.relocate(target).context(there)?;
     Ok(found)
 }
 
@@ -212,8 +202,8 @@ fn online(args: &Args) -> Result<Made> {
         (Some(target), Some(keep)) => {
             // The server removes none: those of this series are elsewhere.
             let made = by_server(args, name, Some(0))?;
-            let (dated, series) = dated(target)?;
-            Ok(relocate(&made, &dated)?.prune(&series, keep))
+            let next = next_of_series(target)?;
+            Ok(relocate(&made, &next.path)?.prune(&next.series, keep))
         }
     }
 }

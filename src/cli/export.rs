@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::ExitStatus;
 use super::client::{Client, ClientError, ServerArgs, encode};
-use crate::collections::StoredCollection;
+use crate::collections::offline::StoredCollection;
 use crate::http::dto::document::DocumentRecord;
 use crate::http::dto::ratio;
 use crate::types::{ClusterPlace, CollectionName, Seq};

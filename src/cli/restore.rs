@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 
 use super::ExitStatus;
 use super::backup::{in_words, watched};
-use crate::store::backup;
+use crate::collections::offline;
 
 /// Restore a backup into an empty data directory.
 ///
@@ -31,12 +31,10 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
-    let restored = watched("restored", |progress| backup::restore(&args.backup, &args.data_dir, &progress));
-    let manifest = restored.map_err(|error| anyhow!(error)).context("nothing was restored")?;
-    let collections = manifest.collections.len();
-    let documents = manifest.collections.iter().map(|entry| entry.documents).sum();
-    let bytes = manifest.collections.iter().map(|entry| entry.bytes).sum();
-    let (made, held) = (manifest.made, in_words(collections, documents, bytes));
+    let restored = watched("restored", |progress| offline::restore(&args.backup, &args.data_dir, &progress));
+    let contents = restored.context("nothing was restored")?;
+    let held = in_words(contents.collections.len(), contents.documents(), contents.bytes());
+    let made = contents.made;
     writeln!(std::io::stderr().lock(), "restored as of {made}: {held}")?;
     Ok(ExitStatus::Fine)
 }

@@ -4,13 +4,12 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::ExitStatus;
-use crate::store::lock::DataDirLock;
-use crate::store::{self, Finding, Inspection, Repaired};
+use crate::collections::offline::{CollectionFiles, FileCheck, FileDamage, FileRepair};
 use crate::types::CollectionName;
 
 /// Findings of one collection that are shown to people; --json has all.
@@ -84,14 +83,11 @@ struct RepairLine<'a> {
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
     // Locking makes what is missing; here that would only hide a mistyped path.
-    let dir = args.data_dir.join("collections");
-    if !dir.is_dir() {
+    if !CollectionFiles::folder(&args.data_dir).is_dir() {
         bail!("--data-dir {}: this is not a data directory: it has no folder `collections`", args.data_dir.display());
     }
-    let _lock = DataDirLock::acquire(&args.data_dir, Duration::ZERO)?;
-    let unreadable = || format!("cannot read {}", dir.display());
-    store::finish_repairs(&dir).with_context(unreadable)?;
-    let mut names = store::list(&dir).with_context(unreadable)?;
+    let files = CollectionFiles::take(&args.data_dir)?;
+    let mut names = files.names()?;
     if let Some(name) = &args.collection {
         let name = CollectionName::new(name).map_err(|error| anyhow!("--collection: {error}"))?;
         names.retain(|known| *known == name);
@@ -101,7 +97,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     }
     let (mut found, mut failed) = (false, None);
     for name in &names {
-        match one(args, &dir, name) {
+        match one(args, &files, name) {
             Ok(sound) => found |= !sound,
             // The others are looked at all the same.
             Err(error) => {
@@ -119,13 +115,12 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     }
 }
 
-fn one(args: &Args, dir: &Path, name: &CollectionName) -> Result<bool> {
-    let path = store::path_of(dir, name);
+fn one(args: &Args, files: &CollectionFiles, name: &CollectionName) -> Result<bool> {
     let bar = progress_bar(name);
-    let inspection = store::inspect(&path, &|share| bar.set_position((share * STEPS as f64) as u64));
+    let checked = files.check(name, &|share| bar.set_position((share * STEPS as f64) as u64));
     bar.finish_and_clear();
-    let inspection = inspection?;
-    let repaired = if args.repair && !inspection.is_sound() { Some(store::repair(&path)) } else { None };
+    let checked = checked?;
+    let repaired = if args.repair && !checked.is_sound() { Some(files.repair(name)) } else { None };
     let (repaired, failed) = match repaired {
         Some(Ok(repaired)) => (Some(repaired), None),
         Some(Err(error)) => (None, Some(error)),
@@ -133,31 +128,28 @@ fn one(args: &Args, dir: &Path, name: &CollectionName) -> Result<bool> {
     };
     let mut out = io::stdout().lock();
     if args.json {
-        serde_json::to_writer(&mut out, &report(name, &inspection, repaired.as_ref()))?;
+        serde_json::to_writer(&mut out, &report(name, &checked, repaired.as_ref()))?;
         writeln!(out)?;
     } else {
-        tell(&mut out, name, &inspection, repaired.as_ref())?;
+        tell(&mut out, name, &checked, repaired.as_ref())?;
     }
     match failed {
         Some(error) => Err(error.into()),
-        None => Ok(inspection.is_sound()),
+        None => Ok(checked.is_sound()),
     }
 }
 
-fn report<'a>(name: &'a CollectionName, inspection: &'a Inspection, repaired: Option<&'a Repaired>) -> Report<'a> {
-    let line = |finding: &'a Finding| FindingLine {
-        place: finding.place,
-        record: finding.record.map(|seq| seq.0),
-        detail: &finding.detail,
-    };
+fn report<'a>(name: &'a CollectionName, checked: &'a FileCheck, repaired: Option<&'a FileRepair>) -> Report<'a> {
+    let line =
+        |finding: &'a FileDamage| FindingLine { place: finding.place, record: finding.record, detail: &finding.detail };
     Report {
         collection: name.as_str(),
-        sound: inspection.is_sound(),
-        complete: inspection.complete,
-        documents: inspection.documents,
-        damaged: inspection.damaged,
-        findings_total: inspection.findings_total,
-        findings: inspection.findings.iter().map(line).collect(),
+        sound: checked.is_sound(),
+        complete: checked.complete,
+        documents: checked.documents,
+        damaged: checked.damaged,
+        findings_total: checked.damage_total,
+        findings: checked.damage.iter().map(line).collect(),
         repaired: repaired.map(|repaired| RepairLine {
             documents: repaired.documents,
             set_aside: repaired.set_aside,
@@ -171,27 +163,27 @@ fn report<'a>(name: &'a CollectionName, inspection: &'a Inspection, repaired: Op
 fn tell(
     out: &mut impl Write,
     name: &CollectionName,
-    inspection: &Inspection,
-    repaired: Option<&Repaired>,
+    checked: &FileCheck,
+    repaired: Option<&FileRepair>,
 ) -> io::Result<()> {
-    if inspection.is_sound() {
-        return writeln!(out, "{name}: sound, {} documents", inspection.documents);
+    if checked.is_sound() {
+        return writeln!(out, "{name}: sound, {} documents", checked.documents);
     }
-    writeln!(out, "{name}: damaged; {} documents are whole, {} are not", inspection.documents, inspection.damaged)?;
-    for Finding { place, record, detail } in inspection.findings.iter().take(SHOWN_MAX) {
+    writeln!(out, "{name}: damaged; {} documents are whole, {} are not", checked.documents, checked.damaged)?;
+    for FileDamage { place, record, detail } in checked.damage.iter().take(SHOWN_MAX) {
         match record {
-            Some(seq) => writeln!(out, "  record {}, {place}: {detail}", seq.0)?,
+            Some(record) => writeln!(out, "  record {record}, {place}: {detail}")?,
             None => writeln!(out, "  {place}: {detail}")?,
         }
     }
-    let more = inspection.findings_total.saturating_sub(SHOWN_MAX as u64);
+    let more = checked.damage_total.saturating_sub(SHOWN_MAX as u64);
     if more > 0 {
         writeln!(out, "  and {more} more")?;
     }
-    if !inspection.complete {
+    if !checked.complete {
         writeln!(out, "  the rest could not be looked at")?;
     }
-    let Some(Repaired { documents, set_aside, lost, kept_as, set_aside_in }) = repaired else { return Ok(()) };
+    let Some(FileRepair { documents, set_aside, lost, kept_as, set_aside_in }) = repaired else { return Ok(()) };
     writeln!(out, "  repaired: it holds {documents} documents now; {set_aside} were set aside, {lost} are lost")?;
     writeln!(out, "  set aside in {}", set_aside_in.display())?;
     writeln!(out, "  the damaged file is {}", kept_as.display())

@@ -5,15 +5,14 @@ mod all;
 mod collection;
 mod local;
 mod manifest;
+pub mod offline;
 mod opening;
 mod pending;
-mod stored;
 
 pub use all::Collections;
 pub use collection::Collection;
 pub use opening::Opening;
 pub use pending::Pending;
-pub use stored::StoredCollection;
 
 pub use crate::verdicts::{
     BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus, BandingAsked, Changes,

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use hapax_core::{Pipeline, Spec, SpecError, TextSpec};
 
-use super::{ClustersPage, CollectionError, Result, Settings};
 use crate::engine::{Pairs, compared_page};
 use crate::store::lock::DataDirLock;
 use crate::store::{self, Opened, Store, Writer};
 use crate::types::{ClusterPlace, CollectionName, Document, Seq};
+use crate::verdicts::{ClustersPage, CollectionError, Result, Settings};
 
 /// Bytes of shingles and texts that are compared for one page.
 const PAGE_BYTES_MAX: u64 = 32 << 20;
