@@ -13,10 +13,11 @@ use serde_json::value::RawValue;
 
 use super::ExitStatus;
 use super::client::{Client, ClientError, ServerArgs, encode};
+use crate::collections::Cursor;
 use crate::collections::offline::StoredCollection;
 use crate::http::dto::document::DocumentRecord;
 use crate::http::dto::ratio;
-use crate::types::{ClusterPlace, CollectionName, Seq};
+use crate::types::CollectionName;
 
 /// Documents asked for at once.
 const PAGE: usize = 1000;
@@ -356,7 +357,7 @@ impl Source for Online {
 /// A data directory.
 struct Offline {
     stored: StoredCollection,
-    at: At<ClusterPlace>,
+    at: At<Cursor>,
 }
 
 impl Offline {
@@ -369,14 +370,6 @@ impl Offline {
         let stored = StoredCollection::open(dir, Duration::ZERO, &name)?;
         Ok(Self { stored, at: At::Begin })
     }
-
-    fn place(&self) -> Option<ClusterPlace> {
-        match self.at {
-            At::Begin => Some(ClusterPlace::default()),
-            At::Behind(place) => Some(place),
-            At::End => None,
-        }
-    }
 }
 
 impl Source for Offline {
@@ -385,17 +378,24 @@ impl Source for Offline {
     }
 
     fn documents(&mut self) -> Result<Option<Vec<Box<RawValue>>>> {
-        let Some(ClusterPlace { seq, .. }) = self.place() else { return Ok(None) };
-        let page = self.stored.documents(seq, PAGE)?;
-        let last = page.last().filter(|_| page.len() == PAGE).map(|last| last.seq);
-        self.at = At::after(last.map(|seq| ClusterPlace { cluster: Seq(0), seq }));
+        let after = match &self.at {
+            At::Begin => None,
+            At::Behind(cursor) => Some(cursor),
+            At::End => return Ok(None),
+        };
+        let page = self.stored.documents(after, PAGE)?;
+        self.at = At::after(page.next);
         let line = |document| Ok(serde_json::value::to_raw_value(&DocumentRecord::from(document))?);
-        page.into_iter().map(line).collect::<Result<_>>().map(Some)
+        page.documents.into_iter().map(line).collect::<Result<_>>().map(Some)
     }
 
     fn members(&mut self) -> Result<Option<Vec<Member>>> {
-        let Some(place) = self.place() else { return Ok(None) };
-        let page = self.stored.clusters(place, PAGE)?;
+        let after = match &self.at {
+            At::Begin => None,
+            At::Behind(cursor) => Some(cursor),
+            At::End => return Ok(None),
+        };
+        let page = self.stored.clusters(after, PAGE)?;
         self.at = At::after(page.next);
         let text = |id: crate::types::DocId| id.as_str().to_owned();
         let members = page.members.into_iter().map(|member| Member {

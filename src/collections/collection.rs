@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::Pending;
 use super::{
-    Changes, CheckOptions, ClusterPage, ClustersPage, Comparand, Comparison, Description, HotBucket, InsertOptions,
-    PrepareOptions, Prepared, Purpose, Result, Settings, TextSigner,
+    Changes, CheckOptions, ClusterPage, ClustersPage, Comparand, Comparison, Cursor, Description, DocumentsPage,
+    HotBucket, InsertOptions, PrepareOptions, Prepared, Purpose, Result, Settings, TextSigner,
 };
 use crate::cpu::WhenFull;
 use crate::engine;
@@ -144,30 +144,44 @@ impl Collection {
         }
     }
 
-    /// Documents in order of `seq`, after the given one.
-    pub async fn documents(&self, after: Seq, limit: usize) -> Result<Vec<Document>> {
-        Ok(self.documents_within(after, limit, usize::MAX).await?.0)
+    /// Documents in order of `seq`, from the first one or from where an earlier page ended.
+    pub async fn documents(&self, after: Option<Cursor>, limit: usize) -> Result<DocumentsPage> {
+        self.documents_within(after, limit, usize::MAX).await
     }
 
-    /// Documents in order of `seq`, after the given one, as many as fit into so many bytes of JSON and at least one; and
-    /// whether more may follow.
-    pub async fn documents_within(&self, after: Seq, limit: usize, bytes_max: usize) -> Result<(Vec<Document>, bool)> {
+    /// As [`documents`](Self::documents), as many as fit into so many bytes of JSON and at least one.
+    pub async fn documents_within(
+        &self,
+        after: Option<Cursor>,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<DocumentsPage> {
         match self {
-            Self::Local(collection) => collection.documents_within(after, limit, bytes_max).await,
+            Self::Local(collection) => {
+                let after = after.map_or(Ok(Seq(0)), |cursor| cursor.document())?;
+                let (documents, more) = collection.documents_within(after, limit, bytes_max).await?;
+                Ok(DocumentsPage::new(documents, more))
+            }
         }
     }
 
     /// A page of the cluster that a document is in, or of the cluster of `after`, whatever became of the document since.
-    pub async fn cluster(&self, id: DocId, after: Option<ClusterPlace>, limit: usize) -> Result<Option<ClusterPage>> {
+    pub async fn cluster(&self, id: DocId, after: Option<Cursor>, limit: usize) -> Result<Option<ClusterPage>> {
         match self {
-            Self::Local(collection) => collection.cluster(id, after, limit).await,
+            Self::Local(collection) => {
+                let after = after.map(|cursor| cursor.cluster()).transpose()?;
+                collection.cluster(id, after, limit).await
+            }
         }
     }
 
     /// A page of all clusters that have more than one document.
-    pub async fn clusters(&self, after: ClusterPlace, limit: usize) -> Result<ClustersPage> {
+    pub async fn clusters(&self, after: Option<Cursor>, limit: usize) -> Result<ClustersPage> {
         match self {
-            Self::Local(collection) => collection.clusters(after, limit).await,
+            Self::Local(collection) => {
+                let after = after.map_or(Ok(ClusterPlace::default()), |cursor| cursor.cluster())?;
+                collection.clusters(after, limit).await
+            }
         }
     }
 

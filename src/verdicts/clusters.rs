@@ -1,7 +1,8 @@
 //! Clusters as clients page through them.
 
+use super::cursor::Cursor;
 use super::fit::fitting;
-use crate::types::{ClusterPlace, DocId, ID_JSON_BYTES_MAX, Seq, Similarity, TimestampMs};
+use crate::types::{DocId, ID_JSON_BYTES_MAX, Seq, Similarity, TimestampMs};
 
 /// A document of a page without its ids.
 const MEMBER_BYTES: usize = 256;
@@ -14,7 +15,7 @@ pub struct ClusterMember {
     /// Its place in the order.
     pub seq: Seq,
     /// Where a page that ends with it goes on.
-    pub place: ClusterPlace,
+    pub cursor: Cursor,
     /// When this content was first stored under its id.
     pub first_seen: TimestampMs,
     /// Whether it is a link without postings.
@@ -38,7 +39,7 @@ pub struct ClusterPage {
     /// In order of `seq`, so that the representative is the first of the first page.
     pub members: Vec<ClusterMember>,
     /// Where the next page begins.
-    pub next: Option<ClusterPlace>,
+    pub next: Option<Cursor>,
 }
 
 /// A page of all clusters that have more than one document.
@@ -47,7 +48,7 @@ pub struct ClustersPage {
     /// Cluster by cluster, each in order of `seq`, so that its representative comes first.
     pub members: Vec<ClusterMember>,
     /// Where the next page begins.
-    pub next: Option<ClusterPlace>,
+    pub next: Option<Cursor>,
 }
 
 impl ClusterMember {
@@ -61,11 +62,11 @@ impl ClusterMember {
 }
 
 /// Ends a page before it gets longer than so many bytes of JSON; one document stays.
-fn fit(members: &mut Vec<ClusterMember>, next: &mut Option<ClusterPlace>, bytes_max: usize) {
+fn fit(members: &mut Vec<ClusterMember>, next: &mut Option<Cursor>, bytes_max: usize) {
     let fit = fitting(members, bytes_max, ClusterMember::bytes);
     if fit < members.len() {
         members.truncate(fit);
-        *next = members.last().map(|last| last.place);
+        *next = members.last().map(|last| last.cursor.clone());
     }
 }
 

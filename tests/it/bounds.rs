@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hapax::collections::{CheckOptions, Collection, CollectionError, InsertOptions};
-use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting, Outcome, Seq, VerdictKind};
+use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting, Outcome, VerdictKind};
 
 use crate::support::library::{self, Dir};
 
@@ -95,7 +95,7 @@ async fn a_failed_commit_undoes_every_decision_that_is_not_durable() {
     }
     assert!(undone > 20, "only the refused rows themselves failed");
 
-    let stored = collection.documents(Seq(0), 1000).await.unwrap();
+    let stored = collection.documents(None, 1000).await.unwrap().documents;
     let stored: Vec<&str> = stored.iter().map(|document| document.id.as_str()).collect();
     let mut expected: Vec<&str> = held.keys().map(String::as_str).collect();
     expected.sort_unstable_by_key(|id| stored.iter().position(|held| held == id));

@@ -13,8 +13,8 @@ use hapax::collections::{
     BandingAsked, Changes, CheckOptions, Collection, CollectionError, CollectionsConfig, InsertOptions, Settings,
 };
 use hapax::types::{
-    ClusterPlace, CollectionName, Content, DocId, Document, Keep, Metadata, OnDuplicate, OnExisting, Outcome, Seq,
-    SetElement, Verdict, Verify,
+    CollectionName, Content, DocId, Document, Keep, Metadata, OnDuplicate, OnExisting, Outcome, SetElement, Verdict,
+    Verify,
 };
 use hapax_core::{Banding, SignatureShape, Spec, verify};
 use rand::{RngExt, SeedableRng};
@@ -314,7 +314,7 @@ impl Chaos {
     async fn answers(&self) -> BTreeMap<String, String> {
         let (seed, collection) = (self.seed, &self.collection);
         let described = collection.describe();
-        let documents = collection.documents(Seq(0), 100_000).await.unwrap();
+        let documents = collection.documents(None, 100_000).await.unwrap().documents;
         let linked = documents.iter().filter(|document| document.linked).count() as u64;
         let counted = (described.documents, described.linked);
         assert_eq!(counted, (documents.len() as u64, Some(linked)), "seed {seed}: the counts drifted");
@@ -344,11 +344,14 @@ impl Chaos {
         // Sets are proposed by their sketches, which lose one of a thousand.
         let missed_max = if self.world == World::Signatures { 0 } else { expected / 200 };
         assert!(missed <= missed_max, "seed {seed}: {missed} of {expected} matches are not found");
-        let (mut members, mut next) = (Vec::new(), Some(ClusterPlace::default()));
-        while let Some(place) = next {
-            let page = collection.clusters(place, 1000).await.unwrap();
+        let (mut members, mut after) = (Vec::new(), None);
+        loop {
+            let page = collection.clusters(after, 1000).await.unwrap();
             members.extend(page.members);
-            next = page.next;
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
         }
         all.insert("clusters".to_owned(), format!("{members:?}"));
         all

@@ -12,9 +12,7 @@ use hapax::collections::{
     BandingAsked, Changes, CheckOptions, ClusterMember, Collection, CollectionError, Collections, InsertOptions,
     Pending, Settings,
 };
-use hapax::types::{
-    ClusterPlace, CollectionName, Content, DocId, OnDuplicate, OnExisting, Outcome, Seq, Verdict, VerdictKind,
-};
+use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting, Outcome, Seq, Verdict, VerdictKind};
 use hapax_core::{Banding, SignatureShape, Spec, verify};
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -115,14 +113,16 @@ async fn cluster(collection: &Collection, name: &str) -> Vec<String> {
 }
 
 async fn all_clusters(collection: &Collection, limit: usize) -> Vec<ClusterMember> {
-    let (mut members, mut next) = (Vec::new(), Some(ClusterPlace::default()));
-    while let Some(place) = next {
-        let page = collection.clusters(place, limit).await.unwrap();
+    let (mut members, mut after) = (Vec::new(), None);
+    loop {
+        let page = collection.clusters(after, limit).await.unwrap();
         assert!(page.members.len() <= limit);
         members.extend(page.members);
-        next = page.next;
+        after = page.next;
+        if after.is_none() {
+            return members;
+        }
     }
-    members
 }
 
 fn representative(verdict: &Verdict) -> Option<&str> {

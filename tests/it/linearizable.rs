@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hapax::collections::{CheckOptions, Collection, CollectionError, InsertOptions};
-use hapax::types::{CollectionName, Content, DocId, Metadata, OnDuplicate, OnExisting, Outcome, Seq, VerdictKind};
+use hapax::types::{CollectionName, Content, DocId, Metadata, OnDuplicate, OnExisting, Outcome, VerdictKind};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -183,9 +183,10 @@ async fn answers_are_those_of_the_commit_order_with_deletes_and_replacements() {
     let events = library::all(writers).await;
     let held = replay(events);
     let mut stored: Vec<String> = collection
-        .documents(Seq(0), 10_000)
+        .documents(None, 10_000)
         .await
         .unwrap()
+        .documents
         .into_iter()
         .map(|document| document.id.as_str().to_owned())
         .collect();

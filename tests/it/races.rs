@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use hapax::collections::{Collection, InsertOptions, Settings};
-use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting, Outcome, Seq, VerdictKind};
+use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting, Outcome, VerdictKind};
 use hapax_core::{Banding, Spec, SplitMix64};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -150,16 +150,18 @@ async fn races(count: u64, groups: u64) {
     let mut model = Model::default();
     events.iter().for_each(|event| model.replay(event));
 
-    let (mut stored, mut after) = (0, Seq(0));
+    let (mut stored, mut after) = (0, None);
     loop {
         let page = collection.documents(after, 1000).await.unwrap();
-        let Some(last) = page.last() else { break };
-        after = last.seq;
-        stored += page.len();
-        for document in &page {
+        stored += page.documents.len();
+        for document in &page.documents {
             let (group, id) = document.id.as_str().split_once('/').unwrap();
             let held = model.0.get_mut(&group.parse().unwrap()).and_then(|held| held.remove(&id.parse().unwrap()));
             assert!(held.is_some(), "{} is stored, and nobody knows why (seed {seed})", document.id);
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
         }
     }
     let now = Instant::now();

@@ -10,8 +10,8 @@ use hapax_core::{Pipeline, Spec, SpecError, TextSpec};
 use crate::engine::{Pairs, compared_page};
 use crate::store::lock::DataDirLock;
 use crate::store::{self, Opened, Store, Writer};
-use crate::types::{ClusterPlace, CollectionName, Document, Seq};
-use crate::verdicts::{ClustersPage, CollectionError, Result, Settings};
+use crate::types::{ClusterPlace, CollectionName, Seq};
+use crate::verdicts::{ClustersPage, CollectionError, Cursor, DocumentsPage, Result, Settings};
 
 /// Bytes of shingles and texts that are compared for one page.
 const PAGE_BYTES_MAX: u64 = 32 << 20;
@@ -52,13 +52,17 @@ impl StoredCollection {
         self.documents
     }
 
-    /// Documents in order of `seq`, after the given one.
-    pub fn documents(&self, after: Seq, limit: usize) -> Result<Vec<Document>> {
-        Ok(self.store.page(after, limit)?)
+    /// Documents in order of `seq`, from the first one or from where an earlier page ended.
+    pub fn documents(&self, after: Option<&Cursor>, limit: usize) -> Result<DocumentsPage> {
+        let after = after.map_or(Ok(Seq(0)), Cursor::document)?;
+        let documents = self.store.page(after, limit)?;
+        let more = documents.len() == limit;
+        Ok(DocumentsPage::new(documents, more))
     }
 
     /// A page of all clusters that have more than one document.
-    pub fn clusters(&self, after: ClusterPlace, limit: usize) -> Result<ClustersPage> {
+    pub fn clusters(&self, after: Option<&Cursor>, limit: usize) -> Result<ClustersPage> {
+        let after = after.map_or(Ok(ClusterPlace::default()), Cursor::cluster)?;
         let (stretches, next) = self.store.clusters(after, limit)?;
         let Settings { spec, verify, threshold, .. } = &self.settings;
         let made_by = (spec, self.pipeline.as_ref());

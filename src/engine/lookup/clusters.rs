@@ -10,7 +10,7 @@ use crate::engine::long_work::beside;
 use crate::index::View;
 use crate::store::{ClusterRows, ClusterStart, Stretch};
 use crate::types::{ClusterPlace, DocId, Seq};
-use crate::verdicts::{ClusterMember, ClusterPage, ClustersPage, Result};
+use crate::verdicts::{ClusterMember, ClusterPage, ClustersPage, Cursor, Result};
 
 /// A page of the cluster that a document is in, or of the cluster of `after`, whatever became of the document since.
 pub(crate) async fn cluster(
@@ -91,14 +91,14 @@ pub(crate) fn compared_page(
     next: Option<ClusterPlace>,
     pairs: &mut Pairs<'_>,
 ) -> Result<Option<ClustersPage>> {
-    let mut page = ClustersPage { members: Vec::new(), next };
+    let mut page = ClustersPage { members: Vec::new(), next: next.map(Cursor::from) };
     for Stretch { cluster, representative: first, members } in stretches {
         let mut representative = Representative::from(&first);
         // A stretch that goes on from an earlier page is the first, and its first member is always compared.
         let mut before = Seq(0);
         for member in members {
             if pairs.is_spent() && !page.members.is_empty() {
-                page.next = Some(ClusterPlace { cluster, seq: before });
+                page.next = Some(ClusterPlace { cluster, seq: before }.into());
                 return Ok(Some(page));
             }
             before = member.head.seq;
@@ -117,7 +117,7 @@ pub(crate) fn compared_page(
                 below_threshold: alike.is_some_and(|alike| !alike.reaches),
                 id: member.head.id,
                 seq: member.head.seq,
-                place: ClusterPlace { cluster, seq: member.head.seq },
+                cursor: ClusterPlace { cluster, seq: member.head.seq }.into(),
                 first_seen: member.head.first_seen,
                 linked: member.head.linked,
             });

@@ -3,12 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::{StreamExt, TryStreamExt};
 
 use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
-use crate::collections::{PrepareOptions, Purpose};
+use crate::collections::{Cursor, DocumentsPage, PrepareOptions, Purpose};
 use crate::http::answer::Answer;
 use crate::http::body;
 use crate::http::dto::document::{self, Deleted, DocumentPage, DocumentRecord, FoundDocuments};
@@ -18,7 +16,7 @@ use crate::http::options;
 use crate::http::query::Query;
 use crate::http::request::{DocumentBody, JsonText, Subject, Target};
 use crate::http::state::AppState;
-use crate::types::{DocId, Document, Seq, Verdict};
+use crate::types::{DocId, Document, Verdict};
 
 /// Records read side by side.
 const READS_AT_ONCE: usize = 16;
@@ -73,11 +71,11 @@ pub async fn read(
         return Ok(Json(DocumentRecord::from(document)).into_response());
     }
     let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
-    let after = query.get("cursor").map_or(Ok(Seq(0)), from_cursor)?;
+    let after = query.get("cursor").map(Cursor::parse).transpose()?;
     let mut room = state.answer_room(limit * Document::BYTES_MAX)?;
-    let (documents, more) = collection.documents_within(after, limit, room.json_bytes_max()).await?;
+    let DocumentsPage { documents, next } = collection.documents_within(after, limit, room.json_bytes_max()).await?;
     room.is_made(ENVELOPE_BYTES + documents.iter().map(Document::bytes).sum::<usize>());
-    let next_cursor = documents.last().filter(|_| more).map(|last| to_cursor(last.seq));
+    let next_cursor = next.map(|next| next.to_string());
     let documents = documents.into_iter().map(DocumentRecord::from).collect();
     Ok(Answer::new(DocumentPage { documents, next_cursor }, room).into_response())
 }
@@ -147,31 +145,4 @@ pub async fn delete_many(
 async fn ids(state: &AppState, body: JsonText) -> Result<Vec<DocId>, Problem> {
     let max = state.limits().batch_documents_max;
     body.parse(state, move |text| document::ids(text, max)).await
-}
-
-/// A place between two pages, in a form nobody is tempted to count with.
-fn to_cursor(seq: Seq) -> String {
-    URL_SAFE_NO_PAD.encode(seq.0.to_be_bytes())
-}
-
-fn from_cursor(text: &str) -> Result<Seq, Problem> {
-    let bytes = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
-    bytes
-        .map(|bytes| Seq(u64::from_be_bytes(bytes)))
-        .ok_or_else(|| Problem::invalid("cursor", "is not one that a page gave"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cursors_come_back() {
-        for seq in [0, 1, u64::MAX] {
-            assert_eq!(from_cursor(&to_cursor(Seq(seq))).unwrap(), Seq(seq));
-        }
-        for text in ["", "AAAA", "!!!!!!!!!!!", "AAAAAAAAAAAAAAAA"] {
-            assert!(from_cursor(text).is_err());
-        }
-    }
 }

@@ -1,0 +1,114 @@
+//! Where a page ends and the next one begins, in a form nobody is tempted to count with.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use smallvec::SmallVec;
+
+use super::error::{CollectionError, Result};
+use crate::types::{ClusterPlace, Document, Seq};
+
+/// Where a page ends. Opaque: only the kind of collection that made the page reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor(SmallVec<[u8; 16]>);
+
+/// A page of documents, in order of `seq`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DocumentsPage {
+    /// The documents.
+    pub documents: Vec<Document>,
+    /// Where the next page begins, if more may follow.
+    pub next: Option<Cursor>,
+}
+
+impl Cursor {
+    /// From the text that a page gave.
+    pub fn parse(text: &str) -> Result<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| foreign())?;
+        Ok(Self(SmallVec::from_slice(&bytes)))
+    }
+
+    /// The document that a page of documents ended with.
+    pub(crate) fn document(&self) -> Result<Seq> {
+        let bytes = <[u8; 8]>::try_from(&*self.0).map_err(|_| foreign())?;
+        Ok(Seq(u64::from_be_bytes(bytes)))
+    }
+
+    /// The place that a page of clusters ended with.
+    pub(crate) fn cluster(&self) -> Result<ClusterPlace> {
+        let both = <[u8; 16]>::try_from(&*self.0).map(u128::from_be_bytes).map_err(|_| foreign())?;
+        Ok(ClusterPlace { cluster: Seq((both >> 64) as u64), seq: Seq(both as u64) })
+    }
+}
+
+fn foreign() -> CollectionError {
+    CollectionError::Invalid { field: "cursor", detail: "is not one that a page gave".into() }
+}
+
+impl From<Seq> for Cursor {
+    fn from(seq: Seq) -> Self {
+        Self(SmallVec::from_slice(&seq.0.to_be_bytes()))
+    }
+}
+
+impl From<ClusterPlace> for Cursor {
+    fn from(place: ClusterPlace) -> Self {
+        let [cluster, seq] = [place.cluster, place.seq].map(|seq| seq.0.to_be_bytes());
+        Self(cluster.into_iter().chain(seq).collect())
+    }
+}
+
+impl std::fmt::Display for Cursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&URL_SAFE_NO_PAD.encode(&self.0))
+    }
+}
+
+impl DocumentsPage {
+    /// Of documents in order of `seq`; `more` may follow.
+    pub(crate) fn new(documents: Vec<Document>, more: bool) -> Self {
+        let next = documents.last().filter(|_| more).map(|last| Cursor::from(last.seq));
+        Self { documents, next }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_come_back() {
+        for seq in [0, 1, u64::MAX] {
+            let text = Cursor::from(Seq(seq)).to_string();
+            assert_eq!(Cursor::parse(&text).unwrap().document().unwrap(), Seq(seq));
+        }
+        for (cluster, seq) in [(0, 0), (7, u64::MAX), (u64::MAX, 1)] {
+            let place = ClusterPlace { cluster: Seq(cluster), seq: Seq(seq) };
+            let text = Cursor::from(place).to_string();
+            assert_eq!(Cursor::parse(&text).unwrap().cluster().unwrap(), place);
+        }
+    }
+
+    #[test]
+    fn their_texts_stay_what_they_are() {
+        assert_eq!(Cursor::from(Seq(258)).to_string(), "AAAAAAAAAQI");
+        let place = ClusterPlace { cluster: Seq(1), seq: Seq(258) };
+        assert_eq!(Cursor::from(place).to_string(), "AAAAAAAAAAEAAAAAAAABAg");
+    }
+
+    #[test]
+    fn a_text_that_no_page_gave_is_refused() {
+        let refused = |error: CollectionError| {
+            assert!(matches!(error, CollectionError::Invalid { field: "cursor", .. }), "{error}");
+        };
+        for text in ["!!!!!!!!!!!", "!!!!!!!!!!!!!!!!!!!!!!"] {
+            refused(Cursor::parse(text).unwrap_err());
+        }
+        for text in ["", "AAAA", "AAAAAAAAAAAAAAAA"] {
+            let cursor = Cursor::parse(text).unwrap();
+            refused(cursor.document().unwrap_err());
+            refused(cursor.cluster().unwrap_err());
+        }
+        refused(Cursor::from(Seq(1)).cluster().unwrap_err());
+        refused(Cursor::from(ClusterPlace::default()).document().unwrap_err());
+    }
+}
