@@ -9,8 +9,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use serde::Deserialize;
 
-use super::ExitStatus;
 use super::client::{Client, ServerArgs};
+use super::exit::ExitStatus;
 use crate::collections::BackupContents;
 use crate::collections::offline::{self, BackupFolder, BackupProgress, SeriesFolder};
 
@@ -54,7 +54,7 @@ pub struct Args {
 }
 
 /// What was made.
-struct Made {
+struct MadeBackup {
     path: String,
     collections: usize,
     documents: u64,
@@ -62,7 +62,7 @@ struct Made {
     removed: Vec<String>,
 }
 
-impl Made {
+impl MadeBackup {
     fn of(contents: &BackupContents, dir: &Path) -> Self {
         Self {
             path: dir.display().to_string(),
@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         Some(data_dir) => offline(data_dir, Path::new(&args.dir), args.keep)?,
         None => online(args)?,
     };
-    let Made { path, collections, documents, bytes, removed } = made;
+    let MadeBackup { path, collections, documents, bytes, removed } = made;
     let mut words = std::io::stderr().lock();
     writeln!(words, "backup made: {}", in_words(collections, documents, bytes))?;
     for name in removed {
@@ -96,7 +96,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     Ok(ExitStatus::Fine)
 }
 
-fn offline(data_dir: &Path, dir: &Path, keep: Option<u32>) -> Result<Made> {
+fn offline(data_dir: &Path, dir: &Path, keep: Option<u32>) -> Result<MadeBackup> {
     // Taking the lock makes what is missing; for a backup that would only hide a mistyped path.
     if !data_dir.is_dir() {
         bail!("--data-dir {}: there is no such directory", data_dir.display());
@@ -108,7 +108,7 @@ fn offline(data_dir: &Path, dir: &Path, keep: Option<u32>) -> Result<Made> {
     };
     let make = |progress| offline::back_up(data_dir, target, series, progress);
     let contents = watched("copied and checked", make).context("no backup was made")?;
-    let made = Made::of(&contents, target);
+    let made = MadeBackup::of(&contents, target);
     Ok(match &next {
         Some((next, keep)) => made.prune(&next.series, *keep),
         None => made,
@@ -148,7 +148,7 @@ struct Status {
     progress: f64,
     started: String,
     #[serde(default)]
-    collections: Vec<Entry>,
+    collections: Vec<StatusEntry>,
     #[serde(default)]
     removed: Vec<String>,
     #[serde(default)]
@@ -156,7 +156,7 @@ struct Status {
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct StatusEntry {
     documents: u64,
     bytes: u64,
 }
@@ -177,11 +177,11 @@ fn name_and_target(dir: &str) -> Result<(&str, Option<&Path>)> {
 }
 
 /// Moves what a server made.
-fn relocate(made: &Made, target: &Path) -> Result<Made> {
+fn relocate(made: &MadeBackup, target: &Path) -> Result<MadeBackup> {
     let from = Path::new(&made.path);
     let there = format!("the backup is made, and is at {} where the server runs", made.path);
     let backup = BackupFolder::read(from).with_context(|| there.clone())?;
-    let found = Made::of(&backup.contents(), target);
+    let found = MadeBackup::of(&backup.contents(), target);
     if (found.collections, found.documents, found.bytes) != (made.collections, made.documents, made.bytes) {
         bail!("{there}: what is there on this machine is another one");
     }
@@ -189,7 +189,7 @@ fn relocate(made: &Made, target: &Path) -> Result<Made> {
     Ok(found)
 }
 
-fn online(args: &Args) -> Result<Made> {
+fn online(args: &Args) -> Result<MadeBackup> {
     let (name, target) = name_and_target(&args.dir)?;
     match (target, args.keep) {
         (None, keep) => by_server(args, name, keep),
@@ -208,7 +208,7 @@ fn online(args: &Args) -> Result<Made> {
     }
 }
 
-fn by_server(args: &Args, name: &str, keep: Option<u32>) -> Result<Made> {
+fn by_server(args: &Args, name: &str, keep: Option<u32>) -> Result<MadeBackup> {
     let client = Client::new(&args.server)?;
     let foreign = || format!("{} answers what is not from hapax", client.url());
     let body = match keep {
@@ -239,7 +239,7 @@ fn by_server(args: &Args, name: &str, keep: Option<u32>) -> Result<Made> {
     };
     bar.finish_and_clear();
     match ended.state.as_str() {
-        "done" => Ok(Made {
+        "done" => Ok(MadeBackup {
             path: ended.path,
             collections: ended.collections.len(),
             documents: ended.collections.iter().map(|entry| entry.documents).sum(),

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Serialize;
 
-use super::ExitStatus;
 use super::bulk;
 use super::client::{Client, ServerArgs, encode};
+use super::exit::ExitStatus;
 use super::input::{Chunk, FieldArgs, Fields, Origin, read_chunks, text_document};
 use crate::collections::{CheckOptions, Collection, Collections};
 use crate::config::{self, Sources};

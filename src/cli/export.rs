@@ -11,8 +11,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::ExitStatus;
 use super::client::{Client, ClientError, ServerArgs, encode};
+use super::exit::ExitStatus;
 use crate::collections::Cursor;
 use crate::collections::offline::StoredCollection;
 use crate::http::dto::document::DocumentRecord;

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
-use super::ExitStatus;
 use super::client::Client;
+use super::exit::ExitStatus;
 use crate::config::{self, Sources};
 
 /// Ask a server whether it is ready.

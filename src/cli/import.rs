@@ -10,9 +10,9 @@ use anyhow::{Context, Result, anyhow};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use serde::Deserialize;
 
-use super::ExitStatus;
 use super::bulk::{self, BulkError};
 use super::client::{Client, Problem, ServerArgs, encode};
+use super::exit::ExitStatus;
 use super::input::{Chunk, FieldArgs, Origin, input_bytes, read_chunks};
 
 /// Failures shown in full; the rest is counted.

@@ -2,6 +2,7 @@
 
 use hapax_core::tuning::SimulatedPoint;
 use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -49,7 +50,12 @@ const fn dots(shown: u32) -> u32 {
     shown * SCALE
 }
 
-fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, curve: &Curve<'_>) -> Result<(), Box<dyn std::error::Error>> {
+/// The coordinates that are drawn in: similarity across, probability up.
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, curve: &Curve<'_>) -> Drawn {
     let mut chart = ChartBuilder::on(root)
         .margin(dots(18))
         .margin_top(dots(66))
@@ -57,6 +63,23 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, curve: &Curve<'_>) -> Resu
         .x_label_area_size(dots(48))
         .y_label_area_size(dots(64))
         .build_cartesian_2d(0.0..1.0, 0.0..1.0)?;
+    draw_axes(&mut chart)?;
+    draw_theory(&mut chart, curve)?;
+    draw_measured(&mut chart, curve.measured)?;
+    draw_threshold_and_title(&mut chart, root, curve)?;
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .margin(dots(14))
+        .legend_area_size(dots(34))
+        .label_font(("sans-serif", dots(15)))
+        .background_style(WHITE.mix(0.9))
+        .border_style(BLACK.mix(0.25).stroke_width(dots(1)))
+        .draw()?;
+    Ok(())
+}
+
+fn draw_axes(chart: &mut Chart<'_, '_>) -> Drawn {
     chart
         .configure_mesh()
         .set_all_tick_mark_size(dots(5))
@@ -72,6 +95,10 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, curve: &Curve<'_>) -> Resu
         .bold_line_style(BLACK.mix(0.14).stroke_width(dots(1)))
         .light_line_style(TRANSPARENT)
         .draw()?;
+    Ok(())
+}
+
+fn draw_theory(chart: &mut Chart<'_, '_>, curve: &Curve<'_>) -> Drawn {
     let line = |of: &dyn Fn(f64) -> f64| -> Vec<(f64, f64)> {
         (0..=STEPS).map(|step| f64::from(step) / f64::from(STEPS)).map(|jaccard| (jaccard, of(jaccard))).collect()
     };
@@ -84,19 +111,32 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, curve: &Curve<'_>) -> Resu
         .draw_series(LineSeries::new(line(curve.verdict), thick(VERDICT)))?
         .label("reported: proposed, and estimated at or above the threshold (theory)")
         .legend(move |(x, y)| PathElement::new([(x, y), (x + dots(24) as i32, y)], thick(VERDICT)));
-    let points = |colour: RGBColor, of: fn(&SimulatedPoint) -> f64| {
-        curve.measured.iter().map(move |point| Circle::new((point.jaccard, of(point)), dots(4), colour.filled()))
-    };
-    if !curve.measured.is_empty() {
-        chart
-            .draw_series(points(CANDIDATE, |point| point.candidate_rate))?
-            .label("proposed by the bands (measured)")
-            .legend(|(x, y)| Circle::new((x + dots(12) as i32, y), dots(4), CANDIDATE.filled()));
-        chart
-            .draw_series(points(VERDICT, |point| point.verdict_rate))?
-            .label("reported (measured)")
-            .legend(|(x, y)| Circle::new((x + dots(12) as i32, y), dots(4), VERDICT.filled()));
+    Ok(())
+}
+
+fn draw_measured(chart: &mut Chart<'_, '_>, measured: &[SimulatedPoint]) -> Drawn {
+    if measured.is_empty() {
+        return Ok(());
     }
+    let points = |colour: RGBColor, of: fn(&SimulatedPoint) -> f64| {
+        measured.iter().map(move |point| Circle::new((point.jaccard, of(point)), dots(4), colour.filled()))
+    };
+    chart
+        .draw_series(points(CANDIDATE, |point| point.candidate_rate))?
+        .label("proposed by the bands (measured)")
+        .legend(|(x, y)| Circle::new((x + dots(12) as i32, y), dots(4), CANDIDATE.filled()));
+    chart
+        .draw_series(points(VERDICT, |point| point.verdict_rate))?
+        .label("reported (measured)")
+        .legend(|(x, y)| Circle::new((x + dots(12) as i32, y), dots(4), VERDICT.filled()));
+    Ok(())
+}
+
+fn draw_threshold_and_title(
+    chart: &mut Chart<'_, '_>,
+    root: &DrawingArea<SVGBackend<'_>, Shift>,
+    curve: &Curve<'_>,
+) -> Drawn {
     let dashes = [(curve.threshold, 0.0), (curve.threshold, 1.0)];
     chart.draw_series(DashedLineSeries::new(dashes, dots(7), dots(5), THRESHOLD.stroke_width(dots(3) / 2)))?;
     // Above the frame: inside, one of the curves is always in the way.
@@ -106,14 +146,5 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, curve: &Curve<'_>) -> Resu
     root.draw_text(&format!("threshold {}", curve.threshold), &style, (x, y - dots(8) as i32))?;
     let style = ("sans-serif", dots(20)).into_text_style(root).pos(centred);
     root.draw_text(&curve.title, &style, ((dots(SIZE.0) / 2) as i32, dots(36) as i32))?;
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .margin(dots(14))
-        .legend_area_size(dots(34))
-        .label_font(("sans-serif", dots(15)))
-        .background_style(WHITE.mix(0.9))
-        .border_style(BLACK.mix(0.25).stroke_width(dots(1)))
-        .draw()?;
     Ok(())
 }

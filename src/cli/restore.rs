@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::ExitStatus;
 use super::backup::{in_words, watched};
+use super::exit::ExitStatus;
 use crate::collections::offline;
 
 /// Restore a backup into an empty data directory.

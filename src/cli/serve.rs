@@ -7,19 +7,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio_util::sync::CancellationToken;
 
-use super::{ExitStatus, descriptors};
-use crate::collections::{Collections, Medium, Opening};
-use crate::config::{self, Config, Sources};
+use super::descriptors;
+use super::exit::ExitStatus;
+use super::signals::Signals;
+use super::sockets::Sockets;
+use crate::collections::{Collections, CollectionsConfig, Medium, Opening};
+use crate::config::{self, ApiKey, Config, Server, Sources};
 use crate::cpu::CpuPool;
-use crate::http::{self, Access, AppState, Boot, Wiring};
+use crate::http::{Access, AppState, Boot, Wiring};
 use crate::telemetry::{logs, memory, names, recorder::Metrics};
 
-/// What a shell calls "ended by SIGINT": the status of a stop that did not wait.
-const EXIT_INTERRUPTED: i32 = 130;
 /// Between two looks at how far the boot is.
 const BOOT_LOOK: Duration = Duration::from_millis(100);
 
@@ -103,43 +101,45 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let mut config = loaded.config;
     logs::install(config.log.format, &config.log.level)?;
     logs::log_panics();
-    let (server, collections) = (&mut config.server, &config.collections);
-    server.limits.connections_max = descriptors::connections_that_fit(
-        descriptors::raise_limit(),
-        server.limits.connections_max,
-        collections.collections_max,
-        server.admin_listen.is_some(),
-    );
+    fit_connections(&mut config.server, &config.collections);
     let metrics = Metrics::install().map_err(|_| anyhow!("cannot record metrics: it is done already"))?;
     memory::give_back_large_buffers();
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    if let Some(threads) = config.server.worker_threads {
-        runtime.worker_threads(threads);
-    }
-    // They do short reads of the disk, which more threads would not make faster: the rest queues, and each thread costs
-    // the allocator some megabytes.
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    runtime.max_blocking_threads(cores + 2);
-    let runtime = runtime.enable_all().thread_name("hapax-serve").build().context("cannot start threads")?;
+    let runtime = runtime(config.server.worker_threads).context("cannot start threads")?;
     let outcome = runtime.block_on(serve(config, metrics));
     // What still runs is a boot that a signal made pointless; nothing it does was promised to anyone.
     runtime.shutdown_background();
     outcome.map(|()| ExitStatus::Fine)
 }
 
+fn fit_connections(server: &mut Server, collections: &CollectionsConfig) {
+    server.limits.connections_max = descriptors::connections_that_fit(
+        descriptors::raise_limit(),
+        server.limits.connections_max,
+        collections.collections_max,
+        server.admin_listen.is_some(),
+    );
+}
+
+fn runtime(worker_threads: Option<usize>) -> std::io::Result<tokio::runtime::Runtime> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = worker_threads {
+        runtime.worker_threads(threads);
+    }
+    // They do short reads of the disk, which more threads would not make faster: the rest queues, and each thread costs
+    // the allocator some megabytes.
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    runtime.max_blocking_threads(cores + 2);
+    runtime.enable_all().thread_name("hapax-serve").build()
+}
+
 async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     let Config { server, api_key, collections: collections_config, cpu, log: _ } = config;
     let mut signals = Signals::new()?;
-    if api_key.as_ref().is_some_and(config::ApiKey::is_short) {
+    if api_key.as_ref().is_some_and(ApiKey::is_short) {
         tracing::warn!("the API key is short enough to be guessed; take 16 random characters or more");
     }
-    let (listener, address) = listen("--listen", server.listen).await?;
-    let probes = match server.admin_listen {
-        Some(address) => Some(listen("server.admin_listen", address).await?),
-        None => None,
-    };
-    let boot = Boot::new();
-    let cpu = CpuPool::new(cpu);
+    let sockets = Sockets::bind(&server).await?;
+    let (boot, cpu) = (Boot::new(), CpuPool::new(cpu));
     let state = AppState::new(Wiring {
         boot: Arc::clone(&boot),
         limits: server.limits,
@@ -150,22 +150,12 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
         default_settings: collections_config.default_settings.clone(),
         secret_fingerprint: collections_config.secret.as_ref().map(hapax_core::SecretKey::fingerprint),
     });
-    let stop = CancellationToken::new();
     // Probes and /metrics answer while the index is being rebuilt.
-    let mut serving = tokio::spawn(http::serve(listener, state.clone(), stop.clone().cancelled_owned()));
-    let (probes, probes_address) = probes.unzip();
-    let drained = CancellationToken::new();
-    let probing =
-        probes.map(|probes| tokio::spawn(http::serve_probes(probes, state, drained.clone().cancelled_owned())));
-    let (data_dir, medium) = (collections_config.data_dir.clone(), collections_config.medium);
-    let opening = {
-        let opening = Arc::clone(boot.opening());
-        tokio::task::spawn_blocking(move || Collections::open(collections_config, cpu, opening))
-    };
+    let mut serving = sockets.serve(state);
+    let place = place(&collections_config);
     let boot_log = tokio::spawn(log_boot(Arc::clone(boot.opening())));
     let collections = tokio::select! {
-        opened = opening => opened.context("opening the data directory broke off")?
-            .with_context(|| format!("cannot open the data in {}", data_dir.display()))?,
+        opened = open(collections_config, cpu, Arc::clone(boot.opening())) => opened?,
         () = signals.next() => {
             tracing::info!("stopped while starting");
             return Ok(());
@@ -173,10 +163,7 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     };
     let rest = collections.open_rest();
     boot.begin(collections.clone());
-    let place = match medium {
-        Medium::Disk => data_dir.display().to_string(),
-        Medium::Memory => "memory: NOTHING IS KEPT when this process ends".to_owned(),
-    };
+    let (address, probes_address) = (serving.address(), serving.probes_address());
     let ready = async {
         rest.await;
         boot_log.abort();
@@ -187,38 +174,34 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     tokio::select! {
         () = signals.next() => {}
         failed = ready => failed?,
-        ended = &mut serving => {
-            ended.context("the server broke off")?;
+        ended = serving.ended() => {
+            ended?;
             bail!("the server ended without being told to");
         }
     }
     tracing::info!("draining; a second signal stops at once");
-    stop.cancel();
-    tokio::spawn(async move {
-        signals.next().await;
-        // Acknowledged writes are on disk; only requests under way are lost.
-        std::process::exit(EXIT_INTERRUPTED);
-    });
-    let cut_off = serving.await.context("the server broke off")?;
-    if cut_off > 0 {
-        tracing::warn!(connections = cut_off, "requests took longer than server.drain_timeout_ms and were cut off");
-    }
-    drained.cancel();
-    if let Some(probing) = probing {
-        probing.await.context("the listener for probes broke off")?;
-    }
+    signals.exit_at_next();
+    serving.drain().await?;
     tokio::task::spawn_blocking(move || collections.close()).await.context("closing the data broke off")?;
     tracing::info!("stopped");
     Ok(())
 }
 
-/// A listener, and the address it got, since port 0 takes any free one.
-async fn listen(setting: &str, address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
-    let listener = TcpListener::bind(address).await.with_context(|| {
-        format!("cannot listen on {address} (if another server is there, {setting} takes another address)")
-    })?;
-    let address = listener.local_addr().context("the listener has no address")?;
-    Ok((listener, address))
+/// Takes the data directory, and opens `default`.
+async fn open(config: CollectionsConfig, cpu: CpuPool, opening: Arc<Opening>) -> Result<Collections> {
+    let data_dir = config.data_dir.clone();
+    let opened = tokio::task::spawn_blocking(move || Collections::open(config, cpu, opening)).await;
+    opened
+        .context("opening the data directory broke off")?
+        .with_context(|| format!("cannot open the data in {}", data_dir.display()))
+}
+
+/// Where documents are, for people.
+fn place(config: &CollectionsConfig) -> String {
+    match config.medium {
+        Medium::Disk => config.data_dir.display().to_string(),
+        Medium::Memory => "memory: NOTHING IS KEPT when this process ends".to_owned(),
+    }
 }
 
 /// The one line that scripts wait for.
@@ -241,26 +224,6 @@ fn scrape(metrics: Metrics, boot: Arc<Boot>, cpu: CpuPool) -> Arc<dyn Fn() -> St
         }
         metrics.render()
     })
-}
-
-/// SIGINT and SIGTERM.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn new() -> Result<Self> {
-        let listen = |kind| signal(kind).context("cannot listen for signals");
-        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }
 
 /// A line in the log for each tenth of the boot.

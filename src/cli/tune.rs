@@ -9,7 +9,7 @@ use hapax_core::{Banding, SignatureShape, SketchKind};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::ExitStatus;
+use super::exit::ExitStatus;
 use super::plot::{self, Curve};
 use crate::verdicts::check_threshold;
 

@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::ExitStatus;
+use super::exit::ExitStatus;
 use crate::collections::offline::{CollectionFiles, FileCheck, FileDamage, FileRepair};
 use crate::types::CollectionName;
 
