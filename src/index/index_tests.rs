@@ -48,6 +48,27 @@ struct Held {
     findable: bool,
     /// On disk it is gone.
     leaving: bool,
+    /// Nobody can tell whether it is on disk.
+    doubtful: bool,
+}
+
+impl Held {
+    /// Whether a view has it; said here in other words than in the index.
+    fn is_seen_by(&self, view: View) -> bool {
+        let Seen { seq, removed, .. } = self.seen;
+        let until = if removed == Seq(0) { u64::MAX } else { removed.0 };
+        match view {
+            _ if self.doubtful => false,
+            View::Decided => until == u64::MAX,
+            View::Durable(Seq(durable)) => (seq.0..until).contains(&durable),
+        }
+    }
+
+    /// Whether a view finds it by its bands: a link that is being promoted only once that is durable.
+    fn is_found_by(&self, view: View) -> bool {
+        let promoted = !self.seen.linked || matches!(view, View::Decided);
+        self.findable && promoted && self.is_seen_by(view)
+    }
 }
 
 /// The index, and what is expected of it.
@@ -73,8 +94,10 @@ impl World {
         let entry = Entry { seq, id_fingerprint, content, linked, signature: &signature, last_seen: NEVER };
         let place = self.index.enter(entry).unwrap();
         let seen = Seen { seq, removed: Seq(0), content, linked };
-        let before =
-            self.model.insert(place, Held { signature, id_fingerprint, seen, findable: !linked, leaving: false });
+        let before = self.model.insert(
+            place,
+            Held { signature, id_fingerprint, seen, findable: !linked, leaving: false, doubtful: false },
+        );
         assert!(before.is_none(), "{place:?} is given out twice");
         place
     }
@@ -99,6 +122,7 @@ impl World {
             1 => {
                 self.index.doubt(place);
                 held.seen.removed = self.index.peek(place).unwrap().removed;
+                held.doubtful = true;
             }
             _ => {
                 held.leaving = true;
@@ -163,8 +187,8 @@ impl World {
             let Seen { seq, content, linked, .. } = held.seen;
             let matching = matching_slots(&held.signature, query.signature);
             let same_content = matching == SHAPE.k && content != 0 && content == query.content;
-            let by_bands = held.findable && view.finds(&held.seen) && shares(held);
-            let is_found = view.sees(&held.seen) && (by_bands || same_content);
+            let by_bands = held.is_found_by(view) && shares(held);
+            let is_found = held.is_seen_by(view) && (by_bands || same_content);
             if is_found && query.own != Some(place) && matching >= query.matching_min {
                 expected.push(Candidate { seq, place, matching, content, same_content, linked });
             }
