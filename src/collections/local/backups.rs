@@ -8,7 +8,7 @@ use super::latest_backup::{EndOnDrop, LatestBackup};
 use super::registry::{Registry, Source};
 use crate::collections::manifest::contents;
 use crate::engine::long_work::blocking;
-use crate::store::backup::{self, Backup, BackupError, Manifest, Pace, Progress};
+use crate::store::backup::{self, Backup, BackupError, CopyLimits, Manifest, Progress};
 use crate::store::out_of_descriptors;
 use crate::telemetry::names;
 use crate::types::TimestampMs;
@@ -57,7 +57,7 @@ impl Backups {
         let progress = Arc::<Progress>::default();
         let (status, end) = self.latest.begin(name.as_str(), &folder, &progress)?;
         let run = Run { registry: Arc::clone(&self.registry), progress, folder, series };
-        match run.begin(self.pace()).await? {
+        match run.begin(self.copy_limits()).await? {
             Ok(backup) => {
                 tracing::info!(name = status.name, path = %status.path.display(), "backup begun");
                 tokio::spawn(run.run(backup, end));
@@ -71,9 +71,9 @@ impl Backups {
         }
     }
 
-    fn pace(&self) -> Pace {
+    fn copy_limits(&self) -> CopyLimits {
         let BackupSettings { bytes_per_second_max, log_bytes_max, .. } = self.settings;
-        Pace { bytes_per_second_max, log_bytes_max }
+        CopyLimits { bytes_per_second_max, log_bytes_max }
     }
 
     /// The latest of this process.
@@ -99,7 +99,7 @@ impl Backups {
 
 impl Run {
     /// Takes its folder.
-    async fn begin(&self, pace: Pace) -> Result<std::result::Result<Backup, BackupError>> {
+    async fn begin(&self, pace: CopyLimits) -> Result<std::result::Result<Backup, BackupError>> {
         let (folder, progress) = (self.folder.clone(), Arc::clone(&self.progress));
         let series = self.series.as_ref().map(|series| series.name.clone());
         blocking(move || {

@@ -26,7 +26,7 @@ const SYNC_BYTES: u64 = 8 << 20;
 
 /// How fast to copy, and what to give up at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pace {
+pub struct CopyLimits {
     /// Bytes of the copy per second; absent: as fast as the disk.
     pub bytes_per_second_max: Option<u64>,
     /// By how much a write-ahead log may grow meanwhile; absent: nobody writes.
@@ -44,14 +44,14 @@ enum Stop {
 type Gone = Box<dyn Fn() -> bool + Send>;
 
 /// False: the collection is gone, as `gone` says; part of `target` may be there.
-pub(super) fn copy(source: &Path, target: &Path, pace: Pace, gone: Gone, stage: &Stage) -> Result<bool> {
+pub(super) fn copy(source: &Path, target: &Path, limits: CopyLimits, gone: Gone, stage: &Stage) -> Result<bool> {
     let label = name_of(source);
     let Some(name) = target.to_str() else {
         let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, "the path is not UTF-8");
         return Err(BackupError::Io { path: target.to_owned(), doing: "copying to it", source });
     };
     let stopped = Arc::new(OnceLock::new());
-    let mut watch = Watch::new(source, target, pace, gone, stage, Arc::clone(&stopped));
+    let mut watch = Watch::new(source, target, limits, gone, stage, Arc::clone(&stopped));
     let mut connection = connect(source, Role::Reader)?;
     let copying = |error| StoreError::from_sqlite(&label, "copying it", error);
     check_format(&connection, source)?;
@@ -74,7 +74,7 @@ struct Watch {
     file: Option<File>,
     log: PathBuf,
     log_began: u64,
-    pace: Pace,
+    limits: CopyLimits,
     gone: Gone,
     stage: Stage,
     stopped: Arc<OnceLock<Stop>>,
@@ -85,7 +85,14 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(source: &Path, target: &Path, pace: Pace, gone: Gone, stage: &Stage, stopped: Arc<OnceLock<Stop>>) -> Self {
+    fn new(
+        source: &Path,
+        target: &Path,
+        limits: CopyLimits,
+        gone: Gone,
+        stage: &Stage,
+        stopped: Arc<OnceLock<Stop>>,
+    ) -> Self {
         let log = files::log(source);
         let now = Instant::now();
         Self {
@@ -93,7 +100,7 @@ impl Watch {
             file: None,
             log_began: length(&log),
             log,
-            pace,
+            limits,
             gone,
             stage: stage.clone(),
             stopped,
@@ -115,7 +122,7 @@ impl Watch {
         if self.looked.elapsed() >= LOOK && self.look() {
             return true;
         }
-        let Some(rate) = self.pace.bytes_per_second_max else { return false };
+        let Some(rate) = self.limits.bytes_per_second_max else { return false };
         let due = self.began + Duration::from_secs_f64(written as f64 / rate as f64);
         while !self.hurried {
             let rest = due.saturating_duration_since(Instant::now());
@@ -133,7 +140,7 @@ impl Watch {
     fn look(&mut self) -> bool {
         self.looked = Instant::now();
         let grown = length(&self.log).saturating_sub(self.log_began);
-        let max = self.pace.log_bytes_max.unwrap_or(u64::MAX);
+        let max = self.limits.log_bytes_max.unwrap_or(u64::MAX);
         self.hurried |= grown > max / 2;
         let stop = if self.stage.is_cancelled() {
             Stop::Cancelled

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::copy::Pace;
+use super::copy::CopyLimits;
 use super::error::{BackupError, Result};
 use super::folder::{PARTIAL, WRITING, entries, is_ours, make_dir};
 use super::manifest::{self, Entry, Manifest};
@@ -23,7 +23,7 @@ pub struct Backup {
     partial: File,
     entries: Vec<Entry>,
     series: Option<String>,
-    pace: Pace,
+    limits: CopyLimits,
     progress: Arc<Progress>,
     finished: bool,
 }
@@ -31,7 +31,7 @@ pub struct Backup {
 impl Backup {
     /// Takes `dir`, which is made where it is missing (mode 0700). What a broken-off backup left there goes; anything
     /// else is in the way.
-    pub fn begin(dir: &Path, pace: Pace, progress: Arc<Progress>) -> Result<Self> {
+    pub fn begin(dir: &Path, limits: CopyLimits, progress: Arc<Progress>) -> Result<Self> {
         let failed = |doing| move |source| BackupError::Io { path: dir.to_owned(), doing, source };
         make_dir(dir).map_err(failed("making the folder"))?;
         if !fs::symlink_metadata(dir).map_err(failed("looking at it"))?.is_dir() {
@@ -61,7 +61,7 @@ impl Backup {
             fs::remove_file(dir.join(name)).map_err(failed("removing what a broken-off backup left"))?;
         }
         partial.sync_all().and_then(|()| sync_dir(dir)).map_err(failed("marking it"))?;
-        Ok(Self { dir: dir.to_owned(), partial, entries: Vec::new(), series: None, pace, progress, finished: false })
+        Ok(Self { dir: dir.to_owned(), partial, entries: Vec::new(), series: None, limits, progress, finished: false })
     }
 
     /// It is one of a series, which [`prune`] may remove.
@@ -84,7 +84,7 @@ impl Backup {
         };
         let units = source_bytes(source);
         let stage = self.progress.stage(units);
-        if !copy::copy(source, &target, self.pace, Box::new(gone), &stage)? {
+        if !copy::copy(source, &target, self.limits, Box::new(gone), &stage)? {
             fs::remove_file(&target).map_err(failed("removing it"))?;
             return Ok(false);
         }

@@ -20,7 +20,7 @@ mod relocate;
 mod restore;
 mod series;
 
-pub use self::copy::Pace;
+pub use self::copy::CopyLimits;
 pub use self::error::{BackupError, Result};
 pub use self::making::{Backup, units};
 pub use self::manifest::{Entry, Manifest, latest};

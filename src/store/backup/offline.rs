@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::copy::Pace;
+use super::copy::CopyLimits;
 use super::error::{BackupError, Result};
 use super::making::{Backup, units};
 use super::manifest::Manifest;
@@ -37,7 +37,7 @@ pub fn offline(
     files::clean_leftovers(&collections).map_err(listing)?;
     let names = files::list(&collections).map_err(listing)?;
     let paths: Vec<_> = names.iter().map(|name| files::path_of(&collections, name)).collect();
-    let mut backup = Backup::begin(dir, Pace::default(), Arc::clone(&progress))?;
+    let mut backup = Backup::begin(dir, CopyLimits::default(), Arc::clone(&progress))?;
     if let Some(series) = series {
         backup = backup.of_series(series)?;
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::super::backup::{Backup, BackupError, Pace, Progress};
+use super::super::backup::{Backup, BackupError, CopyLimits, Progress};
 use super::*;
 use crate::types::TimestampMs;
 
@@ -42,8 +42,8 @@ fn commits_between(
 fn a_copy_is_of_the_moment_it_began() {
     let (place, writer) = filled();
     let dir = place.dir.path().join("backup");
-    let pace = Pace { bytes_per_second_max: Some(8 << 20), log_bytes_max: None };
-    let mut backup = Backup::begin(&dir, pace, Arc::<Progress>::default()).unwrap();
+    let limits = CopyLimits { bytes_per_second_max: Some(8 << 20), log_bytes_max: None };
+    let mut backup = Backup::begin(&dir, limits, Arc::<Progress>::default()).unwrap();
     let (last, gone) = commits_between(&writer, 1, u64::MAX / 2);
     assert!(backup.add(&place.path, gone).unwrap());
     let manifest = backup.finish(TimestampMs(0)).unwrap();
@@ -61,8 +61,8 @@ fn a_copy_is_of_the_moment_it_began() {
 fn a_log_that_grows_too_long_ends_the_backup_and_nothing_else() {
     let (place, writer) = filled();
     let dir = place.dir.path().join("backup");
-    let pace = Pace { bytes_per_second_max: Some(1 << 20), log_bytes_max: Some(1 << 20) };
-    let mut backup = Backup::begin(&dir, pace, Arc::<Progress>::default()).unwrap();
+    let limits = CopyLimits { bytes_per_second_max: Some(1 << 20), log_bytes_max: Some(1 << 20) };
+    let mut backup = Backup::begin(&dir, limits, Arc::<Progress>::default()).unwrap();
     // More than the bound at one go, so that it cannot hurry out of it.
     let (_, gone) = commits_between(&writer, 100, u64::MAX / 2);
     match backup.add(&place.path, gone).unwrap_err() {
@@ -74,7 +74,7 @@ fn a_log_that_grows_too_long_ends_the_backup_and_nothing_else() {
     }
     drop(backup);
     assert!(!dir.exists(), "what was written is removed");
-    let mut backup = Backup::begin(&dir, Pace::default(), Arc::<Progress>::default()).unwrap();
+    let mut backup = Backup::begin(&dir, CopyLimits::default(), Arc::<Progress>::default()).unwrap();
     assert!(backup.add(&place.path, || false).unwrap());
     backup.finish(TimestampMs(0)).unwrap();
 }
@@ -84,8 +84,8 @@ fn past_half_of_the_bound_the_copy_no_longer_rests() {
     let (place, writer) = filled();
     let dir = place.dir.path().join("backup");
     // By this rate it would take the test half a minute.
-    let pace = Pace { bytes_per_second_max: Some(64 << 10), log_bytes_max: Some(64 << 20) };
-    let mut backup = Backup::begin(&dir, pace, Arc::<Progress>::default()).unwrap();
+    let limits = CopyLimits { bytes_per_second_max: Some(64 << 10), log_bytes_max: Some(64 << 20) };
+    let mut backup = Backup::begin(&dir, limits, Arc::<Progress>::default()).unwrap();
     let (_, grows) = commits_between(&writer, 2500, 2500);
     assert!(backup.add(&place.path, grows).unwrap());
     backup.finish(TimestampMs(0)).unwrap();
@@ -129,7 +129,7 @@ fn a_row_that_is_not_what_was_written_makes_no_backup() {
         };
         other.execute(&format!("UPDATE {table} SET {column} = {value} WHERE {at}"), []).unwrap();
         let dir = place.dir.path().join("backup");
-        let mut backup = Backup::begin(&dir, Pace::default(), Arc::<Progress>::default()).unwrap();
+        let mut backup = Backup::begin(&dir, CopyLimits::default(), Arc::<Progress>::default()).unwrap();
         let error = backup.add(&place.path, || false).unwrap_err();
         let BackupError::Store(StoreError::Damaged { record, .. }) = &error else { panic!("{table}: {error}") };
         assert_eq!(*record, (table != "ledger").then_some(Seq(17)), "{error}");
