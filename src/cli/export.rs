@@ -81,9 +81,9 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
-    let mut source: Box<dyn Source> = match &args.data_dir {
-        Some(dir) => Box::new(Offline::open(dir, &args.collection)?),
-        None => Box::new(Online::new(args)?),
+    let mut source: Box<dyn Pages> = match &args.data_dir {
+        Some(dir) => Box::new(OfflineSource::open(dir, &args.collection)?),
+        None => Box::new(OnlineSource::new(args)?),
     };
     // After that, so that a mistyped name empties no file.
     let to_stdout = args.output == Path::new("-");
@@ -119,7 +119,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-fn documents(source: &mut dyn Source, lines: &mut Lines) -> Result<()> {
+fn documents(source: &mut dyn Pages, lines: &mut Lines) -> Result<()> {
     while let Some(page) = source.documents()? {
         for document in &page {
             lines.write(document)?;
@@ -130,7 +130,7 @@ fn documents(source: &mut dyn Source, lines: &mut Lines) -> Result<()> {
 }
 
 /// Writes pairs; returns what to tell about those that are not there.
-fn pairs(source: &mut dyn Source, lines: &mut Lines) -> Result<Option<String>> {
+fn pairs(source: &mut dyn Pages, lines: &mut Lines) -> Result<Option<String>> {
     let (mut written, mut below) = (0_u64, 0_u64);
     while let Some(page) = source.members()? {
         for member in page.iter().filter(|member| member.representative.is_some()) {
@@ -154,7 +154,7 @@ fn pairs(source: &mut dyn Source, lines: &mut Lines) -> Result<Option<String>> {
 }
 
 /// Writes clusters; returns what to tell if there are none.
-fn clusters(source: &mut dyn Source, lines: &mut Lines) -> Result<Option<String>> {
+fn clusters(source: &mut dyn Pages, lines: &mut Lines) -> Result<Option<String>> {
     let mut cluster: Option<Cluster> = None;
     while let Some(page) = source.members()? {
         lines.bar.inc(page.len() as u64);
@@ -253,7 +253,7 @@ struct Member {
 }
 
 /// A collection, page by page. `None`: there are no more.
-trait Source {
+trait Pages {
     /// How many documents there are, where that is known.
     fn documents_total(&self) -> Option<u64>;
     /// The next documents.
@@ -263,7 +263,7 @@ trait Source {
 }
 
 /// A running server.
-struct Online {
+struct OnlineSource {
     client: Client,
     /// Path of the collection.
     path: String,
@@ -284,7 +284,7 @@ impl<T> At<T> {
     }
 }
 
-impl Online {
+impl OnlineSource {
     fn new(args: &Args) -> Result<Self> {
         #[derive(Deserialize)]
         struct Description {
@@ -326,7 +326,7 @@ fn read<T: serde::de::DeserializeOwned>(client: &Client, path: &str) -> Result<T
     serde_json::from_str(&text).with_context(|| format!("{}{path} answers what is not from hapax", client.url()))
 }
 
-impl Source for Online {
+impl Pages for OnlineSource {
     fn documents_total(&self) -> Option<u64> {
         self.total
     }
@@ -355,12 +355,12 @@ impl Source for Online {
 }
 
 /// A data directory.
-struct Offline {
+struct OfflineSource {
     stored: StoredCollection,
     at: At<Cursor>,
 }
 
-impl Offline {
+impl OfflineSource {
     fn open(dir: &Path, collection: &str) -> Result<Self> {
         // Opening makes what is missing; for an export that would only hide a mistyped path.
         if !dir.is_dir() {
@@ -372,7 +372,7 @@ impl Offline {
     }
 }
 
-impl Source for Offline {
+impl Pages for OfflineSource {
     fn documents_total(&self) -> Option<u64> {
         Some(self.stored.documents_total())
     }

@@ -114,14 +114,14 @@ impl Counts {
 
 /// What all connections write to.
 #[derive(Default)]
-struct Progress {
+struct ImportProgress {
     counts: Counts,
     text_bytes: u64,
     failures: Vec<String>,
     error: Option<anyhow::Error>,
 }
 
-impl Progress {
+impl ImportProgress {
     fn fail(&mut self, origin: &Origin, id: Option<&str>, reason: &str) {
         self.counts.failed += 1;
         if self.failures.len() < FAILURES_SHOWN {
@@ -162,7 +162,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     client.reach()?;
     let path = args.path();
     let bar = progress_bar(input_bytes(&args.files));
-    let progress = Mutex::new(Progress::default());
+    let progress = Mutex::new(ImportProgress::default());
     let begun = Instant::now();
     // As many chunks wait as are under way: memory stays bounded, and no connection waits for the reader.
     let (give, take) = sync_channel::<Chunk>(args.connections as usize);
@@ -203,7 +203,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     }
 }
 
-fn locked(progress: &Mutex<Progress>) -> std::sync::MutexGuard<'_, Progress> {
+fn locked(progress: &Mutex<ImportProgress>) -> std::sync::MutexGuard<'_, ImportProgress> {
     progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
@@ -212,7 +212,7 @@ fn send_chunks(
     client: &Client,
     path: &str,
     take: &Mutex<Receiver<Chunk>>,
-    progress: &Mutex<Progress>,
+    progress: &Mutex<ImportProgress>,
     bar: &ProgressBar,
     begun: Instant,
 ) {
@@ -279,7 +279,7 @@ fn progress_bar(total: Option<u64>) -> ProgressBar {
     bar
 }
 
-fn summary(progress: &Progress, elapsed: Duration) -> std::io::Result<()> {
+fn summary(progress: &ImportProgress, elapsed: Duration) -> std::io::Result<()> {
     let counts = &progress.counts;
     let seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
     let mut out = std::io::stdout().lock();

@@ -59,7 +59,7 @@ pub struct Chunk {
     pub input_bytes: u64,
     /// The same, decompressed.
     pub text_bytes: u64,
-    pub(super) bytes: usize,
+    bytes: usize,
 }
 
 impl Chunk {

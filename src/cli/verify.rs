@@ -50,7 +50,7 @@ pub struct Args {
 
 /// A line of `--json`.
 #[derive(Serialize)]
-struct Report<'a> {
+struct ReportLine<'a> {
     collection: &'a str,
     sound: bool,
     /// Whether all of it could be looked at.
@@ -139,10 +139,10 @@ fn one(args: &Args, files: &CollectionFiles, name: &CollectionName) -> Result<bo
     }
 }
 
-fn report<'a>(name: &'a CollectionName, checked: &'a FileCheck, repaired: Option<&'a FileRepair>) -> Report<'a> {
+fn report<'a>(name: &'a CollectionName, checked: &'a FileCheck, repaired: Option<&'a FileRepair>) -> ReportLine<'a> {
     let line =
         |finding: &'a FileDamage| FindingLine { place: finding.place, record: finding.record, detail: &finding.detail };
-    Report {
+    ReportLine {
         collection: name.as_str(),
         sound: checked.is_sound(),
         complete: checked.complete,

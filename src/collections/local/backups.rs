@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::latest_backup::{EndOnDrop, LatestBackup};
-use super::registry::{Registry, Source};
+use super::registry::{Registry, SettledFile};
 use crate::collections::manifest::contents;
 use crate::engine::long_work::blocking;
 use crate::store::backup::{self, Backup, BackupError, CopyLimits, Manifest, Progress};
@@ -28,7 +28,7 @@ struct Series {
 }
 
 /// A backup under way.
-struct Run {
+struct BackupRun {
     registry: Arc<Registry>,
     progress: Arc<Progress>,
     folder: PathBuf,
@@ -56,7 +56,7 @@ impl Backups {
         let folder = dir.join(name.as_str());
         let progress = Arc::<Progress>::default();
         let (status, end) = self.latest.begin(name.as_str(), &folder, &progress)?;
-        let run = Run { registry: Arc::clone(&self.registry), progress, folder, series };
+        let run = BackupRun { registry: Arc::clone(&self.registry), progress, folder, series };
         match run.begin(self.copy_limits()).await? {
             Ok(backup) => {
                 tracing::info!(name = status.name, path = %status.path.display(), "backup begun");
@@ -97,13 +97,13 @@ impl Backups {
     }
 }
 
-impl Run {
+impl BackupRun {
     /// Takes its folder.
-    async fn begin(&self, pace: CopyLimits) -> Result<std::result::Result<Backup, BackupError>> {
+    async fn begin(&self, limits: CopyLimits) -> Result<std::result::Result<Backup, BackupError>> {
         let (folder, progress) = (self.folder.clone(), Arc::clone(&self.progress));
         let series = self.series.as_ref().map(|series| series.name.clone());
         blocking(move || {
-            let begun = Backup::begin(&folder, pace, progress);
+            let begun = Backup::begin(&folder, limits, progress);
             Ok(begun.and_then(|backup| match series {
                 Some(series) => backup.of_series(&series),
                 None => Ok(backup),
@@ -162,10 +162,10 @@ impl Run {
 }
 
 /// Whether a collection was dropped while it was copied, or the server is going down.
-fn is_gone(source: &Source) -> bool {
+fn is_gone(source: &SettledFile) -> bool {
     match source {
-        Source::Open(collection) => collection.is_closed(),
-        Source::Settled => false,
+        SettledFile::Open(collection) => collection.is_closed(),
+        SettledFile::Settled => false,
     }
 }
 

@@ -24,16 +24,16 @@ pub(super) struct LatestBackup {
 
 #[derive(Default)]
 struct Latest {
-    run: Option<Run>,
+    run: Option<LatestRun>,
     closed: bool,
 }
 
-struct Run {
+struct LatestRun {
     status: BackupStatus,
     progress: Arc<Progress>,
 }
 
-impl Run {
+impl LatestRun {
     fn is_running(&self) -> bool {
         matches!(self.status.state, BackupState::Running)
     }
@@ -73,7 +73,7 @@ impl LatestBackup {
             progress: progress.share(),
             state: BackupState::Running,
         };
-        latest.run = Some(Run { status: status.clone(), progress: Arc::clone(progress) });
+        latest.run = Some(LatestRun { status: status.clone(), progress: Arc::clone(progress) });
         Ok((status, EndOnDrop { of: Arc::clone(self), progress: Some(Arc::clone(progress)) }))
     }
 

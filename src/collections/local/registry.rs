@@ -28,7 +28,7 @@ pub(in crate::collections) struct Registry {
 }
 
 /// A collection's file while nothing opens or drops it.
-pub(super) enum Source {
+pub(super) enum SettledFile {
     /// It is open.
     Open(Arc<Collection>),
     /// Nothing has it open.
@@ -188,7 +188,7 @@ impl Registry {
         &self,
         name: &CollectionName,
         settle: impl FnOnce(PathBuf) -> Result<()> + Send + 'static,
-    ) -> Result<Option<Source>> {
+    ) -> Result<Option<SettledFile>> {
         let _nothing_dropped_meanwhile = self.changing.lock().await;
         let path = self.path(name);
         if !path.exists() {
@@ -197,8 +197,8 @@ impl Registry {
         // Through its cell, so that nothing opens the file meanwhile. That stays empty: for a copy it needs no index.
         let settle = || async { Err(blocking(move || settle(path)).await) };
         match self.opener.cells().of(name).get_or_try_init(settle).await {
-            Ok(opened) => Ok(opened.clone().map(Source::Open)),
-            Err(settled) => settled.map(|()| Some(Source::Settled)),
+            Ok(opened) => Ok(opened.clone().map(SettledFile::Open)),
+            Err(settled) => settled.map(|()| Some(SettledFile::Settled)),
         }
     }
 

@@ -61,9 +61,9 @@ const OTHER_CRATES: [(&str, &str); 11] = [
     ("cpu", "metrics parking_lot thiserror tokio"),
     ("index", "bytemuck dashmap hapax_core parking_lot rayon rustix smallvec tracing"),
     ("store", "hapax_core jiff parking_lot rusqlite serde serde_json thiserror tracing xxhash_rust"),
-    ("verdicts", "bytes hapax_core jiff metrics parking_lot thiserror zstd"),
+    ("verdicts", "base64 bytes hapax_core jiff metrics parking_lot smallvec thiserror zstd"),
     ("engine", "bytemuck futures hapax_core hashbrown metrics parking_lot rustix tokio tracing"),
-    ("collections", "futures hapax_core metrics parking_lot tokio tracing"),
+    ("collections", "futures hapax_core metrics parking_lot thiserror tokio tracing"),
     ("config", "figment hapax_core rustix serde serde_json subtle thiserror"),
     (
         "http",
