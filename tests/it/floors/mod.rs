@@ -24,16 +24,18 @@ use regex::Regex;
 use sizes::{Sized, Sizes};
 use sources::root;
 
-/// Folder or file under `src/`, and its floor. A new one takes its place here, and in ARCHITECTURE.md.
-const FLOORS: [(&str, u8); 12] = [
+/// Folder or file under `src/`, and its floor. A new one takes its place here, and in ARCHITECTURE.md. `extract` and
+/// `redis` are to come.
+const FLOORS: [(&str, u8); 13] = [
     ("types", 1),
     ("telemetry", 1),
-    ("extract", 1),
     ("cpu", 2),
+    ("extract", 2),
     ("index", 2),
     ("store", 2),
     ("verdicts", 3),
     ("engine", 4),
+    ("redis", 4),
     ("collections", 5),
     ("config", 6),
     ("http", 7),
@@ -236,7 +238,7 @@ fn imports_go_down_only() {
 #[test]
 #[ignore = "until the engine is apart"]
 fn http_and_cli_see_collections_through_the_facade_alone() {
-    none("imports", &downward::past_the_facade(&SERVER, &["http", "cli"], &["index", "store", "engine"]));
+    none("imports", &downward::past_the_facade(&SERVER, &["http", "cli"], &["index", "store", "engine", "redis"]));
 }
 
 #[test]
