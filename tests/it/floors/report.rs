@@ -17,8 +17,8 @@ fn report() {
     for house in [&*SERVER, &*CORE] {
         folders(house);
         scattered(house);
-        twins(house);
     }
+    twins();
     upward();
     externals();
     largest("functions", &SIZES.functions, FUNCTION_LINES_MAX);
@@ -101,10 +101,10 @@ fn externals() {
     }
 }
 
-/// Types of one name.
-fn twins(house: &House) {
-    let twins = types::twins(house);
-    println!("names of several types: {}", twins.len());
+/// Names that several types bear, without those that only their own file knows.
+fn twins() {
+    let twins = types::twins(&[&SERVER, &CORE], &["src/", "crates/"]);
+    println!("\nnames of several types: {}", twins.len());
     twins.iter().for_each(|line| println!("  {line}"));
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use syn::visit::{self, Visit};
-use syn::{Item, Type};
+use syn::{Item, Type, Visibility};
 
 use super::house::House;
 use super::modules::{FileId, ModuleId, Modules, Target};
@@ -16,6 +16,8 @@ pub type Key = (FileId, String);
 #[derive(Default)]
 pub struct Shape {
     pub line: usize,
+    /// Whether other files can name it.
+    pub visible: bool,
     /// Fields that other files can reach.
     pub open: Vec<String>,
     /// All names in the types of the fields, and those of them that are types of this crate.
@@ -51,11 +53,12 @@ impl Reader<'_> {
             match item {
                 Item::Struct(item) if !tests_only(&item.attrs) => {
                     let line = item.struct_token.span.start().line;
-                    self.fields(module, &item.ident, line, item.fields.iter());
+                    self.type_(module, (&item.ident, &item.vis, line), item.fields.iter());
                 }
                 Item::Enum(item) if !tests_only(&item.attrs) => {
                     let fields = item.variants.iter().flat_map(|variant| variant.fields.iter());
-                    self.fields(module, &item.ident, item.enum_token.span.start().line, fields);
+                    let line = item.enum_token.span.start().line;
+                    self.type_(module, (&item.ident, &item.vis, line), fields);
                 }
                 Item::Impl(block) if block.trait_.is_none() && !tests_only(&block.attrs) => self.methods(module, block),
                 Item::Mod(inner) if !tests_only(&inner.attrs) => {
@@ -71,16 +74,15 @@ impl Reader<'_> {
         }
     }
 
-    fn fields<'f>(
+    fn type_<'f>(
         &mut self,
         module: ModuleId,
-        name: &syn::Ident,
-        line: usize,
+        (name, visibility, line): (&syn::Ident, &Visibility, usize),
         fields: impl Iterator<Item = &'f syn::Field>,
     ) {
         let (mut open, mut names) = (Vec::new(), Names::default());
         for (at, field) in fields.enumerate().filter(|(_, field)| !tests_only(&field.attrs)) {
-            if !matches!(field.vis, syn::Visibility::Inherited) {
+            if !matches!(field.vis, Visibility::Inherited) {
                 open.push(field.ident.as_ref().map_or(at.to_string(), ToString::to_string));
             }
             names.visit_type(&field.ty);
@@ -88,7 +90,8 @@ impl Reader<'_> {
         let holds = names.0.iter().flat_map(|name| self.keys(module, std::slice::from_ref(name))).collect();
         let key = (self.modules.all[module].file, name.to_string());
         let shape = self.types.entry(key).or_default();
-        (shape.line, shape.open, shape.names, shape.holds) = (line, open, names.0, holds);
+        (shape.line, shape.visible) = (line, !matches!(visibility, Visibility::Inherited));
+        (shape.open, shape.names, shape.holds) = (open, names.0, holds);
     }
 
     fn methods(&mut self, module: ModuleId, block: &syn::ItemImpl) {
@@ -141,12 +144,16 @@ pub fn scattered(house: &House) -> Vec<String> {
     found
 }
 
-/// Names that types of several files bear.
-pub fn twins(house: &House) -> Vec<String> {
+/// Names that types of several files bear, of those that other files can name, below these paths.
+pub fn twins(houses: &[&House], below: &[&str]) -> Vec<String> {
     let mut homes: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    // A type without a line is made by a macro, or is an alias.
-    for (file, name) in house.types.iter().filter(|(_, shape)| shape.line > 0).map(|(key, _)| key) {
-        homes.entry(name).or_default().insert(&house.paths[*file]);
+    for house in houses {
+        for ((file, name), _) in house.types.iter().filter(|(_, shape)| shape.visible) {
+            let path = house.paths[*file].as_str();
+            if below.iter().any(|beginning| path.starts_with(beginning)) {
+                homes.entry(name).or_default().insert(path);
+            }
+        }
     }
     homes.retain(|_, files| files.len() > 1);
     let files = |files: BTreeSet<&str>| files.into_iter().collect::<Vec<_>>().join(", ");
@@ -169,9 +176,14 @@ fn methods_in_several_files_are_found() {
 #[test]
 fn types_of_one_name_are_found() {
     let files = [
-        ("src/lib.rs", "mod a; mod b; struct C;"),
-        ("src/a.rs", "struct A; mod inner { enum B {} } #[cfg(test)] struct C; fn f() { struct B; }"),
-        ("src/b.rs", "struct B(A); type A = u8; impl A {} #[cfg(test)] mod tests { struct A; }"),
+        ("src/lib.rs", "mod a; mod b; pub struct C;"),
+        ("src/a.rs", "pub(super) struct A; pub mod inner { pub enum B {} } #[cfg(test)] pub struct C; pub struct D;"),
+        (
+            "src/b.rs",
+            "pub struct B(A); pub type A = u8; impl A {} struct D; #[cfg(test)] pub mod tests { pub struct A; }",
+        ),
     ];
-    assert_eq!(twins(&House::built("src", &files, &[])), ["B: src/a.rs, src/b.rs"]);
+    let house = House::built("src", &files, &[]);
+    assert_eq!(twins(&[&house], &["src/"]), ["B: src/a.rs, src/b.rs"]);
+    assert_eq!(twins(&[&house], &["src/a", "src/lib"]), [""; 0]);
 }
