@@ -83,7 +83,7 @@ impl Collection {
         self.preparer().text_signer(ill_formed, options, verify)
     }
 
-    /// See [`Preparer::shingle_bytes`].
+    /// Bytes that a text of so many takes at the most beside itself while it is prepared.
     pub fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize) -> usize {
         let verify = self.lookup.policy().settings.verify;
         self.preparer().shingle_bytes(purpose, text_bytes, verify)

@@ -1,9 +1,8 @@
 //! The memory budget: what the documents of all open collections take in the index, against `limits.memory_max_bytes`.
 //! In: what each collection's index claims. Out: room for a document more, or a refusal before anything grows.
 //!
-//! What the documents of a collection take says the index: what they hold of it, so that a delete makes just the room for
-//! another. Room that one collection has been left with counts as free for others too; only a drop gives it back to the
-//! system.
+//! The index says what the documents of a collection hold of it, so a delete makes just the room for another document.
+//! That room counts as free for other collections too, though the memory stays with the collection until it is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -44,7 +44,7 @@ pub struct Entry<'a> {
 /// What a place held at the moment it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The document that stands there.
+    /// The document that is there.
     pub seq: Seq,
     /// The place in the order at which it is removed; `Seq(0)` while nothing removes it.
     pub removed: Seq,
@@ -168,7 +168,7 @@ impl Arena {
         }
     }
 
-    /// As [`Self::prefetch`], of the id's fingerprint and what stands beside it.
+    /// As [`Self::prefetch`], of the id's fingerprint and what is beside it.
     #[inline]
     pub(super) fn prefetch_head(&self, place: Place) {
         if let Some(cells) = self.rows.row(place.0) {

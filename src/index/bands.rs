@@ -1,5 +1,5 @@
 //! A banding as a value: where each band is in a signature, and which keys tables go by.
-//! Knows nothing of documents or tables.
+//! Knows nothing of tables, or of which documents there are.
 
 use hapax_core::{BandKey, Banding, SignatureShape};
 use smallvec::SmallVec;

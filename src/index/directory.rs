@@ -1,6 +1,4 @@
-//! Which places are in use, and which may hold an id: above all parts.
-//! Ids are long and live in the store; two ids may share a fingerprint, so a place found here is a guess that the caller
-//! confirms against the record.
+//! Which places are in use, and which may hold an id (`ids.rs`). Knows nothing of signatures or bands.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,4 +1,4 @@
-//! What there is to know of a place, a bit each, in rows that never move.
+//! What the tables of one banding know of a place, a bit each, in rows that never move.
 
 use super::chunks::Chunks;
 use super::place::Place;

@@ -1,6 +1,6 @@
 //! Document id -> place, by a 64-bit fingerprint of the id.
-//! Ids are long and live in the store; two ids may share a fingerprint, so a place found here is a guess that the
-//! caller confirms against the record. The fingerprints stand in the [`Arena`]; here is a table of places alone.
+//! Ids are long and are in the store; two ids may share a fingerprint, so a place found here is a guess that the
+//! caller confirms against the record. The fingerprints are in the [`Arena`]; here is a table of places alone.
 
 use smallvec::SmallVec;
 

@@ -2,7 +2,7 @@
 //!
 //! An entry is a place in a bucket of its key's tag (`pool.rs`), in the bucket that the key says or, if that is full, in
 //! the next that has room. A few places of one key are beside each other; more are kept in a list, and one entry names
-//! the list. A shard grows by about a quarter, which keeps memory full and pauses short. Growing looks at every place of
+//! the list. A shard grows by 40 to 80 %, each by another share, so that few grow at once. Growing looks at every place of
 //! the shard for its key, a few ahead of time so that memory answers in parallel. Knows nothing of other shards.
 
 use hapax_core::prefetch;

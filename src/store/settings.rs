@@ -34,7 +34,7 @@ pub struct Changeable {
     pub verify: Verify,
     /// How long a document stays after it was last seen, in milliseconds; absent: for ever.
     pub ttl_ms: Option<u64>,
-    /// Whether a duplicate counts as a sight of the document it resembles.
+    /// Whether a document counts as seen when a duplicate of it is inserted.
     pub touch: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Places in a collection's commit order and in memory, and moments.
+//! Places in a collection's commit order and in a listing of clusters; and moments.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

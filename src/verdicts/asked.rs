@@ -53,6 +53,6 @@ pub struct SettingsAsked {
     pub verify: Option<Verify>,
     /// How long a document stays; `Some(None)`: for ever.
     pub ttl: Option<Option<Duration>>,
-    /// Whether a duplicate makes the document it resembles count as seen.
+    /// Whether a document counts as seen when a duplicate of it is inserted.
     pub touch: Option<bool>,
 }

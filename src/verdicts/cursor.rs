@@ -1,4 +1,5 @@
-//! Where a page ends and the next one begins, in a form nobody is tempted to count with.
+//! Where a page ends and the next one begins: a text for clients, a place in the order for the kind of collection that
+//! made the page. Also a page of documents.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

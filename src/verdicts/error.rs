@@ -153,7 +153,7 @@ pub enum WriteFailure {
     DiskFull,
     /// Nothing of it was kept; the next one may succeed.
     NothingKept,
-    /// Whether it was kept shows when the file is opened anew. Until then the collection takes no writes.
+    /// Whether it was kept shows when the file is opened again. Until then the collection takes no writes.
     Uncertain,
 }
 

@@ -1,5 +1,6 @@
-//! What every kind of collection needs: settings, errors, contents made ready, answers cut to fit.
-//! Knows nothing of where documents are kept.
+//! What every kind of collection needs: settings, errors, contents made ready (`prepare/`), two documents compared
+//! (`comparing.rs`), verdicts worded (`wording.rs`), answers cut to fit.
+//! Knows nothing of where documents are kept, except how the store's errors and settings read in these words.
 
 mod asked;
 mod backups;

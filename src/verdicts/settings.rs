@@ -1,4 +1,4 @@
-//! What a collection is made with, and how it describes itself.
+//! What a collection is made with, how it describes itself, and the bounds that all collections work within.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -69,7 +69,7 @@ pub struct Limits {
     pub candidates_max: usize,
     /// Survivors of the estimate whose shingles are compared in one lookup that verifies exactly.
     pub exact_reads_max: usize,
-    /// Bytes of shingles or texts read from disk for that, but for one document at the least.
+    /// Bytes of shingles or texts read from disk for that; one document is read whatever its length.
     pub exact_bytes_max: u64,
     /// Decisions waiting for the disk.
     pub commit_queue_max: usize,
@@ -102,7 +102,7 @@ pub struct Settings {
     pub verify: Verify,
     /// How long a document stays after it was last seen; absent: for ever.
     pub ttl: Option<Duration>,
-    /// Whether a duplicate counts as a sight of the document it resembles.
+    /// Whether a document counts as seen when a duplicate of it is inserted.
     pub touch: bool,
 }
 
@@ -117,7 +117,7 @@ pub struct Changes {
     pub verify: Option<Verify>,
     /// How long a document stays; `Some(None)`: for ever.
     pub ttl: Option<Option<Duration>>,
-    /// Whether a duplicate counts as a sight of the document it resembles.
+    /// Whether a document counts as seen when a duplicate of it is inserted.
     pub touch: Option<bool>,
 }
 

@@ -1,4 +1,5 @@
 //! A judgement and the records behind it -> what a verdict says of them. Documents without a head are gone and left out.
+//! The words are those of `verdicts/wording.rs`.
 
 use hapax_core::ContentHash;
 

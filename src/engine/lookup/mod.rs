@@ -1,7 +1,7 @@
 //! Looking documents up: by content, by id, page by page. Never writes, and never waits for a write.
 //!
-//! `judgement` makes of what the index found what a verdict rests on, `survivors` compares shingles where these
-//! decide, `records` finds the ids behind, and `check` puts them together.
+//! `judgement` makes of what the index found what a verdict rests on, `survivors` compares shingles if these decide,
+//! `records` finds the ids behind, `findings` has both put into words, and `check` calls them in that order.
 
 mod buckets;
 mod check;

@@ -47,7 +47,7 @@ enum Compared {
 pub(crate) struct ReadBounds {
     /// Documents.
     pub documents_max: usize,
-    /// Bytes of shingles or texts, but for one document at the least.
+    /// Bytes of shingles or texts; one document is read whatever its length.
     pub bytes_max: u64,
 }
 

@@ -64,7 +64,7 @@ impl Backup {
         Ok(Self { dir: dir.to_owned(), partial, entries: Vec::new(), series: None, limits, progress, finished: false })
     }
 
-    /// It is one of a series, which [`prune`] may remove.
+    /// It is one of a series, which `prune` may remove.
     pub fn of_series(mut self, series: &str) -> Result<Self> {
         let failed = |source| BackupError::Io { path: self.dir.clone(), doing: "marking it", source };
         series::mark(&mut self.partial, series).map_err(failed)?;

@@ -90,7 +90,7 @@ impl Prepared {
         self.ranks.as_deref()
     }
 
-    /// Slots that no shingle reached; `None` but for texts and sets in a collection with an `oph` sketch.
+    /// Slots that no shingle reached; `None` except for texts and sets in a collection with an `oph` sketch.
     pub fn empty_slots(&self) -> Option<u32> {
         self.empty_slots
     }

@@ -1,7 +1,5 @@
-//! Content -> a document ready to be judged, on a thread where it keeps nobody waiting: small contents are signed where
-//! they are, long ones on the pool.
-//! What is signed is text, a set, or a signature; bytes of another kind are to be made into text here, before they are
-//! signed.
+//! Content -> a document ready to be judged. Small contents are signed on the thread that asks, long ones on the pool.
+//! Only text and sets are signed; a content of another kind, such as HTML, is to be made into text here first.
 
 use std::sync::Arc;
 

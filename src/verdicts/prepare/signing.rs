@@ -1,5 +1,5 @@
 //! Content -> signature, content hash and shingles, on the thread that asks. What a collection is made with decides
-//! how; whether shingles are needed to look a document up is told each time, as it can change.
+//! how. Whether a lookup compares shingles can change, so the caller says it each time.
 
 use std::cell::RefCell;
 use std::sync::Arc;
