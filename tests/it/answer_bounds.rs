@@ -4,13 +4,11 @@
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, encode};
+use crate::support::client::{CHECK, Client, DOCUMENTS, encode};
 use crate::support::library::{Dir, dir};
 use crate::support::local::{Local, Setup};
 
-const CHECK: &str = "/v1/collections/default/check";
 const BATCH: &str = "/v1/collections/default/batch";
-const DOCUMENTS: &str = "/v1/collections/default/documents";
 const COPIES: usize = 60;
 const BOUND: usize = 256 << 10;
 /// What always stays of a verdict here: its ids, its best match, and the words around them.

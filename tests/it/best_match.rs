@@ -4,11 +4,12 @@
 use std::collections::HashSet;
 
 use hapax::collections::{CheckOptions, InsertOptions, Settings};
-use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting};
+use hapax::types::{CollectionName, Content, OnDuplicate, OnExisting};
 use hapax_core::{Banding, SignatureShape, Spec};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::support::documents::{check, insert, look, options};
 use crate::support::library;
 
 const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
@@ -53,15 +54,8 @@ async fn the_first_matches_are_those_of_brute_force() {
                 1 => (0..SHAPE.bytes()).map(|_| rng.random()).collect(),
                 _ => like(&mut rng, &heart),
             };
-            let prepared = collection.prepare(content(&signature)).await.unwrap();
-            let options = InsertOptions {
-                on_duplicate: OnDuplicate::Store,
-                on_existing: OnExisting::Conflict,
-                limit: 1,
-                with_metadata: false,
-            };
-            let id = DocId::new(format!("{number}")).unwrap();
-            collection.insert(id, None, prepared, options).await.unwrap().wait().await.unwrap();
+            let options = InsertOptions { limit: 1, ..options(OnDuplicate::Store, OnExisting::Conflict) };
+            insert(&collection, format!("{number}"), content(&signature), options).await.unwrap();
             documents.push(signature);
         }
         for _ in 0..20 {
@@ -78,9 +72,8 @@ async fn the_first_matches_are_those_of_brute_force() {
             // Documents with equal signatures are compared as one.
             let candidates: HashSet<&Vec<u8>> = documents.iter().filter(|held| share_a_band(held, &query)).collect();
 
-            let options = CheckOptions { threshold: Some(threshold), limit, with_metadata: false };
-            let prepared = collection.prepare(content(&query)).await.unwrap();
-            let verdict = collection.check(None, prepared, options).await.unwrap();
+            let options = CheckOptions { threshold: Some(threshold), ..look(limit) };
+            let verdict = check(&collection, content(&query), options).await.unwrap();
             let found: Vec<String> = verdict.matches.iter().map(|found| found.id.as_str().to_owned()).collect();
             let wanted: Vec<String> = expected.iter().take(limit).map(|(_, number)| number.to_string()).collect();
             assert_eq!(found, wanted, "seed {seed}, round {round}");

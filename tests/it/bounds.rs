@@ -3,36 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hapax::collections::{CheckOptions, Collection, CollectionError, InsertOptions};
+use hapax::collections::{CheckOptions, CollectionError, InsertOptions};
 use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting, Outcome, VerdictKind};
 
+use crate::support::documents::{id, insert, options};
 use crate::support::library::{self, Dir};
 
-const STORE: InsertOptions = InsertOptions {
-    on_duplicate: OnDuplicate::Store,
-    on_existing: OnExisting::Conflict,
-    limit: 10,
-    with_metadata: false,
-};
-const SKIP: InsertOptions = InsertOptions { on_duplicate: OnDuplicate::Skip, ..STORE };
-
-fn id(text: &str) -> DocId {
-    DocId::new(text).unwrap()
-}
+const STORE: InsertOptions = options(OnDuplicate::Store, OnExisting::Conflict);
+const SKIP: InsertOptions = options(OnDuplicate::Skip, OnExisting::Conflict);
 
 /// A text that shares nothing with another number's.
 fn text(number: u32) -> Content {
     Content::Text((0..60).map(|word| format!("n{number}w{word} ")).collect())
-}
-
-async fn insert(
-    collection: &Collection,
-    name: &str,
-    content: Content,
-    options: InsertOptions,
-) -> Result<hapax::types::Verdict, CollectionError> {
-    let prepared = collection.prepare(content).await?;
-    collection.insert(id(name), None, prepared, options).await?.wait().await
 }
 
 /// Rows with this id are refused by a trigger in the file, so the transaction they are in fails.

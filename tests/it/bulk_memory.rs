@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, Raw, words};
+use crate::support::client::{CHECK, Client, Raw, words};
 use crate::support::library::dir;
 use crate::support::local::Setup;
 
-const CHECK: &str = "/v1/collections/default/check";
 const MIB: usize = 1 << 20;
 
 fn begin(address: SocketAddr, query: &str) -> Raw {

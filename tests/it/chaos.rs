@@ -21,6 +21,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tokio::task::JoinHandle;
 
+use crate::support::documents::{id, look};
 use crate::support::library::{self, Dir};
 
 const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
@@ -133,10 +134,6 @@ fn told(metadata: Option<&Metadata>) -> Of {
     let json: serde_json::Value = serde_json::from_str(metadata.expect("all have some").as_str()).unwrap();
     let (group, variant) = json["of"].as_str().unwrap().split_once('/').unwrap();
     (group.parse().unwrap(), variant.parse().unwrap())
-}
-
-fn id(text: String) -> DocId {
-    DocId::new(text).unwrap()
 }
 
 /// One run: the collection, what is being done to it, and how often.
@@ -255,7 +252,7 @@ impl Chaos {
     }
 
     async fn check(&self, of: Of, asked: Option<DocId>) -> Verdict {
-        let look = CheckOptions { threshold: None, limit: 1000, with_metadata: true };
+        let look = CheckOptions { with_metadata: true, ..look(1000) };
         loop {
             let prepared = self.collection.prepare(self.world.content(of)).await.unwrap();
             match self.collection.check(asked.clone(), prepared, look).await {

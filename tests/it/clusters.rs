@@ -9,10 +9,9 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hapax::collections::{
-    BandingAsked, Changes, CheckOptions, ClusterMember, Collection, CollectionError, Collections, InsertOptions,
-    Pending, Settings,
+    BandingAsked, Changes, ClusterMember, Collection, CollectionError, Collections, Pending, Settings,
 };
-use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting, Outcome, Seq, Verdict, VerdictKind};
+use hapax::types::{CollectionName, DocId, OnDuplicate, Outcome, Seq, Verdict, VerdictKind};
 use hapax_core::{Banding, SignatureShape, Spec, verify};
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -20,6 +19,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, encode};
+use crate::support::documents::{self, id, look};
 use crate::support::library::{self, Dir};
 use crate::support::local::Local;
 use crate::support::server::Server;
@@ -62,32 +62,13 @@ fn alike(a: &Signature, b: &Signature) -> bool {
     equal(a, b) >= verify::matching_min(THRESHOLD, SHAPE)
 }
 
-fn id(text: &str) -> DocId {
-    DocId::new(text).unwrap()
-}
-
-fn options(on_duplicate: OnDuplicate) -> InsertOptions {
-    InsertOptions { on_duplicate, on_existing: OnExisting::Replace, limit: 10, with_metadata: false }
-}
-
 async fn begin(
     collection: &Collection,
     name: &str,
     signature: &Signature,
     on_duplicate: OnDuplicate,
 ) -> Pending<Verdict> {
-    begin_with(collection, name, signature, options(on_duplicate)).await
-}
-
-async fn begin_with(
-    collection: &Collection,
-    name: &str,
-    signature: &Signature,
-    options: InsertOptions,
-) -> Pending<Verdict> {
-    let content = Content::Signature { bytes: signature.to_vec(), fingerprint: None };
-    let prepared = collection.prepare(content).await.unwrap();
-    collection.insert(id(name), None, prepared, options).await.unwrap()
+    documents::begin(collection, name, signature, on_duplicate).await.unwrap()
 }
 
 async fn insert(collection: &Collection, name: &str, signature: &Signature, on_duplicate: OnDuplicate) -> Verdict {
@@ -95,10 +76,7 @@ async fn insert(collection: &Collection, name: &str, signature: &Signature, on_d
 }
 
 async fn check(collection: &Collection, signature: &Signature) -> Vec<String> {
-    let content = Content::Signature { bytes: signature.to_vec(), fingerprint: None };
-    let prepared = collection.prepare(content).await.unwrap();
-    let options = CheckOptions { threshold: None, limit: 1000, with_metadata: false };
-    let verdict = collection.check(None, prepared, options).await.unwrap();
+    let verdict = documents::check(collection, signature, look(1000)).await.unwrap();
     verdict.matches.into_iter().map(|found| found.id.as_str().to_owned()).collect()
 }
 
@@ -603,7 +581,7 @@ async fn links_promoted_during_a_rebanding_are_found_after_it() {
         tokio::spawn(async move {
             let mut tickets = Vec::new();
             for number in 0..CLUSTERS {
-                tickets.push(collection.delete(id(&format!("a{number}"))).await.unwrap());
+                tickets.push(collection.delete(id(format!("a{number}"))).await.unwrap());
             }
             for ticket in tickets {
                 ticket.wait().await.unwrap();

@@ -2,12 +2,13 @@
 //! Of 100 exact reposts of pages in a cluster of 4,000 alike, 10 were judged near duplicates of another page, since the
 //! page itself was not among the postings that were read. Copies of links were not found by their content at all.
 
-use hapax::collections::{CheckOptions, Collection, Collections, InsertOptions, Settings};
-use hapax::types::{Content, DocId, Keep, OnDuplicate, OnExisting, Outcome, Verdict, VerdictKind, Verify};
+use hapax::collections::{Collection, Collections, InsertOptions, Settings};
+use hapax::types::{DocId, Keep, OnDuplicate, OnExisting, Outcome, Verdict, VerdictKind, Verify};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::support::documents::{self, look, options};
 use crate::support::library::{self, Dir};
 
 /// Collections in which a lookup looks at next to nothing.
@@ -23,19 +24,16 @@ fn open(dir: &Dir, verify: Verify) -> Collections {
 }
 
 async fn check(collection: &Collection, text: &str, limit: usize) -> Verdict {
-    let prepared = collection.prepare(Content::Text(text.to_owned())).await.unwrap();
-    collection.check(None, prepared, CheckOptions { threshold: None, limit, with_metadata: false }).await.unwrap()
+    documents::check(collection, text, look(limit)).await.unwrap()
 }
 
 async fn insert(collection: &Collection, id: &str, text: &str, on_duplicate: OnDuplicate) -> Verdict {
-    let prepared = collection.prepare(Content::Text(text.to_owned())).await.unwrap();
-    let options = InsertOptions { on_duplicate, on_existing: OnExisting::Conflict, limit: 1, with_metadata: false };
-    let ticket = collection.insert(DocId::new(id).unwrap(), None, prepared, options).await.unwrap();
-    ticket.wait().await.unwrap()
+    let options = InsertOptions { limit: 1, ..options(on_duplicate, OnExisting::Conflict) };
+    documents::insert(collection, id, text, options).await.unwrap()
 }
 
 async fn delete(collection: &Collection, id: &str) {
-    let ticket = collection.delete(DocId::new(id).unwrap()).await.unwrap();
+    let ticket = collection.delete(documents::id(id)).await.unwrap();
     assert!(ticket.wait().await.unwrap());
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, words};
+use crate::support::client::{Client, documents, words};
 use crate::support::library;
 use crate::support::server::Server;
 
@@ -23,10 +23,6 @@ fn filled(data: &Path) {
         }
     }
     assert!(server.terminate().success());
-}
-
-fn documents(name: &str) -> String {
-    format!("/v1/collections/{name}/documents")
 }
 
 pub(crate) fn file(data: &Path, name: &str) -> PathBuf {

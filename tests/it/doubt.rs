@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, words};
+use crate::support::client::{Client, DOCUMENTS, words};
 use crate::support::library::{self, Dir};
 use crate::support::local::Local;
 
 const DEFAULT: &str = "/v1/collections/default";
-const DOCUMENTS: &str = "/v1/collections/default/documents";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Deletes of documents fail from here on in a way that hapax has no name for, so it can't know what is on disk.

@@ -1,22 +1,14 @@
 //! Every error is a problem with a code, whoever made it; and nothing a client sends is a 500 or a hang.
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::client::{Client, Raw, fields};
+use crate::support::client::{CHECK, Client, Raw, fields, gzip};
 use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
 
-const CHECK: &str = "/v1/collections/default/check";
 const JSON: (&str, &str) = ("content-type", "application/json");
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
 
 #[test]
 fn paths_and_methods_there_are_not() {

@@ -16,6 +16,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 
 use crate::support::client::{Client, fields, words};
+use crate::support::documents::{self, id, look, options};
 use crate::support::library::{self, Dir};
 use crate::support::local::{Local, Setup};
 
@@ -46,11 +47,10 @@ fn open_with(dir: &Dir, default_settings: Settings, limits: hapax::collections::
     library::open(hapax::collections::CollectionsConfig { default_settings, limits, ..library::config(dir) })
 }
 
-const LOOK: CheckOptions = CheckOptions { threshold: None, limit: 1000, with_metadata: false };
+const LOOK: CheckOptions = look(1000);
 
 async fn check(collection: &Collection, text: &str) -> Result<Verdict, CollectionError> {
-    let prepared = collection.prepare(Content::Text(text.to_owned())).await?;
-    collection.check(None, prepared, LOOK).await
+    documents::check(collection, text, LOOK).await
 }
 
 async fn insert(
@@ -59,9 +59,8 @@ async fn insert(
     text: &str,
     on_duplicate: OnDuplicate,
 ) -> Result<Verdict, CollectionError> {
-    let prepared = collection.prepare(Content::Text(text.to_owned())).await?;
-    let options = InsertOptions { on_duplicate, on_existing: OnExisting::Replace, limit: 1000, with_metadata: false };
-    collection.insert(DocId::new(id).unwrap(), None, prepared, options).await?.wait().await
+    let options = InsertOptions { limit: 1000, ..options(on_duplicate, OnExisting::Replace) };
+    documents::insert(collection, id, text, options).await
 }
 
 /// A text, and its runs of five words by the definition.
@@ -435,14 +434,8 @@ async fn sets_are_compared_by_their_elements() {
         let collection = library::default(&collections).await;
         let set = |from: i128, to: i128| Content::Set((from..to).map(SetElement::Integer).collect());
         let prepared = collection.prepare(set(0, 100)).await.unwrap();
-        let options = InsertOptions {
-            on_duplicate: OnDuplicate::Store,
-            on_existing: OnExisting::Conflict,
-            limit: 10,
-            with_metadata: false,
-        };
-        let id = DocId::new("set").unwrap();
-        collection.insert(id, None, prepared, options).await.unwrap().wait().await.unwrap();
+        let options = options(OnDuplicate::Store, OnExisting::Conflict);
+        collection.insert(id("set"), None, prepared, options).await.unwrap().wait().await.unwrap();
         drop(collection);
         library::close(collections).await;
         let collections = open(&dir, exactly(keep));

@@ -4,15 +4,16 @@
 
 use std::time::{Duration, Instant};
 
-use hapax::collections::{Changes, CheckOptions, Collection, Collections, InsertOptions, Settings};
+use hapax::collections::{Changes, Collection, Collections, Settings};
 use hapax::telemetry::names;
 use hapax::types::{
-    CollectionName, Content, DocId, Document, OnDuplicate, OnExisting, Outcome, TimestampMs, Verdict, VerdictKind,
+    CollectionName, DocId, Document, OnDuplicate, OnExisting, Outcome, TimestampMs, Verdict, VerdictKind,
 };
 use rusqlite::OpenFlags;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, words};
+use crate::support::documents::{self, look, options};
 use crate::support::library::{self, Dir};
 use crate::support::server::Server;
 
@@ -28,7 +29,7 @@ async fn collection(collections: &Collections, name: &str, settings: Settings) -
 }
 
 fn id(number: u64) -> DocId {
-    DocId::new(format!("id{number}")).unwrap()
+    documents::id(format!("id{number}"))
 }
 
 async fn insert_text(collection: &Collection, id: DocId, text: String) -> Verdict {
@@ -36,9 +37,7 @@ async fn insert_text(collection: &Collection, id: DocId, text: String) -> Verdic
 }
 
 async fn insert_with(collection: &Collection, id: DocId, text: String, on_duplicate: OnDuplicate) -> Verdict {
-    let options = InsertOptions { on_duplicate, on_existing: OnExisting::Conflict, limit: 10, with_metadata: false };
-    let prepared = collection.prepare(Content::Text(text)).await.unwrap();
-    collection.insert(id, None, prepared, options).await.unwrap().wait().await.unwrap()
+    documents::insert(collection, id.as_str(), text, options(on_duplicate, OnExisting::Conflict)).await.unwrap()
 }
 
 async fn insert(collection: &Collection, number: u64) -> Verdict {
@@ -50,9 +49,7 @@ async fn document(collection: &Collection, number: u64) -> Option<Document> {
 }
 
 async fn check(collection: &Collection, number: u64) -> VerdictKind {
-    let prepared = collection.prepare(Content::Text(words(number))).await.unwrap();
-    let options = CheckOptions { threshold: None, limit: 1, with_metadata: false };
-    collection.check(None, prepared, options).await.unwrap().kind
+    documents::check(collection, words(number), look(1)).await.unwrap().kind
 }
 
 /// Waits until the collection is empty.

@@ -8,12 +8,11 @@ use hapax::config::hosts::{Host, Origin};
 use hapax::http::{Access, ROUTES, Route};
 use serde_json::Value;
 
-use crate::support::client::{Answer, Client, Raw, words};
+use crate::support::client::{Answer, Client, DOCUMENTS, Raw, words};
 use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
 
 const KEY: &str = "a-key-of-some-length-1";
-const DOCUMENTS: &str = "/v1/collections/default/documents";
 
 fn path(route: &Route) -> String {
     route.path.replace("{collection}", "default")

@@ -19,7 +19,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::support::client::words;
+use crate::support::client::{CHECK, words};
 use crate::support::library::dir;
 use crate::support::local::Setup;
 
@@ -30,7 +30,6 @@ const TURN_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 250
 
 const BULK: &str = "/v1/collections/default/bulk?op=check";
 const DUPLEX: &str = "/v1/collections/default/bulk?op=check&duplex=true";
-const CHECK: &str = "/v1/collections/default/check";
 const NDJSON: &str = "application/x-ndjson";
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain";

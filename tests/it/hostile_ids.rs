@@ -2,11 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, encode, words};
+use crate::support::client::{Client, DOCUMENTS, encode, words};
 use crate::support::library::dir;
 use crate::support::local::Local;
-
-const DOCUMENTS: &str = "/v1/collections/default/documents";
 
 fn hostile() -> Vec<String> {
     let mut ids: Vec<String> = [

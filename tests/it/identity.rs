@@ -6,16 +6,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hapax::collections::{CheckOptions, Collection, CollectionError, InsertOptions, Pending};
-use hapax::types::{Content, DocId, Document, Metadata, OnDuplicate, OnExisting, Outcome, Verdict};
+use hapax::types::{Content, Document, Metadata, OnDuplicate, OnExisting, Outcome, Verdict};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, words};
+use crate::support::client::{CHECK, Client, DOCUMENTS, words};
+use crate::support::documents::{self, id, look, options};
 use crate::support::library::{self, Dir};
 use crate::support::local::Local;
-
-const DOCUMENTS: &str = "/v1/collections/default/documents";
-const CHECK: &str = "/v1/collections/default/check";
 
 fn put(client: &Client, query: &str, document: &Value) -> Value {
     client.post(&format!("{DOCUMENTS}?{query}"), document).ok()
@@ -162,16 +160,11 @@ fn a_representative_that_is_removed_is_followed_by_the_next() {
     assert_eq!((&described["documents"], &described["linked"]), (&json!(2), &json!(0)));
 }
 
-fn id(text: &str) -> DocId {
-    DocId::new(text).unwrap()
-}
-
 fn metadata(number: u64) -> Option<Metadata> {
     Some(Metadata::new(format!(r#"{{"at":{number}}}"#)).unwrap())
 }
 
-const REPLACE: InsertOptions =
-    InsertOptions { on_duplicate: OnDuplicate::Skip, on_existing: OnExisting::Replace, limit: 10, with_metadata: true };
+const REPLACE: InsertOptions = InsertOptions { with_metadata: true, ..options(OnDuplicate::Skip, OnExisting::Replace) };
 
 async fn decide(
     collection: &Collection,
@@ -197,9 +190,7 @@ async fn document(collection: &Collection, name: &str) -> Option<Document> {
 }
 
 async fn check(collection: &Collection, text: String) -> Verdict {
-    let prepared = collection.prepare(Content::Text(text)).await.unwrap();
-    let options = CheckOptions { threshold: None, limit: 10, with_metadata: true };
-    collection.check(None, prepared, options).await.unwrap()
+    documents::check(collection, text, CheckOptions { with_metadata: true, ..look(10) }).await.unwrap()
 }
 
 fn file(dir: &Dir) -> PathBuf {

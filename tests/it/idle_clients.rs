@@ -8,11 +8,9 @@ use std::time::{Duration, Instant};
 use hapax::http::ROUTES;
 use serde_json::json;
 
-use crate::support::client::{Client, Raw, encode, words};
+use crate::support::client::{CHECK, Client, Raw, encode, words};
 use crate::support::library::dir;
 use crate::support::local::Setup;
-
-const CHECK: &str = "/v1/collections/default/check";
 
 /// A request whose body has begun and does not go on.
 fn begin(server: std::net::SocketAddr, method: &str, target: &str, content_type: &str, length: usize) -> Raw {

@@ -10,6 +10,7 @@ use hapax::types::{CollectionName, Content, DocId, Metadata, OnDuplicate, OnExis
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::support::documents;
 use crate::support::library;
 
 const WRITERS: u64 = 64;
@@ -46,7 +47,7 @@ fn text(group: u64, variant: u64) -> String {
 }
 
 fn options(on_duplicate: OnDuplicate, on_existing: OnExisting) -> InsertOptions {
-    InsertOptions { on_duplicate, on_existing, limit: 10, with_metadata: true }
+    InsertOptions { with_metadata: true, ..documents::options(on_duplicate, on_existing) }
 }
 
 async fn insert(collection: &Collection, put: Put, id: &str, options: InsertOptions) -> (u64, Event) {

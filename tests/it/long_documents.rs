@@ -10,14 +10,12 @@ use std::time::{Duration, Instant};
 use hapax::cpu::{CpuConfig, CpuPool, WhenFull};
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, Raw, fields, words};
+use crate::support::client::{CHECK, Client, DOCUMENTS, Raw, fields, gzip, words};
 use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
 use crate::support::server::{Server, Starting};
 
 const SIGN: &str = "/v1/collections/default/sign";
-const CHECK: &str = "/v1/collections/default/check";
-const DOCUMENTS: &str = "/v1/collections/default/documents";
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -62,12 +60,6 @@ fn send_chunk(raw: &mut Raw, chunk: &[u8]) {
     framed.extend_from_slice(chunk);
     framed.extend_from_slice(b"\r\n");
     raw.send(framed);
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
 }
 
 fn zstd(bytes: &[u8]) -> Vec<u8> {

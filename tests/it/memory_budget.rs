@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use hapax::collections::{Changes, Collection, CollectionError, InsertOptions};
 use hapax::telemetry::names;
-use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting};
+use hapax::types::{CollectionName, OnDuplicate, OnExisting};
 use serde_json::{Value, json};
 
-use crate::support::client::{Answer, Client, words};
+use crate::support::client::{Answer, Client, DOCUMENTS, words};
+use crate::support::documents::{self, options};
 use crate::support::library;
 use crate::support::server::{Server, Starting};
 
 const MAX: u64 = 2 << 20;
-const DOCUMENTS: &str = "/v1/collections/default/documents";
 /// Tables take whole pages, which tells in an index as small as this.
 const PAGES: f64 = 1.1;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -160,15 +160,8 @@ fn a_full_index_refuses_what_would_store_and_nothing_else() {
 }
 
 async fn insert(collection: &Collection, number: u64) -> Result<(), CollectionError> {
-    let options = InsertOptions {
-        on_duplicate: OnDuplicate::Skip,
-        on_existing: OnExisting::Conflict,
-        limit: 1,
-        with_metadata: false,
-    };
-    let prepared = collection.prepare(Content::Text(words(number))).await?;
-    let id = DocId::new(number.to_string()).unwrap();
-    collection.insert(id, None, prepared, options).await?.wait().await.map(drop)
+    let options = InsertOptions { limit: 1, ..options(OnDuplicate::Skip, OnExisting::Conflict) };
+    documents::insert(collection, number.to_string(), words(number), options).await.map(drop)
 }
 
 async fn fill_up(collection: &Collection, from: u64) -> u64 {

@@ -4,11 +4,12 @@
 use std::time::{Duration, Instant};
 
 use hapax::collections::{CollectionError, CollectionsConfig, InsertOptions, Settings};
-use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting};
+use hapax::types::{CollectionName, OnDuplicate, OnExisting};
 use hapax_core::{SecretKey, Spec};
 use serde_json::json;
 
 use crate::support::client::{Client, words};
+use crate::support::documents::{insert, options};
 use crate::support::library;
 use crate::support::server::Server;
 
@@ -203,16 +204,8 @@ fn a_list_while_collections_are_opened_calls_none_damaged() {
         for name in &made {
             let (collection, _) = collections.create(name.clone(), library::settings()).await.unwrap();
             for n in 0..20 {
-                let content = Content::Text(crate::support::client::words(n));
-                let prepared = collection.prepare(content).await.unwrap();
-                let options = InsertOptions {
-                    on_duplicate: OnDuplicate::Store,
-                    on_existing: OnExisting::Conflict,
-                    limit: 1,
-                    with_metadata: false,
-                };
-                let id = DocId::new(format!("id{n}")).unwrap();
-                collection.insert(id, None, prepared, options).await.unwrap().wait().await.unwrap();
+                let options = InsertOptions { limit: 1, ..options(OnDuplicate::Store, OnExisting::Conflict) };
+                insert(&collection, format!("id{n}"), words(n), options).await.unwrap();
             }
         }
         // As a kill leaves them: with logs, and what says how much of them was committed.

@@ -5,12 +5,13 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use hapax::collections::{Collection, InsertOptions, Settings};
+use hapax::collections::{Collection, Settings};
 use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting, Outcome, VerdictKind};
 use hapax_core::{Banding, Spec, SplitMix64};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::support::documents::options;
 use crate::support::library;
 
 const WRITERS: u64 = 256;
@@ -62,7 +63,7 @@ async fn race(collection: &Collection, rng: &mut ChaCha8Rng, groups: u64) -> Opt
     }
     let prepared = collection.prepare(signature(group, rng.random_range(0..128))).await.unwrap();
     let on_duplicate = if rng.random_bool(0.5) { OnDuplicate::Skip } else { OnDuplicate::Store };
-    let options = InsertOptions { on_duplicate, on_existing: OnExisting::Replace, limit: 10, with_metadata: false };
+    let options = options(on_duplicate, OnExisting::Replace);
     let ticket = collection.insert(name(group, id), None, prepared, options).await.unwrap();
     let at = ticket.decided_at();
     let verdict = ticket.wait().await.unwrap();

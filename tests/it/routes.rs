@@ -7,12 +7,9 @@ use hapax::types::CollectionName;
 use serde_json::{Value, json};
 
 use crate::long_documents::occupy;
-use crate::support::client::{Client, Raw, fields, words};
+use crate::support::client::{CHECK, Client, DOCUMENTS, Raw, fields, words};
 use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
-
-const DOCUMENTS: &str = "/v1/collections/default/documents";
-const CHECK: &str = "/v1/collections/default/check";
 
 /// A text that shares most shingles with `words(number)`.
 fn nearly(number: u64) -> String {

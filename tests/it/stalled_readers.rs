@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::client::{Client, Raw};
+use crate::support::client::{CHECK, Client, Raw};
 use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
 
-const CHECK: &str = "/v1/collections/default/check";
 /// Fewer than a connection may have open.
 const STREAMS_MAX: u32 = 200;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::damaged::{file, spoil};
-use crate::support::client::{Client, words};
+use crate::support::client::{Client, documents, words};
 use crate::support::command;
 use crate::support::library;
 use crate::support::server::{Server, Starting};
@@ -22,10 +22,6 @@ fn verify(data: &Path, arguments: &[&str]) -> Output {
 fn reports(output: &Output) -> Vec<Value> {
     let text = std::str::from_utf8(&output.stdout).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-fn documents(name: &str) -> String {
-    format!("/v1/collections/{name}/documents")
 }
 
 /// Thirty documents in each of two collections, one with texts, clusters and links.

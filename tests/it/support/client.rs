@@ -10,6 +10,9 @@ use ureq::http::Request;
 use super::description;
 use super::local::Local;
 
+pub const CHECK: &str = "/v1/collections/default/check";
+pub const DOCUMENTS: &str = "/v1/collections/default/documents";
+
 /// A client of one server.
 #[derive(Clone)]
 pub struct Client {
@@ -144,6 +147,17 @@ pub fn encode(text: &str) -> String {
         byte => format!("%{byte:02X}"),
     };
     text.bytes().map(encode).collect()
+}
+
+/// The path of a collection's documents.
+pub fn documents(collection: &str) -> String {
+    format!("/v1/collections/{collection}/documents")
+}
+
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
 }
 
 /// A text of its own for each number: no two share a shingle.

@@ -5,6 +5,7 @@ pub mod command;
 pub mod description;
 #[cfg(target_os = "linux")]
 pub mod disk;
+pub mod documents;
 pub mod library;
 pub mod local;
 pub mod server;

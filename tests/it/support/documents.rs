@@ -1,0 +1,101 @@
+//! Documents inserted into a collection of the library and looked up in it, without a server.
+
+use hapax::collections::{CheckOptions, Collection, CollectionError, InsertOptions, Pending};
+use hapax::types::{Content, DocId, OnDuplicate, OnExisting, Verdict};
+
+/// What a document may be given as.
+pub(crate) trait IntoContent {
+    fn into_content(self) -> Content;
+}
+
+impl IntoContent for Content {
+    fn into_content(self) -> Content {
+        self
+    }
+}
+
+impl IntoContent for String {
+    fn into_content(self) -> Content {
+        Content::Text(self)
+    }
+}
+
+impl IntoContent for &str {
+    fn into_content(self) -> Content {
+        self.to_owned().into_content()
+    }
+}
+
+impl IntoContent for &String {
+    fn into_content(self) -> Content {
+        self.clone().into_content()
+    }
+}
+
+impl<const BYTES: usize> IntoContent for &[u8; BYTES] {
+    fn into_content(self) -> Content {
+        Content::Signature { bytes: self.to_vec(), fingerprint: None }
+    }
+}
+
+pub(crate) fn id(text: impl Into<String>) -> DocId {
+    DocId::new(text.into()).unwrap()
+}
+
+/// How an insert is to be decided; by `OnDuplicate` alone, an id's new content replaces the old.
+pub(crate) trait IntoOptions {
+    fn into_options(self) -> InsertOptions;
+}
+
+impl IntoOptions for InsertOptions {
+    fn into_options(self) -> InsertOptions {
+        self
+    }
+}
+
+impl IntoOptions for OnDuplicate {
+    fn into_options(self) -> InsertOptions {
+        options(self, OnExisting::Replace)
+    }
+}
+
+/// Ten matches at most, without metadata.
+pub(crate) const fn options(on_duplicate: OnDuplicate, on_existing: OnExisting) -> InsertOptions {
+    InsertOptions { on_duplicate, on_existing, limit: 10, with_metadata: false }
+}
+
+/// Up to `limit` matches, without metadata.
+pub(crate) const fn look(limit: usize) -> CheckOptions {
+    CheckOptions { threshold: None, limit, with_metadata: false }
+}
+
+/// Decides an insert; the verdict is on disk when it has been waited for.
+pub(crate) async fn begin(
+    collection: &Collection,
+    id: impl Into<String>,
+    content: impl IntoContent,
+    options: impl IntoOptions,
+) -> Result<Pending<Verdict>, CollectionError> {
+    let id = self::id(id);
+    let prepared = collection.prepare(content.into_content()).await?;
+    collection.insert(id, None, prepared, options.into_options()).await
+}
+
+/// The verdict of an insert, once it is on disk.
+pub(crate) async fn insert(
+    collection: &Collection,
+    id: impl Into<String>,
+    content: impl IntoContent,
+    options: impl IntoOptions,
+) -> Result<Verdict, CollectionError> {
+    begin(collection, id, content, options).await?.wait().await
+}
+
+pub(crate) async fn check(
+    collection: &Collection,
+    content: impl IntoContent,
+    options: CheckOptions,
+) -> Result<Verdict, CollectionError> {
+    let prepared = collection.prepare(content.into_content()).await?;
+    collection.check(None, prepared, options).await
+}
