@@ -43,19 +43,19 @@ struct Glance<'a> {
     query: Option<ShingleQuery<'a>>,
 }
 
-/// What the id of the check holds.
+/// What records tell of the check's id and of the best match.
 #[derive(Default)]
-struct Held {
-    /// Just this content.
+struct Recorded {
+    /// Whether the id holds just this content.
     same: bool,
-    /// Another, and how that compares.
+    /// What other content the id holds, and how that compares.
     previous: Option<Previous>,
     /// The representative of the best match, if that is a link.
     representative: Option<DocId>,
 }
 
-/// Why a check is not done.
-enum Unfinished {
+/// Why a check has to look again.
+enum LookAgain {
     /// Something on disk is needed.
     NeedsDisk,
     /// What it read has changed.
@@ -106,7 +106,7 @@ fn in_memory(lookup: &Lookup, check: &Check) -> Option<Verdict> {
     {
         return None;
     }
-    Some(conclude(lookup, check, glance, &heads, &survivors, Held::default()))
+    Some(conclude(lookup, check, glance, &heads, &survivors, Recorded::default()))
 }
 
 fn with_disk(lookup: &Lookup, check: &Check) -> Result<Verdict> {
@@ -114,8 +114,8 @@ fn with_disk(lookup: &Lookup, check: &Check) -> Result<Verdict> {
     for attempt in 0..ATTEMPTS {
         match attempt_with_disk(lookup, check, &mut survivors)? {
             Ok(verdict) => return Ok(verdict),
-            Err(Unfinished::NeedsDisk) => {}
-            Err(Unfinished::Changed) => wait_for_commit(attempt),
+            Err(LookAgain::NeedsDisk) => {}
+            Err(LookAgain::Changed) => wait_for_commit(attempt),
         }
     }
     Err(changing())
@@ -125,7 +125,7 @@ fn attempt_with_disk(
     lookup: &Lookup,
     check: &Check,
     survivors: &mut Survivors,
-) -> Result<std::result::Result<Verdict, Unfinished>> {
+) -> Result<std::result::Result<Verdict, LookAgain>> {
     let Check { made, options, .. } = check;
     let (_reading, view) = lookup.read();
     let existing = match &check.id {
@@ -140,11 +140,11 @@ fn attempt_with_disk(
         Ok(glance) => glance,
         Err(needs) => {
             lookup.index().fetch(needs);
-            return Ok(Err(Unfinished::NeedsDisk));
+            return Ok(Err(LookAgain::NeedsDisk));
         }
     };
     if !compare_survivors(lookup, &mut glance, survivors)? {
-        return Ok(Err(Unfinished::Changed));
+        return Ok(Err(LookAgain::Changed));
     }
     let mut heads = Heads::default();
     let missing = lookup.records().recall(&mut heads, cited(&glance, check));
@@ -152,10 +152,10 @@ fn attempt_with_disk(
     let mistakes = glance.judgement.mistakes(options.limit, &heads, made.content);
     if !mistakes.is_empty() {
         survivors.mistook(mistakes);
-        return Ok(Err(Unfinished::NeedsDisk));
+        return Ok(Err(LookAgain::NeedsDisk));
     }
-    let held = held(lookup, check, existing.as_ref(), &mut glance.judgement)?;
-    Ok(Ok(conclude(lookup, check, glance, &heads, survivors, held)))
+    let recorded = recorded(lookup, check, existing.as_ref(), &mut glance.judgement)?;
+    Ok(Ok(conclude(lookup, check, glance, &heads, survivors, recorded)))
 }
 
 /// Compares all survivors, if shingles decide. False: one of them is gone since.
@@ -175,8 +175,12 @@ fn compare_survivors(lookup: &Lookup, glance: &mut Glance<'_>, survivors: &mut S
     Ok(true)
 }
 
-/// What the id holds, and who stands for the best match.
-fn held(lookup: &Lookup, check: &Check, existing: Option<&Existing>, judgement: &mut Judgement) -> Result<Held> {
+fn recorded(
+    lookup: &Lookup,
+    check: &Check,
+    existing: Option<&Existing>,
+    judgement: &mut Judgement,
+) -> Result<Recorded> {
     let same = existing.is_some_and(|existing| existing.holds(&check.made));
     let changed = existing.filter(|_| !same);
     let previous = changed.map(|existing| existing.previous(lookup, &check.made)).transpose()?;
@@ -190,7 +194,7 @@ fn held(lookup: &Lookup, check: &Check, existing: Option<&Existing>, judgement: 
         }
         Some(found) => found?,
     };
-    Ok(Held { same, previous, representative })
+    Ok(Recorded { same, previous, representative })
 }
 
 fn glance<'a>(
@@ -231,21 +235,21 @@ fn conclude(
     glance: Glance<'_>,
     heads: &Heads,
     survivors: &Survivors,
-    held: Held,
+    recorded: Recorded,
 ) -> Verdict {
     let Check { id, made, shingles, options, .. } = check;
     let metadata = |head: &Head| head.metadata.clone().filter(|_| options.with_metadata);
     let findings = findings(lookup, &glance.judgement, heads, made.content, options.limit, metadata);
     let verdict = findings.verdict(VerdictContext {
         outcome: Outcome::Checked,
-        stored: held.same,
+        stored: recorded.same,
         id: id.clone(),
-        representative: held.representative,
+        representative: recorded.representative,
         threshold: glance.threshold,
         candidates: glance.judgement.candidates(),
         unread: glance.judgement.unread(),
         shingles: *shingles,
-        previous: held.previous,
+        previous: recorded.previous,
         expected_recall: glance.expected_recall,
     });
     lookup.meter(&glance.judgement, survivors);

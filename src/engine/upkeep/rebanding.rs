@@ -56,13 +56,13 @@ impl Rebanding {
     }
 
     /// The new banding with every document in it; unless the collection is closed meanwhile, which refuses the rest.
-    async fn build(&self, settings: &Settings) -> Result<Option<Unfinished>> {
+    async fn build(&self, settings: &Settings) -> Result<Option<UnfinishedBanding>> {
         let (writes, banding) = (Arc::clone(&self.writes), settings.banding);
         blocking(move || {
             let index = writes.lookup().index();
             let next = writes.exclusively(|last| index.begin_banding(banding, last));
             let Some(next) = next else { return Ok(None) };
-            let mut unfinished = Unfinished { writes: Arc::clone(&writes), next: Some(next) };
+            let mut unfinished = UnfinishedBanding { writes: Arc::clone(&writes), next: Some(next) };
             let next = unfinished.next.as_mut().expect("it was just begun");
             while writes.exclusively(|_| index.fill(next, STEP)) == Some(false) {}
             Ok(Some(unfinished))
@@ -72,12 +72,12 @@ impl Rebanding {
 }
 
 /// A banding under construction: every decision keeps it up to date until it takes over, or is dropped.
-struct Unfinished {
+struct UnfinishedBanding {
     writes: Arc<Writes>,
     next: Option<NextBanding>,
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedBanding {
     fn drop(&mut self) {
         if let Some(next) = self.next.take() {
             self.writes.locked(|| self.writes.lookup().index().abandon(next));

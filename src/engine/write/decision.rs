@@ -14,10 +14,10 @@ use crate::types::{OnDuplicate, OnExisting, Outcome};
 
 /// What the client asks for, and what the collection is set to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
+pub(crate) struct WriteTerms {
     pub on_duplicate: OnDuplicate,
     pub on_existing: OnExisting,
-    /// Whether a duplicate counts as a sight of the document that it duplicates.
+    /// Whether a document counts as seen when a duplicate of it is inserted.
     pub touch: bool,
 }
 
@@ -47,14 +47,14 @@ pub(crate) enum SentMetadata {
     Other,
 }
 
-/// What the lookup found.
+/// Which duplicates the lookup found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum Duplicates {
     /// No document at or above the threshold.
-    Nothing,
+    None,
     /// At least one.
-    Duplicate {
-        best: Best,
+    Found {
+        best: BestMatch,
         /// Whether a document to join was found: the representative of the best match if that is a link, else the best
         /// match that is a representative. Both as things stand once the held content has left.
         representative: bool,
@@ -63,7 +63,7 @@ pub(crate) enum Found {
 
 /// The best match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Best {
+pub(crate) enum BestMatch {
     /// Not a link.
     Document,
     /// A link to another document.
@@ -78,7 +78,7 @@ pub(crate) struct Plan {
     pub result: Result<Outcome, Refusal>,
     pub named: Named,
     pub effect: Effect,
-    pub sights: Sights,
+    pub seen_again: SeenAgain,
 }
 
 /// Why a document is not taken.
@@ -109,23 +109,23 @@ pub(crate) enum Effect {
     /// The held document gets the metadata that was sent.
     Update,
     /// The new document enters.
-    Insert(Entry),
+    Insert(Arrival),
     /// The held document leaves, the new one enters.
-    Replace(Leaving, Entry),
+    Replace(Departure, Arrival),
     /// The held document leaves.
-    Remove(Leaving),
+    Remove(Departure),
 }
 
 /// How the held document leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Leaving {
+pub(crate) struct Departure {
     /// The next document of its cluster is a link, and becomes an ordinary document in its place.
     pub promotes: bool,
 }
 
 /// How the new document enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct Arrival {
     /// As a link, which is not found by likeness.
     pub linked: bool,
     /// Into the cluster of the representative that was found; else it founds one of its own.
@@ -134,7 +134,7 @@ pub(crate) struct Entry {
 
 /// Which documents count as seen again. They do even if the write is refused for want of room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sights {
+pub(crate) struct SeenAgain {
     /// The held one.
     pub held: bool,
     /// The best match of the verdict that is answered, if it is still there.
@@ -163,11 +163,11 @@ impl Plan {
     /// In place of a plan that stores a document for which there is no room.
     pub(crate) fn without_room(self) -> Self {
         let nothing = Self::new(Err(Refusal::NoRoom), Effect::Nothing);
-        Self { sights: self.sights, ..nothing }
+        Self { seen_again: self.seen_again, ..nothing }
     }
 
     fn new(result: Result<Outcome, Refusal>, effect: Effect) -> Self {
-        Self { result, named: Named::Nothing, effect, sights: Sights::default() }
+        Self { result, named: Named::Nothing, effect, seen_again: SeenAgain::default() }
     }
 }
 
@@ -175,25 +175,25 @@ impl Plan {
 pub(crate) fn of_empty(on_existing: OnExisting, held: Held) -> Plan {
     match (on_existing, held) {
         (OnExisting::Replace, Held::Other { heir_is_link }) => {
-            Plan::new(Ok(Outcome::Removed), Effect::Remove(Leaving { promotes: heir_is_link }))
+            Plan::new(Ok(Outcome::Removed), Effect::Remove(Departure { promotes: heir_is_link }))
         }
         _ => Plan::new(Ok(Outcome::Skipped), Effect::Nothing),
     }
 }
 
 /// Before the lookup: the plan, if what the id holds settles it.
-pub(crate) fn before_lookup(rules: Rules, held: Held) -> Option<Plan> {
+pub(crate) fn before_lookup(terms: WriteTerms, held: Held) -> Option<Plan> {
     match held {
         Held::Same { metadata, was_duplicate } => {
-            let updates = metadata == SentMetadata::Other && rules.on_existing != OnExisting::Keep;
+            let updates = metadata == SentMetadata::Other && terms.on_existing != OnExisting::Keep;
             let (outcome, effect) = match updates {
                 true => (Outcome::Updated, Effect::Update),
                 false => (Outcome::Unchanged, Effect::Nothing),
             };
-            let sights = Sights { held: true, best: rules.touch && was_duplicate, representative: false };
-            Some(Plan { named: Named::OfHeld, sights, ..Plan::new(Ok(outcome), effect) })
+            let seen_again = SeenAgain { held: true, best: terms.touch && was_duplicate, representative: false };
+            Some(Plan { named: Named::OfHeld, seen_again, ..Plan::new(Ok(outcome), effect) })
         }
-        Held::Other { .. } if rules.on_existing == OnExisting::Conflict => {
+        Held::Other { .. } if terms.on_existing == OnExisting::Conflict => {
             Some(Plan::new(Err(Refusal::Conflict), Effect::Nothing))
         }
         Held::Other { .. } | Held::Nothing => None,
@@ -201,62 +201,64 @@ pub(crate) fn before_lookup(rules: Rules, held: Held) -> Option<Plan> {
 }
 
 /// After the lookup, for what [`before_lookup`] did not settle.
-pub(crate) fn after_lookup(rules: Rules, held: Held, found: Found) -> Plan {
-    let effect = effect(rules, held, found);
+pub(crate) fn after_lookup(terms: WriteTerms, held: Held, duplicates: Duplicates) -> Plan {
+    let effect = effect(terms, held, duplicates);
     let outcome = match effect {
         Effect::Nothing | Effect::Update => Outcome::Skipped,
         Effect::Remove(_) => Outcome::Removed,
-        Effect::Insert(Entry { linked: true, .. }) | Effect::Replace(_, Entry { linked: true, .. }) => Outcome::Linked,
+        Effect::Insert(Arrival { linked: true, .. }) | Effect::Replace(_, Arrival { linked: true, .. }) => {
+            Outcome::Linked
+        }
         Effect::Insert(_) => Outcome::Inserted,
         Effect::Replace(..) => Outcome::Replaced,
     };
-    let best = match found {
-        Found::Nothing => None,
-        Found::Duplicate { best, .. } => Some(best),
+    let best = match duplicates {
+        Duplicates::None => None,
+        Duplicates::Found { best, .. } => Some(best),
     };
     let named = match effect {
-        Effect::Insert(Entry { joins: true, .. }) | Effect::Replace(_, Entry { joins: true, .. }) => Named::Joined,
+        Effect::Insert(Arrival { joins: true, .. }) | Effect::Replace(_, Arrival { joins: true, .. }) => Named::Joined,
         // The answer names the heir already: it is the best match.
-        Effect::Nothing | Effect::Remove(_) if best == Some(Best::Link) => Named::OfBestMatch,
+        Effect::Nothing | Effect::Remove(_) if best == Some(BestMatch::Link) => Named::OfBestMatch,
         _ => Named::Nothing,
     };
-    let sights = Sights {
+    let seen_again = SeenAgain {
         held: false,
-        best: rules.touch && best.is_some(),
-        representative: rules.touch && best == Some(Best::Link),
+        best: terms.touch && best.is_some(),
+        representative: terms.touch && best == Some(BestMatch::Link),
     };
-    Plan { named, sights, ..Plan::new(Ok(outcome), effect) }
+    Plan { named, seen_again, ..Plan::new(Ok(outcome), effect) }
 }
 
 /// What changes for content that the id does not hold yet.
-fn effect(rules: Rules, held: Held, found: Found) -> Effect {
-    let leaving = match held {
-        Held::Other { heir_is_link } => Some(Leaving { promotes: heir_is_link }),
+fn effect(terms: WriteTerms, held: Held, duplicates: Duplicates) -> Effect {
+    let departure = match held {
+        Held::Other { heir_is_link } => Some(Departure { promotes: heir_is_link }),
         Held::Nothing | Held::Same { .. } => None,
     };
-    let entry = match (found, rules.on_duplicate) {
-        (Found::Duplicate { .. }, OnDuplicate::Skip) => None,
-        (Found::Duplicate { representative, .. }, OnDuplicate::Link) => {
+    let arrival = match (duplicates, terms.on_duplicate) {
+        (Duplicates::Found { .. }, OnDuplicate::Skip) => None,
+        (Duplicates::Found { representative, .. }, OnDuplicate::Link) => {
             // A cluster's founder must stay searchable, so it is never stored as a link.
-            Some(Entry { linked: representative, joins: representative })
+            Some(Arrival { linked: representative, joins: representative })
         }
-        (Found::Duplicate { representative, .. }, OnDuplicate::Store) => {
-            Some(Entry { linked: false, joins: representative })
+        (Duplicates::Found { representative, .. }, OnDuplicate::Store) => {
+            Some(Arrival { linked: false, joins: representative })
         }
-        (Found::Nothing, _) => Some(Entry { linked: false, joins: false }),
+        (Duplicates::None, _) => Some(Arrival { linked: false, joins: false }),
     };
-    match (leaving, entry) {
-        (Some(_), _) if rules.on_existing == OnExisting::Keep => Effect::Nothing,
-        (Some(leaving), Some(entry)) => Effect::Replace(leaving, entry),
-        (Some(leaving), None) => Effect::Remove(leaving),
-        (None, Some(entry)) => Effect::Insert(entry),
+    match (departure, arrival) {
+        (Some(_), _) if terms.on_existing == OnExisting::Keep => Effect::Nothing,
+        (Some(departure), Some(arrival)) => Effect::Replace(departure, arrival),
+        (Some(departure), None) => Effect::Remove(departure),
+        (None, Some(arrival)) => Effect::Insert(arrival),
         (None, None) => Effect::Nothing,
     }
 }
 
 /// For a delete. `heir_is_link` as in [`Held::Other`]; nothing if the id holds nothing.
 pub(crate) fn of_delete(heir_is_link: Option<bool>) -> Effect {
-    heir_is_link.map_or(Effect::Nothing, |promotes| Effect::Remove(Leaving { promotes }))
+    heir_is_link.map_or(Effect::Nothing, |promotes| Effect::Remove(Departure { promotes }))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::decision::{self, Best, Effect, Found, Held, Named, Plan, Refusal};
+use super::decision::{self, BestMatch, Duplicates, Effect, Held, Named, Plan, Refusal};
 use super::effects::{NewDocument, held, remove, store, stored_verdict, touch};
 use super::insertion::Insertion;
 use super::order::{Order, Step};
@@ -69,7 +69,7 @@ fn decide(writes: &Writes, insertion: Box<Insertion>, turn: Turn, disk: Disk) ->
             return Ok(Decided::Now(repeat(writes, existing, *insertion, turn)?));
         }
         let other = Held::Other { heir_is_link: false };
-        if let Some(Plan { result: Err(refusal), .. }) = decision::before_lookup(insertion.rules(false), other) {
+        if let Some(Plan { result: Err(refusal), .. }) = decision::before_lookup(insertion.terms(false), other) {
             return Err(refused(refusal, &insertion.id));
         }
     }
@@ -291,25 +291,25 @@ impl<'a> Deciding<'a> {
 
     /// The facts, put to the rules.
     fn plan(&self, order: &Order, policy: &Policy, judgement: &Judgement, representatives: &Representatives) -> Plan {
-        let found = match judgement.ranked().first() {
-            None => Found::Nothing,
-            Some(best) => Found::Duplicate {
+        let duplicates = match judgement.ranked().first() {
+            None => Duplicates::None,
+            Some(best) => Duplicates::Found {
                 best: match representatives.of_link {
-                    Some((seq, _)) if seq == best.found.seq => Best::Heir,
-                    Some(_) => Best::Link,
-                    None => Best::Document,
+                    Some((seq, _)) if seq == best.found.seq => BestMatch::Heir,
+                    Some(_) => BestMatch::Link,
+                    None => BestMatch::Document,
                 },
                 representative: representatives.to_join.is_some(),
             },
         };
         let held = held(self.lookup(), order, self.existing.as_ref());
-        decision::after_lookup(self.insertion.rules(policy.settings.touch), held, found)
+        decision::after_lookup(self.insertion.terms(policy.settings.touch), held, duplicates)
     }
 
     /// Notes what counts as seen again.
     fn see(&self, plan: Plan, judgement: &Judgement, representatives: &Representatives) {
-        let best = judgement.ranked().first().map(|best| best.found.place).filter(|_| plan.sights.best);
-        let representative = representatives.of_link.map(|(_, place)| place).filter(|_| plan.sights.representative);
+        let best = judgement.ranked().first().map(|best| best.found.place).filter(|_| plan.seen_again.best);
+        let representative = representatives.of_link.map(|(_, place)| place).filter(|_| plan.seen_again.representative);
         best.into_iter().chain(representative).for_each(|place| touch(self.lookup(), place));
     }
 
@@ -324,21 +324,21 @@ impl<'a> Deciding<'a> {
         representatives: &Representatives,
     ) -> Result<(Option<Change>, Step)> {
         let lookup = self.lookup();
-        let (entry, existing) = match (plan.effect, &self.existing) {
+        let (arrival, existing) = match (plan.effect, &self.existing) {
             (Effect::Nothing | Effect::Update, _) => return Ok((None, Step::None)),
             (Effect::Remove(_), Some(existing)) => {
                 let (change, step) = remove(lookup, order, existing);
                 return Ok((Some(change), step));
             }
-            (Effect::Insert(entry), _) => (entry, None),
-            (Effect::Replace(_, entry), existing) => (entry, existing.as_ref()),
+            (Effect::Insert(arrival), _) => (arrival, None),
+            (Effect::Replace(_, arrival), existing) => (arrival, existing.as_ref()),
             (Effect::Remove(_), None) => unreachable!("only what is held is removed"),
         };
         let counts = (judgement.candidates(), judgement.unread());
         let cited = judgement.cited(self.insertion.options.limit);
         let verdict = stored_verdict(findings, policy.settings.threshold, counts, cited);
-        let joins = representatives.to_join.filter(|_| entry.joins);
-        let new = NewDocument { insertion: self.insertion, existing, verdict, linked: entry.linked, joins };
+        let joins = representatives.to_join.filter(|_| arrival.joins);
+        let new = NewDocument { insertion: self.insertion, existing, verdict, linked: arrival.linked, joins };
         let (change, step) = store(lookup, order, new)?;
         Ok((Some(change), step))
     }

@@ -2,7 +2,7 @@
 
 use hapax_core::ContentHash;
 
-use super::decision::Rules;
+use super::decision::WriteTerms;
 use crate::engine::lookup::Room;
 use crate::types::{DocId, Metadata};
 use crate::verdicts::{InsertOptions, Made};
@@ -31,10 +31,10 @@ impl Insertion {
         self.options.with_metadata.then_some(self.bytes_max)
     }
 
-    /// What the rules go by.
-    pub(super) fn rules(&self, touch: bool) -> Rules {
+    /// What `decision` goes by.
+    pub(super) fn terms(&self, touch: bool) -> WriteTerms {
         let InsertOptions { on_duplicate, on_existing, .. } = self.options;
-        Rules { on_duplicate, on_existing, touch }
+        WriteTerms { on_duplicate, on_existing, touch }
     }
 
     pub(super) fn content(&self) -> Option<ContentHash> {

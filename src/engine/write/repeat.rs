@@ -1,6 +1,6 @@
 //! Inserting what the id already holds: at most its metadata changes.
 
-use super::decision::{self, Effect, Held, Plan, SentMetadata, Sights};
+use super::decision::{self, Effect, Held, Plan, SeenAgain, SentMetadata};
 use super::effects::touch;
 use super::insertion::Insertion;
 use super::order::Step;
@@ -26,7 +26,7 @@ pub(super) fn repeat(
     let seq = existing.record.seq;
     let given = |metadata: Option<Metadata>| metadata.filter(|metadata| !metadata.is_empty());
     let is_given = insertion.metadata.is_some();
-    let rules = insertion.rules(lookup.policy().settings.touch);
+    let terms = insertion.terms(lookup.policy().settings.touch);
     let metadata = given(insertion.metadata);
     let sent = match is_given {
         false => SentMetadata::Absent,
@@ -34,11 +34,11 @@ pub(super) fn repeat(
         true => SentMetadata::Other,
     };
     let was_duplicate = existing.record.verdict.duplicate_of.is_some();
-    let plan = decision::before_lookup(rules, Held::Same { metadata: sent, was_duplicate });
-    let Some(Plan { result: Ok(outcome), effect, sights, .. }) = plan else {
+    let plan = decision::before_lookup(terms, Held::Same { metadata: sent, was_duplicate });
+    let Some(Plan { result: Ok(outcome), effect, seen_again, .. }) = plan else {
         unreachable!("content that is held is answered before the lookup")
     };
-    see(lookup, existing, sights);
+    see(lookup, existing, seen_again);
     let verdict = findings.verdict(VerdictContext { outcome, ..context });
     if effect != Effect::Update {
         return Ok(Ticket::ready(verdict, lookup.durable()));
@@ -75,12 +75,12 @@ fn first_verdict(lookup: &Lookup, record: &Record, insertion: &Insertion) -> Res
 }
 
 /// Notes that a document was inserted again unchanged, and so, if it was found to duplicate another, was that.
-fn see(lookup: &Lookup, existing: &Existing, sights: Sights) {
-    if sights.held {
+fn see(lookup: &Lookup, existing: &Existing, seen_again: SeenAgain) {
+    if seen_again.held {
         touch(lookup, existing.place);
     }
     let verdict = &existing.record.verdict;
-    if let (true, Some(original), Some(best)) = (sights.best, &verdict.duplicate_of, verdict.matches.first()) {
+    if let (true, Some(original), Some(best)) = (seen_again.best, &verdict.duplicate_of, verdict.matches.first()) {
         let index = lookup.index();
         let places = index.held_by(id_fingerprint(original));
         // Should the place change hands just now, its next document is thought to have been seen a little later.

@@ -28,11 +28,11 @@ impl<'a> Line<'a> {
         self.choose("verdict", &[("unique", false), ("empty", false), ("near", true), ("exact", true)])
     }
 
-    fn rules(&self) -> Rules {
+    fn terms(&self) -> WriteTerms {
         let on_duplicate = [("skip", OnDuplicate::Skip), ("link", OnDuplicate::Link), ("store", OnDuplicate::Store)];
         let on_existing =
             [("conflict", OnExisting::Conflict), ("replace", OnExisting::Replace), ("keep", OnExisting::Keep)];
-        Rules {
+        WriteTerms {
             on_duplicate: self.choose("on_duplicate", &on_duplicate),
             on_existing: self.choose("on_existing", &on_existing),
             touch: self.choose("touch", &[("off", false), ("on", true)]),
@@ -51,11 +51,14 @@ impl<'a> Line<'a> {
         }
     }
 
-    fn found(&self) -> Found {
+    fn duplicates(&self) -> Duplicates {
         match self.get("best") {
-            "none" => Found::Nothing,
-            _ => Found::Duplicate {
-                best: self.choose("best", &[("document", Best::Document), ("link", Best::Link), ("heir", Best::Heir)]),
+            "none" => Duplicates::None,
+            _ => Duplicates::Found {
+                best: self.choose(
+                    "best",
+                    &[("document", BestMatch::Document), ("link", BestMatch::Link), ("heir", BestMatch::Heir)],
+                ),
                 representative: self.choose("representative", &[("none", false), ("found", true)]),
             },
         }
@@ -63,10 +66,10 @@ impl<'a> Line<'a> {
 
     /// The plan, as the engine asks for it.
     fn plan(&self) -> Plan {
-        let (rules, held) = (self.rules(), self.held());
+        let (terms, held) = (self.terms(), self.held());
         let plan = match self.get("verdict") {
-            "empty" => of_empty(rules.on_existing, held),
-            _ => before_lookup(rules, held).unwrap_or_else(|| after_lookup(rules, held, self.found())),
+            "empty" => of_empty(terms.on_existing, held),
+            _ => before_lookup(terms, held).unwrap_or_else(|| after_lookup(terms, held, self.duplicates())),
         };
         let has_room = self.choose("room", &[("yes", true), ("no", false)]);
         if plan.effect.stores() && !has_room { plan.without_room() } else { plan }
@@ -123,16 +126,18 @@ impl<'a> Line<'a> {
             Effect::Nothing if whose == "same" => ["same", "held", yes(what == "link")],
             Effect::Nothing => ["held", "held", yes(what == "link")],
             Effect::Update => ["same", "sent", yes(what == "link")],
-            Effect::Insert(entry) | Effect::Replace(_, entry) => ["sent", sent, yes(entry.linked)],
+            Effect::Insert(arrival) | Effect::Replace(_, arrival) => ["sent", sent, yes(arrival.linked)],
             Effect::Remove(_) => ["nothing", "-", "-"],
         };
         let heir = match effect {
             _ if what != "rep" => "-",
-            Effect::Replace(Leaving { promotes }, _) | Effect::Remove(Leaving { promotes }) if promotes => "document",
+            Effect::Replace(Departure { promotes }, _) | Effect::Remove(Departure { promotes }) if promotes => {
+                "document"
+            }
             _ => "link",
         };
         let mut columns = vec![("holds", holds), ("has_metadata", metadata), ("linked", linked), ("heir", heir)];
-        if let Effect::Insert(Entry { joins, .. }) | Effect::Replace(_, Entry { joins, .. }) = effect {
+        if let Effect::Insert(Arrival { joins, .. }) | Effect::Replace(_, Arrival { joins, .. }) = effect {
             // Who else is in the cluster is not for the plan to say.
             let cluster = self.get("cluster");
             let joined = joins && cluster.starts_with(self.joined()) && cluster.ends_with("self");
@@ -142,8 +147,8 @@ impl<'a> Line<'a> {
     }
 
     /// Which documents the plan counts as seen again, as the table lists them.
-    fn touched(&self, sights: Sights) -> Vec<(&'static str, String)> {
-        let roles = [(sights.best, self.best()), (sights.representative, "rep"), (sights.held, "self")];
+    fn touched(&self, seen_again: SeenAgain) -> Vec<(&'static str, String)> {
+        let roles = [(seen_again.best, self.best()), (seen_again.representative, "rep"), (seen_again.held, "self")];
         let roles: Vec<&str> = roles.iter().filter(|(is_seen, _)| *is_seen).map(|(_, role)| *role).collect();
         vec![("touched", if roles.is_empty() { "-".to_owned() } else { roles.join(",") })]
     }
@@ -160,7 +165,7 @@ impl<'a> Line<'a> {
             return [vec![("status", status.to_owned())], self.documents(effect)].concat();
         }
         let plan = self.plan();
-        [self.answer(&plan), self.documents(plan.effect), self.touched(plan.sights)].concat()
+        [self.answer(&plan), self.documents(plan.effect), self.touched(plan.seen_again)].concat()
     }
 }
 
