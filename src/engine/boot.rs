@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 
 use super::collection::{Collection, Parts};
 use super::disk::DataDisk;
-use super::lookup::{Counts, Lookup, Policy, Records};
-use super::memory::{MemoryBudget, Share};
+use super::lookup::{DocumentCounts, Lookup, Policy, Records};
+use super::memory_budget::{BudgetShare, MemoryBudget};
 use super::meters::Meters;
 use super::write::{Clusters, Order, Writes};
 use crate::cpu::CpuPool;
@@ -115,13 +115,13 @@ fn assemble(
     let present = index.places(Walk::start()).filter_map(|place| index.peek(place).map(|seen| (seen.seq, place)));
     let clusters = Clusters::load(joined, present);
 
-    let counts = Counts::new(index.documents() as i64, linked);
+    let counts = DocumentCounts::new(index.documents() as i64, linked);
     let meters = Meters::new(&meta.name);
     let policy = Policy::of(settings);
     let records = Records::new(store);
     let from = (last_seq, meta.seen_floor);
     let lookup = Lookup::new((index, records), policy, preparer, common.limits, meters, counts, from);
-    let order = Order::new(last_seq, clusters, Share::new(Arc::clone(&common.memory)));
+    let order = Order::new(last_seq, clusters, BudgetShare::new(Arc::clone(&common.memory)));
     let writes = Arc::new(Writes::new(Arc::new(lookup), order, Arc::clone(&common.disk)));
     // Over the budget it opens all the same: what is stored is looked up, and can be deleted.
     writes.account();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::lookup::{self, Check, Lookup};
-use super::upkeep::{Expiry, Kept, Rebanding, Scrubbed};
+use super::upkeep::{Expiry, Rebanding, ScrubTarget, UpkeepParts};
 use super::write::{self, Insertion, Ticket, Writes, start_committer};
 use crate::cpu::WhenFull;
 use crate::index::IndexBytes;
@@ -189,9 +189,9 @@ impl Collection {
     }
 
     /// What threads in the background look after.
-    pub(crate) fn kept(&self) -> Kept {
-        let scrubbed = Scrubbed { name: self.name.clone(), lookup: Arc::clone(&self.lookup) };
-        Kept { expiry: Arc::clone(&self.expiry), scrubbed, writes: Arc::clone(&self.writes) }
+    pub(crate) fn upkeep_parts(&self) -> UpkeepParts {
+        let scrub_target = ScrubTarget { name: self.name.clone(), lookup: Arc::clone(&self.lookup) };
+        UpkeepParts { expiry: Arc::clone(&self.expiry), scrub_target, writes: Arc::clone(&self.writes) }
     }
 
     /// Sets the gauges.

@@ -10,7 +10,7 @@ mod collection;
 pub(crate) mod disk;
 pub(crate) mod long_work;
 mod lookup;
-pub(crate) mod memory;
+pub(crate) mod memory_budget;
 pub(crate) mod meters;
 mod upkeep;
 mod write;

@@ -13,7 +13,7 @@ use crate::cpu::CpuPool;
 use crate::engine::Background;
 use crate::engine::boot::Common;
 use crate::engine::disk::DataDisk;
-use crate::engine::memory::MemoryBudget;
+use crate::engine::memory_budget::MemoryBudget;
 use crate::store;
 use crate::types::CollectionName;
 use crate::verdicts::{CollectionsConfig, Medium, Result};
@@ -40,7 +40,7 @@ impl DataDir {
         let opener = Arc::new(Opener::new(common, folder, opening)?);
         let open = opener.cells().watch();
         let background = Background::start(Arc::clone(&opener.common().disk), scrub, move || {
-            Some(open()?.iter().map(|collection| collection.kept()).collect())
+            Some(open()?.iter().map(|collection| collection.upkeep_parts()).collect())
         });
         let latest_backup = LatestBackup::new(backup.dir.as_deref().and_then(store::backup::latest));
         opener.open_default(default_settings)?;

@@ -8,7 +8,7 @@ use super::existing::{Existing, representative_of};
 use super::findings::findings;
 use super::judgement::Judgement;
 use super::records::Heads;
-use super::settle::{ATTEMPTS, changing, wait_for_commit};
+use super::retry::{ATTEMPTS, changing, wait_for_commit};
 use super::state::{Lookup, query, shingle_query};
 use super::survivors::{IN_PASSING, Survivors};
 use crate::engine::long_work::beside;

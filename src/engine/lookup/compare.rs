@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hapax_core::{ShingleSet, verify};
 
 use super::existing::Existing;
-use super::settle::{ATTEMPTS, changing, wait_for_commit};
+use super::retry::{ATTEMPTS, changing, wait_for_commit};
 use super::state::Lookup;
 use crate::cpu::WhenFull;
 use crate::engine::long_work::beside;

@@ -15,7 +15,7 @@ mod judgement;
 mod pairs;
 mod payloads;
 mod records;
-mod settle;
+mod retry;
 mod state;
 mod survivors;
 
@@ -29,6 +29,6 @@ pub(crate) use findings::{cited_again, findings};
 pub(crate) use judgement::{Judgement, Ranked};
 pub(crate) use pairs::Pairs;
 pub(crate) use records::{Heads, Records, Room};
-pub(crate) use settle::{ATTEMPTS, changing};
-pub(crate) use state::{Counts, Lookup, Policy, query, shingle_query};
+pub(crate) use retry::{ATTEMPTS, changing};
+pub(crate) use state::{DocumentCounts, Lookup, Policy, query, shingle_query};
 pub(crate) use survivors::{IN_PASSING, Survivors};

@@ -28,7 +28,7 @@ pub(crate) struct Lookup {
     preparer: Arc<Preparer>,
     limits: Limits,
     meters: Meters,
-    counts: Counts,
+    counts: DocumentCounts,
     /// The place in the order up to which everything is on disk.
     durable: AtomicU64,
     /// Documents of before there was a note of it count as seen then.
@@ -53,12 +53,12 @@ impl Policy {
 
 /// How many documents are on disk.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct DocumentCounts {
     documents: AtomicI64,
     linked: AtomicI64,
 }
 
-impl Counts {
+impl DocumentCounts {
     /// So many, links included, and so many links among them.
     pub(crate) fn new(documents: i64, linked: i64) -> Self {
         Self { documents: documents.into(), linked: linked.into() }
@@ -96,7 +96,7 @@ impl Lookup {
         preparer: Arc<Preparer>,
         limits: Limits,
         meters: Meters,
-        counts: Counts,
+        counts: DocumentCounts,
         (durable, seen_floor): (Seq, TimestampMs),
     ) -> Self {
         let (doubts, policy, durable) = (Doubts::default(), RwLock::new(policy), AtomicU64::new(durable.0));
@@ -127,7 +127,7 @@ impl Lookup {
         &self.meters
     }
 
-    pub(crate) fn counts(&self) -> &Counts {
+    pub(crate) fn counts(&self) -> &DocumentCounts {
         &self.counts
     }
 

@@ -10,5 +10,5 @@ mod threads;
 
 pub(crate) use expiry::Expiry;
 pub(crate) use rebanding::Rebanding;
-pub(crate) use scrub::Scrubbed;
-pub(crate) use threads::{Background, Kept};
+pub(crate) use scrub::ScrubTarget;
+pub(crate) use threads::{Background, UpkeepParts};

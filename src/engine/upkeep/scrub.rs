@@ -22,11 +22,11 @@ const STEP_TIME: Duration = Duration::from_millis(250);
 const STEP_BYTES_MAX: u64 = 1 << 20;
 
 /// The scrub of one data directory.
-pub(super) fn start(config: ScrubConfig, open: impl Fn() -> Option<Vec<Scrubbed>> + Send + 'static) -> Rounds {
+pub(super) fn start(config: ScrubConfig, open: impl Fn() -> Option<Vec<ScrubTarget>> + Send + 'static) -> Rounds {
     let mut passes = HashMap::new();
     Rounds::start("hapax-scrub", open, move |collections, _| {
         // By identity: another of the same name may have been made meanwhile, and has series of its own.
-        let is_of = |pass: &Pass, collection: &Scrubbed| pass.of.as_ptr() == Arc::as_ptr(&collection.lookup);
+        let is_of = |pass: &Pass, collection: &ScrubTarget| pass.of.as_ptr() == Arc::as_ptr(&collection.lookup);
         passes.retain(|_, pass: &mut Pass| collections.iter().any(|collection| is_of(pass, collection)));
         for collection in &collections {
             passes.entry(collection.name.clone()).or_insert_with(|| Pass::new(collection));
@@ -44,7 +44,7 @@ pub(super) fn start(config: ScrubConfig, open: impl Fn() -> Option<Vec<Scrubbed>
 }
 
 /// A collection to be read again.
-pub(crate) struct Scrubbed {
+pub(crate) struct ScrubTarget {
     /// Its name.
     pub name: CollectionName,
     /// What has its records.
@@ -66,7 +66,7 @@ struct Pass {
 }
 
 impl Pass {
-    fn new(collection: &Scrubbed) -> Self {
+    fn new(collection: &ScrubTarget) -> Self {
         let name = || collection.name.to_string();
         let pass = Self {
             of: Arc::downgrade(&collection.lookup),
@@ -92,7 +92,7 @@ impl Pass {
     }
 
     /// Reads on, and says how long to rest.
-    fn step(&mut self, collection: &Scrubbed, config: ScrubConfig) -> Duration {
+    fn step(&mut self, collection: &ScrubTarget, config: ScrubConfig) -> Duration {
         let started = Instant::now();
         let rate = config.bytes_per_second;
         let bytes_max = (rate as f64 * STEP_TIME.as_secs_f64()) as u64;

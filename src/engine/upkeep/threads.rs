@@ -5,17 +5,17 @@ use std::sync::Arc;
 use super::disk_watch;
 use super::expiry::{self, Expiry};
 use super::rounds::Rounds;
-use super::scrub::{self, Scrubbed};
+use super::scrub::{self, ScrubTarget};
 use crate::engine::disk::DataDisk;
 use crate::engine::write::Writes;
 use crate::verdicts::ScrubConfig;
 
 /// What the threads look after: the parts of each open collection.
-pub(crate) struct Kept {
+pub(crate) struct UpkeepParts {
     /// Its expiry.
     pub expiry: Arc<Expiry>,
     /// Its records.
-    pub scrubbed: Scrubbed,
+    pub scrub_target: ScrubTarget,
     /// Its writes.
     pub writes: Arc<Writes>,
 }
@@ -32,17 +32,17 @@ impl Background {
     pub(crate) fn start(
         disk: Arc<DataDisk>,
         scrub: Option<ScrubConfig>,
-        open: impl Fn() -> Option<Vec<Kept>> + Clone + Send + 'static,
+        open: impl Fn() -> Option<Vec<UpkeepParts>> + Clone + Send + 'static,
     ) -> Self {
         fn of<P>(
-            open: impl Fn() -> Option<Vec<Kept>> + Send + 'static,
-            part: impl Fn(Kept) -> P + Copy + Send + 'static,
+            open: impl Fn() -> Option<Vec<UpkeepParts>> + Send + 'static,
+            part: impl Fn(UpkeepParts) -> P + Copy + Send + 'static,
         ) -> impl Fn() -> Option<Vec<P>> + Send + 'static {
-            move || open().map(|kept| kept.into_iter().map(part).collect())
+            move || open().map(|parts| parts.into_iter().map(part).collect())
         }
-        let disk_watch = disk_watch::start(disk, of(open.clone(), |kept| kept.writes));
-        let expiry = expiry::start(of(open.clone(), |kept| kept.expiry));
-        let scrub = scrub.map(|config| scrub::start(config, of(open, |kept| kept.scrubbed)));
+        let disk_watch = disk_watch::start(disk, of(open.clone(), |parts| parts.writes));
+        let expiry = expiry::start(of(open.clone(), |parts| parts.expiry));
+        let scrub = scrub.map(|config| scrub::start(config, of(open, |parts| parts.scrub_target)));
         Self { disk_watch, expiry, scrub }
     }
 

@@ -36,7 +36,7 @@ struct Committer {
     pace: CommitPace,
 }
 
-enum Batch {
+enum QueuedBatch {
     /// Nothing came in time.
     Nothing,
     Writes(Vec<QueuedWrite>, Vec<LastSeenTimes>),
@@ -62,12 +62,12 @@ impl Committer {
         let _closes = CloseOnDrop(Arc::clone(&self.writes));
         while let Some(batch) = self.next_batch() {
             match batch {
-                Batch::Nothing => {}
-                Batch::Writes(decisions, times) => {
+                QueuedBatch::Nothing => {}
+                QueuedBatch::Writes(decisions, times) => {
                     self.commit(decisions, times);
                     self.writes.account();
                 }
-                Batch::Settings { changeable, answer } => {
+                QueuedBatch::Settings { changeable, answer } => {
                     let written = self.writer.set_changeable(changeable);
                     if let Err(error) = &written {
                         refuse_if_uncertain(&mut self.writes.order(), error);
@@ -93,7 +93,7 @@ impl Committer {
     }
 
     /// What to do next; `None` once the collection is closed and nothing is left.
-    fn next_batch(&mut self) -> Option<Batch> {
+    fn next_batch(&mut self) -> Option<QueuedBatch> {
         // If documents are to be removed, it does not wait long for work.
         let wait = self.writes.lookup().index().has_leaving().then_some(LEAVING_CHECK);
         let mut order = self.writes.order();
@@ -102,7 +102,7 @@ impl Committer {
                 return None;
             }
             if !self.writes.wait_for_work(&mut order, wait) {
-                return Some(Batch::Nothing);
+                return Some(QueuedBatch::Nothing);
             }
         }
         let (mut decisions, mut seen) = (Vec::new(), Vec::new());
@@ -126,7 +126,7 @@ impl Committer {
                 Some(Work::Write(decision)) => decisions.push(decision),
                 Some(Work::LastSeen(times)) => seen.push(times),
                 Some(Work::Settings { changeable, answer }) if decisions.is_empty() && seen.is_empty() => {
-                    return Some(Batch::Settings { changeable, answer });
+                    return Some(QueuedBatch::Settings { changeable, answer });
                 }
                 Some(settings) => {
                     order.queue().push_front(settings);
@@ -135,7 +135,7 @@ impl Committer {
                 None => break,
             }
         }
-        Some(Batch::Writes(decisions, seen))
+        Some(QueuedBatch::Writes(decisions, seen))
     }
 
     fn commit(&mut self, mut decisions: Vec<QueuedWrite>, seen: Vec<LastSeenTimes>) {

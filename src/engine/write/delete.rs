@@ -7,7 +7,7 @@ use super::effects::{heir_is_link, held, remove};
 use super::order::Order;
 use super::state::Writes;
 use super::ticket::Ticket;
-use super::turn::Turn;
+use super::turn::WriteTurn;
 use crate::engine::long_work::beside;
 use crate::engine::lookup::Existing;
 use crate::engine::meters::Op;
@@ -48,7 +48,7 @@ pub(crate) async fn insert_empty(writes: &Arc<Writes>, id: DocId, on_existing: O
     Ok(ticket)
 }
 
-fn decide_emptying(writes: &Writes, id: DocId, turn: Turn) -> Result<Ticket<Verdict>> {
+fn decide_emptying(writes: &Writes, id: DocId, turn: WriteTurn) -> Result<Ticket<Verdict>> {
     let lookup = writes.lookup();
     let existing = Existing::find(lookup, &id, View::Decided)?;
     let threshold = lookup.policy().settings.threshold;
@@ -77,7 +77,7 @@ pub(crate) fn expire(writes: &Writes, existing: &Existing, is_due: impl Fn() -> 
     Ok(is_due().then(|| decide_removal(writes, &mut order, existing, turn)))
 }
 
-fn decide_removal(writes: &Writes, order: &mut Order, existing: &Existing, turn: Turn) -> Ticket<bool> {
+fn decide_removal(writes: &Writes, order: &mut Order, existing: &Existing, turn: WriteTurn) -> Ticket<bool> {
     let (change, step) = remove(writes.lookup(), order, existing);
     writes.enqueue(order, true, (Some(change), step), turn)
 }

@@ -11,7 +11,7 @@ use super::order::{Order, Step};
 use super::repeat::repeat;
 use super::state::Writes;
 use super::ticket::Ticket;
-use super::turn::Turn;
+use super::turn::WriteTurn;
 use crate::engine::long_work::beside;
 use crate::engine::lookup::{
     ATTEMPTS, Existing, Heads, IN_PASSING, Judgement, Lookup, Policy, Survivors, changing, findings, query,
@@ -33,7 +33,7 @@ enum Disk {
 /// A decision, or all it needs to be made where the disk may be read.
 enum Decided {
     Now(Ticket<Verdict>),
-    Later(Box<Insertion>, Turn),
+    Later(Box<Insertion>, WriteTurn),
 }
 
 /// Decides an insertion. It is decided when this returns, durable when the ticket is.
@@ -58,7 +58,7 @@ pub(crate) async fn insert(writes: &Arc<Writes>, mut insertion: Insertion) -> Re
     Ok(ticket)
 }
 
-fn decide(writes: &Writes, insertion: Box<Insertion>, turn: Turn, disk: Disk) -> Result<Decided> {
+fn decide(writes: &Writes, insertion: Box<Insertion>, turn: WriteTurn, disk: Disk) -> Result<Decided> {
     let lookup = writes.lookup();
     if disk == Disk::Later && !lookup.index().held_by(id_fingerprint(&insertion.id)).is_empty() {
         return Ok(Decided::Later(insertion, turn));
@@ -146,7 +146,7 @@ impl<'a> Deciding<'a> {
     fn attempt(
         &mut self,
         attempt: u32,
-        turn: &mut Option<Turn>,
+        turn: &mut Option<WriteTurn>,
     ) -> Result<std::result::Result<Ticket<Verdict>, Missing>> {
         let mut order = self.writes.open_order()?;
         let policy = self.lookup().policy();
@@ -254,7 +254,7 @@ impl<'a> Deciding<'a> {
         policy: &Policy,
         judgement: &Judgement,
         representatives: &Representatives,
-        turn: Turn,
+        turn: WriteTurn,
     ) -> Result<Ticket<Verdict>> {
         let (lookup, insertion) = (self.lookup(), self.insertion);
         let InsertOptions { limit, with_metadata, .. } = insertion.options;

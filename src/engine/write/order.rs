@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use tokio::sync::oneshot;
 
 use super::clusters::{Clusters, Left};
-use super::turn::Turn;
-use crate::engine::memory::Share;
+use super::turn::WriteTurn;
+use crate::engine::memory_budget::BudgetShare;
 use crate::index::Place;
 use crate::store::{Change, Changeable};
 use crate::types::{Seq, TimestampMs};
@@ -25,7 +25,7 @@ pub(crate) struct Order {
     /// Why no write is taken until the file is opened again: an earlier one may or may not be on disk.
     refused: Option<String>,
     /// What the collection takes of the memory budget.
-    memory: Share,
+    memory: BudgetShare,
 }
 
 /// What waits for the committer, in order.
@@ -62,7 +62,7 @@ pub(super) struct QueuedWrite {
     /// Told when it is on disk.
     pub answer: oneshot::Sender<Result<()>>,
     /// Given back when it has been answered.
-    pub _turn: Turn,
+    pub _turn: WriteTurn,
 }
 
 /// An effect on the index, to be finished when durable or undone when not.
@@ -115,7 +115,7 @@ impl Work {
 
 impl Order {
     /// Of a collection that has just been opened.
-    pub(crate) fn new(last: Seq, clusters: Clusters, memory: Share) -> Self {
+    pub(crate) fn new(last: Seq, clusters: Clusters, memory: BudgetShare) -> Self {
         Self { last, queue: VecDeque::new(), clusters, closed: false, refused: None, memory }
     }
 
@@ -143,7 +143,7 @@ impl Order {
         &mut self.clusters
     }
 
-    pub(super) fn memory_mut(&mut self) -> &mut Share {
+    pub(super) fn memory_mut(&mut self) -> &mut BudgetShare {
         &mut self.memory
     }
 

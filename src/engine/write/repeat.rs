@@ -6,7 +6,7 @@ use super::insertion::Insertion;
 use super::order::Step;
 use super::state::Writes;
 use super::ticket::Ticket;
-use super::turn::Turn;
+use super::turn::WriteTurn;
 use crate::engine::lookup::{Existing, Heads, Lookup, cited_again, representative_of};
 use crate::index::Place;
 use crate::store::{Change, Record, StoredVerdict, id_fingerprint};
@@ -18,7 +18,7 @@ pub(super) fn repeat(
     writes: &Writes,
     existing: &Existing,
     insertion: Insertion,
-    turn: Turn,
+    turn: WriteTurn,
 ) -> Result<Ticket<Verdict>> {
     let lookup = writes.lookup();
     let (findings, context) = first_verdict(lookup, &existing.record, &insertion)?;

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::order::{LastSeenTimes, Order, QueuedWrite, Step, Work};
 use super::payload_room::PayloadRoom;
 use super::ticket::Ticket;
-use super::turn::{Turn, Turns};
+use super::turn::{WriteTurn, WriteTurns};
 use crate::engine::disk::DataDisk;
 use crate::engine::lookup::Lookup;
 use crate::store::{Change, Changeable};
@@ -26,7 +26,7 @@ pub(crate) struct Writes {
     order: Mutex<Order>,
     /// Told when the queue has work.
     work: Condvar,
-    turns: Turns,
+    turns: WriteTurns,
     /// For what is kept beside signatures, on its way to the disk.
     payload_room: PayloadRoom,
     disk: Arc<DataDisk>,
@@ -47,7 +47,7 @@ impl Writes {
     /// Of a collection that has just been opened.
     pub(crate) fn new(lookup: Arc<Lookup>, order: Order, disk: Arc<DataDisk>) -> Self {
         let limits = lookup.limits();
-        let turns = Turns::new(limits.commit_queue_max, limits.commit_queue_wait);
+        let turns = WriteTurns::new(limits.commit_queue_max, limits.commit_queue_wait);
         let payload_room = PayloadRoom::new(limits.commit_payload_bytes_max, limits.commit_queue_wait);
         let (order, work, committer) = (Mutex::new(order), Condvar::new(), Mutex::new(None));
         Self { lookup, order, work, turns, payload_room, disk, committer }
@@ -57,7 +57,7 @@ impl Writes {
         &self.lookup
     }
 
-    pub(super) fn turns(&self) -> &Turns {
+    pub(super) fn turns(&self) -> &WriteTurns {
         &self.turns
     }
 
@@ -102,7 +102,7 @@ impl Writes {
         order: &mut Order,
         value: T,
         (change, step): (Option<Change>, Step),
-        turn: Turn,
+        turn: WriteTurn,
     ) -> Ticket<T> {
         let at = order.last();
         if change.is_none() && self.lookup.durable() >= at {

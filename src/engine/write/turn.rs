@@ -11,20 +11,20 @@ use crate::types::DocId;
 use crate::verdicts::{CollectionError, Result};
 
 /// The right to write an id, until dropped.
-pub(super) struct Turn {
+pub(super) struct WriteTurn {
     _latch: Latch,
     _place: OwnedSemaphorePermit,
 }
 
 /// Hands out turns.
-pub(super) struct Turns {
+pub(super) struct WriteTurns {
     latches: Arc<Latches>,
     places: Arc<Semaphore>,
     places_max: usize,
     wait_max: Duration,
 }
 
-impl Turns {
+impl WriteTurns {
     /// At most so many at a time; a write waits at most so long for one.
     pub(super) fn new(places_max: usize, wait_max: Duration) -> Self {
         Self { latches: Arc::default(), places: Arc::new(Semaphore::new(places_max)), places_max, wait_max }
@@ -36,11 +36,11 @@ impl Turns {
     }
 
     /// Waits for the turn of an id.
-    pub(super) async fn take(&self, id: &DocId) -> Result<Turn> {
+    pub(super) async fn take(&self, id: &DocId) -> Result<WriteTurn> {
         let taken = async {
             let latch = self.latches.acquire(id).await;
             let place = Arc::clone(&self.places).acquire_owned().await.expect("the places are never closed");
-            Turn { _latch: latch, _place: place }
+            WriteTurn { _latch: latch, _place: place }
         };
         tokio::time::timeout(self.wait_max, taken).await.map_err(|_| CollectionError::Overloaded {
             detail: format!(
@@ -57,9 +57,9 @@ impl Turns {
     }
 
     /// The turn of an id, if nothing is in its way.
-    pub(super) fn try_take(&self, id: &DocId) -> Option<Turn> {
+    pub(super) fn try_take(&self, id: &DocId) -> Option<WriteTurn> {
         let latch = self.latches.try_acquire(id)?;
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
-        Some(Turn { _latch: latch, _place: place })
+        Some(WriteTurn { _latch: latch, _place: place })
     }
 }

@@ -71,13 +71,13 @@ fn passes(used: u64, max: u64, percent: u64) -> bool {
 }
 
 /// One collection's share of the budget, given back when dropped. Under its decision lock.
-pub(crate) struct Share {
+pub(crate) struct BudgetShare {
     budget: Arc<MemoryBudget>,
     /// What the budget knows of it.
     told: u64,
 }
 
-impl Share {
+impl BudgetShare {
     pub(crate) fn new(budget: Arc<MemoryBudget>) -> Self {
         Self { budget, told: 0 }
     }
@@ -105,7 +105,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         self.tell(0);
     }
