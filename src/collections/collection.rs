@@ -10,7 +10,7 @@ use super::{
     HotBucket, InsertOptions, PrepareOptions, Prepared, Purpose, Result, Settings, TextSigner,
 };
 use crate::cpu::WhenFull;
-use crate::engine;
+use crate::engine::LocalCollection;
 use crate::types::{ClusterPlace, CollectionName, Content, DocId, Document, Metadata, Seq, Verdict};
 use hapax_core::IllFormed;
 
@@ -18,7 +18,7 @@ use hapax_core::IllFormed;
 #[derive(Clone)]
 pub enum Collection {
     /// Its index is in this process, its documents are in a file of this machine.
-    Local(Arc<engine::Collection>),
+    Local(Arc<LocalCollection>),
 }
 
 impl Collection {

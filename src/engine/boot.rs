@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use hapax_core::{SecretKey, Spec};
 use parking_lot::Mutex;
 
-use super::collection::{Collection, Parts};
+use super::collection::{LocalCollection, Parts};
 use super::disk::DataDisk;
 use super::lookup::{DocumentCounts, Lookup, Policy, Records};
 use super::memory_budget::{BudgetShare, MemoryBudget};
@@ -48,7 +48,7 @@ pub(crate) fn create(
     name: &CollectionName,
     settings: &Settings,
     common: &Common,
-) -> Result<Arc<Collection>> {
+) -> Result<Arc<LocalCollection>> {
     // First, so that a key that is missing leaves no file behind.
     let preparer = preparer(name, &settings.spec, settings, common)?;
     let meta = Meta {
@@ -66,7 +66,7 @@ pub(crate) fn create(
 }
 
 /// Opens a collection's file; `progress` is told shares of the work from 0 to 1.
-pub(crate) fn open(path: &Path, common: &Common, progress: Tell<'_>) -> Result<Arc<Collection>> {
+pub(crate) fn open(path: &Path, common: &Common, progress: Tell<'_>) -> Result<Arc<LocalCollection>> {
     let started = Instant::now();
     let (store, writer, opened) = Store::open(path)?;
     let name = opened.meta.name.to_string();
@@ -96,7 +96,7 @@ fn assemble(
     preparer: Arc<Preparer>,
     common: &Common,
     progress: Tell<'_>,
-) -> Result<Arc<Collection>> {
+) -> Result<Arc<LocalCollection>> {
     let Opened { meta, last_seq, documents, .. } = opened;
     if common.medium == Medium::Memory {
         writer.never_sync()?;
@@ -126,7 +126,7 @@ fn assemble(
     // Over the budget it opens all the same: what is stored is looked up, and can be deleted.
     writes.account();
     let parts = Parts { name: meta.name, created: meta.created, writes };
-    Ok(Arc::new(Collection::start(parts, writer)))
+    Ok(Arc::new(LocalCollection::start(parts, writer)))
 }
 
 /// What a scan found beside what it loaded.

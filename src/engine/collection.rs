@@ -19,7 +19,7 @@ use crate::verdicts::{
 use hapax_core::IllFormed;
 
 /// One collection of this machine, open.
-pub struct Collection {
+pub struct LocalCollection {
     name: CollectionName,
     created: TimestampMs,
     lookup: Arc<Lookup>,
@@ -38,7 +38,7 @@ pub(super) struct Parts {
     pub writes: Arc<Writes>,
 }
 
-impl Collection {
+impl LocalCollection {
     /// Begins to serve.
     pub(super) fn start(parts: Parts, writer: Writer) -> Self {
         let Parts { name, created, writes } = parts;

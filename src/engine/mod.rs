@@ -15,7 +15,7 @@ pub(crate) mod meters;
 mod upkeep;
 mod write;
 
-pub use collection::Collection;
+pub use collection::LocalCollection;
 pub(crate) use lookup::{Pairs, compared_page};
 pub(crate) use upkeep::Background;
 pub use write::Ticket;

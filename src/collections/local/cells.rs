@@ -7,11 +7,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
-use crate::engine::Collection;
+use crate::engine::LocalCollection;
 use crate::types::CollectionName;
 
 /// `None`: it was dropped.
-pub(super) type Cell = Arc<OnceCell<Option<Arc<Collection>>>>;
+pub(super) type Cell = Arc<OnceCell<Option<Arc<LocalCollection>>>>;
 
 /// The cells.
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl Cells {
     }
 
     /// It is open.
-    pub(super) fn fill(&self, name: CollectionName, collection: Arc<Collection>) {
+    pub(super) fn fill(&self, name: CollectionName, collection: Arc<LocalCollection>) {
         self.cells.lock().insert(name, Arc::new(OnceCell::new_with(Some(Some(collection)))));
     }
 
@@ -45,17 +45,17 @@ impl Cells {
     }
 
     /// Every collection that is open.
-    pub(super) fn open(&self) -> Vec<Arc<Collection>> {
+    pub(super) fn open(&self) -> Vec<Arc<LocalCollection>> {
         open(&self.cells.lock())
     }
 
     /// Gives every collection that is open, each time it is called, as long as the cells are there.
-    pub(super) fn watch(&self) -> impl Fn() -> Option<Vec<Arc<Collection>>> + Clone + Send + use<> {
+    pub(super) fn watch(&self) -> impl Fn() -> Option<Vec<Arc<LocalCollection>>> + Clone + Send + use<> {
         let cells = Arc::downgrade(&self.cells);
         move || cells.upgrade().map(|cells| open(&cells.lock()))
     }
 }
 
-fn open(cells: &HashMap<CollectionName, Cell>) -> Vec<Arc<Collection>> {
+fn open(cells: &HashMap<CollectionName, Cell>) -> Vec<Arc<LocalCollection>> {
     cells.values().filter_map(|cell| cell.get().cloned().flatten()).collect()
 }

@@ -16,7 +16,7 @@ use super::folder::Folder;
 use crate::collections::opening::Opening;
 use crate::engine::boot::{self, Common};
 use crate::engine::long_work::blocking;
-use crate::engine::{Collection, meters};
+use crate::engine::{LocalCollection, meters};
 use crate::store::{Opened, Store};
 use crate::types::CollectionName;
 use crate::verdicts::{CollectionError, Description, Result, Settings};
@@ -86,7 +86,7 @@ impl Opener {
         Ok(())
     }
 
-    fn default(&self, name: &CollectionName, asked: Settings) -> Result<Arc<Collection>> {
+    fn default(&self, name: &CollectionName, asked: Settings) -> Result<Arc<LocalCollection>> {
         let path = self.folder.path(name);
         if !path.exists() {
             return boot::create(&path, name, &asked.checked()?, &self.common);
@@ -144,7 +144,11 @@ impl Opener {
     }
 
     /// Opens a collection through its cell, or waits until another request has. `None`: it was dropped.
-    pub(super) async fn open(self: Arc<Self>, cell: Cell, name: CollectionName) -> Result<Option<Arc<Collection>>> {
+    pub(super) async fn open(
+        self: Arc<Self>,
+        cell: Cell,
+        name: CollectionName,
+    ) -> Result<Option<Arc<LocalCollection>>> {
         let this = &self;
         let open = async || {
             let (its, opening_name) = (Arc::clone(this), name.clone());
@@ -160,7 +164,7 @@ impl Opener {
         cell.get_or_try_init(open).await.cloned()
     }
 
-    fn open_file(&self, name: &CollectionName) -> Result<Option<Arc<Collection>>> {
+    fn open_file(&self, name: &CollectionName) -> Result<Option<Arc<LocalCollection>>> {
         let path = self.folder.path(name);
         // It was being made, and that came to nothing.
         if !path.exists() {

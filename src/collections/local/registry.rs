@@ -8,7 +8,7 @@ use super::faults::Faults;
 use super::known::Known;
 use super::opener::Opener;
 use crate::engine::long_work::{blocking, finished};
-use crate::engine::{Background, Collection, boot, meters};
+use crate::engine::{Background, LocalCollection, boot, meters};
 use crate::store::Store;
 use crate::telemetry::names::{self, label};
 use crate::types::CollectionName;
@@ -30,7 +30,7 @@ pub(in crate::collections) struct Registry {
 /// A collection's file while nothing opens or drops it.
 pub(super) enum SettledFile {
     /// It is open.
-    Open(Arc<Collection>),
+    Open(Arc<LocalCollection>),
     /// Nothing has it open.
     Settled,
 }
@@ -47,7 +47,7 @@ impl Registry {
     }
 
     /// A collection, opened if it is not yet.
-    pub(in crate::collections) async fn get(&self, name: &CollectionName) -> Result<Arc<Collection>> {
+    pub(in crate::collections) async fn get(&self, name: &CollectionName) -> Result<Arc<LocalCollection>> {
         let missing = || CollectionError::NoSuchCollection(name.clone());
         self.opener.faults().refuse_damaged(name)?;
         let exists = || self.opener.folder().path(name).exists();
@@ -72,7 +72,7 @@ impl Registry {
         self: &Arc<Self>,
         name: CollectionName,
         settings: Settings,
-    ) -> Result<(Arc<Collection>, bool)> {
+    ) -> Result<(Arc<LocalCollection>, bool)> {
         let settings = settings.checked()?;
         let this = Arc::clone(self);
         // A task of its own, so that a client that leaves does not leave a file that nobody knows.
@@ -83,7 +83,7 @@ impl Registry {
         self: Arc<Self>,
         name: CollectionName,
         settings: Settings,
-    ) -> Result<(Arc<Collection>, bool)> {
+    ) -> Result<(Arc<LocalCollection>, bool)> {
         let _one_at_a_time = self.changing.lock().await;
         let path = self.opener.folder().path(&name);
         if path.exists() {
