@@ -61,9 +61,13 @@ impl LocalCollection {
 
     /// Its settings and counts.
     pub fn describe(&self) -> Description {
+        self.described(self.settings())
+    }
+
+    fn described(&self, settings: Settings) -> Description {
         let counts = self.lookup.counts();
         let (documents, linked) = (counts.documents(), counts.linked());
-        Description::new(self.name.clone(), self.settings(), self.created, documents, Some(linked))
+        Description::new(self.name.clone(), settings, self.created, documents, Some(linked))
     }
 
     /// Makes a document ready to be judged.
@@ -172,8 +176,9 @@ impl LocalCollection {
 
     /// Changes settings; a new banding is built while the old one serves.
     pub async fn update(&self, changes: Changes) -> Result<Description> {
-        self.rebanding.update(changes).await?;
-        Ok(self.describe())
+        // Not those of a change that came after.
+        let settings = self.rebanding.update(changes).await?;
+        Ok(self.described(settings))
     }
 
     /// Stops taking writes, waits until those taken are on disk, and closes the file; blocking.

@@ -1,12 +1,15 @@
 //! Which banding: the command line, the tool over HTTP, a new collection and the server's own all answer alike; and an
 //! automatic banding follows the threshold, one by hand does not.
 
+use std::time::Duration;
+
+use hapax::collections::{Changes, CollectionsConfig, Medium};
 use hapax::config::{Sources, load};
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, words};
 use crate::support::command::run;
-use crate::support::library::{Dir, dir};
+use crate::support::library::{self, Dir, dir};
 use crate::support::local::Local;
 use crate::support::server::Starting;
 
@@ -231,4 +234,25 @@ fn who_chose_the_banding_outlives_a_restart_and_put_stays_idempotent() {
     assert_eq!(follows("hand"), (31, 8, true));
     assert_eq!(follows("auto"), automatic(&client, 0.5));
     assert_eq!(follows("none"), automatic(&client, 0.5));
+}
+
+/// An answer once told of the settings of whichever change came last: it was put together when the next change, which had
+/// waited for its turn, was through already.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn changes_at_the_same_time_are_each_answered_with_their_own() {
+    let dir = dir();
+    let collections = library::open(CollectionsConfig { medium: Medium::Memory, ..library::config(&dir) });
+    let collection = library::default(&collections).await;
+    let changes = (1..=1000).map(|seconds| {
+        let (collection, ttl) = (collection.clone(), Some(Duration::from_secs(seconds)));
+        tokio::spawn(async move {
+            let changes = Changes { ttl: Some(ttl), ..Changes::default() };
+            (ttl, collection.update(changes).await.unwrap().settings.ttl)
+        })
+    });
+    for change in changes.collect::<Vec<_>>() {
+        let (asked, answered) = change.await.unwrap();
+        assert_eq!(asked, answered);
+    }
+    library::close(collections).await;
 }

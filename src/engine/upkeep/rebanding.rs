@@ -30,14 +30,14 @@ impl Rebanding {
         Self { writes, created, one_at_a_time: Mutex::default() }
     }
 
-    /// Changes what can change; the index is rebuilt if the banding does. Once begun it is finished, even if the caller
-    /// leaves: the file and the memory must not differ.
-    pub(crate) async fn update(self: &Arc<Self>, changes: Changes) -> Result<()> {
+    /// Changes what can change, and returns the settings that came of it; the index is rebuilt if the banding changes.
+    /// Once begun it is finished, even if the caller leaves: the file and the memory must not differ.
+    pub(crate) async fn update(self: &Arc<Self>, changes: Changes) -> Result<Settings> {
         let this = Arc::clone(self);
         finished(tokio::spawn(async move { this.update_whole(changes).await }).await)
     }
 
-    async fn update_whole(self: Arc<Self>, changes: Changes) -> Result<()> {
+    async fn update_whole(self: Arc<Self>, changes: Changes) -> Result<Settings> {
         let _one_at_a_time = self.one_at_a_time.lock().await;
         let lookup = self.writes.lookup();
         let now = lookup.policy().settings.clone();
@@ -50,9 +50,9 @@ impl Rebanding {
                 lookup.index().take_over(unfinished.next.take().expect("it is taken over once"));
             }
             lookup.index().keep_last_seen(settings.ttl.map(|_| self.created));
-            lookup.set_policy(Policy::of(settings));
+            lookup.set_policy(Policy::of(settings.clone()));
         });
-        Ok(())
+        Ok(settings)
     }
 
     /// The new banding with every document in it; unless the collection is closed meanwhile, which refuses the rest.
