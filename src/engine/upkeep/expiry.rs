@@ -194,8 +194,12 @@ impl Expiry {
         first_failure.and(written)
     }
 
-    /// Deletes a document that is overdue.
+    /// Deletes a document that is overdue; not if clients need the queue.
     fn expire(&self, place: Place, seq: Seq) -> Result<Option<Ticket<bool>>> {
+        // Before its record is read: the disk has enough to do then.
+        if self.writes.is_busy() {
+            return Ok(None);
+        }
         let (lookup, index) = (self.lookup(), self.lookup().index());
         let Some(record) = lookup.records().record(seq)? else { return Ok(None) };
         expire(&self.writes, &Existing { place, record }, || {

@@ -22,8 +22,8 @@ pub(crate) struct Stop {
 }
 
 impl Rounds {
-    /// Has `round` do some of its work for the parts of open collections that `open` gives, asked again each time, and rest for the time that it
-    /// answers. Ends with `open`'s `None`.
+    /// Has `round` do some of its work for the parts of open collections that `open` gives, asked again each time, and
+    /// rest for the time that it answers. Ends with `open`'s `None`.
     pub(super) fn start<P>(
         name: &'static str,
         open: impl Fn() -> Option<Vec<P>> + Send + 'static,

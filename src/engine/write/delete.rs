@@ -66,12 +66,9 @@ fn decide_emptying(writes: &Writes, id: DocId, turn: WriteTurn) -> Result<Ticket
     }
 }
 
-/// Deletes a document that is overdue; not if an operation on its id is under way or clients need the queue: the next
-/// round comes soon. `is_due` is asked under the decision lock, where nothing moves.
+/// Deletes a document that is overdue; not if an operation on its id is under way: the next round comes soon. `is_due` is
+/// asked under the decision lock, where nothing moves.
 pub(crate) fn expire(writes: &Writes, existing: &Existing, is_due: impl Fn() -> bool) -> Result<Option<Ticket<bool>>> {
-    if writes.turns().are_scarce() {
-        return Ok(None);
-    }
     let Some(turn) = writes.turns().try_take(&existing.record.id) else { return Ok(None) };
     let mut order = writes.open_order()?;
     Ok(is_due().then(|| decide_removal(writes, &mut order, existing, turn)))

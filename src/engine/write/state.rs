@@ -159,6 +159,11 @@ impl Writes {
         budget.watch();
     }
 
+    /// Whether clients need the queue, so that work in the background has to wait.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.turns.are_scarce()
+    }
+
     /// What is on its way to the disk.
     pub(crate) fn gauges(&self) -> QueueGauges {
         let (depth, payload_bytes) = (self.turns.taken(), self.payload_room.bytes_waiting());
