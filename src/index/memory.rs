@@ -24,20 +24,25 @@ pub struct IndexBytes {
     pub last_seen: u64,
 }
 
-impl IndexBytes {
-    fn tables(self) -> u64 {
-        self.postings + self.ids
-    }
+/// What a part takes in memory.
+#[derive(Clone, Copy)]
+pub(super) struct PartBytes {
+    /// Bytes of one row without its last-seen time.
+    pub row_bytes: u64,
+    /// Bytes of one last-seen time; 0 if they are not kept.
+    pub last_seen_bytes: u64,
+    /// Bytes of all tables.
+    pub table_bytes: u64,
+    /// Bands of the present banding, and of the next or 0.
+    pub bands: [u32; 2],
 }
 
 /// What documents hold, by the bytes of the index and how many places of it are in use.
 pub(super) struct Holding {
-    /// Bytes as they are.
-    pub bytes: IndexBytes,
-    /// Bands of all bandings, one number each.
-    pub bands: [u32; 2],
-    /// Bytes of one row: its signature and its last-seen time.
-    pub row_bytes: u64,
+    /// Of the part.
+    pub part: PartBytes,
+    /// Bytes of the table of ids.
+    pub id_bytes: u64,
     /// Places in use.
     pub documents: u64,
     /// Whether there are places that are not in use.
@@ -47,23 +52,27 @@ pub(super) struct Holding {
 impl Holding {
     /// What the documents hold.
     pub(super) fn claim(&self) -> u64 {
-        let held = self.bytes.tables();
+        let held = self.part.table_bytes + self.id_bytes;
         // Links have no postings, and documents with equal signatures share theirs.
         let tables = self.grown_bytes(self.documents).min(held * GROWN_PERCENT / 100);
         // They take whole pages, which tells where entries are few.
         let tables = if self.any_empty { tables } else { tables.max(held) };
-        self.documents * self.row_bytes + tables
+        self.documents * self.row_bytes() + tables
     }
 
     /// What one document more takes at most.
     pub(super) fn claim_of_one(&self) -> u64 {
-        self.row_bytes + self.grown_bytes(1)
+        self.row_bytes() + self.grown_bytes(1)
+    }
+
+    fn row_bytes(&self) -> u64 {
+        self.part.row_bytes + self.part.last_seen_bytes
     }
 
     /// What the postings and ids of so many documents take in tables that have just grown.
     fn grown_bytes(&self, documents: u64) -> u64 {
         // A posting a band, and one in the table of signatures.
-        let postings: u64 = self.bands.iter().filter(|&&bands| bands > 0).map(|&bands| u64::from(bands) + 1).sum();
+        let postings: u64 = self.part.bands.iter().filter(|&&bands| bands > 0).map(|&bands| u64::from(bands) + 1).sum();
         let ids = 1;
         documents * (postings + ids) * ENTRY_BYTES_TENTHS / 10
     }

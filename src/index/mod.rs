@@ -295,8 +295,13 @@ impl Index {
 
     /// Bytes by part.
     pub fn bytes(&self) -> IndexBytes {
-        let [signatures, last_seen] = self.part.row_bytes(u64::from(self.directory.used()));
-        IndexBytes { signatures, postings: self.part.table_bytes(), ids: self.directory.bytes(), last_seen }
+        let (used, part) = (u64::from(self.directory.used()), self.part.bytes());
+        IndexBytes {
+            signatures: used * part.row_bytes,
+            postings: part.table_bytes,
+            ids: self.directory.bytes(),
+            last_seen: used * part.last_seen_bytes,
+        }
     }
 
     /// Places in use, without those whose document is gone and only waits for earlier readers.
@@ -315,12 +320,12 @@ impl Index {
     }
 
     fn holding(&self) -> Holding {
+        let empty = self.empty();
         Holding {
-            bytes: self.bytes(),
-            bands: self.part.band_counts(),
-            row_bytes: self.part.row_bytes(1).iter().sum(),
-            documents: self.documents(),
-            any_empty: self.empty() > 0,
+            part: self.part.bytes(),
+            id_bytes: self.directory.bytes(),
+            documents: u64::from(self.directory.used()).saturating_sub(empty),
+            any_empty: empty > 0,
         }
     }
 

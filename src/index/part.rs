@@ -12,6 +12,7 @@ use super::band_tables::BandTables;
 use super::bucket_sizes::Fullness;
 use super::fullest::{FullBucket, fullest};
 use super::last_seen::LastSeen;
+use super::memory::PartBytes;
 use super::place::Place;
 use super::search::{Bounds, Query, Search, search};
 use super::seed::Seed;
@@ -137,13 +138,6 @@ impl MemoryPart {
         self.tables.read().now.bands().banding()
     }
 
-    /// Bands of the present banding, and of the next or 0.
-    pub(super) fn band_counts(&self) -> [u32; 2] {
-        let tables = self.tables.read();
-        let count = |tables: &BandTables| tables.bands().banding().bands();
-        [count(&tables.now), tables.next.as_deref().map_or(0, count)]
-    }
-
     pub(super) fn fullness(&self) -> Fullness {
         self.tables.read().now.fullness()
     }
@@ -206,14 +200,15 @@ impl MemoryPart {
         self.tables.read().last_seen.clone()
     }
 
-    /// Bytes of the rows of so many places, their last-seen times apart.
-    pub(super) fn row_bytes(&self, places: u64) -> [u64; 2] {
-        let last_seen = if self.tables.read().last_seen.is_some() { LastSeen::bytes_for(places) } else { 0 };
-        [self.arena.bytes_for(places), last_seen]
-    }
-
-    /// Bytes of all tables.
-    pub(super) fn table_bytes(&self) -> u64 {
-        self.tables.read().all().map(BandTables::bytes).sum()
+    /// What it takes in memory.
+    pub(super) fn bytes(&self) -> PartBytes {
+        let tables = self.tables.read();
+        let bands = |tables: &BandTables| tables.bands().banding().bands();
+        PartBytes {
+            row_bytes: self.arena.bytes_for(1),
+            last_seen_bytes: tables.last_seen.as_ref().map_or(0, |_| LastSeen::bytes_for(1)),
+            table_bytes: tables.all().map(BandTables::bytes).sum(),
+            bands: [bands(&tables.now), tables.next.as_deref().map_or(0, bands)],
+        }
     }
 }
