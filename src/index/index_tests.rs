@@ -168,7 +168,7 @@ impl World {
                 self.next = Some(self.index.begin_banding(banding(bands, rows), Seq(self.seq)));
             }
             None => {}
-            Some(next) if self.rng.random_bool(0.02) => self.index.abandon(next),
+            Some(next) if self.rng.random_bool(0.02) => self.index.abandon(&next),
             Some(mut next) => match self.index.fill(&mut next, 16) {
                 true => self.index.take_over(next),
                 false => self.next = Some(next),
@@ -248,7 +248,7 @@ fn every_change_reaches_all_tables() {
             }
         }
         if let Some(next) = world.next.take() {
-            world.index.abandon(next);
+            world.index.abandon(&next);
         }
         while let Some(place) = world.index.next_removable() {
             world.index.remove(place);

@@ -268,8 +268,9 @@ impl Index {
         self.part.take_over(next);
     }
 
-    /// Forgets a banding that was being built.
-    pub fn abandon(&self, next: NextBanding) {
+    /// Forgets a banding that was being built. Its memory is given back when `next` is dropped, which may take long: not
+    /// under the decision lock.
+    pub fn abandon(&self, next: &NextBanding) {
         self.part.abandon(next);
     }
 

@@ -183,10 +183,9 @@ impl MemoryPart {
         drop(old);
     }
 
-    /// Forgets a banding that was being built.
-    pub(super) fn abandon(&self, next: NextBanding) {
+    /// No change enters a banding any more that was being built.
+    pub(super) fn abandon(&self, _next: &NextBanding) {
         self.tables.write().next = None;
-        drop(next);
     }
 
     pub(super) fn keep_last_seen(&self, made: Option<TimestampMs>) {

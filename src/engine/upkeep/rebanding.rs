@@ -80,7 +80,7 @@ struct UnfinishedBanding {
 impl Drop for UnfinishedBanding {
     fn drop(&mut self) {
         if let Some(next) = self.next.take() {
-            self.writes.locked(|| self.writes.lookup().index().abandon(next));
+            self.writes.locked(|| self.writes.lookup().index().abandon(&next));
         }
     }
 }
