@@ -112,7 +112,8 @@ fn assemble(
         scan(&store, &index, meta.seen_floor, |read| progress(read as f64 / documents.max(1) as f64 / 2.0))?;
     index.build(|share| progress(0.5 + share / 2.0));
     progress(1.0);
-    let present = index.places(Walk::start()).filter_map(|place| index.peek(place).map(|seen| (seen.seq, place)));
+    let present =
+        index.places(Walk::start()).filter_map(|place| index.peek(place).map(|occupant| (occupant.seq, place)));
     let clusters = Clusters::load(joined, present);
 
     let counts = DocumentCounts::new(index.documents() as i64, linked);

@@ -43,7 +43,7 @@ pub struct Entry<'a> {
 
 /// What a place held at the moment it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct Occupant {
     /// The document that is there.
     pub seq: Seq,
     /// The place in the order at which it is removed; `Seq(0)` while nothing removes it.
@@ -109,7 +109,7 @@ impl Arena {
 
     /// What is at the place, and its signature into `words`, as much as there is room for; `None` where it is free or
     /// changes while being read.
-    pub(super) fn read(&self, place: Place, words: &mut [u64]) -> Option<Seen> {
+    pub(super) fn read(&self, place: Place, words: &mut [u64]) -> Option<Occupant> {
         let cells = self.rows.row(place.0)?;
         let seq = cells[SEQ].load(Ordering::Acquire);
         if seq == 0 {
@@ -122,12 +122,12 @@ impl Arena {
         let content = cells[CONTENT].load(Ordering::Relaxed);
         fence(Ordering::Acquire);
         let unchanged = cells[SEQ].load(Ordering::Relaxed) == seq;
-        let seen = Seen { seq: Seq(seq), removed: Seq(removed >> 1), content, linked: removed & LINKED != 0 };
-        unchanged.then_some(seen)
+        let occupant = Occupant { seq: Seq(seq), removed: Seq(removed >> 1), content, linked: removed & LINKED != 0 };
+        unchanged.then_some(occupant)
     }
 
     /// [`Arena::read`] without the signature.
-    pub(super) fn peek(&self, place: Place) -> Option<Seen> {
+    pub(super) fn peek(&self, place: Place) -> Option<Occupant> {
         self.read(place, &mut [])
     }
 

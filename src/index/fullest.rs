@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use hapax_core::BandKey;
 
-use super::arena::{Arena, Seen};
+use super::arena::{Arena, Occupant};
 use super::band_tables::BandTables;
 use super::place::Place;
 use super::sync::Ordering;
@@ -20,7 +20,7 @@ pub struct FullBucket {
     /// How many documents.
     pub documents: usize,
     /// Some of them, old and new.
-    pub sample: Vec<Seen>,
+    pub sample: Vec<Occupant>,
 }
 
 /// The fullest buckets, at most `limit`, each with up to `samples` of its documents; the fullest first. Buckets of up to

@@ -44,7 +44,7 @@ fn found(search: Result<Search, NeedsDisk>) -> Vec<Candidate> {
 struct Held {
     signature: Vec<u8>,
     id_fingerprint: u64,
-    seen: Seen,
+    occupant: Occupant,
     findable: bool,
     /// On disk it is gone.
     leaving: bool,
@@ -55,7 +55,7 @@ struct Held {
 impl Held {
     /// Whether a view has it; said here in other words than in the index.
     fn is_seen_by(&self, view: View) -> bool {
-        let Seen { seq, removed, .. } = self.seen;
+        let Occupant { seq, removed, .. } = self.occupant;
         let until = if removed == Seq(0) { u64::MAX } else { removed.0 };
         match view {
             _ if self.doubtful => false,
@@ -66,7 +66,7 @@ impl Held {
 
     /// Whether a view finds it by its bands: a link that is being promoted only once that is durable.
     fn is_found_by(&self, view: View) -> bool {
-        let promoted = !self.seen.linked || matches!(view, View::Decided);
+        let promoted = !self.occupant.linked || matches!(view, View::Decided);
         self.findable && promoted && self.is_seen_by(view)
     }
 }
@@ -93,10 +93,10 @@ impl World {
         let (id_fingerprint, content) = (self.rng.random_range(0..200), self.rng.random_range(0..4));
         let entry = Entry { seq, id_fingerprint, content, linked, signature: &signature, last_seen: NEVER };
         let place = self.index.enter(entry).unwrap();
-        let seen = Seen { seq, removed: Seq(0), content, linked };
+        let occupant = Occupant { seq, removed: Seq(0), content, linked };
         let before = self.model.insert(
             place,
-            Held { signature, id_fingerprint, seen, findable: !linked, leaving: false, doubtful: false },
+            Held { signature, id_fingerprint, occupant, findable: !linked, leaving: false, doubtful: false },
         );
         assert!(before.is_none(), "{place:?} is given out twice");
         place
@@ -104,7 +104,7 @@ impl World {
 
     /// A document that is there.
     fn any(&mut self) -> Option<Place> {
-        let there = self.model.iter().filter(|(_, held)| held.seen.removed == Seq(0));
+        let there = self.model.iter().filter(|(_, held)| held.occupant.removed == Seq(0));
         there.map(|(&place, _)| place).choose(&mut self.rng)
     }
 
@@ -113,15 +113,15 @@ impl World {
         self.seq += 1;
         self.index.leave(place, Seq(self.seq));
         let held = self.model.get_mut(&place).unwrap();
-        held.seen.removed = Seq(self.seq);
+        held.occupant.removed = Seq(self.seq);
         match self.rng.random_range(0..10) {
             0 => {
                 self.index.stay(place);
-                held.seen.removed = Seq(0);
+                held.occupant.removed = Seq(0);
             }
             1 => {
                 self.index.doubt(place);
-                held.seen.removed = self.index.peek(place).unwrap().removed;
+                held.occupant.removed = self.index.peek(place).unwrap().removed;
                 held.doubtful = true;
             }
             _ => {
@@ -137,10 +137,10 @@ impl World {
             Some(place) if goes => self.remove(place),
             Some(place) if self.rng.random_bool(0.1) => {
                 let held = self.model.get_mut(&place).unwrap();
-                if held.seen.linked && held.findable {
+                if held.occupant.linked && held.findable {
                     self.index.set_linked(place, false);
-                    held.seen.linked = false;
-                } else if held.seen.linked {
+                    held.occupant.linked = false;
+                } else if held.occupant.linked {
                     self.index.set_findable(place, true);
                     held.findable = true;
                 }
@@ -155,7 +155,7 @@ impl World {
         }
         if self.rng.random_bool(0.3) {
             while let Some(place) = self.index.next_removable() {
-                assert_eq!(self.index.remove(place), self.model.remove(&place).unwrap().seen.seq);
+                assert_eq!(self.index.remove(place), self.model.remove(&place).unwrap().occupant.seq);
             }
         }
         self.reband();
@@ -184,7 +184,7 @@ impl World {
         };
         let mut expected: Vec<Candidate> = Vec::new();
         for (&place, held) in &self.model {
-            let Seen { seq, content, linked, .. } = held.seen;
+            let Occupant { seq, content, linked, .. } = held.occupant;
             let matching = matching_slots(&held.signature, query.signature);
             let same_content = matching == SHAPE.k && content != 0 && content == query.content;
             let by_bands = held.is_found_by(view) && shares(held);
@@ -226,7 +226,7 @@ impl World {
         let mut held_by = self.index.held_by(id_fingerprint);
         held_by.sort_unstable();
         assert!(same_bits.map(|(&place, _)| place).eq(held_by));
-        assert!(self.model.iter().all(|(&place, held)| self.index.peek(place) == Some(held.seen)));
+        assert!(self.model.iter().all(|(&place, held)| self.index.peek(place) == Some(held.occupant)));
         let there = self.index.places(Walk::start()).filter(|&place| self.index.peek(place).is_some());
         assert!(there.eq(self.model.keys().copied()));
         let leaving = self.model.values().filter(|held| held.leaving).count();

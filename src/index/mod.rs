@@ -57,7 +57,7 @@ use self::part::MemoryPart;
 use self::seed::Seed;
 use crate::types::{Seq, TimestampMs};
 
-pub use arena::{Entry, PLACES_MAX, Seen};
+pub use arena::{Entry, Occupant, PLACES_MAX};
 pub use bucket_sizes::Fullness;
 pub use fullest::FullBucket;
 pub use last_seen::{Due, LastSeen, overdue};
@@ -137,13 +137,13 @@ impl Index {
     /// Removes a document at once, which undoes [`enter`](Self::enter). Returns which it was.
     pub fn withdraw(&self, place: Place) -> Seq {
         let rows = self.part.rows();
-        let seen = rows.peek(place).expect("a place is emptied once");
+        let occupant = rows.peek(place).expect("a place is emptied once");
         // Postings first, so that none ever names an empty place.
         self.part.unpost(place);
         self.directory.leave(rows, place);
         rows.free(place);
         self.directory.give_back(place);
-        seen.seq
+        occupant.seq
     }
 
     /// A document is removed at that place in the order: views from there on do not have it.
@@ -210,7 +210,7 @@ impl Index {
     }
 
     /// What is at a place; `None` if it is empty or changes while being read.
-    pub fn peek(&self, place: Place) -> Option<Seen> {
+    pub fn peek(&self, place: Place) -> Option<Occupant> {
         self.part.rows().peek(place)
     }
 

@@ -30,9 +30,9 @@ fn publish(arena: &Arena, seq: u64) {
 /// What is read is one document, whole, or nothing.
 fn check(arena: &Arena) {
     let mut words = [0; 2];
-    if let Some(seen) = arena.read(PLACE, &mut words) {
-        assert_eq!(seen.content, seen.seq.0, "the content of another document");
-        assert_eq!(words, [u64::from_ne_bytes([seen.seq.0 as u8; 8]); 2], "the signature of another document");
+    if let Some(occupant) = arena.read(PLACE, &mut words) {
+        assert_eq!(occupant.content, occupant.seq.0, "the content of another document");
+        assert_eq!(words, [u64::from_ne_bytes([occupant.seq.0 as u8; 8]); 2], "the signature of another document");
     }
 }
 
@@ -75,7 +75,7 @@ fn a_removal_is_seen_by_who_sees_what_came_after() {
         publish(&arena, 1);
         let reader = thread::spawn({
             let arena = Arc::clone(&arena);
-            move || arena.peek(PLACE).map(|seen| seen.removed)
+            move || arena.peek(PLACE).map(|occupant| occupant.removed)
         });
         arena.set_removed(PLACE, Seq(2));
         let removed = reader.join().unwrap();

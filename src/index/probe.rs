@@ -13,7 +13,7 @@ use super::group::Group;
 use super::place::Place;
 use super::shard::Shard;
 
-/// Postings of other keys that are looked at in one band, beside `per_key_max` of the query's. Tags of eight bits leave
+/// Postings of other keys that are looked at in one band, beside `bucket_read_max` of the query's. Tags of eight bits leave
 /// fewer than one in a hundred, and the seed keeps clients from making more.
 const OTHERS_MAX: usize = 64;
 
@@ -64,14 +64,14 @@ pub(super) struct GroupHit {
 }
 
 impl Probe {
-    /// Finds the places that share a key with a packed signature, and those that have it. At most `per_key_max` postings
+    /// Finds the places that share a key with a packed signature, and those that have it. At most `bucket_read_max` postings
     /// of a key are read, spread evenly over the list and, from band to band, over different members of it.
     pub(super) fn all_bands(
         &mut self,
         tables: &BandTables,
         arena: &Arena,
         signature: &[u8],
-        per_key_max: usize,
+        bucket_read_max: usize,
     ) -> &mut Probed {
         let (bands, equals) = (tables.bands(), tables.equals());
         words_of(signature, &mut self.words);
@@ -80,9 +80,9 @@ impl Probe {
         (self.probed.unread, self.probed.fullest) = (0, 0);
         // Held until groups are known: a leader keeps its postings, and its group, meanwhile.
         let shards = tables.shards(&self.keys);
-        self.tagged(&shards, per_key_max);
+        self.tagged(&shards, bucket_read_max);
         equals.prefetch_home(twin_key);
-        self.of_the_keys(bands, arena, &shards, per_key_max);
+        self.of_the_keys(bands, arena, &shards, bucket_read_max);
         self.together(equals);
         // Under the same locks: no other place can come to lead, so what was met in the bands is known by its leader.
         self.probed.twin = equals.twin(arena, &self.words, twin_key);
@@ -92,12 +92,12 @@ impl Probe {
 
     /// Entries that may be of the query's keys, by their tags alone.
     #[inline]
-    fn tagged(&mut self, shards: &[RwLockReadGuard<'_, Shard>], per_key_max: usize) {
+    fn tagged(&mut self, shards: &[RwLockReadGuard<'_, Shard>], bucket_read_max: usize) {
         let Self { probed: Probed { unread, .. }, keys, entries, .. } = self;
         entries.clear();
         let homes = prefetch_homes(shards, keys);
         for (band, (shard, &key)) in shards.iter().zip(&*keys).enumerate() {
-            let (from, most) = (entries.len(), per_key_max.saturating_add(OTHERS_MAX));
+            let (from, most) = (entries.len(), bucket_read_max.saturating_add(OTHERS_MAX));
             shard.tagged(key, homes[band], |entry| {
                 if entries.len() - from < most {
                     entries.push((band as u32, entry));
@@ -110,7 +110,13 @@ impl Probe {
 
     /// Places of the entries that are of the query's keys, once for each band.
     #[inline]
-    fn of_the_keys(&mut self, bands: &Bands, arena: &Arena, shards: &[RwLockReadGuard<'_, Shard>], per_key_max: usize) {
+    fn of_the_keys(
+        &mut self,
+        bands: &Bands,
+        arena: &Arena,
+        shards: &[RwLockReadGuard<'_, Shard>],
+        bucket_read_max: usize,
+    ) {
         let Self { probed: Probed { unread, fullest, .. }, keys, words, entries, places } = self;
         places.clear();
         let rows = bands.rows();
@@ -129,7 +135,7 @@ impl Probe {
                     beside = if band == last_band { beside + 1 } else { 1 };
                     last_band = band;
                     *fullest = beside.max(*fullest);
-                    if beside <= per_key_max {
+                    if beside <= bucket_read_max {
                         places.push(Place(entry));
                     } else {
                         *unread += 1;
@@ -137,7 +143,7 @@ impl Probe {
                 }
                 Some(list) => {
                     *fullest = list.len().max(*fullest);
-                    *unread += list.spread(per_key_max, (band as usize, keys.len()), places);
+                    *unread += list.spread(bucket_read_max, (band as usize, keys.len()), places);
                 }
             }
         }

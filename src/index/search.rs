@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use hapax_core::SignatureShape;
 
-use super::arena::{Arena, Seen};
+use super::arena::{Arena, Occupant};
 use super::band_tables::BandTables;
 use super::equals::Twin;
 use super::group::{Group, GroupMembers};
@@ -100,8 +100,8 @@ impl<'a> Query<'a> {
     }
 
     /// Whether a document has the query's content, as far as memory knows.
-    fn same_content(&self, seen: &Seen) -> bool {
-        self.content != 0 && seen.content == self.content && !self.mistaken.contains(&seen.seq)
+    fn same_content(&self, occupant: &Occupant) -> bool {
+        self.content != 0 && occupant.content == self.content && !self.mistaken.contains(&occupant.seq)
     }
 }
 
@@ -129,9 +129,9 @@ pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Que
         let mut search = Search { found: Vec::new(), candidates: 0, above: 0, unread, cost };
         let shape = tables.bands().shape();
         let mut verifier = query.verifier(arena, shape, words);
-        verifier.each(&found.hits, |place, seen, matching| {
-            if !query.is_own(place) && view.finds(&seen) {
-                search.add(query, shape, place, &seen, matching);
+        verifier.each(&found.hits, |place, occupant, matching| {
+            if !query.is_own(place) && view.finds(&occupant) {
+                search.add(query, shape, place, &occupant, matching);
             }
         });
         let look = Look { arena, tables, shape, view, query };
@@ -162,8 +162,8 @@ pub(super) fn consider(
     let mut words = Vec::new();
     let mut verifier = query.verifier(arena, shape, &mut words);
     for &(seq, place) in known {
-        if let Some((seen, matching)) = verifier.with(place).filter(|(seen, _)| seen.seq == seq) {
-            search.add(query, shape, place, &seen, matching);
+        if let Some((occupant, matching)) = verifier.with(place).filter(|(occupant, _)| occupant.seq == seq) {
+            search.add(query, shape, place, &occupant, matching);
         }
     }
     search.rank();
@@ -193,12 +193,12 @@ struct Look<'a> {
 
 impl Look<'_> {
     /// What is at a place, if it is to be found by its bands.
-    fn found(&self, place: Place) -> Option<(Place, Seen)> {
-        self.other(place).filter(|(_, seen)| self.view.finds(seen))
+    fn found(&self, place: Place) -> Option<(Place, Occupant)> {
+        self.other(place).filter(|(_, occupant)| self.view.finds(occupant))
     }
 
-    fn other(&self, place: Place) -> Option<(Place, Seen)> {
-        if self.query.is_own(place) { None } else { self.arena.peek(place).map(|seen| (place, seen)) }
+    fn other(&self, place: Place) -> Option<(Place, Occupant)> {
+        if self.query.is_own(place) { None } else { self.arena.peek(place).map(|occupant| (place, occupant)) }
     }
 
     /// A group whose signature may be like the query's: one verifier for all.
@@ -218,19 +218,19 @@ impl Look<'_> {
     fn at_twin(&self, twin: &Twin, verifier: &mut Verifier<'_>, search: &mut Search) {
         let Some(group) = &twin.group else {
             let place = twin.leader;
-            let Some((seen, matching)) = verifier.with(place).filter(|_| !self.query.is_own(place)) else { return };
-            let same = matching == self.shape.k && self.query.same_content(&seen) && self.view.sees(&seen);
-            if same || twin.alone_findable && self.view.finds(&seen) {
-                search.add(self.query, self.shape, place, &seen, matching);
+            let Some((occupant, matching)) = verifier.with(place).filter(|_| !self.query.is_own(place)) else { return };
+            let same = matching == self.shape.k && self.query.same_content(&occupant) && self.view.sees(&occupant);
+            if same || twin.alone_findable && self.view.finds(&occupant) {
+                search.add(self.query, self.shape, place, &occupant, matching);
             }
             return;
         };
         let members = group.members();
         let of_content = members.of_content(self.arena, self.query.content).filter_map(|place| self.other(place));
-        let same = of_content.filter(|(_, seen)| self.view.sees(seen) && self.query.same_content(seen));
+        let same = of_content.filter(|(_, occupant)| self.view.sees(occupant) && self.query.same_content(occupant));
         let before = search.found.len();
         same.take(self.query.members_max)
-            .for_each(|(place, seen)| search.list(self.query, self.shape, place, &seen, self.shape.k));
+            .for_each(|(place, occupant)| search.list(self.query, self.shape, place, &occupant, self.shape.k));
         let listed = search.found.len() - before;
         search.counts(listed > 0, true);
         if listed < self.query.members_max {
@@ -240,10 +240,11 @@ impl Look<'_> {
 
     /// Lists the members of a group that is at or above the threshold, except those of the query's content.
     fn list(&self, members: &GroupMembers, matching: u32, search: &mut Search) {
-        let others =
-            |place| self.found(place).filter(|(_, seen)| matching < self.shape.k || !self.query.same_content(seen));
-        let add = |(place, seen): (Place, Seen), search: &mut Search| {
-            search.list(self.query, self.shape, place, &seen, matching);
+        let others = |place| {
+            self.found(place).filter(|(_, occupant)| matching < self.shape.k || !self.query.same_content(occupant))
+        };
+        let add = |(place, occupant): (Place, Occupant), search: &mut Search| {
+            search.list(self.query, self.shape, place, &occupant, matching);
         };
         let before = search.found.len();
         let Some(contents_max) = self.query.contents_max else {
@@ -254,7 +255,8 @@ impl Look<'_> {
         for _ in 0..contents_max {
             let Some(least) = from else { return };
             let mut all = members.since_content(self.arena, least).peekable();
-            let Some(content) = all.peek().and_then(|&place| self.arena.peek(place)).map(|seen| seen.content) else {
+            let Some(content) = all.peek().and_then(|&place| self.arena.peek(place)).map(|occupant| occupant.content)
+            else {
                 return;
             };
             from = content.checked_add(1);
@@ -263,7 +265,7 @@ impl Look<'_> {
                 continue;
             }
             let before = search.found.len();
-            all.take_while(|&place| self.arena.peek(place).is_some_and(|seen| seen.content == content))
+            all.take_while(|&place| self.arena.peek(place).is_some_and(|occupant| occupant.content == content))
                 .filter(|&place| self.tables.is_findable(place))
                 .filter_map(others)
                 .take(self.query.members_max)
@@ -278,11 +280,11 @@ impl Look<'_> {
 
 impl Search {
     /// Takes one candidate into account, with so many equal slots.
-    fn add(&mut self, query: &Query<'_>, shape: SignatureShape, place: Place, seen: &Seen, matching: u32) {
+    fn add(&mut self, query: &Query<'_>, shape: SignatureShape, place: Place, occupant: &Occupant, matching: u32) {
         let above = matching >= query.matching_min;
         self.counts(true, above);
         if above {
-            self.list(query, shape, place, seen, matching);
+            self.list(query, shape, place, occupant, matching);
         }
     }
 
@@ -292,9 +294,9 @@ impl Search {
         self.above += u32::from(is_one && above);
     }
 
-    fn list(&mut self, query: &Query<'_>, shape: SignatureShape, place: Place, seen: &Seen, matching: u32) {
-        let Seen { seq, content, linked, .. } = *seen;
-        let same_content = matching == shape.k && query.same_content(seen);
+    fn list(&mut self, query: &Query<'_>, shape: SignatureShape, place: Place, occupant: &Occupant, matching: u32) {
+        let Occupant { seq, content, linked, .. } = *occupant;
+        let same_content = matching == shape.k && query.same_content(occupant);
         self.found.push(Candidate { seq, place, matching, content, same_content, linked });
     }
 

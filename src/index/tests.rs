@@ -6,7 +6,7 @@ use hapax_core::{Banding, SignatureShape};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::arena::{Arena, Entry, Seen};
+use super::arena::{Arena, Entry, Occupant};
 use super::band_tables::BandTables;
 use super::bucket_sizes::Fullness;
 use super::fullest::fullest;
@@ -211,7 +211,7 @@ fn the_fullest_buckets_are_listed_with_samples() {
     expected.push((4, 100));
     assert_eq!(seen, expected);
     assert!(listed.iter().all(|bucket| bucket.sample.len() == 3));
-    assert!(listed[0].sample.iter().all(|seen| seen.seq <= Seq(300)));
+    assert!(listed[0].sample.iter().all(|occupant| occupant.seq <= Seq(300)));
     assert_eq!(listed[0].key, banding().key(&signatures[0], SHAPE, 0));
     let one = fullest(&index, &arena, 1, 3, true);
     assert_eq!((one.len(), one[0].documents), (1, 300));
@@ -243,20 +243,20 @@ fn shared_fingerprints_keep_every_place() {
 fn a_freed_place_reads_as_nothing_and_can_be_reused() {
     let arena = Arena::new(SHAPE);
     let mut words = vec![0; arena.words()];
-    let seen = |seq, removed, linked| Seen { seq: Seq(seq), removed: Seq(removed), content: seq, linked };
+    let occupant = |seq, removed, linked| Occupant { seq: Seq(seq), removed: Seq(removed), content: seq, linked };
     arena.publish(Place(5), entry(7, &[1; 64]));
-    assert_eq!(arena.read(Place(5), &mut words), Some(seen(7, 0, false)));
+    assert_eq!(arena.read(Place(5), &mut words), Some(occupant(7, 0, false)));
     assert_eq!(words, vec![0x0101_0101_0101_0101; 8]);
     arena.set_removed(Place(5), Seq(8));
-    assert_eq!(arena.peek(Place(5)), Some(seen(7, 8, false)));
+    assert_eq!(arena.peek(Place(5)), Some(occupant(7, 8, false)));
     arena.set_linked(Place(5), true);
-    assert_eq!(arena.peek(Place(5)), Some(seen(7, 8, true)));
+    assert_eq!(arena.peek(Place(5)), Some(occupant(7, 8, true)));
     arena.set_removed(Place(5), Seq(0));
     assert!(arena.is_linked(Place(5)));
     arena.free(Place(5));
     assert_eq!(arena.peek(Place(5)), None);
     arena.publish(Place(5), Entry { linked: true, ..entry(9, &[2; 64]) });
-    assert_eq!(arena.peek(Place(5)), Some(seen(9, 0, true)));
+    assert_eq!(arena.peek(Place(5)), Some(occupant(9, 0, true)));
 }
 
 /// A reader never takes the words of one document under the `seq` of another.
@@ -275,11 +275,11 @@ fn readers_drop_a_place_that_changes_under_them() {
         });
         let mut words = vec![0; arena.words()];
         loop {
-            if let Some(seen) = arena.read(Place(0), &mut words) {
-                assert_eq!(seen.content, seen.seq.0);
+            if let Some(occupant) = arena.read(Place(0), &mut words) {
+                assert_eq!(occupant.content, occupant.seq.0);
                 assert!(words.iter().all(|&word| word == word.to_le_bytes()[0] as u64 * 0x0101_0101_0101_0101));
-                assert_eq!(words[0] as u8, seen.seq.0 as u8);
-                if seen.seq.0 == rounds {
+                assert_eq!(words[0] as u8, occupant.seq.0 as u8);
+                if occupant.seq.0 == rounds {
                     break;
                 }
             }

@@ -4,7 +4,7 @@
 
 use hapax_core::{SignatureShape, verify};
 
-use super::arena::{Arena, Seen};
+use super::arena::{Arena, Occupant};
 use super::place::Place;
 use super::probe::Hit;
 
@@ -43,34 +43,34 @@ impl<'a> Verifier<'a> {
 
     /// What is at a place, and how many slots of its signature are equal; where these are fewer than `matching_min`,
     /// perhaps not all of them are counted. `None` where the place is free or changes while being read.
-    pub(super) fn with(&mut self, place: Place) -> Option<(Seen, u32)> {
+    pub(super) fn with(&mut self, place: Place) -> Option<(Occupant, u32)> {
         if self.first.k < self.shape.k {
-            let (seen, matching) = self.look(place, self.first)?;
+            let (occupant, matching) = self.look(place, self.first)?;
             if matching + (self.shape.k - self.first.k) < self.matching_min {
-                return Some((seen, matching));
+                return Some((occupant, matching));
             }
         }
         self.look(place, self.shape)
     }
 
     /// [`Self::with`] of many, those left out that are not there.
-    pub(super) fn each(&mut self, hits: &[Hit], mut visit: impl FnMut(Place, Seen, u32)) {
+    pub(super) fn each(&mut self, hits: &[Hit], mut visit: impl FnMut(Place, Occupant, u32)) {
         hits.iter().take(AHEAD).for_each(|hit| self.prefetch(hit));
         for (at, &Hit { place, .. }) in hits.iter().enumerate() {
             if let Some(later) = hits.get(at + AHEAD) {
                 self.prefetch(later);
             }
-            if let Some((seen, matching)) = self.with(place) {
-                visit(place, seen, matching);
+            if let Some((occupant, matching)) = self.with(place) {
+                visit(place, occupant, matching);
             }
         }
     }
 
-    fn look(&mut self, place: Place, part: SignatureShape) -> Option<(Seen, u32)> {
+    fn look(&mut self, place: Place, part: SignatureShape) -> Option<(Occupant, u32)> {
         let bytes = part.bytes();
         let words = &mut self.words[..bytes.div_ceil(size_of::<u64>())];
-        let seen = self.arena.read(place, words)?;
-        Some((seen, verify::matching_slots(&self.query[..bytes], &bytemuck::cast_slice(words)[..bytes], part)))
+        let occupant = self.arena.read(place, words)?;
+        Some((occupant, verify::matching_slots(&self.query[..bytes], &bytemuck::cast_slice(words)[..bytes], part)))
     }
 
     fn prefetch(&self, hit: &Hit) {
@@ -124,8 +124,8 @@ mod tests {
                 let mut verifier = Verifier::new(&arena, &query, shape, matching_min, &mut words);
                 let hits: Vec<Hit> = (0..201).map(|place| Hit { place: Place(place), bands: place % 3 }).collect();
                 let mut visited = 0;
-                verifier.each(&hits, |place, seen, matching| {
-                    assert_eq!((place.0, seen.seq), (visited, Seq(u64::from(visited) + 1)));
+                verifier.each(&hits, |place, occupant, matching| {
+                    assert_eq!((place.0, occupant.seq), (visited, Seq(u64::from(visited) + 1)));
                     let expected = expected[place.0 as usize];
                     if expected >= matching_min {
                         assert_eq!(matching, expected);

@@ -19,7 +19,7 @@ pub(crate) async fn buckets(lookup: &Arc<Lookup>, limit: usize) -> Result<Vec<Ho
         let all = lookup.counts().documents() <= ALL_DOCUMENTS_MAX;
         let fullest = lookup.index().fullest(limit, HotBucket::SAMPLE_MAX, all);
         let visible = |bucket: &FullBucket| -> Vec<Seq> {
-            bucket.sample.iter().filter(|seen| view.sees(seen)).map(|seen| seen.seq).collect()
+            bucket.sample.iter().filter(|occupant| view.sees(occupant)).map(|occupant| occupant.seq).collect()
         };
         let sampled: Vec<Vec<Seq>> = fullest.iter().map(visible).collect();
         let mut heads = Heads::default();

@@ -24,8 +24,8 @@ impl Existing {
     pub(crate) fn find(lookup: &Lookup, id: &DocId, view: View) -> Result<Option<Self>> {
         let index = lookup.index();
         for place in index.held_by(id_fingerprint(id)) {
-            let Some(seen) = index.peek(place).filter(|seen| view.sees(seen)) else { continue };
-            if let Some(record) = lookup.records().record(seen.seq)?
+            let Some(occupant) = index.peek(place).filter(|occupant| view.sees(occupant)) else { continue };
+            if let Some(record) = lookup.records().record(occupant.seq)?
                 && record.id == *id
             {
                 return Ok(Some(Self { place, record }));
@@ -54,7 +54,7 @@ impl Existing {
     /// When it was last seen and when it may go, if documents expire. The caller keeps its place from being reused.
     pub(crate) fn lifetime(&self, lookup: &Lookup) -> Option<(TimestampMs, TimestampMs)> {
         let ttl = lookup.policy().settings.ttl?;
-        let on_disk = lookup.seen(&self.record);
+        let on_disk = lookup.last_seen_on_disk(&self.record);
         let last_seen = match lookup.index().last_seen()?.last_seen(self.place) {
             // In memory it is rounded.
             Some(noted) if noted.0 - on_disk.0 >= 1000 => noted.min(TimestampMs::now()),

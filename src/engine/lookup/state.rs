@@ -141,8 +141,9 @@ impl Lookup {
         *self.policy.write() = policy;
     }
 
-    /// Where documents that were stored before there was a note of it count as last seen.
-    pub(crate) fn seen(&self, record: &Record) -> TimestampMs {
+    /// When a document was last seen, as its record says. One that was stored before last-seen times were counts as seen
+    /// when its file was brought to the format that has them.
+    pub(crate) fn last_seen_on_disk(&self, record: &Record) -> TimestampMs {
         if record.seen == TimestampMs(0) { self.seen_floor } else { record.seen }
     }
 

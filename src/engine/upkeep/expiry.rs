@@ -170,7 +170,7 @@ impl Expiry {
                 Due::Nothing => {}
                 Due::Write => unwritten.extend(times.take_unwritten(place).map(|seen| (place, seq, seen))),
                 Due::Read => match self.lookup().records().record(seq) {
-                    Ok(Some(record)) => times.learn(place, self.lookup().seen(&record)),
+                    Ok(Some(record)) => times.learn(place, self.lookup().last_seen_on_disk(&record)),
                     Ok(None) => {}
                     Err(error) => first_failure = first_failure.and(Err(error)),
                 },

@@ -257,7 +257,7 @@ impl Committer {
             }
         }
         documents -= gone.len() as i64;
-        let is_link = |place: &&Place| lookup.index().peek(**place).is_some_and(|seen| seen.linked);
+        let is_link = |place: &&Place| lookup.index().peek(**place).is_some_and(|occupant| occupant.linked);
         links -= gone.iter().filter(is_link).count() as i64;
         lookup.counts().add(documents, links);
         lookup.records().settle(lookup.durable());

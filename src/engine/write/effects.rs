@@ -111,7 +111,7 @@ pub(super) fn heir_is_link(lookup: &Lookup, order: &Order, existing: &Existing) 
 }
 
 fn is_link(lookup: &Lookup, place: Place) -> bool {
-    lookup.index().peek(place).is_some_and(|seen| seen.linked)
+    lookup.index().peek(place).is_some_and(|occupant| occupant.linked)
 }
 
 /// Takes a document out of its cluster. A link that is the first after it gets postings at once: nothing else of the

@@ -362,7 +362,7 @@ fn with_representatives(lookup: &Lookup, order: &Order, search: &mut Search, que
     let mut unfound = order.clusters().unfound(&search.found, leaving);
     // No lookup finds a link that may be promoted with this decision, and is not yet.
     unfound.retain(|&(seq, place)| {
-        order.clusters().is_promoted(seq) || !index.peek(place).is_some_and(|seen| seen.linked)
+        order.clusters().is_promoted(seq) || !index.peek(place).is_some_and(|occupant| occupant.linked)
     });
     if !unfound.is_empty() {
         index.consider(search, query, &unfound);

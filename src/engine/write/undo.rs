@@ -56,10 +56,10 @@ fn undo_step(lookup: &Lookup, order: &mut Order, step: Step, in_doubt: bool) {
 
 /// Takes a deletion or replacement back, or notes that it is unclear what became of it.
 fn stay(lookup: &Lookup, place: Place, in_doubt: bool) {
-    let seen = lookup.index().peek(place).expect("what leaves keeps its place until that is durable");
-    let record = lookup.records().stays(seen.seq);
+    let occupant = lookup.index().peek(place).expect("what leaves keeps its place until that is durable");
+    let record = lookup.records().stays(occupant.seq);
     if in_doubt {
-        lookup.doubts().add(seen.seq, place, record.id.clone());
+        lookup.doubts().add(occupant.seq, place, record.id.clone());
         lookup.index().doubt(place);
     } else {
         lookup.index().stay(place);
