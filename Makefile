@@ -123,7 +123,7 @@ miri: ## the unsafe code of the core and of the index under Miri
 # A build of its own: every atomic of the index is a model's.
 loom: ## the arena under every order of loads and stores
 	RUSTFLAGS='--cfg hapax_loom' LOOM_MAX_PREEMPTIONS=3 \
-		cargo test --locked --lib --target-dir target/loom -- index::models
+		cargo test --locked --lib --target-dir target/loom -- index::loom_tests
 
 FUZZ = target/tools/bin/cargo-fuzz
 FUZZ_TARGETS = normalise tokens shingle sign

@@ -37,13 +37,13 @@ mod verifier;
 mod view;
 
 #[cfg(all(test, not(hapax_loom)))]
+mod concurrency_tests;
+#[cfg(all(test, not(hapax_loom)))]
 mod index_tests;
-#[cfg(all(test, not(hapax_loom)))]
-mod model_tests;
 #[cfg(all(test, hapax_loom))]
-mod models;
+mod loom_tests;
 #[cfg(all(test, not(hapax_loom)))]
-mod tests;
+mod tables_tests;
 
 use std::sync::Arc;
 

@@ -2,7 +2,6 @@
 //! (`comparing.rs`), verdicts worded (`wording.rs`), answers cut to fit.
 //! Knows nothing of where documents are kept, except how the store's errors and settings read in these words.
 
-mod asked;
 mod backups;
 mod clusters;
 mod comparing;
@@ -11,11 +10,11 @@ mod error;
 mod fit;
 mod prepare;
 mod settings;
+mod settings_asked;
 mod threshold;
 mod verbs;
 mod wording;
 
-pub use asked::{BandingAsked, KeyAsked, SettingsAsked};
 pub use backups::{BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus};
 pub use clusters::{ClusterMember, ClusterPage, ClustersPage};
 pub(crate) use comparing::{ShingleQuery, matching_min, similarity};
@@ -25,6 +24,7 @@ pub use fit::fitting;
 pub(crate) use prepare::{Kept, Made, Preparer, set_of, unpacked_bytes};
 pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner};
 pub use settings::{Changes, CollectionsConfig, Description, Limits, Medium, ScrubConfig, Settings};
+pub use settings_asked::{BandingAsked, KeyAsked, SettingsAsked};
 pub use threshold::check_threshold;
 pub use verbs::{CheckOptions, Comparand, Comparison, ExactComparison, HotBucket, InsertOptions};
 pub(crate) use wording::{Cited, Findings, VerdictContext, empty_verdict};

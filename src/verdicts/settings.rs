@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hapax_core::{Banding, Fingerprint, SecretKey, Spec, tuning};
 
-use super::asked::{BandingAsked, SettingsAsked};
 use super::comparing::matching_min;
+use super::settings_asked::{BandingAsked, SettingsAsked};
 use super::threshold::check_threshold;
 use super::{BackupSettings, CollectionError, Result};
 use crate::store::{Changeable, Meta};

@@ -1,4 +1,4 @@
-//! The index against plain maps.
+//! The tables of the index and its rows, one by one, against plain maps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
