@@ -52,7 +52,7 @@ pub struct CpuPool(Arc<Handle>);
 
 /// A place in the queue, to be used at once.
 #[must_use]
-pub struct Place {
+pub struct QueuePlace {
     pool: CpuPool,
     asked: Instant,
     permit: OwnedSemaphorePermit,
@@ -110,7 +110,7 @@ impl CpuPool {
     }
 
     /// A place in the queue.
-    pub async fn place(&self, when_full: WhenFull) -> Result<Place, Full> {
+    pub async fn place(&self, when_full: WhenFull) -> Result<QueuePlace, Full> {
         let asked = Instant::now();
         let Shared { places, queue_max, .. } = &*self.0.0;
         let places = Arc::clone(places);
@@ -119,7 +119,7 @@ impl CpuPool {
             WhenFull::Refuse => places.try_acquire_owned().map_err(|_| Full { queue_max: *queue_max })?,
             WhenFull::Wait => places.acquire_owned().await.expect("the places are never closed"),
         };
-        Ok(Place { pool: self.clone(), asked, permit })
+        Ok(QueuePlace { pool: self.clone(), asked, permit })
     }
 
     /// Jobs that wait.
@@ -135,7 +135,7 @@ impl CpuPool {
     }
 }
 
-impl Place {
+impl QueuePlace {
     /// Does `work` on one of the threads. It is not begun where the future has been dropped by then; its panic goes on
     /// in whoever waits for it.
     pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> T {

@@ -1,10 +1,11 @@
 //! What the manifest of a backup tells people.
 
-use crate::store::backup::{Entry, Manifest};
+use crate::store::backup::{Manifest, ManifestEntry};
 use crate::verdicts::{BackupContents, BackupEntry};
 
 /// Without the sums and the names of files.
 pub(super) fn contents(manifest: Manifest) -> BackupContents {
-    let entry = |Entry { name, documents, last_seq, bytes, .. }| BackupEntry { name, documents, last_seq, bytes };
+    let entry =
+        |ManifestEntry { name, documents, last_seq, bytes, .. }| BackupEntry { name, documents, last_seq, bytes };
     BackupContents { made: manifest.made, collections: manifest.collections.into_iter().map(entry).collect() }
 }

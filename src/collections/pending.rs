@@ -7,9 +7,9 @@ use crate::engine::Ticket;
 use crate::types::Verdict;
 
 /// An answer that is decided, and is given once everything it rests on is durable.
-pub struct Pending<T>(Kind<T>);
+pub struct Pending<T>(PendingKind<T>);
 
-enum Kind<T> {
+enum PendingKind<T> {
     Local(Ticket<T>),
 }
 
@@ -17,7 +17,7 @@ impl<T> Pending<T> {
     /// Returns once everything the answer rests on is durable. An error: it is not, and the decision is undone, or may be.
     pub async fn wait(self) -> Result<T> {
         match self.0 {
-            Kind::Local(ticket) => ticket.wait().await,
+            PendingKind::Local(ticket) => ticket.wait().await,
         }
     }
 
@@ -27,7 +27,7 @@ impl<T> Pending<T> {
         T: Borrow<Verdict>,
     {
         match &self.0 {
-            Kind::Local(ticket) => ticket.json_bytes(),
+            PendingKind::Local(ticket) => ticket.json_bytes(),
         }
     }
 
@@ -35,13 +35,13 @@ impl<T> Pending<T> {
     /// change's own number, and for an answer that changed nothing the number of the last change before it.
     pub fn decided_at(&self) -> u64 {
         match &self.0 {
-            Kind::Local(ticket) => ticket.at().0,
+            PendingKind::Local(ticket) => ticket.at().0,
         }
     }
 }
 
 impl<T> From<Ticket<T>> for Pending<T> {
     fn from(ticket: Ticket<T>) -> Self {
-        Self(Kind::Local(ticket))
+        Self(PendingKind::Local(ticket))
     }
 }

@@ -5,8 +5,8 @@ use hapax_core::{BandKey, Banding, SignatureShape};
 use smallvec::SmallVec;
 
 use super::arena::Arena;
+use super::band_rows::BandRows;
 use super::place::Place;
-use super::rows::Rows;
 use super::seed::Seed;
 
 /// Bands whose keys and shards are on the stack; more take a heap buffer.
@@ -17,12 +17,12 @@ pub(super) const BANDS: usize = 32;
 pub(super) struct Bands {
     banding: Banding,
     shape: SignatureShape,
-    rows: Box<[Rows]>,
+    rows: Box<[BandRows]>,
 }
 
 impl Bands {
     pub(super) fn new(banding: Banding, shape: SignatureShape, seed: Seed) -> Self {
-        let rows = (0..banding.bands()).map(|band| Rows::new(banding.row_bytes(shape, band), seed)).collect();
+        let rows = (0..banding.bands()).map(|band| BandRows::new(banding.row_bytes(shape, band), seed)).collect();
         Self { banding, shape, rows }
     }
 
@@ -38,7 +38,7 @@ impl Bands {
 
     /// The rows of each band.
     #[inline]
-    pub(super) fn rows(&self) -> &[Rows] {
+    pub(super) fn rows(&self) -> &[BandRows] {
         &self.rows
     }
 

@@ -1,4 +1,4 @@
-//! Cells by number, in chunks that never move: whoever holds a number reads without a lock while others append.
+//! Rows of cells by number, in chunks that never move: a row is read without a lock while others are added.
 //! Each chunk is twice as large as the one before. Chunks come zeroed from the system, so pages of memory that nobody
 //! has written to take none.
 

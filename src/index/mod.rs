@@ -9,6 +9,7 @@
 
 mod ahead;
 mod arena;
+mod band_rows;
 mod band_tables;
 mod bands;
 mod bucket_sizes;
@@ -27,7 +28,6 @@ mod place;
 mod place_list;
 mod pool;
 mod probe;
-mod rows;
 mod search;
 mod seed;
 mod shard;

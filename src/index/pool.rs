@@ -1,5 +1,5 @@
 //! Buckets of postings, handed out a page at a time.
-//! A bucket is a cache line: twelve entries of 32 bits, a tag of eight bits for each, how many it holds, and how many
+//! Here a bucket is a cache line, not all documents of one band key: twelve entries of 32 bits, a tag of eight bits for each, how many it holds, and how many
 //! went past it because it was full. Pages that a table gives up are kept for the next that asks: tables grow all the
 //! time, and an allocator would leave holes of every size behind.
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::copy::CopyLimits;
 use super::error::{BackupError, Result};
 use super::folder::{PARTIAL, WRITING, entries, is_ours, make_dir};
-use super::manifest::{self, Entry, Manifest};
+use super::manifest::{self, Manifest, ManifestEntry};
 use super::progress::Progress;
 use super::{check, copy, series};
 use crate::store::data_dir::files::{self, name_of, sync_dir};
@@ -21,7 +21,7 @@ use crate::types::TimestampMs;
 pub struct Backup {
     dir: PathBuf,
     partial: File,
-    entries: Vec<Entry>,
+    entries: Vec<ManifestEntry>,
     series: Option<String>,
     limits: CopyLimits,
     progress: Arc<Progress>,
@@ -100,7 +100,7 @@ impl Backup {
         }
         let (bytes, sum) = manifest::sum_of(&target).map_err(failed("reading it"))?;
         self.progress.copied(bytes);
-        self.entries.push(Entry {
+        self.entries.push(ManifestEntry {
             name: label,
             file,
             bytes,

@@ -37,7 +37,7 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     series: Option<String>,
     /// By name.
-    pub collections: Vec<Entry>,
+    pub collections: Vec<ManifestEntry>,
     /// Over all of the above, as written.
     xxh3_128: String,
 }
@@ -45,7 +45,7 @@ pub struct Manifest {
 /// One collection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct ManifestEntry {
     /// Its name.
     pub name: String,
     /// Its file in the backup.
@@ -65,7 +65,7 @@ pub struct Entry {
 }
 
 impl Manifest {
-    pub(super) fn sealed(made: TimestampMs, series: Option<String>, mut collections: Vec<Entry>) -> Self {
+    pub(super) fn sealed(made: TimestampMs, series: Option<String>, mut collections: Vec<ManifestEntry>) -> Self {
         collections.sort_by(|a, b| a.name.cmp(&b.name));
         let made = jiff::Timestamp::from_millisecond(made.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string();
         let hapax = env!("CARGO_PKG_VERSION").to_owned();
@@ -147,7 +147,7 @@ impl Manifest {
                 return Err(damaged(&name, "the manifest knows nothing of it".to_owned()));
             }
         }
-        for Entry { file, bytes, .. } in &self.collections {
+        for ManifestEntry { file, bytes, .. } in &self.collections {
             match fs::symlink_metadata(dir.join(file)) {
                 Ok(there) if !there.is_file() => return Err(damaged(file, "it is no file".to_owned())),
                 Ok(there) if there.len() == *bytes => {}

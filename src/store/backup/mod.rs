@@ -23,7 +23,7 @@ mod series;
 pub use self::copy::CopyLimits;
 pub use self::error::{BackupError, Result};
 pub use self::making::{Backup, units};
-pub use self::manifest::{Entry, Manifest, latest};
+pub use self::manifest::{Manifest, ManifestEntry, latest};
 pub use self::offline::{offline, settle};
 pub use self::progress::Progress;
 pub use self::relocate::relocate;

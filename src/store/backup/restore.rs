@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::check;
 use super::error::{BackupError, Result};
 use super::folder::entries;
-use super::manifest::{self, Entry, Manifest};
+use super::manifest::{self, Manifest, ManifestEntry};
 use super::progress::Progress;
 use crate::store::data_dir::files::sync_dir;
 use crate::store::data_dir::lock::{DataDirLock, LOCK_FILE};
@@ -67,7 +67,7 @@ pub fn refuse_half_restored(data_dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn restore_one(dir: &Path, restoring: &Path, entry: &Entry, progress: &Arc<Progress>) -> Result<()> {
+fn restore_one(dir: &Path, restoring: &Path, entry: &ManifestEntry, progress: &Arc<Progress>) -> Result<()> {
     let (from, to) = (dir.join(&entry.file), restoring.join(&entry.file));
     let stage = progress.stage(entry.bytes);
     let mut written = 0;

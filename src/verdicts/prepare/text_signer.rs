@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::prepared::{PrepareOptions, Prepared};
 use super::signing::Signing;
-use crate::cpu::{CpuPool, Place, WhenFull};
+use crate::cpu::{CpuPool, QueuePlace, WhenFull};
 use crate::types::Verify;
 use crate::verdicts::error::Result;
 
@@ -87,7 +87,7 @@ impl TextSigner {
         if self.collect.shingles { self.bytes } else { 0 }
     }
 
-    async fn place(&self) -> Result<Place> {
+    async fn place(&self) -> Result<QueuePlace> {
         // Refusing a text halfway would throw away what was done for it.
         let when_full = if self.begun { WhenFull::Wait } else { self.options.when_full };
         Ok(self.cpu.place(when_full).await?)

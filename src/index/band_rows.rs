@@ -11,7 +11,7 @@ use crate::types::Seq;
 
 /// Where the rows of a band are among the words of a signature.
 #[derive(Clone)]
-pub(super) struct Rows {
+pub(super) struct BandRows {
     words: Range<usize>,
     /// The bytes of the first and of the last word that are rows of the band.
     first_mask: u64,
@@ -21,7 +21,7 @@ pub(super) struct Rows {
     seed: Seed,
 }
 
-impl Rows {
+impl BandRows {
     pub(super) fn new(bytes: Range<usize>, seed: Seed) -> Self {
         let words = bytes.start / 8..bytes.end.div_ceil(8);
         let mask = |word: usize| {
@@ -100,7 +100,7 @@ impl Rows {
 
 /// The keys of one band.
 pub(super) struct BandKeys<'a> {
-    rows: &'a Rows,
+    rows: &'a BandRows,
     arena: &'a Arena,
 }
 
