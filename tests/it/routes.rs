@@ -6,9 +6,8 @@ use hapax::cpu::CpuConfig;
 use hapax::types::CollectionName;
 use serde_json::{Value, json};
 
-use crate::long_documents::occupy;
 use crate::support::client::{CHECK, Client, DOCUMENTS, Raw, fields, words};
-use crate::support::library::dir;
+use crate::support::library::{dir, occupy};
 use crate::support::local::{Local, Setup};
 
 /// A text that shares most shingles with `words(number)`.

@@ -1,10 +1,10 @@
 //! The library's collections on a folder of their own, without a server.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use hapax::collections::{BackupSettings, Collection, Collections, CollectionsConfig, Limits, Medium, Settings};
-use hapax::cpu::{CpuConfig, CpuPool};
+use hapax::cpu::{CpuConfig, CpuPool, WhenFull};
 use hapax::types::CollectionName;
 use hapax_core::{Spec, tuning};
 use tokio::task::JoinHandle;
@@ -92,4 +92,23 @@ pub(crate) fn seed() -> u64 {
     };
     println!("HAPAX_SEED={seed}");
     seed
+}
+
+/// Keeps a thread of the pool busy until what is returned is dropped.
+pub(crate) fn occupy(pool: &CpuPool) -> mpsc::Sender<()> {
+    let (release, released) = mpsc::channel::<()>();
+    let (begun, begins) = mpsc::channel();
+    let pool = pool.clone();
+    std::thread::spawn(move || {
+        futures::executor::block_on(async {
+            let place = pool.place(WhenFull::Wait).await.unwrap();
+            let busy = move || {
+                begun.send(()).unwrap();
+                _ = released.recv();
+            };
+            place.run(busy).await;
+        });
+    });
+    begins.recv().unwrap();
+    release
 }

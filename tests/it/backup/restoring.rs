@@ -1,0 +1,173 @@
+//! What is damaged or is no backup is not restored, and a restore that is killed serves nothing or all.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hapax::store::backup::{BackupError, Progress, restore};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+
+use super::steps::{client, copy_of, offline, run, utf8};
+use crate::support::command;
+use crate::support::library::{dir, seed};
+use crate::support::server::Server;
+
+#[test]
+fn no_damage_of_a_backup_is_restored() {
+    let dir = dir();
+    let (_, backup, _) = offline(&dir, 2);
+    let mut random = ChaCha8Rng::seed_from_u64(seed());
+    let target = dir.path().join("restored");
+    let refuse = |what: &str| -> BackupError {
+        let attempt = || restore(&backup, &target, &Arc::<Progress>::default()).map(drop).expect_err(what);
+        let mut error = attempt();
+        // A process that another test is just starting has our lock until it runs its program.
+        while matches!(error, BackupError::Lock(_)) {
+            thread::sleep(Duration::from_millis(5));
+            error = attempt();
+        }
+        assert!(!target.join("collections").exists() && !target.join("collections.restoring").exists(), "{what}");
+        error
+    };
+    let mut damages = 0;
+    for file in ["manifest.json", "default.sqlite", "news.sqlite"] {
+        let path = backup.join(file);
+        let whole = fs::read(&path).unwrap();
+        let every = file == "manifest.json";
+        let places: Vec<usize> = match every {
+            true => (0..whole.len()).collect(),
+            // The header, then anywhere.
+            false => (0..100).chain((0..200).map(|_| random.random_range(0..whole.len()))).collect(),
+        };
+        for place in places {
+            let mut damaged = whole.clone();
+            damaged[place] ^= 1 << random.random_range(0..8);
+            fs::write(&path, &damaged).unwrap();
+            let error = refuse(&format!("{file}, byte {place}"));
+            let named = match &error {
+                BackupError::Damaged { path: named, .. } => *named == path,
+                BackupError::Foreign { .. } | BackupError::NewerFormat { .. } => every,
+                _ => false,
+            };
+            assert!(named, "{file}, byte {place}: {error}");
+            damages += 1;
+        }
+        for length in (0..whole.len()).step_by(if every { 16 } else { 512 }) {
+            fs::write(&path, &whole[..length]).unwrap();
+            assert!(matches!(refuse(&format!("{file} of {length} bytes")), BackupError::Damaged { .. }));
+            damages += 1;
+        }
+        fs::write(&path, [&whole[..], b"\0"].concat()).unwrap();
+        refuse("a byte more");
+        fs::write(&path, &whole).unwrap();
+    }
+    assert!(damages > 1500, "{damages}");
+    println!("{damages} damages refused");
+    assert_eq!(run(&["restore", utf8(&backup), "--data-dir", utf8(&target)]).0, 0);
+}
+
+#[test]
+fn what_is_no_backup_is_refused_by_name() {
+    let dir = dir();
+    let (data, backup, documents) = offline(&dir, 1);
+    let target = dir.path().join("restored");
+    let mut copies = 0;
+    let mut refused = |change: &dyn Fn(&Path), said: &[&str]| {
+        copies += 1;
+        let copy = dir.path().join(format!("copy-{copies}"));
+        copy_of(&backup, &copy);
+        change(&copy);
+        let (status, _, words_said) = run(&["restore", utf8(&copy), "--data-dir", utf8(&target)]);
+        assert!(status == 2 && said.iter().all(|said| words_said.contains(said)), "{said:?}: {words_said}");
+        assert!(!target.exists(), "{said:?}");
+    };
+    let manifest = |change: &dyn Fn(&mut Value), copy: &Path| {
+        let mut value = serde_json::from_slice(&fs::read(copy.join("manifest.json")).unwrap()).unwrap();
+        change(&mut value);
+        fs::write(copy.join("manifest.json"), value.to_string()).unwrap();
+    };
+    refused(&|copy| fs::remove_file(copy.join("news.sqlite")).unwrap(), &["news.sqlite", "missing"]);
+    refused(&|copy| fs::write(copy.join("notes.txt"), "").unwrap(), &["notes.txt", "knows nothing"]);
+    refused(&|copy| fs::write(copy.join("default.sqlite-wal"), "x").unwrap(), &["default.sqlite-wal"]);
+    refused(&|copy| fs::remove_file(copy.join("manifest.json")).unwrap(), &["not a backup", "manifest.json"]);
+    refused(&|copy| fs::write(copy.join("manifest.json"), "{}").unwrap(), &["not one of hapax"]);
+    refused(&|copy| fs::write(copy.join("manifest.json"), "[").unwrap(), &["manifest.json", "not JSON"]);
+    refused(&|copy| manifest(&|value| value["hapax_backup"] = json!(3), copy), &["format 3", "up to 2"]);
+    refused(&|copy| manifest(&|value| value["made"] = json!("2020-01-01T00:00:00Z"), copy), &["its sum differs"]);
+    refused(
+        &|copy| fs::copy(copy.join("default.sqlite"), copy.join("news.sqlite")).map(drop).unwrap(),
+        &["news.sqlite"],
+    );
+    refused(&|copy| fs::remove_dir_all(copy).unwrap(), &["no such folder"]);
+
+    let (status, _, words_said) = run(&["restore", utf8(&backup), "--data-dir", utf8(&data)]);
+    assert!(status == 2 && words_said.contains("not empty") && words_said.contains("collections"), "{words_said}");
+    let (status, _, words_said) = run(&["backup", utf8(&backup), "--data-dir", utf8(&data)]);
+    assert!(status == 2 && words_said.contains("already"), "{words_said}");
+    let (status, _, words_said) = run(&["backup", utf8(&data), "--data-dir", utf8(&data)]);
+    assert!(status == 2 && words_said.contains("not empty"), "{words_said}");
+    let (status, _, words_said) = run(&["backup", "x", "--data-dir", utf8(&dir.path().join("none"))]);
+    assert!(status == 2 && words_said.contains("no such directory"), "{words_said}");
+    assert_eq!(run(&["restore", utf8(&backup), "--data-dir", utf8(&target)]).0, 0);
+    let restored = Server::start(&target);
+    assert_eq!(restored.documents(), documents);
+    assert_eq!(client(&restored).get("/v1/collections/news").ok()["threshold"], 0.7);
+}
+
+#[test]
+fn a_restore_that_is_killed_serves_nothing_or_all() {
+    let dir = dir();
+    let (_, backup, documents) = offline(&dir, 20);
+    let mut random = ChaCha8Rng::seed_from_u64(seed());
+    let (mut nothing, mut half, mut whole) = (0, 0, 0);
+    for attempt in 0..24 {
+        let target = dir.path().join(format!("restored-{attempt}"));
+        let mut child = command::hapax(&["restore", utf8(&backup), "--data-dir", utf8(&target)]).spawn().unwrap();
+        // From the first thing that is seen of it on, some way into it.
+        let wait = Duration::from_micros(random.random_range(0..40_000));
+        let since = Instant::now();
+        while !target.exists() && since.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_micros(200));
+        }
+        thread::sleep(wait);
+        let _ = child.kill();
+        child.wait().unwrap();
+        if target.join("collections").exists() {
+            whole += 1;
+            assert!(!target.join("collections.restoring").exists());
+        } else if target.join("collections.restoring").exists() {
+            half += 1;
+            refuses_to_serve(&target);
+        } else {
+            nothing += 1;
+        }
+        if !target.join("collections").exists() {
+            let again = run(&["restore", utf8(&backup), "--data-dir", utf8(&target)]);
+            assert_eq!(again.0, 0, "{again:?}");
+        }
+        if attempt % 4 == 0 {
+            assert_eq!(Server::start(&target).documents(), documents);
+        }
+    }
+    println!("killed before: {nothing}, in the middle: {half}, behind: {whole}");
+    // Whatever the machine's speed made of these, once for certain.
+    let target = dir.path().join("restored");
+    fs::create_dir_all(target.join("collections.restoring")).unwrap();
+    fs::copy(backup.join("default.sqlite"), target.join("collections.restoring/default.sqlite")).unwrap();
+    refuses_to_serve(&target);
+    assert_eq!(run(&["restore", utf8(&backup), "--data-dir", utf8(&target)]).0, 0);
+    assert_eq!(Server::start(&target).documents(), documents);
+}
+
+fn refuses_to_serve(data_dir: &Path) {
+    for arguments in [&["serve", "--listen", "127.0.0.1:0"][..], &["export"], &["backup", "x"]] {
+        let arguments = [arguments, &["--data-dir", utf8(data_dir)]].concat();
+        let (status, out, words_said) = run(&arguments);
+        assert!(status == 2 && out.is_empty() && words_said.contains("hapax restore"), "{arguments:?}: {words_said}");
+    }
+    assert!(!data_dir.join("collections").exists());
+}

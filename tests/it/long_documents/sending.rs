@@ -1,0 +1,78 @@
+//! A text as long as a test wants it, sent chunk by chunk.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::client::{Client, Raw};
+use crate::support::server::Server;
+
+pub(super) const SIGN: &str = "/v1/collections/default/sign";
+
+pub(super) const KIB: usize = 1 << 10;
+pub(super) const MIB: usize = 1 << 20;
+
+/// At least `bytes` of words in one- to four-byte characters; no two numbers share a shingle.
+pub(super) fn prose(number: u64, bytes: usize) -> String {
+    let mut text = String::with_capacity(bytes + 64);
+    let mut word = 0_u64;
+    while text.len() < bytes {
+        let kind = ["Straße", "ﬁsh", "日本語", "🦀x", "plain", "e\u{301}t\u{e9}"][(word % 6) as usize];
+        text.push_str(&format!("{kind}{number}q{word} "));
+        word += 1;
+    }
+    text
+}
+
+/// POSTs a body chunk by chunk, and returns status, headers and JSON.
+pub(super) fn stream<'a>(
+    address: SocketAddr,
+    target: &str,
+    encoding: &str,
+    chunks: impl Iterator<Item = &'a [u8]>,
+) -> (u16, String, Value) {
+    let mut raw = begin(address, target, encoding);
+    for chunk in chunks {
+        send_chunk(&mut raw, chunk);
+    }
+    raw.send("0\r\n\r\n");
+    let (status, head, body) = raw.answer();
+    (status, head, serde_json::from_str(&body).unwrap_or_else(|_| panic!("not JSON: {body}")))
+}
+
+pub(super) fn begin(address: SocketAddr, target: &str, encoding: &str) -> Raw {
+    let mut raw = Raw::connect(address);
+    raw.send(format!("POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"));
+    raw.send(format!("Content-Encoding: {encoding}\r\nTransfer-Encoding: chunked\r\n\r\n"));
+    raw
+}
+
+pub(super) fn send_chunk(raw: &mut Raw, chunk: &[u8]) {
+    let mut framed = format!("{:x}\r\n", chunk.len()).into_bytes();
+    framed.extend_from_slice(chunk);
+    framed.extend_from_slice(b"\r\n");
+    raw.send(framed);
+}
+
+pub(super) fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 3).unwrap()
+}
+
+/// Waits for something to come about.
+pub(super) fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !done() {
+        assert!(since.elapsed() < Duration::from_secs(120), "{what} does not come about");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until `/metrics` has this line. Asking takes neither room nor a place from what is awaited.
+pub(super) fn scraped(client: &Client, line: &str) {
+    until(line, || client.get("/metrics").text().contains(line));
+}
+
+pub(super) fn address(server: &Server) -> SocketAddr {
+    server.url("").strip_prefix("http://").unwrap().parse().unwrap()
+}
