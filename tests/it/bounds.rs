@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hapax::collections::{CheckOptions, CollectionError, InsertOptions};
+use hapax::collections::{CheckOptions, Collection, CollectionError, InsertOptions};
 use hapax::types::{CollectionName, Content, DocId, OnDuplicate, OnExisting, Outcome, VerdictKind};
 
 use crate::support::documents::{id, insert, options};
@@ -76,7 +76,12 @@ async fn a_failed_commit_undoes_every_decision_that_is_not_durable() {
         }
     }
     assert!(undone > 20, "only the refused rows themselves failed");
+    holds_just_these(&collection, &held).await;
+    library::close(collections).await;
+}
 
+/// What is listed, counted and found is `held`.
+async fn holds_just_these(collection: &Collection, held: &BTreeMap<String, u32>) {
     let stored = collection.documents(None, 1000).await.unwrap().documents;
     let stored: Vec<&str> = stored.iter().map(|document| document.id.as_str()).collect();
     let mut expected: Vec<&str> = held.keys().map(String::as_str).collect();
@@ -90,7 +95,6 @@ async fn a_failed_commit_undoes_every_decision_that_is_not_durable() {
         let there = held.iter().find(|(_, held)| **held == number).map(|(id, _)| id.as_str());
         assert_eq!(verdict.duplicate_of.as_ref().map(DocId::as_str), there, "text {number}");
     }
-    library::close(collections).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

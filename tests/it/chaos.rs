@@ -251,6 +251,43 @@ impl Chaos {
         Ok(())
     }
 
+    /// Works for `time`; something moves all the while.
+    async fn rage(self: &Arc<Self>, time: Duration) {
+        let (seed, tasks) = (self.seed, self.start());
+        let (begun, mut last, mut moved) = (Instant::now(), 0, Instant::now());
+        while begun.elapsed() < time && tasks.iter().all(|task| !task.is_finished()) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let now = self.operations.load(Ordering::Relaxed);
+            if now > last {
+                (last, moved) = (now, Instant::now());
+            }
+            assert!(moved.elapsed() < PATIENCE, "seed {seed}: nothing moves");
+        }
+        self.done.store(true, Ordering::Relaxed);
+        for task in tasks {
+            task.await.unwrap();
+        }
+    }
+
+    /// Prints how often each thing was done; each was.
+    fn all_was_tested(&self) {
+        let seed = self.seed;
+        let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        println!(
+            "seed {seed}: {} operations, {} failed, {} left, {} updated, {} removed, {} checks, {} documents",
+            count(&self.operations),
+            count(&self.failed),
+            count(&self.left),
+            count(&self.updated),
+            count(&self.removed),
+            count(&self.checks),
+            self.collection.describe().documents
+        );
+        for (what, number) in [("failed", &self.failed), ("updated", &self.updated), ("removed", &self.removed)] {
+            assert!(count(number) > 0, "seed {seed}: none {what}, so nothing was tested");
+        }
+    }
+
     async fn check(&self, of: Of, asked: Option<DocId>) -> Verdict {
         let look = CheckOptions { with_metadata: true, ..look(1000) };
         loop {
@@ -396,20 +433,7 @@ async fn run(seed: u64, world: World, time: Duration) {
     refuse(&dir, &name, true);
     let chaos = Arc::new(Chaos::new(seed, world, collection));
     let quiet = holders(&chaos.collection);
-    let tasks = chaos.start();
-    let (begun, mut last, mut moved) = (Instant::now(), 0, Instant::now());
-    while begun.elapsed() < time && tasks.iter().all(|task| !task.is_finished()) {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        let now = chaos.operations.load(Ordering::Relaxed);
-        if now > last {
-            (last, moved) = (now, Instant::now());
-        }
-        assert!(moved.elapsed() < PATIENCE, "seed {seed}: nothing moves");
-    }
-    chaos.done.store(true, Ordering::Relaxed);
-    for task in tasks {
-        task.await.unwrap();
-    }
+    chaos.rage(time).await;
     // What clients that left had begun goes on without them.
     let ended = Instant::now();
     while holders(&chaos.collection) > quiet {
@@ -426,20 +450,7 @@ async fn run(seed: u64, world: World, time: Duration) {
     };
     chaos.insert(id("fence".to_owned()), (0, 0), u32::MAX, fence).await.unwrap();
     let before = chaos.answers().await;
-    let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
-    println!(
-        "seed {seed}: {} operations, {} failed, {} left, {} updated, {} removed, {} checks, {} documents",
-        count(&chaos.operations),
-        count(&chaos.failed),
-        count(&chaos.left),
-        count(&chaos.updated),
-        count(&chaos.removed),
-        count(&chaos.checks),
-        chaos.collection.describe().documents
-    );
-    for (what, number) in [("failed", &chaos.failed), ("updated", &chaos.updated), ("removed", &chaos.removed)] {
-        assert!(count(number) > 0, "seed {seed}: none {what}, so nothing was tested");
-    }
+    chaos.all_was_tested();
     drop(chaos);
     library::close(collections).await;
 

@@ -182,55 +182,9 @@ fn import_then_check_finds_what_was_planted() {
         arguments.extend(more);
         arguments
     };
-
-    let clean = (corpus().join("\n") + "\n").into_bytes();
-    let import = run_with_input(&with("import", &["--connections", "1", "-"]), &clean);
-    assert_eq!(code(&import), 0, "{import:?}");
-    let counts = ["documents", "unique", "near", "exact", "empty", "unchanged", "updated", "failed"];
-    assert_eq!(counts.map(|name| row(&import, name)), [202, 100, 100, 1, 1, 0, 0, 0]);
-
-    // Again, compressed, with bad lines in between: the good ones change nothing, the bad ones are named.
-    let mut lines = corpus();
-    lines.insert(0, String::new());
-    lines.insert(5, "{\"url\": \"broken\"".into());
-    lines.insert(10, "{\"url\": \"no text\"}".into());
-    lines.insert(20, json!({ "url": "original-0", "body": words(5000) }).to_string());
-    let bad = zstd::encode_all(lines.join("\n").as_bytes(), 3).expect("compress");
-    let import = run_with_input(&with("import", &["-"]), &bad);
-    assert_eq!(code(&import), 1, "{import:?}");
-    assert_eq!(counts.map(|name| row(&import, name)), [205, 0, 100, 1, 1, 100, 0, 3]);
-    let words_said = text(&import.stderr);
-    assert!(words_said.contains("-:6: not a JSON object"), "{words_said}");
-    assert!(words_said.contains("-:11: no field \"body\""), "{words_said}");
-    assert!(words_said.contains("-:21 (id \"original-0\")"), "{words_said}");
-    assert!(!words_said.contains("w500000"), "no text of a document: {words_said}");
-
+    imports_and_names_bad_lines(&with("import", &["--connections", "1", "-"]), &with("import", &["-"]));
     let near: Vec<_> = corpus()[100..110].to_vec();
-    let check = run_with_input(&with("check", &["-"]), near.join("\n").as_bytes());
-    assert_eq!(code(&check), 1, "{check:?}");
-    let verdicts: Vec<Value> =
-        text(&check.stdout).lines().map(|line| serde_json::from_str(line).expect("JSON lines")).collect();
-    assert_eq!(verdicts.len(), 10);
-    for (n, verdict) in verdicts.iter().enumerate() {
-        assert_eq!(verdict["line"], n + 1);
-        assert_eq!(verdict["verdict"], "near_duplicate");
-        assert_eq!(verdict["duplicate_of"], format!("original-{n}"));
-    }
-
-    let fresh = json!({ "body": words(9999) }).to_string();
-    let check = run_with_input(&with("check", &["-"]), fresh.as_bytes());
-    assert_eq!(code(&check), 0, "{check:?}");
-    let mixed = format!("{fresh}\nnonsense\n{}\n", near[0]);
-    let check = run_with_input(&with("check", &["-"]), mixed.as_bytes());
-    assert_eq!(code(&check), 2, "{check:?}");
-    let kinds: Vec<_> = text(&check.stdout)
-        .lines()
-        .map(|line| {
-            let line: Value = serde_json::from_str(line).expect("JSON lines");
-            (line["kind"].as_str().expect("a kind").to_owned(), line["line"].as_u64().expect("a number"))
-        })
-        .collect();
-    assert_eq!(kinds, [("verdict".into(), 1), ("error".into(), 2), ("verdict".into(), 3)]);
+    let verdicts = checks_and_names_bad_lines(&with("check", &["-"]), &near);
 
     let page = dir.path().join("page.txt");
     std::fs::write(&page, format!("\u{FEFF}{}\n", words(42))).expect("write");
@@ -246,6 +200,60 @@ fn import_then_check_finds_what_was_planted() {
     let again: Vec<Value> =
         text(&check.stdout).lines().map(|line| serde_json::from_str(line).expect("JSON lines")).collect();
     assert_eq!(again, verdicts);
+}
+
+fn imports_and_names_bad_lines(one_by_one: &[&str], at_once: &[&str]) {
+    let clean = (corpus().join("\n") + "\n").into_bytes();
+    let import = run_with_input(one_by_one, &clean);
+    assert_eq!(code(&import), 0, "{import:?}");
+    let counts = ["documents", "unique", "near", "exact", "empty", "unchanged", "updated", "failed"];
+    assert_eq!(counts.map(|name| row(&import, name)), [202, 100, 100, 1, 1, 0, 0, 0]);
+
+    // Again, compressed, with bad lines in between: the good ones change nothing, the bad ones are named.
+    let mut lines = corpus();
+    lines.insert(0, String::new());
+    lines.insert(5, "{\"url\": \"broken\"".into());
+    lines.insert(10, "{\"url\": \"no text\"}".into());
+    lines.insert(20, json!({ "url": "original-0", "body": words(5000) }).to_string());
+    let bad = zstd::encode_all(lines.join("\n").as_bytes(), 3).expect("compress");
+    let import = run_with_input(at_once, &bad);
+    assert_eq!(code(&import), 1, "{import:?}");
+    assert_eq!(counts.map(|name| row(&import, name)), [205, 0, 100, 1, 1, 100, 0, 3]);
+    let words_said = text(&import.stderr);
+    assert!(words_said.contains("-:6: not a JSON object"), "{words_said}");
+    assert!(words_said.contains("-:11: no field \"body\""), "{words_said}");
+    assert!(words_said.contains("-:21 (id \"original-0\")"), "{words_said}");
+    assert!(!words_said.contains("w500000"), "no text of a document: {words_said}");
+}
+
+/// Returns the verdicts on `near`.
+fn checks_and_names_bad_lines(check_lines: &[&str], near: &[String]) -> Vec<Value> {
+    let check = run_with_input(check_lines, near.join("\n").as_bytes());
+    assert_eq!(code(&check), 1, "{check:?}");
+    let verdicts: Vec<Value> =
+        text(&check.stdout).lines().map(|line| serde_json::from_str(line).expect("JSON lines")).collect();
+    assert_eq!(verdicts.len(), 10);
+    for (n, verdict) in verdicts.iter().enumerate() {
+        assert_eq!(verdict["line"], n + 1);
+        assert_eq!(verdict["verdict"], "near_duplicate");
+        assert_eq!(verdict["duplicate_of"], format!("original-{n}"));
+    }
+
+    let fresh = json!({ "body": words(9999) }).to_string();
+    let check = run_with_input(check_lines, fresh.as_bytes());
+    assert_eq!(code(&check), 0, "{check:?}");
+    let mixed = format!("{fresh}\nnonsense\n{}\n", near[0]);
+    let check = run_with_input(check_lines, mixed.as_bytes());
+    assert_eq!(code(&check), 2, "{check:?}");
+    let kinds: Vec<_> = text(&check.stdout)
+        .lines()
+        .map(|line| {
+            let line: Value = serde_json::from_str(line).expect("JSON lines");
+            (line["kind"].as_str().expect("a kind").to_owned(), line["line"].as_u64().expect("a number"))
+        })
+        .collect();
+    assert_eq!(kinds, [("verdict".into(), 1), ("error".into(), 2), ("verdict".into(), 3)]);
+    verdicts
 }
 
 #[test]

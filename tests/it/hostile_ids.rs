@@ -64,10 +64,16 @@ fn hostile_ids_round_trip_through_every_route() {
     let server = Local::plain(&dir);
     let client = Client::of(&server);
     let ids = hostile();
-    let count = ids.len() as u64;
+    go_in_by_every_door(&client, &ids);
+    are_documents_of_their_own(&client, &ids);
+    are_paged_in_order(&client, &ids);
+    keep_their_links(&client, &ids);
+    go_out_by_every_door(&client, &ids);
+}
 
-    // In by every door: a JSON document, a raw text, a batch, a bulk line.
-    for (number, id) in (0..).zip(&ids) {
+/// In by every door: a JSON document, a raw text, a batch, a bulk line.
+fn go_in_by_every_door(client: &Client, ids: &[String]) {
+    for (number, id) in (0..).zip(ids) {
         let text = words(number);
         let document = json!({"id": id, "text": text, "metadata": {"id": id}});
         let verdict = match number % 4 {
@@ -81,9 +87,11 @@ fn hostile_ids_round_trip_through_every_route() {
         };
         assert_eq!((&verdict["id"], &verdict["outcome"]), (&json!(id), &json!("inserted")), "{verdict}");
     }
+}
 
-    // Every id is a document of its own, and is found as itself.
-    for (number, id) in (0..).zip(&ids) {
+/// Every id is a document of its own, and is found as itself.
+fn are_documents_of_their_own(client: &Client, ids: &[String]) {
+    for (number, id) in (0..).zip(ids) {
         let record = client.get(&format!("{DOCUMENTS}?id={}", encode(id))).ok();
         assert_eq!(record["id"], json!(id));
         if number % 4 != 1 {
@@ -101,8 +109,10 @@ fn hostile_ids_round_trip_through_every_route() {
             client.post("/v1/collections/default/compare", &json!({"a": {"id": id}, "b": {"text": text}})).ok();
         assert_eq!(compared["estimate"]["similarity"], json!(1.0));
     }
+}
 
-    // Pages hold them all, in order, each once.
+/// Pages hold them all, in order, each once.
+fn are_paged_in_order(client: &Client, ids: &[String]) {
     let mut seen = Vec::new();
     let mut target = format!("{DOCUMENTS}?limit=7");
     loop {
@@ -112,16 +122,21 @@ fn hostile_ids_round_trip_through_every_route() {
         target = format!("{DOCUMENTS}?limit=7&cursor={}", encode(cursor));
     }
     assert_eq!(seen, ids.iter().map(|id| json!(id)).collect::<Vec<Value>>());
+}
 
-    // A link keeps its original's id.
+/// A link keeps its original's id.
+fn keep_their_links(client: &Client, ids: &[String]) {
     let link = json!({"id": "link", "text": words(3)});
     let linked = client.post(&format!("{DOCUMENTS}?on_duplicate=link"), &link).ok();
     assert_eq!((&linked["duplicate_of"], &linked["outcome"]), (&json!(ids[3]), &json!("linked")));
     assert_eq!(client.get(&format!("{DOCUMENTS}?id=link")).ok()["duplicate_of"], json!(ids[3]));
     assert_eq!(client.delete(&format!("{DOCUMENTS}?id=link")).ok()["deleted"], 1);
+}
 
-    // Out by every door, and nothing else with it.
-    for (number, id) in (0..).zip(&ids) {
+/// Out by every door, and nothing else with it.
+fn go_out_by_every_door(client: &Client, ids: &[String]) {
+    let count = ids.len() as u64;
+    for (number, id) in (0..).zip(ids) {
         let deleted = match number % 4 {
             0 => client.delete(&format!("{DOCUMENTS}?id={}", encode(id))).ok(),
             1 => client.post(&format!("{DOCUMENTS}/delete"), &json!({"ids": [id]})).ok(),

@@ -96,35 +96,8 @@ fn a_full_index_refuses_what_would_store_and_nothing_else() {
     assert!(refused >= 1.0);
     assert_eq!(logged(&data, WARNING), 1, "{}", server.log_tail());
 
-    // What stores nothing goes on.
-    let check = client.post("/v1/collections/default/check", &json!({ "text": words(3) })).ok();
-    assert_eq!(check["verdict"], "exact_duplicate");
-    let twin = json!({"id": "twin", "text": words(3)});
-    assert_eq!(client.post(DOCUMENTS, &twin).ok()["outcome"], "skipped");
-    assert_eq!(store(&client, 3, "").ok()["outcome"], "unchanged");
-    assert_eq!(client.get(&format!("{DOCUMENTS}?id=3")).status, 200);
-    assert_eq!(client.get("/readyz").status, 200);
-    assert_eq!(client.delete(&format!("{DOCUMENTS}?id=nobody")).ok()["deleted"], 0);
-    // What stores does not, by whatever way it comes.
-    let problem = client.post(&format!("{DOCUMENTS}?on_duplicate=store"), &twin).problem(507, "memory_budget_reached");
-    assert_eq!(problem["type"], "urn:hapax:problem:memory-budget-reached");
-    for words in ["limits.memory_max_bytes", "delete", "ttl", &MAX.to_string()] {
-        assert!(problem["detail"].as_str().unwrap().contains(words), "{problem}");
-    }
-    assert_eq!(client.post(&format!("{DOCUMENTS}?on_duplicate=link"), &twin).status, 507);
-    let other = json!({"id": "3", "text": words(full + 1)});
-    assert_eq!(client.post(&format!("{DOCUMENTS}?on_existing=replace"), &other).status, 507);
-    let lines =
-        format!("{}\n{}\n", json!({"id": "new", "text": words(full + 2)}), json!({"id": "5", "text": words(5)}));
-    let lines = client.bulk("op=insert", &lines);
-    assert_eq!(
-        (&lines[0]["error"]["code"], &lines[0]["error"]["status"]),
-        (&json!("memory_budget_reached"), &json!(507))
-    );
-    assert_eq!(lines[1]["outcome"], "unchanged");
-    let batch = json!({"op": "insert", "documents": [{"id": "new", "text": words(full + 2)}]});
-    let batch = client.post("/v1/collections/default/batch", &batch).ok();
-    assert_eq!(batch["results"][0]["error"]["code"], "memory_budget_reached");
+    what_stores_nothing_goes_on(&client);
+    what_stores_does_not(&client, full);
     assert_eq!(metric(&client, names::MEMORY_REFUSED) - refused, 5.0);
 
     // Deletes make room, of one and of many.
@@ -157,6 +130,41 @@ fn a_full_index_refuses_what_would_store_and_nothing_else() {
     delete_oldest(&client, documents / 2);
     assert_eq!(store(&client, 1_000_000, "").ok()["outcome"], "inserted");
     assert!(server.terminate().success());
+}
+
+fn what_stores_nothing_goes_on(client: &Client) {
+    let check = client.post("/v1/collections/default/check", &json!({ "text": words(3) })).ok();
+    assert_eq!(check["verdict"], "exact_duplicate");
+    let twin = json!({"id": "twin", "text": words(3)});
+    assert_eq!(client.post(DOCUMENTS, &twin).ok()["outcome"], "skipped");
+    assert_eq!(store(client, 3, "").ok()["outcome"], "unchanged");
+    assert_eq!(client.get(&format!("{DOCUMENTS}?id=3")).status, 200);
+    assert_eq!(client.get("/readyz").status, 200);
+    assert_eq!(client.delete(&format!("{DOCUMENTS}?id=nobody")).ok()["deleted"], 0);
+}
+
+/// By whatever way it comes.
+fn what_stores_does_not(client: &Client, full: u64) {
+    let twin = json!({"id": "twin", "text": words(3)});
+    let problem = client.post(&format!("{DOCUMENTS}?on_duplicate=store"), &twin).problem(507, "memory_budget_reached");
+    assert_eq!(problem["type"], "urn:hapax:problem:memory-budget-reached");
+    for words in ["limits.memory_max_bytes", "delete", "ttl", &MAX.to_string()] {
+        assert!(problem["detail"].as_str().unwrap().contains(words), "{problem}");
+    }
+    assert_eq!(client.post(&format!("{DOCUMENTS}?on_duplicate=link"), &twin).status, 507);
+    let other = json!({"id": "3", "text": words(full + 1)});
+    assert_eq!(client.post(&format!("{DOCUMENTS}?on_existing=replace"), &other).status, 507);
+    let lines =
+        format!("{}\n{}\n", json!({"id": "new", "text": words(full + 2)}), json!({"id": "5", "text": words(5)}));
+    let lines = client.bulk("op=insert", &lines);
+    assert_eq!(
+        (&lines[0]["error"]["code"], &lines[0]["error"]["status"]),
+        (&json!("memory_budget_reached"), &json!(507))
+    );
+    assert_eq!(lines[1]["outcome"], "unchanged");
+    let batch = json!({"op": "insert", "documents": [{"id": "new", "text": words(full + 2)}]});
+    let batch = client.post("/v1/collections/default/batch", &batch).ok();
+    assert_eq!(batch["results"][0]["error"]["code"], "memory_budget_reached");
 }
 
 async fn insert(collection: &Collection, number: u64) -> Result<(), CollectionError> {

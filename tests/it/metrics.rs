@@ -79,11 +79,21 @@ fn every_metric_moves() {
     cut_an_answer(&server);
     let lines = format!("{}\n{{\n", document("d", &text(900, "one")));
     assert_eq!(post(&server, "/v1/collections/default/bulk?op=insert", &lines), 200);
-    // A client has an answer's last byte before the server has noted that it was sent, and an insertion's answer
-    // before what it kept for the disk is dropped; and what works in the background has to have begun.
+    let after = settled(&server, &before);
+    requests_moved(&before, &after);
+    verdicts_moved(&before, &after);
+    collections_moved(&before, &after);
+    every_name_is_described(&after);
+    names_and_labels_are_those_of_the_table(&after);
+}
+
+/// The first scrape that has all that was done. A client has an answer's last byte before the server has noted that it
+/// was sent, and an insertion's answer before what it kept for the disk is dropped; and what works in the background has
+/// to have begun.
+fn settled(server: &Server, before: &Scrape) -> Scrape {
     let since = Instant::now();
-    let after = loop {
-        let scrape = Scrape::of(&server);
+    loop {
+        let scrape = Scrape::of(server);
         let counted = |name: &str, labels: &[&str]| scrape.sum(name, labels) - before.sum(name, labels);
         let settled = counted("hapax_http_request_duration_seconds_count", &["/check\""]) == 24.0
             && scrape.sum(names::COMMIT_PAYLOAD_BYTES, &["exact"]) == 0.0
@@ -93,7 +103,10 @@ fn every_metric_moves() {
             break scrape;
         }
         std::thread::sleep(Duration::from_millis(5));
-    };
+    }
+}
+
+fn requests_moved(before: &Scrape, after: &Scrape) {
     let moved = |name: &str, labels: &[&str]| after.sum(name, labels) - before.sum(name, labels);
 
     let ok = "status=\"200\"";
@@ -108,6 +121,10 @@ fn every_metric_moves() {
     assert_eq!(moved(names::HTTP_BULK_LINES, &["kind=\"verdict\""]), 1.0);
     assert_eq!(moved(names::HTTP_BULK_LINES, &["kind=\"error\""]), 1.0);
     assert_eq!(moved(names::HTTP_BULK_LINES, &["kind=\"summary\""]), 1.0);
+}
+
+fn verdicts_moved(before: &Scrape, after: &Scrape) {
+    let moved = |name: &str, labels: &[&str]| after.sum(name, labels) - before.sum(name, labels);
 
     let verdicts = |op: &str, verdict: &str| {
         let (op, verdict) = (format!("op=\"{op}\""), format!("verdict=\"{verdict}\""));
@@ -125,6 +142,11 @@ fn every_metric_moves() {
     assert!(moved("hapax_cpu_queue_wait_seconds_count", &[]) >= 1.0);
     assert_eq!(after.sum(names::CPU_QUEUE_MAX, &[]), 1024.0);
     assert_eq!(after.sum(names::CPU_QUEUE_DEPTH, &[]), 0.0);
+}
+
+fn collections_moved(before: &Scrape, after: &Scrape) {
+    let moved = |name: &str, labels: &[&str]| after.sum(name, labels) - before.sum(name, labels);
+
     for name in [
         "hapax_check_candidates",
         "hapax_probe_duration_seconds",
@@ -150,9 +172,6 @@ fn every_metric_moves() {
     assert_eq!(after.sum(names::BOOT_PROGRESS, &[]), 1.0);
     assert_eq!(after.sum(names::BUILD_INFO, &[concat!("version=\"", env!("CARGO_PKG_VERSION"), "\"")]), 1.0);
     assert!(after.sum("process_resident_memory_bytes", &[]) > 1e6);
-
-    every_name_is_described(&after);
-    names_and_labels_are_those_of_the_table(&after);
 }
 
 /// Equals with more metadata than fits into one answer.

@@ -114,14 +114,40 @@ fn send(client: &Client, route: &Route, (target, body): (String, Option<Value>))
     }
 }
 
+/// Statuses that were met, by method and path.
+#[derive(Default)]
+struct Met(BTreeMap<(String, &'static str), BTreeSet<u16>>);
+
+impl Met {
+    fn by(&mut self, route: &Route, status: u16) {
+        self.0.entry((route.method.to_string(), route.path)).or_default().insert(status);
+    }
+}
+
+/// The routes that declare a status.
+fn declared(status: u16) -> impl Iterator<Item = &'static Route> {
+    ROUTES.iter().filter(move |route| route.statuses.contains(&status))
+}
+
 #[test]
 fn every_declared_status_can_be_met() {
-    let mut met: BTreeMap<(String, &str), BTreeSet<u16>> = BTreeMap::new();
-    let mut meet = |route: &Route, status: u16| {
-        met.entry((route.method.to_string(), route.path)).or_default().insert(status);
-    };
-    let declared = |status: u16| ROUTES.iter().filter(move |route| route.statuses.contains(&status));
+    let mut met = Met::default();
+    with_a_plain_server(&mut met);
+    without_the_key(&mut met);
+    with_small_bounds(&mut met);
+    before_and_beyond_what_it_can_do(&mut met);
+    beside_what_is_there(&mut met);
 
+    for route in ROUTES {
+        let met = &met.0[&(route.method.to_string(), route.path)];
+        for status in route.statuses {
+            let excused = NOT_PROVOKED.iter().any(|(excused, _)| excused == status);
+            assert!(excused || met.contains(status), "{} {}: {status} was not met; {met:?}", route.method, route.path);
+        }
+    }
+}
+
+fn with_a_plain_server(met: &mut Met) {
     // 200 and 201, on a collection made anew each time.
     let plain_dir = dir();
     let plain = Local::plain(&plain_dir);
@@ -130,45 +156,53 @@ fn every_declared_status_can_be_met() {
     for route in ROUTES {
         client.delete(&format!("/v1/collections/{COLLECTION}?confirm={COLLECTION}"));
         if route.method == "PUT" {
-            meet(route, make());
+            met.by(route, make());
         } else {
             assert_eq!(make(), 201);
         }
         if is(route, "GET", "/documents") {
             client.post(&format!("/v1/collections/{COLLECTION}/documents"), &json!({"id": "a", "text": words(1)})).ok();
         }
-        meet(route, send(&client, route, good(route)));
+        met.by(route, send(&client, route, good(route)));
     }
     make();
+    refused_by_a_plain_server(met, &client);
+}
+
+fn refused_by_a_plain_server(met: &mut Met, client: &Client) {
     // 422: a parameter that is not known; on every route.
     for route in ROUTES {
-        meet(route, send(&client, route, (format!("{}?nonsense=1", path(route)), good(route).1)));
+        met.by(route, send(client, route, (format!("{}?nonsense=1", path(route)), good(route).1)));
     }
     for route in declared(400) {
         let json = [("content-type", "application/json")];
-        meet(route, client.send(route.method.as_str(), &path(route), &json, b"{").status);
+        met.by(route, client.send(route.method.as_str(), &path(route), &json, b"{").status);
     }
     for route in declared(403) {
         let foreign = [("origin", "http://evil.example")];
-        meet(route, client.send(route.method.as_str(), &path(route), &foreign, b"").status);
+        met.by(route, client.send(route.method.as_str(), &path(route), &foreign, b"").status);
     }
     for route in declared(404) {
         let (target, body) = good(route);
-        meet(route, send(&client, route, (target.replace(COLLECTION, "none"), body)));
+        met.by(route, send(client, route, (target.replace(COLLECTION, "none"), body)));
     }
     for route in declared(415) {
         let target = good(route).0;
-        meet(route, client.send(route.method.as_str(), &target, &[("content-type", "text/html")], b"<p>").status);
+        met.by(route, client.send(route.method.as_str(), &target, &[("content-type", "text/html")], b"<p>").status);
     }
+}
 
-    // 401
+/// 401.
+fn without_the_key(met: &mut Met) {
     let keyed_dir = dir();
     let keyed = Setup { api_key: Some("a-key-of-some-length-1"), ..Setup::new(&keyed_dir) }.start();
     for route in declared(401) {
-        meet(route, send(&Client::of(&keyed), route, good(route)));
+        met.by(route, send(&Client::of(&keyed), route, good(route)));
     }
+}
 
-    // 413 and 429, with small bounds.
+/// 413 and 429; and 408.
+fn with_small_bounds(met: &mut Met) {
     let small_dir = dir();
     let mut small = Setup::new(&small_dir).limits(|limits| {
         limits.body_bytes_max = 1000;
@@ -180,10 +214,10 @@ fn every_declared_status_can_be_met() {
     assert_eq!(small_client.json("PUT", &format!("/v1/collections/{COLLECTION}"), &json!({})).status, 201);
     for route in declared(413) {
         let large = json!({"text": "x".repeat(2000)});
-        meet(route, send(&small_client, route, (good(route).0, Some(large))));
+        met.by(route, send(&small_client, route, (good(route).0, Some(large))));
     }
     for route in declared(429) {
-        meet(route, small_client.json("PUT", "/v1/collections/one-too-many", &json!({})).status);
+        met.by(route, small_client.json("PUT", "/v1/collections/one-too-many", &json!({})).status);
     }
 
     // 408, by a server that is hasty with bodies; on a busy machine it would be hasty with the answers above as well.
@@ -193,20 +227,24 @@ fn every_declared_status_can_be_met() {
         let mut raw = Raw::connect(hasty.address);
         raw.send(format!("{} {} HTTP/1.1\r\nHost: localhost\r\n", route.method, path(route)));
         raw.send("Content-Type: application/json\r\nContent-Length: 10\r\n\r\n{");
-        meet(route, raw.status());
+        met.by(route, raw.status());
     }
+}
 
-    // 503: nothing has started; no room for a single request.
+/// 503: nothing has started; no room for a single request.
+fn before_and_beyond_what_it_can_do(met: &mut Met) {
     let starting_dir = dir();
     let starting = Setup { boots: false, ..Setup::new(&starting_dir) }.start();
     let full_dir = dir();
     let full = Setup::new(&full_dir).limits(|limits| limits.requests_concurrent_max = 0).start();
     for route in declared(503) {
         let server = if route.path == "/openapi.yaml" { &full } else { &starting };
-        meet(route, send(&Client::of(server), route, good(route)));
+        met.by(route, send(&Client::of(server), route, good(route)));
     }
+}
 
-    // 409: a collection made with another secret; one that is there with other settings.
+/// 409: a collection made with another secret; one that is there with other settings.
+fn beside_what_is_there(met: &mut Met) {
     let secret_dir = dir();
     let secret = Setup::new(&secret_dir).secret(1).start();
     let target = format!("/v1/collections/{COLLECTION}");
@@ -218,18 +256,10 @@ fn every_declared_status_can_be_met() {
             // The one is being made, or is there.
             let begin = || Client::of(&secret).json("POST", route.path, &json!({"name": "twice"})).status;
             assert_eq!(begin(), 202);
-            meet(route, begin());
+            met.by(route, begin());
             continue;
         }
-        meet(route, send(&Client::of(&secret), route, good(route)));
-    }
-
-    for route in ROUTES {
-        let met = &met[&(route.method.to_string(), route.path)];
-        for status in route.statuses {
-            let excused = NOT_PROVOKED.iter().any(|(excused, _)| excused == status);
-            assert!(excused || met.contains(status), "{} {}: {status} was not met; {met:?}", route.method, route.path);
-        }
+        met.by(route, send(&Client::of(&secret), route, good(route)));
     }
 }
 

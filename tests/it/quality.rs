@@ -179,12 +179,8 @@ fn judge_corpus(corpora: &Path, file: &str, mode: &str, truth: Truth) {
     judge_corpus_verified(corpora, file, mode, truth, Verified::Estimate);
 }
 
-fn judge_corpus_verified(corpora: &Path, file: &str, mode: &str, truth: Truth, verified: Verified) {
-    let documents = documents(&corpora.join(format!("{file}.jsonl.zst")));
-    let truth = match truth {
-        Truth::File => pairs(&read_zst(&corpora.join(format!("{file}.{mode}.j50.tsv.zst")))),
-        Truth::ReferenceTokens => joined_over_reference_tokens(corpora, &documents, mode),
-    };
+/// Streams the documents into a collection of this shingling.
+fn streamed(documents: &[Document], mode: &str, verified: Verified) -> Vec<Vec<(String, f64)>> {
     let shingle = match mode.split_at(1) {
         ("w", width) => format!("word{width}"),
         (_, width) => format!("char{width}"),
@@ -197,7 +193,16 @@ fn judge_corpus_verified(corpora: &Path, file: &str, mode: &str, truth: Truth, v
     }
     let made = service.client.json("PUT", "/v1/collections/quality", &settings);
     assert_eq!(made.status, 201, "{}", made.text());
-    let answers = stream(&service, "quality", &documents);
+    stream(&service, "quality", documents)
+}
+
+fn judge_corpus_verified(corpora: &Path, file: &str, mode: &str, truth: Truth, verified: Verified) {
+    let documents = documents(&corpora.join(format!("{file}.jsonl.zst")));
+    let truth = match truth {
+        Truth::File => pairs(&read_zst(&corpora.join(format!("{file}.{mode}.j50.tsv.zst")))),
+        Truth::ReferenceTokens => joined_over_reference_tokens(corpora, &documents, mode),
+    };
+    let answers = streamed(&documents, mode, verified);
 
     let mut found: HashMap<(String, String), f64> = HashMap::new();
     let mut flagged: HashSet<&str> = HashSet::new();
@@ -369,6 +374,14 @@ fn odd_inputs_get_a_verdict_or_a_clear_error() {
         let (status, answer) = check(&name, "text/plain", None, &bytes, "?invalid=replace");
         assert!(status == 200 || status == 413, "{name}: {answer}");
     }
+    bad_lines_are_answered_one_by_one(&corpora, &service);
+    for document in documents(&corpora.join("adversarial/odd_docs.jsonl.zst")) {
+        let body = json!({ "id": document.id, "text": document.text }).to_string();
+        check(&document.id, "application/json", None, body.as_bytes(), "");
+    }
+}
+
+fn bad_lines_are_answered_one_by_one(corpora: &Path, service: &Service) {
     for bad in ["bad_lines.jsonl", "naughty.jsonl"] {
         let bytes = std::fs::read(corpora.join("adversarial/raw").join(bad)).unwrap();
         let headers = [("content-type", "application/x-ndjson")];
@@ -385,10 +398,6 @@ fn odd_inputs_get_a_verdict_or_a_clear_error() {
                 _ => panic!("{bad}: {line}"),
             }
         }
-    }
-    for document in documents(&corpora.join("adversarial/odd_docs.jsonl.zst")) {
-        let body = json!({ "id": document.id, "text": document.text }).to_string();
-        check(&document.id, "application/json", None, body.as_bytes(), "");
     }
 }
 

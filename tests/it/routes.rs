@@ -136,6 +136,30 @@ fn collections_are_made_described_changed_and_dropped() {
     assert_eq!(same.status, 200, "{}", same.text());
     assert_eq!(put("theirs", json!({"spec": "external:datasketch:128x64"})).json()["signature"]["bytes"], 1024);
 
+    bad_settings_and_names_are_refused(&client, &made);
+
+    let list = client.get("/v1/collections").ok();
+    let names: Vec<_> =
+        list["collections"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["chars", "default", "news", "theirs"]);
+
+    let patch = |body: Value| client.json("PATCH", "/v1/collections/news", &body);
+    let changed = patch(json!({"threshold": 0.9, "banding": {"bands": 16, "rows": 8}})).ok();
+    assert_eq!(changed["banding"], json!({"bands": 16, "rows": 8}));
+    assert_eq!(client.get("/v1/collections/news").ok()["threshold"], 0.9);
+    patch(json!({})).problem(422, "invalid_value");
+    patch(json!({"spec": "x"})).problem(422, "invalid_value");
+
+    let drop = |name: &str, confirm: &str| client.delete(&format!("/v1/collections/{name}{confirm}"));
+    drop("news", "").problem(422, "invalid_value");
+    drop("news", "?confirm=chars").problem(422, "invalid_value");
+    drop("default", "?confirm=default").problem(403, "default_stays");
+    assert_eq!(drop("news", "?confirm=news").ok()["dropped"], "news");
+    drop("news", "?confirm=news").problem(404, "collection_not_found");
+}
+
+fn bad_settings_and_names_are_refused(client: &Client, made: &Value) {
+    let put = |name: &str, body: Value| client.json("PUT", &format!("/v1/collections/{name}"), &body);
     for (body, field) in [
         (json!({"shingle": "word0"}), "shingle"),
         (json!({"shingle": "word33"}), "shingle"),
@@ -161,25 +185,6 @@ fn collections_are_made_described_changed_and_dropped() {
         assert_eq!(fields(&put(name, json!({})).problem(422, "invalid_value")), ["collection"], "{name}");
     }
     client.get("/v1/collections/bad").problem(404, "collection_not_found");
-
-    let list = client.get("/v1/collections").ok();
-    let names: Vec<_> =
-        list["collections"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["chars", "default", "news", "theirs"]);
-
-    let patch = |body: Value| client.json("PATCH", "/v1/collections/news", &body);
-    let changed = patch(json!({"threshold": 0.9, "banding": {"bands": 16, "rows": 8}})).ok();
-    assert_eq!(changed["banding"], json!({"bands": 16, "rows": 8}));
-    assert_eq!(client.get("/v1/collections/news").ok()["threshold"], 0.9);
-    patch(json!({})).problem(422, "invalid_value");
-    patch(json!({"spec": "x"})).problem(422, "invalid_value");
-
-    let drop = |name: &str, confirm: &str| client.delete(&format!("/v1/collections/{name}{confirm}"));
-    drop("news", "").problem(422, "invalid_value");
-    drop("news", "?confirm=chars").problem(422, "invalid_value");
-    drop("default", "?confirm=default").problem(403, "default_stays");
-    assert_eq!(drop("news", "?confirm=news").ok()["dropped"], "news");
-    drop("news", "?confirm=news").problem(404, "collection_not_found");
 }
 
 #[test]

@@ -28,20 +28,7 @@ fn a_backup_under_load_restores_the_state_at_its_position() {
     let mut log = Log::default();
     (0..20).for_each(|round| log.round(&client(&server), round));
     let before = log.0.len() as u64;
-    let made = AtomicBool::new(false);
-    let (status, path, words_said) = thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut rounds = 20..;
-            while !made.load(Ordering::Relaxed) {
-                log.round(&client(&server), rounds.next().unwrap());
-            }
-            log.round(&client(&server), rounds.next().unwrap());
-        });
-        let url = server.url("");
-        let done = run(&["backup", "under-load", "--server", &url]);
-        made.store(true, Ordering::Relaxed);
-        done
-    });
+    let (status, path, words_said) = backed_up_under_load(&server, &mut log);
     assert_eq!(status, 0, "{words_said}");
     assert!(words_said.contains("2 collections"), "{words_said}");
     let path = PathBuf::from(path.trim_end());
@@ -72,7 +59,36 @@ fn a_backup_under_load_restores_the_state_at_its_position() {
     assert_eq!(same, unchanged, "what was not changed since is byte for byte the same");
     assert_eq!(entry["documents"], holds.len());
 
-    // Verdicts, where each version is found under the id that had it then, and no other is found at all.
+    versions_are_found_under_the_ids_they_had(&again, &log, &state);
+    assert_eq!(documents(&original, "exact"), documents(&again, "exact"));
+    let verdict = again.post("/v1/collections/exact/check", &json!({"text": words(7)})).ok();
+    assert_eq!((&verdict["duplicate_of"], &verdict["matches"][0]["method"]), (&json!("7"), &json!("exact")));
+    // The order goes on where the backup left it.
+    let late = again.post(&format!("{DEFAULT}/documents"), &json!({"id": "late", "text": words(77_777_777)})).ok();
+    assert_eq!(late["outcome"], "inserted");
+    assert_eq!(again.get(&format!("{DEFAULT}/documents?id=late")).ok()["seq"], position + 1);
+}
+
+/// Status, stdout and stderr of `hapax backup`, while `log` goes on.
+fn backed_up_under_load(server: &Server, log: &mut Log) -> (i32, String, String) {
+    let made = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut rounds = 20..;
+            while !made.load(Ordering::Relaxed) {
+                log.round(&client(server), rounds.next().unwrap());
+            }
+            log.round(&client(server), rounds.next().unwrap());
+        });
+        let url = server.url("");
+        let done = run(&["backup", "under-load", "--server", &url]);
+        made.store(true, Ordering::Relaxed);
+        done
+    })
+}
+
+/// Each version is found under the id that had it then, and no other is found at all.
+fn versions_are_found_under_the_ids_they_had(again: &Client, log: &Log, state: &BTreeMap<u64, (u64, u64)>) {
     let check = |version: u64| again.post(&format!("{DEFAULT}/check"), &json!({"text": words(version)})).ok();
     let versions: BTreeMap<u64, u64> = state.iter().map(|(&id, &(_, version))| (version, id)).collect();
     for &(_, version) in log.0.iter().step_by(7) {
@@ -86,13 +102,6 @@ fn a_backup_under_load_restores_the_state_at_its_position() {
             None => assert_eq!(verdict["verdict"], "unique", "{verdict}"),
         }
     }
-    assert_eq!(documents(&original, "exact"), documents(&again, "exact"));
-    let verdict = again.post("/v1/collections/exact/check", &json!({"text": words(7)})).ok();
-    assert_eq!((&verdict["duplicate_of"], &verdict["matches"][0]["method"]), (&json!("7"), &json!("exact")));
-    // The order goes on where the backup left it.
-    let late = again.post(&format!("{DEFAULT}/documents"), &json!({"id": "late", "text": words(77_777_777)})).ok();
-    assert_eq!(late["outcome"], "inserted");
-    assert_eq!(again.get(&format!("{DEFAULT}/documents?id=late")).ok()["seq"], position + 1);
 }
 
 fn metrics_tell(client: &Client, latest: &Value) {

@@ -11,9 +11,9 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use super::steps::{BACKUPS, client, ended, offline, run, serve, utf8};
-use crate::support::client::fields;
+use crate::support::client::{Client, fields};
 use crate::support::command;
-use crate::support::library::{dir, seed};
+use crate::support::library::{Dir, dir, seed};
 use crate::support::server::Server;
 
 /// The whole backups in a folder, by name.
@@ -31,14 +31,7 @@ fn a_series_keeps_the_newest_and_removes_nothing_else() {
     let server = serve(&dir, "0");
     let client = client(&server);
     let begin = |body: Value| client.post(BACKUPS, &body);
-    for (body, field) in [
-        (json!({"name": "nightly", "keep": 1001}), "keep"),
-        (json!({"name": "nightly", "keep": -1}), "keep"),
-        (json!({"keep": 3}), "name"),
-        (json!({"name": "x".repeat(60), "keep": 3}), "name"),
-    ] {
-        assert_eq!(fields(&begin(body).problem(422, "invalid_value")), [field]);
-    }
+    bad_series_are_refused(&client);
     // What looks like it and is not of the series: one made under such a name, another series, a stranger's folder.
     for name in ["nightly", "nightly-2001-01-01T000000Z"] {
         assert_eq!(begin(json!({"name": name})).status, 202);
@@ -83,8 +76,24 @@ fn a_series_keeps_the_newest_and_removes_nothing_else() {
     assert_eq!(whole_in(&backups), kept(&[made[2].clone(), made[4].clone(), newest.clone()]));
     let restored = dir.path().join("restored");
     assert_eq!(run(&["restore", utf8(&backups.join(&newest)), "--data-dir", utf8(&restored)]).0, 0);
+    a_series_of_a_path_goes_by_the_same_rules(&dir, server);
+}
 
-    // To a path, by a server on this machine and without one: the same rules there, and the server's own stay.
+fn bad_series_are_refused(client: &Client) {
+    let begin = |body: Value| client.post(BACKUPS, &body);
+    for (body, field) in [
+        (json!({"name": "nightly", "keep": 1001}), "keep"),
+        (json!({"name": "nightly", "keep": -1}), "keep"),
+        (json!({"keep": 3}), "name"),
+        (json!({"name": "x".repeat(60), "keep": 3}), "name"),
+    ] {
+        assert_eq!(fields(&begin(body).problem(422, "invalid_value")), [field]);
+    }
+}
+
+/// By a server on this machine and without one; the series of the server's own folder stay.
+fn a_series_of_a_path_goes_by_the_same_rules(dir: &Dir, server: Server) {
+    let backups = dir.path().join("backups");
     let before = whole_in(&backups);
     let target = dir.path().join("elsewhere/nightly");
     let by_server = || run(&["backup", utf8(&target), "--keep", "2", "--server", &server.url("")]);
