@@ -22,6 +22,7 @@ mod crash;
 mod damaged;
 mod decision;
 mod descriptors;
+mod docs;
 mod doubt;
 mod errors;
 mod exact;
