@@ -1,7 +1,7 @@
 //! Buckets of postings, handed out a page at a time.
-//! Here a bucket is a cache line, not all documents of one band key: twelve entries of 32 bits, a tag of eight bits for each, how many it holds, and how many
-//! went past it because it was full. Pages that a table gives up are kept for the next that asks: tables grow all the
-//! time, and an allocator would leave holes of every size behind.
+//! Here a bucket is a cache line, not all documents of one band key: twelve entries of 32 bits, a tag of eight bits for
+//! each, how many it holds, and how many went past it because it was full. Pages that a table gives up are kept for the
+//! next that asks: tables grow all the time, and an allocator would leave holes of every size behind.
 
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;

@@ -7,7 +7,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::cluster_index::{index_of_clusters, member_sum};
-use super::walk::{Table, walk};
+use super::walk::{RecordTable, walk};
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::connection::{Role, connect};
@@ -199,7 +199,7 @@ fn own_check(
 
 fn against_ledger(inspection: &mut Inspection, ledger: &Ledger, seen: &Seen) {
     let lines = [ledger.signatures, ledger.documents, ledger.payloads];
-    for ((table, told), found) in Table::ALL.into_iter().zip(lines).zip(seen.tallies) {
+    for ((table, told), found) in RecordTable::ALL.into_iter().zip(lines).zip(seen.tallies) {
         if told != found {
             let detail = format!(
                 "{} rows with sum {:016x} are whole, and the ledger says {} with sum {:016x}",

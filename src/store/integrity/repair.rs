@@ -11,7 +11,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, ToSql};
 use serde_json::{Map, Value, json};
 
-use super::walk::{Table, read, walk};
+use super::walk::{RecordTable, read, walk};
 use crate::store::data_dir::files;
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
@@ -76,7 +76,7 @@ pub fn repair(path: &Path) -> Result<Repaired> {
     let mut new = Connection::open(&made).map_err(sqlite)?;
     let documents = {
         let new = new.transaction().map_err(sqlite)?;
-        for table in Table::ALL {
+        for table in RecordTable::ALL {
             copy(&old, &new, table, &mut aside).map_err(|error| error.of(&label))?;
         }
         set_unpaired_aside(&new, &meta, &mut aside).map_err(|error| error.of(&label))?;
@@ -142,7 +142,7 @@ struct Aside<'a> {
 }
 
 impl Aside<'_> {
-    fn put(&mut self, table: Table, row: &Row<'_>, flaw: &str) -> std::io::Result<()> {
+    fn put(&mut self, table: RecordTable, row: &Row<'_>, flaw: &str) -> std::io::Result<()> {
         let seq = row.get::<_, i64>(0).unwrap_or_default();
         self.records.entry(seq).or_insert_with(|| flaw.to_owned());
         let mut columns = Map::new();
@@ -170,7 +170,7 @@ fn shown(value: ValueRef<'_>) -> Value {
 }
 
 /// Copies the sound rows of a table from the beginning on, and where that breaks off, from the end on backwards.
-fn copy(old: &Connection, new: &Connection, table: Table, aside: &mut Aside<'_>) -> Result<(), Stopped> {
+fn copy(old: &Connection, new: &Connection, table: RecordTable, aside: &mut Aside<'_>) -> Result<(), Stopped> {
     let mut buffer = Vec::new();
     let mut reached = i64::MIN;
     for direction in ["ASC", "DESC"] {
@@ -224,7 +224,7 @@ fn set_unpaired_aside(new: &Connection, meta: &Meta, aside: &mut Aside<'_>) -> R
         true
     })?;
     for (seq, flaw) in flawed {
-        for table in Table::ALL {
+        for table in RecordTable::ALL {
             let prefix = &table.as_str()[..1];
             let mut statement = new.prepare_cached(&format!("{} WHERE {prefix}.seq = ?1", table.select()))?;
             let mut rows = statement.query([seq])?;

@@ -11,13 +11,13 @@ use crate::types::{Keep, Seq, content_prefix};
 
 /// One of the tables that have a row a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) enum Table {
+pub(in crate::store) enum RecordTable {
     Signature,
     Document,
     Payload,
 }
 
-impl Table {
+impl RecordTable {
     pub(in crate::store) const ALL: [Self; 3] = [Self::Signature, Self::Document, Self::Payload];
 
     pub(in crate::store) fn as_str(self) -> &'static str {
@@ -65,16 +65,16 @@ struct Shared {
     content_prefix: Option<u64>,
 }
 
-/// Reads a row of [`Table::select`].
-pub(in crate::store) fn read(table: Table, row: &Row<'_>, buffer: &mut Vec<u8>) -> Result<Sound, Flaw> {
+/// Reads a row of [`RecordTable::select`].
+pub(in crate::store) fn read(table: RecordTable, row: &Row<'_>, buffer: &mut Vec<u8>) -> Result<Sound, Flaw> {
     match table {
-        Table::Signature => {
+        RecordTable::Signature => {
             let (row, sum) = SignatureRow::read(row, 0, buffer)?;
             let content_prefix = (!row.given).then_some(row.content_prefix);
             let shared = Some(Shared { flags: row.flags(), content_prefix });
             Ok(Sound { sum, cluster: row.cluster, bytes: 64 + row.bytes.len() as u64, shared })
         }
-        Table::Document => {
+        RecordTable::Document => {
             let row = DocumentRow::read(row, 0, buffer)?;
             let document = row.head(true)?;
             row.document()?;
@@ -85,7 +85,7 @@ pub(in crate::store) fn read(table: Table, row: &Row<'_>, buffer: &mut Vec<u8>) 
             let bytes = row.id.len() + row.metadata.map_or(0, <[u8]>::len) + row.verdict.len();
             Ok(Sound { sum: row.sum(buffer), cluster: Seq(0), bytes: 64 + bytes as u64, shared })
         }
-        Table::Payload => {
+        RecordTable::Payload => {
             let (sum, bytes) = payload::read_row(row)?;
             Ok(Sound { sum, cluster: Seq(0), bytes: 48 + bytes, shared: None })
         }
@@ -98,7 +98,7 @@ pub(in crate::store) struct Visit {
     /// By table; absent where the row is missing or flawed.
     pub(in crate::store) rows: [Option<Sound>; 3],
     /// What is wrong, and in which table.
-    pub(in crate::store) flaws: Vec<(Table, Flaw)>,
+    pub(in crate::store) flaws: Vec<(RecordTable, Flaw)>,
 }
 
 impl Visit {
@@ -111,7 +111,7 @@ impl Visit {
 /// A table that could not be read to its end.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Broken {
-    pub(in crate::store) table: Table,
+    pub(in crate::store) table: RecordTable,
     /// The last row that could be read.
     pub(in crate::store) behind: Seq,
     pub(in crate::store) detail: String,
@@ -126,14 +126,14 @@ pub(in crate::store) fn walk(
     mut visit: impl FnMut(Visit) -> bool,
 ) -> rusqlite::Result<Vec<Broken>> {
     let mut statements = Vec::new();
-    for table in Table::ALL {
+    for table in RecordTable::ALL {
         let prefix = &table.as_str()[..1];
         let sql = format!("{} WHERE {prefix}.seq > ?1 ORDER BY {prefix}.seq", table.select());
         statements.push(connection.prepare(&sql)?);
     }
     let after = i64::try_from(after.0).unwrap_or(i64::MAX);
     let mut sides = Vec::new();
-    for (table, statement) in Table::ALL.into_iter().zip(&mut statements) {
+    for (table, statement) in RecordTable::ALL.into_iter().zip(&mut statements) {
         sides.push(Side { table, rows: statement.query([after])?, last: after, head: None, broken: None });
     }
     let mut buffer = Vec::new();
@@ -141,7 +141,7 @@ pub(in crate::store) fn walk(
     while let Some(seq) = sides.iter().filter_map(|side| side.head.as_ref().map(|(seq, _)| *seq)).min() {
         let mut seen = Visit { seq: Seq(seq as u64), rows: [None; 3], flaws: Vec::new() };
         for (side, row) in sides.iter_mut().zip(&mut seen.rows) {
-            let wanted = side.table != Table::Payload || keep != Keep::Signature;
+            let wanted = side.table != RecordTable::Payload || keep != Keep::Signature;
             match side.head.take_if(|(at, _)| *at == seq) {
                 Some((_, Ok(_))) if !wanted => {
                     seen.flaws.push((side.table, "it has a payload, and none is kept here"));
@@ -155,7 +155,7 @@ pub(in crate::store) fn walk(
         if let [Some(signature), Some(document), _] = &seen.rows
             && signature.shared != document.shared
         {
-            seen.flaws.push((Table::Document, "it contradicts its signature"));
+            seen.flaws.push((RecordTable::Document, "it contradicts its signature"));
         }
         if !visit(seen) {
             break;
@@ -170,7 +170,7 @@ pub(in crate::store) fn walk(
 
 /// One table on its way.
 struct Side<'s> {
-    table: Table,
+    table: RecordTable,
     rows: Rows<'s>,
     last: i64,
     head: Option<(i64, Result<Sound, Flaw>)>,

@@ -193,7 +193,6 @@ fn methods_of_a_type_are_in_one_file() {
 }
 
 #[test]
-#[ignore = "some names are shared"]
 fn one_name_is_of_one_type() {
     none("names", &types::twins(&[&SERVER, &CORE], &ONE_VOCABULARY));
 }
