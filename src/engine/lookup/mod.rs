@@ -1,4 +1,5 @@
-//! Looking documents up: by content, by id, page by page. Never writes, and never waits for a write.
+//! Looking documents up: by content, by id, page by page. Never writes. It waits for no write, except for some
+//! milliseconds if a document it needs is just being replaced or deleted (`retry.rs`).
 //!
 //! `judgement` makes of what the index found what a verdict rests on, `survivors` compares shingles if these decide,
 //! `records` finds the ids behind, `findings` has both put into words, and `check` calls them in that order.

@@ -1,4 +1,4 @@
-//! What a look does if the documents it needs change while it reads them: it tries again, some times.
+//! What a lookup does if the documents it needs change while it reads them: it tries again, up to a bound.
 
 use std::time::Duration;
 

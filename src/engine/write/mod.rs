@@ -1,7 +1,7 @@
 //! Writing: one commit order per collection.
 //!
 //! A write takes its id's latch and a place in the queue (`turn`), is decided under one lock (`insert`, `repeat`,
-//! `delete`; what is to become of a document says `decision`), changes index and clusters (`effects`), and is answered
+//! `delete`; `decision` says what is to become of a document), changes index and clusters (`effects`), and is answered
 //! once the committer has put it on disk (`commit`), or undone if the disk refuses (`undo`).
 
 mod clusters;
