@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::decision::{self, Effect};
+use super::decision::{self, Departure, Effect};
 use super::effects::{heir_is_link, held, remove};
 use super::order::Order;
 use super::state::Writes;
@@ -24,7 +24,9 @@ pub(crate) async fn delete(writes: &Arc<Writes>, id: DocId) -> Result<Ticket<boo
         let mut order = writes.open_order()?;
         let leaves = existing.as_ref().map(|existing| heir_is_link(writes.lookup(), &order, existing));
         Ok(match (decision::of_delete(leaves), existing) {
-            (Effect::Remove(_), Some(existing)) => decide_removal(writes, &mut order, &existing, turn),
+            (Effect::Remove(departure), Some(existing)) => {
+                decide_removal(writes, &mut order, &existing, departure, turn)
+            }
             _ => Ticket::ready(false, writes.lookup().durable()),
         })
     })
@@ -58,8 +60,8 @@ fn decide_emptying(writes: &Writes, id: DocId, turn: WriteTurn) -> Result<Ticket
     let outcome = plan.result.expect("an empty document is never refused");
     let verdict = empty_verdict(Some(id), outcome, threshold, replaced);
     match (plan.effect, existing) {
-        (Effect::Remove(_), Some(existing)) => {
-            let (change, step) = remove(lookup, &mut order, &existing);
+        (Effect::Remove(departure), Some(existing)) => {
+            let (change, step) = remove(lookup, &mut order, &existing, departure);
             Ok(writes.enqueue(&mut order, verdict, (Some(change), step), turn))
         }
         _ => Ok(Ticket::ready(verdict, lookup.durable())),
@@ -71,10 +73,21 @@ fn decide_emptying(writes: &Writes, id: DocId, turn: WriteTurn) -> Result<Ticket
 pub(crate) fn expire(writes: &Writes, existing: &Existing, is_due: impl Fn() -> bool) -> Result<Option<Ticket<bool>>> {
     let Some(turn) = writes.turns().try_take(&existing.record.id) else { return Ok(None) };
     let mut order = writes.open_order()?;
-    Ok(is_due().then(|| decide_removal(writes, &mut order, existing, turn)))
+    if !is_due() {
+        return Ok(None);
+    }
+    let leaves = heir_is_link(writes.lookup(), &order, existing);
+    let Effect::Remove(departure) = decision::of_delete(Some(leaves)) else { unreachable!("what is there is removed") };
+    Ok(Some(decide_removal(writes, &mut order, existing, departure, turn)))
 }
 
-fn decide_removal(writes: &Writes, order: &mut Order, existing: &Existing, turn: WriteTurn) -> Ticket<bool> {
-    let (change, step) = remove(writes.lookup(), order, existing);
+fn decide_removal(
+    writes: &Writes,
+    order: &mut Order,
+    existing: &Existing,
+    departure: Departure,
+    turn: WriteTurn,
+) -> Ticket<bool> {
+    let (change, step) = remove(writes.lookup(), order, existing, departure);
     writes.enqueue(order, true, (Some(change), step), turn)
 }

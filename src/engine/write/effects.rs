@@ -6,7 +6,7 @@ use std::time::Duration;
 use hapax_core::ContentHash;
 
 use super::clusters::Left;
-use super::decision::Held;
+use super::decision::{Departure, Held};
 use super::insertion::Insertion;
 use super::order::{Order, Step};
 use crate::engine::lookup::{Existing, Lookup, Ranked};
@@ -19,8 +19,8 @@ use crate::verdicts::{CollectionError, Findings, Result};
 pub(super) struct NewDocument<'a> {
     /// What was asked.
     pub insertion: &'a Insertion,
-    /// The document that it replaces.
-    pub existing: Option<&'a Existing>,
+    /// The document that it replaces, and how that leaves.
+    pub replaces: Option<(&'a Existing, Departure)>,
     /// Its verdict, to be told again.
     pub verdict: StoredVerdict,
     /// Whether it is stored as a link.
@@ -31,7 +31,8 @@ pub(super) struct NewDocument<'a> {
 
 /// Stores a document, in place of the one that held its id.
 pub(super) fn store(lookup: &Lookup, order: &mut Order, new: NewDocument<'_>) -> Result<(Change, Step)> {
-    let NewDocument { insertion, existing, linked, joins, .. } = new;
+    let NewDocument { insertion, replaces, linked, joins, .. } = new;
+    let existing = replaces.map(|(existing, _)| existing);
     let (now, seq, made) = (TimestampMs::now(), order.upcoming(), &insertion.made);
     let entry = Entry {
         seq,
@@ -43,7 +44,7 @@ pub(super) fn store(lookup: &Lookup, order: &mut Order, new: NewDocument<'_>) ->
     };
     let place = lookup.index().enter(entry).ok_or_else(full)?;
     order.next();
-    let left = existing.map(|existing| leave_cluster(lookup, order, existing.record.seq));
+    let left = replaces.map(|(existing, departure)| leave_cluster(lookup, order, existing.record.seq, departure));
     let cluster = joins.map(|found| order.clusters_mut().join(seq, place, found));
     let record = Arc::new(record(new, seq, cluster.unwrap_or_default(), now));
     let kept = insertion.made.kept.clone();
@@ -62,7 +63,7 @@ pub(super) fn store(lookup: &Lookup, order: &mut Order, new: NewDocument<'_>) ->
 }
 
 fn record(new: NewDocument<'_>, seq: Seq, cluster: Seq, now: TimestampMs) -> Record {
-    let NewDocument { insertion, existing, verdict, linked, .. } = new;
+    let NewDocument { insertion, replaces, verdict, linked, .. } = new;
     let made = &insertion.made;
     Record {
         seq,
@@ -74,7 +75,7 @@ fn record(new: NewDocument<'_>, seq: Seq, cluster: Seq, now: TimestampMs) -> Rec
         linked,
         metadata: insertion.metadata.clone().filter(|metadata| !metadata.is_empty()),
         first_seen: now,
-        id_first_seen: existing.map_or(now, |existing| existing.record.id_first_seen),
+        id_first_seen: replaces.map_or(now, |(existing, _)| existing.record.id_first_seen),
         seen: now,
         cluster,
         shingles: insertion.shingles,
@@ -91,11 +92,11 @@ fn full() -> CollectionError {
 }
 
 /// A document goes, and nothing takes its place.
-pub(super) fn remove(lookup: &Lookup, order: &mut Order, existing: &Existing) -> (Change, Step) {
+pub(super) fn remove(lookup: &Lookup, order: &mut Order, existing: &Existing, departure: Departure) -> (Change, Step) {
     let Existing { place, ref record } = *existing;
     let seq = order.next();
     lookup.index().leave(place, seq);
-    let left = leave_cluster(lookup, order, record.seq);
+    let left = leave_cluster(lookup, order, record.seq, departure);
     lookup.records().leaves(Arc::clone(record));
     (Change::Delete { seq, target: record.seq, promoted: left.promoted_seq() }, Step::Removed { place, left })
 }
@@ -107,18 +108,15 @@ pub(super) fn held(lookup: &Lookup, order: &Order, existing: Option<&Existing>) 
 
 /// Whether a document represents a cluster whose next document is a link.
 pub(super) fn heir_is_link(lookup: &Lookup, order: &Order, existing: &Existing) -> bool {
-    order.clusters().heir(existing.record.seq).is_some_and(|(_, place)| is_link(lookup, place))
-}
-
-fn is_link(lookup: &Lookup, place: Place) -> bool {
-    lookup.index().peek(place).is_some_and(|occupant| occupant.linked)
+    let heir = order.clusters().heir(existing.record.seq);
+    heir.and_then(|(_, place)| lookup.index().peek(place)).is_some_and(|occupant| occupant.linked)
 }
 
 /// Takes a document out of its cluster. A link that is the first after it gets postings at once: nothing else of the
 /// cluster might be found any more. Checks pass over it, as over what is not durable, until it is none on disk.
-fn leave_cluster(lookup: &Lookup, order: &mut Order, seq: Seq) -> Left {
+fn leave_cluster(lookup: &Lookup, order: &mut Order, seq: Seq, departure: Departure) -> Left {
     let (left, next) = order.clusters_mut().leave(seq);
-    let promoted = next.filter(|&(_, place)| is_link(lookup, place));
+    let promoted = next.filter(|_| departure.promotes);
     if let Some((_, place)) = promoted {
         lookup.index().set_findable(place, true);
     }

@@ -324,21 +324,21 @@ impl<'a> Deciding<'a> {
         representatives: &Representatives,
     ) -> Result<(Option<Change>, Step)> {
         let lookup = self.lookup();
-        let (arrival, existing) = match (plan.effect, &self.existing) {
+        let (arrival, replaces) = match (plan.effect, &self.existing) {
             (Effect::Nothing | Effect::Update, _) => return Ok((None, Step::None)),
-            (Effect::Remove(_), Some(existing)) => {
-                let (change, step) = remove(lookup, order, existing);
+            (Effect::Remove(departure), Some(existing)) => {
+                let (change, step) = remove(lookup, order, existing, departure);
                 return Ok((Some(change), step));
             }
             (Effect::Insert(arrival), _) => (arrival, None),
-            (Effect::Replace(_, arrival), existing) => (arrival, existing.as_ref()),
-            (Effect::Remove(_), None) => unreachable!("only what is held is removed"),
+            (Effect::Replace(departure, arrival), Some(existing)) => (arrival, Some((existing, departure))),
+            (Effect::Remove(_) | Effect::Replace(..), None) => unreachable!("only what is held leaves"),
         };
         let counts = (judgement.candidates(), judgement.unread());
         let cited = judgement.cited(self.insertion.options.limit);
         let verdict = stored_verdict(findings, policy.settings.threshold, counts, cited);
         let joins = representatives.to_join.filter(|_| arrival.joins);
-        let new = NewDocument { insertion: self.insertion, existing, verdict, linked: arrival.linked, joins };
+        let new = NewDocument { insertion: self.insertion, replaces, verdict, linked: arrival.linked, joins };
         let (change, step) = store(lookup, order, new)?;
         Ok((Some(change), step))
     }
