@@ -2,6 +2,9 @@
 
 use std::net::SocketAddr;
 
+use figment::Figment;
+use figment::providers::{Format, Toml};
+
 use super::checked::Config;
 use super::error::ConfigError;
 use super::server;
@@ -26,7 +29,14 @@ pub fn addresses(sources: &Sources) -> Result<(SocketAddr, Option<SocketAddr>), 
 pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     let merged = sources.merge()?;
     let config = Config::check(Sources::extract(&merged)?)?;
-    Ok(Loaded { config, effective: show::show(&merged) })
+    let effective = show::show(&with_keep(merged, &config));
+    Ok(Loaded { config, effective })
+}
+
+/// What is kept of a document follows from `verify` unless it is set. It cannot be changed later, so it is shown.
+fn with_keep(merged: Figment, config: &Config) -> Figment {
+    let keep = config.collections.default_settings.keep.as_str();
+    merged.join(Toml::string(&format!("default_collection.keep = \"{keep}\"")))
 }
 
 /// The settings of a server that is told nothing.

@@ -77,6 +77,21 @@ fn flags_win_over_environment_over_file_over_defaults() {
     assert!(!line("batch_documents_max").contains('#'), "{effective}");
 }
 
+/// What is kept follows from `verify` unless it is set, so it has no default in config/default.toml, and the effective
+/// settings were silent about it: what cannot be changed later could not be seen beforehand.
+#[test]
+fn the_effective_settings_say_what_is_kept_of_a_document_even_if_it_is_not_set() {
+    for (file, shown) in [
+        ("", "keep = \"signature\""),
+        ("[default_collection]\nverify = \"exact\"", "keep = \"shingles\""),
+        ("[default_collection]\nkeep = \"text\"", "keep = \"text\" "),
+    ] {
+        let effective = with_file(file).expect("possible").effective;
+        let lines: Vec<_> = effective.lines().filter(|line| line.starts_with("keep = ")).collect();
+        assert!(matches!(lines[..], [line] if line.starts_with(shown)), "{file}: {lines:?}");
+    }
+}
+
 #[test]
 fn the_effective_settings_are_a_configuration_that_means_the_same() {
     let shown = with_environment(&[("HAPAX__DEFAULT_COLLECTION__THRESHOLD", "0.7")]).expect("possible").effective;
