@@ -14,7 +14,7 @@ use super::payloads::set_of;
 use super::records::Records;
 use crate::store::Looked;
 use crate::types::{Overlap, Seq};
-use crate::verdicts::{Preparer, Result, ShingleQuery};
+use crate::verdicts::{Made, Preparer, Result, ShingleQuery};
 
 /// Shingles, of both sides together, that are compared in one hold of the decision lock or on an async thread: some ten
 /// microseconds.
@@ -52,6 +52,11 @@ pub(crate) struct ReadBounds {
 }
 
 impl Survivors {
+    /// The query that was settled last.
+    pub(crate) fn query_again<'a>(&self, made: &'a Made) -> Option<ShingleQuery<'a>> {
+        made.kept.as_ref().map(|kept| ShingleQuery::new(&kept.set, self.threshold))
+    }
+
     /// Documents that are not of the content that they seem to have.
     pub(crate) fn mistaken(&self) -> &HashSet<Seq> {
         &self.mistaken

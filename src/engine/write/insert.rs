@@ -231,10 +231,8 @@ impl<'a> Deciding<'a> {
             Missing::Nothing => {}
             Missing::Index(needs) => lookup.index().fetch(needs),
             Missing::Shingles(seqs) => {
-                let policy = lookup.policy();
-                let query = shingle_query(&insertion.made, &policy.settings, policy.settings.threshold);
-                drop(policy);
-                if let Some(query) = query {
+                // By the threshold that they were asked for with, whatever it is by now.
+                if let Some(query) = self.survivors.query_again(&insertion.made) {
                     let (records, preparer) = (lookup.records(), lookup.preparer());
                     self.survivors.compare(&query, &seqs, records, preparer, lookup.read_bounds())?;
                 }
