@@ -50,7 +50,7 @@ pub(crate) fn create(
     common: &Common,
 ) -> Result<Arc<LocalCollection>> {
     // First, so that a key that is missing leaves no file behind.
-    let preparer = preparer(name, &settings.spec, settings, common)?;
+    let preparer = preparer(name, settings, common)?;
     let meta = Meta {
         name: name.clone(),
         spec: settings.spec.to_string(),
@@ -74,7 +74,7 @@ pub(crate) fn open(path: &Path, common: &Common, progress: Tell<'_>) -> Result<A
     let spec = Spec::parse(&opened.meta.spec).map_err(|error| damaged(error.to_string()))?;
     let settings = Settings::of(&opened.meta, spec)
         .map_err(|error| CollectionError::Store(format!("collection `{}`: {error}", opened.meta.name)))?;
-    let preparer = preparer(&opened.meta.name, &settings.spec, &settings, common)?;
+    let preparer = preparer(&opened.meta.name, &settings, common)?;
     let collection = assemble((store, writer), opened, settings, preparer, common, progress)?;
     tracing::info!(
         collection = %collection.name(),
@@ -85,8 +85,8 @@ pub(crate) fn open(path: &Path, common: &Common, progress: Tell<'_>) -> Result<A
     Ok(collection)
 }
 
-fn preparer(name: &CollectionName, spec: &Spec, settings: &Settings, common: &Common) -> Result<Arc<Preparer>> {
-    Preparer::new(name, spec, common.secret.as_ref(), settings.keep, common.cpu.clone()).map(Arc::new)
+fn preparer(name: &CollectionName, settings: &Settings, common: &Common) -> Result<Arc<Preparer>> {
+    Preparer::new(name, &settings.spec, common.secret.as_ref(), settings.keep, common.cpu.clone()).map(Arc::new)
 }
 
 fn assemble(

@@ -215,8 +215,6 @@ fn judge_corpus_verified(corpora: &Path, file: &str, mode: &str, truth: Truth, v
         }
     }
     let exact: HashMap<&(String, String), f64> = truth.iter().map(|pair| (&pair.ids, pair.jaccard)).collect();
-    let place: HashMap<&str, usize> =
-        documents.iter().enumerate().map(|(at, document)| (document.id.as_str(), at)).collect();
 
     let pair_recall = |from: f64| {
         let at_least: Vec<&Pair> = truth.iter().filter(|pair| pair.jaccard >= from).collect();
@@ -224,15 +222,7 @@ fn judge_corpus_verified(corpora: &Path, file: &str, mode: &str, truth: Truth, v
         (hits, at_least.len())
     };
     let verdict_recall = |from: f64| {
-        let later = |pair: &Pair| {
-            let (a, b) = (pair.ids.0.as_str(), pair.ids.1.as_str());
-            documents[place[a].max(place[b])].id.as_str()
-        };
-        let with_neighbour: HashSet<&str> = truth
-            .iter()
-            .filter(|pair| pair.jaccard >= from)
-            .map(|pair| documents[place[later(pair)]].id.as_str())
-            .collect();
+        let with_neighbour = later_ones(&documents, &truth, from);
         (with_neighbour.iter().filter(|id| flagged.contains(**id)).count(), with_neighbour.len())
     };
     // Truth is given with six decimals, and the answers are.
@@ -265,6 +255,14 @@ fn judge_corpus_verified(corpora: &Path, file: &str, mode: &str, truth: Truth, v
         assert!(share(pair_recall(THRESHOLD)) >= RECALL_AT_85, "recall at the threshold itself: {line}");
         assert!(share(verdict_recall(THRESHOLD)) >= RECALL_AT_90, "verdicts at the threshold itself: {line}");
     }
+}
+
+/// The documents that have an earlier one which they are so much alike, by the truth.
+fn later_ones<'a>(documents: &'a [Document], truth: &[Pair], from: f64) -> HashSet<&'a str> {
+    let place: HashMap<&str, usize> =
+        documents.iter().enumerate().map(|(at, document)| (document.id.as_str(), at)).collect();
+    let later = |pair: &Pair| place[pair.ids.0.as_str()].max(place[pair.ids.1.as_str()]);
+    truth.iter().filter(|pair| pair.jaccard >= from).map(|pair| documents[later(pair)].id.as_str()).collect()
 }
 
 /// The author of the set planted copies and says which.

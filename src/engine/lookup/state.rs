@@ -218,7 +218,8 @@ impl Lookup {
     }
 }
 
-/// Asks for documents like one that has been prepared. `exact` if survivors will be compared by their shingles.
+/// Asks for documents like one that has been prepared. `contents_max` if survivors will be compared by
+/// their shingles.
 pub(crate) fn query<'a>(
     made: &'a Made,
     own: Option<Place>,

@@ -46,7 +46,7 @@ pub(super) fn store(lookup: &Lookup, order: &mut Order, new: NewDocument<'_>) ->
     order.next();
     let left = replaces.map(|(existing, departure)| leave_cluster(lookup, order, existing.record.seq, departure));
     let cluster = joins.map(|found| order.clusters_mut().join(seq, place, found));
-    let record = Arc::new(record(new, seq, cluster.unwrap_or_default(), now));
+    let record = Arc::new(record(new, entry, cluster.unwrap_or_default()));
     let kept = insertion.made.kept.clone();
     lookup.records().decided(Arc::clone(&record), kept, insertion.room.clone());
     let change = match existing {
@@ -62,13 +62,15 @@ pub(super) fn store(lookup: &Lookup, order: &mut Order, new: NewDocument<'_>) ->
     Ok((change, Step::Added { place, linked, replaced }))
 }
 
-fn record(new: NewDocument<'_>, seq: Seq, cluster: Seq, now: TimestampMs) -> Record {
+/// What is stored of a document that has entered the index.
+fn record(new: NewDocument<'_>, entry: Entry<'_>, cluster: Seq) -> Record {
+    let Entry { seq, id_fingerprint, last_seen: now, .. } = entry;
     let NewDocument { insertion, replaces, verdict, linked, .. } = new;
     let made = &insertion.made;
     Record {
         seq,
         id: insertion.id.clone(),
-        id_fingerprint: id_fingerprint(&insertion.id),
+        id_fingerprint,
         signature: made.signature.clone(),
         content: made.content.unwrap_or(ContentHash(0)),
         given: made.content.is_none(),

@@ -214,25 +214,11 @@ fn each_use_of_unsafe_says_why_itself() {
 
 #[test]
 fn functions_and_files_are_short() {
-    let mut long = long();
-    long.retain(|line| !line.starts_with("tests/"));
-    none("functions and files", &long);
-}
-
-#[test]
-#[ignore = "some tests are long"]
-fn functions_and_files_of_tests_are_short() {
-    let mut long = long();
-    long.retain(|line| line.starts_with("tests/"));
-    none("functions and files", &long);
-}
-
-/// Functions and files that are too long.
-fn long() -> Vec<String> {
     assert!(SIZES.functions.len() > 1_000 && SIZES.files.len() > 100);
     let mut files = over(&SIZES.files, FILE_LINES_MAX, "lines");
     files.retain(|line| !LONG_FILES.iter().any(|path| line.starts_with(path)));
-    over(&SIZES.functions, FUNCTION_LINES_MAX, "lines").into_iter().chain(files).collect()
+    let long: Vec<_> = over(&SIZES.functions, FUNCTION_LINES_MAX, "lines").into_iter().chain(files).collect();
+    none("functions and files", &long);
 }
 
 #[test]

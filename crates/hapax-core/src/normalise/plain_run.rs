@@ -54,7 +54,7 @@ impl Scan for PlainRun<'_> {
             if len == 0 {
                 let (c, bytes) = decode(rest);
                 let Some(Plain::Other(other)) = rules.plain(c) else { break };
-                // Some fold to one of more bytes: what is left of the text must always find room for itself.
+                // Some fold to a character of more bytes. There must always be room for the rest of the text.
                 if out.len() - to < rest.len() + size_of::<Block>() + 2 {
                     break;
                 }

@@ -41,7 +41,7 @@ impl Rules {
         self.simd
     }
 
-    /// Whether what was decomposed is composed again.
+    /// Whether characters are composed again after decomposing.
     #[inline(always)]
     pub(super) fn composes(&self) -> bool {
         self.composes

@@ -1,4 +1,4 @@
-//! What is kept of a text while it is signed.
+//! Collects shingles and canonical text while a text is signed.
 
 /// What to keep of a text while it is signed. It takes memory as long as the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct Collect {
     pub canonical: bool,
 }
 
-/// What was kept of a text.
+/// The shingles and canonical text of one text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     /// Shingle hashes, all of them, in no order, some of them more than once.
@@ -55,7 +55,7 @@ impl Collector {
         }
     }
 
-    /// What was kept; once.
+    /// Takes what was collected; a second call finds nothing.
     pub(super) fn take(&mut self) -> Collected {
         std::mem::take(&mut self.collected)
     }

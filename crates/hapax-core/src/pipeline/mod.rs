@@ -108,12 +108,12 @@ impl Pipeline {
         Some(signed)
     }
 
-    /// What was kept of the text that was signed last on this scratch, as [`Signer::collect`] asked for; once.
+    /// Takes what [`Signer::collect`] asked for of the last text signed on this scratch; a second call finds nothing.
     pub fn collected(&self, scratch: &mut SignScratch) -> Collected {
         scratch.collector().take()
     }
 
-    /// The ranks of what was signed last on this scratch: unlike signatures they merge.
+    /// The ranks of the last text or set signed on this scratch. Unlike signatures, ranks can be merged.
     pub fn ranks(&self, scratch: &SignScratch) -> Ranks {
         self.tools.sketcher().take_ranks(scratch.sketch())
     }

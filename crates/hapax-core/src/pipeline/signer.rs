@@ -1,4 +1,4 @@
-//! A text in pieces -> what it is known by.
+//! A text in pieces -> its signature, content hash and shingle count.
 
 use super::blocks::{BLOCK_BYTES, blocks};
 use super::collect::{Collect, Collector};
