@@ -90,7 +90,6 @@ struct Job {
 }
 
 impl CpuPool {
-    /// Starts the threads.
     pub fn new(config: CpuConfig) -> Self {
         let shared = Arc::new(Shared {
             short: Lane::default(),
@@ -122,13 +121,11 @@ impl CpuPool {
         Ok(QueuePlace { pool: self.clone(), asked, permit })
     }
 
-    /// Jobs that wait.
     pub fn depth(&self) -> usize {
         let Shared { short, long, .. } = &*self.0.0;
         short.queue.lock().jobs.len() + long.queue.lock().jobs.len()
     }
 
-    /// Sets the gauges.
     pub fn observe(&self) {
         metrics::gauge!(names::CPU_QUEUE_DEPTH).set(self.depth() as f64);
         metrics::gauge!(names::CPU_QUEUE_MAX).set(self.0.0.queue_max as f64);

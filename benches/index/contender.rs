@@ -70,7 +70,6 @@ pub(crate) type InsertShared<I> = fn(&I, u32, &mut Vec<u8>);
 /// Inserts documents at once on [`THREADS`] threads, and tells the time it took.
 pub(crate) type Build<I> = fn(&mut I, &mut dyn Iterator<Item = (u32, Vec<u8>)>) -> Duration;
 
-/// What is compared.
 pub(crate) trait Index: Sync + Sized {
     /// What a thread keeps from one check to the next.
     type Scratch: Default + Send;

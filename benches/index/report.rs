@@ -215,7 +215,6 @@ fn thousands(number: f64) -> String {
     groups.join(",")
 }
 
-/// Machine and compiler.
 pub(crate) fn print_circumstances() {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {

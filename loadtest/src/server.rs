@@ -10,7 +10,6 @@ use ureq::Agent;
 
 /// A server to send to. One that was started here ends with this value.
 pub(crate) struct Server {
-    /// Its URL.
     pub(crate) url: String,
     own: Option<(Child, tempfile::TempDir)>,
 }

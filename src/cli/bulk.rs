@@ -41,7 +41,6 @@ pub enum BulkError {
     /// The stream ended before its summary.
     #[error("the answer of {url} ended early{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Truncated {
-        /// The server.
         url: String,
         /// What its last line said.
         reason: Option<String>,
@@ -56,12 +55,7 @@ pub enum BulkError {
     },
     /// Not what a hapax answers.
     #[error("{url} answers what this client does not understand: {line}")]
-    Foreign {
-        /// The server.
-        url: String,
-        /// Its beginning.
-        line: String,
-    },
+    Foreign { url: String, line: String },
 }
 
 /// Sends all lines of `chunk` to `path` and gives each answer line to `answered` with its place in the chunk.

@@ -16,11 +16,8 @@ const CANDIDATE: RGBColor = RGBColor(0x1F, 0x5F, 0xA8);
 const VERDICT: RGBColor = RGBColor(0xC2, 0x4E, 0x0F);
 const THRESHOLD: RGBColor = RGBColor(0x55, 0x55, 0x55);
 
-/// What is drawn.
 pub struct Curve<'a> {
-    /// Above the picture.
     pub title: String,
-    /// Drawn across.
     pub threshold: f64,
     /// Jaccard similarity -> chance to be proposed.
     pub candidate: &'a dyn Fn(f64) -> f64,

@@ -13,7 +13,6 @@ use crate::http::{self, AppState};
 /// Where the server listens.
 pub(super) struct Sockets {
     listener: Bound,
-    /// For probes alone.
     probes: Option<Bound>,
 }
 
@@ -67,7 +66,6 @@ impl Bound {
 }
 
 impl Serving {
-    /// Where it listens.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }

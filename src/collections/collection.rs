@@ -22,14 +22,12 @@ pub enum Collection {
 }
 
 impl Collection {
-    /// Its name.
     pub fn name(&self) -> &CollectionName {
         match self {
             Self::Local(collection) => collection.name(),
         }
     }
 
-    /// Its settings now.
     pub fn settings(&self) -> Settings {
         match self {
             Self::Local(collection) => collection.settings(),

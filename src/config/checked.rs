@@ -37,7 +37,6 @@ pub struct Config {
 /// Section `[log]`.
 #[derive(Clone, Debug)]
 pub struct LogSettings {
-    /// Words or JSON.
     pub format: logs::Format,
     /// A filter that parses.
     pub level: String,

@@ -7,20 +7,10 @@ use std::path::PathBuf;
 pub enum ConfigError {
     /// The configuration file cannot be read.
     #[error("cannot read the configuration file {path}")]
-    File {
-        /// As given.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     /// The configuration file is not TOML.
     #[error("{path} is not valid TOML: {detail}")]
-    Toml {
-        /// As given.
-        path: PathBuf,
-        /// Where and why.
-        detail: String,
-    },
+    Toml { path: PathBuf, detail: String },
     /// An environment variable that is nearly a setting's.
     #[error(
         "the environment variable {name} is not a setting; the setting's variable is {right}, with HAPAX in capitals and \
@@ -32,7 +22,6 @@ pub enum ConfigError {
         /// As it has to be.
         right: String,
     },
-    /// No such key.
     #[error("unknown key {key} in {origin}; {allowed}")]
     UnknownKey {
         /// With its section.
@@ -59,7 +48,6 @@ pub enum ConfigError {
         key: &'static str,
         /// As set; never a secret.
         value: String,
-        /// What is allowed.
         allowed: String,
     },
     /// A secret given twice.
@@ -73,9 +61,7 @@ pub enum ConfigError {
     SecretFile {
         /// With its section.
         key: &'static str,
-        /// As given.
         path: PathBuf,
-        /// Why not.
         detail: String,
     },
     /// Open to strangers, without a key.
@@ -83,8 +69,5 @@ pub enum ConfigError {
         "refusing to listen on {listen}, which other machines may reach, without an API key. Set one \
          (HAPAX__AUTH__API_KEY_FILE=/path/to/key, or HAPAX__AUTH__API_KEY), or listen on 127.0.0.1"
     )]
-    OpenWithoutKey {
-        /// The address.
-        listen: std::net::SocketAddr,
-    },
+    OpenWithoutKey { listen: std::net::SocketAddr },
 }

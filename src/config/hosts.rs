@@ -7,7 +7,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// A host without its port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// An address.
     Ip(IpAddr),
     /// A name, in lower case, without the dot that may end it.
     Name(String),

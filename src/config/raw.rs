@@ -1,12 +1,10 @@
 //! The shape of the settings before they are checked: any unknown key is an error.
 //! What each key means stands in `config/default.toml`.
-#![allow(missing_docs)]
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// All sections.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Raw {

@@ -12,7 +12,6 @@ use super::raw::RawServer;
 /// Section `[server]`; each field as in `config/default.toml`.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// Address and port.
     pub listen: SocketAddr,
     /// Address and port of a listener for probes and metrics alone.
     pub admin_listen: Option<SocketAddr>,
@@ -27,7 +26,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Checks every value.
     pub(super) fn check(raw: &RawServer) -> Result<Self, ConfigError> {
         let (listen, admin_listen) = addresses(raw)?;
         let hosts_allowed = "names or addresses without a port, such as hapax.internal";

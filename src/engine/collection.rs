@@ -30,7 +30,6 @@ pub struct LocalCollection {
 
 /// What a collection is made of when its file has been read.
 pub(super) struct Parts {
-    /// Its name.
     pub name: CollectionName,
     /// When it was made.
     pub created: TimestampMs,
@@ -39,7 +38,6 @@ pub(super) struct Parts {
 }
 
 impl LocalCollection {
-    /// Begins to serve.
     pub(super) fn start(parts: Parts, writer: Writer) -> Self {
         let Parts { name, created, writes } = parts;
         start_committer(&writes, &name, writer);
@@ -49,12 +47,10 @@ impl LocalCollection {
         Self { name, created, lookup, writes, expiry, rebanding }
     }
 
-    /// Its name.
     pub fn name(&self) -> &CollectionName {
         &self.name
     }
 
-    /// Its settings now.
     pub fn settings(&self) -> Settings {
         self.lookup.policy().settings.clone()
     }
@@ -199,7 +195,6 @@ impl LocalCollection {
         UpkeepParts { expiry: Arc::clone(&self.expiry), scrub_target, writes: Arc::clone(&self.writes) }
     }
 
-    /// Sets the gauges.
     pub fn observe(&self) {
         let label = || self.name.to_string();
         let set = |name: &'static str, value: f64| metrics::gauge!(name, label::COLLECTION => label()).set(value);

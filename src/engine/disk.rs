@@ -43,7 +43,6 @@ impl DataDisk {
         !self.refused.load(Ordering::Relaxed)
     }
 
-    /// Sets the gauges.
     pub(crate) fn observe(&self) {
         metrics::gauge!(names::DATA_FREE).set(self.free_bytes.load(Ordering::Relaxed) as f64);
         metrics::gauge!(names::DATA_WRITABLE).set(f64::from(u8::from(self.is_writable())));

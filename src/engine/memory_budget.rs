@@ -34,7 +34,6 @@ impl MemoryBudget {
         Self { max, granted, used: AtomicU64::new(0), warned: AtomicBool::new(false) }
     }
 
-    /// Sets the gauges.
     pub(crate) fn observe(&self) {
         let used = self.used() as f64;
         metrics::gauge!(names::MEMORY_USED).set(used);

@@ -131,7 +131,6 @@ pub(crate) struct LineRoom {
 }
 
 impl LineRoom {
-    /// Of both.
     pub(super) fn new(own: AnswerRoom, shared: AnswerRoom) -> Self {
         Self { own, shared }
     }
@@ -181,12 +180,10 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Adds a value.
     pub(super) fn json(&mut self, value: &impl Serialize) {
         serde_json::to_writer(self, value).expect("an answer is always JSON");
     }
 
-    /// Adds text.
     pub(super) fn text(&mut self, text: &str) {
         io::Write::write_all(self, text.as_bytes()).expect("memory takes everything");
     }

@@ -39,11 +39,8 @@ pub enum Code {
     BackupRunning,
     /// The backup's name is taken.
     BackupExists,
-    /// No such path.
     RouteNotFound,
-    /// No such collection.
     CollectionNotFound,
-    /// No such document.
     DocumentNotFound,
     /// The path has other methods.
     MethodNotAllowed,
@@ -84,7 +81,6 @@ pub enum Code {
 }
 
 impl Code {
-    /// All codes.
     pub const ALL: &[Self] = &[
         Self::MalformedJson,
         Self::MalformedBody,
@@ -122,7 +118,6 @@ impl Code {
         self.row().0
     }
 
-    /// The HTTP status.
     pub fn status(self) -> StatusCode {
         self.row().1
     }
@@ -207,11 +202,9 @@ pub struct FieldError {
 /// that layer knows the request's id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// Which one.
     pub code: Code,
     /// What happened this time.
     pub detail: String,
-    /// Fields at fault.
     pub errors: Vec<FieldError>,
     /// When to try again.
     pub retry_after: Option<Duration>,
@@ -224,7 +217,6 @@ pub struct Problem {
 /// How far a collection is with being opened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CollectionProgress {
-    /// Its name.
     pub name: String,
     /// 0 to 1.
     pub progress: f64,
@@ -326,7 +318,6 @@ impl Problem {
         512 + self.detail.len() + errors
     }
 
-    /// The JSON form.
     pub fn into_body(self, request_id: &str) -> ProblemBody {
         ProblemBody {
             r#type: format!("urn:hapax:problem:{}", self.code.as_str().replace('_', "-")),

@@ -49,7 +49,6 @@ impl Query {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The document's id.
     pub fn id(&self) -> Result<Option<DocId>, Problem> {
         Ok(self.get("id").map(DocId::new).transpose()?)
     }

@@ -24,7 +24,6 @@ pub(super) struct Peer(pub(super) IpAddr);
 pub(super) enum Reason {
     /// No key was shown, though one is asked for.
     NoKey,
-    /// Another key.
     WrongKey,
     /// Without a key: a `Host` that is not ours.
     ForeignHost,

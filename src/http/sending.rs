@@ -50,14 +50,12 @@ struct Watched {
     state: Mutex<SendingState>,
     /// Since when bytes wait for the client, in milliseconds since it was made, and one more; 0: none do.
     waiting_since: AtomicU64,
-    /// The connection's.
     waker: AtomicWaker,
 }
 
 struct SendingState {
     /// `None`: given up.
     held: Option<HeldBody>,
-    /// Of the patience.
     left: Duration,
     given_up: bool,
     when_given_up: Option<Box<dyn FnOnce() + Send>>,

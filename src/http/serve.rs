@@ -51,7 +51,6 @@ fn describe(limits: &HttpLimits) {
     }
 }
 
-/// One listener's connections.
 struct Door {
     serving: Serving,
     places: Places,

@@ -77,7 +77,6 @@ impl AppState {
         }))
     }
 
-    /// The bounds.
     pub fn limits(&self) -> &HttpLimits {
         &self.0.wiring.limits
     }
@@ -122,7 +121,6 @@ impl AppState {
         self.0.wiring.secret_fingerprint
     }
 
-    /// Places for requests.
     pub(super) fn requests(&self) -> &Arc<Semaphore> {
         &self.0.requests
     }
@@ -142,12 +140,10 @@ impl AppState {
         &self.0.long_lines
     }
 
-    /// Room for bodies.
     pub(super) fn budget(&self) -> &Budget {
         &self.0.budget
     }
 
-    /// Memory for answers.
     pub(super) fn answers(&self) -> &Answers {
         &self.0.answers
     }

@@ -11,7 +11,6 @@
 use std::sync::OnceLock;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-/// A huge page.
 const REGION_BYTES: usize = 2 << 20;
 /// Requests that may wait; more are dropped.
 const QUEUE: usize = 64;

@@ -27,7 +27,6 @@ const LINKED: u64 = 1;
 /// A document on its way to a place.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
-    /// Its identity.
     pub seq: Seq,
     /// 64 bits of its id.
     pub id_fingerprint: u64,

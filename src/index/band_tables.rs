@@ -32,7 +32,6 @@ pub(super) struct BandTables {
 }
 
 impl BandTables {
-    /// Tables without postings.
     pub(super) fn new(banding: Banding, shape: SignatureShape, seed: Seed) -> Self {
         let bands = banding.bands() as usize;
         Self {

@@ -31,7 +31,6 @@ impl Bands {
         self.banding
     }
 
-    /// Of the signatures.
     pub(super) fn shape(&self) -> SignatureShape {
         self.shape
     }

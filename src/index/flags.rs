@@ -11,7 +11,6 @@ pub(super) enum Flag {
     Here,
     /// It can be found by its bands: itself, or through the leader of its group.
     Findable,
-    /// It has postings.
     Posted,
     /// It leads a group of several.
     Leads,

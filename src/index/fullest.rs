@@ -13,11 +13,8 @@ use super::sync::Ordering;
 /// Documents that share a band key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FullBucket {
-    /// Which band.
     pub band: u32,
-    /// Its key.
     pub key: BandKey,
-    /// How many documents.
     pub documents: usize,
     /// Some of them, old and new.
     pub sample: Vec<Occupant>,

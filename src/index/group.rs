@@ -59,7 +59,6 @@ impl GroupMembers {
         Self { all, findable, content }
     }
 
-    /// How many.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }

@@ -31,7 +31,6 @@ pub struct LastSeen {
 /// What is to be done about a document, as far as its last-seen time tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// Nothing.
     Nothing,
     /// None was noted since there has been a time to live: read it from the disk.
     Read,

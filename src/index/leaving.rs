@@ -55,7 +55,6 @@ impl Leaving {
         place
     }
 
-    /// Whether any wait.
     pub(super) fn any(&self) -> bool {
         !self.waiting.lock().is_empty()
     }

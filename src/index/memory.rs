@@ -20,7 +20,6 @@ pub struct IndexBytes {
     pub postings: u64,
     /// The table of ids.
     pub ids: u64,
-    /// Last-seen times.
     pub last_seen: u64,
 }
 
@@ -39,11 +38,9 @@ pub(super) struct PartBytes {
 
 /// What documents hold, by the bytes of the index and how many places of it are in use.
 pub(super) struct Holding {
-    /// Of the part.
     pub part: PartBytes,
     /// Bytes of the table of ids.
     pub id_bytes: u64,
-    /// Places in use.
     pub documents: u64,
     /// Whether there are places that are not in use.
     pub any_empty: bool,

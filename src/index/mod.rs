@@ -97,7 +97,6 @@ pub struct Index {
 }
 
 impl Index {
-    /// An empty index.
     pub fn new(options: &IndexOptions) -> Self {
         let &IndexOptions { shape, banding, id_fingerprint_bits, seed } = options;
         let seed = seed.map_or_else(Seed::of_process, Seed::fixed);
@@ -294,7 +293,6 @@ impl Index {
 
     // Memory.
 
-    /// Bytes by part.
     pub fn bytes(&self) -> IndexBytes {
         let (used, part) = (u64::from(self.directory.used()), self.part.bytes());
         IndexBytes {

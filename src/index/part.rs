@@ -68,13 +68,11 @@ impl MemoryPart {
         }
     }
 
-    /// The rows.
     #[inline]
     pub(super) fn rows(&self) -> &Arena {
         &self.arena
     }
 
-    /// Of all signatures.
     pub(super) fn shape(&self) -> SignatureShape {
         self.shape
     }

@@ -15,7 +15,6 @@ impl Walk {
         Self(0)
     }
 
-    /// Behind a place.
     pub fn after(place: Place) -> Self {
         Self(place.0 + 1)
     }

@@ -14,9 +14,7 @@ const CHUNKS_JOIN: usize = CHUNK_MAX / 2;
 /// Places in ascending order of their keys, which are distinct.
 #[derive(Clone)]
 pub(super) enum PlaceList {
-    /// One chunk.
     Few(SmallVec<[Place; 4]>),
-    /// Several.
     Many(Box<Many>),
 }
 

@@ -41,7 +41,6 @@ const _: () = assert!(size_of::<Bucket>() == LINE_BYTES);
 #[derive(Default)]
 pub(super) struct Pool {
     pages: Mutex<Pages>,
-    /// Pages in tables.
     used: AtomicU64,
     /// Bytes that lists of postings keep elsewhere.
     list_bytes: AtomicU64,
@@ -49,7 +48,6 @@ pub(super) struct Pool {
 
 #[derive(Default)]
 struct Pages {
-    /// Empty pages.
     free: Vec<Page>,
     made: usize,
     /// The newest slab, of which pages from `next` to `end` have not been handed out.
@@ -61,7 +59,6 @@ struct Pages {
 /// Some buckets, and the right to them.
 pub(super) struct Page {
     buckets: NonNull<[Bucket; PAGE_BUCKETS]>,
-    /// Keeps the memory.
     _slab: Arc<Slab>,
 }
 
@@ -69,13 +66,11 @@ pub(super) struct Page {
 struct Slab(NonNull<[u64]>);
 
 impl Pool {
-    /// An empty page.
     pub(super) fn take(&self) -> Page {
         self.used.fetch_add(1, Ordering::Relaxed);
         self.pages.lock().take()
     }
 
-    /// Takes pages back.
     pub(super) fn give(&self, mut pages: Vec<Page>) {
         pages.iter_mut().for_each(|page| page.fill(Bucket::zeroed()));
         self.used.fetch_sub(pages.len() as u64, Ordering::Relaxed);
@@ -166,7 +161,6 @@ impl DerefMut for Page {
 }
 
 impl Bucket {
-    /// What it holds.
     #[inline]
     pub(super) fn entries(&self) -> &[u32] {
         &self.entries[..usize::from(self.len).min(BUCKET_ENTRIES)]

@@ -46,9 +46,7 @@ pub(super) struct Probed {
 /// A place that shares bands with a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Hit {
-    /// Which.
     pub place: Place,
-    /// How many bands.
     pub bands: u32,
 }
 
@@ -57,9 +55,7 @@ pub(super) struct Hit {
 pub(super) struct GroupHit {
     /// Its leader when it was found.
     pub leader: Place,
-    /// How many bands.
     pub bands: u32,
-    /// Which.
     pub group: Arc<Group>,
 }
 

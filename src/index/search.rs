@@ -49,7 +49,6 @@ pub struct Bounds {
 /// A document at or above the least number of equal slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Which.
     pub seq: Seq,
     /// Where it is, as long as it is there.
     pub place: Place,
@@ -74,16 +73,13 @@ pub struct Search {
     pub above: u32,
     /// Postings that a limit kept from being read, and candidates that one kept from being compared.
     pub unread: u64,
-    /// What it cost.
     pub cost: Cost,
 }
 
 /// What a search cost, for the metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// Finding the candidates.
     pub probe: Duration,
-    /// Comparing them.
     pub verify: Duration,
     /// Documents in the fullest bucket among the query's keys.
     pub fullest_bucket: usize,

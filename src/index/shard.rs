@@ -69,14 +69,11 @@ type Positions = SmallVec<[Position; INLINE_MAX]>;
 
 /// The places of one key.
 pub(super) enum KeyMembers<'a> {
-    /// A few.
     Inline(SmallVec<[Place; INLINE_MAX]>),
-    /// Many.
     List(&'a PlaceList),
 }
 
 impl KeyMembers<'_> {
-    /// How many.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Inline(places) => places.len(),
@@ -143,7 +140,6 @@ impl Shard {
         self.depth = depth + 1;
     }
 
-    /// Every list.
     pub(super) fn lists(&self) -> impl Iterator<Item = &PlaceList> {
         self.lists.iter().flat_map(|lists| &lists.places).filter(|list| list.len() > 0)
     }

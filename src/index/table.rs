@@ -28,7 +28,6 @@ const PLACED_AT_ONCE: usize = 1 << 19;
 /// How many places ahead memory is asked for.
 const AHEAD: usize = 32;
 
-/// One table.
 pub(super) struct Table {
     /// Entries from which a shard splits.
     split_entries: usize,

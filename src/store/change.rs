@@ -10,7 +10,6 @@ use crate::types::{Metadata, Seq, TimestampMs};
 pub enum Change {
     /// A new document, at its own `seq`.
     Insert(Arc<Record>),
-    /// A document goes.
     Delete {
         /// The delete's place in the order.
         seq: Seq,
@@ -32,18 +31,12 @@ pub enum Change {
     Update {
         /// The update's place in the order.
         seq: Seq,
-        /// The document.
         target: Seq,
         /// What it has from here on.
         metadata: Option<Metadata>,
     },
     /// A document was seen again. Where it is gone there is nothing to note.
-    Touch {
-        /// The document.
-        target: Seq,
-        /// When.
-        seen: TimestampMs,
-    },
+    Touch { target: Seq, seen: TimestampMs },
 }
 
 impl Change {

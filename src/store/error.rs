@@ -14,28 +14,20 @@ use crate::types::Seq;
 /// The cause beneath a [`StoreError`], for the chain in the log.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// The store's results.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 /// The disk gives out what it holds no more.
 const UNREADABLE: [i32; 3] = [SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ, SQLITE_IOERR_CORRUPTFS];
 
-/// What went wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The disk, the quota or the file size limit has no room. The change was rolled back whole, and the next one may
     /// succeed once there is room.
     #[error("no room on disk for collection {collection}")]
-    Full {
-        /// Whose file.
-        collection: String,
-        /// What SQLite said.
-        source: Cause,
-    },
+    Full { collection: String, source: Cause },
     /// Reading or writing failed. After a failed write the [`Writer`](super::Writer) is poisoned.
     #[error("collection {collection}: {doing} failed")]
     Io {
-        /// Whose file.
         collection: String,
         /// What was being done.
         doing: &'static str,
@@ -45,20 +37,13 @@ pub enum StoreError {
     /// An earlier write failed in a way that leaves unclear what is on disk (a failed fsync drops the pages it
     /// could not write, so a second one succeeds and proves nothing). Reads go on; writes need the file reopened.
     #[error("collection {collection} takes no writes until it is reopened, because an earlier one failed: {reason}")]
-    Poisoned {
-        /// Whose file.
-        collection: String,
-        /// The first failure.
-        reason: String,
-    },
+    Poisoned { collection: String, reason: String },
     /// The file does not hold what was written.
     #[error("collection {collection} is damaged{}: {detail}", at(.record))]
     Damaged {
-        /// Whose file.
         collection: String,
         /// The record, where it is known.
         record: Option<Seq>,
-        /// How it shows.
         detail: String,
     },
     /// Made by a later version.
@@ -67,65 +52,31 @@ pub enum StoreError {
         path.display()
     )]
     NewerFormat {
-        /// The file.
         path: PathBuf,
-        /// Its format.
         found: i32,
         /// The newest this version reads.
         known: i32,
     },
     /// The file is something else.
     #[error("{} is not a collection: {detail}", path.display())]
-    NotAStore {
-        /// The file.
-        path: PathBuf,
-        /// How it shows.
-        detail: String,
-    },
-    /// No such file.
+    NotAStore { path: PathBuf, detail: String },
     #[error("there is no collection at {}", path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
+    Missing { path: PathBuf },
     /// A collection is there already.
     #[error("there is a collection at {} already", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// Somebody else writes to the file.
     #[error("the file of collection {collection} is in use by another writer: {detail}")]
-    Busy {
-        /// Whose file.
-        collection: String,
-        /// How it shows.
-        detail: String,
-    },
+    Busy { collection: String, detail: String },
     /// Nothing was begun, most likely because another program holds the file. The next write may succeed.
     #[error("collection {collection}: the write could not begin: {detail}")]
-    NotBegun {
-        /// Whose file.
-        collection: String,
-        /// What SQLite said.
-        detail: String,
-    },
+    NotBegun { collection: String, detail: String },
     /// A change that does not fit the order: its caller is at fault, the file is unharmed and the batch rolled back.
     #[error("collection {collection}: the change at {} does not fit: {detail}", seq.0)]
-    OutOfOrder {
-        /// Whose file.
-        collection: String,
-        /// The change.
-        seq: Seq,
-        /// Why.
-        detail: String,
-    },
+    OutOfOrder { collection: String, seq: Seq, detail: String },
     /// The collection was closed or dropped while this handle was kept.
     #[error("collection {collection} is closed")]
-    Closed {
-        /// Whose file.
-        collection: String,
-    },
+    Closed { collection: String },
 }
 
 impl StoreError {

@@ -62,7 +62,6 @@ impl Store {
         })
     }
 
-    /// The collection's file.
     pub fn path(&self) -> &Path {
         self.readers.path()
     }

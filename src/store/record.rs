@@ -45,13 +45,11 @@ pub struct Record {
 /// The verdict of an insertion, kept so that a retry repeats it. Matches are kept by `seq`; ids are resolved on reading.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredVerdict {
-    /// What was found.
     pub kind: VerdictKind,
     /// The best match's id, which outlives the match.
     pub duplicate_of: Option<DocId>,
     /// The threshold judged by; finite.
     pub threshold: f64,
-    /// Distinct documents compared.
     pub candidates: u32,
     /// Postings and candidates that a cap kept from being looked at.
     pub unread: u64,
@@ -62,7 +60,6 @@ pub struct StoredVerdict {
 /// One match of a [`StoredVerdict`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredMatch {
-    /// The document.
     pub seq: Seq,
     /// Equal slots.
     pub matching: u32,
@@ -75,7 +72,6 @@ pub struct StoredMatch {
 /// A record without signature and verdict: what the resolution of a match needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
-    /// Its identity.
     pub seq: Seq,
     /// The client's name for it.
     pub id: DocId,

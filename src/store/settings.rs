@@ -5,7 +5,6 @@ use crate::types::{CollectionName, Keep, Seq, TimestampMs, Verify};
 /// The settings of a collection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meta {
-    /// Its name.
     pub name: CollectionName,
     /// The canonical text of its spec. Frozen.
     pub spec: String,
@@ -22,9 +21,7 @@ pub struct Meta {
 /// The settings that can change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Changeable {
-    /// Bands.
     pub bands: u32,
-    /// Rows per band.
     pub rows: u32,
     /// Whether a client or the configuration said which; else they follow the threshold.
     pub banding_by_hand: bool,
@@ -41,7 +38,6 @@ pub struct Changeable {
 /// What [`Store::open`](super::Store::open) found, by the ledger; [`Store::scan`](super::Store::scan) holds the rows against it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opened {
-    /// The collection's settings.
     pub meta: Meta,
     /// The last place of the commit order that was given out and is on disk.
     pub last_seq: Seq,

@@ -28,7 +28,6 @@ const PLACES_MAX: usize = 4096;
 /// The target of the lines that tell of those left out; they are not left out themselves.
 const TARGET: &str = "hapax::log";
 
-/// The filter.
 #[derive(Clone, Default)]
 pub(super) struct Bounded(Arc<Mutex<Places>>);
 

@@ -16,7 +16,6 @@ use super::bounded::Bounded;
 pub enum Format {
     /// [`Format::Human`] when stderr is a terminal, else [`Format::Json`].
     Auto,
-    /// Coloured words.
     Human,
     /// One JSON object a line, with the fields of its spans.
     Json,

@@ -5,7 +5,6 @@ use hapax_core::{ContentHash, Fingerprint};
 /// One element of a given set, shingled as it is. `5` and `"5"` are two elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetElement {
-    /// A string.
     Text(String),
     /// An integer of `-2^63 ..= 2^64 - 1`.
     Integer(i128),
@@ -14,7 +13,6 @@ pub enum SetElement {
 /// What a client gives to be looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Plain text.
     Text(String),
     /// A ready set of shingles.
     Set(Vec<SetElement>),
@@ -50,17 +48,14 @@ impl SetElement {
 /// What is kept of a document beside its signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Keep {
-    /// Nothing.
     #[default]
     Signature,
     /// The hashes of its shingles.
     Shingles,
-    /// Its canonical text.
     Text,
 }
 
 impl Keep {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Signature, Self::Shingles, Self::Text];
 
     /// The name on the wire and on disk.
@@ -89,7 +84,6 @@ pub struct Payload {
 pub enum PayloadKind {
     /// A set of shingles.
     Shingles,
-    /// A text.
     Text,
 }
 

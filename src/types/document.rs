@@ -10,11 +10,9 @@ const DOCUMENT_BYTES: usize = 512;
 /// A stored document as clients see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// Its id.
     pub id: DocId,
     /// Its place in the order.
     pub seq: Seq,
-    /// Its metadata.
     pub metadata: Option<Metadata>,
     /// When this content was first stored under the id.
     pub first_seen: TimestampMs,

@@ -17,7 +17,6 @@ pub struct DocId(Arc<str>);
 /// Why a text is not an id, a metadata or a collection name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
-    /// Empty id.
     #[error("an id has at least one byte")]
     IdEmpty,
     /// Id over [`ID_BYTES_MAX`].
@@ -78,7 +77,6 @@ impl Metadata {
         Ok(Self(json))
     }
 
-    /// The JSON text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -94,7 +92,6 @@ impl Metadata {
 pub struct CollectionName(Arc<str>);
 
 impl CollectionName {
-    /// Checks the pattern.
     pub fn new(text: &str) -> Result<Self, InvalidName> {
         let head = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         let tail = |byte: u8| head(byte) || byte == b'_' || byte == b'-';
@@ -108,7 +105,6 @@ impl CollectionName {
         Self("default".into())
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -15,11 +15,9 @@ pub enum OnDuplicate {
 /// What to do when the id already holds other content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OnExisting {
-    /// Refuse.
     #[default]
     Conflict,
     /// Let the old content go, and store the new one unless it is empty or a duplicate that is to be skipped.
     Replace,
-    /// Keep the old.
     Keep,
 }

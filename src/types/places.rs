@@ -9,9 +9,7 @@ pub struct Seq(pub u64);
 /// A place in a listing of clusters: behind a document of a cluster, which is named by the `seq` of its founder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ClusterPlace {
-    /// The cluster.
     pub cluster: Seq,
-    /// The document.
     pub seq: Seq,
 }
 

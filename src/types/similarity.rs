@@ -35,7 +35,6 @@ pub struct Similarity {
 /// Distinct shingles of a document and of one like it, counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overlap {
-    /// In both.
     pub both: u64,
     /// In the document that was asked about.
     pub query: u64,
@@ -44,7 +43,6 @@ pub struct Overlap {
 }
 
 impl Overlap {
-    /// In either.
     pub fn either(self) -> u64 {
         self.query + self.found - self.both
     }
@@ -77,7 +75,6 @@ pub enum Verify {
 }
 
 impl Verify {
-    /// All of them.
     pub const ALL: [Self; 2] = [Self::Estimate, Self::Exact];
 
     /// The name on the wire and on disk.

@@ -48,7 +48,6 @@ impl VerdictKind {
 /// What was done about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Looked up only.
     Checked,
     /// Stored under a new id.
     Inserted,
@@ -60,7 +59,6 @@ pub enum Outcome {
     Updated,
     /// The id was stored as a link to the original, without postings.
     Linked,
-    /// Nothing was stored.
     Skipped,
     /// The id held other content, which is deleted; the new content is not stored.
     Removed,
@@ -85,11 +83,9 @@ impl Outcome {
 /// A stored document at or above the threshold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Match {
-    /// Its id.
     pub id: DocId,
     /// Whether its content is equal.
     pub same_content: bool,
-    /// How alike.
     pub similarity: Similarity,
     /// How many shingles they share, where they were compared exactly.
     pub overlap: Option<Overlap>,
@@ -122,9 +118,7 @@ pub struct Previous {
 /// The answer to "have we seen this, or nearly this?".
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// What was found.
     pub kind: VerdictKind,
-    /// What was done.
     pub outcome: Outcome,
     /// Whether this content is durably held under this id now.
     pub stored: bool,

@@ -26,7 +26,6 @@ pub struct BackupSettings {
 pub struct BackupName(String);
 
 impl BackupName {
-    /// Checks the pattern.
     pub fn new(text: &str) -> Result<Self> {
         let fits = (1..=NAME_BYTES_MAX).contains(&text.len())
             && text.as_bytes()[0].is_ascii_alphanumeric()
@@ -55,7 +54,6 @@ impl BackupName {
         Self(jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string())
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -64,11 +62,8 @@ impl BackupName {
 /// What is known of the latest backup.
 #[derive(Clone, Debug)]
 pub struct BackupStatus {
-    /// Its name.
     pub name: String,
-    /// Its folder.
     pub path: PathBuf,
-    /// When it began.
     pub started: TimestampMs,
     /// How much of it is done, 0 to 1.
     pub progress: f64,
@@ -81,9 +76,7 @@ pub struct BackupStatus {
 pub enum BackupState {
     /// It is being made.
     Running,
-    /// It is whole.
     Done {
-        /// What it holds.
         contents: Arc<BackupContents>,
         /// Older ones of its series that were removed.
         removed: Vec<String>,
@@ -106,7 +99,6 @@ pub struct BackupContents {
 /// One collection of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupEntry {
-    /// Its name.
     pub name: String,
     /// Its documents, links included.
     pub documents: u64,

@@ -10,7 +10,6 @@ const MEMBER_BYTES: usize = 256;
 /// A document of a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterMember {
-    /// Its id.
     pub id: DocId,
     /// Its place in the order.
     pub seq: Seq,
@@ -32,7 +31,6 @@ pub struct ClusterMember {
 /// A page of one cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterPage {
-    /// Its first document.
     pub representative: DocId,
     /// How many documents it has; on the first page alone.
     pub documents: Option<u64>,

@@ -15,7 +15,6 @@ pub struct Cursor(SmallVec<[u8; 16]>);
 /// A page of documents, in order of `seq`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DocumentsPage {
-    /// The documents.
     pub documents: Vec<Document>,
     /// Where the next page begins, if more may follow.
     pub next: Option<Cursor>,

@@ -22,9 +22,7 @@ pub enum CollectionError {
     /// It exists with other settings.
     #[error("collection `{name}` exists with {held}; asked for was {asked}")]
     CollectionExists {
-        /// Which.
         name: CollectionName,
-        /// Its settings.
         held: String,
         /// The settings asked for.
         asked: String,
@@ -32,7 +30,6 @@ pub enum CollectionError {
     /// A spec, a key or a signature of another make.
     #[error("collection `{name}` was made with {held}, but {asked}")]
     SpecMismatch {
-        /// Which.
         name: CollectionName,
         /// What it was made with.
         held: String,
@@ -41,25 +38,16 @@ pub enum CollectionError {
     },
     /// The limit on collections is reached.
     #[error("there are {max} collections, the most that `collections.max` allows; drop one or raise it")]
-    TooManyCollections {
-        /// The limit.
-        max: usize,
-    },
+    TooManyCollections { max: usize },
     /// `default` always exists.
     #[error("`default` always exists and can't be dropped; delete its documents, or use another collection")]
     DefaultStays,
     /// The id holds other content and `on_existing` is `conflict`.
     #[error("id `{id}` holds other content; `on_existing=replace` or `keep` says what to do with it")]
-    IdConflict {
-        /// Which.
-        id: DocId,
-    },
+    IdConflict { id: DocId },
     /// No document of that id.
     #[error("there is no document with id `{id}`")]
-    NoSuchDocument {
-        /// Which.
-        id: DocId,
-    },
+    NoSuchDocument { id: DocId },
     /// A value that this collection cannot take.
     #[error("{detail}")]
     Invalid {
@@ -71,10 +59,8 @@ pub enum CollectionError {
     /// A text given as bytes is not UTF-8.
     #[error(transparent)]
     NotUtf8(#[from] NotUtf8),
-    /// Try again later.
     #[error("{detail}")]
     Overloaded {
-        /// What is full.
         detail: String,
         /// When to try again.
         retry_after: Duration,
@@ -82,7 +68,6 @@ pub enum CollectionError {
     /// It is still being opened at start.
     #[error("collection `{name}` is still being opened: {:.0} % done", .progress * 100.0)]
     Opening {
-        /// Which.
         name: CollectionName,
         /// How much of it is done, 0 to 1.
         progress: f64,
@@ -100,30 +85,19 @@ pub enum CollectionError {
         "the disk failed under a write that was to delete or replace `{id}`; whether it is still stored shows after a \
          restart of the server"
     )]
-    Doubtful {
-        /// Which.
-        id: DocId,
-    },
+    Doubtful { id: DocId },
     /// The memory budget has no room for a document more. Nothing was stored.
     #[error(
         "the index takes {used} of the {max} bytes that `limits.memory_max_bytes` allows, and one document more does not \
          fit; delete documents, let them expire with a `ttl`, or raise the limit"
     )]
-    MemoryBudget {
-        /// Bytes in use.
-        used: u64,
-        /// Bytes allowed.
-        max: u64,
-    },
+    MemoryBudget { used: u64, max: u64 },
     /// No folder for backups is configured.
     #[error("this server is given no folder for backups; set `backup.dir`")]
     BackupsOff,
     /// One backup at a time.
     #[error("the backup `{name}` is being made; wait for its end, or call it off with DELETE /v1/backups")]
-    BackupRunning {
-        /// Which.
-        name: String,
-    },
+    BackupRunning { name: String },
     /// The backup's name is taken, by another backup or by something else.
     #[error("{detail}")]
     BackupExists {
@@ -134,11 +108,9 @@ pub enum CollectionError {
     /// open at all, nothing is.
     #[error("collection `{collection}` is damaged{}: {detail}", at(.record))]
     Damaged {
-        /// Which.
         collection: String,
         /// The record, by its place in the order, where it is known.
         record: Option<Seq>,
-        /// How it shows.
         detail: String,
     },
     /// The data directory or a file in it can't be used.

@@ -88,11 +88,9 @@ pub struct Limits {
 /// What a collection is made with. Its spec and what it keeps are frozen; the rest can be changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The pipeline.
     pub spec: Spec,
     /// What is kept beside signatures.
     pub keep: Keep,
-    /// Bands and rows.
     pub banding: Banding,
     /// Whether a client or the configuration gave the banding; else it follows the threshold.
     pub banding_by_hand: bool,
@@ -109,7 +107,6 @@ pub struct Settings {
 /// New settings; what is absent stays, except that an automatic banding follows the threshold.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    /// Bands and rows.
     pub banding: Option<BandingAsked>,
     /// Similarity from which two documents are near-duplicates.
     pub threshold: Option<f64>,
@@ -264,9 +261,7 @@ impl std::fmt::Display for Settings {
 /// A collection at one moment.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// Its name.
     pub name: CollectionName,
-    /// Its settings.
     pub settings: Settings,
     /// Fingerprint of the spec.
     pub fingerprint: Fingerprint,

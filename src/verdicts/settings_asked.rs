@@ -21,7 +21,6 @@ pub enum BandingAsked {
 /// What hashing is asked to be keyed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyAsked {
-    /// Nothing.
     None,
     /// The secret of the configuration.
     Configured,
@@ -41,11 +40,9 @@ impl KeyAsked {
 /// What a new collection is asked to be. What is absent is as in another collection's settings, where that is possible.
 #[derive(Clone, Debug)]
 pub struct SettingsAsked {
-    /// The pipeline.
     pub spec: Spec,
     /// What is kept beside signatures.
     pub keep: Option<Keep>,
-    /// Bands and rows.
     pub banding: Option<BandingAsked>,
     /// Similarity from which two documents are near-duplicates.
     pub threshold: Option<f64>,

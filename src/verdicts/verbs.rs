@@ -31,14 +31,12 @@ pub struct InsertOptions {
 pub enum Comparand {
     /// Given with the request.
     Content(Content),
-    /// Stored.
     Id(DocId),
 }
 
 /// How alike two documents are.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparison {
-    /// From their signatures.
     pub estimate: Similarity,
     /// From their shingles, where those of both are at hand: given, or kept.
     pub exact: Option<ExactComparison>,
@@ -66,9 +64,7 @@ pub struct ExactComparison {
 pub struct HotBucket {
     /// Which band, from 0.
     pub band: u32,
-    /// The band key.
     pub key: u64,
-    /// How many documents.
     pub documents: u64,
     /// Some of them, old and new.
     pub sample: Vec<DocId>,

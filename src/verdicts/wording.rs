@@ -11,7 +11,6 @@ use crate::types::{
 /// A document that a verdict cites.
 #[derive(Clone, Debug)]
 pub(crate) struct Cited {
-    /// Its id.
     pub id: DocId,
     /// When it was first stored.
     pub first_seen: TimestampMs,
@@ -39,7 +38,6 @@ pub(crate) struct Findings {
 /// What else a verdict says.
 #[derive(Clone, Debug)]
 pub(crate) struct VerdictContext {
-    /// What was done.
     pub outcome: Outcome,
     /// Whether this content is durably held under this id now.
     pub stored: bool,
@@ -49,7 +47,6 @@ pub(crate) struct VerdictContext {
     pub representative: Option<DocId>,
     /// The threshold judged by.
     pub threshold: f64,
-    /// Distinct documents compared.
     pub candidates: u32,
     /// Postings and candidates that a limit kept from being looked at.
     pub unread: u64,
@@ -106,7 +103,6 @@ impl Findings {
         &self.matches
     }
 
-    /// The verdict.
     pub(crate) fn verdict(self, context: VerdictContext) -> Verdict {
         let Self { kind, duplicate_of, similarity, matches } = self;
         let VerdictContext { outcome, stored, id, representative, threshold, .. } = context;

@@ -48,7 +48,6 @@ fn named(text: &str) -> BTreeSet<(Kind, String)> {
     found.collect()
 }
 
-/// What there is.
 struct Repository {
     root: PathBuf,
     /// Paths of files and folders from the root, each behind a slash.

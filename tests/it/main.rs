@@ -24,6 +24,7 @@ mod decision;
 mod descriptors;
 mod docs;
 mod doubt;
+mod english;
 mod errors;
 mod exact;
 mod expiry;

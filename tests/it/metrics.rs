@@ -11,7 +11,6 @@ use ureq::Agent;
 
 use crate::support::server::{Server, Starting};
 
-/// One scrape.
 struct Scrape(String);
 
 impl Scrape {

@@ -28,7 +28,6 @@ const PRECISION: f64 = 0.95;
 /// How matches are confirmed, and by what.
 #[derive(Clone, Copy, PartialEq)]
 enum Verified {
-    /// By signatures.
     Estimate,
     /// By what `keep` says.
     Exactly(&'static str),

@@ -8,6 +8,8 @@
 //! Data flows one way. What comes out is frozen by a [`Spec`] and pinned by known-answer vectors: no toolchain or
 //! dependency can move it. This crate must never know of files, clocks, sockets, threads or any other part of hapax.
 
+#![warn(missing_docs)]
+
 mod band;
 mod hash;
 mod mix;

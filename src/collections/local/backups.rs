@@ -36,7 +36,6 @@ struct BackupRun {
 }
 
 impl Backups {
-    /// Of these collections.
     pub(super) fn new(registry: Arc<Registry>, settings: BackupSettings, latest: LatestBackup) -> Self {
         Self { registry, settings, latest: Arc::new(latest) }
     }
@@ -86,7 +85,6 @@ impl Backups {
         self.latest.cancel()
     }
 
-    /// Sets the gauges.
     pub(super) fn observe(&self) {
         self.latest.observe();
     }
@@ -98,7 +96,6 @@ impl Backups {
 }
 
 impl BackupRun {
-    /// Takes its folder.
     async fn begin(&self, limits: CopyLimits) -> Result<std::result::Result<Backup, BackupError>> {
         let (folder, progress) = (self.folder.clone(), Arc::clone(&self.progress));
         let series = self.series.as_ref().map(|series| series.name.clone());

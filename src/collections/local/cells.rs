@@ -13,7 +13,6 @@ use crate::types::CollectionName;
 /// `None`: it was dropped.
 pub(super) type Cell = Arc<OnceCell<Option<Arc<LocalCollection>>>>;
 
-/// The cells.
 #[derive(Default)]
 pub(super) struct Cells {
     cells: Arc<Mutex<HashMap<CollectionName, Cell>>>,
@@ -34,7 +33,6 @@ impl Cells {
         }
     }
 
-    /// It is open.
     pub(super) fn fill(&self, name: CollectionName, collection: Arc<LocalCollection>) {
         self.cells.lock().insert(name, Arc::new(OnceCell::new_with(Some(Some(collection)))));
     }

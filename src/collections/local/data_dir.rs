@@ -50,17 +50,14 @@ impl DataDir {
         Ok(Self { registry, backups })
     }
 
-    /// Its collections.
     pub(in crate::collections) fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// Its backups.
     pub(in crate::collections) fn backups(&self) -> &Arc<Backups> {
         &self.backups
     }
 
-    /// Sets the gauges.
     pub(in crate::collections) fn observe(&self) {
         self.registry.observe();
         self.backups.observe();

@@ -45,7 +45,6 @@ impl Faults {
         self.unopened.lock().remove(name);
     }
 
-    /// It was dropped.
     pub(super) fn forget_damage(&self, name: &CollectionName) {
         self.damaged.lock().remove(name);
     }
@@ -60,7 +59,6 @@ impl Faults {
         self.unopened.lock().iter().map(|(name, error)| (name.clone(), error.clone())).collect()
     }
 
-    /// Sets their gauges.
     pub(super) fn observe(&self) {
         for name in self.damaged.lock().keys() {
             metrics::gauge!(names::COLLECTION_DAMAGED, label::COLLECTION => name.to_string()).set(1.0);

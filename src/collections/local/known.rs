@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 use crate::store::Inventory;
 use crate::types::CollectionName;
 
-/// The list.
 #[derive(Default)]
 pub(super) struct Known {
     /// Absent if nothing is kept, or if it cannot be read or written.
@@ -22,7 +21,6 @@ impl Known {
         Self { inventory: Mutex::new(missed(data_dir, present)) }
     }
 
-    /// It was made.
     pub(super) fn add(&self, name: &CollectionName) {
         if let Some(inventory) = &mut *self.inventory.lock() {
             warn_unlisted(inventory.add(name));

@@ -15,7 +15,6 @@ use crate::verdicts::{BackupState, BackupStatus, CollectionError, Result};
 /// How long a stop waits for a backup that was called off. It ends within a fraction of a second.
 const END_WAIT: Duration = Duration::from_secs(10);
 
-/// The latest backup.
 #[derive(Default)]
 pub(super) struct LatestBackup {
     latest: Mutex<Latest>,

@@ -29,7 +29,6 @@ pub(in crate::collections) struct Registry {
 
 /// A collection's file while nothing opens or drops it.
 pub(super) enum SettledFile {
-    /// It is open.
     Open(Arc<LocalCollection>),
     /// Nothing has it open.
     Settled,

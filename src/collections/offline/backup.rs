@@ -25,7 +25,6 @@ impl BackupProgress {
 pub struct SeriesFolder {
     /// The folder, which is not there yet.
     pub path: PathBuf,
-    /// The series' name.
     pub series: String,
 }
 
@@ -72,7 +71,6 @@ impl BackupFolder {
         Ok(Self { path: path.to_owned(), manifest: Manifest::read(path)? })
     }
 
-    /// What it holds.
     pub fn contents(&self) -> BackupContents {
         contents(self.manifest.clone())
     }

@@ -16,7 +16,6 @@ pub enum OfflineError {
     /// The folder with the files cannot be read.
     #[error("cannot read {}", dir.display())]
     Unreadable {
-        /// The folder.
         dir: PathBuf,
         /// What the system said.
         source: io::Error,

@@ -37,7 +37,6 @@ pub struct FileDamage {
     pub place: &'static str,
     /// The `seq` of the record, if it is the damage of one.
     pub record: Option<u64>,
-    /// How it shows.
     pub detail: String,
 }
 

@@ -24,11 +24,9 @@ use crate::verdicts::{
 pub(crate) struct Check {
     /// The document's id: what holds it is no match.
     pub id: Option<DocId>,
-    /// The document.
     pub made: Made,
     /// Its shingles, if it was a text or a set.
     pub shingles: Option<u64>,
-    /// How.
     pub options: CheckOptions,
     /// Bytes of the answer.
     pub bytes_max: usize,

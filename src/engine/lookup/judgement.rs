@@ -74,7 +74,6 @@ impl Judgement {
         self.unread += count;
     }
 
-    /// What it cost.
     pub(crate) fn cost(&self) -> &Cost {
         &self.cost
     }

@@ -39,7 +39,6 @@ pub(crate) enum Paired {
     At(Alike),
     /// The member was deleted or replaced meanwhile.
     MemberGone,
-    /// The representative was.
     RepresentativeGone,
 }
 

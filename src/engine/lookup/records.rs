@@ -36,7 +36,6 @@ pub(crate) struct Records {
     store: Store,
 }
 
-/// The newest.
 #[derive(Default)]
 struct Recent {
     records: BTreeMap<Seq, Newest>,
@@ -67,13 +66,11 @@ impl Recent {
 pub(crate) struct Heads(HashMap<Seq, Head>);
 
 impl Records {
-    /// With nothing recent.
     pub(crate) fn new(store: Store) -> Self {
         let (recent, leaving, updating) = Default::default();
         Self { recent, leaving, updating, updates: AtomicU64::new(0), store }
     }
 
-    /// The store behind.
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }

@@ -37,7 +37,6 @@ pub(crate) struct Lookup {
 
 /// What can change while the collection is open, and what follows from it.
 pub(crate) struct Policy {
-    /// The settings.
     pub settings: Settings,
     /// Equal slots from which a candidate is a match, or survives to be compared exactly.
     pub matching_min: u32,
@@ -75,7 +74,6 @@ impl DocumentCounts {
         counted(&self.documents)
     }
 
-    /// Links.
     pub(crate) fn linked(&self) -> u64 {
         counted(&self.linked)
     }
@@ -131,7 +129,6 @@ impl Lookup {
         &self.counts
     }
 
-    /// The settings now.
     pub(crate) fn policy(&self) -> RwLockReadGuard<'_, Policy> {
         self.policy.read()
     }
@@ -164,7 +161,6 @@ impl Lookup {
         self.durable.store(durable.0, Ordering::Release);
     }
 
-    /// Asks the index.
     pub(crate) fn search(&self, view: View, query: &Query<'_>) -> std::result::Result<Search, NeedsDisk> {
         let Limits { bucket_read_max, candidates_max, .. } = self.limits;
         self.index.search(view, query, Bounds { bucket_read_max, candidates_max })

@@ -45,7 +45,6 @@ enum Compared {
 /// What one lookup may read from disk to compare.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadBounds {
-    /// Documents.
     pub documents_max: usize,
     /// Bytes of shingles or texts; one document is read whatever its length.
     pub bytes_max: u64,
@@ -62,7 +61,6 @@ impl Survivors {
         &self.mistaken
     }
 
-    /// Notes such documents.
     pub(crate) fn mistook(&mut self, seqs: Vec<Seq>) {
         self.mistaken.extend(seqs);
     }

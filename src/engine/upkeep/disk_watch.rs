@@ -10,7 +10,6 @@ use crate::engine::write::Writes;
 /// Between two looks.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// Looks until stopped.
 pub(super) fn start(disk: Arc<DataDisk>, open: impl Fn() -> Option<Vec<Arc<Writes>>> + Send + 'static) -> Rounds {
     Rounds::start("hapax-disk", open, move |collections, _| {
         disk.look(collections.iter().any(|writes| writes.are_refused()));

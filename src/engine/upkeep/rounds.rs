@@ -14,7 +14,6 @@ pub(crate) struct Rounds {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Told once.
 #[derive(Default)]
 pub(crate) struct Stop {
     told: Mutex<bool>,

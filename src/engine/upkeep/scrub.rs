@@ -45,7 +45,6 @@ pub(super) fn start(config: ScrubConfig, open: impl Fn() -> Option<Vec<ScrubTarg
 
 /// A collection to be read again.
 pub(crate) struct ScrubTarget {
-    /// Its name.
     pub name: CollectionName,
     /// What has its records.
     pub lookup: Arc<Lookup>,

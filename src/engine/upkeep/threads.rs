@@ -12,11 +12,8 @@ use crate::verdicts::ScrubConfig;
 
 /// What the threads look after: the parts of each open collection.
 pub(crate) struct UpkeepParts {
-    /// Its expiry.
     pub expiry: Arc<Expiry>,
-    /// Its records.
     pub scrub_target: ScrubTarget,
-    /// Its writes.
     pub writes: Arc<Writes>,
 }
 

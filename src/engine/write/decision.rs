@@ -32,7 +32,6 @@ pub(crate) enum Held {
         /// Whether the first verdict, which is repeated, names a duplicate.
         was_duplicate: bool,
     },
-    /// Other content.
     Other {
         /// Whether it represents a cluster whose next document is a link.
         heir_is_link: bool,
@@ -52,7 +51,6 @@ pub(crate) enum SentMetadata {
 pub(crate) enum Duplicates {
     /// No document at or above the threshold.
     None,
-    /// At least one.
     Found {
         best: BestMatch,
         /// Whether a document to join was found: the representative of the best match if that is a link, else the best
@@ -61,10 +59,8 @@ pub(crate) enum Duplicates {
     },
 }
 
-/// The best match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BestMatch {
-    /// Not a link.
     Document,
     /// A link to another document.
     Link,
@@ -135,7 +131,6 @@ pub(crate) struct Arrival {
 /// Which documents count as seen again. They do even if the write is refused for want of room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SeenAgain {
-    /// The held one.
     pub held: bool,
     /// The best match of the verdict that is answered, if it is still there.
     pub best: bool,

@@ -17,7 +17,6 @@ use crate::verdicts::{CollectionError, Findings, Result};
 
 /// A document that is to be stored.
 pub(super) struct NewDocument<'a> {
-    /// What was asked.
     pub insertion: &'a Insertion,
     /// The document that it replaces, and how that leaves.
     pub replaces: Option<(&'a Existing, Departure)>,

@@ -9,17 +9,14 @@ use crate::verdicts::{InsertOptions, Made};
 
 /// What an insertion is about.
 pub(crate) struct Insertion {
-    /// The document's id.
     pub id: DocId,
     /// What is stored with it.
     pub metadata: Option<Metadata>,
-    /// The document.
     pub made: Made,
     /// Its share of what may wait for the disk, if anything is kept beside its signature.
     pub room: Option<Room>,
     /// Its shingles, if it was a text or a set.
     pub shingles: Option<u64>,
-    /// How.
     pub options: InsertOptions,
     /// Bytes of the answer.
     pub bytes_max: usize,

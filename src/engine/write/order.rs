@@ -32,9 +32,7 @@ pub(crate) struct Order {
 pub(super) enum Work {
     /// A decision about a document.
     Write(QueuedWrite),
-    /// New settings.
     Settings {
-        /// What to write.
         changeable: Changeable,
         /// Told when it is on disk.
         answer: oneshot::Sender<Result<()>>,
@@ -45,7 +43,6 @@ pub(super) enum Work {
 
 /// When documents were last seen, on its way to the disk.
 pub(super) struct LastSeenTimes {
-    /// What to write.
     pub times: Vec<(Seq, TimestampMs)>,
     /// Told when it is on disk.
     pub answer: oneshot::Sender<Result<()>>,
@@ -68,27 +65,22 @@ pub(super) struct QueuedWrite {
 /// An effect on the index, to be finished when durable or undone when not.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
-    /// None.
     None,
     /// A document came, perhaps in place of another.
     Added {
-        /// Where it is.
         place: Place,
         /// Whether it is a link.
         linked: bool,
         /// What it replaces, and how that left its cluster.
         replaced: Option<(Place, Left)>,
     },
-    /// A document goes.
     Removed {
-        /// Where it is.
         place: Place,
         /// How it left its cluster.
         left: Left,
     },
     /// A document's metadata changes.
     Updated {
-        /// Which.
         seq: Seq,
     },
 }

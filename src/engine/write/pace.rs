@@ -21,7 +21,6 @@ impl CommitPace {
         (!wait.is_zero()).then_some(wait)
     }
 
-    /// A transaction begins.
     pub(super) fn begin(&mut self) {
         self.last = Some(Instant::now());
     }

@@ -37,7 +37,6 @@ impl PayloadRoom {
         }
     }
 
-    /// Bytes that wait.
     pub(super) fn bytes_waiting(&self) -> usize {
         self.units.saturating_sub(self.free.available_permits()) * ROOM_BYTES
     }

@@ -35,7 +35,6 @@ pub(crate) struct Writes {
 
 /// What is on its way to the disk, and how much may be.
 pub(crate) struct QueueGauges {
-    /// Decisions waiting.
     pub depth: usize,
     /// Bytes of payloads waiting.
     pub payload_bytes: usize,

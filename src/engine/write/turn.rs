@@ -16,7 +16,6 @@ pub(super) struct WriteTurn {
     _place: OwnedSemaphorePermit,
 }
 
-/// Hands out turns.
 pub(super) struct WriteTurns {
     latches: Arc<Latches>,
     places: Arc<Semaphore>,

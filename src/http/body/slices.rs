@@ -37,7 +37,6 @@ pub(crate) struct Slices {
 
 /// Some of a body.
 pub(crate) enum Slice {
-    /// More follows.
     Full(Bytes),
     /// Nothing follows; may be empty.
     Last(Bytes),

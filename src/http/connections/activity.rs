@@ -20,7 +20,6 @@ pub(crate) enum ConnectionState {
     Busy,
     /// No request has come yet, or a part of a request's head.
     Head,
-    /// The next request.
     Idle,
 }
 

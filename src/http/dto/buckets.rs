@@ -5,7 +5,6 @@ use serde::Serialize;
 use crate::collections::HotBucket;
 use crate::types::DocId;
 
-/// The fullest buckets.
 #[derive(Debug, Serialize)]
 pub struct BucketList {
     buckets: Vec<BucketBody>,

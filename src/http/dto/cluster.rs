@@ -49,7 +49,6 @@ impl ClusterBody {
         }
     }
 
-    /// Of all clusters.
     pub fn all(page: ClustersPage, next_cursor: Option<String>) -> Self {
         let members = page.members.into_iter().map(MemberBody::from).collect();
         Self { representative: None, documents: None, members, next_cursor }

@@ -245,7 +245,6 @@ impl From<Description> for DescriptionBody {
     }
 }
 
-/// All collections.
 #[derive(Debug, Serialize)]
 pub struct CollectionList {
     /// In the order of their names.
@@ -271,6 +270,5 @@ impl From<(CollectionName, CollectionError)> for DamagedBody {
 /// What a dropped collection was called.
 #[derive(Debug, Serialize)]
 pub struct Dropped {
-    /// Its name.
     pub dropped: String,
 }

@@ -38,7 +38,6 @@ impl From<Invalid> for IllFormed {
 pub struct DocumentInput {
     /// Its id, where given.
     pub id: Option<DocId>,
-    /// What it says.
     pub content: Content,
     /// What to keep beside it.
     pub metadata: Option<Metadata>,
@@ -212,7 +211,6 @@ pub struct Deleted {
     pub deleted: u64,
 }
 
-/// A document's signature.
 #[derive(Debug, Serialize)]
 pub struct Signature {
     empty: bool,

@@ -21,12 +21,10 @@ pub struct Summary {
     pub empty: u64,
     /// Documents whose content is held under their id now.
     pub stored: u64,
-    /// Documents deleted.
     pub deleted: u64,
 }
 
 impl Summary {
-    /// Counts a verdict.
     pub fn verdict(&mut self, verdict: &Verdict) {
         self.documents += 1;
         self.stored += u64::from(verdict.stored);
@@ -38,13 +36,11 @@ impl Summary {
         }
     }
 
-    /// Counts a delete.
     pub fn deletion(&mut self, was_there: bool) {
         self.documents += 1;
         self.deleted += u64::from(was_there);
     }
 
-    /// Counts a failure.
     pub fn error(&mut self) {
         self.documents += 1;
         self.errors += 1;

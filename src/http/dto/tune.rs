@@ -112,7 +112,6 @@ impl TuneInput {
     }
 }
 
-/// The banding chosen.
 #[derive(Debug, Serialize)]
 pub struct TuneBody {
     banding: BandingBody,

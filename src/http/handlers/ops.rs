@@ -33,7 +33,6 @@ pub struct Health {
     writable: Option<bool>,
 }
 
-/// What is running.
 #[derive(Serialize)]
 pub struct Version {
     name: &'static str,

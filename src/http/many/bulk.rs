@@ -20,7 +20,6 @@ use crate::http::leftover;
 use crate::http::state::AppState;
 use crate::http::stream_place::StreamPlace;
 
-/// One bulk request.
 pub(crate) struct Bulk {
     /// What is done with each line.
     pub(crate) work: DocumentWork,

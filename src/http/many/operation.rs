@@ -9,7 +9,6 @@ use crate::types::{ID_JSON_BYTES_MAX, Verdict};
 /// What to do with each document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
-    /// Look it up.
     Check(CheckOptions),
     /// Look it up and store it.
     Insert(InsertOptions),

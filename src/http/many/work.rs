@@ -42,20 +42,16 @@ pub(crate) struct Input<T> {
 
 /// What became of a document.
 pub(crate) enum DocumentAnswer {
-    /// Checked or inserted.
     Verdict(Verdict),
     /// Deleted, or not there.
     Deleted {
-        /// Its id.
         id: DocId,
         /// Whether there was something to delete.
         was_there: bool,
     },
-    /// Neither.
     Failed {
         /// Its id, where it has one.
         id: Option<DocId>,
-        /// Why.
         problem: Problem,
     },
 }
@@ -63,11 +59,9 @@ pub(crate) enum DocumentAnswer {
 /// How documents are worked on.
 #[derive(Clone)]
 pub(crate) struct DocumentWork {
-    /// Where they live.
     collection: Collection,
     /// Where long documents are parsed; they are signed on the collection's.
     cpu: CpuPool,
-    /// What is done.
     op: Operation,
     /// What to do with ill-formed texts.
     invalid: Invalid,
@@ -120,12 +114,10 @@ impl DocumentWork {
         Self { answers_left, places: None, ..Self::of_stream(state, collection, op, invalid) }
     }
 
-    /// Where they live.
     pub(crate) fn collection(&self) -> &Collection {
         &self.collection
     }
 
-    /// What is done.
     pub(crate) fn operation(&self) -> Operation {
         self.op
     }

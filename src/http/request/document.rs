@@ -14,9 +14,7 @@ use crate::http::state::AppState;
 
 /// One document: JSON, or a raw text whose id is in the query.
 pub struct DocumentBody {
-    /// The document.
     pub document: DocumentInput,
-    /// The request's parameters.
     pub query: Query,
     /// For the work on it.
     pub when_full: WhenFull,

@@ -24,15 +24,12 @@ const STREAMED_BYTES_MIN: usize = 16 * 1024;
 pub struct Subject {
     /// Its id, where given.
     pub id: Option<DocId>,
-    /// The request's parameters.
     pub query: Query,
-    /// What it says.
     pub(crate) content: SubjectContent,
 }
 
 /// What a document says that will not be kept.
 pub(crate) enum SubjectContent {
-    /// All of it.
     Whole {
         content: Content,
         /// For the work on it.

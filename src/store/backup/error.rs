@@ -8,46 +8,33 @@ use crate::store::error::{StoreError, in_one_line};
 /// Results of backups and restores.
 pub type Result<T, E = BackupError> = std::result::Result<T, E>;
 
-/// What went wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// There is one already.
     #[error("there is a backup in {} already; take another name, or remove it first", dir.display())]
-    Taken {
-        /// The folder.
-        dir: PathBuf,
-    },
+    Taken { dir: PathBuf },
     /// The folder holds what no backup left.
     #[error("{} is not empty, and `{entry}` in it is from no broken-off backup", dir.display())]
     InTheWay {
-        /// The folder.
         dir: PathBuf,
         /// What is in it.
         entry: String,
     },
     /// Something else has the name.
     #[error("{} is there, and is no folder", dir.display())]
-    NotAFolder {
-        /// The path.
-        dir: PathBuf,
-    },
+    NotAFolder { dir: PathBuf },
     /// Somebody else writes a backup there.
     #[error("another backup is being written to {}", dir.display())]
-    UnderWay {
-        /// The folder.
-        dir: PathBuf,
-    },
+    UnderWay { dir: PathBuf },
     /// The copy kept the write-ahead log from being finished for too long.
     #[error(
         "the write-ahead log of collection {collection} grew by {grown} bytes while it was copied, and \
          `backup.log_bytes_max` is {max}; try again when less is written, or raise that"
     )]
     LogGrew {
-        /// Whose log.
         collection: String,
         /// By how many bytes.
         grown: u64,
-        /// The bound.
         max: u64,
     },
     /// It was called off.
@@ -55,18 +42,9 @@ pub enum BackupError {
     Cancelled,
     /// A backup that never came to its end.
     #[error("the backup in {} was broken off before it was whole: it has no manifest", dir.display())]
-    Unfinished {
-        /// The folder.
-        dir: PathBuf,
-    },
-    /// No backup.
+    Unfinished { dir: PathBuf },
     #[error("{} is not a backup made by hapax: {detail}", dir.display())]
-    Foreign {
-        /// The folder.
-        dir: PathBuf,
-        /// How it shows.
-        detail: String,
-    },
+    Foreign { dir: PathBuf, detail: String },
     /// Made by a later version.
     #[error(
         "the backup in {} has format {found}; this version reads formats up to {known}: use the version that made it, \
@@ -74,25 +52,17 @@ pub enum BackupError {
         dir.display()
     )]
     NewerFormat {
-        /// The folder.
         dir: PathBuf,
-        /// Its format.
         found: u64,
         /// The newest this version reads.
         known: u64,
     },
     /// Not what the manifest says, or not the manifest that was written.
     #[error("the backup is damaged: {}: {detail}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// How it shows.
-        detail: String,
-    },
+    Damaged { path: PathBuf, detail: String },
     /// Restoring is for empty data directories.
     #[error("the data directory {} is not empty (`{entry}`); restore into a new one", dir.display())]
     DataDirNotEmpty {
-        /// The directory.
         dir: PathBuf,
         /// What is in it.
         entry: String,
@@ -103,22 +73,15 @@ pub enum BackupError {
         dir.display(),
         leftover.display()
     )]
-    HalfRestored {
-        /// The directory.
-        dir: PathBuf,
-        /// What it left.
-        leftover: PathBuf,
-    },
+    HalfRestored { dir: PathBuf, leftover: PathBuf },
     /// The data directory is in use.
     #[error(transparent)]
     Lock(#[from] LockError),
     /// A collection cannot be copied, or its copy is not what its ledger says.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The system refused.
     #[error("{}: {doing} failed", path.display())]
     Io {
-        /// File or folder.
         path: PathBuf,
         /// What was being done.
         doing: &'static str,

@@ -13,7 +13,6 @@ use super::folder::{PARTIAL, entries};
 use crate::store::data_dir::files;
 use crate::types::{CollectionName, TimestampMs};
 
-/// Its name.
 pub(super) const FILE: &str = "manifest.json";
 /// The newest format, of backups that are of a series. Raise it where an older version would misread a backup.
 const FORMAT: u64 = 2;
@@ -23,7 +22,6 @@ const FORMAT_WITHOUT_SERIES: u64 = 1;
 const BYTES_MAX: u64 = 64 << 20;
 const PIECE_BYTES: usize = 1 << 20;
 
-/// The manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -42,15 +40,12 @@ pub struct Manifest {
     xxh3_128: String,
 }
 
-/// One collection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ManifestEntry {
-    /// Its name.
     pub name: String,
     /// Its file in the backup.
     pub file: String,
-    /// The file's length.
     pub bytes: u64,
     /// XXH3 of the file, 128 bits.
     pub xxh3_128: String,
@@ -58,7 +53,6 @@ pub struct ManifestEntry {
     pub documents: u64,
     /// The copy's place in the collection's order: all up to it is there, and nothing after it.
     pub last_seq: u64,
-    /// The collection's spec.
     pub spec: String,
     /// What it keeps beside signatures.
     pub keep: String,

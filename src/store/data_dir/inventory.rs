@@ -14,7 +14,6 @@ const FILE: &str = "collections.list";
 const BEGINS: &str =
     "# Collections of this data directory, written by hapax. A name without its file is missed at the next start.";
 
-/// The list.
 #[derive(Debug)]
 pub struct Inventory {
     path: PathBuf,
@@ -47,7 +46,6 @@ impl Inventory {
         &self.missing
     }
 
-    /// It was made.
     pub fn add(&mut self, name: &CollectionName) -> io::Result<()> {
         self.missing.remove(name);
         if self.listed.insert(name.clone()) { self.write() } else { Ok(()) }

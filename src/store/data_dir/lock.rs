@@ -25,19 +25,13 @@ pub enum LockError {
         holder(.pid)
     )]
     Held {
-        /// The directory.
         dir: PathBuf,
         /// Who holds it, as far as the lock file tells.
         pid: Option<u32>,
     },
     /// The directory or its lock file cannot be made or locked.
     #[error("cannot lock the data directory {}: {cause}", dir.display())]
-    Io {
-        /// The directory.
-        dir: PathBuf,
-        /// Why.
-        cause: io::Error,
-    },
+    Io { dir: PathBuf, cause: io::Error },
 }
 
 fn holder(pid: &Option<u32>) -> String {

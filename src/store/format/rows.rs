@@ -38,7 +38,6 @@ pub(in crate::store) const DOCUMENT_COLUMN_COUNT: usize = 10;
 /// What the index needs of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignatureRow<'a> {
-    /// Its identity.
     pub seq: Seq,
     /// 64 bits of its id.
     pub id_fingerprint: u64,

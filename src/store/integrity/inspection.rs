@@ -35,7 +35,6 @@ pub struct Finding {
     pub place: &'static str,
     /// The record, where it is one's damage.
     pub record: Option<Seq>,
-    /// How it shows.
     pub detail: String,
 }
 
@@ -138,7 +137,6 @@ fn look_inside(path: &Path, inspection: &mut Inspection, progress: &dyn Fn(f64))
 /// What the rows that are whole add up to.
 #[derive(Default)]
 struct Seen {
-    /// By table.
     tallies: [Tally; 3],
     /// Of the documents that joined a cluster.
     members: Tally,

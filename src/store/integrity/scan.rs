@@ -25,7 +25,6 @@ const PROGRESS_ROWS: u64 = 4096;
 pub struct ScanTotals {
     /// Records, links among them.
     pub documents: u64,
-    /// Links.
     pub linked: u64,
     /// The highest `seq` seen; 0 if there is no record.
     pub last_seq: Seq,

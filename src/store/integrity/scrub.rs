@@ -8,7 +8,6 @@ use crate::types::{Keep, Seq};
 /// What a scrub read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scrubbed {
-    /// Documents.
     pub records: u64,
     /// Bytes, about.
     pub bytes: u64,

@@ -43,9 +43,7 @@ pub struct Member {
 /// A part of a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stretch {
-    /// Which.
     pub cluster: Seq,
-    /// Its first document.
     pub representative: Member,
     /// Documents in a row, in order of `seq`; the representative is one of them where they begin the cluster.
     pub members: Vec<Member>,
@@ -54,7 +52,6 @@ pub struct Stretch {
 /// A page of one cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterRows {
-    /// Its documents.
     pub stretch: Stretch,
     /// How many the cluster has; counted for its first page alone, since that takes as long as there are many.
     pub documents: Option<u64>,
@@ -67,7 +64,6 @@ pub struct ClusterRows {
 pub enum ClusterStart {
     /// At the beginning of the cluster that this document is in.
     Of(Seq),
-    /// Behind this place.
     After(ClusterPlace),
 }
 

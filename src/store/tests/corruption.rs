@@ -53,7 +53,6 @@ type Files = Vec<(&'static str, Vec<u8>)>;
 /// A stored collection of which every kind of thing has happened.
 struct Base {
     files: Files,
-    /// What it answers.
     answers: Answers,
     /// What it answered before its last transaction, and where that begins in the log.
     before: Option<(Answers, u64)>,

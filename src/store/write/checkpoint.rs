@@ -14,7 +14,6 @@ pub(in crate::store) struct Checkpointed {
 /// How much a checkpoint does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Mode {
-    /// Only looks.
     Noop,
     /// As much as is possible without waiting.
     Passive,

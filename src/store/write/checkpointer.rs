@@ -59,7 +59,6 @@ impl Checkpointer {
         work()
     }
 
-    /// Ends the thread.
     pub(super) fn stop(&mut self) {
         self.wake = None;
         if let Some(thread) = self.thread.take() {

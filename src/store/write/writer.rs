@@ -40,7 +40,6 @@ pub struct Writer {
     collection: String,
     /// Whether documents have payloads.
     keep: Keep,
-    /// As on disk.
     ledger: Ledger,
     poison: Poison,
     log: LogBound,

@@ -21,7 +21,6 @@ thread_local! {
 /// What there is of a document beside its signature. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
-    /// Its distinct shingles.
     pub set: Arc<ShingleSet>,
     /// What goes to the disk; absent for a document that is only looked up.
     pub payload: Option<Arc<Payload>>,
@@ -38,7 +37,6 @@ impl Kept {
         Self { set: Arc::new(set), payload: payload.map(Arc::new) }
     }
 
-    /// Of a text.
     pub(crate) fn of_text(collected: Collected, keep: Keep) -> Self {
         let Collected { shingles, canonical, .. } = collected;
         let set = ShingleSet::new(shingles);

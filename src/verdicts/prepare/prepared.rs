@@ -20,7 +20,6 @@ pub struct PrepareOptions {
 /// What a content is prepared for: what is made of it beside its signature takes time and memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
-    /// To be signed.
     Sign,
     /// To be compared with another document: its shingles are needed, whatever the collection keeps.
     Compare,

@@ -63,7 +63,6 @@ impl Writer {
         there.map(|(doc, _)| id(self.number, doc))
     }
 
-    /// One request.
     pub fn work(&mut self, server: &Address) -> Result<(), Failure> {
         match self.random.random_range(0..10) {
             0..3 => self.put(server),

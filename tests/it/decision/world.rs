@@ -311,7 +311,6 @@ impl Collection<'_> {
     }
 }
 
-/// Lookups afterwards.
 struct Checks {
     /// Whether the id holds what was sent, and what it held.
     holds: [bool; 2],

@@ -2,8 +2,8 @@
 
 use super::imports::{self, Imports};
 use super::modules::Modules;
-use super::sources::{self, Source};
 use super::types::{self, Types};
+use crate::support::sources::{self, Source};
 
 pub struct House {
     /// Folder of its sources, from the root of the checkout.

@@ -6,8 +6,8 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 
 use super::modules::{self, FileId, ModuleId, Modules, Target};
-use super::sources::Source;
 use super::tests_only::tests_only;
+use crate::support::sources::Source;
 
 /// One file's import of what another defines.
 #[derive(Clone, Debug)]

@@ -12,17 +12,16 @@ mod other_crates;
 mod parts;
 mod report;
 mod sizes;
-mod sources;
 mod tests_only;
 mod types;
 
 use std::fs;
 use std::sync::LazyLock;
 
+use crate::support::sources::{self, root};
 use house::House;
 use regex::Regex;
 use sizes::{Sized, Sizes};
-use sources::root;
 
 /// Folder or file under `src/`, and its floor. A new one takes its place here, and in ARCHITECTURE.md. `extract` and
 /// `redis` are to come.
@@ -53,7 +52,6 @@ const FUNCTION_LINES_MAX: usize = 60;
 const FILE_LINES_MAX: usize = 500;
 const FIELDS_MAX: usize = 12;
 
-/// Tables of data.
 const LONG_FILES: [&str; 2] = ["crates/hapax-core/src/unicode.rs", "src/telemetry/names.rs"];
 
 /// Crates of each child of `src`. Most need not know that there are disks, clients and clocks.

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use syn::{Item, UseTree, Visibility};
 
-use super::sources::Source;
 use super::tests_only::tests_only;
+use crate::support::sources::Source;
 
 /// A file, by its place in the list of sources.
 pub type FileId = usize;

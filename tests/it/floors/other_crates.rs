@@ -5,7 +5,7 @@ use std::fs;
 
 use super::house::House;
 use super::imports::External;
-use super::sources::root;
+use crate::support::sources::root;
 
 /// What a child of `src` is built on, in words.
 pub type Table<'a> = [(&'a str, &'a str)];

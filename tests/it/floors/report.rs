@@ -6,8 +6,8 @@ use std::fs;
 
 use super::house::House;
 use super::sizes::Sized;
-use super::sources::root;
 use super::{CORE, FIELDS_MAX, FILE_LINES_MAX, FUNCTION_LINES_MAX, SERVER, SIZES, graph, one_way, types};
+use crate::support::sources::root;
 
 const LISTED: usize = 10;
 

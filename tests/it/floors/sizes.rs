@@ -4,7 +4,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-use super::sources::{self, Source};
+use crate::support::sources::{self, Source};
 
 /// A function, a struct or a file, and its size.
 pub struct Sized {

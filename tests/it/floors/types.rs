@@ -7,8 +7,8 @@ use syn::{Item, Type, Visibility};
 
 use super::house::House;
 use super::modules::{FileId, ModuleId, Modules, Target};
-use super::sources::Source;
 use super::tests_only::tests_only;
+use crate::support::sources::Source;
 
 /// A type, by the file that defines it and its name.
 pub type Key = (FileId, String);

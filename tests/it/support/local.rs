@@ -125,7 +125,6 @@ impl Local {
         format!("http://{}", self.address)
     }
 
-    /// Begins the drain.
     pub fn stop(&self) {
         self.stop.cancel();
     }

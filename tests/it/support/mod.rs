@@ -9,3 +9,4 @@ pub mod documents;
 pub mod library;
 pub mod local;
 pub mod server;
+pub mod sources;

@@ -130,7 +130,6 @@ impl Server {
         Starting::spawn(data_dir).ready()
     }
 
-    /// Where it listens.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -145,7 +144,6 @@ impl Server {
         self.documents
     }
 
-    /// The process's id.
     pub fn pid(&self) -> u32 {
         self.process.child.id()
     }

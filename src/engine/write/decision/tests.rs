@@ -75,7 +75,6 @@ impl<'a> Line<'a> {
         if plan.effect.stores() && !has_room { plan.without_room() } else { plan }
     }
 
-    /// The best match.
     fn best(&self) -> &'static str {
         match (self.get("best"), self.get("representative")) {
             ("link", _) => "link",

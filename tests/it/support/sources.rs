@@ -4,7 +4,6 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// One file.
 pub struct Source {
     /// From the root of the checkout: `src/store/mod.rs`.
     pub path: String,
