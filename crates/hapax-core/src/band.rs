@@ -1,7 +1,7 @@
-//! Packed signature -> band keys. Rows of band j are slots j·r..(j+1)·r, hashed in order with the band's number; slots
-//! beyond b·r enter no band but do count in verification. Knows nothing of buckets or storage. Keys are derived anew
-//! from signatures at every boot, but a change here must still come with a change of whatever stores them:
-//! `tests/vectors.json` pins the output.
+//! Packed signature -> band keys. The rows of band j are the slots j·r..(j+1)·r, hashed in order together with the
+//! band's number. Slots from b·r on are in no band, but verification counts them. Knows nothing of buckets or storage.
+//! Keys are computed again from the signatures at every boot; still, whoever stores keys has to follow a change here,
+//! so `tests/vectors.json` pins the output.
 
 use std::ops::Range;
 
@@ -9,71 +9,70 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::spec::SignatureShape;
 
-/// b bands of r rows; b·r <= k of the shape it was made for.
+/// b bands of r rows, with b·r <= k of the signature shape that it was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Banding {
     bands: u32,
     rows: u32,
 }
 
-/// Why a banding does not fit.
+/// The reason why a banding does not fit a signature shape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BandingError(pub String);
 
-/// What documents that agree in all rows of a band share.
+/// The hash of a band's rows. Documents that agree in all rows of a band have the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BandKey(pub u64);
 
 impl Banding {
-    /// At least one band and one row, and no more slots than the shape has.
+    /// Makes a banding. It needs at least one band and one row, and may not need more slots than the shape has.
     pub fn new(bands: u32, rows: u32, shape: SignatureShape) -> Result<Self, BandingError> {
         if bands == 0 || rows == 0 {
-            return Err(BandingError(format!("a banding has at least one band and one row, not {bands}x{rows}")));
+            return Err(BandingError(format!("a banding must have at least one band and one row, not {bands}x{rows}")));
         }
         match bands.checked_mul(rows) {
             Some(slots) if slots <= shape.k => Ok(Self { bands, rows }),
             _ => Err(BandingError(format!(
-                "{bands} bands of {rows} rows need more than the {} slots there are",
+                "{bands} bands of {rows} rows need more than the {} slots of a signature; use fewer bands or rows",
                 shape.k
             ))),
         }
     }
 
-    /// Number of bands, b. More bands propose more candidates.
+    /// The number of bands, b. More bands find more candidates.
     pub fn bands(self) -> u32 {
         self.bands
     }
 
-    /// Rows in a band, r. More rows propose fewer candidates.
+    /// The number of rows in a band, r. More rows find fewer candidates.
     pub fn rows(self) -> u32 {
         self.rows
     }
 
-    /// The key of one band of a packed signature.
+    /// Returns the key of one band of a packed signature.
     ///
-    /// # Panics
-    /// If the band or the signature is not one of this banding and shape.
+    /// # Panics If the band or the signature does not fit this banding and shape.
     #[inline]
     pub fn key(self, signature: &[u8], shape: SignatureShape, band: u32) -> BandKey {
         debug_assert!(band < self.bands && signature.len() == shape.bytes());
         Self::key_of_rows(&signature[self.row_bytes(shape, band)], band)
     }
 
-    /// Where the rows of a band stand in a packed signature, for those who keep signatures in pieces.
+    /// Returns the byte range of a band's rows in a packed signature, for callers that keep signatures in pieces.
     #[inline]
     pub fn row_bytes(self, shape: SignatureShape, band: u32) -> Range<usize> {
         let len = self.rows as usize * (shape.bits / 8) as usize;
         band as usize * len..(band as usize + 1) * len
     }
 
-    /// The key of a band from the bytes of its rows.
+    /// Returns the key of a band from the bytes of its rows.
     #[inline]
     pub fn key_of_rows(rows: &[u8], band: u32) -> BandKey {
         BandKey(xxh3_64_with_seed(rows, u64::from(band)))
     }
 
-    /// All keys of a packed signature, in order of bands.
+    /// Returns all keys of a packed signature, in the order of the bands.
     pub fn keys(self, signature: &[u8], shape: SignatureShape) -> impl ExactSizeIterator<Item = BandKey> + '_ {
         (0..self.bands).map(move |band| self.key(signature, shape, band))
     }

@@ -1,6 +1,6 @@
-//! Plain or keyed hashes of tokens, elements and whole contents. Knows nothing of text or sketches. Every value here is
-//! stored on disk somewhere: a change orphans every signature, so `tests/vectors.json` pins them, and the tests below
-//! hold the hash functions against their published vectors.
+//! Plain or keyed hashes of tokens, elements and whole contents. Knows nothing of text or sketches. Each of these
+//! values is on disk somewhere, and a change orphans every signature. So `tests/vectors.json` pins them, and the tests
+//! below compare the hash functions with their published vectors.
 
 use std::hash::Hasher;
 
@@ -12,19 +12,19 @@ use crate::mix::{SplitMix64, fmix64, named_seed};
 use crate::simd::{self, BATCH, Simd};
 use crate::spec::SpecError;
 
-/// Xored onto a scalar value before it is mixed, so that U+0000 does not hash to zero.
+/// XORed with a scalar value before mixing, so that U+0000 does not hash to zero.
 const SCALAR: u64 = SplitMix64::new(named_seed(b"hapax/ch")).next_u64();
-/// Separates the strings of a given set from tokens.
+/// Keeps the strings of a given set apart from tokens.
 const ELEMENT_TEXT: u64 = named_seed(b"\xffset/str");
-/// Separates the integers of a given set from its strings.
+/// Keeps the integers of a given set apart from its strings.
 const ELEMENT_INTEGER: u64 = named_seed(b"\xffset/int");
-/// Separates the content of a set from that of a text.
+/// Keeps the content of a set apart from that of a text.
 const CONTENT_SET: u64 = named_seed(b"\xffset/all");
-/// What is hashed to show which secret is meant.
+/// The text that is hashed under a secret to get the secret's fingerprint.
 const KEY_NAME: &[u8] = b"\xffhapax key fingerprint 1";
 
-/// 128-bit secret for keyed hashing: without it nobody can craft pages that evade or flood a collection.
-/// `Debug` prints only its fingerprint.
+/// A 128-bit secret for keyed hashing. Without it no one can craft pages that evade or flood a collection. `Debug`
+/// prints only its fingerprint.
 #[derive(Clone)]
 pub struct SecretKey([u8; 16]);
 
@@ -35,22 +35,22 @@ impl std::fmt::Debug for SecretKey {
 }
 
 impl SecretKey {
-    /// The secret of these bytes.
+    /// Makes a secret from its bytes.
     pub fn new(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
     /// Reads exactly 32 hex digits. The error never repeats what was given.
     pub fn from_hex(hex: &str) -> Result<Self, SpecError> {
-        let refused = || SpecError("a secret is exactly 32 hex digits (128 bits)".into());
+        let refused = || SpecError("a secret must be exactly 32 hex digits (128 bits)".into());
         if hex.len() != 32 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(refused());
         }
         u128::from_str_radix(hex, 16).map(|v| Self(v.to_be_bytes())).map_err(|_| refused())
     }
 
-    /// Names the secret without revealing it: SipHash-2-4 of a fixed text under the secret. Data is hashed with
-    /// SipHash-1-3, so no hash of data can equal it by construction.
+    /// Returns a number that names the secret without revealing it: SipHash-2-4 of a fixed text under the secret. Data
+    /// is hashed with SipHash-1-3, so no hash of data can equal it by construction.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = SipHasher24::new_with_key(&self.0);
         hasher.write(KEY_NAME);
@@ -58,7 +58,7 @@ impl SecretKey {
     }
 }
 
-/// How tokens, scalar values and elements become 64 bits: plain (fast) or under a secret.
+/// Turns tokens, scalar values and elements into 64 bits: plain (fast) or under a secret.
 #[derive(Clone, Debug)]
 pub(crate) enum TokenHasher {
     Plain,
@@ -66,7 +66,7 @@ pub(crate) enum TokenHasher {
 }
 
 impl TokenHasher {
-    /// xxh3_64 of the token's bytes, or SipHash-1-3 of them.
+    /// Returns xxh3_64 of the token's bytes, or SipHash-1-3 of them.
     #[inline(always)]
     pub(crate) fn token(&self, bytes: &[u8]) -> u64 {
         match self {
@@ -75,7 +75,7 @@ impl TokenHasher {
         }
     }
 
-    /// Appends the hash of each token, as [`Self::token`] has it; they stand in `text` from `starts` to `ends`.
+    /// Appends the hash of each token, as [`Self::token`] computes it. Token i is `text[starts[i]..ends[i]]`.
     pub(crate) fn tokens(
         &self,
         simd: Simd,
@@ -89,8 +89,8 @@ impl TokenHasher {
             hashes.extend(starts.iter().zip(ends).map(|(&start, &end)| sip13(secret, token(start, end))));
             return;
         }
-        // Most words have eight bytes or less. Which of xxh3's ways a word's length takes cannot be predicted: all go
-        // the ways of short ones in vectors, and the few long ones are done over.
+        // Most words have at most eight bytes. The branch that xxh3 takes for a word's length cannot be predicted, so
+        // all words take the short branches in vectors, and the few long ones are hashed again.
         let TokenBatch { words, long } = batch;
         for (starts, ends) in starts.chunks(BATCH).zip(ends.chunks(BATCH)) {
             let from = hashes.len();
@@ -107,7 +107,7 @@ impl TokenHasher {
         }
     }
 
-    /// A scalar value as a token: fmix64, or SipHash-1-3 of its four little-endian bytes.
+    /// Returns the hash of a scalar value as a token: fmix64, or SipHash-1-3 of its four little-endian bytes.
     #[inline(always)]
     pub(crate) fn scalar(&self, c: u32) -> u64 {
         match self {
@@ -116,12 +116,13 @@ impl TokenHasher {
         }
     }
 
-    /// A string of a given set. The tag's first byte occurs in no UTF-8 text, so no token collides with it.
+    /// Returns the hash of a string of a given set. The tag's first byte occurs in no UTF-8 text, so no token collides
+    /// with it.
     pub(crate) fn element_text(&self, element: &str) -> u64 {
         self.tagged(ELEMENT_TEXT, element.as_bytes())
     }
 
-    /// An integer of a given set.
+    /// Returns the hash of an integer of a given set.
     pub(crate) fn element_integer(&self, element: i128) -> u64 {
         self.tagged(ELEMENT_INTEGER, &element.to_le_bytes())
     }
@@ -153,11 +154,11 @@ fn xxh3_9_to_16(first: &[u8; 8], last: &[u8; 8], len: usize) -> u64 {
     h ^ h >> 32
 }
 
-/// Tokens that are hashed together; a buffer to be used again.
+/// Tokens that are hashed together; a buffer for reuse.
 pub(crate) struct TokenBatch {
-    /// The first bytes of each.
+    /// The first eight bytes of each token.
     words: Box<[u64; BATCH]>,
-    /// Which of them are longer.
+    /// The indexes of the tokens that are longer.
     long: Box<[u16; BATCH]>,
 }
 
@@ -173,15 +174,15 @@ fn sip13(SecretKey(key): &SecretKey, bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Hash of the canonical text (or of a set): equal for exact duplicates.
+/// The hash of the canonical text (or of a set). Exact duplicates have equal hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentHash(pub u128);
 
-/// A content hash in the making; however the bytes are cut, the result is the same.
+/// A content hash that is being computed. The result does not depend on how the bytes are cut.
 #[derive(Clone)]
 pub(crate) struct ContentHasher {
     kind: ContentHasherKind,
-    /// Something was hashed since the beginning.
+    /// Whether anything was hashed since `begin`.
     begun: bool,
 }
 
@@ -200,7 +201,7 @@ impl ContentHasher {
         Self { kind, begun: false }
     }
 
-    /// Begins another content with what is at hand.
+    /// Begins another content and keeps the buffers.
     pub(crate) fn begin(&mut self, tokens: &TokenHasher) {
         match (&mut self.kind, tokens) {
             (ContentHasherKind::Plain(hasher), TokenHasher::Plain) if self.begun => hasher.reset(),
@@ -218,7 +219,7 @@ impl ContentHasher {
         }
     }
 
-    /// The hash of everything; `rest` is the end, and most often all there is.
+    /// Returns the hash of everything. `rest` is the end of the content, and most often the whole of it.
     pub(crate) fn finish(&mut self, rest: &[u8]) -> ContentHash {
         if let (ContentHasherKind::Plain(_), false) = (&self.kind, self.begun) {
             return ContentHash(xxh3_128(rest));
@@ -231,7 +232,7 @@ impl ContentHasher {
     }
 }
 
-/// Content of a set: its sorted distinct elements behind a tag that no text begins with.
+/// Returns the content hash of a set: a tag that no text begins with, then the sorted distinct elements.
 pub(crate) fn content_of_set(tokens: &TokenHasher, sorted_distinct: &[u64]) -> ContentHash {
     let mut hasher = ContentHasher::new(tokens);
     hasher.update(&CONTENT_SET.to_be_bytes());
@@ -298,7 +299,7 @@ mod tests {
         }
     }
 
-    /// SipHash-1-3 and 2-4 over 00 01 .. with key 00..0f (reference implementation), xxh3 of the empty input (xxHash
+    /// SipHash-1-3 and 2-4 of 00 01 .. with key 00..0f (reference implementation), and xxh3 of the empty input (xxHash
     /// specification).
     #[test]
     fn primitives_agree_with_their_published_vectors() {

@@ -5,8 +5,8 @@
 //!        canonical   words    64-bit    k slots  └ verify ─▶ estimate, exact
 //! ```
 //!
-//! Data flows one way. What comes out is frozen by a [`Spec`] and pinned by known-answer vectors: no toolchain or
-//! dependency can move it. This crate must never know of files, clocks, sockets, threads or any other part of hapax.
+//! Data flows one way. The output is frozen by a [`Spec`] and pinned by known-answer vectors, so no toolchain or
+//! dependency can change it. This crate must never know of files, clocks, sockets, threads or any other part of hapax.
 
 #![warn(missing_docs)]
 

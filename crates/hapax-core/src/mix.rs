@@ -1,7 +1,7 @@
-//! The mixer and the generator that all constants and hashes come from. Every stored signature depends on both: the
-//! test below holds them against published values.
+//! The mixer and the generator behind all constants and hashes. Every stored signature depends on both, so the test
+//! below compares them with published values.
 
-/// MurmurHash3's 64-bit finaliser: a bijection in which every input bit moves every output bit.
+/// MurmurHash3's 64-bit finaliser: a bijection in which each input bit affects each output bit.
 #[inline(always)]
 pub const fn fmix64(mut h: u64) -> u64 {
     h ^= h >> 33;
@@ -11,7 +11,7 @@ pub const fn fmix64(mut h: u64) -> u64 {
     h ^ (h >> 33)
 }
 
-/// Sebastiano Vigna's splitmix64: the generator behind every constant and every simulated set.
+/// Sebastiano Vigna's splitmix64, which makes every constant and every simulated set.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(u64);
 
@@ -21,7 +21,7 @@ impl SplitMix64 {
         Self(seed)
     }
 
-    /// The next output.
+    /// Returns the next output.
     #[inline]
     pub const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -32,7 +32,7 @@ impl SplitMix64 {
     }
 }
 
-/// A seed spelled as eight ASCII letters, so that no constant comes from nowhere.
+/// Makes a seed from eight ASCII letters, so that no constant is arbitrary.
 pub(crate) const fn named_seed(name: &[u8; 8]) -> u64 {
     u64::from_be_bytes(*name)
 }
@@ -41,7 +41,7 @@ pub(crate) const fn named_seed(name: &[u8; 8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Murmur3's finaliser of 0 and 1, splitmix64 of seed 1234567 (Vigna's test).
+    /// The finaliser of 0 and 1; splitmix64 of seed 1234567 (Vigna's test).
     #[test]
     fn mixer_and_generator_agree_with_their_published_values() {
         let mut generator = SplitMix64::new(1_234_567);

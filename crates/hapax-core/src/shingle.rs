@@ -1,17 +1,17 @@
-//! Token hashes -> shingle hashes. A shingle of n tokens with hashes h is
-//! `fmix64(n * LENGTH + sum of h[i] * BASE^(n-1-i))`, so a token's hash is made once and w of them are combined by
-//! position. Fewer than w tokens make one shingle of all of them. Memory is bounded: w - 1 hashes are carried.
+//! Token hashes -> shingle hashes. The hash of a shingle of n tokens with hashes h is `fmix64(n * LENGTH + sum of h[i]
+//! * BASE^(n-1-i))`, so each token is hashed once, and w of these hashes are combined by position. A text of fewer than
+//! w tokens is one shingle of all its tokens. Memory is bounded: w - 1 hashes are carried from one block to the next.
 
 use crate::mix::{SplitMix64, fmix64, named_seed};
 use crate::simd::{Simd, lanes};
 
-/// Base of the positional sum. 3 modulo 8: of the odd numbers these have the longest period (2^62) while
-/// `BASE - 1` and `BASE + 1` lose the fewest low bits, so exchanged and repeated neighbours stay apart.
+/// The base of the positional sum. It is 3 modulo 8: among the odd numbers these have the longest period (2^62), while
+/// `BASE - 1` and `BASE + 1` lose the fewest low bits, so swapped and repeated neighbours stay apart.
 const BASE: u64 = SplitMix64::new(named_seed(b"shingle/")).next_u64() & !7 | 3;
-/// What each token adds, so that shingles of different lengths differ.
+/// Added once for each token, so that shingles of different lengths differ.
 const LENGTH: u64 = SplitMix64::new(named_seed(b"shin/len")).next_u64();
 
-/// Combines token hashes, given in blocks, to the hashes of all windows of w tokens.
+/// Combines token hashes, given in blocks, into the hashes of all windows of w tokens.
 pub(crate) struct Shingler {
     window: usize,
     windows: u64,
@@ -22,7 +22,7 @@ impl Shingler {
         Self { window: usize::from(window), windows: 0 }
     }
 
-    /// Appends the hash of every complete window of `hashes` to `out` and leaves the last w - 1 hashes behind.
+    /// Appends the hash of every complete window of `hashes` to `out`, and leaves the last w - 1 hashes in `hashes`.
     pub(crate) fn push(&mut self, simd: Simd, hashes: &mut Vec<u64>, out: &mut Vec<u64>) {
         let Some(complete) = (hashes.len() + 1).checked_sub(self.window).filter(|&n| n > 0) else { return };
         let length = LENGTH.wrapping_mul(self.window as u64);
@@ -33,8 +33,8 @@ impl Shingler {
         hashes.drain(..complete);
     }
 
-    /// The end of the text: what `push` left behind is a shingle where there was no complete window.
-    /// Returns how many shingles there were, repeats counted.
+    /// Ends the text. If there was no complete window, the hashes that `push` left are one shingle. Returns the number
+    /// of shingles, repeats counted.
     pub(crate) fn finish(&self, hashes: &[u64], out: &mut Vec<u64>) -> u64 {
         if self.windows > 0 || hashes.is_empty() {
             return self.windows;
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(shingles(5, &[&hashes]), (vec![definition(&hashes)], 1));
         assert_eq!(shingles(5, &[&hashes[..1]]), (vec![definition(&hashes[..1])], 1));
         assert_eq!(shingles(5, &[]), (vec![], 0));
-        // One token alone is not the shingle of a window of one repeated token.
+        // A single token must not hash like a window of one repeated token.
         assert_ne!(definition(&[7]), definition(&[0, 7]));
     }
 

@@ -1,20 +1,20 @@
-//! Shingle hashes <-> a compact set: what is kept of a document so that it can be compared exactly.
+//! Shingle hashes <-> a compact set, which is kept of a document so that it can be compared exactly.
 //!
 //! A set keeps the upper 48 of each hash's 64 bits. Two documents of n shingles each then share a shingle by accident
-//! with probability n²/2^48: 4 in a billion at 1,000 shingles, where one more would move the Jaccard similarity by 0.0005;
-//! at a million shingles 0.4 %, by 0.0000005. So a comparison of two sets is called exact. (Whoever knows how hashes are
-//! made can craft collisions of 48 bits as of 64: against that there are keyed specs.)
+//! with probability n²/2^48. At 1,000 shingles this is 4 in a billion, and such a shingle would change the Jaccard
+//! similarity by 0.0005; at a million shingles it is 0.4 %, and would change it by 0.0000005. So a comparison of two
+//! sets is called exact. (An attacker who knows how the hashes are made can craft collisions of 48 bits, as of 64.
+//! Keyed specs protect against that.)
 //!
-//! As bytes a set is its hashes in ascending order, each as the gap to the one before in a Rice code: about
-//! `(49.6 - log2 n) / 8` bytes a shingle, 5.4 at 100 shingles, 5.2 at 300, 5.0 at 1,000. The format is frozen: it is on
-//! disk.
+//! As bytes, a set is its hashes in ascending order, each as the gap to the one before in a Rice code: about `(49.6 -
+//! log2 n) / 8` bytes a shingle, 5.4 at 100 shingles, 5.2 at 300, 5.0 at 1,000. The format is on disk, so it is frozen.
 
 use crate::verify;
 
-/// Bits of a hash that are kept.
+/// The bits that are kept of a hash.
 const BITS: u32 = 48;
 
-/// Distinct shingles of one document.
+/// The distinct shingles of one document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShingleSet {
     /// Ascending, distinct, below 2^48.
@@ -22,38 +22,39 @@ pub struct ShingleSet {
 }
 
 impl ShingleSet {
-    /// Of 64-bit shingle hashes in any order, repeated or not.
+    /// Makes a set from 64-bit shingle hashes, in any order and with or without repeats.
     pub fn new(mut hashes: Vec<u64>) -> Self {
         hashes.iter_mut().for_each(|hash| *hash >>= u64::BITS - BITS);
-        // Much of it may be sorted already: a stable sort finds that, and merges.
+        // The input is often sorted in large parts: a stable sort finds and merges them.
         hashes.sort();
         hashes.dedup();
         hashes.shrink_to_fit();
         Self { hashes }
     }
 
-    /// Distinct shingles.
+    /// The number of distinct shingles.
     pub fn len(&self) -> u64 {
         self.hashes.len() as u64
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()
     }
 
-    /// Bytes of memory it takes.
+    /// The bytes of memory that it takes.
     pub fn bytes(&self) -> usize {
         self.hashes.len() * size_of::<u64>()
     }
 
-    /// Compares two sets made under one spec.
+    /// Compares two sets of the same spec.
     pub fn compare(&self, other: &Self) -> verify::Exact {
         verify::exact(&self.hashes, &other.hashes)
     }
 
-    /// The compact form: a byte that says how many low bits of each gap are written plainly, then bit by bit, lowest
-    /// first, for each hash the rest of its gap in unary (so many ones and a zero) and those low bits.
+    /// Returns the compact form: one byte with the number of low bits that are written plainly, then a bit stream,
+    /// lowest bit first. For each hash it has the rest of the gap in unary (as many ones, then a zero) and then those
+    /// low bits.
     pub fn to_bytes(&self) -> Vec<u8> {
         let low = low_bits(self.len());
         let mut bits = BitWriter { bytes: vec![low as u8], ..BitWriter::default() };
@@ -70,11 +71,12 @@ impl ShingleSet {
         bits.finish()
     }
 
-    /// The set of `len` hashes that was made into these bytes; `None` if it was not.
+    /// Reads the set of `len` hashes from its compact form; `None` if the bytes are not the form of such a set.
     pub fn from_bytes(bytes: &[u8], len: u64) -> Option<Self> {
         let (&low, bytes) = bytes.split_first()?;
         let low = u32::from(low);
-        // Each hash takes at least its low bits and a zero, so a wrong `len` asks for no more memory than there are bits.
+        // Each hash takes at least its low bits and a zero. So a wrong `len` cannot make this reserve more memory than
+        // there are bits.
         if low > BITS || len.checked_mul(u64::from(low) + 1)? > bytes.len() as u64 * 8 {
             return None;
         }
@@ -91,7 +93,8 @@ impl ShingleSet {
     }
 }
 
-/// For gaps that average `2^48 / len`: the code is shortest, and no longer than `low + 3` bits a hash in any case.
+/// Returns the number of low bits for gaps that average `2^48 / len`. With it the code is shortest, and never longer
+/// than `low + 3` bits a hash.
 fn low_bits(len: u64) -> u32 {
     ((1u64 << BITS) / len.max(1)).ilog2()
 }
@@ -100,7 +103,7 @@ fn low_bits(len: u64) -> u32 {
 struct BitWriter {
     bytes: Vec<u8>,
     pending: u64,
-    /// Bits pending, fewer than 8 between two calls.
+    /// Pending bits, fewer than 8 between two calls.
     count: u32,
 }
 
@@ -126,12 +129,12 @@ impl BitWriter {
 
 struct BitReader<'a> {
     bytes: &'a [u8],
-    /// Bits read.
+    /// The number of bits read.
     at: usize,
 }
 
 impl BitReader<'_> {
-    /// The next 57 bits or more, zeros behind the end.
+    /// Returns the next 57 bits or more, with zeros after the end.
     fn window(&self) -> u64 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
         let word = match rest.first_chunk() {
@@ -147,7 +150,7 @@ impl BitReader<'_> {
         (self.at <= self.bytes.len() * 8).then_some(bits)
     }
 
-    /// Counts ones up to a zero, which is passed over.
+    /// Counts the ones up to a zero, and skips the zero.
     fn ones(&mut self) -> Option<u64> {
         let mut total = 0;
         loop {

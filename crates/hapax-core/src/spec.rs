@@ -1,13 +1,13 @@
-//! The frozen pipeline spec: what is done to a text before two signatures can be compared, as one line of text with
-//! one form per meaning. Stored with every collection; another spec, or another key, refuses to open.
-//! Banding and threshold are not part of it: they can change without signing anything again.
+//! The frozen pipeline spec: what is done to a text before two signatures can be compared. It is one line of text, with
+//! one spelling for each meaning. It is stored with every collection, and a collection refuses to open under another
+//! spec or another key. Banding and threshold are not part of it: they can change without signing anything again.
 
 use std::fmt;
 use std::str::FromStr;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-/// 128 bits naming a spec; shown as 32 hex digits.
+/// 128 bits that name a spec; shown as 32 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct Fingerprint(pub u128);
 
@@ -24,55 +24,55 @@ impl FromStr for Fingerprint {
         if s.len() == 32 && s.bytes().all(is_lower_hex) {
             Ok(Self(u128::from_str_radix(s, 16).expect("32 hex digits fit 128 bits")))
         } else {
-            Err(SpecError(format!("a fingerprint is 32 lower-case hex digits, not {s:?}")))
+            Err(SpecError(format!("a fingerprint must be 32 lower-case hex digits, not {s:?}")))
         }
     }
 }
 
-/// Why a spec, a secret or a fingerprint was refused: names the field and what is allowed.
+/// The reason why a spec, a secret or a fingerprint was refused. It names the field and the allowed values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SpecError(pub String);
 
-/// How characters are folded.
+/// The folding of characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
-    /// Case, compatibility forms and default-ignorables disappear (UAX #44, NFKC_Casefold).
+    /// Removes differences of case, compatibility forms and default-ignorable characters (UAX #44, NFKC_Casefold).
     NfkcCasefold,
-    /// Compatibility forms disappear, case stays (UAX #15, NFKC).
+    /// Removes compatibility forms and keeps case (UAX #15, NFKC).
     Nfkc,
-    /// As given: not even canonical equivalents agree.
+    /// Leaves the text as it is: even canonical equivalents differ.
     None,
 }
 
 /// Whether marks (accents, vowel signs) count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marks {
-    /// They do.
+    /// Marks count.
     Keep,
-    /// Every General_Category Mark is dropped.
+    /// Every character of General_Category Mark is dropped.
     Strip,
 }
 
 /// Whether decimal digits count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Digits {
-    /// They do.
+    /// Digits count.
     Keep,
-    /// Each becomes `0`, so texts that differ in dates and counters agree.
+    /// Each digit becomes `0`, so texts that differ only in dates and counters agree.
     Zero,
 }
 
-/// What a shingle is a window of.
+/// The unit of shingles, and how many of it are in one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shingling {
-    /// So many tokens, 1..=32.
+    /// This many tokens, 1..=32.
     Word(u8),
-    /// So many scalar values of the canonical text, 1..=32.
+    /// This many scalar values of the canonical text, 1..=32.
     Char(u8),
 }
 
-/// Which sketch turns shingles to slots.
+/// The sketch that turns shingles into slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SketchKind {
     /// Fast similarity sketching (arXiv:1704.04370).
@@ -84,10 +84,10 @@ pub enum SketchKind {
 }
 
 impl SketchKind {
-    /// All kinds.
+    /// All kinds of sketch.
     pub const ALL: [Self; 3] = [Self::Fss, Self::Classic, Self::Oph];
 
-    /// The name that specs and settings use.
+    /// Returns the name that specs and settings use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fss => "fss",
@@ -96,44 +96,44 @@ impl SketchKind {
         }
     }
 
-    /// The kind that a text such as `fss256x8` begins with, and what follows its name.
+    /// Splits a text such as `fss256x8` into the kind that it begins with and the rest.
     pub fn split(text: &str) -> Option<(Self, &str)> {
         Self::ALL.into_iter().find_map(|kind| text.strip_prefix(kind.name()).map(|rest| (kind, rest)))
     }
 }
 
-/// Shape of a signature: k slots of `bits` bits (8, 16, 32; external also 64), packed little-endian.
+/// The shape of a signature: k slots of `bits` bits (8, 16, 32; external also 64), packed little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignatureShape {
-    /// Slots.
+    /// The number of slots.
     pub k: u32,
-    /// Bits of a slot.
+    /// The bits of a slot.
     pub bits: u32,
 }
 
 impl SignatureShape {
-    /// Length of the packed signature.
+    /// The length of the packed signature in bytes.
     pub fn bytes(self) -> usize {
         (self.k * self.bits / 8) as usize
     }
 }
 
-/// A spec of texts and sets that are signed here.
+/// The spec of texts and sets that are signed here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextSpec {
-    /// How characters are folded.
+    /// The folding of characters.
     pub fold: Fold,
     /// Whether marks count.
     pub marks: Marks,
     /// Whether digits count.
     pub digits: Digits,
-    /// What a shingle is.
+    /// The unit and length of shingles.
     pub shingling: Shingling,
-    /// Which sketch.
+    /// The sketch.
     pub sketch: SketchKind,
     /// k, a power of two in 64..=1024, and 8, 16 or 32 bits.
     pub shape: SignatureShape,
-    /// Fingerprint of the secret, where hashing is keyed.
+    /// The fingerprint of the secret, if hashing is keyed.
     pub key: Option<u64>,
 }
 
@@ -151,7 +151,7 @@ impl Default for TextSpec {
     }
 }
 
-/// Longest name of an external signature.
+/// The longest name of an external signature, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
 /// A frozen pipeline spec.
@@ -165,11 +165,11 @@ const NAME_BYTES_MAX: usize = 64;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spec {
-    /// Texts and sets are signed here.
+    /// Texts and sets that are signed here.
     Text(TextSpec),
-    /// Only signatures made elsewhere are taken.
+    /// Signatures made elsewhere, and nothing else.
     External {
-        /// Whose they are: `[a-z0-9][a-z0-9_-]{0,63}`.
+        /// The name of their maker: `[a-z0-9][a-z0-9_-]{0,63}`.
         name: String,
         /// k in 16..=4096 with k·bits a multiple of 64, and 8, 16, 32 or 64 bits.
         shape: SignatureShape,
@@ -183,7 +183,7 @@ impl Default for Spec {
 }
 
 impl Spec {
-    /// The sketch that makes its signatures; `None` where others make them.
+    /// Returns the sketch that makes its signatures; `None` if they are made elsewhere.
     pub fn sketch(&self) -> Option<SketchKind> {
         match self {
             Self::Text(text) => Some(text.sketch),
@@ -191,11 +191,11 @@ impl Spec {
         }
     }
 
-    /// Reads the canonical text, and nothing else: every spec has one spelling.
+    /// Reads the canonical text only: every spec has one spelling.
     pub fn parse(canonical: &str) -> Result<Self, SpecError> {
         let (version, fields) = canonical.split_once(';').unwrap_or((canonical, ""));
         if version != "hapax1" {
-            return Err(SpecError(format!("a spec begins with `hapax1;`, not {version:?}")));
+            return Err(SpecError(format!("a spec must begin with `hapax1;`, not with {version:?}")));
         }
         let spec = match fields.strip_prefix("external:") {
             Some(external) => parse_external(external)?,
@@ -205,7 +205,8 @@ impl Spec {
         Ok(spec)
     }
 
-    /// Whether every field is in range: true of what [`Spec::parse`] gave, to be asked of what was put together.
+    /// Checks that every field is in range. This holds for the result of [`Spec::parse`]; call it for a spec that was
+    /// put together by hand.
     pub fn validate(&self) -> Result<(), SpecError> {
         match self {
             Self::Text(spec) => spec.validate(),
@@ -213,7 +214,7 @@ impl Spec {
         }
     }
 
-    /// Shape of the signatures.
+    /// Returns the shape of the signatures.
     pub fn shape(&self) -> SignatureShape {
         match self {
             Self::Text(spec) => spec.shape,
@@ -221,31 +222,31 @@ impl Spec {
         }
     }
 
-    /// xxh3_128 of the canonical text.
+    /// Returns xxh3_128 of the canonical text.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint(xxh3_128(self.to_string().as_bytes()))
     }
 }
 
 impl TextSpec {
-    /// Whether every field is in range.
+    /// Checks that every field is in range.
     pub fn validate(&self) -> Result<(), SpecError> {
         let (Shingling::Word(width) | Shingling::Char(width)) = self.shingling;
         if !(1..=32).contains(&width) {
-            return Err(SpecError(format!("shingle: word1..word32 or char1..char32, not {width}")));
+            return Err(SpecError(format!("shingle: the number must be from 1 to 32, not {width}")));
         }
         let SignatureShape { k, bits } = self.shape;
         if !k.is_power_of_two() || !(64..=1024).contains(&k) {
-            return Err(SpecError(format!("sketch: k is a power of two from 64 to 1024, not {k}")));
+            return Err(SpecError(format!("sketch: k must be a power of two from 64 to 1024, not {k}")));
         }
         if !matches!(bits, 8 | 16 | 32) {
-            return Err(SpecError(format!("sketch: slots have 8, 16 or 32 bits, not {bits}")));
+            return Err(SpecError(format!("sketch: slots must have 8, 16 or 32 bits, not {bits}")));
         }
         Ok(())
     }
 }
 
-/// The canonical text.
+/// Writes the canonical text.
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -297,7 +298,7 @@ fn parse_text(fields: &str) -> Result<TextSpec, SpecError> {
         })?;
     }
     if let Some(extra) = given.next() {
-        return Err(SpecError(format!("nothing may follow `key`, found {extra:?}")));
+        return Err(SpecError(format!("`key` must be the last field, but {extra:?} follows it")));
     }
     let [unicode, fold, marks, digits, shingle, sketch, key] = values;
     if unicode != "17" {
@@ -325,7 +326,7 @@ fn parse_text(fields: &str) -> Result<TextSpec, SpecError> {
             .strip_prefix("word")
             .and_then(|width| Some(Shingling::Word(number(width)?)))
             .or_else(|| Some(Shingling::Char(number(shingle.strip_prefix("char")?)?)))
-            .ok_or_else(|| refused("shingle", "word1..word32 or char1..char32", shingle))?,
+            .ok_or_else(|| refused("shingle", "word1 to word32 or char1 to char32", shingle))?,
         sketch,
         shape,
         key: match key {
@@ -341,7 +342,7 @@ fn parse_text(fields: &str) -> Result<TextSpec, SpecError> {
 }
 
 fn parse_sketch(sketch: &str) -> Result<(SketchKind, SignatureShape), SpecError> {
-    const ALLOWED: &str = "fssKxB, classicKxB or ophKxB with K a power of two from 64 to 1024 and B 8, 16 or 32";
+    const ALLOWED: &str = "`fssKxB`, `classicKxB` or `ophKxB`, with K a power of two from 64 to 1024 and B 8, 16 or 32";
     let read = SketchKind::split(sketch).and_then(|(kind, shape)| Some((kind, parse_shape(shape)?)));
     read.ok_or_else(|| refused("sketch", ALLOWED, sketch))
 }
@@ -349,7 +350,8 @@ fn parse_sketch(sketch: &str) -> Result<(SketchKind, SignatureShape), SpecError>
 fn parse_external(external: &str) -> Result<Spec, SpecError> {
     let refused = || {
         SpecError(format!(
-            "an external spec is `hapax1;external:NAME:KxB`, as external:datasketch:128x64: {external:?}"
+            "an external spec must look like `hapax1;external:NAME:KxB`, for example `hapax1;external:datasketch:128x64`; \
+             found {external:?}"
         ))
     };
     let (name, shape) = external.split_once(':').ok_or_else(refused)?;
@@ -361,13 +363,15 @@ fn validate_external(name: &str, SignatureShape { k, bits }: SignatureShape) -> 
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-';
     let first = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     if name.len() > NAME_BYTES_MAX || !name.bytes().next().is_some_and(first) || !name.bytes().all(inner) {
-        return Err(SpecError(format!("external: a name is [a-z0-9][a-z0-9_-]{{0,63}}, not {name:?}")));
+        return Err(SpecError(format!("external: a name must match [a-z0-9][a-z0-9_-]{{0,63}}, not {name:?}")));
     }
     if !matches!(bits, 8 | 16 | 32 | 64) {
-        return Err(SpecError(format!("external: slots have 8, 16, 32 or 64 bits, not {bits}")));
+        return Err(SpecError(format!("external: slots must have 8, 16, 32 or 64 bits, not {bits}")));
     }
     if !(16..=4096).contains(&k) || !(k * bits).is_multiple_of(64) {
-        return Err(SpecError(format!("external: k is from 16 to 4096 with k times bits a multiple of 64, not {k}")));
+        return Err(SpecError(format!(
+            "external: k must be from 16 to 4096, and k times bits a multiple of 64; k is {k}"
+        )));
     }
     Ok(())
 }
@@ -377,14 +381,14 @@ fn parse_shape(shape: &str) -> Option<SignatureShape> {
     Some(SignatureShape { k: number(k)?, bits: number(bits)? })
 }
 
-/// A decimal number in its only spelling: no sign, no leading zero.
+/// Reads a decimal number in its only spelling: no sign, no leading zero.
 fn number<T: FromStr>(text: &str) -> Option<T> {
     let plain = text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0');
     plain.then(|| text.parse().ok())?
 }
 
 fn refused(field: &str, allowed: &str, found: &str) -> SpecError {
-    SpecError(format!("{field}: {allowed}, not {found:?}"))
+    SpecError(format!("{field}: must be {allowed}, not {found:?}"))
 }
 
 fn is_lower_hex(b: u8) -> bool {

@@ -1,11 +1,11 @@
-//! One stage at a time, for those who measure, test or explain them: what signing does block by block, done over a
-//! whole text. What comes out of one stage goes into the next.
+//! One stage at a time, for measuring, testing and explaining: signing works block by block, these functions do each
+//! stage over a whole text. The output of one stage is the input of the next.
 
 use crate::normalise::Normaliser;
 use crate::pipeline::{Pipeline, TokenHashing, Tools, blocks};
 use crate::shingle::Shingler;
 
-/// The stages of a pipeline, with buffers of their own.
+/// The stages of a pipeline, with their own buffers.
 ///
 /// ```
 /// use hapax_core::{Pipeline, SignScratch, Stages, TextSpec};
@@ -29,14 +29,14 @@ pub struct Stages<'a> {
 }
 
 impl<'a> Stages<'a> {
-    /// The stages of this pipeline.
+    /// Makes the stages of this pipeline.
     pub fn new(pipeline: &'a Pipeline) -> Self {
         let tools = pipeline.tools();
         let (canonical, hashes, shingles) = (String::new(), Vec::new(), Vec::new());
         Self { tools, hashing: TokenHashing::new(tools), canonical, hashes, shingles }
     }
 
-    /// Text -> canonical text.
+    /// Turns a text into its canonical text.
     pub fn canonical(&mut self, text: &str) -> &str {
         let mut bytes = std::mem::take(&mut self.canonical).into_bytes();
         bytes.clear();
@@ -47,7 +47,7 @@ impl<'a> Stages<'a> {
         &self.canonical
     }
 
-    /// Canonical text -> the hash of each token (of each scalar value, in char mode).
+    /// Turns canonical text into the hash of each token (of each scalar value, for `char` shingles).
     pub fn token_hashes(&mut self, canonical: &str) -> &[u64] {
         self.hashes.clear();
         self.hashing.begin(self.tools);
@@ -58,7 +58,7 @@ impl<'a> Stages<'a> {
         &self.hashes
     }
 
-    /// Token hashes -> the hash of each shingle, in order, repeats included.
+    /// Turns token hashes into the hash of each shingle, in order, repeats included.
     pub fn shingles(&mut self, token_hashes: &[u64]) -> &[u64] {
         self.shingles.clear();
         self.hashes.clear();

@@ -1,19 +1,20 @@
 //! Canonical text -> tokens. A token begins with a letter or a number and takes the marks, letters and numbers that
-//! follow; in scripts written without spaces each letter or number with its marks is a token. Knows nothing of hashes:
-//! it says where tokens stand. One that spans two pieces is held in a buffer of at most [`TOKEN_BYTES_MAX`] bytes.
+//! follow. In scripts written without spaces, each letter or number with its marks is a token. Knows nothing of hashes:
+//! it returns the positions of tokens. A token that spans two pieces is kept in a buffer of at most [`TOKEN_BYTES_MAX`]
+//! bytes.
 
 use crate::simd::{Block, Bytes, Scan, Simd};
 use crate::unicode::{CharEntry, Class, UnicodeTable, decode};
 
-/// A longer token is cut at the last character boundary not beyond this, and the rest goes on as a new token.
+/// A longer token is cut at the last character boundary within this length, and the rest begins a new token.
 pub const TOKEN_BYTES_MAX: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Running {
     No,
-    /// Takes marks, letters and numbers.
+    /// A token that takes marks, letters and numbers.
     Word,
-    /// One letter of an unspaced script: takes marks.
+    /// A letter of an unspaced script, which takes marks only.
     Single,
 }
 
@@ -21,11 +22,11 @@ enum Running {
 pub(crate) struct Tokeniser {
     table: &'static UnicodeTable,
     running: Running,
-    /// The part of the running token that earlier pieces held.
+    /// The part of the running token that was in earlier pieces.
     held: Vec<u8>,
 }
 
-/// Where tokens stand in a piece, in order. Buffers to be used again.
+/// The positions of tokens in a piece, in order; buffers for reuse.
 #[derive(Default)]
 pub(crate) struct Spans {
     starts: BytePlaces,
@@ -39,7 +40,7 @@ impl Spans {
         self.ends.begin(bytes);
     }
 
-    /// First byte of each token.
+    /// The first byte of each token.
     pub(crate) fn starts(&self) -> &[u32] {
         &self.starts.places[..self.starts.count]
     }
@@ -59,7 +60,8 @@ struct BytePlaces {
 
 impl BytePlaces {
     fn begin(&mut self, bytes: usize) {
-        // No byte begins or ends two tokens; what a block writes beyond its bits stays in the room of one more.
+        // No byte begins or ends two tokens. A block may write more places than it has bits, into the room of one more
+        // block.
         if self.places.len() < bytes + 2 * BLOCK {
             self.places.resize(bytes + 2 * BLOCK, 0);
         }
@@ -72,14 +74,15 @@ impl BytePlaces {
         self.count += 1;
     }
 
-    /// Adds the places of the bits that are set, counted from `base`.
+    /// Adds the places of the set bits, counted from `base`.
     #[inline(always)]
     fn push_bits(&mut self, base: usize, mut bits: u64) {
-        // Words of running text: more in one block are rare.
+        // Words of running text; a block seldom has more.
         const AT_ONCE: usize = 10;
         let count = bits.count_ones() as usize;
         let mut at = self.count;
-        // So many are written whether they are there or not: a loop that ends with the bits is mispredicted every time.
+        // This many places are written whether the bits are there or not: a loop that ends with the bits is
+        // mispredicted every time.
         while bits != 0 {
             let room: &mut [u32; AT_ONCE] = self.places[at..].first_chunk_mut().expect("there is room for a block");
             for place in room {
@@ -97,15 +100,15 @@ impl Tokeniser {
         Self { table, running: Running::No, held: Vec::with_capacity(2 * TOKEN_BYTES_MAX) }
     }
 
-    /// Ready for another text.
+    /// Makes the tokeniser ready for another text.
     pub(crate) fn begin(&mut self, table: &'static UnicodeTable) {
         self.table = table;
         self.running = Running::No;
         self.held.clear();
     }
 
-    /// Finds the tokens that end in this piece of well-formed UTF-8, short enough for 32 bits. The first may have begun
-    /// in an earlier one: that is given to `carried`, and not among the spans.
+    /// Finds the tokens that end in this piece of well-formed UTF-8. The piece must be short enough for 32-bit
+    /// positions. If the first token began in an earlier piece, it goes to `carried` and not to the spans.
     pub(crate) fn push(&mut self, simd: Simd, text: &[u8], spans: &mut Spans, carried: impl FnOnce(&[u8])) {
         spans.begin(text.len());
         let begun_before = self.running != Running::No;
@@ -129,7 +132,7 @@ impl Tokeniser {
         }
     }
 
-    /// Gives the token that the end of the text ends.
+    /// Passes on the token that ends with the text.
     pub(crate) fn finish(&mut self, carried: impl FnOnce(&[u8])) {
         if self.running != Running::No {
             carried(&self.held);
@@ -139,7 +142,7 @@ impl Tokeniser {
     }
 }
 
-/// Bytes that are looked at together, one bit each.
+/// The number of bytes that are examined together, one bit each.
 const BLOCK: usize = size_of::<Block>();
 
 /// One piece on its way through the tokeniser.
@@ -162,7 +165,7 @@ impl Scan for TokenScan<'_> {
 }
 
 impl TokenScan<'_> {
-    /// Takes the characters that are wholly within the next 64 bytes; returns where they end.
+    /// Takes the characters that are wholly within the next 64 bytes; returns the position after them.
     #[inline(always)]
     fn block<V: Bytes>(&mut self, vector: V, at: usize) -> usize {
         let rest = &self.text[at..];
@@ -197,8 +200,8 @@ impl TokenScan<'_> {
                 Class::Other | Class::Space => {}
             }
         }
-        // Whether a mark is in a token depends on what stands before it, and a long token may have to be cut: then
-        // characters are taken one after another.
+        // A mark belongs to a token only if a letter or number comes before it, and a long token may have to be cut:
+        // here characters are taken one at a time.
         let running = self.tokeniser.running;
         if marks != 0 || running != Running::No && self.running_bytes(at) + BLOCK > TOKEN_BYTES_MAX {
             self.characters(at, at + len);
@@ -221,12 +224,12 @@ impl TokenScan<'_> {
         at + len
     }
 
-    /// Length of the running token, which has not ended at `at`.
+    /// Returns the length of the running token, which has not ended at `at`.
     #[inline(always)]
     fn running_bytes(&self, at: usize) -> usize {
         let starts = self.spans.starts();
         let in_piece = at - starts[starts.len() - 1] as usize;
-        // Nothing ended yet: what earlier pieces held belongs to this token.
+        // No token has ended in this piece yet: the bytes of earlier pieces belong to this token.
         in_piece + if self.spans.ends.count == 0 { self.tokeniser.held.len() } else { 0 }
     }
 

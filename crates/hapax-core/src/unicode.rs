@@ -1,6 +1,6 @@
-//! Unicode 17.0 as the hot path wants it: one lookup per scalar value answers class, script, combining class and
-//! folding. Comes from the pinned ICU4X crates, is built once per process and folding, and never changes: a test below
-//! pins a digest over all code points.
+//! Unicode 17.0 in the form that the hot path needs: one lookup for each scalar value returns its class, script,
+//! combining class and folding. The data comes from the pinned ICU4X crates, is built once per process and folding, and
+//! never changes: a test below pins a digest over all code points.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ use icu_properties::{CodePointMapData, CodePointSetData};
 
 use crate::spec::Fold;
 
-/// What a scalar value is to the tokeniser and to the white-space rule.
+/// The class of a scalar value for the tokeniser and for the white-space rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Class {
@@ -29,9 +29,9 @@ pub(crate) enum Class {
     Space,
 }
 
-/// Everything about one scalar value in 32 bits: class (3), unspaced script, decimal digit, composes with what
-/// stands before it, folds to itself or one other that stands alone (1 each), combining class (8, from bit 8), mapping
-/// (16, from bit 16; 0 is "itself").
+/// All properties of a scalar value in 32 bits: class (3); one bit each for unspaced script, decimal digit, composes
+/// with the character before it, and folds to itself or to one other character that never composes; combining class (8,
+/// from bit 8); mapping (16, from bit 16; 0 means itself).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CharEntry(u32);
 
@@ -54,37 +54,37 @@ impl CharEntry {
         }
     }
 
-    /// A letter or number of a script written without spaces: a token by itself.
+    /// Whether it is a letter or number of a script written without spaces, and so a token by itself.
     #[inline(always)]
     pub(crate) fn is_unspaced(self) -> bool {
         self.0 & UNSPACED != 0
     }
 
-    /// General_Category Nd.
+    /// Whether its General_Category is Nd.
     #[inline(always)]
     pub(crate) fn is_digit(self) -> bool {
         self.0 & DIGIT != 0
     }
 
-    /// Whether some primary composite has this as its second half.
+    /// Whether it is the second half of some primary composite.
     #[inline(always)]
     pub(crate) fn composes_backward(self) -> bool {
         self.0 & BACKWARD != 0
     }
 
-    /// Folds to itself, is no white space, and composes with nothing that stands before it.
+    /// Whether it folds to itself, is not white space, and never composes with the character before it.
     #[inline(always)]
     pub(crate) fn is_itself(self) -> bool {
         self.0 & ITSELF != 0
     }
 
-    /// Folds to one other scalar value of which the same is true: [`Mapping::whole`].
+    /// Whether it folds to one other scalar value for which the same holds: [`Mapping::whole`].
     #[inline(always)]
     pub(crate) fn is_one_other(self) -> bool {
         self.0 & ONE_OTHER != 0
     }
 
-    /// Canonical_Combining_Class.
+    /// Its Canonical_Combining_Class.
     #[inline(always)]
     pub(crate) fn combining_class(self) -> u8 {
         (self.0 >> 8) as u8
@@ -99,12 +99,12 @@ impl CharEntry {
 const PAGE_BITS: u32 = 8;
 const PAGE: usize = 1 << PAGE_BITS;
 
-/// What a scalar value folds to when that is not itself.
+/// The folding of a scalar value that does not fold to itself.
 #[derive(Clone, Copy)]
 pub(crate) struct Mapping {
     start: u32,
     len: u8,
-    /// The composed form, where that is one scalar value and all of it composes with nothing before it.
+    /// The composed form, if it is one scalar value that never composes with the character before it.
     pub(crate) whole: Option<char>,
 }
 
@@ -118,7 +118,7 @@ pub(crate) struct UnicodeTable {
 }
 
 impl UnicodeTable {
-    /// The table of a folding; built at first use, then shared.
+    /// Returns the table of a folding; it is built at first use, then shared.
     pub(crate) fn of(fold: Fold) -> &'static Self {
         static CASEFOLD: LazyLock<UnicodeTable> = LazyLock::new(|| UnicodeTable::build(Fold::NfkcCasefold));
         static NFKC: LazyLock<UnicodeTable> = LazyLock::new(|| UnicodeTable::build(Fold::Nfkc));
@@ -135,28 +135,28 @@ impl UnicodeTable {
         self.of_code_point(u32::from(c))
     }
 
-    /// The same for what [`decode`] gave.
+    /// The same for the result of [`decode`].
     #[inline(always)]
     pub(crate) fn of_code_point(&self, c: u32) -> CharEntry {
         let c = c as usize;
         self.entries[usize::from(self.pages[c >> PAGE_BITS]) * PAGE + (c & (PAGE - 1))]
     }
 
-    /// What the scalar value folds to; `None`: itself.
+    /// Returns the folding of a scalar value; `None` if it folds to itself.
     #[inline(always)]
     pub(crate) fn mapping(&self, entry: CharEntry) -> Option<Mapping> {
         let index = entry.mapping();
         (index != 0).then(|| self.mappings[index])
     }
 
-    /// The mapping fully decomposed (but for Hangul syllables, see `Normaliser`).
+    /// Returns the mapping, fully decomposed except for Hangul syllables (see `Normaliser`).
     #[inline(always)]
     pub(crate) fn mapped(&self, mapping: Mapping) -> &[char] {
         let start = mapping.start as usize;
         &self.mapped[start..start + usize::from(mapping.len)]
     }
 
-    /// The primary composite of two scalar values, Hangul included.
+    /// Returns the primary composite of two scalar values, Hangul included.
     #[inline]
     pub(crate) fn compose(&self, first: char, second: char) -> Option<char> {
         hangul(first, second).or_else(|| self.pairs.get(first, second))
@@ -194,7 +194,7 @@ impl UnicodeTable {
     }
 }
 
-/// Class, script, digit and combining class of every assigned code point.
+/// Sets class, script, digit and combining class of every assigned code point.
 fn classify(raw: &mut [u32]) {
     let categories = CodePointMapData::<GeneralCategory>::new();
     for (group, class) in [
@@ -233,14 +233,14 @@ fn classify(raw: &mut [u32]) {
     }
 }
 
-/// Scripts that put no space between words.
+/// The scripts that put no space between words.
 const UNSPACED_SCRIPTS: [Script; 7] =
     [Script::Han, Script::Hiragana, Script::Katakana, Script::Thai, Script::Lao, Script::Khmer, Script::Myanmar];
 
-/// Stands where no mapping does.
+/// Marks a scalar value that has no mapping.
 const NO_MAPPING: Mapping = Mapping { start: 0, len: 0, whole: None };
 
-/// Gives every code point that folds to something else its mapping; returns the mappings and their text.
+/// Sets the mapping of every code point that folds to something else; returns the mappings and their text.
 fn map(raw: &mut [u32], fold: Fold) -> (Vec<Mapping>, Vec<char>) {
     let folder = Folder::new(fold);
     let ideographs = CodePointSetData::new::<UnifiedIdeograph>();
@@ -315,7 +315,7 @@ impl Folder {
         }
     }
 
-    /// The composed form, if that is one scalar value.
+    /// Returns the composed form if it is one scalar value.
     fn single(&self, folded: &[char]) -> Option<char> {
         let mut composed = self.nfc.normalize_iter(folded.iter().copied());
         composed.next().filter(|_| composed.next().is_none())
@@ -337,7 +337,7 @@ impl Folder {
     }
 }
 
-/// The code point at the front of well-formed UTF-8 that does not begin with ASCII, and its bytes.
+/// Returns the first code point of well-formed UTF-8 that does not begin with ASCII, and its number of bytes.
 #[inline(always)]
 pub(crate) fn decode(text: &[u8]) -> (u32, usize) {
     let byte = |i: usize| u32::from(text.get(i).copied().unwrap_or(0x80) & 0x3f);
@@ -430,7 +430,7 @@ mod tests {
         (0..0x11_0000).filter_map(char::from_u32)
     }
 
-    /// Folds properties and mapping of every scalar value into 64 bits.
+    /// Hashes the properties and the mapping of every scalar value into 64 bits.
     fn digest(fold: Fold) -> u64 {
         let table = UnicodeTable::of(fold);
         all().fold(0, |sum: u64, c| {

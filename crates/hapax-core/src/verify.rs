@@ -1,12 +1,12 @@
-//! Two signatures -> estimated similarity with its interval; two sets of shingles -> exact similarity.
-//! Decisions are made on integers (slots equal out of k): a threshold is turned into the least number of slots once.
+//! Two signatures -> estimated similarity with its interval; two sets of shingles -> exact similarity. Decisions are
+//! made on integers (equal slots out of k): a threshold is turned once into the smallest number of equal slots that
+//! reaches it.
 
 use crate::spec::{SignatureShape, SketchKind};
 
-/// Equal slots of two packed signatures.
+/// Counts the equal slots of two packed signatures.
 ///
-/// # Panics
-/// If a signature does not have the shape.
+/// # Panics If a signature does not have the shape.
 pub fn matching_slots(a: &[u8], b: &[u8], shape: SignatureShape) -> u32 {
     assert!(a.len() == shape.bytes() && b.len() == shape.bytes(), "both signatures have the shape");
     match shape.bits {
@@ -18,7 +18,7 @@ pub fn matching_slots(a: &[u8], b: &[u8], shape: SignatureShape) -> u32 {
     }
 }
 
-/// Counts in 16 lanes of a byte each, which compilers turn into vector compares; a lane is emptied before it is full.
+/// Counts in 16 lanes of a byte each, which compilers turn into vector compares. A lane is emptied before it is full.
 #[inline]
 fn matching<const WIDTH: usize>(a: &[u8], b: &[u8]) -> u32 {
     const LANES: usize = 16;
@@ -38,27 +38,28 @@ fn matching<const WIDTH: usize>(a: &[u8], b: &[u8]) -> u32 {
     total
 }
 
-/// `J = (m/k - 2^-w) / (1 - 2^-w)`, clamped to 0..=1: what slots of w bits agree in by chance is taken off.
+/// Returns `J = (m/k - 2^-w) / (1 - 2^-w)`, clamped to 0..=1: slots of w bits also agree by chance, and this share is
+/// subtracted.
 pub fn similarity(matching: u32, shape: SignatureShape) -> f64 {
     let (numerator, denominator) = similarity_ratio(matching, shape);
     (numerator as f64 / denominator as f64).clamp(0.0, 1.0)
 }
 
-/// The same as an exact fraction: `(m·2^w - k) / (k·(2^w - 1))`.
+/// Returns the same as an exact fraction: `(m·2^w - k) / (k·(2^w - 1))`.
 fn similarity_ratio(matching: u32, SignatureShape { k, bits }: SignatureShape) -> (i128, i128) {
     let values = 1i128 << bits;
     (i128::from(matching) * values - i128::from(k), i128::from(k) * (values - 1))
 }
 
-/// 95 % interval of the similarity, from m of k equal slots: Wilson's with a correction for continuity (Newcombe 1998,
-/// "Two-sided confidence intervals for the single proportion", method 4), carried over to J. Without the correction it
-/// held documents with nothing in common in 92 % of cases only.
+/// Returns the 95 % interval of the similarity for m of k equal slots: Wilson's with a continuity correction (Newcombe
+/// 1998, "Two-sided confidence intervals for the single proportion", method 4), converted to J. Without the correction
+/// it held for documents with nothing in common in only 92 % of cases.
 ///
-/// It holds the similarity in 95 % of cases or more whatever the sketch and the number of shingles
-/// (`tests/coverage.rs`). `classic` slots are independent, which it is made for. `fss` estimates spread less, by a factor
-/// of 0.7 to 0.9 with up to 300 shingles, so there it holds more. `oph` estimates of documents with fewer shingles than
-/// slots spread more: their slots count for fewer ([`spread`]). Of a sketch that is not known (`None`), independent slots
-/// are assumed.
+/// It holds the similarity in at least 95 % of cases, whatever the sketch and the number of shingles
+/// (`tests/coverage.rs`). It is made for independent slots, which `classic` has. `fss` estimates spread less, by a
+/// factor of 0.7 to 0.9 with up to 300 shingles, so for these it holds more often. `oph` estimates of documents with
+/// fewer shingles than slots spread more: their slots count for fewer ([`spread`]). If the sketch is unknown (`None`),
+/// slots are taken as independent.
 pub fn interval95(matching: u32, shape: SignatureShape, sketch: Option<SketchKind>) -> (f64, f64) {
     const Z: f64 = 1.959_963_984_540_054;
     let fewer = sketch.map_or(1.0, spread).powi(2);
@@ -73,8 +74,9 @@ pub fn interval95(matching: u32, shape: SignatureShape, sketch: Option<SketchKin
     (to_similarity(low), to_similarity(high))
 }
 
-/// How much more the estimates of a sketch may spread than those of independent slots, as a factor of the standard
-/// deviation. Measured for `oph`: 1.1 to 1.3 from 10 shingles on, up to about as many as slots; 1.45 with two.
+/// Returns how much more the estimates of a sketch may spread than those of independent slots, as a factor of the
+/// standard deviation. Measured for `oph`: 1.1 to 1.3 from 10 shingles up to about as many as there are slots; 1.45
+/// with two.
 pub fn spread(sketch: SketchKind) -> f64 {
     match sketch {
         SketchKind::Fss | SketchKind::Classic => 1.0,
@@ -82,9 +84,9 @@ pub fn spread(sketch: SketchKind) -> f64 {
     }
 }
 
-/// Least m whose similarity reaches the threshold, which is taken to nine decimals: 0.8 means 8/10 and not the double
-/// next to it, so that no match at the very edge is lost (k=256, w=8: 205). The threshold is clamped to 0..=1;
-/// NaN asks for all slots.
+/// Returns the smallest m whose similarity reaches the threshold. The threshold is taken to nine decimals: 0.8 means
+/// 8/10 and not the double next to it, so that no match exactly at the threshold is lost (k=256, w=8: 205). It is
+/// clamped to 0..=1; NaN asks for all slots.
 pub fn matching_min(threshold: f64, shape: SignatureShape) -> u32 {
     let nanos = nanos(threshold);
     if nanos == 0 {
@@ -105,21 +107,21 @@ fn nanos(threshold: f64) -> i128 {
     (threshold * NANOS as f64).round() as i128
 }
 
-/// Whether `part / whole` reaches the threshold, which is taken as in [`matching_min`]; decided on integers.
+/// Returns whether `part / whole` reaches the threshold, which is taken as in [`matching_min`]; decided on integers.
 pub fn reaches(part: u64, whole: u64, threshold: f64) -> bool {
     i128::from(part) * NANOS >= nanos(threshold) * i128::from(whole)
 }
 
-/// Exact comparison of two sets.
+/// The result of an exact comparison of two sets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exact {
-    /// Size of the intersection by size of the union; 0 for two empty sets.
+    /// The size of the intersection divided by the size of the union; 0 for two empty sets.
     pub jaccard: f64,
-    /// Share of a that is in b; 0 if a is empty.
+    /// The share of a that is in b; 0 if a is empty.
     pub containment_a_in_b: f64,
-    /// Share of b that is in a; 0 if b is empty.
+    /// The share of b that is in a; 0 if b is empty.
     pub containment_b_in_a: f64,
-    /// Elements in both.
+    /// The number of elements in both.
     pub intersection: u64,
 }
 
@@ -222,7 +224,7 @@ mod tests {
                 before = estimate;
             }
         }
-        // From Newcombe 1998, Table I; 64 bits take nothing off.
+        // From Newcombe 1998, Table I. With slots of 64 bits nothing is subtracted.
         for (m, k, low, high) in
             [(81, 263, 0.2535, 0.3682), (15, 148, 0.0598, 0.1644), (0, 20, 0.0, 0.2005), (1, 29, 0.0018, 0.1963)]
         {

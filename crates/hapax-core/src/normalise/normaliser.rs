@@ -1,4 +1,4 @@
-//! Pieces of text -> canonical text: what the state machine holds back, composes and puts out.
+//! Pieces of text -> canonical text: the state machine that holds back, composes and writes characters.
 
 use super::plain_run::fold_plain;
 use super::rules::Rules;
@@ -7,17 +7,17 @@ use crate::simd::{Block, Simd};
 use crate::spec::{Digits, Fold, Marks};
 use crate::unicode::{Class, decode};
 
-/// Longest run of non-starters that is reordered and composed as one (UAX #15, section 13).
+/// The longest run of non-starters that is reordered and composed as one (UAX #15, section 13).
 const NON_STARTERS_MAX: usize = 30;
 
-/// Most text of which plain characters are put out in one go: what it comes to is made room for beforehand.
+/// The most text whose plain characters are written in one go. The output gets room for all of it beforehand.
 const PLAIN_BYTES_MAX: usize = 4096;
-/// The same, where it has lately not been so much.
+/// The same, if recent runs were short.
 const PLAIN_BYTES_MIN: usize = 128;
 
 const BOM: char = '\u{feff}';
 
-/// Turns text, given in pieces, into canonical text, appended to a buffer of the caller.
+/// Turns text, given in pieces, into canonical text, which it appends to the caller's buffer.
 ///
 /// ```
 /// use hapax_core::normalise::Normaliser;
@@ -33,28 +33,29 @@ const BOM: char = '\u{feff}';
 #[derive(Clone)]
 pub struct Normaliser {
     rules: Rules,
-    /// Last starter, not yet put out: what follows may compose with it.
+    /// The last starter, not yet written: a following character may compose with it.
     starter: Option<char>,
-    /// The starter stands for its whole decomposition, which is taken apart only if something may combine with it.
+    /// Whether `starter` is still undivided. It is decomposed only if a following character may combine with a part of
+    /// it.
     whole: bool,
-    /// Non-starters since the last starter or cut, in the order given.
+    /// The non-starters since the last starter or cut, in the order of the text.
     marks: [(u8, char); NON_STARTERS_MAX],
     marks_len: usize,
-    /// Nothing but a BOM was given yet.
+    /// Whether there was nothing yet, or only a BOM.
     at_start: bool,
-    /// Something was put out.
+    /// Whether anything was written.
     started: bool,
     space_pending: bool,
-    /// How much text to make room for at once.
+    /// The amount of text to make room for at once.
     plain_bytes: usize,
-    /// Beginning of a code point whose end has not been given.
+    /// The beginning of a code point whose end has not arrived.
     partial: [u8; 4],
     partial_len: usize,
     bytes: u64,
 }
 
 impl Normaliser {
-    /// Ready for the first piece of a text.
+    /// Makes a normaliser that is ready for the first piece of a text.
     pub fn new(fold: Fold, marks: Marks, digits: Digits) -> Self {
         Self::with_rules(Rules::new(fold, marks, digits, Simd::best()))
     }
@@ -76,12 +77,12 @@ impl Normaliser {
         }
     }
 
-    /// Ready for another text.
+    /// Makes it ready for another text.
     pub(crate) fn begin(&mut self, rules: Rules) {
         *self = Self::with_rules(rules);
     }
 
-    /// Takes the next piece, cut anywhere. After an error the text is lost: begin anew.
+    /// Takes the next piece, cut anywhere. After an error the text is lost, and `begin` has to be called.
     pub fn push_bytes(&mut self, mut piece: &[u8], ill_formed: IllFormed, out: &mut Vec<u8>) -> Result<(), NotUtf8> {
         let end = self.bytes + piece.len() as u64;
         while self.partial_len > 0 && !piece.is_empty() {
@@ -97,7 +98,7 @@ impl Normaliser {
                     self.partial_len += 1;
                     piece = &piece[1..];
                 }
-                // The new byte does not go on with what was begun, and is looked at afresh.
+                // The new byte does not continue the sequence that was begun; it is read again as the start of another.
                 Err(_) => {
                     let offset = end - (piece.len() + self.partial_len) as u64;
                     self.partial_len = 0;
@@ -132,7 +133,7 @@ impl Normaliser {
         Ok(())
     }
 
-    /// The end of a text given as bytes: a code point must not stop halfway.
+    /// Ends a text given as bytes. It is an error if the last code point is incomplete.
     pub fn finish_bytes(&mut self, ill_formed: IllFormed, out: &mut Vec<u8>) -> Result<(), NotUtf8> {
         if self.partial_len > 0 {
             let offset = self.bytes - self.partial_len as u64;
@@ -173,15 +174,15 @@ impl Normaliser {
         }
     }
 
-    /// The end of the text. The normaliser is then ready for another one.
+    /// Ends the text. The normaliser is then ready for another one.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         self.settle(out);
         self.begin(self.rules);
     }
 
-    /// Puts out the plain characters at the front of the text, where one after another folds to itself or to one other
-    /// and nothing composes: of most texts, all there are. The last is held back, because marks may follow. Returns how
-    /// many bytes of the text it took.
+    /// Writes the plain characters at the front of the text: those that fold to themselves or to one other character
+    /// and never compose. Most texts have no others. The last one is held back, because marks may follow. Returns the
+    /// number of bytes taken from the text.
     fn push_plain(&mut self, text: &[u8], out: &mut Vec<u8>) -> usize {
         if !text[0].is_ascii() && self.rules.plain(decode(text).0).is_none() {
             return 0;
@@ -199,7 +200,7 @@ impl Normaliser {
         let to = out.len();
         out.resize(to + text.len() + 2 * size_of::<Block>(), 0);
         let (taken, written) = fold_plain(self.rules, text, &mut out[to..], to > from || !self.started);
-        // Where runs are short, room for long ones would cost more than they do.
+        // If runs are short, making room for long ones costs more than the runs themselves.
         self.plain_bytes =
             if taken == text.len() { PLAIN_BYTES_MAX.min(2 * self.plain_bytes) } else { PLAIN_BYTES_MIN };
         out.truncate(to + written);
@@ -224,7 +225,7 @@ impl Normaliser {
     fn push_char(&mut self, c: char, out: &mut Vec<u8>) {
         let table = self.rules.table();
         let Some(mapping) = table.mapping(table.get(c)) else { return self.push_mapped(c, out) };
-        // Stripping and zeroing look at the parts.
+        // Stripping and zeroing need the parts.
         if let Some(whole) = mapping.whole
             && !self.rules.strips_marks()
             && !self.rules.zeroes_digits()
@@ -238,8 +239,9 @@ impl Normaliser {
         }
     }
 
-    /// Takes one scalar value of the mapped and decomposed stream. Hangul syllables come composed: that is equivalent,
-    /// because a syllable takes in nothing before it, and a trailing consonant after it composes all the same.
+    /// Takes one scalar value of the mapped and decomposed stream. Hangul syllables arrive composed. This is
+    /// equivalent, because a syllable does not compose with anything before it, and a trailing consonant after it still
+    /// composes.
     #[inline]
     fn push_mapped(&mut self, mut c: char, out: &mut Vec<u8>) {
         let entry = self.rules.table().get(c);
@@ -247,7 +249,7 @@ impl Normaliser {
             return;
         }
         if entry.class() == Class::Space {
-            // Nothing composes with white space, so it need not be held.
+            // Nothing composes with white space, so it is never held back.
             self.settle(out);
             self.space_pending = self.started;
             return;
@@ -286,7 +288,7 @@ impl Normaliser {
         self.starter = Some(c);
     }
 
-    /// What follows may combine with a part of the starter.
+    /// Prepares for a following character that may combine with a part of the starter.
     #[inline]
     fn take_apart(&mut self, out: &mut Vec<u8>) {
         if self.whole
@@ -301,7 +303,7 @@ impl Normaliser {
         }
     }
 
-    /// Composes and puts out what is pending; what comes next composes with nothing before it.
+    /// Composes and writes the pending characters; the following character composes with nothing before it.
     fn settle(&mut self, out: &mut Vec<u8>) {
         self.compose_marks();
         self.put_out(out);
@@ -322,7 +324,7 @@ impl Normaliser {
         self.whole = false;
     }
 
-    /// Something that is not white space comes next.
+    /// Prepares for a following character that is not white space.
     #[inline]
     fn begin_word(&mut self, out: &mut Vec<u8>) {
         if self.space_pending {
@@ -332,7 +334,8 @@ impl Normaliser {
         self.started = true;
     }
 
-    /// Canonical ordering, then composition with the starter (UAX #15, D117); marks that did not compose are left.
+    /// Does canonical ordering and then composition with the starter (UAX #15, D117); marks that did not compose stay
+    /// in `marks`.
     fn compose_marks(&mut self) {
         let marks = &mut self.marks[..self.marks_len];
         if marks.is_empty() {

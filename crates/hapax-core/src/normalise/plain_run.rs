@@ -1,28 +1,29 @@
-//! Plain characters, where one after another folds to itself or to one other and nothing composes: of most texts, all
-//! there are. The hot loop of canonicalisation.
+//! Plain characters: those that fold to themselves or to one other character and never compose. Most texts have no
+//! others. This is the hot loop of canonicalisation.
 
 use super::rules::{Plain, Rules};
 use crate::simd::{Block, Bytes, Scan};
 use crate::unicode::decode;
 
-/// Folds the plain characters at the front of the text into a buffer that is two blocks longer than the text. White space
-/// at the front is dropped if it, or nothing, stands before. Returns how many bytes were taken and how many written.
+/// Folds the plain characters at the front of the text into a buffer that is two blocks longer than the text. White
+/// space at the front is dropped if white space, or nothing, comes before it. Returns the numbers of bytes taken and
+/// written.
 #[inline]
 pub(super) fn fold_plain(rules: Rules, text: &[u8], out: &mut [u8], after_space: bool) -> (usize, usize) {
     rules.simd().scan(PlainRun { rules, text, out, after_space })
 }
 
-/// A run of plain characters on its way into a buffer that is two blocks longer than it.
+/// A run of plain characters that is being written into a buffer two blocks longer than the run.
 struct PlainRun<'a> {
     rules: Rules,
     text: &'a [u8],
     out: &'a mut [u8],
-    /// White space, or nothing, stands before the run: white space is dropped.
+    /// Whether white space, or nothing, comes before the run; if so, leading white space is dropped.
     after_space: bool,
 }
 
 impl Scan for PlainRun<'_> {
-    /// Bytes taken and bytes written.
+    /// The numbers of bytes taken and written.
     type Output = (usize, usize);
 
     #[inline(always)]
@@ -41,7 +42,7 @@ impl Scan for PlainRun<'_> {
             };
             let (spaces, mut beyond) = vector.spaces(block);
             let mut len = rest.len().min(size_of::<Block>());
-            // The block is put out up to the first character that is neither ASCII nor folds to itself.
+            // Writes the block up to the first character that is not ASCII and does not fold to itself.
             while beyond != 0 {
                 let first = beyond.trailing_zeros() as usize;
                 let (c, bytes) = decode(&block[first..]);
@@ -54,7 +55,7 @@ impl Scan for PlainRun<'_> {
             if len == 0 {
                 let (c, bytes) = decode(rest);
                 let Some(Plain::Other(other)) = rules.plain(c) else { break };
-                // Some fold to a character of more bytes. There must always be room for the rest of the text.
+                // Some characters fold to one of more bytes. There must always be room for the rest of the text.
                 if out.len() - to < rest.len() + size_of::<Block>() + 2 {
                     break;
                 }

@@ -1,4 +1,4 @@
-//! The options of canonicalisation with their tables, and how single characters fold by them.
+//! The options of canonicalisation with their tables, and the folding of single characters by them.
 
 use crate::simd::{Block, Simd};
 use crate::spec::{Digits, Fold, Marks};
@@ -12,7 +12,7 @@ pub(crate) struct Rules {
     strip_marks: bool,
     zero_digits: bool,
     lower_ascii: bool,
-    /// Marks and digits stay, so that characters need not be taken apart to see whether they have any.
+    /// Whether marks and digits stay, so that no character has to be decomposed to find any.
     folds_plainly: bool,
     simd: Simd,
 }
@@ -57,7 +57,7 @@ impl Rules {
         self.zero_digits
     }
 
-    /// What a byte of ASCII folds to; white space to a space. Other bytes stay as they are.
+    /// Returns the folding of an ASCII byte; white space becomes a space. Other bytes stay as they are.
     #[inline(always)]
     fn ascii(&self, b: u8) -> u8 {
         let lower = u8::from(self.lower_ascii & b.is_ascii_uppercase()) << 5;
@@ -65,7 +65,7 @@ impl Rules {
         if is_ascii_space(b) { b' ' } else { zeroed }
     }
 
-    /// The same for a block; compilers vectorise it.
+    /// Does the same for a block; compilers vectorise it.
     #[inline(always)]
     pub(super) fn ascii_block(&self, block: &Block, folded: &mut Block) {
         for (folded, b) in folded.iter_mut().zip(block) {
@@ -73,13 +73,13 @@ impl Rules {
         }
     }
 
-    /// Whether a character that is not ASCII folds plainly to itself.
+    /// Whether a character outside ASCII folds plainly to itself.
     #[inline(always)]
     pub(super) fn is_itself(&self, c: u32) -> bool {
         self.folds_plainly & self.table.of_code_point(c).is_itself()
     }
 
-    /// How a character that is not ASCII folds, if plainly.
+    /// Returns the folding of a character outside ASCII, if it folds plainly.
     #[inline(always)]
     pub(super) fn plain(&self, c: u32) -> Option<Plain> {
         let entry = self.table.of_code_point(c);
@@ -95,14 +95,14 @@ impl Rules {
     }
 }
 
-/// A character that nothing before it composes with, and that is not made of several.
+/// A character that composes with nothing before it and is not made of several.
 #[derive(Clone, Copy)]
 pub(super) enum Plain {
     Itself,
     Other(char),
 }
 
-/// The white space of ASCII by the White_Space property: U+001C..U+001F are not in it.
+/// Whether the byte is ASCII white space by the White_Space property, which U+001C..U+001F do not have.
 #[inline(always)]
 const fn is_ascii_space(b: u8) -> bool {
     (b == b' ') | (b.wrapping_sub(0x09) < 5)

@@ -1,18 +1,18 @@
-//! What becomes of bytes that are not UTF-8.
+//! The handling of bytes that are not UTF-8.
 
 /// What to do with bytes that are not UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IllFormed {
     /// Refuse the text.
     Refuse,
-    /// Put U+FFFD for each maximal ill-formed subpart, as `String::from_utf8_lossy` does.
+    /// Write U+FFFD for each maximal ill-formed subpart, as `String::from_utf8_lossy` does.
     Replace,
 }
 
-/// The text is not UTF-8.
+/// An error: the text is not UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("ill-formed UTF-8 at byte {offset}")]
 pub struct NotUtf8 {
-    /// Where the ill-formed sequence begins, counted from the start of the text.
+    /// The byte at which the ill-formed sequence begins, counted from the start of the text.
     pub offset: u64,
 }

@@ -1,29 +1,29 @@
 //! Collects shingles and canonical text while a text is signed.
 
-/// What to keep of a text while it is signed. It takes memory as long as the text.
+/// The things to keep of a text while it is signed. Their memory grows with the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collect {
-    /// Its shingle hashes.
+    /// Whether to keep its shingle hashes.
     pub shingles: bool,
-    /// Its canonical text.
+    /// Whether to keep its canonical text.
     pub canonical: bool,
 }
 
 /// The shingles and canonical text of one text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Shingle hashes, all of them, in no order, some of them more than once.
+    /// All shingle hashes, in no order; some may be repeated.
     pub shingles: Vec<u64>,
     /// The canonical text, in UTF-8.
     pub canonical: Vec<u8>,
 }
 
-/// What has been kept so far.
+/// The things kept so far.
 #[derive(Default)]
 pub(super) struct Collector {
     collect: Collect,
     collected: Collected,
-    /// Shingles after the last time that repeats were dropped.
+    /// The number of shingles after repeats were last dropped.
     distinct: usize,
 }
 
@@ -32,13 +32,13 @@ impl Collector {
         *self = Self::default();
     }
 
-    /// What to keep from now on.
+    /// Chooses what is kept from now on.
     pub(super) fn keep(&mut self, collect: Collect) {
         self.collect = collect;
     }
 
     pub(super) fn add(&mut self, canonical: &[u8], shingles: &[u64]) {
-        /// Repeats are dropped each time this many, or twice as many as were left, have come together.
+        /// Repeats are dropped each time that this many new shingles, or twice as many as were left, have been added.
         const REPEATS_MIN: usize = 1 << 16;
         let Self { collect, collected, distinct } = self;
         if collect.canonical {
@@ -47,7 +47,7 @@ impl Collector {
         if collect.shingles {
             collected.shingles.extend_from_slice(shingles);
             if collected.shingles.len() >= REPEATS_MIN.max(2 * *distinct) {
-                // The first part is sorted: a stable sort finds that, and merges.
+                // The first part is sorted already: a stable sort finds and merges it.
                 collected.shingles.sort();
                 collected.shingles.dedup();
                 *distinct = collected.shingles.len();
@@ -55,7 +55,7 @@ impl Collector {
         }
     }
 
-    /// Takes what was collected; a second call finds nothing.
+    /// Takes the collected things; a second call returns nothing.
     pub(super) fn take(&mut self) -> Collected {
         std::mem::take(&mut self.collected)
     }

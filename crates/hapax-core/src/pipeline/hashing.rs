@@ -1,4 +1,4 @@
-//! Canonical text, given in pieces -> the hash of each token (of each scalar value, in char mode).
+//! Canonical text, given in pieces -> the hash of each token (of each scalar value, for `char` shingles).
 
 use super::tools::Tools;
 use crate::hash::TokenBatch;
@@ -19,12 +19,12 @@ impl TokenHashing {
         Self { tokeniser, spans: Spans::default(), batch: TokenBatch::default() }
     }
 
-    /// Ready for another text.
+    /// Makes it ready for another text.
     pub(crate) fn begin(&mut self, tools: &Tools) {
         self.tokeniser.begin(tools.rules().table());
     }
 
-    /// Appends the hashes of the tokens (of the scalar values, in char mode) that end in this canonical text.
+    /// Appends the hashes of the tokens (of the scalar values, for `char` shingles) that end in this canonical text.
     pub(crate) fn push(&mut self, tools: &Tools, canonical: &[u8], hashes: &mut Vec<u64>) {
         let Self { tokeniser, spans, batch } = self;
         let (simd, hasher) = (tools.simd(), tools.hasher());
@@ -37,13 +37,13 @@ impl TokenHashing {
         }
     }
 
-    /// Appends the hash of the token that the end of the text ends.
+    /// Appends the hash of the token that ends with the text.
     pub(crate) fn finish(&mut self, tools: &Tools, hashes: &mut Vec<u64>) {
         self.tokeniser.finish(|token| hashes.push(tools.hasher().token(token)));
     }
 }
 
-/// The scalar values of well-formed UTF-8.
+/// Returns the scalar values of well-formed UTF-8.
 fn code_points(text: &[u8]) -> impl Iterator<Item = u32> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -44,51 +44,51 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Refuses a spec out of range, and a keyed spec without its secret or with another one. A spec without a key does
-    /// not use the secret: one process may have both kinds of collections.
+    /// Makes a pipeline. Refuses a spec that is out of range, and a keyed spec without its secret or with another one.
+    /// A spec without a key does not use the secret, so one process may have both kinds of collections.
     pub fn new(spec: &TextSpec, secret: Option<&SecretKey>) -> Result<Self, SpecError> {
         Self::with_simd(spec, secret, Simd::best())
     }
 
-    /// The same, with given vector instructions instead of the best: for tests and benchmarks.
+    /// Does the same with the given vector instructions instead of the best: for tests and benchmarks.
     pub fn with_simd(spec: &TextSpec, secret: Option<&SecretKey>, simd: Simd) -> Result<Self, SpecError> {
         Ok(Self { spec: spec.clone(), tools: Tools::new(spec, secret, simd)? })
     }
 
-    /// The spec.
+    /// Returns the spec.
     pub fn spec(&self) -> &TextSpec {
         &self.spec
     }
 
-    /// Signs a text. `None`: it has no token.
+    /// Signs a text. `None` if the text has no token.
     pub fn sign(&self, scratch: &mut SignScratch, text: &str) -> Option<Signed> {
         let mut signed = Signed::default();
         self.sign_into(scratch, text, &mut signed).then_some(signed)
     }
 
-    /// Signs a text into what an earlier one was signed into. `false`: it has no token, and `signed` is as it was.
+    /// Signs a text into an existing [`Signed`]. Returns `false` and leaves `signed` as it was if the text has no
+    /// token.
     pub fn sign_into(&self, scratch: &mut SignScratch, text: &str, signed: &mut Signed) -> bool {
         let mut signer = self.signer(scratch);
         signer.push(text);
         signer.finish_into(signed)
     }
 
-    /// Signs a text that is given in pieces.
+    /// Begins to sign a text that is given in pieces.
     pub fn signer<'a>(&'a self, scratch: &'a mut SignScratch) -> Signer<'a> {
         Signer::begin(&self.tools, scratch)
     }
 
-    /// Goes on with the text that [`Pipeline::signer`] began on this scratch: the scratch may have changed threads, and
-    /// must not have been used for anything else.
+    /// Continues the text that [`Pipeline::signer`] began on this scratch. The scratch may have moved to another
+    /// thread, but must not have been used for anything else.
     ///
-    /// # Panics
-    /// If no text was begun.
+    /// # Panics If no text was begun.
     pub fn resume<'a>(&'a self, scratch: &'a mut SignScratch) -> Signer<'a> {
         Signer::resume(&self.tools, scratch)
     }
 
-    /// A ready set, elements given as 64-bit shingle hashes from `element_text` / `element_integer`; sorted and made
-    /// distinct on the way. `None` if empty.
+    /// Signs a ready set whose elements are 64-bit shingle hashes from `element_text` or `element_integer`. Sorts the
+    /// elements and removes repeats. `None` if the set is empty.
     pub fn sign_set(&self, scratch: &mut SignScratch, elements: &mut Vec<u64>) -> Option<Signed> {
         elements.sort_unstable();
         elements.dedup();
@@ -108,27 +108,28 @@ impl Pipeline {
         Some(signed)
     }
 
-    /// Takes what [`Signer::collect`] asked for of the last text signed on this scratch; a second call finds nothing.
+    /// Takes the things that [`Signer::collect`] asked for of the last text signed on this scratch; a second call
+    /// returns nothing.
     pub fn collected(&self, scratch: &mut SignScratch) -> Collected {
         scratch.collector().take()
     }
 
-    /// The ranks of the last text or set signed on this scratch. Unlike signatures, ranks can be merged.
+    /// Returns the ranks of the last text or set signed on this scratch. Unlike signatures, ranks can be merged.
     pub fn ranks(&self, scratch: &SignScratch) -> Ranks {
         self.tools.sketcher().take_ranks(scratch.sketch())
     }
 
-    /// Shingle hash of a string of a given set; the string is not normalised.
+    /// Returns the shingle hash of a string of a given set; the string is not normalised.
     pub fn element_text(&self, element: &str) -> u64 {
         self.tools.hasher().element_text(element)
     }
 
-    /// Shingle hash of an integer of a given set.
+    /// Returns the shingle hash of an integer of a given set.
     pub fn element_integer(&self, element: i128) -> u64 {
         self.tools.hasher().element_integer(element)
     }
 
-    /// Sorted distinct shingle hashes, for exact comparison. Empty: the text has no token.
+    /// Returns the sorted distinct shingle hashes, for exact comparison. They are empty if the text has no token.
     pub fn shingle_set(&self, scratch: &mut SignScratch, text: &str) -> Vec<u64> {
         let (stream, ..) = scratch.begin(&self.tools);
         for block in blocks(text) {
@@ -139,7 +140,7 @@ impl Pipeline {
         sorted_distinct(stream.take_shingles())
     }
 
-    /// The same of a text that is canonical already.
+    /// Does the same for a text that is canonical already.
     pub fn shingle_set_of_canonical(&self, scratch: &mut SignScratch, canonical: &str) -> Vec<u64> {
         let (stream, ..) = scratch.begin(&self.tools);
         blocks(canonical).for_each(|block| stream.push_canonical(&self.tools, block));
@@ -147,7 +148,7 @@ impl Pipeline {
         sorted_distinct(stream.take_shingles())
     }
 
-    /// The canonical text.
+    /// Returns the canonical text.
     pub fn canonical(&self, text: &str) -> String {
         let mut canonical = Vec::with_capacity(text.len());
         let mut normaliser = Normaliser::with_rules(self.tools.rules());
@@ -156,7 +157,7 @@ impl Pipeline {
         String::from_utf8(canonical).expect("canonical text is UTF-8")
     }
 
-    /// The tokens of a text as they are hashed; in char mode the scalar values of the canonical text.
+    /// Returns the tokens of a text as they are hashed; for `char` shingles, the scalar values of the canonical text.
     pub fn tokens(&self, text: &str) -> Vec<String> {
         let canonical = self.canonical(text);
         if matches!(self.spec.shingling, Shingling::Char(_)) {
@@ -175,7 +176,7 @@ impl Pipeline {
         tokens
     }
 
-    /// The hash of a token (of its first scalar value, in char mode).
+    /// Returns the hash of a token (of its first scalar value, for `char` shingles).
     pub fn token_hash(&self, token: &str) -> u64 {
         match self.spec.shingling {
             Shingling::Word(_) => self.tools.hasher().token(token.as_bytes()),
@@ -194,7 +195,7 @@ fn sorted_distinct(mut shingles: Vec<u64>) -> Vec<u64> {
     shingles
 }
 
-/// Takes out a token that spanned two pieces, if there was one.
+/// Takes the token that spanned two pieces, if there was one.
 fn utf8(token: &mut Vec<u8>) -> Option<String> {
     (!token.is_empty()).then(|| String::from_utf8(std::mem::take(token)).expect("tokens are cut at characters"))
 }

@@ -1,22 +1,22 @@
-//! The buffers of signing, from one text to the next.
+//! The buffers of signing, kept from one text to the next.
 
 use super::collect::Collector;
 use super::stream::Stream;
 use super::tools::Tools;
 use crate::sketch::SketchState;
 
-/// Reusable buffers, and how far a text that is given in pieces has come. Any pipeline may use them. Once they have
-/// met the longest text, signing allocates nothing.
+/// Reusable buffers, and the state of a text that is given in pieces. Any pipeline may use them. Once they have held
+/// the longest text, signing allocates nothing.
 #[derive(Default)]
 pub struct SignScratch {
-    /// Absent before the first text.
+    /// `None` before the first text.
     stream: Option<Stream>,
     sketch: SketchState,
     collector: Collector,
 }
 
 impl SignScratch {
-    /// Makes ready for a text.
+    /// Prepares for a text.
     pub(super) fn begin(&mut self, tools: &Tools) -> (&mut Stream, &mut SketchState, &mut Collector) {
         self.collector.begin();
         tools.sketcher().begin(&mut self.sketch);
@@ -25,10 +25,9 @@ impl SignScratch {
         (stream, &mut self.sketch, &mut self.collector)
     }
 
-    /// The text that was begun last.
+    /// Returns the state of the text that was begun last.
     ///
-    /// # Panics
-    /// If no text was begun.
+    /// # Panics If no text was begun.
     pub(super) fn resume(&mut self) -> (&mut Stream, &mut SketchState, &mut Collector) {
         (self.stream.as_mut().expect("a text was begun"), &mut self.sketch, &mut self.collector)
     }

@@ -1,17 +1,17 @@
-//! What signing makes of a document.
+//! The result of signing a document.
 
 use crate::hash::ContentHash;
 
-/// What a document is known by.
+/// The signature, content hash and shingle count of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
-    /// k packed slots.
+    /// The k packed slots.
     pub signature: Vec<u8>,
-    /// Equal for equal canonical texts, or equal sets.
+    /// A hash that is equal for equal canonical texts, or equal sets.
     pub content: ContentHash,
-    /// Windows of a text, repeats counted; distinct elements of a set.
+    /// The number of shingles: windows of a text, repeats counted; distinct elements of a set.
     pub shingles: u64,
-    /// Slots that no shingle reached and densification filled; 0 but with an `oph` sketch.
+    /// The number of slots that no shingle reached and densification filled; always 0 unless the sketch is `oph`.
     pub empty_slots: u32,
 }
 

@@ -9,8 +9,8 @@ use super::tools::Tools;
 use crate::normalise::{IllFormed, NotUtf8};
 use crate::sketch::SketchState;
 
-/// A text on its way to a signature, given in pieces cut anywhere. Memory is bounded whatever the length. Everything is
-/// in the scratch: a signer that is dropped is taken up again by [`Pipeline::resume`].
+/// A text on its way to a signature, given in pieces cut anywhere. Memory is bounded for texts of any length. All state
+/// is in the scratch: after a signer is dropped, [`Pipeline::resume`] continues its text.
 ///
 /// [`Pipeline::resume`]: crate::Pipeline::resume
 pub struct Signer<'a> {
@@ -27,13 +27,14 @@ impl<'a> Signer<'a> {
         Self { tools, stream, sketch, collector }
     }
 
-    /// Goes on with the text that was begun last.
+    /// Continues the text that was begun last.
     pub(super) fn resume(tools: &'a Tools, scratch: &'a mut SignScratch) -> Self {
         let (stream, sketch, collector) = scratch.resume();
         Self { tools, stream, sketch, collector }
     }
 
-    /// Asks to keep something of the text, before its first piece; [`Pipeline::collected`] gives it out at the end.
+    /// Asks to keep something of the text. Call it before the first piece; [`Pipeline::collected`] returns the result
+    /// at the end.
     ///
     /// [`Pipeline::collected`]: crate::Pipeline::collected
     pub fn collect(&mut self, collect: Collect) {
@@ -58,19 +59,19 @@ impl<'a> Signer<'a> {
         Ok(())
     }
 
-    /// The end of a text given as bytes. `None`: it has no token.
+    /// Ends a text given as bytes. `None` if it has no token.
     pub fn finish_bytes(self, ill_formed: IllFormed) -> Result<Option<Signed>, NotUtf8> {
         self.stream.finish_bytes(self.tools, ill_formed)?;
         Ok(self.finish())
     }
 
-    /// The end of the text. `None`: it has no token.
+    /// Ends the text. `None` if it has no token.
     pub fn finish(self) -> Option<Signed> {
         let mut signed = Signed::default();
         self.finish_into(&mut signed).then_some(signed)
     }
 
-    /// The end of the text. `false`: it has no token, and `signed` is as it was.
+    /// Ends the text. Returns `false` and leaves `signed` as it was if the text has no token.
     pub fn finish_into(self, signed: &mut Signed) -> bool {
         let Self { tools, stream, sketch, collector } = self;
         let shingles = stream.finish(tools);
@@ -86,8 +87,8 @@ impl<'a> Signer<'a> {
         true
     }
 
-    /// Hands on what the last piece came to. It waits until there is another piece, because most texts have but one,
-    /// whose content hash is then made in one go.
+    /// Passes on the results of the last piece. It does so only when another piece arrives: most texts have a single
+    /// piece, and their content hash is then computed in one go.
     fn hand_on(&mut self) {
         self.collector.add(self.stream.canonical(), self.stream.shingles());
         self.tools.sketcher().push(self.sketch, self.stream.shingles());

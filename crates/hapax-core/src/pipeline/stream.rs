@@ -1,4 +1,4 @@
-//! Pieces of a text -> shingles and content hash, with what goes from stage to stage on the way.
+//! Pieces of a text -> shingles and content hash, with the buffers between the stages.
 
 use super::hashing::TokenHashing;
 use super::tools::Tools;
@@ -6,17 +6,17 @@ use crate::hash::{ContentHash, ContentHasher};
 use crate::normalise::{IllFormed, Normaliser, NotUtf8};
 use crate::shingle::Shingler;
 
-/// Where a text stands on its way from pieces to shingles and content hash.
+/// The state of a text between its pieces and its shingles and content hash.
 pub(super) struct Stream {
     normaliser: Normaliser,
     hashing: TokenHashing,
     shingler: Shingler,
     content: ContentHasher,
-    /// Canonical text that has not been handed on.
+    /// Canonical text that was not passed on yet.
     canonical: Vec<u8>,
-    /// Hashes of tokens that a later shingle needs.
+    /// The hashes of tokens that a later shingle needs.
     hashes: Vec<u64>,
-    /// Shingles that have not been handed on.
+    /// Shingles that were not passed on yet.
     shingles: Vec<u64>,
 }
 
@@ -33,7 +33,7 @@ impl Stream {
         }
     }
 
-    /// Ready for another text.
+    /// Makes it ready for another text.
     pub(super) fn begin(&mut self, tools: &Tools) {
         self.normaliser.begin(tools.rules());
         self.hashing.begin(tools);
@@ -44,13 +44,13 @@ impl Stream {
         self.shingles.clear();
     }
 
-    /// Takes the next piece, after the canonical text of the last was handed on or dropped.
+    /// Takes the next piece, after the canonical text of the last one was passed on or dropped.
     pub(super) fn push(&mut self, tools: &Tools, piece: &str) {
         self.normaliser.push(piece, &mut self.canonical);
         self.advance(tools, 0);
     }
 
-    /// The same of a piece given as bytes.
+    /// Does the same for a piece given as bytes.
     pub(super) fn push_bytes(&mut self, tools: &Tools, piece: &[u8], ill_formed: IllFormed) -> Result<(), NotUtf8> {
         self.normaliser.push_bytes(piece, ill_formed, &mut self.canonical)?;
         self.advance(tools, 0);
@@ -63,7 +63,7 @@ impl Stream {
         self.shingler.push(tools.simd(), &mut self.hashes, &mut self.shingles);
     }
 
-    /// The end of a text given as bytes, before [`Stream::finish`].
+    /// Ends a text given as bytes; [`Stream::finish`] follows.
     pub(super) fn finish_bytes(&mut self, tools: &Tools, ill_formed: IllFormed) -> Result<(), NotUtf8> {
         let from = self.canonical.len();
         self.normaliser.finish_bytes(ill_formed, &mut self.canonical)?;
@@ -71,7 +71,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Appends what only the end of the text completes, and returns how many shingles there were, repeats counted.
+    /// Appends the results that only the end of the text completes. Returns the number of shingles, repeats counted.
     pub(super) fn finish(&mut self, tools: &Tools) -> u64 {
         let from = self.canonical.len();
         self.normaliser.finish(&mut self.canonical);
@@ -79,24 +79,24 @@ impl Stream {
         self.finish_canonical(tools)
     }
 
-    /// The same of a text that was canonical already.
+    /// Does the same for a text that was canonical already.
     pub(super) fn finish_canonical(&mut self, tools: &Tools) -> u64 {
         self.hashing.finish(tools, &mut self.hashes);
         self.shingler.push(tools.simd(), &mut self.hashes, &mut self.shingles);
         self.shingler.finish(&self.hashes, &mut self.shingles)
     }
 
-    /// Canonical text that has not been handed on.
+    /// Returns the canonical text that was not passed on yet.
     pub(super) fn canonical(&self) -> &[u8] {
         &self.canonical
     }
 
-    /// Shingles that have not been handed on.
+    /// Returns the shingles that were not passed on yet.
     pub(super) fn shingles(&self) -> &[u64] {
         &self.shingles
     }
 
-    /// Hands on: canonical text to the content hash, shingles to whoever has looked at them.
+    /// Adds the canonical text to the content hash, and clears it and the shingles.
     pub(super) fn hand_on(&mut self) {
         if !self.canonical.is_empty() {
             self.content.update(&self.canonical);
@@ -105,22 +105,22 @@ impl Stream {
         self.shingles.clear();
     }
 
-    /// Drops the canonical text where no content hash is wanted.
+    /// Drops the canonical text if no content hash is wanted.
     pub(super) fn drop_canonical(&mut self) {
         self.canonical.clear();
     }
 
-    /// The content hash of the whole text, after its end.
+    /// Returns the content hash of the whole text, after its end.
     pub(super) fn content(&mut self) -> ContentHash {
         self.content.finish(&self.canonical)
     }
 
-    /// All shingles since the last were handed on.
+    /// Takes all shingles since the last were passed on.
     pub(super) fn take_shingles(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.shingles)
     }
 
-    /// Appends the shingles that the canonical text completes; it is new from byte `from` on.
+    /// Appends the shingles that the canonical text completes; the text is new from byte `from` on.
     fn advance(&mut self, tools: &Tools, from: usize) {
         self.hashing.push(tools, &self.canonical[from..], &mut self.hashes);
         self.shingler.push(tools.simd(), &mut self.hashes, &mut self.shingles);

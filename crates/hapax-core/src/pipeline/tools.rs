@@ -1,4 +1,4 @@
-//! A spec with its secret -> what the stages work with.
+//! A spec with its secret -> the tools of the stages.
 
 use crate::hash::{SecretKey, TokenHasher};
 use crate::normalise::Rules;
@@ -6,10 +6,10 @@ use crate::simd::Simd;
 use crate::sketch::Sketcher;
 use crate::spec::{Shingling, SpecError, TextSpec};
 
-/// What the stages of one spec work with.
+/// The tools with which the stages of one spec work.
 pub(crate) struct Tools {
     shingling: Shingling,
-    /// Bits of a packed slot.
+    /// The bits of a packed slot.
     bits: u32,
     rules: Rules,
     hasher: TokenHasher,
@@ -25,10 +25,14 @@ impl Tools {
             (Some(key), Some(secret)) if secret.fingerprint() == key => TokenHasher::Keyed(secret.clone()),
             (Some(key), Some(secret)) => {
                 let given = secret.fingerprint();
-                return Err(SpecError(format!("key: the spec names secret {key:016x}, but {given:016x} was given")));
+                return Err(SpecError(format!(
+                    "key: the spec needs the secret with fingerprint {key:016x}, but the one given has {given:016x}"
+                )));
             }
             (Some(key), None) => {
-                return Err(SpecError(format!("key: the spec names secret {key:016x}, but none was given")));
+                return Err(SpecError(format!(
+                    "key: the spec needs the secret with fingerprint {key:016x}, but none was given"
+                )));
             }
         };
         Ok(Self {
@@ -46,7 +50,7 @@ impl Tools {
         self.shingling
     }
 
-    /// Tokens (scalar values, in char mode) in a shingle.
+    /// Returns the number of tokens (scalar values, for `char` shingles) in a shingle.
     #[inline(always)]
     pub(crate) fn window(&self) -> u8 {
         let (Shingling::Word(window) | Shingling::Char(window)) = self.shingling;

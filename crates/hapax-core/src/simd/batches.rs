@@ -1,4 +1,4 @@
-//! The loops over whole batches of shingles, tokens and slots, each with the instructions that there are.
+//! The loops over whole batches of shingles, tokens and slots, each with the instructions that the processor has.
 
 #[cfg(target_arch = "x86_64")]
 use super::level::Level;
@@ -8,19 +8,19 @@ use super::slots::{BATCH, SlotSet};
 use super::x86;
 use super::{lanes, portable};
 
-/// The slots, a multiple of 64, that are [`EMPTY`].
+/// Returns the slots, a multiple of 64, that are [`EMPTY`].
 #[inline]
 pub(crate) fn untouched(simd: Simd, slots: &[u64]) -> SlotSet {
     match simd.level() {
-        // SAFETY: `Simd::available` makes these levels only where the processor has the features.
+        // SAFETY: `Simd::available` makes these levels only if the processor has the features.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 | Level::Avx512 => unsafe { x86::untouched(slots) },
         _ => portable::untouched(slots),
     }
 }
 
-/// Mixes at most [`BATCH`] values, as `lanes::mix`, and collects those whose low bits name an open slot of the first
-/// `slots`, a power of two from 64. Returns how many.
+/// Mixes at most [`BATCH`] values, as `lanes::mix` does, and collects those whose low bits name an open slot of the
+/// first `slots`, a power of two from 64. Returns the number collected.
 #[inline]
 pub(crate) fn mix_and_select(
     simd: Simd,
@@ -31,7 +31,7 @@ pub(crate) fn mix_and_select(
     selected: &mut [u64; BATCH],
 ) -> usize {
     match simd.level() {
-        // SAFETY: `Simd::available` makes these levels only where the processor has the features.
+        // SAFETY: `Simd::available` makes these levels only if the processor has the features.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 | Level::Avx512 if slots <= x86::SELECT_SLOTS_MAX => unsafe {
             x86::mix_and_select(values, constant, open, slots, selected)
@@ -44,8 +44,8 @@ pub(crate) fn mix_and_select(
     }
 }
 
-/// Hashes at most [`BATCH`] tokens, which stand in `text` from `starts` to `ends`, with xxh3_64; those longer than eight
-/// bytes are left to the caller, who is told which they are. Returns how many. `words` is a buffer.
+/// Hashes at most [`BATCH`] tokens, `text[starts[i]..ends[i]]`, with xxh3_64. Tokens longer than eight bytes are left
+/// to the caller: their indexes are written to a list. Returns the length of that list. `words` is a buffer.
 #[inline]
 pub(crate) fn hash_short(
     simd: Simd,
@@ -56,7 +56,7 @@ pub(crate) fn hash_short(
     hashes: &mut [u64],
 ) -> usize {
     match simd.level() {
-        // SAFETY: `Simd::available` makes these levels only where the processor has the features.
+        // SAFETY: `Simd::available` makes these levels only if the processor has the features.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 | Level::Avx512 => unsafe { x86::hash_short(text, (starts, ends), long, hashes) },
         _ => {

@@ -3,7 +3,7 @@
 use super::level::{Level, Simd};
 use crate::mix::fmix64;
 
-/// Slots of a sketch whose minima stay in registers while shingles run past them.
+/// The slots of a sketch whose minima stay in registers while shingles stream past.
 pub(crate) const SLOTS: usize = 16;
 
 /// Compiles a function of plain loops once for each kind of vector instructions.
@@ -27,10 +27,10 @@ macro_rules! for_each_level {
                 Level::Portable => loops($($arg),*),
                 #[cfg(target_arch = "aarch64")]
                 Level::Neon => loops($($arg),*),
-                // SAFETY: `Simd::available` makes this level only where the processor has these features.
+                // SAFETY: `Simd::available` makes this level only if the processor has these features.
                 #[cfg(target_arch = "x86_64")]
                 Level::Avx2 => unsafe { avx2($($arg),*) },
-                // SAFETY: `Simd::available` makes this level only where the processor has these features.
+                // SAFETY: `Simd::available` makes this level only if the processor has these features.
                 #[cfg(target_arch = "x86_64")]
                 Level::Avx512 => unsafe { avx512($($arg),*) },
             }
@@ -39,16 +39,16 @@ macro_rules! for_each_level {
 }
 
 for_each_level! {
-    /// `fmix64(value ^ constant)` of each value.
+    /// Computes `fmix64(value ^ constant)` of each value.
     fn mix(values: &[u64], constant: u64, mixed: &mut [u64]) {
         for (mixed, value) in mixed.iter_mut().zip(values) {
             *mixed = fmix64(value ^ constant);
         }
     }
 
-    /// `fmix64(added + sum of value[i] * base^(window-1-i))` of each window, as many as there is room for.
+    /// Computes `fmix64(added + sum of value[i] * base^(window-1-i))` of each window that `mixed` has room for.
     fn mix_windows(values: &[u64], window: usize, base: u64, added: u64, mixed: &mut [u64]) {
-        // Five words is the default: multiplications that do not wait for one another are twice as fast as a chain.
+        // Five words is the default. Multiplications that do not wait for each other are twice as fast as a chain.
         if window == 5 {
             let powers: [u64; 4] = std::array::from_fn(|i| base.wrapping_pow(4 - i as u32));
             for (mixed, values) in mixed.iter_mut().zip(values.array_windows::<5>()) {
@@ -64,11 +64,12 @@ for_each_level! {
         }
     }
 
-    /// Lowers each slot, of a multiple of 16, to the least of `high | (x * factor + term) >> 8`.
+    /// Lowers each slot, of a multiple of 16, to the minimum of `high | (x * factor + term) >> 8`.
     fn lower_to_least(xs: &[u64], factors: &[u64], terms: &[u64], high: u64, slots: &mut [u64]) {
         let (factors, terms) = (factors.as_chunks::<SLOTS>().0, terms.as_chunks::<SLOTS>().0);
         for ((slots, factors), terms) in slots.as_chunks_mut::<SLOTS>().0.iter_mut().zip(factors).zip(terms) {
-            // Ranks have 56 bits: signed comparison, which older processors have alone, says the same.
+            // Ranks have 56 bits, so a signed comparison, the only one that older processors have, gives the same
+            // result.
             let mut least = [i64::MAX; SLOTS];
             for x in xs {
                 for i in 0..SLOTS {
@@ -81,8 +82,8 @@ for_each_level! {
         }
     }
 
-    /// xxh3_64 of tokens from `starts` to `ends`, of one to eight bytes each, which `words` hold, little-endian. Bytes
-    /// beyond the token's are of no account; nor is the hash of a longer one.
+    /// Computes xxh3_64 of tokens from `starts` to `ends`, of one to eight bytes each, which `words` hold,
+    /// little-endian. Bytes after the token's end do not matter, and the hash of a longer token has no meaning.
     fn xxh3_short(words: &[u64], starts: &[u32], ends: &[u32], hashes: &mut [u64]) {
         for (((&word, &start), &end), hash) in words.iter().zip(starts).zip(ends).zip(hashes) {
             let len = u64::from(end.wrapping_sub(start));
@@ -92,7 +93,7 @@ for_each_level! {
         }
     }
 
-    /// The low bytes of each mixed value, little-endian, as many as `packed` has for each.
+    /// Writes the low bytes of each mixed value, little-endian, as many as `packed` has for each.
     fn pack(values: &[u64], packed: &mut [u8]) {
         match packed.len() / values.len().max(1) {
             1 => packed.iter_mut().zip(values).for_each(|(packed, value)| *packed = fmix64(*value) as u8),

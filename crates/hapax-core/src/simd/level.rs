@@ -1,4 +1,4 @@
-//! Which vector instructions there are: found out once, at run time.
+//! The vector instructions of this processor, detected once, at run time.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ use super::portable;
 #[cfg(target_arch = "x86_64")]
 use super::x86;
 
-/// Vector instructions that this processor has. The signature of a text is the same with all of them.
+/// The vector instructions that are used. The signature of a text is the same with all of them.
 ///
 /// ```
 /// use hapax_core::{Pipeline, SignScratch, Simd, TextSpec};
@@ -37,16 +37,16 @@ pub(super) enum Level {
 }
 
 impl Simd {
-    /// No vector instructions but those that every processor of this architecture has.
+    /// Only the instructions that every processor of this architecture has.
     pub const PORTABLE: Self = Self(Level::Portable);
 
-    /// The fastest there are here; asked of the processor once.
+    /// Returns the fastest instructions of this processor, which is asked once.
     pub fn best() -> Self {
         static BEST: OnceLock<Simd> = OnceLock::new();
         *BEST.get_or_init(|| Self::available().last().unwrap_or(Self::PORTABLE))
     }
 
-    /// All there are here, the slowest first.
+    /// Returns all levels that this processor has, the slowest first.
     pub fn available() -> impl Iterator<Item = Self> {
         #[allow(unused_mut)] // other architectures have but one
         let mut levels = vec![Level::Portable];
@@ -85,15 +85,15 @@ impl Simd {
         self.0
     }
 
-    /// Runs a scan over text, compiled for the instructions there are.
+    /// Runs a scan over text, compiled for these instructions.
     #[inline]
     pub(crate) fn scan<S: Scan>(self, scan: S) -> S::Output {
         match self.0 {
             Level::Portable => scan.run(portable::Portable),
-            // SAFETY: `available` makes this level only where the processor has the features.
+            // SAFETY: `available` makes this level only if the processor has the features.
             #[cfg(target_arch = "aarch64")]
             Level::Neon => unsafe { neon::scan(scan) },
-            // SAFETY: `available` makes these levels only where the processor has the features of AVX2.
+            // SAFETY: `available` makes these levels only if the processor has the features of AVX2.
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 | Level::Avx512 => unsafe { x86::scan(scan) },
         }

@@ -1,5 +1,5 @@
-//! The hot loops over text with NEON, which every 64-bit ARM processor has. Numbers are left to the compiler: NEON has
-//! no multiplication of 64-bit lanes.
+//! The hot loops over text with NEON, which every 64-bit ARM processor has. Loops over numbers are left to the
+//! compiler: NEON cannot multiply 64-bit lanes.
 
 use std::arch::aarch64::*;
 
@@ -19,8 +19,8 @@ fn quarters(block: &Block) -> [uint8x16_t; 4] {
     std::array::from_fn(|i| unsafe { vld1q_u8(block.as_ptr().add(16 * i)) })
 }
 
-/// A bit for each byte of four vectors whose bytes are all ones or all zeros: the bytes' own bits are added up pair by
-/// pair until eight stand in one byte.
+/// Returns one bit for each byte of four vectors whose bytes are all ones or all zeros. The bytes' own bits are added
+/// pairwise until eight are in one byte.
 #[inline]
 #[target_feature(enable = "neon")]
 fn mask(found: [uint8x16_t; 4]) -> u64 {
@@ -33,7 +33,7 @@ fn mask(found: [uint8x16_t; 4]) -> u64 {
     vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(abcd, abcd)))
 }
 
-/// Which bytes are `first` to `first + count - 1`.
+/// Returns a mask of the bytes `first` to `first + count - 1`.
 #[inline]
 #[target_feature(enable = "neon")]
 fn in_range(bytes: uint8x16_t, first: u8, count: u8) -> uint8x16_t {

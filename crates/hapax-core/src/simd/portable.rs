@@ -1,4 +1,4 @@
-//! What each hot loop does, in plain Rust: the specification of its vector forms, and what runs where there are none.
+//! Each hot loop in plain Rust: the specification of its vector forms, and the form that runs if there are none.
 
 use super::blocks::{Block, Bytes};
 use super::slots::{BATCH, EMPTY, SlotSet};
@@ -40,13 +40,14 @@ impl Bytes for Portable {
     }
 }
 
-/// Whether each byte below 0x80 is at least `least`, in its highest bit: no addition carries over into the next byte.
+/// Sets the highest bit of each byte below 0x80 that is at least `least`: no addition carries over into the next byte.
 #[inline(always)]
 fn at_least(bytes: u64, least: u8) -> u64 {
     bytes + ONES * u64::from(0x80 - least)
 }
 
-/// A bit for each byte: whether `found` finds it, given ASCII, in its highest bit; and whether it is not ASCII.
+/// Returns two masks with a bit for each byte: whether `found`, given ASCII, sets its highest bit; and whether the byte
+/// is not ASCII.
 #[inline(always)]
 fn masks(block: &Block, found: impl Fn(u64) -> u64) -> (u64, u64) {
     let (mut of_found, mut of_beyond) = (0, 0);
@@ -59,7 +60,7 @@ fn masks(block: &Block, found: impl Fn(u64) -> u64) -> (u64, u64) {
     (of_found, of_beyond)
 }
 
-/// The highest bits of eight bytes, side by side: byte i's bit comes to stand at bit 56 + i.
+/// Moves the highest bits of eight bytes side by side: the bit of byte i becomes bit 56 + i.
 #[inline(always)]
 fn gather(high: u64) -> u64 {
     (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
@@ -83,7 +84,7 @@ pub(super) fn select(values: &[u64], open: &SlotSet, slots: usize, selected: &mu
     count
 }
 
-/// The first eight bytes of each token, and which tokens have more; returns how many do.
+/// Reads the first eight bytes of each token, and lists the tokens that have more; returns their number.
 pub(super) fn first_words(
     text: &[u8],
     (starts, ends): (&[u32], &[u32]),
@@ -99,7 +100,7 @@ pub(super) fn first_words(
     longs
 }
 
-/// Eight bytes, little-endian; those beyond the end are 0.
+/// Reads eight bytes, little-endian; bytes after the end are 0.
 #[inline(always)]
 pub(super) fn eight_bytes(text: &[u8], at: usize) -> u64 {
     match text[at..].first_chunk() {

@@ -1,6 +1,6 @@
-//! A hint to the processor, and nothing that a program could notice but by its time.
+//! A hint to the processor, which changes nothing in a program except its speed.
 
-/// Has the processor fetch what is here from memory, for a look soon after. Changes nothing but time.
+/// Has the processor fetch this address from memory, because it will be read soon. Only speed changes.
 #[inline(always)]
 pub fn prefetch<T>(place: &T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

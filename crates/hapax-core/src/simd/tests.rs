@@ -4,12 +4,12 @@
 use super::*;
 use crate::mix::{SplitMix64, fmix64};
 
-/// How much is tried: Miri is a thousand times as slow.
+/// The number of tries: Miri is a thousand times as slow.
 const fn tries(natively: usize, under_miri: usize) -> usize {
     if cfg!(miri) { under_miri } else { natively }
 }
 
-/// All that is done with a block.
+/// Every operation on a block.
 struct Everything<'a>(&'a Block, u64);
 
 impl Scan for Everything<'_> {

@@ -1,4 +1,5 @@
-//! The hot loops with AVX2. AVX-512 runs them too: what it would add here is less than what it adds to `lanes`.
+//! The hot loops over text and over batches with AVX2. The AVX-512 level uses them too: its instructions would gain
+//! less here than in `lanes`.
 
 use std::arch::x86_64::*;
 
@@ -26,7 +27,7 @@ fn mask([low, high]: [__m256i; 2]) -> u64 {
     u64::from(_mm256_movemask_epi8(low) as u32) | u64::from(_mm256_movemask_epi8(high) as u32) << 32
 }
 
-/// Which bytes are `first` to `first + count - 1`: these are moved to the lowest of the signed bytes.
+/// Returns a mask of the bytes `first` to `first + count - 1`, by moving these to the lowest signed values.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn in_range(bytes: __m256i, first: u8, count: u8) -> __m256i {
@@ -87,10 +88,10 @@ pub(super) fn untouched(slots: &[u64]) -> SlotSet {
     found
 }
 
-/// Slots of which a vector holds a bit each.
+/// The most slots that a vector can hold one bit each for.
 pub(super) const SELECT_SLOTS_MAX: usize = 256;
 
-/// For each set of four 64-bit lanes, which bits 0, 1, 4 and 5 give, the 32-bit lanes of those that are kept, in order.
+/// For each set of four 64-bit lanes, given by bits 0, 1, 4 and 5, the 32-bit lanes of the set ones, in order.
 static KEPT_LANES: [[u32; 8]; 0x33 + 1] = {
     let mut table = [[0; 8]; 0x33 + 1];
     let mut kept = 0;
@@ -121,7 +122,7 @@ pub(super) fn mix_and_select(
 ) -> usize {
     debug_assert!(slots.is_power_of_two() && (64..=SELECT_SLOTS_MAX).contains(&slots));
     let values = &values[..values.len().min(BATCH)];
-    // All 256 bits, where there are fewer slots again and again: no bit of a value beyond the slots then matters.
+    // All 256 bits; fewer slots are repeated, so that the bits of a value above the slot number do not matter.
     let words: [u64; 4] = std::array::from_fn(|i| open[i & (slots / 64 - 1)]);
     // SAFETY: reads the 32 bytes of the array.
     let open = unsafe { _mm256_loadu_si256(words.as_ptr().cast()) };
@@ -130,7 +131,7 @@ pub(super) fn mix_and_select(
     let mut count = 0;
     for i in (0..values.len()).step_by(8) {
         let rest = &values[i..];
-        // Two bits of four, for the two fours of values that the lower halves come from.
+        // Two of four bits, for the two groups of four values that the lower halves come from.
         let (eight, there) = match rest.first_chunk() {
             Some(eight) => (eight, 0xff),
             None => {
@@ -143,7 +144,7 @@ pub(super) fn mix_and_select(
         let [a, b] = [0, 4].map(|at| unsafe { _mm256_loadu_si256(eight.as_ptr().add(at).cast()) });
         let a = fmix64(_mm256_xor_si256(a, constant));
         let b = fmix64(_mm256_xor_si256(b, constant));
-        // The lower halves of all: of each lane of 128 bits two of a, then two of b.
+        // The lower halves of all: from each lane of 128 bits, two of a and then two of b.
         let low =
             _mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b)));
         // Bits 5 to 7 choose one of eight words, bits 0 to 4 a bit of it.
@@ -172,7 +173,8 @@ pub(super) fn hash_short(
     hashes: &mut [u64],
 ) -> usize {
     const WORD: usize = size_of::<u64>();
-    // Words are read eight bytes long, and places counted with a sign: what does not fit is gathered byte by byte.
+    // Words are read eight bytes at a time, and gather takes signed 32-bit places. Tokens for which that does not work
+    // are read byte by byte.
     let last_place = text.len().checked_sub(WORD).map_or(-1, |last| i32::try_from(last).unwrap_or(i32::MAX));
     let mut longs = 0;
     let mut hash = |i: usize, starts: &[u32; 4], ends: &[u32; 4]| {
@@ -222,7 +224,7 @@ pub(super) fn hash_short(
     longs
 }
 
-/// As `lanes::xxh3_1_to_3`. Shifts by more than there are bits give 0, which is of no account.
+/// As `lanes::xxh3_1_to_3`. A shift by more bits than there are gives 0, in lanes whose result is not used.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn xxh3_1_to_3(word: __m256i, len: __m256i) -> __m256i {

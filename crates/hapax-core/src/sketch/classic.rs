@@ -1,17 +1,17 @@
-//! MinHash as Broder had it (1997): k ranks of every shingle, one for each slot, each slot keeping its least.
-//! A rank is `(fmix64(x ^ e) * a_i + b_i) >> 8`: one multiplication a slot on a mixed hash, whose low bits are dropped
-//! because a product's low bits depend on its factors' low bits alone.
+//! Broder's MinHash (1997): k ranks of every shingle, one for each slot, and each slot keeps its minimum. A rank is
+//! `(fmix64(x ^ e) * a_i + b_i) >> 8`: one multiplication a slot on a mixed hash. The low bits are dropped because a
+//! product's low bits depend only on its factors' low bits.
 
 use crate::mix::{SplitMix64, named_seed};
 use crate::simd::{BATCH, Simd, lanes};
 
-/// What a sketch of this kind is made with.
+/// The constants of a sketch of this kind.
 #[derive(Clone, Debug)]
 pub(super) struct Classic {
     first: u64,
-    /// a of each slot, odd.
+    /// The a of each slot, odd.
     factors: Box<[u64]>,
-    /// b of each slot.
+    /// The b of each slot.
     terms: Box<[u64]>,
 }
 

@@ -1,53 +1,55 @@
 //! Fast similarity sketching (Dahlgaard, Knudsen, Thorup, arXiv:1704.04370), version 1.
 //!
-//! In round t a shingle x goes to one slot, `v = fmix64(x ^ c_t)`: the low bits of v choose the slot, `t << 56 | v >> 8`
-//! is its rank. Every slot keeps its least rank, so the rounds after the first at whose end no slot is empty cannot
-//! change anything and are not run. Slots that are empty after round 15 take the least
-//! `16 << 56 | (fmix64(x ^ d) * a_i) >> 8`.
+//! In round t a shingle x goes to one slot, `v = fmix64(x ^ c_t)`: the low bits of v choose the slot, and `t << 56 | v
+//! >> 8` is its rank. Every slot keeps its minimum, so once a round ends with no empty slot, later rounds cannot change
+//! anything and are not run. Slots that are empty after round 15 take the minimum of `16 << 56 | (fmix64(x ^ d) * a_i)
+//! >> 8`.
 
 use crate::mix::{SplitMix64, named_seed};
 use crate::simd::{self, BATCH, SLOTS_MAX, Simd, SlotSet, lanes};
 
 const ROUNDS: usize = 16;
 
-/// Shingles are held back for later rounds up to so many a slot. Distinct ones leave a slot empty after round 0 with
-/// probability k·e^-16, so almost always only a set of many repeats comes here.
+/// Up to this many shingles a slot are held back for later rounds. That many distinct shingles leave a slot empty after
+/// round 0 with probability k·e^-16, so almost only sets with many repeats reach this.
 const HELD_PER_SLOT: usize = 16;
-/// From so many a slot on, repeats are looked for before another round: distinct shingles would have filled all slots.
+/// From this many shingles a slot on, repeats are removed before another round: distinct shingles would have filled all
+/// slots.
 const REPEATS_PER_SLOT: usize = 8;
 
-/// What a sketch of this kind is made with.
+/// The constants of a sketch of this kind.
 #[derive(Clone, Debug)]
 pub(super) struct Fss {
     rounds: [u64; ROUNDS],
     last: u64,
-    /// a of each slot, odd.
+    /// The a of each slot, odd.
     multipliers: Box<[u64]>,
-    /// The last resort adds nothing to its products.
+    /// Zeros: the last resort adds nothing to its products.
     zeros: Box<[u64]>,
 }
 
 const NO_SLOTS: SlotSet = [0; SLOTS_MAX / 64];
 const ALL_SLOTS: SlotSet = [u64::MAX; SLOTS_MAX / 64];
 
-/// How far a set has come besides its ranks.
+/// The state of a set besides its ranks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FssProgress {
-    /// Shingles that later rounds may need, while round 0 leaves a slot empty and they are few.
+    /// Shingles that later rounds may need. They are kept while round 0 leaves a slot empty and there are few of them.
     held: Vec<u64>,
-    /// The rounds whose ranks can still win: the greatest round in any slot, `ROUNDS` where the last resort is.
+    /// The number of rounds whose ranks can still win: the greatest round in any slot, or `ROUNDS` if the last resort
+    /// filled one.
     reach: usize,
-    /// Every shingle runs through all rounds within reach, because too many would have to be held.
+    /// Whether every shingle runs through all rounds within reach, because there are too many to hold.
     eager: bool,
     batch: RoundBuffers,
 }
 
-/// Buffers of a round.
+/// The buffers of a round.
 #[derive(Clone, Debug)]
 struct RoundBuffers {
-    /// Mixed shingles, all or those that may lower a slot.
+    /// Mixed shingles: all, or those that may lower a slot.
     values: Box<[u64; BATCH]>,
-    /// The slots that only the last resort fills, their multipliers, and what it finds for them.
+    /// The slots that only the last resort fills, with their multipliers and its results.
     slots: Vec<usize>,
     factors: Vec<u64>,
     least: Vec<u64>,
@@ -144,8 +146,8 @@ impl Fss {
         }
     }
 
-    /// Only a slot that was empty before the round, or that this round itself has filled, can be lowered by it; they
-    /// are few, and most shingles fall through. Returns the slots that it leaves empty.
+    /// Runs one round. It can lower only a slot that was empty before, or that it has filled itself. There are few of
+    /// these, so most shingles are skipped. Returns the slots that it leaves empty.
     fn round(
         &self,
         simd: Simd,
@@ -166,7 +168,8 @@ impl Fss {
         still_open
     }
 
-    /// All rounds from 1 to `reach`, without regard to what they fill: more work than stopping, the same result.
+    /// Runs all rounds from 1 to `reach`, even if they fill nothing: more work than stopping early, with the same
+    /// result.
     fn rounds_after_first(
         &self,
         simd: Simd,
@@ -183,7 +186,7 @@ impl Fss {
         }
     }
 
-    /// Fills the slots that no round has reached: few, unless there are few shingles.
+    /// Fills the slots that no round has reached. There are few, unless there are few shingles.
     fn last_resort(&self, simd: Simd, ranks: &mut [u64], batch: &mut RoundBuffers, shingles: &[u64]) {
         const HIGH: u64 = (ROUNDS as u64) << 56;
         let RoundBuffers { values, slots, factors, least } = batch;
@@ -204,7 +207,7 @@ impl Fss {
     }
 }
 
-/// Lowers the slot that a mixed shingle of round t names; returns which that is.
+/// Lowers the slot that a mixed shingle of round t chooses; returns that slot.
 #[inline(always)]
 fn lower(t: usize, ranks: &mut [u64], v: u64) -> usize {
     let slot = v as usize & (ranks.len() - 1);
@@ -223,7 +226,7 @@ mod tests {
     use crate::mix::fmix64;
     use crate::simd::EMPTY;
 
-    /// The definition: every shingle through every round and the last resort, then the least of each slot.
+    /// The definition: every shingle through every round and the last resort, then the minimum of each slot.
     fn definition(constants: &Fss, k: usize, shingles: &[u64]) -> Vec<u64> {
         let mut ranks = vec![EMPTY; k];
         for &x in shingles {
@@ -239,7 +242,7 @@ mod tests {
         ranks
     }
 
-    /// Shingles whose round 0 never reaches the upper half of the slots: the worst that an unkeyed sketch can be fed.
+    /// Shingles whose round 0 never reaches the upper half of the slots: the worst input for an unkeyed sketch.
     fn avoiding(constants: &Fss, k: usize, len: usize) -> Vec<u64> {
         let mut generator = SplitMix64::new(9);
         let lower = |x: &u64| (fmix64(x ^ constants.rounds[0]) as usize & (k - 1)) < k / 2;

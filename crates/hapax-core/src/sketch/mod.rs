@@ -8,7 +8,7 @@ mod oph;
 use crate::simd::{EMPTY, SLOTS_MAX, Simd, lanes};
 use crate::spec::SketchKind;
 
-/// The least rank of each slot: the sketch before it is packed.
+/// The minimum rank of each slot: the sketch before it is packed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranks {
     kind: SketchKind,
@@ -16,21 +16,20 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// Slots.
+    /// Returns the number of slots.
     pub fn k(&self) -> usize {
         self.slots.len()
     }
 
-    /// The ranks, slot by slot. 2^64 - 1 stands in slots that no shingle reached: all of the empty set, and with `oph`
-    /// those that packing will fill from others.
+    /// Returns the ranks, slot by slot. A slot that no shingle reached has 2^64 - 1: every slot of the empty set, and
+    /// with `oph` the slots that packing fills from others.
     pub fn as_slice(&self) -> &[u64] {
         &self.slots
     }
 
-    /// Makes this the sketch of the union of both sets: the lesser rank of each slot.
+    /// Makes this the sketch of the union of both sets: the smaller rank of each slot.
     ///
-    /// # Panics
-    /// If the ranks are of different kinds or lengths: they are not comparable.
+    /// # Panics If the ranks are of different kinds or lengths: they cannot be compared.
     pub fn merge(&mut self, other: &Self) {
         assert_eq!((self.kind, self.k()), (other.kind, other.k()), "ranks of one spec");
         for (mine, theirs) in self.slots.iter_mut().zip(&other.slots) {
@@ -38,7 +37,7 @@ impl Ranks {
         }
     }
 
-    /// The low 8, 16 or 32 bits of each rank, mixed, little-endian.
+    /// Mixes each rank and returns its low 8, 16 or 32 bits, little-endian.
     pub fn pack(&self, bits: u32) -> Vec<u8> {
         let mut state = SketchState { ranks: self.slots.clone(), ..SketchState::default() };
         let mut packed = Vec::new();
@@ -62,29 +61,29 @@ enum Constants {
     Oph,
 }
 
-/// A sketch in the making; its buffers can be used again.
+/// A sketch that is being made; its buffers are reused.
 #[derive(Clone, Debug, Default)]
 pub struct SketchState {
     ranks: Vec<u64>,
     fss: fss::FssProgress,
-    /// Where `oph` fills its empty slots.
+    /// The ranks after `oph` has filled its empty slots.
     dense: Vec<u64>,
 }
 
 impl SketchState {
-    /// The ranks as they stand; those of the whole set after [`Sketcher::finish`].
+    /// Returns the ranks so far; after [`Sketcher::finish`], those of the whole set.
     pub fn ranks(&self) -> &[u64] {
         &self.ranks
     }
 }
 
 impl Sketcher {
-    /// The constants of this kind for k slots, a power of two.
+    /// Makes the constants of this kind for k slots, a power of two.
     pub fn new(kind: SketchKind, k: u32) -> Self {
         Self::with_simd(kind, k, Simd::best())
     }
 
-    /// The same, with given vector instructions.
+    /// Does the same, with the given vector instructions.
     pub fn with_simd(kind: SketchKind, k: u32, simd: Simd) -> Self {
         let k = k as usize;
         assert!(k.is_power_of_two() && (64..=SLOTS_MAX).contains(&k), "k of a valid spec");
@@ -111,7 +110,7 @@ impl Sketcher {
         state.fss.begin();
     }
 
-    /// Takes more shingle hashes; repeats and order do not matter.
+    /// Adds shingle hashes; repeats and order do not matter.
     pub fn push(&self, state: &mut SketchState, shingles: &[u64]) {
         match &self.constants {
             Constants::Fss(constants) => constants.push(self.simd, &mut state.ranks, &mut state.fss, shingles),
@@ -120,15 +119,15 @@ impl Sketcher {
         }
     }
 
-    /// Ends the set: its ranks stay in the state until the next [`Sketcher::begin`].
+    /// Ends the set. Its ranks stay in the state until the next [`Sketcher::begin`].
     pub fn finish(&self, state: &mut SketchState) {
         if let Constants::Fss(constants) = &self.constants {
             constants.finish(self.simd, &mut state.ranks, &mut state.fss);
         }
     }
 
-    /// Replaces `packed` by the packed signature of a set that [`Sketcher::finish`] has ended: the low 8, 16 or 32 bits
-    /// of each rank, mixed, little-endian. Returns how many slots no shingle had reached.
+    /// Replaces `packed` by the packed signature of a set that [`Sketcher::finish`] has ended: each rank is mixed, and
+    /// its low 8, 16 or 32 bits are written, little-endian. Returns the number of slots that no shingle had reached.
     pub fn pack_into(&self, state: &mut SketchState, bits: u32, packed: &mut Vec<u8>) -> u32 {
         let ranks = match self.constants {
             Constants::Fss(_) | Constants::Classic(_) => &state.ranks,
@@ -138,12 +137,12 @@ impl Sketcher {
             }
         };
         packed.resize(ranks.len() * bits as usize / 8, 0);
-        // Mixing first, because the low bits of a rank carry its slot and the high bits its round.
+        // Ranks are mixed first, because their low bits contain the slot and their high bits the round.
         lanes::pack(self.simd, ranks, packed);
         state.ranks.iter().map(|&rank| u32::from(rank == EMPTY)).sum()
     }
 
-    /// Ranks of a whole set at once.
+    /// Returns the ranks of a whole set.
     pub fn ranks(&self, shingles: &[u64]) -> Ranks {
         let mut state = SketchState::default();
         self.begin(&mut state);
@@ -152,7 +151,7 @@ impl Sketcher {
         self.take_ranks(&state)
     }
 
-    /// A copy of the ranks of a set that [`Sketcher::finish`] has ended.
+    /// Returns a copy of the ranks of a set that [`Sketcher::finish`] has ended.
     pub fn take_ranks(&self, state: &SketchState) -> Ranks {
         Ranks { kind: self.kind(), slots: state.ranks.clone() }
     }

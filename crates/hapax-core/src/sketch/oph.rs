@@ -1,10 +1,10 @@
 //! One permutation hashing (Li, Owen, Zhang 2012) with optimal densification (Shrivastava 2017, arXiv:1703.04664).
 //!
-//! A shingle goes to one slot, `v = fmix64(x ^ c)`: the low bits of v choose the slot, `v >> 8` is its rank. Slots that
-//! no shingle reached stay empty in the ranks, so that ranks merge; packing gives each the rank of another slot,
-//! the first that is not empty among those drawn for it, `fmix64(d ^ (slot << 32 | draw))` for draws 0, 1, 2 …, with its
-//! own number, `(slot + 1) << 48`, xored in: of two sets with a shingle each, 256 slots that were filled from one
-//! would else agree in 8 bits all at once, once in 256 times.
+//! A shingle goes to one slot, `v = fmix64(x ^ c)`: the low bits of v choose the slot, and `v >> 8` is its rank. Slots
+//! that no shingle reached stay empty in the ranks, so that ranks can be merged. Packing gives each empty slot the rank
+//! of a donor: the first slot that is not empty among those drawn for it, `fmix64(d ^ (slot << 32 | draw))` for draws
+//! 0, 1, 2 …. Its own number, `(slot + 1) << 48`, is XORed in. Without that, two sets of one shingle each, whose slots
+//! are all filled from one rank, would agree in all 256 slots at once with probability 1/256.
 
 use crate::mix::{SplitMix64, fmix64, named_seed};
 use crate::simd::{BATCH, EMPTY, Simd, lanes};
@@ -34,7 +34,7 @@ pub(super) fn densify(ranks: &[u64], dense: &mut Vec<u64>) {
     dense.extend_from_slice(ranks);
     let mut occupied = ranks.iter().filter(|&&rank| rank != EMPTY);
     let Some(&first) = occupied.next() else { return };
-    // Where there is but one donor, drawing until it comes up would take k draws a slot.
+    // With a single donor, drawing until it is found would take k draws a slot.
     let only = occupied.next().is_none().then_some(first);
     for (slot, rank) in dense.iter_mut().enumerate().filter(|(_, rank)| **rank == EMPTY) {
         let slot = slot as u64;

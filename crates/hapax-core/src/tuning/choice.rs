@@ -1,38 +1,38 @@
-//! Targets -> banding. The one place that chooses: a new collection's banding, `tune` on the command line and
-//! `/v1/tune` all come from [`choose`], so they cannot disagree.
+//! Targets -> banding. This is the only place that chooses: the banding of a new collection, `tune` on the command line
+//! and `/v1/tune` all come from [`choose`], so they cannot disagree.
 
 use super::probability::candidate_probability;
 use crate::band::Banding;
 use crate::spec::SignatureShape;
 
-/// What is asked of a banding. An absent target has the default that its field names.
+/// The targets that a banding is asked to meet. An absent target has the default that its field names.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked {
-    /// Least P(candidate) at `s_hi`; 0.99.
+    /// The minimum of P(candidate) at `s_hi`; 0.99.
     pub recall: Option<f64>,
-    /// Jaccard similarity of pairs that must be found; the threshold, but at most 0.8. A request may ask for less than
-    /// the collection's threshold, and bands made for 0.8 cost little as it is.
+    /// The Jaccard similarity of pairs that must be found; the threshold, but at most 0.8. A request may use a lower
+    /// threshold than the collection's, and bands made for 0.8 are cheap.
     pub s_hi: Option<f64>,
-    /// Jaccard similarity of pairs that are wasted work: their candidate rate is made least; `s_hi` less 0.2.
+    /// The Jaccard similarity of pairs that are wasted work, whose candidate rate is minimised; `s_hi` minus 0.2.
     pub s_lo: Option<f64>,
-    /// Bands to have if the slots allow, even if `recall` needs fewer; 31.
+    /// The bands to have if there are enough slots, even if `recall` needs fewer; 31.
     pub bands_wanted: Option<u32>,
-    /// Most candidates that documents of similarity `s_bg` may add to one lookup; no limit.
+    /// The most candidates that documents of similarity `s_bg` may add to one lookup; no limit.
     pub candidates_max: Option<f64>,
-    /// Documents held; 10 million.
+    /// The number of documents held; 10 million.
     pub documents: Option<f64>,
-    /// Jaccard similarity of unrelated documents; 0.1.
+    /// The Jaccard similarity of unrelated documents; 0.1.
     pub s_bg: Option<f64>,
 }
 
 impl Asked {
-    /// With the defaults for this threshold in place of what is absent.
+    /// Returns the targets, with the defaults for this threshold in place of absent ones.
     pub fn targets(self, threshold: f64) -> Targets {
         let s_hi = self.s_hi.unwrap_or_else(|| threshold.min(0.8));
         Targets {
             recall: self.recall.unwrap_or(0.99),
             s_hi,
-            // Rounded, so that 0.6 spelled out is the same as 0.8 less 0.2.
+            // Rounded, so that 0.6 written out is the same as 0.8 - 0.2.
             s_lo: self.s_lo.unwrap_or_else(|| ((s_hi - 0.2) * 1e9).round().max(0.0) / 1e9),
             bands_wanted: self.bands_wanted.unwrap_or(31),
             candidates_max: self.candidates_max.unwrap_or(f64::INFINITY),
@@ -41,44 +41,44 @@ impl Asked {
         }
     }
 
-    /// Whether something is asked for that there may be no banding for.
+    /// Whether a target is given that no banding may be able to meet.
     fn is_binding(self) -> bool {
         self.recall.is_some() || self.s_hi.is_some() || self.candidates_max.is_some()
     }
 }
 
-/// What a banding must do.
+/// The targets that a banding must meet.
 #[derive(Clone, Copy, Debug)]
 pub struct Targets {
-    /// Least P(candidate) at `s_hi`.
+    /// The minimum of P(candidate) at `s_hi`.
     pub recall: f64,
-    /// Jaccard similarity of pairs that must be found.
+    /// The Jaccard similarity of pairs that must be found.
     pub s_hi: f64,
-    /// Jaccard similarity of pairs that are wasted work: their candidate rate is made least.
+    /// The Jaccard similarity of pairs that are wasted work, whose candidate rate is minimised.
     pub s_lo: f64,
-    /// Bands to have if the slots and `candidates_max` allow, even if `recall` needs fewer. Each finds more, and costs
-    /// every document an entry in the index.
+    /// The bands to have if the slots and `candidates_max` allow, even if `recall` needs fewer. Each band finds more,
+    /// and costs every document an entry in the index.
     pub bands_wanted: u32,
-    /// Most candidates that documents of similarity `s_bg` may add to one lookup.
+    /// The most candidates that documents of similarity `s_bg` may add to one lookup.
     pub candidates_max: f64,
-    /// Documents held.
+    /// The number of documents held.
     pub documents: f64,
-    /// Jaccard similarity of unrelated documents.
+    /// The Jaccard similarity of unrelated documents.
     pub s_bg: f64,
 }
 
-/// A banding and what it does.
+/// A banding and its expected results.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
     /// The banding.
     pub banding: Banding,
-    /// What it was chosen for.
+    /// The targets that it was chosen for.
     pub targets: Targets,
     /// P(candidate) at `s_hi`.
     pub recall_at_s_hi: f64,
     /// P(candidate) at `s_lo`.
     pub candidate_rate_at_s_lo: f64,
-    /// Candidates of similarity `s_bg` in one lookup.
+    /// The number of candidates of similarity `s_bg` in one lookup.
     pub background_candidates: f64,
 }
 
@@ -103,31 +103,31 @@ impl Choice {
     }
 }
 
-/// Which target cannot be met, and what can be had instead.
+/// An error that names the target that cannot be met, and the best value that can.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoBanding(pub String);
 
-/// The banding for signatures of this shape, compared at this threshold.
+/// Chooses the banding for signatures of this shape, compared at this threshold.
 ///
-/// Of the bandings that meet the targets, the rows of the one with the fewest candidates at `s_lo`; then as many bands
-/// of these rows as are wanted. If nothing is asked for and the defaults cannot be met (at very low thresholds), the
-/// banding that finds the most.
+/// Among the bandings that meet the targets, it takes the rows of the one with the fewest candidates at `s_lo`, and
+/// then as many bands of these rows as are wanted. If no target is given and the defaults cannot be met (at very low
+/// thresholds), it takes the banding that finds the most.
 pub fn choose(asked: Asked, threshold: f64, shape: SignatureShape) -> Result<Choice, NoBanding> {
     let targets = asked.targets(threshold);
     check(&targets)?;
     match cheapest(targets, shape) {
         Some(least) => Ok(with_bands_wanted(least, shape)),
-        // One row a band proposes the most.
+        // Bands of one row find the most.
         None if !asked.is_binding() => Ok(Choice::of(banding(shape.k, 1, shape), targets, shape)),
         None => Err(unmet(targets, shape)),
     }
 }
 
-/// The banding that meets the targets with the fewest candidates at `s_lo`; of equals the one with fewer bands.
+/// Returns the banding that meets the targets with the fewest candidates at `s_lo`; of equals the one with fewer bands.
 pub(super) fn cheapest(targets: Targets, shape: SignatureShape) -> Option<Choice> {
     let work = |choice: &Choice| (choice.candidate_rate_at_s_lo, choice.banding.bands());
-    // More bands of the same rows propose more of everything, so only the fewest that find enough count. To try all
+    // More bands of the same rows find more of everything, so only the smallest sufficient number counts. Trying all
     // would take milliseconds for the largest signatures, on the thread that answers a PUT.
     (1..=shape.k)
         .filter_map(|rows| fewest_bands(rows, targets, shape))
@@ -180,18 +180,18 @@ fn unmet(targets: Targets, shape: SignatureShape) -> NoBanding {
     let Some(fewest) = fewest else {
         let best = most_recall(&mut all(targets, shape)).expect("k is at least 1");
         return NoBanding(format!(
-            "recall {recall} at similarity {s_hi} cannot be reached with k={}: the most is {:.4}, by {}",
+            "no banding of k={} slots reaches recall {recall} at similarity {s_hi}: the best reaches {:.4}, with {}",
             shape.k,
             best.recall_at_s_hi,
             name(&best)
         ));
     };
     let most = most_recall(&mut all(targets, shape).filter(Choice::is_affordable)).map_or(String::new(), |most| {
-        format!(", or the most recall within {candidates_max} is {:.4}, by {}", most.recall_at_s_hi, name(&most))
+        format!("; within it the best recall is {:.4}, with {}", most.recall_at_s_hi, name(&most))
     });
     NoBanding(format!(
-        "candidates_max {candidates_max} cannot be kept with recall {recall} at similarity {s_hi}: {documents} documents \
-         at background similarity {s_bg} propose at least {:.4} a lookup, by {}{most}",
+        "no banding with recall {recall} at similarity {s_hi} keeps to candidates_max {candidates_max}: {documents} documents \
+         at background similarity {s_bg} add at least {:.4} candidates to a lookup, with {}{most}",
         fewest.background_candidates,
         name(&fewest)
     ))
@@ -201,17 +201,17 @@ fn check(targets: &Targets) -> Result<(), NoBanding> {
     let Targets { recall, s_hi, s_lo, bands_wanted: _, candidates_max, documents, s_bg } = *targets;
     for (name, value) in [("recall", recall), ("s_hi", s_hi), ("s_lo", s_lo), ("s_bg", s_bg)] {
         if !(0.0..=1.0).contains(&value) {
-            return Err(NoBanding(format!("{name} must be from 0 to 1, not {value}")));
+            return Err(NoBanding(format!("{name} must be between 0 and 1, not {value}")));
         }
     }
     if s_lo > s_hi {
         return Err(NoBanding(format!("s_lo ({s_lo}) must be at most s_hi ({s_hi})")));
     }
     if !(documents.is_finite() && documents >= 0.0) {
-        return Err(NoBanding(format!("documents must be a number from 0, not {documents}")));
+        return Err(NoBanding(format!("documents must be 0 or more, not {documents}")));
     }
     if candidates_max.is_nan() || candidates_max < 0.0 {
-        return Err(NoBanding(format!("candidates_max must be a number from 0, not {candidates_max}")));
+        return Err(NoBanding(format!("candidates_max must be 0 or more, not {candidates_max}")));
     }
     Ok(())
 }
@@ -281,7 +281,7 @@ mod tests {
         let message = |asked| choose(asked, 0.8, shape).expect_err("unreachable").0;
         let recall = message(Asked { s_hi: Some(0.01), s_lo: Some(0.0), ..ASKED });
         assert!(
-            recall.contains("recall 0.99") && recall.contains("the most is 0.59") && recall.contains("64x1"),
+            recall.contains("recall 0.99") && recall.contains("the best reaches 0.59") && recall.contains("64x1"),
             "{recall}"
         );
         let candidates = message(Asked { documents: Some(1e12), candidates_max: Some(0.5), ..ASKED });

@@ -5,17 +5,17 @@ use super::probability::candidate_probability;
 use crate::band::Banding;
 use crate::spec::SignatureShape;
 
-/// What [`choose`] chooses if nothing is asked for. At a threshold of 0.8: 31x8 for k=256 and 21x6 for k=128.
+/// Returns the result of [`choose`] if no target is given. At a threshold of 0.8: 31x8 for k=256 and 21x6 for k=128.
 pub fn default_banding(shape: SignatureShape, threshold: f64) -> Banding {
     let threshold = if threshold.is_nan() { 1.0 } else { threshold.clamp(0.0, 1.0) };
     choose(Asked::default(), threshold, shape).expect("the defaults always have an answer").banding
 }
 
-/// The default of collections in stores of formats 1 and 2, which do not say if bands were set by hand. Frozen: an
-/// upgrade compares with it.
+/// Returns the default for collections in stores of formats 1 and 2, which do not say whether bands were set by hand.
+/// Frozen: an upgrade compares with it.
 ///
-/// 31x8 for k=256 and 21x6 for k=128 if these find 0.99 of the pairs at the threshold; else the banding that finds
-/// so many with the fewest candidates 0.2 below it.
+/// It is 31x8 for k=256 and 21x6 for k=128 if these find 0.99 of the pairs at the threshold; otherwise the banding that
+/// finds this share with the fewest candidates 0.2 below it.
 pub fn default_banding_of_format_2(shape: SignatureShape, threshold: f64) -> Banding {
     const RECALL: f64 = 0.99;
     let of = |bands, rows| Banding::new(bands, rows, shape).expect("bands times rows is at most k");
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(default_banding(SignatureShape { k: 16, bits: 32 }, 0.05).rows(), 1);
     }
 
-    /// What is left out and what is given as its default must be the same, or help and documentation lie.
+    /// Leaving a target out and giving its default must have the same result, or help and documentation would be wrong.
     #[test]
     fn a_default_that_is_spelled_out_changes_nothing() {
         for (threshold, s_hi, s_lo) in [(0.5, 0.5, 0.3), (0.8, 0.8, 0.6), (0.95, 0.8, 0.6)] {
@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    /// An upgrade takes any other banding for one that was set by hand: what the first formats chose must not move.
+    /// An upgrade treats any other banding as set by hand, so the choices of the first formats must never change.
     #[test]
     fn the_default_of_the_first_formats_is_frozen() {
         for (k, bits, threshold, expected) in OF_FORMAT_2 {

@@ -1,5 +1,5 @@
-//! Targets -> banding, and what a banding can be expected to find. More bands propose more candidates; more rows in a
-//! band propose fewer.
+//! Targets -> banding, and the probability that a banding finds a pair. More bands find more candidates; more rows in a
+//! band find fewer.
 
 mod choice;
 mod defaults;

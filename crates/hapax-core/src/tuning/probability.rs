@@ -1,31 +1,32 @@
-//! A banding and a similarity -> the probability that it is found. Pure arithmetic on independent slots; `simulate`
-//! holds it against real sketches.
+//! A banding and a similarity -> the probability that a pair is found. Pure arithmetic on independent slots; `simulate`
+//! checks it with real sketches.
 
 use super::spread::SketchedPair;
 use crate::band::Banding;
 use crate::spec::{SignatureShape, SketchKind};
 use crate::verify::{matching_min, spread};
 
-/// Probability that two slots of w bits agree: `s = J + (1 - J)/2^w`.
+/// Returns the probability that two slots of w bits agree: `s = J + (1 - J)/2^w`.
 pub fn slot_agreement(jaccard: f64, bits: u32) -> f64 {
     jaccard + (1.0 - jaccard) * (-f64::from(bits)).exp2()
 }
 
-/// P(some band agrees in all rows) = `1 - (1 - s^r)^b` with s = slot_agreement(J).
+/// Returns P(some band agrees in all rows) = `1 - (1 - s^r)^b` with s = slot_agreement(J).
 pub fn candidate_probability(jaccard: f64, banding: Banding, shape: SignatureShape) -> f64 {
     some_band(slot_agreement(jaccard, shape.bits), banding.bands(), banding.rows())
 }
 
-/// Without the cancellation that would lose the rates of one in a billion that matter over 50 million documents.
+/// Avoids the cancellation that would lose rates of one in a billion, which matter over 50 million documents.
 fn some_band(s: f64, bands: u32, rows: u32) -> f64 {
     let full = s.powi(rows as i32);
     if full >= 1.0 { 1.0 } else { -(f64::from(bands) * (-full).ln_1p()).exp_m1() }
 }
 
-/// P(candidate and estimate >= threshold).
+/// Returns P(candidate and estimate >= threshold).
 ///
-/// Exact for `classic` sketches, whose slots are independent. Others spread less or more ([`SketchedPair::spread`]): as many
-/// slots are then taken to agree as if there were more or fewer independent ones, k by the square of that factor.
+/// It is exact for `classic` sketches, whose slots are independent. The estimates of others spread less or more
+/// ([`SketchedPair::spread`]). For these it calculates with more or fewer independent slots: k divided by the square of
+/// that factor.
 pub fn verdict_probability(
     jaccard: f64,
     banding: Banding,
@@ -45,13 +46,13 @@ pub fn verdict_probability(
         return 0.0;
     }
     let slots = (f64::from(shape.k) / (spread * spread)).round();
-    // Half a slot, as the same share of all, is between the least that is enough and the one below.
+    // The bound is half a slot below the smallest sufficient number, as the same share of all slots.
     let enough_spread = tail(slots as u32, s, (f64::from(least) - 0.5) * slots / f64::from(shape.k) + 0.5);
-    // Of documents with enough equal slots, as many are candidates.
+    // The share of candidates is the same among all documents with enough equal slots.
     (both / enough * enough_spread).clamp(0.0, 1.0)
 }
 
-/// P(at least `least` of k independent slots agree); between two whole numbers, between theirs.
+/// Returns P(at least `least` of k independent slots agree); interpolated if `least` is not whole.
 fn tail(k: u32, s: f64, least: f64) -> f64 {
     let probabilities = binomial(k as usize, s);
     let from = least.floor().max(0.0);
@@ -59,10 +60,10 @@ fn tail(k: u32, s: f64, least: f64) -> f64 {
     more + (1.0 - (least - from)) * probabilities.get(from as usize).unwrap_or(&0.0)
 }
 
-/// P(candidate and at least `least` slots agree), exact under independent slots.
+/// Returns P(candidate and at least `least` slots agree), exact for independent slots.
 ///
-/// Subtracts from P(enough slots agree) the chance that enough agree while every band has a row that does not: the
-/// b-fold convolution of Binomial(r, s) without its last term, and of Binomial(k - b·r, s) once.
+/// From P(enough slots agree) it subtracts the probability that enough agree although every band has a row that does
+/// not: the b-fold convolution of Binomial(r, s) without its last term, and of Binomial(k - b·r, s) once.
 pub fn matching_probability(jaccard: f64, banding: Banding, shape: SignatureShape, least: u32) -> f64 {
     let s = slot_agreement(jaccard, shape.bits);
     let least = least as usize;
@@ -79,9 +80,10 @@ pub fn matching_probability(jaccard: f64, banding: Banding, shape: SignatureShap
     (enough - missed).clamp(0.0, 1.0)
 }
 
-/// Most slots that agree with probability 0.999 or more in two documents of this similarity: asked for in place of
-/// [`matching_min`], the estimate's spread loses one document in a thousand at the similarity itself, and fewer above.
-/// Fewer slots are asked for if the sketch spreads more than independent slots ([`spread`]).
+/// Returns the most slots that agree with probability 0.999 or more in two documents of this similarity. If this is
+/// used in place of [`matching_min`], the spread of the estimate loses one document in a thousand at exactly this
+/// similarity, and fewer above it. The number is smaller if the sketch spreads more than independent slots
+/// ([`spread`]).
 pub fn survivor_min(jaccard: f64, shape: SignatureShape, sketch: Option<SketchKind>) -> u32 {
     const LOST_MAX: f64 = 0.001;
     let mut fewer = 0.0;
@@ -96,7 +98,7 @@ pub fn survivor_min(jaccard: f64, shape: SignatureShape, sketch: Option<SketchKi
     least.min(wider.max(0.0) as u32)
 }
 
-/// P(m of n) for m in 0..=n, in logarithms so that no term underflows on the way.
+/// Returns P(m of n) for m in 0..=n, computed in logarithms so that no term underflows.
 fn binomial(n: usize, s: f64) -> Vec<f64> {
     if s <= 0.0 || s >= 1.0 {
         let certain = if s >= 1.0 { n } else { 0 };
@@ -140,19 +142,19 @@ mod tests {
         let rate = |bands, rows, jaccard| candidate_probability(jaccard, banding(bands, rows, K256), K256);
         assert!((rate(31, 8, 0.8) - 0.997).abs() < 0.001, "{}", rate(31, 8, 0.8));
         assert!((rate(16, 8, 0.8) - 0.947).abs() < 0.002, "{}", rate(16, 8, 0.8));
-        // 50 M documents at background similarity 0.1.
+        // 50 million documents at background similarity 0.1.
         let background = |bands, rows| 50e6 * rate(bands, rows, 0.1);
         assert!((background(31, 8) - 20.0).abs() < 2.0, "{}", background(31, 8));
         assert!((background(21, 6) - 1290.0).abs() < 30.0, "{}", background(21, 6));
         assert_eq!(rate(31, 8, 1.0), 1.0);
-        // The tail keeps its digits: s^r·b where nothing else matters.
+        // The tail keeps its digits: it is s^r·b if nothing else matters.
         let shape = SignatureShape { k: 256, bits: 32 };
         let tail = candidate_probability(0.01, banding(8, 32, shape), shape);
         assert!((tail / (8.0 * 0.01f64.powi(32)) - 1.0).abs() < 1e-5, "{tail:e}");
     }
 
-    /// What areas under the S-curve choose for threshold 0.8 and 128 slots (datasketch's default) finds 40 % of the
-    /// pairs that are 0.8 similar.
+    /// The banding that the areas under the S-curve choose for threshold 0.8 and 128 slots (datasketch's default) finds
+    /// 40 % of the pairs of similarity 0.8.
     #[test]
     fn nine_bands_of_thirteen_find_two_in_five_at_their_threshold() {
         let shape = SignatureShape { k: 128, bits: 64 };
@@ -160,7 +162,7 @@ mod tests {
         assert!((recall - 0.40).abs() < 0.005, "{recall}");
     }
 
-    /// Every outcome of k slots, one by one.
+    /// Sums over every outcome of k slots, one by one.
     fn verdict_by_enumeration(jaccard: f64, banding: Banding, shape: SignatureShape, threshold: f64) -> f64 {
         let s = slot_agreement(jaccard, shape.bits);
         let rows = (1u32 << banding.rows()) - 1;

@@ -1,4 +1,4 @@
-//! Random pairs of sets through real sketches and bands: what independent slots predict, held against what happens.
+//! Random pairs of sets through real sketches and bands, to check the prediction for independent slots.
 
 use crate::band::Banding;
 use crate::mix::SplitMix64;
@@ -6,39 +6,39 @@ use crate::sketch::{SketchState, Sketcher};
 use crate::spec::{SignatureShape, SketchKind};
 use crate::verify::{matching_min, matching_slots};
 
-/// What is simulated.
+/// The parameters of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulation {
-    /// Which sketch.
+    /// The sketch.
     pub sketch: SketchKind,
-    /// Its shape: k a power of two, 8, 16 or 32 bits.
+    /// Its shape: k a power of two; 8, 16 or 32 bits.
     pub shape: SignatureShape,
     /// The banding.
     pub banding: Banding,
-    /// Least estimated similarity of a verdict.
+    /// The minimum estimated similarity of a near-duplicate.
     pub threshold: f64,
-    /// Shingles in each set of a pair, at least 1.
+    /// The number of shingles in each set of a pair, at least 1.
     pub set_size: usize,
-    /// Pairs at each similarity.
+    /// The number of pairs at each similarity.
     pub pairs: u32,
-    /// Equal seeds give equal results, on every machine.
+    /// The seed. Equal seeds give equal results, on every machine.
     pub seed: u64,
 }
 
-/// What happened at one similarity.
+/// The results at one similarity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimulatedPoint {
-    /// Jaccard similarity of the pairs: the nearest to the one asked for that sets of this size can have.
+    /// The Jaccard similarity of the pairs: the nearest to the given one that sets of this size can have.
     pub jaccard: f64,
-    /// Pairs that were tried.
+    /// The number of pairs tried.
     pub pairs: u32,
-    /// Share that agreed in some band.
+    /// The share that agreed in some band.
     pub candidate_rate: f64,
-    /// Share that did and whose estimate reached the threshold.
+    /// The share that agreed in some band and whose estimate reached the threshold.
     pub verdict_rate: f64,
-    /// Mean share of equal slots.
+    /// The mean share of equal slots.
     pub agreement_mean: f64,
-    /// Variance of the share of equal slots over the pairs.
+    /// The variance of the share of equal slots over the pairs.
     pub agreement_variance: f64,
 }
 
@@ -50,7 +50,7 @@ pub fn simulate(simulation: &Simulation, jaccards: &[f64]) -> Vec<SimulatedPoint
 
 fn point(simulation: &Simulation, sketcher: &Sketcher, jaccard: f64) -> SimulatedPoint {
     let &Simulation { shape, banding, pairs, .. } = simulation;
-    // A stream of its own for each similarity, so that asking for more of them leaves the others as they were.
+    // Each similarity has its own stream, so that adding similarities does not change the results of the others.
     let mut generator = SplitMix64::new(simulation.seed ^ jaccard.to_bits());
     let least = matching_min(simulation.threshold, shape);
     let mut state = SketchState::default();
@@ -89,8 +89,8 @@ fn point(simulation: &Simulation, sketcher: &Sketcher, jaccard: f64) -> Simulate
     }
 }
 
-/// Fills both with `size` random shingles each, as many of them shared as comes nearest to the similarity, and returns
-/// the similarity they have.
+/// Fills both sets with `size` random shingles each. They share the number of shingles that comes nearest to the
+/// similarity. Returns the similarity that they have.
 fn random_pair(generator: &mut SplitMix64, size: usize, jaccard: f64, a: &mut Vec<u64>, b: &mut Vec<u64>) -> f64 {
     let shared = ((2.0 * size as f64 * jaccard / (1.0 + jaccard)).round() as usize).min(size);
     a.clear();
