@@ -1,7 +1,7 @@
-//! How fast a collection comes back: `make bench-boot` writes one of many documents and times its opening.
+//! The speed of a restart: `make bench-boot` writes a collection of many documents and times its opening.
 //!
-//! A restart reads every signature, checks every sum, and builds the index anew. The file has just been written, so it
-//! is in the system's cache as far as there is room; what is timed is everything else.
+//! A restart reads every signature, checks every sum, and rebuilds the index. The file has just been written, so it is
+//! in the system's cache as far as there is room; everything else is timed.
 
 #![allow(clippy::print_stdout)]
 
@@ -22,10 +22,10 @@ const BATCH: u64 = 10_000;
 /// Measures how fast a collection is opened.
 #[derive(Parser)]
 struct Arguments {
-    /// Documents in it.
+    /// Documents in the collection
     #[arg(long, default_value_t = 5_000_000)]
     documents: u64,
-    /// `k=128, 21x6` where it is 128, `k=256, 31x8` else.
+    /// Slots of a signature: 128 has 21 bands of 6 rows, any other number 31 bands of 8
     #[arg(long, default_value_t = 128)]
     slots: u32,
     #[arg(long, hide = true)]
@@ -40,7 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
     let config = config(dir.path(), settings);
 
-    // Made by the service itself, then filled behind its back: in a transaction of thousands that takes seconds.
+    // The service makes the file, and then documents are written to it directly: in transactions of thousands this
+    // takes seconds.
     open(&config)?.close();
     let path = store::path_of(&dir.path().join("collections"), &CollectionName::default_collection());
     let (_store, mut writer, _) = Store::open(&path)?;
@@ -134,7 +135,7 @@ fn record(seq: u64, bytes: usize) -> Record {
     }
 }
 
-/// A line of the system's account of this process, in KiB.
+/// Reads a line of `/proc/self/status`, in KiB.
 fn memory(line: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let found = status.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(':'));

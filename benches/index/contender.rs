@@ -1,16 +1,16 @@
-//! An index and a plan -> figures: what every contender's process does, hapax's own and those of others.
+//! An index and a plan -> figures: the work of every contender's process, of hapax and of the others.
 //!
 //! A process makes one pass, which builds one index, so that its memory is that of this index. It prints a line of
-//! figures, `name=value` parted by spaces. After the pass [`Pass::Insert`] it keeps the index and answers each line on
-//! stdin with another line of figures:
+//! figures, `name=value` separated by spaces. After the pass [`Pass::Insert`] it keeps the index and answers each line
+//! on stdin with another line of figures:
 //!
-//! - `check THREADS FIRST COUNT`: queries from FIRST on in one go. `ns` and `matches`, of a check.
+//! - `check THREADS FIRST COUNT`: queries from FIRST on in one go. `ns` and `matches`, per check.
 //! - `latency FIRST COUNT`: one by one. `p50`, `p99` and `max` in nanoseconds of wall time.
-//! - `hot FIRST COUNT`: the CPU times of queries that have the rows of one band in common, before and after a fifth as
-//!   many documents as there are were inserted that have them too, and of other queries after that.
+//! - `hot FIRST COUNT`: the CPU times of queries that share the rows of one band, before and after the insertion of
+//!   documents that share them too (a fifth as many as there are), and of other queries after that.
 //!
-//! It ends with its stdin. Signatures are made outside of what is timed. What one thread does in a row is timed by its
-//! CPU time, which others on the machine do not add to; what two do, and latencies, by the clock on the wall.
+//! It ends when its stdin ends. Signatures are made outside the timed part. Work of a single thread is timed by its CPU
+//! time, which leaves out waiting for other processes; work of two threads, and latencies, by wall time.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -22,25 +22,26 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::documents::{self, Documents};
 
-/// Threads, where there is more than one.
+/// The number of threads in passes that use several.
 pub(crate) const THREADS: usize = 2;
-/// Similarity from which a candidate is a match.
+/// The similarity from which a candidate is a match.
 pub(crate) const THRESHOLD: f64 = 0.8;
-/// Hot documents by stored ones: one to so many.
+/// One hot document is inserted for this many stored ones.
 pub(crate) const STORED_PER_HOT: u32 = 5;
 
 const SEED: u64 = 2017;
 const BLOCK: u32 = 1024;
-/// What threads insert between two meetings: enough for the cost of starting them to vanish.
+/// The documents that threads insert between two barriers: enough to make the cost of starting threads negligible.
 const SHARED_BLOCK: u32 = 16 * BLOCK;
 const SLOW: Duration = Duration::from_millis(1);
 const HISTOGRAM_MAX_NS: u64 = 1_000_000_000_000;
-/// A query whose candidates are a large bucket takes long in an index that knows no bound.
+/// A query whose candidates are a large bucket takes long in an index without a bound.
 const LATENCY_FOR_MAX: Duration = Duration::from_millis(500);
-/// Checks of a hot bucket and without: the least of so many percentiles, as others on the machine only add to them.
+/// Checks with and without a hot bucket are measured in this many batches. The smallest percentiles count, because
+/// other processes can only add to them.
 const HOT_BATCHES: usize = 5;
 
-/// What a process builds, and how.
+/// The index to build, and the way to build it.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) pass: Pass,
@@ -49,7 +50,7 @@ pub(crate) struct Plan {
     pub(crate) k: usize,
     pub(crate) bands: usize,
     pub(crate) rows: usize,
-    /// Documents read of one bucket, where an index has such a bound.
+    /// The documents read of one bucket, if the index has such a bound.
     pub(crate) bucket_read_max: usize,
 }
 
@@ -57,39 +58,40 @@ pub(crate) struct Plan {
 pub(crate) enum Pass {
     /// One by one from one thread.
     Insert,
-    /// The same with a clock at every single one.
+    /// The same, with every insert timed by itself.
     Grow,
     /// From two threads at a time.
     Shared,
-    /// At once, in whatever way the index has for this.
+    /// All at once, in the way that the index offers for this.
     Build,
 }
 
 /// Inserts a document by its number and signature.
 pub(crate) type InsertShared<I> = fn(&I, u32, &mut Vec<u8>);
-/// Inserts documents at once on [`THREADS`] threads, and tells the time it took.
+/// Inserts documents at once on [`THREADS`] threads, and returns the time.
 pub(crate) type Build<I> = fn(&mut I, &mut dyn Iterator<Item = (u32, Vec<u8>)>) -> Duration;
 
 pub(crate) trait Index: Sync + Sized {
-    /// What a thread keeps from one check to the next.
+    /// The buffers that a thread keeps from one check to the next.
     type Scratch: Default + Send;
-    /// How two threads insert into one index at a time, where they can.
+    /// Inserts from two threads at a time, if the index can.
     const INSERT_SHARED: Option<InsertShared<Self>> = None;
-    /// How many documents are inserted at once, where there is a way.
+    /// Inserts all documents at once, if the index can.
     const BUILD: Option<Build<Self>> = None;
 
     fn new(plan: &Plan) -> Self;
-    /// Slots of a signature that it takes, from the first.
+    /// The number of slots of a signature that it uses, from the first.
     fn slots(plan: &Plan) -> usize {
         plan.k
     }
-    /// The signature is a vector of its own without spare room, which may be taken.
+    /// Inserts a document. The signature is a vector without spare room, which may be taken.
     fn insert(&mut self, number: u32, signature: &mut Vec<u8>);
-    /// How many documents are at or above [`THRESHOLD`]; each candidate is compared, and the matches put in order.
+    /// Returns the number of documents at or above [`THRESHOLD`]; each candidate is compared, and the matches are
+    /// sorted.
     fn check(&self, scratch: &mut Self::Scratch, query: &[u8]) -> usize;
 }
 
-/// Makes the pass that the arguments tell, then answers commands.
+/// Makes the pass that the arguments name, then answers commands.
 pub(crate) fn run<I: Index>(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let plan = Plan::parse(arguments)?;
     let source = Source { documents: Documents { seed: SEED }, slots: I::slots(&plan), rows: plan.rows };
@@ -123,13 +125,13 @@ fn answer(figures: &Figures) -> Result<(), Box<dyn Error>> {
     Ok(out.flush()?)
 }
 
-/// `insert_ns` a document; `early_ns` and `late_ns` in a window near the beginning and in the last twentieth; `rss` and
-/// `peak`, resident bytes a document after and during it.
+/// Returns `insert_ns` per document; `early_ns` and `late_ns` in a window near the beginning and in the last twentieth;
+/// `rss` and `peak`, resident bytes per document after and during the pass.
 fn insert<I: Index>(plan: &Plan, source: Source) -> (I, Figures) {
     let early = plan.early();
     let late = plan.documents - plan.documents / 20..plan.documents;
     let [mut all_time, mut early_time, mut late_time] = [Spent::default(); 3];
-    // Before memory is measured: what signatures wait in is there already.
+    // Allocated before memory is measured: the buffer of signatures does not count.
     source.fill(0..BLOCK, &mut Vec::new());
     let before = resident("VmRSS");
 
@@ -162,9 +164,10 @@ fn insert<I: Index>(plan: &Plan, source: Source) -> (I, Figures) {
     (index, figures)
 }
 
-/// Single inserts from the first to the last: `p50`, `p99` and `max` in nanoseconds of wall time, `cpu_max` of CPU time;
-/// and `slow.NUMBER`, the CPU time of each that took [`SLOW`] or longer. A processor that the host of a virtual machine
-/// takes away counts as used: what is slow in one pass only was that.
+/// Returns figures of single inserts from the first to the last: `p50`, `p99` and `max` in nanoseconds of wall time,
+/// `cpu_max` of CPU time, and `slow.NUMBER`, the CPU time of each that took [`SLOW`] or longer. CPU time includes time
+/// in which the host of a virtual machine took the processor away; an insert that is slow in one pass only is such a
+/// case.
 fn grow<I: Index>(plan: &Plan, source: Source) -> Figures {
     let mut index = I::new(plan);
     let (mut wall, mut cpu_max, mut slow) = (histogram(), Duration::ZERO, Vec::new());
@@ -190,7 +193,8 @@ fn grow<I: Index>(plan: &Plan, source: Source) -> Figures {
     slow
 }
 
-/// `insert_ns` a document of wall time with each of [`THREADS`] threads inserting its share; nothing where they cannot.
+/// Returns `insert_ns` of wall time per document with each of [`THREADS`] threads inserting its share; nothing if the
+/// index has no such way.
 fn shared<I: Index>(plan: &Plan, source: Source) -> Figures {
     let Some(insert) = I::INSERT_SHARED else { return Vec::new() };
     let index = I::new(plan);
@@ -217,7 +221,7 @@ fn shared<I: Index>(plan: &Plan, source: Source) -> Figures {
     figures([("insert_ns", ns(wall) / f64::from(plan.documents))])
 }
 
-/// `build_ns` a document of wall time; nothing where there is no such way.
+/// Returns `build_ns` of wall time per document; nothing if the index has no such way.
 fn build<I: Index>(plan: &Plan, source: Source) -> Figures {
     let Some(build) = I::BUILD else { return Vec::new() };
     let mut documents = (0..plan.documents).map(|number| {
@@ -231,7 +235,7 @@ fn build<I: Index>(plan: &Plan, source: Source) -> Figures {
     figures([("build_ns", ns(wall) / f64::from(plan.documents))])
 }
 
-/// The process ends: its memory goes faster than an index is taken apart.
+/// Ends the process, which frees the memory faster than dropping the index.
 fn leave<I: Index>(index: I) {
     std::mem::forget(index);
 }
@@ -297,7 +301,7 @@ fn hot<I: Index>(index: &mut I, plan: &Plan, source: Source, queries: &[Vec<u8>]
     ])
 }
 
-/// Nanoseconds of CPU time: the least 50th and the least 99th percentile of the batches.
+/// Nanoseconds of CPU time: the smallest 50th and the smallest 99th percentile of the batches.
 fn cpu_quantiles<I: Index>(index: &I, queries: &[Vec<u8>]) -> [f64; 2] {
     let batches = queries.chunks(queries.len().div_ceil(HOT_BATCHES));
     let for_max = LATENCY_FOR_MAX / HOT_BATCHES as u32;
@@ -320,7 +324,7 @@ fn latencies<I: Index>(index: &I, queries: &[Vec<u8>], clock: ClockId, for_max: 
     times
 }
 
-/// Signatures as the index takes them.
+/// Makes signatures in the form that the index takes.
 #[derive(Clone, Copy)]
 struct Source {
     documents: Documents,
@@ -329,7 +333,7 @@ struct Source {
 }
 
 impl Source {
-    /// Signatures of stored documents; those still in the block are written over.
+    /// Makes the signatures of stored documents; those in the block are overwritten.
     fn fill(self, numbers: std::ops::Range<u32>, block: &mut Vec<Vec<u8>>) {
         block.resize_with(numbers.len(), Vec::new);
         for (number, signature) in numbers.zip(block) {
@@ -348,7 +352,7 @@ impl Source {
     }
 }
 
-/// CPU time and what it was spent on.
+/// The CPU time of inserts, and the number of them.
 #[derive(Clone, Copy, Default)]
 struct Spent {
     time: Duration,
@@ -367,13 +371,14 @@ impl Spent {
 }
 
 impl Plan {
-    /// Documents that are inserted early: from 100,000 on, or from a tenth of fewer than a million on, as many again.
+    /// The documents whose inserts count as early: from 100,000 on, or from a tenth on if there are fewer than a
+    /// million, as many again.
     pub(crate) fn early(&self) -> std::ops::Range<u32> {
         let from = (self.documents / 10).min(100_000);
         from..2 * from
     }
 
-    /// What [`Plan::parse`] reads.
+    /// The fields that [`Plan::parse`] reads.
     #[allow(dead_code, reason = "contenders only read them")]
     pub(crate) fn arguments(&self) -> Vec<String> {
         let Self { pass, documents, k, bands, rows, bucket_read_max } = self;
@@ -410,7 +415,7 @@ fn ns(time: Duration) -> f64 {
     time.as_nanos() as f64
 }
 
-/// What this thread has had of its processor: unlike time on the wall, it leaves out waiting for others.
+/// Returns the CPU time of this thread, which leaves out waiting for others.
 fn cpu_time() -> Duration {
     time(ClockId::ThreadCPUTime)
 }
@@ -420,7 +425,7 @@ fn time(clock: ClockId) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// `VmRSS` or, at its highest, `VmHWM` of this process in bytes; NaN where there is no `/proc`.
+/// Returns `VmRSS` or `VmHWM` (its maximum) of this process in bytes; NaN without `/proc`.
 fn resident(field: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));

@@ -1,19 +1,19 @@
-//! Document number -> signature, synthetic: the same from the same seed in every program that includes this file.
-//! Slots have 8 bits. Three documents in ten are near-duplicates of an earlier one: its slots, each drawn anew with a
-//! probability from 0 to 0.2; one near-duplicate in sixteen is equal. Knows nothing of what is measured.
+//! Document number -> synthetic signature: the same from the same seed in every program that includes this file. Slots
+//! have 8 bits. Three documents in ten are near-duplicates of an earlier one: its slots, each replaced with a
+//! probability from 0 to 0.2; one near-duplicate in sixteen is equal. Knows nothing of measurements.
 
 /// Near-duplicates in ten documents or queries.
 const COPIES_IN_TEN: u64 = 3;
-/// Equal ones among near-duplicates: one in so many.
+/// One near-duplicate in this many is equal.
 const EQUAL_ONE_IN: u64 = 16;
-/// Greatest probability to draw a slot anew, in 256ths: similarities are from 0.80 to 1.
+/// The greatest probability of replacing a slot, in 256ths: similarities are from 0.80 to 1.
 const REDRAW_MAX: u64 = 51;
-/// What the rows of the boilerplate band hold.
+/// The value in the rows of the boilerplate band.
 const BOILERPLATE: u8 = 0xB0;
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Where a number is taken from: the numbers of each kind make signatures of their own.
+/// The kind of a number; each kind has its own sequence of signatures.
 #[derive(Clone, Copy)]
 enum Kind {
     Stored = 1,
@@ -33,12 +33,12 @@ impl Documents {
         self.write(Kind::Stored, number, number, signature);
     }
 
-    /// A query against the first `stored` documents: a near-duplicate of one of them as often as these are.
+    /// Makes a query against the first `stored` documents: as often as these, it is a near-duplicate of one of them.
     pub(crate) fn query(self, number: u64, stored: u64, signature: &mut [u8]) {
         self.write(Kind::Query, number, stored, signature);
     }
 
-    /// A document like no other but in its first `rows` slots, which all of these share.
+    /// Makes a document unlike all others except in its first `rows` slots, which all such documents share.
     pub(crate) fn hot(self, number: u64, rows: usize, signature: &mut [u8]) {
         draw(self.key(Kind::Hot, number), signature);
         boilerplate(&mut signature[..rows]);
@@ -55,9 +55,9 @@ impl Documents {
         }
     }
 
-    /// Copies are made of originals, so that similarity to them is what it was drawn to be.
+    /// Copies are made of originals only, so that the similarity to them is the drawn one.
     fn original(self, mut number: u64) -> u64 {
-        // Ends: what is copied has a smaller number, and 0 copies nothing.
+        // Ends: a copied document has a smaller number, and 0 copies nothing.
         while let Some(earlier) = copied(self.key(Kind::Stored, number), number) {
             number = earlier;
         }
@@ -69,12 +69,12 @@ impl Documents {
     }
 }
 
-/// Makes these rows those that hot documents share.
+/// Sets these rows to those that hot documents share.
 pub(crate) fn boilerplate(rows: &mut [u8]) {
     rows.fill(BOILERPLATE);
 }
 
-/// Which of the first `earlier` documents the one with this key is a copy of, if of any.
+/// Returns the one of the first `earlier` documents that the document with this key copies, if any.
 fn copied(key: u64, earlier: u64) -> Option<u64> {
     (earlier > 0 && key % 10 < COPIES_IN_TEN).then(|| ((key >> 32) * earlier) >> 32)
 }

@@ -1,8 +1,8 @@
-//! The index against gaoya's and a plain map: `make bench-index` builds the others and prints the tables.
+//! The index compared with gaoya's and a plain map: `make bench-index` builds them and prints the tables.
 //!
-//! Every pass of every contender is a process of its own, so that its memory is that of one index. Builds run one after
-//! the other. For checks the index of hapax stays, and takes turns with that of one other contender at a time: in each
-//! round the other is measured between two measurements of hapax and compared with their mean.
+//! Every pass of every contender is a separate process, so that its memory is that of one index. Builds run one after
+//! the other. For checks the index of hapax stays, and takes turns with one other contender at a time: in each round
+//! the other is measured between two measurements of hapax and compared with their mean.
 
 #![allow(clippy::print_stdout)]
 
@@ -23,12 +23,12 @@ use contender::{Pass, Plan};
 use process::{Figures, Process, Program};
 use report::Measured;
 
-/// Where the Makefile says that gaoya is.
+/// The variable in which the Makefile gives gaoya's program.
 const GAOYA: &str = "HAPAX_PEERS_INDEX";
-/// The first argument of a process that is a contender.
+/// The first argument of a contender's process.
 const CONTENDER: &str = "contender";
 const ROUNDS: usize = 7;
-/// Queries of one measurement: one to so many documents, up to the greatest number.
+/// A measurement has one query for this many documents, up to a maximum.
 const DOCUMENTS_PER_QUERY: u32 = 40;
 const QUERIES_MAX: u32 = 20_000;
 
@@ -38,16 +38,16 @@ struct Arguments {
     /// Documents in the index.
     #[arg(long, default_value_t = 5_000_000, value_parser = clap::value_parser!(u32).range(10_000..=1_000_000_000))]
     documents: u32,
-    /// Slots of a signature (of 8 bits each) and banding, parted by commas.
+    /// Slots of a signature (of 8 bits each) and banding, separated by commas.
     #[arg(long, value_delimiter = ',', default_values = ["128:21x6", "256:31x8"])]
     bandings: Vec<Shape>,
-    /// What is measured, parted by commas; hapax always is.
+    /// The contenders to measure, separated by commas; hapax is always measured.
     #[arg(long, value_delimiter = ',', default_values = ["hapax", "gaoya", "dashmap"])]
     only: Vec<String>,
     /// Documents that hapax reads of one bucket, as `limits.bucket_read_max`.
     #[arg(long, default_value_t = 64)]
     bucket_read_max: usize,
-    /// Fails where the bytes of a document are over their bar, or hapax and the plain map do not find the same.
+    /// Fails if the bytes per document are over their limit, or if hapax and the plain map do not find the same.
     #[arg(long)]
     check: bool,
     #[arg(long, hide = true)]
@@ -108,7 +108,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(if fails && arguments.check { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Names and programs, hapax first.
+/// Returns names and programs, hapax first.
 fn contenders(only: &[String]) -> Result<Vec<(&'static str, Program)>, Box<dyn Error>> {
     let this = std::env::current_exe()?.into_os_string();
     let own = |name| Program { path: this.clone(), arguments: vec![CONTENDER, name] };
@@ -148,7 +148,7 @@ fn measure(plan: &Plan, contenders: &[(&'static str, Program)]) -> Result<(Measu
     let mut own = measured.remove(0);
     let (mut own_process, figures) = Process::start(&contenders[0].1, plan)?;
     own.insert = figures;
-    // The same queries for all, and the pages of the index are there.
+    // All get the same queries, and the pages of the index are in memory already.
     let same = format!("check 1 0 {count}");
     own.matches = own_process.ask(&same)?["matches"];
     for (one, (_, program)) in others.iter_mut().zip(&contenders[1..]) {
@@ -183,7 +183,7 @@ fn measure(plan: &Plan, contenders: &[(&'static str, Program)]) -> Result<(Measu
     Ok((own, others))
 }
 
-/// Which queries are next: each is asked once, so that no answer is in a cache.
+/// The next queries: each is asked once, so that no answer is in a cache.
 struct Queries {
     next: u32,
     count: u32,

@@ -1,5 +1,5 @@
-//! hapax's index as a contender, through the door that collections use.
-//! An insert is what a decision to store does to the index; a check is a whole search.
+//! hapax's index as a contender, through the interface that collections use. An insert is the part of a decision to
+//! store that changes the index; a check is a whole search.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -17,7 +17,7 @@ pub(crate) struct Own {
     bounds: Bounds,
 }
 
-/// Nothing: the index keeps buffers of its own for each thread.
+/// Empty: the index keeps its own buffers for each thread.
 #[derive(Default)]
 pub(crate) struct Scratch {
     mistaken: HashSet<Seq>,
@@ -32,7 +32,7 @@ impl Own {
 fn entry(number: u32, signature: &[u8]) -> Entry<'_> {
     Entry {
         seq: Seq(u64::from(number) + 1),
-        // The hash of an id as short as they come.
+        // The hash of the shortest possible id.
         id_fingerprint: xxh3_64(&number.to_le_bytes()),
         content: u64::from(number),
         linked: false,
@@ -43,9 +43,9 @@ fn entry(number: u32, signature: &[u8]) -> Entry<'_> {
 
 impl Index for Own {
     type Scratch = Scratch;
-    /// A collection changes its index from one thread at a time. The tables take more, as long as signatures differ.
+    /// A collection changes its index from one thread at a time. The tables allow several, if signatures differ.
     const INSERT_SHARED: Option<InsertShared<Self>> = Some(|index, number, signature| index.put(number, signature));
-    /// As at boot: the documents are loaded, the postings are to be made.
+    /// As at boot: the documents are loaded, the postings are missing.
     const BUILD: Option<Build<Self>> = Some(|own, documents| {
         for (number, signature) in documents {
             own.index.load(entry(number, &signature));
@@ -84,7 +84,7 @@ impl Index for Own {
     }
 }
 
-/// Validated: a plan that does not fit is ours.
+/// Cannot fail: our own plans are valid.
 pub(crate) fn shape_and_banding(plan: &Plan) -> (SignatureShape, Banding) {
     let shape = SignatureShape { k: plan.k as u32, bits: 8 };
     let banding = Banding::new(plan.bands as u32, plan.rows as u32, shape).expect("the banding fits the signature");

@@ -1,5 +1,5 @@
-//! What one would write in an afternoon: one concurrent map from band keys to documents, signatures in one vector.
-//! Band keys and comparison are hapax's; ids it has none.
+//! The solution that one would write in an afternoon: one concurrent map from band keys to documents, signatures in one
+//! vector. Band keys and comparison are those of hapax; there are no ids.
 
 use std::cmp::Reverse;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -15,7 +15,7 @@ use crate::own::shape_and_banding;
 pub(crate) struct Plain {
     /// A vector with room for four is no larger than one with room for one.
     postings: DashMap<u64, SmallVec<[u32; 4]>, BuildHasherDefault<KeyHasher>>,
-    /// One after the other, in the order of their slots.
+    /// One after the other, in the order of their documents.
     signatures: RwLock<Vec<u8>>,
     shape: SignatureShape,
     banding: Banding,

@@ -1,4 +1,4 @@
-//! A contender's process: started with a plan, it answers with figures. The protocol is told in `contender.rs`.
+//! A contender's process: started with a plan, it answers with figures. `contender.rs` describes the protocol.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -29,7 +29,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Waits until the pass of the plan is made.
+    /// Starts a process and waits until its pass is done.
     pub(crate) fn start(program: &Program, plan: &Plan) -> Result<(Self, Figures), Box<dyn Error>> {
         let mut child = Command::new(&program.path)
             .args(&program.arguments)
@@ -67,7 +67,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It holds nothing that has to be put away.
+        // The process has no state to save.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,32 +1,32 @@
-//! What was measured -> a table of all contenders, and which bars hold.
+//! Measurements -> a table of all contenders, and the limits that hold.
 
 use std::process::Command;
 
 use crate::contender::{Plan, STORED_PER_HOT, THREADS};
 use crate::process::Figures;
 
-/// The machine whose capacity is told.
+/// The machine for which capacity is given.
 const MACHINE_BYTES: f64 = 24.0 * 1024.0 * 1024.0 * 1024.0;
 const CPU_MAX_NS: f64 = 5e6;
 const GROWTH_MAX: f64 = 2.5;
 const HOT_MAX: f64 = 2.0;
 
-/// Figures of one contender; times in nanoseconds. Those of a pass it does not make are empty.
+/// The figures of one contender; times in nanoseconds. A pass that it does not make is empty.
 #[derive(Default)]
 pub(crate) struct Measured {
     pub(crate) name: &'static str,
     pub(crate) insert: Figures,
-    /// Two passes that do the same.
+    /// Two equal passes.
     pub(crate) grow: Vec<Figures>,
     pub(crate) shared: Figures,
     pub(crate) build: Figures,
-    /// A check by one thread and by two, one of each round.
+    /// A check by one thread and by two, one for each round.
     pub(crate) checks: [Vec<f64>; THREADS],
-    /// The same by hapax's, where it is not hapax.
+    /// The same divided by hapax's; empty for hapax.
     pub(crate) ratios: [Vec<f64>; THREADS],
     pub(crate) latencies: Vec<Figures>,
     pub(crate) hot: Figures,
-    /// Documents at or above the threshold that a check finds.
+    /// The documents at or above the threshold that a check finds.
     pub(crate) matches: f64,
 }
 
@@ -47,7 +47,7 @@ impl Measured {
         self.insert["late_ns"] / self.insert["early_ns"]
     }
 
-    /// The greatest CPU time of an insert, each as short as in the shorter of its passes.
+    /// The greatest CPU time of an insert, each taken from the pass in which it was shorter.
     fn cpu_max(&self) -> f64 {
         let [first, second] = &self.grow[..] else { panic!("there are two passes") };
         let slow = first.iter().filter(|(name, _)| name.starts_with("slow."));
@@ -63,13 +63,13 @@ impl Measured {
         spread(&self.latencies.iter().map(|figures| figures[name]).collect::<Vec<_>>())[1]
     }
 
-    /// The 99th percentile with a hot bucket by that without.
+    /// The 99th percentile with a hot bucket divided by that without.
     fn hot(&self, name: &str) -> f64 {
         self.hot[&format!("{name}_p99")] / self.hot["before_p99"]
     }
 }
 
-/// Bars that depend on the banding: bytes a document, and nanoseconds of the median check.
+/// Limits that depend on the banding: bytes per document, and nanoseconds of the median check.
 fn bars_of(plan: &Plan) -> Option<(f64, f64)> {
     match (plan.k, plan.bands, plan.rows) {
         (128, 21, 6) => Some((355.0, 3500.0)),
@@ -78,7 +78,7 @@ fn bars_of(plan: &Plan) -> Option<(f64, f64)> {
     }
 }
 
-/// Whether the bars hold that do not depend on time.
+/// Prints the table. Returns whether the limits that do not depend on time hold.
 pub(crate) fn print(plan: &Plan, own: &Measured, others: &[Measured]) -> bool {
     let Plan { documents, k, bands, rows, .. } = plan;
     println!("{} documents, k={k}, {bands} bands of {rows} rows\n", thousands(f64::from(*documents)));
@@ -187,7 +187,7 @@ fn table(own: &Measured, others: &[Measured], hot: u32) {
     row("matches a check", &|one| format!("{:.4}", one.matches));
 }
 
-/// How many times hapax's figure, or how many times as fast hapax is.
+/// The ratio to hapax for the table: how many times as large the figure is, or how many times as fast hapax is.
 fn times(one: &Measured, own: &Measured, ratio: f64) -> String {
     if one.name == own.name { String::new() } else { format!(" ({ratio:.2}x)") }
 }
@@ -201,7 +201,7 @@ fn us(ns: f64) -> String {
     format!("{:.digits$}", ns / 1e3)
 }
 
-/// The least, the median and the greatest.
+/// The minimum, the median and the maximum.
 fn spread(values: &[f64]) -> [f64; 3] {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

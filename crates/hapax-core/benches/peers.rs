@@ -1,8 +1,8 @@
-//! Signing against what people use instead: `make bench-peers` builds the others and prints the table.
+//! Signing compared with other libraries: `make bench-peers` builds them and prints the table.
 //!
-//! Others run as child processes, so that gaoya may be built for this very machine while hapax is built as it ships.
-//! On a shared machine times drift and ratios do not: in every round each contender is measured between two
-//! measurements of hapax, and compared with their mean. The protocol is told in `crates/peers/src/main.rs`.
+//! The others run as child processes, so that gaoya can be built for this very machine while hapax is built as it
+//! ships. On a shared machine times drift and ratios do not: in every round each contender is measured between two
+//! measurements of hapax, and compared with their mean. `crates/peers/src/main.rs` describes the protocol.
 
 #![allow(clippy::print_stdout)]
 
@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 
 use hapax_core::{Pipeline, SignScratch, Signed, Simd, Spec};
 
-/// Where the Makefile says that the peers are. The one in Rust must work, those in Python are left out if they do not.
+/// The variable in which the Makefile gives the programs. The one in Rust must work; those in Python are left out if
+/// they do not.
 const RUST: &str = "HAPAX_PEERS_RUST";
 const PYTHON: &str = "HAPAX_PEERS_PYTHON";
 const TEXTS: usize = 300;
@@ -94,7 +95,7 @@ enum Measure {
     Peer { process: usize, command: String },
 }
 
-/// What hapax can do, the default first, and what merely reading and writing a text costs.
+/// The sketches of hapax, the default first, and a pass that only reads and writes a text.
 fn own_contenders(texts: &[String]) -> Result<Vec<Contender>, Box<dyn Error>> {
     let best = Simd::best();
     let default = "fss256x8";
@@ -119,7 +120,7 @@ fn own_contenders(texts: &[String]) -> Result<Vec<Contender>, Box<dyn Error>> {
 }
 
 impl Contender {
-    /// Nanoseconds a document takes.
+    /// Nanoseconds per document.
     fn run(&self, texts: &[String], processes: &mut [Peer]) -> Result<f64, Box<dyn Error>> {
         match &self.measure {
             Measure::Sign(pipeline) => {
@@ -137,7 +138,7 @@ impl Contender {
     }
 }
 
-/// The median of the passes over all texts that fill the time: what peers answer too.
+/// The median of the passes over all texts that fit the time; peers report the same.
 fn median_ns(texts: &[String], mut work: impl FnMut(&str)) -> f64 {
     let mut passes = Vec::new();
     let start = Instant::now();
@@ -154,7 +155,7 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// The texts for the peers; gone when dropped.
+/// A file with the texts for the peers, deleted on drop.
 struct TextFile(PathBuf);
 
 impl TextFile {
@@ -172,24 +173,24 @@ impl TextFile {
 
 impl Drop for TextFile {
     fn drop(&mut self) {
-        // Left behind at worst; the system clears its temporary directory.
+        // If this fails, the system's temporary directory is cleared some day.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// A process that measures others.
+/// A process that measures another library.
 struct Peer {
     child: Child,
     commands: ChildStdin,
     answers: Receiver<io::Result<String>>,
 }
 
-/// Commands and what they measure.
+/// Commands, each with a description.
 type PeerRows = Vec<(String, String)>;
 
 impl Peer {
-    /// Starts it and hears what it can measure, and what it has to note. `program` is one path, or an interpreter's and a
-    /// script's parted as paths are in `PATH`.
+    /// Starts a process, and reads its commands and notes. `program` is one path, or an interpreter and a script
+    /// separated as in `PATH`.
     fn start(name: &str, program: &OsStr, texts: &Path) -> Result<(Self, PeerRows, Vec<String>), Box<dyn Error>> {
         let mut words = std::env::split_paths(program);
         let mut command = Command::new(words.next().ok_or_else(|| format!("{name} is empty"))?);
@@ -228,18 +229,18 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // It holds nothing that has to be put away.
+        // The process has no state to save.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What a contender came to.
+/// The measurements of a contender.
 struct Row {
     what: String,
-    /// Of a document.
+    /// Nanoseconds per document.
     ns: Vec<f64>,
-    /// Its time by hapax's, one of each round.
+    /// Its time divided by that of hapax, one for each round.
     ratios: Vec<f64>,
 }
 

@@ -1,6 +1,6 @@
-//! Every stage of signing alone, and all of them together: `make bench`, or
-//! `cargo bench -p hapax-core --bench stages [-- FILTER]`. Ends with a table of what criterion measured, each figure also
-//! as a ratio to a plain copy-and-lowercase pass over the same bytes in the same run: absolute times drift. That pass is `str::to_ascii_lowercase`.
+//! Every stage of signing alone, and all of them together: `make bench-stages`, or `cargo bench -p hapax-core --bench
+//! stages [-- FILTER]`. Ends with a table of criterion's measurements. Absolute times drift, so each figure is also
+//! given as a ratio to a plain pass over the same bytes in the same run, `str::to_ascii_lowercase`.
 
 mod inputs;
 
@@ -15,12 +15,12 @@ use hapax_core::verify::matching_slots;
 use hapax_core::{Pipeline, SignScratch, Signed, Simd, SketchKind, Spec, SplitMix64, Stages, TextSpec, tuning};
 use inputs::{KINDS, SIZES};
 
-/// Texts of one kind and size that a measurement goes round: more than branch predictors learn by heart.
+/// The texts of one kind and size that a measurement cycles through: too many for branch predictors to learn.
 const TEXTS: usize = 64;
-/// Sketches other than the default that texts of 2 KB are signed with.
+/// Other sketches than the default, measured with texts of 2 KB.
 const SKETCHES: [&str; 5] = ["fss128x8", "fss1024x8", "classic128x8", "classic256x8", "oph256x8"];
 const SLOTS: [u32; 3] = [128, 256, 1024];
-/// Shingles of a text of words of 100 B, 2 KB and 100 KB.
+/// The shingles in word texts of 100 B, 2 KB and 100 KB.
 const SHINGLES: [usize; 3] = [12, 300, 15_000];
 
 fn main() {
@@ -46,7 +46,7 @@ fn spec(sketch: &str) -> TextSpec {
     }
 }
 
-/// Measures one pass over one input after another; a figure is for one input.
+/// Measures one pass over one input after another; each figure is for one input.
 fn round<T>(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, inputs: &[T], mut pass: impl FnMut(&T)) {
     let mut next = (0..inputs.len()).cycle();
     group.bench_function(name, |bencher| bencher.iter(|| pass(&inputs[next.next().expect("it never ends")])));
@@ -140,10 +140,10 @@ fn bands_and_verification(criterion: &mut Criterion) {
     });
 }
 
-/// What criterion has measured of a benchmark: median and median absolute deviation, nanoseconds.
+/// Criterion's measurement of a benchmark: median and median absolute deviation in nanoseconds.
 fn measured(group: &str, name: &str) -> Option<(f64, f64)> {
     let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).parent().map(Path::to_owned)?.join("criterion");
-    // Criterion names folders after what it measures, but for slashes.
+    // Criterion replaces slashes in the names of folders.
     let path = root.join(group.replace('/', "_")).join(name).join("new/estimates.json");
     let text = std::fs::read_to_string(path).ok()?;
     let estimates: serde_json::Value = serde_json::from_str(&text).ok()?;
@@ -151,7 +151,7 @@ fn measured(group: &str, name: &str) -> Option<(f64, f64)> {
     Some((of("median")?, of("median_abs_dev")?))
 }
 
-/// Everything measured, as Markdown.
+/// Prints all measurements as Markdown.
 #[allow(clippy::print_stdout)]
 fn table() {
     println!("\n{} instructions\n", Simd::best().name());

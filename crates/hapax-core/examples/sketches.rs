@@ -1,5 +1,5 @@
-//! The three sketches side by side: bias, variance relative to that of k independent slots, J(1-J)/k, and cost, from 10 to
-//! 5,000 shingles: `cargo run --release -p hapax-core --example sketches`. Prints Markdown.
+//! The three sketches side by side, from 10 to 5,000 shingles: bias, variance relative to that of k independent slots,
+//! J(1-J)/k, and cost. `cargo run --release -p hapax-core --example sketches` prints Markdown.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -13,7 +13,7 @@ const JACCARDS: [f64; 3] = [0.5, 0.8, 0.9];
 const SIZES: [usize; 6] = [10, 25, 100, 400, 1_000, 5_000];
 const SEED: u64 = 2017;
 
-/// Pairs simulated of a size: as many as take about as long as those of the others.
+/// The number of pairs to simulate for a size, so that all sizes take about as long.
 fn pairs(size: usize) -> u32 {
     (4_000_000 / size).clamp(1_000, 20_000) as u32
 }
@@ -50,7 +50,8 @@ fn main() {
     }
 }
 
-/// Microseconds to sketch and pack a set, the median of several rounds, and the share of its slots that stay empty.
+/// Returns the microseconds to sketch and pack a set, the median of several rounds, and the share of its slots that
+/// stay empty.
 fn cost(kind: SketchKind, size: usize) -> (f64, f64) {
     const SETS: usize = 100;
     const ROUNDS: usize = 15;

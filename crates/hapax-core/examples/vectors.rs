@@ -1,6 +1,6 @@
-//! Writes the known-answer vectors to standard output. Run it to add cases, and read the difference: a known answer
-//! that changes is a break of every stored signature.
-//! `cargo run -p hapax-core --example vectors > crates/hapax-core/tests/vectors.json`
+//! Writes the known-answer vectors to standard output. Run it to add cases, and read the difference: if a known answer
+//! changes, every stored signature is broken. `cargo run -p hapax-core --example vectors >
+//! crates/hapax-core/tests/vectors.json`
 
 #[path = "../tests/stages/mod.rs"]
 mod stages;
@@ -47,7 +47,7 @@ const TEXTS: &[&str] = &[
     "control\u{1}\u{1c}\u{85}and\u{7f}\u{fffd}private\u{e000}\u{10ffff}",
 ];
 
-/// What the specs other than the default are shown on.
+/// The texts for specs other than the default.
 const FEW: &[usize] = &[2, 3, 5, 7, 8, 10, 13, 16, 21, 27];
 
 const CHANGES: &[(&str, &str)] = &[

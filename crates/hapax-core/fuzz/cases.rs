@@ -1,21 +1,21 @@
-//! Bytes of a fuzzer -> a spec, a text, and places to cut it. What each target says of them is in `fuzz_targets`.
+//! Bytes of a fuzzer -> a spec, a text, and places to cut it. The targets in `fuzz_targets` check their results.
 
 use hapax_core::{
     Digits, Fold, Marks, Pipeline, SecretKey, Shingling, SignatureShape, Simd, SketchKind, TextSpec,
 };
 
-/// What is signed, and how it comes.
+/// A spec, a text, and the pieces that it arrives in.
 pub struct Case<'a> {
     spec: TextSpec,
     secret: Option<SecretKey>,
     /// The text, well-formed or not.
     pub bytes: &'a [u8],
-    /// Lengths of pieces, taken in turn.
+    /// The lengths of pieces, used in turn.
     pub cuts: &'a [u8],
 }
 
 impl<'a> Case<'a> {
-    /// Eight bytes say how, the rest is the text. `None`: there are too few.
+    /// The first eight bytes choose the spec and the cuts, the rest is the text. `None` if there are fewer than eight.
     pub fn new(data: &'a [u8]) -> Option<Self> {
         let (head, bytes) = data.split_first_chunk::<8>()?;
         let secret = (head[0] & 1 == 1).then(|| SecretKey::new([head[0]; 16]));
@@ -33,7 +33,7 @@ impl<'a> Case<'a> {
         Some(Self { spec, secret, bytes, cuts: &data[6..8] })
     }
 
-    /// The text with what is ill-formed replaced.
+    /// The text, with ill-formed sequences replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(self.bytes).into_owned()
     }

@@ -1,6 +1,6 @@
 //! Packed signature -> band keys. The rows of band j are the slots j·r..(j+1)·r, hashed in order together with the
 //! band's number. Slots from b·r on are in no band, but verification counts them. Knows nothing of buckets or storage.
-//! Keys are computed again from the signatures at every boot; still, whoever stores keys has to follow a change here,
+//! Keys are computed again from the signatures at every boot; still, code that stores keys has to follow a change here,
 //! so `tests/vectors.json` pins the output.
 
 use std::ops::Range;

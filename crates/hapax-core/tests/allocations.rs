@@ -1,5 +1,5 @@
-//! Once warm, signing allocates nothing, whatever the text; and a text of any length is signed in bounded memory.
-//! A binary of its own with a single test: it counts what its allocator does.
+//! Once warm, signing allocates nothing, for any text, and a text of any length is signed in bounded memory. This is a
+//! binary with a single test, because it counts the calls of its own allocator.
 
 #![allow(clippy::print_stdout)] // figures, shown when it fails
 
@@ -14,19 +14,19 @@ static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: everything is handed to the system's allocator as it came.
+// SAFETY: every call is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Relaxed);
         let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
         PEAK.fetch_max(live, Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::alloc`, which is also that of `System`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller passes a pointer and layout from `alloc`, which come from `System`.
         unsafe { System.dealloc(ptr, layout) }
     }
 }
@@ -87,7 +87,7 @@ fn signing_allocates_nothing_once_warm_and_streams_in_bounded_memory() {
         PEAK.store(live, Relaxed);
         let mut signer = pipeline.signer(&mut scratch);
         for _ in 0..repeats {
-            // Pieces that end inside characters.
+            // These pieces end inside characters.
             for piece in stream.chunks(65_537) {
                 signer.push_bytes(piece, IllFormed::Refuse).expect("well-formed");
             }

@@ -37,7 +37,7 @@ fn options() -> impl Iterator<Item = (Fold, Marks, Digits)> {
     })
 }
 
-/// The definition, written for clarity: per scalar value fold, decompose, strip, zero, compose, collapse.
+/// The definition, written for clarity: for each scalar value fold, decompose, strip, zero, compose, collapse.
 fn reference(fold: Fold, marks: Marks, digits: Digits, text: &str) -> String {
     let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
     let white_space = CodePointSetData::new::<WhiteSpace>();
@@ -78,7 +78,7 @@ fn reference(fold: Fold, marks: Marks, digits: Digits, text: &str) -> String {
     let composed = if fold == Fold::None {
         mapped.into_iter().collect()
     } else {
-        // Each run of thirty non-starters is normalised apart from what follows it.
+        // Each run of thirty non-starters is normalised separately from the rest.
         let (mut blocks, mut run) = (vec![String::new()], 0);
         for c in mapped {
             let is_starter = classes.get_u8(c) == 0;
@@ -95,7 +95,7 @@ fn reference(fold: Fold, marks: Marks, digits: Digits, text: &str) -> String {
     words.join(" ")
 }
 
-/// Texts that bring together whatever may go wrong side by side.
+/// Texts that combine everything that may go wrong.
 fn random_text(generator: &mut SplitMix64, len: usize) -> String {
     const POOLS: [&str; 8] = [
         "abcXYZ 019 ,.-'\t\n",
@@ -147,7 +147,7 @@ fn canonical_text_is_what_the_definition_says() {
 #[test]
 fn every_scalar_value_between_letters_is_what_the_definition_says() {
     for c in (0..0x11_0000).filter_map(char::from_u32).filter(|&c| {
-        // Ideographs and syllables without a mapping are alike; a few of each do.
+        // Ideographs and syllables without a mapping are all alike; a few of each are enough.
         !matches!(c, '\u{3500}'..='\u{4d00}' | '\u{4f00}'..='\u{9f00}' | '\u{ad00}'..='\u{d700}' | '\u{20100}'..='\u{2f7ff}' | '\u{2fb00}'..='\u{dffff}' | '\u{e2000}'..)
     }) {
         let text = format!("A{c}\u{301}b");
@@ -162,7 +162,7 @@ fn ascii_alone_is_what_the_general_path_makes_of_it() {
         for round in 0..200 {
             let text: String = (0..round).map(|_| char::from(generator.next_u64() as u8 & 0x7f)).collect();
             assert_eq!(canonical(fold, marks, digits, &text), reference(fold, marks, digits, &text), "{text:?}");
-            // A starter that takes nothing in, at either end, sends the neighbours over the general path.
+            // A starter that composes with nothing, at either end, sends its neighbours down the general path.
             let mixed: String = text.chars().flat_map(|c| [c, '\u{2e31}']).collect();
             let expected = reference(fold, marks, digits, &mixed);
             assert_eq!(canonical(fold, marks, digits, &mixed), expected, "{mixed:?}");
@@ -309,7 +309,7 @@ fn canonical_text_is_its_own_canonical_text() {
         let text = random_text(&mut generator, 1 + round % 80);
         for (fold, marks, digits) in options() {
             let once = canonical(fold, marks, digits, &text);
-            // A BOM inside the text that comes to stand first is the one thing a second pass takes away.
+            // A second pass changes one thing only: it removes a BOM that the first pass moved to the front.
             if !once.starts_with('\u{feff}') {
                 assert_eq!(canonical(fold, marks, digits, &once), once, "{fold:?} {marks:?} {digits:?} of {text:?}");
             }

@@ -1,5 +1,5 @@
-//! The 95 % interval holds the similarity in 95 of 100 cases, whatever the sketch and however few the shingles.
-//! It once held 0.89 to 0.93 of them for `oph` with 10 to 30 shingles, and 0.92 of documents with nothing in common.
+//! The 95 % interval holds the similarity in 95 of 100 cases, for every sketch and any number of shingles. It once held
+//! only 0.89 to 0.93 of them for `oph` with 10 to 30 shingles, and 0.92 of documents with nothing in common.
 
 #![allow(clippy::print_stdout)] // seeds and figures, shown when a test fails
 
@@ -7,7 +7,7 @@ use hapax_core::sketch::{SketchState, Sketcher};
 use hapax_core::{SignatureShape, SketchKind, SplitMix64, fmix64, verify};
 
 const SEED: u64 = 1;
-/// Shingles in either document, and how many in both.
+/// Shingles in either document, and shingles in both.
 const SETS: [(u64, u64); 20] = [
     (2, 0),
     (2, 1),
@@ -40,7 +40,7 @@ fn signature(sketcher: &Sketcher, state: &mut SketchState, bits: u32, shingles: 
     packed
 }
 
-/// Share of pairs whose interval holds their similarity.
+/// The share of pairs whose interval holds their similarity.
 fn coverage(kind: SketchKind, shape: SignatureShape, (either, both): (u64, u64), pairs: u32) -> f64 {
     let sketcher = Sketcher::new(kind, shape.k);
     let (mut state, mut numbers) = (SketchState::default(), SplitMix64::new(SEED));
@@ -68,7 +68,7 @@ fn the_interval_holds_the_similarity_in_95_of_100_cases() {
                 let pairs = if set.0 > 100 { 1000 } else { 4000 };
                 let coverage = coverage(kind, shape, set, pairs);
                 println!("{kind:?} {k}x{bits}, {} of {} shared: {coverage:.4}", set.1, set.0);
-                // Two standard errors of what was sampled below what is promised.
+                // Allows for two standard errors of the sample.
                 let error = (0.95 * 0.05 / f64::from(pairs)).sqrt();
                 assert!(coverage >= 0.95 - 2.0 * error, "{kind:?} {k}x{bits} {set:?}: {coverage}");
             }

@@ -1,5 +1,5 @@
 //! Whole texts, with every kind of vector instructions that this processor has and with none: canonical text, token
-//! hashes, shingles, ranks and signatures are the same. What single loops do is tested beside them, in `src/simd`.
+//! hashes, shingles, ranks and signatures are the same. Single loops are tested in `src/simd`.
 
 #![allow(clippy::print_stdout)] // seeds, shown when a test fails
 
@@ -41,7 +41,7 @@ fn secret() -> SecretKey {
     SecretKey::new([9; 16])
 }
 
-/// All that a text is made into.
+/// All results of a text.
 #[derive(Debug, PartialEq)]
 struct Made {
     canonical: String,
@@ -130,7 +130,7 @@ fn every_script_and_category() {
     all_agree(texts);
 }
 
-/// What is told from blocks of 64 bytes and pieces of 4,096 must not depend on where it stands in them.
+/// Results must not depend on positions within the blocks of 64 bytes and the pieces of 4,096.
 #[test]
 fn edges_of_blocks_and_pieces() {
     let odd =

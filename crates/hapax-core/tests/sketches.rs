@@ -1,5 +1,5 @@
-//! What sketches promise on the average, by simulation with a fixed seed: every bound is a multiple of the sampling
-//! error, so a bound that is broken means a sketch that is, and not bad luck.
+//! The average behaviour of sketches, by simulation with a fixed seed. Every bound is a multiple of the sampling error,
+//! so a failure means that a sketch is wrong, and not bad luck.
 
 #![allow(clippy::print_stdout)] // seeds and figures, shown when a test fails
 
@@ -17,7 +17,7 @@ fn run(sketch: SketchKind, banding: (u32, u32), set_size: usize, pairs: u32) -> 
     simulate(&simulation, &JACCARDS)
 }
 
-/// Set sizes, with as many pairs as there is time for.
+/// Set sizes, each with as many pairs as there is time for.
 fn grid(sketch: SketchKind) -> Vec<(usize, u32)> {
     match sketch {
         SketchKind::Fss => {
@@ -32,7 +32,7 @@ fn grid(sketch: SketchKind) -> Vec<(usize, u32)> {
     }
 }
 
-/// Mean agreement is s = J + (1-J)/2^w, whatever the size; its variance is that of k independent slots (classic) or
+/// The mean agreement is s = J + (1-J)/2^w for every size; its variance is that of k independent slots (classic) or
 /// less (FSS).
 fn estimates_are_unbiased(sketch: SketchKind) {
     println!("seed {SEED}");
@@ -45,7 +45,7 @@ fn estimates_are_unbiased(sketch: SketchKind) {
                 continue;
             }
             let variance = s * (1.0 - s) / f64::from(SHAPE.k);
-            // Densified slots repeat one another: only the pairs themselves say how far the mean may stray.
+            // Densified slots repeat each other, so only the pairs themselves tell how far the mean may stray.
             let spread_of_one = if sketch == SketchKind::Oph { point.agreement_variance } else { variance };
             let z = (point.agreement_mean - s) / (spread_of_one / f64::from(pairs)).sqrt();
             let ratio = point.agreement_variance / variance;
@@ -83,7 +83,7 @@ fn oph_is_unbiased_and_varies_more_where_most_slots_are_filled_from_others() {
 }
 
 /// A set of one or two shingles fills all slots from one or two: those of another set must not agree with all of them
-/// by chance, as they did once in 256 times.
+/// by chance, as they once did with probability 1/256.
 #[test]
 fn tiny_sets_agree_by_chance_slot_by_slot() {
     println!("seed {SEED}");
@@ -107,7 +107,7 @@ fn classic_is_unbiased_and_varies_as_independent_slots() {
 
 const BANDINGS: [(u32, u32); 4] = [(31, 8), (21, 6), (16, 8), (42, 6)];
 
-/// Sampling error of a rate, with room for the few events that a normal distribution does not describe.
+/// The sampling error of a rate, with room for the few events that a normal distribution does not describe.
 fn sampling_error(rate: f64, pairs: u32) -> f64 {
     let n = f64::from(pairs);
     4.0 * (rate * (1.0 - rate) / n).sqrt() + 3.0 / n
@@ -132,7 +132,7 @@ fn classic_candidates_follow_the_curve() {
     }
 }
 
-/// Predicted by independent slots alone, the rate at J = 0.85 was 0.99 for `fss` with 100 shingles, and is 0.999.
+/// For `fss` with 100 shingles the prediction from independent slots alone was 0.99 at J = 0.85; the rate is 0.999.
 #[test]
 fn verdicts_follow_the_prediction_of_their_sketch_and_number_of_shingles() {
     println!("seed {SEED}");
@@ -149,7 +149,8 @@ fn verdicts_follow_the_prediction_of_their_sketch_and_number_of_shingles() {
     }
 }
 
-/// FSS slots are a little correlated: within a tenth in the tail, and no pair that must be found is lost to it.
+/// FSS slots are slightly correlated: the rate is within a tenth in the tail, and no pair that must be found is lost to
+/// it.
 #[test]
 fn fss_candidates_stay_near_the_curve_and_never_lose_recall() {
     println!("seed {SEED}");
@@ -195,7 +196,7 @@ fn a_simulation_is_the_same_every_time_and_for_every_list_of_similarities() {
     assert_eq!(simulate(&simulation, &[0.7]), all[3..4]);
 }
 
-/// Wide slots agree by chance less, and k slots of any number keep the promise.
+/// Wide slots agree less by chance, and any number of slots keeps the promise.
 #[test]
 fn other_shapes_are_unbiased_too() {
     println!("seed {SEED}");

@@ -1,7 +1,6 @@
-//! Known answers of every stage, in `vectors.json`. A difference here means that signatures held on disk no longer
-//! agree with new ones: the change must be undone, or come with a new spec version. The file was written by
-//! `cargo run -p hapax-core --example vectors > crates/hapax-core/tests/vectors.json`, which is for adding cases; this
-//! test only ever compares.
+//! Known answers of every stage, in `vectors.json`. A difference here means that stored signatures no longer agree with
+//! new ones: undo the change, or make it a new spec version. The file was written by `cargo run -p hapax-core --example
+//! vectors > crates/hapax-core/tests/vectors.json`, which is for adding cases; this test only compares.
 
 mod stages;
 

@@ -1,9 +1,9 @@
-//! Times gaoya for `crates/hapax-core/benches/peers.rs`, in a process of its own that is built for this very machine.
+//! Times gaoya for `crates/hapax-core/benches/peers.rs`, in a separate process that is built for this very machine.
 //!
-//! `hapax-peers FILE` reads texts, each a `u32` length (little-endian) and so many bytes of UTF-8. It prints lines of
-//! fields parted by tabs: `row`, a command and what it measures; `note` and a text; at last `ready`. Then it answers
-//! each command on stdin with the nanoseconds a document takes: the median of the passes over all documents that fill
-//! 100 ms. It ends with its stdin. `peers.py` speaks the same.
+//! `hapax-peers FILE` reads texts, each a `u32` length (little-endian) and that many bytes of UTF-8. It prints lines of
+//! tab-separated fields: `row`, a command and its description; `note` and a text; finally `ready`. Then it answers each
+//! command on stdin with the nanoseconds per document: the median of the passes over all documents that fit into 100
+//! ms. It ends when its stdin ends. `peers.py` has the same protocol.
 
 use std::error::Error;
 use std::hash::BuildHasher;
@@ -74,7 +74,7 @@ fn measure<B: BuildHasher>(form: &str, hasher: &MinHasher32<B>, texts: &[String]
             let words: Vec<&str> = whitespace_split(&lower).collect();
             hasher.create_signature(shingle_tokens(&words, WORDS))
         })),
-        // No string is made of a shingle: its words are hashed where they stand.
+        // No string is built for a shingle: its words are hashed in place.
         "windows" => Some(median_ns(texts, |text| {
             let lower = text.to_lowercase();
             let words: Vec<&str> = whitespace_split(&lower).collect();
@@ -99,7 +99,7 @@ fn median_ns<D, S>(documents: &[D], sign: impl Fn(&D) -> S) -> f64 {
     passes[passes.len() / 2]
 }
 
-/// Windows of words as they stand in the text, with what stands between the words.
+/// Returns the windows of words as slices of the text, with the characters between the words.
 fn cut(text: &str) -> Vec<&str> {
     let words: Vec<&str> = whitespace_split(text).collect();
     let at = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
@@ -116,7 +116,7 @@ fn read(mut bytes: &[u8]) -> Result<Vec<String>, Box<dyn Error>> {
     if texts.is_empty() { Err("no texts".into()) } else { Ok(texts) }
 }
 
-/// The version that this was built with.
+/// Returns the version that this was built with.
 fn locked_version(package: &str) -> Result<&'static str, Box<dyn Error>> {
     let lock = include_str!("../Cargo.lock");
     let after = lock.split_once(&format!("name = \"{package}\"\nversion = \"")).ok_or("not in Cargo.lock")?.1;

@@ -1,12 +1,12 @@
-//! Seeded texts for benchmarks, of the kinds that documents are made of. Nothing here is anybody's text: words are made
-//! of letters at random, as long and as often repeated as words of that kind of text are.
+//! Seeded texts of several kinds for benchmarks. No text is taken from anywhere: words are random letters, with the
+//! lengths and frequencies that words of this kind of text have.
 
 use hapax_core::SplitMix64;
 
 /// A kind of text.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
-    /// Its name in tables.
+    /// The name in tables.
     pub(crate) name: &'static str,
     make: fn(&mut SplitMix64, usize) -> String,
 }
@@ -24,7 +24,7 @@ pub(crate) const KINDS: [Kind; 5] = [
 pub(crate) const SIZES: [(&str, usize); 3] = [("100B", 100), ("2KB", 2048), ("100KB", 102_400)];
 
 impl Kind {
-    /// `count` texts, each as long as characters allow up to `bytes`.
+    /// Makes `count` texts, each as long as whole characters allow up to `bytes`.
     pub(crate) fn texts(self, bytes: usize, count: usize) -> Vec<String> {
         let mut generator = SplitMix64::new(3);
         (0..count)
@@ -41,7 +41,7 @@ const ENGLISH: &str = "eeeeeettttaaaoooiiinnnsssrrrhhlldducmwfgypbvk";
 const ACCENTED: &str = "eeeeeaaaiiisssnnrrtttooolluuddcmpééèàçêùôîqvgbfh";
 const CYRILLIC: &str = "ооооееееааааиииннтттссррввллккммддпуяыьгзбч";
 
-/// Words of an alphabet: the n-th most frequent is the longer the greater n is, as in running text.
+/// Makes words of an alphabet. As in running text, rarer words are longer.
 fn vocabulary(letters: &str, words: usize) -> Vec<String> {
     let letters: Vec<char> = letters.chars().collect();
     let mut generator = SplitMix64::new(0x00f0_0d5e);
@@ -63,13 +63,13 @@ impl Log2 for usize {
     }
 }
 
-/// A rank by Zipf's law, near enough: its logarithm is uniform.
+/// Draws a rank, near enough to Zipf's law: its logarithm is uniform.
 fn zipf(generator: &mut SplitMix64, ranks: usize) -> usize {
     let uniform = (generator.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
     ((ranks as f64).powf(uniform) as usize - 1).min(ranks - 1)
 }
 
-/// Sentences and paragraphs; each paragraph in one of the alphabets.
+/// Makes sentences and paragraphs, each paragraph in one of the alphabets.
 fn prose(generator: &mut SplitMix64, bytes: usize, alphabets: &[&str]) -> String {
     let vocabularies: Vec<Vec<String>> = alphabets.iter().map(|letters| vocabulary(letters, 20_000)).collect();
     let mut text = String::new();
@@ -97,11 +97,11 @@ fn prose(generator: &mut SplitMix64, bytes: usize, alphabets: &[&str]) -> String
         text.pop();
         text.push_str("\n\n");
     }
-    // The one character of prose that is not ASCII would decide which path English takes: it is left to the others.
+    // A single dash outside ASCII would decide which path English texts take, so English has none.
     if alphabets == [ENGLISH] { text.replace('\u{2013}', "-") } else { text }
 }
 
-/// Indented lines with identifiers, operators and numbers.
+/// Makes indented lines with identifiers, operators and numbers.
 fn code(generator: &mut SplitMix64, bytes: usize) -> String {
     let words = vocabulary(ENGLISH, 3_000);
     let mut text = String::new();
@@ -128,7 +128,7 @@ fn code(generator: &mut SplitMix64, bytes: usize) -> String {
     text
 }
 
-/// Han and kana without spaces, in sentences.
+/// Makes sentences of Han and kana without spaces.
 fn cjk(generator: &mut SplitMix64, bytes: usize) -> String {
     let mut text = String::new();
     while text.len() < bytes {
@@ -141,7 +141,7 @@ fn cjk(generator: &mut SplitMix64, bytes: usize) -> String {
     text
 }
 
-/// Paragraphs of several scripts.
+/// Makes paragraphs of several scripts.
 fn mixed(generator: &mut SplitMix64, bytes: usize) -> String {
     let mut text = String::new();
     while text.len() < bytes {

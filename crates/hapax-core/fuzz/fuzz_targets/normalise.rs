@@ -1,4 +1,4 @@
-//! Text -> canonical text: the same on all instructions, and its own canonical text.
+//! Text -> canonical text: the same with all instructions, and a second pass changes nothing.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
         let mut stages = Stages::new(&pipeline);
         let canonical = stages.canonical(&text).to_owned();
         assert_eq!(canonical, pipeline.canonical(&text));
-        // A byte order mark inside the text that comes to stand first is the one thing that a second pass takes away.
+        // A second pass changes one thing only: it removes a BOM that the first pass moved to the front.
         if !canonical.starts_with('\u{feff}') {
             assert_eq!(stages.canonical(&canonical), canonical);
         }

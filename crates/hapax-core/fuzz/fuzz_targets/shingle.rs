@@ -1,4 +1,4 @@
-//! Token hashes -> shingles: the same on all instructions, and as many as there are windows.
+//! Token hashes -> shingles: the same with all instructions, and one for each window.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Text -> signature: the same on all instructions and however the text is cut, given as text or as bytes.
+//! Text -> signature: the same with all instructions and however the text is cut, given as text or as bytes.
 
 #![no_main]
 
@@ -6,7 +6,7 @@ use hapax_core::{IllFormed, NotUtf8, Pipeline, SignScratch, Signed};
 use hapax_core_fuzz::Case;
 use libfuzzer_sys::fuzz_target;
 
-/// Signs the text in pieces, each by a signer of its own.
+/// Signs the text in pieces, each with a new signer.
 fn in_pieces(
     pipeline: &Pipeline,
     scratch: &mut SignScratch,

@@ -1,4 +1,4 @@
-//! Canonical text -> token hashes: the same on all instructions, and those of the tokens that are named.
+//! Canonical text -> token hashes: the same with all instructions, and equal to the hashes of the listed tokens.
 
 #![no_main]
 

@@ -1,11 +1,11 @@
-//! What every stage makes of one text or set, as JSON: written to the vectors by `examples/vectors.rs`, compared with
-//! them by `tests/vectors.rs`.
+//! The results of every stage for one text or set, as JSON: written to the vectors by `examples/vectors.rs`, and
+//! compared with them by `tests/vectors.rs`.
 
 use hapax_core::{Pipeline, SecretKey, SignScratch, Signed, Spec, TextSpec, tuning};
 use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Longer lists are shown by their beginning and a digest of the whole.
+/// A longer list is represented by its beginning and a digest of the whole.
 const LIST_MAX: usize = 8;
 
 fn text_spec(spec: &str) -> TextSpec {
@@ -64,7 +64,7 @@ pub(crate) fn of_text(spec: &str, secret: Option<&str>, text: &str) -> Value {
     Value::Object(stages)
 }
 
-/// Every stage of a set; integers are given in decimal.
+/// Every stage of a set; integers are decimal strings.
 pub(crate) fn of_set(spec: &str, secret: Option<&str>, texts: &[String], integers: &[String]) -> Value {
     let (pipeline, mut scratch) = (pipeline(spec, secret), SignScratch::default());
     let mut elements: Vec<u64> = texts.iter().map(|text| pipeline.element_text(text)).collect();
