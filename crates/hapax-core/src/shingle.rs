@@ -1,6 +1,7 @@
-//! Token hashes -> shingle hashes. The hash of a shingle of n tokens with hashes h is `fmix64(n * LENGTH + sum of h[i]
-//! * BASE^(n-1-i))`, so each token is hashed once, and w of these hashes are combined by position. A text of fewer than
-//! w tokens is one shingle of all its tokens. Memory is bounded: w - 1 hashes are carried from one block to the next.
+//! Token hashes -> shingle hashes. The hash of a shingle of n tokens with hashes h is
+//! `fmix64(n * LENGTH + sum of h[i] * BASE^(n-1-i))`, so each token is hashed once, and w of these hashes are combined
+//! by position. A text of fewer than w tokens is one shingle of all its tokens. Memory is bounded: w - 1 hashes are
+//! carried from one block to the next.
 
 use crate::mix::{SplitMix64, fmix64, named_seed};
 use crate::simd::{Simd, lanes};
