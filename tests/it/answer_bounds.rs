@@ -1,6 +1,5 @@
-//! Answers have a bound, each and all together.
-//! They once had none: a batch of 281 KB that asked for the metadata of a thousand near-copies was answered with 1.6 GB,
-//! and the process took 3.4 GB for it.
+//! Answers have a size limit, each one and all together. They once had none: a batch of 281 KB that asked for the
+//! metadata of a thousand near-copies got an answer of 1.6 GB, and the process took 3.4 GB for it.
 
 use serde_json::{Value, json};
 
@@ -11,10 +10,10 @@ use crate::support::local::{Local, Setup};
 const BATCH: &str = "/v1/collections/default/batch";
 const COPIES: usize = 60;
 const BOUND: usize = 256 << 10;
-/// What always stays of a verdict here: its ids, its best match, and the words around them.
+/// The part of a verdict that is never left out here: its ids, its best match, and the text around them.
 const LEAST: usize = 4 << 10;
 
-/// One of many texts that are nearly the same.
+/// Returns one of many texts that are nearly the same.
 fn copy(number: usize) -> String {
     let word = |at: usize| if at == number % 300 { format!("only{number}") } else { format!("word{at}") };
     (0..300).map(word).collect::<Vec<_>>().join(" ")
@@ -24,7 +23,7 @@ fn metadata(number: usize) -> Value {
     json!({ "number": number, "fill": "x".repeat(15_000) })
 }
 
-/// A server with copies of one text, each with much metadata.
+/// Starts a server with copies of one text, each with much metadata.
 fn server(id: impl Fn(usize) -> String) -> (Dir, Local, Client) {
     let dir = dir();
     let server = Setup::new(&dir).limits(|limits| limits.answer_bytes_max = BOUND).start();
@@ -36,7 +35,7 @@ fn server(id: impl Fn(usize) -> String) -> (Dir, Local, Client) {
     (dir, server, client)
 }
 
-/// Asserts what must hold of a verdict with so many matches in all; returns how many metadata it brings.
+/// Checks a verdict with this many matches in all; returns the number of metadata values in it.
 fn complete(verdict: &Value, matches_max: usize) -> usize {
     let matches = verdict["matches"].as_array().unwrap();
     assert_eq!(verdict["duplicate_of"], matches[0]["id"], "the best match stays");
@@ -59,13 +58,13 @@ fn a_verdict_is_cut_to_the_bound_and_says_what_is_missing() {
     let many = client.post(&format!("{CHECK}?limit=1000&with=metadata"), &text);
     assert!(many.body.len() <= BOUND, "{}", many.body.len());
     let brought = complete(&many.ok(), COPIES);
-    // It is cut no more than it must be.
+    // No more is left out than necessary.
     assert!((BOUND / 15_000 - 3..COPIES).contains(&brought), "{brought}");
     let without = client.post(&format!("{CHECK}?limit=1000"), &text).ok();
     assert_eq!(without["matches"].as_array().unwrap().len(), COPIES);
     assert!(without.get("omitted").is_none());
 
-    // An insert is made, whatever its answer.
+    // An insert is made, however long its answer is.
     for (outcome, on_existing) in [("inserted", "conflict"), ("unchanged", "conflict")] {
         let target = format!("{DOCUMENTS}?limit=1000&with=metadata&on_duplicate=store&on_existing={on_existing}");
         let answer = client.post(&target, &json!({ "id": "new", "text": copy(1000) }));
@@ -112,7 +111,7 @@ fn the_answers_of_a_batch_share_the_bound_and_every_document_is_done() {
     let answer = client.post(&target, &json!({ "op": "insert", "documents": documents }));
     assert!(answer.body.len() <= BOUND + 200 * LEAST, "{}", answer.body.len());
     assert_eq!(answer.ok()["summary"]["stored"], 200);
-    // Bulk has the bound on each line.
+    // In bulk the limit is for each line.
     let lines: Vec<_> =
         (0..50).map(|number| json!({ "id": format!("b{number}"), "text": copy(2000 + number) }).to_string()).collect();
     let target = "/v1/collections/default/bulk?op=insert&limit=1000&with=metadata&on_duplicate=store";

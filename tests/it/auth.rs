@@ -1,4 +1,4 @@
-//! With a key, everything but the probes asks for it.
+//! With a key set, every route except the probes requires it.
 
 use hapax::http::ROUTES;
 

@@ -1,5 +1,5 @@
-//! Which banding: the command line, the tool over HTTP, a new collection and the server's own all answer alike; and an
-//! automatic banding follows the threshold, one by hand does not.
+//! The choice of banding: the command line, the tool over HTTP, a new collection and the server's default all agree. An
+//! automatic banding follows the threshold, one set by hand does not.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn tuned(arguments: &[String]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// The default of a server with this sketch and threshold.
+/// Returns the default of a server with this sketch and threshold.
 fn server_default(k: u32, bits: u32, threshold: f64) -> Value {
     let environment = [
         ("HAPAX__DEFAULT_COLLECTION__SKETCH", format!("fss{k}x{bits}")),
@@ -36,8 +36,8 @@ fn server_default(k: u32, bits: u32, threshold: f64) -> Value {
     json!({"bands": banding.bands(), "rows": banding.rows()})
 }
 
-/// `hapax tune` once said 21x10, `/v1/tune` 25x8, and new collections got 31x8, all for the same defaults: each place
-/// had targets of its own. Now there is one function with one set of defaults.
+/// `hapax tune` once said 21x10, `/v1/tune` 25x8, and new collections got 31x8, all for the same defaults, because each
+/// had its own targets. Now there is one function with one set of defaults.
 #[test]
 fn every_place_that_chooses_a_banding_chooses_the_same() {
     let dir = dir();
@@ -117,13 +117,13 @@ fn banding_of(collection: &Value) -> (u64, u64, bool) {
     (number("bands"), number("rows"), collection["banding_by_hand"].as_bool().expect("a flag"))
 }
 
-/// The banding that a new collection gets at this threshold.
+/// Returns the banding that a new collection gets at this threshold.
 fn automatic(client: &Client, threshold: f64) -> (u64, u64, bool) {
     let tuned = client.post("/v1/tune", &json!({"threshold": threshold})).ok();
     (tuned["banding"]["bands"].as_u64().unwrap(), tuned["banding"]["rows"].as_u64().unwrap(), false)
 }
 
-/// A text, and one so much like it that bands for 0.8 propose it one time in ten.
+/// Returns a text and a similar one, which bands for 0.8 make a candidate one time in ten.
 fn pair() -> (String, String) {
     let text = (0..4).map(words).collect::<Vec<_>>().join(" ");
     let mut changed: Vec<_> = text.split(' ').collect();
@@ -134,7 +134,7 @@ fn pair() -> (String, String) {
     (text, changed)
 }
 
-/// PATCH of a threshold used to leave the bands of the old one: at 0.5, bands made for 0.8 proposed 12 pairs in 100.
+/// PATCH of a threshold used to keep the bands of the old one: at 0.5, bands made for 0.8 found 12 pairs in 100.
 #[test]
 fn an_automatic_banding_follows_the_threshold_and_finds_what_it_promises() {
     let dir = dir();
@@ -216,7 +216,7 @@ fn who_chose_the_banding_outlives_a_restart_and_put_stays_idempotent() {
             let made = client.json("PUT", &path, &body);
             assert_eq!(made.status, status, "{name}: {}", made.text());
             assert_eq!(banding_of(&made.json()), (31, 8, by_hand), "{name}");
-            // The same banding is asked for either way.
+            // Both bodies ask for the same banding.
             for other in [&hand, &json!({})] {
                 assert_eq!(client.json("PUT", &path, other).status, 200, "{name} as {other}");
             }
@@ -236,8 +236,8 @@ fn who_chose_the_banding_outlives_a_restart_and_put_stays_idempotent() {
     assert_eq!(follows("none"), automatic(&client, 0.5));
 }
 
-/// An answer once told of the settings of whichever change came last: it was put together when the next change, which had
-/// waited for its turn, was through already.
+/// An answer once contained the settings of a later change: it was composed after the next change, which had waited for
+/// its turn, was already done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn changes_at_the_same_time_are_each_answered_with_their_own() {
     let dir = dir();

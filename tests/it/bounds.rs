@@ -1,4 +1,4 @@
-//! Full queues, commits that fail and clients that leave: none of them blocks anyone or loses an answer.
+//! Full queues, failing commits and clients that leave: none of them blocks another client or loses an answer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::support::library::{self, Dir};
 const STORE: InsertOptions = options(OnDuplicate::Store, OnExisting::Conflict);
 const SKIP: InsertOptions = options(OnDuplicate::Skip, OnExisting::Conflict);
 
-/// A text that shares nothing with another number's.
+/// Returns a text that shares nothing with those of other numbers.
 fn text(number: u32) -> Content {
     Content::Text((0..60).map(|word| format!("n{number}w{word} ")).collect())
 }
 
-/// Rows with this id are refused by a trigger in the file, so the transaction they are in fails.
+/// A trigger in the file refuses rows with this id, so the transaction that contains one fails.
 const REFUSED: &str = "refused";
 
 fn refuse(dir: &Dir, collection: &CollectionName) {
@@ -39,8 +39,8 @@ async fn a_failed_commit_undoes_every_decision_that_is_not_durable() {
     let mut held: BTreeMap<String, u32> = BTreeMap::new();
     let mut undone = 0;
     for round in 0..20 {
-        // The committer is busy with the first of these while the rest is decided, so the refused row shares its
-        // transaction, or at least its queue, with decisions that rest on it.
+        // The committer is busy with the first of these while the others are decided. So the refused row shares its
+        // transaction, or at least its queue, with decisions that depend on it.
         let mut tickets = Vec::new();
         for filler in 0..20 {
             let number = 1000 * (round + 1) + filler;
@@ -80,7 +80,7 @@ async fn a_failed_commit_undoes_every_decision_that_is_not_durable() {
     library::close(collections).await;
 }
 
-/// What is listed, counted and found is `held`.
+/// Checks that exactly the documents in `held` are listed, counted and found.
 async fn holds_just_these(collection: &Collection, held: &BTreeMap<String, u32>) {
     let stored = collection.documents(None, 1000).await.unwrap().documents;
     let stored: Vec<&str> = stored.iter().map(|document| document.id.as_str()).collect();
@@ -103,7 +103,7 @@ async fn clients_that_leave_keep_nobody_waiting() {
     let collections = library::open(library::config(&dir));
     let collection = library::default(&collections).await;
     for number in 0..200 {
-        // Left at some point between signing and durability; the id is the same for all.
+        // The client leaves at some point between signing and durability; all use the same id.
         let leaving = collection.clone();
         let left = tokio::spawn(async move { insert(&leaving, "same", text(number), STORE).await });
         tokio::time::sleep(Duration::from_micros(u64::from(number) * 7)).await;

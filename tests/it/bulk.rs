@@ -1,4 +1,4 @@
-//! Bulk: lines in, lines out, in order, whatever the lines are and however the client reads.
+//! Bulk: lines in, lines out, in order, for any lines and any pace of the client.
 
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ fn line(id: &str, text: &str) -> String {
     json!({"id": id, "text": text}).to_string() + "\n"
 }
 
-/// The head of a chunked bulk request.
+/// Returns the head of a chunked bulk request.
 fn head(query: &str, headers: &str) -> String {
     format!(
         "POST /v1/collections/default/bulk?{query} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n\
@@ -121,7 +121,7 @@ fn one_bad_line_gives_one_error_line_and_spoils_nothing_else() {
     assert_eq!(lines.last().unwrap()["lines"], 3 * bad.len() + 2);
 }
 
-/// The body of a chunked answer. A line may be cut between two chunks.
+/// Returns the body of a chunked answer. A line may be cut between two chunks.
 fn unchunked(answer: &[u8]) -> String {
     let body = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("a head") + 4;
     let (mut rest, mut text) = (&answer[body..], Vec::new());
@@ -189,7 +189,7 @@ fn duplex_answers_each_line_while_the_request_is_open() {
         for _ in 0..3 {
             raw.send(chunk(json!({"text": "one two three"}).to_string().as_bytes()));
             raw.send(chunk(b"\n"));
-            // The answer comes now, compressed or not; nothing waits for the end.
+            // The answer arrives now, compressed or not; it does not wait for the end of the request.
             let piece = raw.read_until(|seen| seen.ends_with(b"\r\n") && seen.len() > 8);
             assert!(piece.len() > 8, "{accept}");
         }
@@ -209,7 +209,7 @@ fn answers_left_unread_end_the_stream_with_a_fatal_line() {
         .start();
     let mut raw = Raw::connect(server.address);
     raw.send(head("op=check&duplex=true", "Connection: close\r\n"));
-    // More than all buffers on the way hold together, so that writing it needs the server to go on reading.
+    // More than fits into all buffers together, so the server has to keep reading.
     let one = json!({"id": "x".repeat(2000), "text": "one two"}).to_string() + "\n";
     raw.send(chunk(one.repeat((24 << 20) / one.len()).as_bytes()));
     let answer = raw.read_until(|_| false);
@@ -270,7 +270,7 @@ fn a_stop_ends_endless_streams_with_a_fatal_line() {
     raw.read_until(|seen| seen.windows(9).any(|window| window == b"\"line\":1,"));
     server.stop();
     let mut rest = String::new();
-    // The server closes the connection once the stream has its end.
+    // The server closes the connection when the stream has ended.
     raw.0.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("\"kind\":\"fatal\"") && rest.contains("shutting_down"), "{rest}");
     assert_eq!(server.stopped(), 0);

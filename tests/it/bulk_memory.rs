@@ -1,6 +1,6 @@
-//! Bulk requests that stand still: what they hold of memory and of places, others can do without.
-//! 32 lines that were never completed held 535 of the 537 MB for bodies; 64 requests of one byte held all places of bulk
-//! requests for 300 s; and where a line could be as long as all the room, one waited for the room that it held itself.
+//! Stalled bulk requests: others can use the memory and places that they do not need. 32 lines that were never
+//! completed once held 535 of the 537 MB for bodies; 64 requests of one byte held all places of bulk requests for 300
+//! s; and if a line could be as long as all the room, a request could wait for room that it held itself.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ fn send_chunk(raw: &mut Raw, bytes: &[u8]) {
     raw.send([format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat());
 }
 
-/// The last line of an answer, which ends with the connection.
+/// Returns the last line of an answer, which ends with the connection.
 fn last_line(mut raw: Raw) -> Value {
     let mut text = String::new();
     raw.0.read_to_string(&mut text).unwrap();
@@ -33,7 +33,7 @@ fn last_line(mut raw: Raw) -> Value {
     serde_json::from_str(line).unwrap()
 }
 
-/// A line of so many bytes, line feed included.
+/// Returns a line of this many bytes, line feed included.
 fn line(number: u64, bytes: usize) -> Vec<u8> {
     let mut text = String::new();
     for part in 0.. {
@@ -56,7 +56,7 @@ fn lines_as_long_as_may_be_find_room_one_after_another() {
         .limits(|limits| {
             limits.body_bytes_max = MIB;
             limits.bulk_line_bytes_max = MIB;
-            // As little as the configuration admits.
+            // The smallest value that the configuration allows.
             limits.bodies_bytes_max = 2 * MIB;
         })
         .start();
@@ -89,7 +89,7 @@ fn lines_that_are_never_completed_leave_memory_to_others() {
         .map(|_| {
             let mut raw = begin(server.address, "&duplex=true");
             raw.0.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
-            // Most of them are not read on; what they could not send is still to be sent.
+            // Most of these bodies are not read to their end; the unsent part is kept to be sent later.
             let framed = [format!("{:x}\r\n", begun.len()).as_bytes(), &begun[..14 * MIB]].concat();
             _ = raw.0.write_all(&framed);
             raw
@@ -128,7 +128,7 @@ fn requests_that_send_nothing_are_given_up() {
         let last = last_line(raw);
         assert_eq!((&last["kind"], &last["error"]["code"]), (&json!("fatal"), &json!("stalled")), "{last}");
     }
-    // Two seconds of patience; the rest is for a busy machine. A stream that is idle has 300 s.
+    // The time limit is two seconds; the rest is for a busy machine. An idle stream has 300 s.
     assert!(since.elapsed() < Duration::from_secs(60), "{:?}", since.elapsed());
     let lines = json!({"text": words(1)}).to_string() + "\n";
     assert_eq!(Client::of(&server).bulk("op=check", &lines).len(), 2, "there is a place again");

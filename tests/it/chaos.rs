@@ -1,6 +1,7 @@
-//! Everything at once: writers with every `on_duplicate` and `on_existing`, updates of metadata, empty documents, deletes,
-//! commits that fail, clients that leave, checks and new bandings. Whatever is told meanwhile is true, and when all is
-//! quiet memory is what the next life makes of the file. Counts that drifted and postings that were lost showed so.
+//! Everything at once: writers with every `on_duplicate` and `on_existing`, updates of metadata, empty documents,
+//! deletes, failing commits, clients that leave, checks and new bandings. Every answer is true, and in the end the
+//! memory holds the same as after a restart from the file. This test found counts that drifted and postings that were
+//! lost.
 //!
 //! `HAPAX_CHAOS_SECONDS` and `HAPAX_CHAOS_SEEDS` make it longer, `HAPAX_SEED` repeats a run.
 
@@ -31,18 +32,18 @@ const VARIANTS: u64 = 24;
 const IDS: u64 = 60;
 const WRITERS: u64 = 20;
 const CHECKERS: u64 = 2;
-/// One row a band: whatever shares a slot is a candidate, so nothing that is like another is missed.
+/// One row a band: documents that share a slot are candidates, so no similar document is missed.
 const SURE: (u32, u32) = (64, 1);
-/// Longest that anything may take, on a machine with much else to do.
+/// The longest time that any step may take, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What a document is: groups share nothing, and of a group's variants some are alike.
+/// The content of a document: groups share nothing, and some variants of a group are similar.
 type Of = (u64, u64);
 
-/// What documents are made of, and how alike any two are.
+/// The kind of content, and how similar any two documents are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum World {
-    /// Given signatures, judged by the estimate.
+    /// Given signatures, compared by the estimate.
     Signatures,
     /// Sets, compared exactly.
     Sets,
@@ -70,7 +71,7 @@ impl World {
 
     fn empty(self) -> Content {
         match self {
-            // Equal slots are what a sketch of nothing has.
+            // A sketch of nothing has equal slots.
             Self::Signatures => Content::Signature { bytes: vec![0; SHAPE.bytes()], fingerprint: None },
             Self::Sets => Content::Set(Vec::new()),
         }
@@ -125,7 +126,7 @@ fn set((group, variant): Of) -> BTreeSet<i128> {
     set
 }
 
-/// Tells what a document is; an update changes the rest.
+/// Writes the content into the metadata; an update changes the rest.
 fn metadata((group, variant): Of, note: u32) -> Metadata {
     Metadata::new(format!(r#"{{"of":"{group}/{variant}","note":{note}}}"#)).unwrap()
 }
@@ -136,7 +137,7 @@ fn told(metadata: Option<&Metadata>) -> Of {
     (group.parse().unwrap(), variant.parse().unwrap())
 }
 
-/// One run: the collection, what is being done to it, and how often.
+/// One run: the collection, the operations on it, and their counts.
 struct Chaos {
     seed: u64,
     world: World,
@@ -165,7 +166,7 @@ impl Chaos {
         !self.done.load(Ordering::Relaxed)
     }
 
-    /// A verdict cites only what is like the document, and says how alike.
+    /// Checks that a verdict names only similar documents, with the right similarity.
     fn is_true(&self, of: Of, verdict: &Verdict) {
         let seed = self.seed;
         let ids: BTreeSet<&DocId> = verdict.matches.iter().map(|found| &found.id).collect();
@@ -183,7 +184,7 @@ impl Chaos {
         }
     }
 
-    /// One operation of a writer, and whether its client leaves before the answer.
+    /// Does one operation of a writer. Its client may leave before the answer.
     async fn write(self: &Arc<Self>, writer: u64, rng: &mut ChaCha8Rng) {
         let name = match rng.random_bool(0.02) {
             true => id(format!("refused{writer}")),
@@ -210,7 +211,7 @@ impl Chaos {
                     Ok(())
                 }
                 30..45 => {
-                    // What it holds already, with other metadata.
+                    // The content that the id holds already, with other metadata.
                     let Some(held) = collection.document(&name).await? else { return Ok(()) };
                     chaos.insert(name, told(held.metadata.as_ref()), note, options).await
                 }
@@ -236,7 +237,7 @@ impl Chaos {
         let ticket = self.collection.insert(name, Some(metadata(of, note)), prepared, options).await?;
         let verdict = ticket.wait().await?;
         match verdict.outcome {
-            // The first verdict: what it cites may have other content by now.
+            // This repeats the first verdict; the documents that it names may have other content by now.
             Outcome::Unchanged => return Ok(()),
             Outcome::Updated => {
                 self.updated.fetch_add(1, Ordering::Relaxed);
@@ -251,7 +252,7 @@ impl Chaos {
         Ok(())
     }
 
-    /// Works for `time`; something moves all the while.
+    /// Works for `time`; the operations must not stop completely at any point.
     async fn rage(self: &Arc<Self>, time: Duration) {
         let (seed, tasks) = (self.seed, self.start());
         let (begun, mut last, mut moved) = (Instant::now(), 0, Instant::now());
@@ -269,7 +270,7 @@ impl Chaos {
         }
     }
 
-    /// Prints how often each thing was done; each was.
+    /// Prints how often each operation was done, and checks that each was.
     fn all_was_tested(&self) {
         let seed = self.seed;
         let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
@@ -344,7 +345,7 @@ impl Chaos {
         self.collection.update(Changes { banding, ..Changes::default() }).await.unwrap();
     }
 
-    /// All that can be asked, and what the answers are.
+    /// Asks everything that can be asked, and returns the answers.
     async fn answers(&self) -> BTreeMap<String, String> {
         let (seed, collection) = (self.seed, &self.collection);
         let described = collection.describe();
@@ -375,7 +376,7 @@ impl Chaos {
             }
             all.insert(format!("check {of:?}"), format!("{:?} {:?}", verdict.kind, verdict.matches));
         }
-        // Sets are proposed by their sketches, which lose one of a thousand.
+        // Sets become candidates by their sketches, which miss one of a thousand.
         let missed_max = if self.world == World::Signatures { 0 } else { expected / 200 };
         assert!(missed <= missed_max, "seed {seed}: {missed} of {expected} matches are not found");
         let (mut members, mut after) = (Vec::new(), None);
@@ -397,7 +398,7 @@ fn config(dir: &Dir) -> CollectionsConfig {
     config.limits.bucket_read_max = 100_000;
     config.limits.candidates_max = 100_000;
     config.limits.exact_reads_max = 100_000;
-    // Ids on 32 fingerprints, a queue that is often full, and many small transactions.
+    // Ids share 32 fingerprints, the queue is often full, and transactions are many and small.
     config.limits.id_fingerprint_bits = 5;
     config.limits.commit_queue_max = 64;
     config.limits.commit_batch_max = 16;
@@ -405,7 +406,7 @@ fn config(dir: &Dir) -> CollectionsConfig {
     config
 }
 
-/// Documents called refused… cannot be inserted, so the transactions they are in fail.
+/// Documents whose id begins with `refused` cannot be inserted, so the transactions that contain them fail.
 fn refuse(dir: &Dir, name: &CollectionName, refuse: bool) {
     let connection = rusqlite::Connection::open(dir.path().join(format!("data/collections/{name}.sqlite"))).unwrap();
     connection.busy_timeout(PATIENCE).unwrap();
@@ -418,7 +419,7 @@ fn refuse(dir: &Dir, name: &CollectionName, refuse: bool) {
     connection.execute_batch(sql).unwrap();
 }
 
-/// How many hold the collection: work that a client began holds it until it ends.
+/// Counts the handles of the collection: work that a client began has one until it ends.
 fn holders(collection: &Collection) -> usize {
     match collection {
         Collection::Local(local) => Arc::strong_count(local),
@@ -434,14 +435,14 @@ async fn run(seed: u64, world: World, time: Duration) {
     let chaos = Arc::new(Chaos::new(seed, world, collection));
     let quiet = holders(&chaos.collection);
     chaos.rage(time).await;
-    // What clients that left had begun goes on without them.
+    // Work that was begun continues after its client left.
     let ended = Instant::now();
     while holders(&chaos.collection) > quiet {
         assert!(ended.elapsed() < PATIENCE, "seed {seed}: something does not end");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     refuse(&dir, &name, false);
-    // Once this is on disk, so is everything.
+    // When this is on disk, everything is.
     let fence = InsertOptions {
         on_duplicate: OnDuplicate::Store,
         on_existing: OnExisting::Replace,

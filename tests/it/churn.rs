@@ -1,4 +1,4 @@
-//! Deletes and replacements give memory back, to be used again.
+//! The memory of deleted and replaced documents is reused.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl Churned {
         Self { index: Index::new(&options), random: SplitMix64::new(7), seq: 0 }
     }
 
-    /// A document that shares bands with some of those before it: three in ten are like one of a few thousand.
+    /// Inserts a document that shares bands with earlier ones: three in ten are similar to one of a few thousand.
     fn insert(&mut self) -> Place {
         self.seq += 1;
         let like = self.random.next_u64();
@@ -50,7 +50,7 @@ impl Churned {
     }
 }
 
-/// Bytes after each round of deleting half of the documents and inserting as many others.
+/// Returns the bytes after each round of deleting half of the documents and inserting as many others.
 fn churn(documents: u32, bytes: impl Fn(&Churned) -> u64) -> Vec<u64> {
     let mut churned = Churned::new();
     let mut places: Vec<Place> = (0..documents).map(|_| churned.insert()).collect();
@@ -77,7 +77,7 @@ fn ten_rounds_take_no_more_than_the_first() {
     ends_where_it_began(&churn(20_000, Churned::bytes));
 }
 
-/// As the system sees it.
+/// By the resident memory that the system reports.
 #[test]
 #[ignore = "a million documents, and a process of its own, are for `make churn`"]
 fn ten_rounds_of_a_million_leave_the_process_as_large() {

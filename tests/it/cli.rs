@@ -1,4 +1,4 @@
-//! The command line, run as people run it: the real binary, its output and its exit status.
+//! The command line, used as people use it: the real binary, its output and its exit status.
 
 use std::io::Write;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
     let input = input.to_vec();
     let writer = std::thread::spawn(move || stdin.write_all(&input));
     let output = child.wait_with_output().expect("the binary ends");
-    // A process that has seen enough may close its stdin.
+    // A process may close its stdin when it has read enough.
     let _ = writer.join().expect("the writer does not panic");
     output
 }
@@ -37,19 +37,19 @@ fn path(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// The rows of the table that `import` prints.
+/// Reads a row of the table that `import` prints.
 fn row(output: &Output, name: &str) -> u64 {
     let table = text(&output.stdout);
     let line = table.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name} in {table}"));
     line[name.len()..].trim().replace(',', "").parse().unwrap_or_else(|_| panic!("{line}"))
 }
 
-/// 24 words that no other `n` has.
+/// Returns 24 words that no other `n` has.
 fn words(n: usize) -> String {
     (0..24).map(|place| format!("w{}", n * 100 + place)).collect::<Vec<_>>().join(" ")
 }
 
-/// 100 originals, each with one near duplicate (its last word changed), one empty document, one exact copy.
+/// 100 originals, each with one near-duplicate (its last word changed), one empty document, one exact copy.
 fn corpus() -> Vec<String> {
     let mut lines = Vec::new();
     for n in 0..100 {
@@ -209,7 +209,7 @@ fn imports_and_names_bad_lines(one_by_one: &[&str], at_once: &[&str]) {
     let counts = ["documents", "unique", "near", "exact", "empty", "unchanged", "updated", "failed"];
     assert_eq!(counts.map(|name| row(&import, name)), [202, 100, 100, 1, 1, 0, 0, 0]);
 
-    // Again, compressed, with bad lines in between: the good ones change nothing, the bad ones are named.
+    // The same corpus again, compressed, with bad lines in it: the good ones change nothing, the bad ones are reported.
     let mut lines = corpus();
     lines.insert(0, String::new());
     lines.insert(5, "{\"url\": \"broken\"".into());
@@ -258,7 +258,7 @@ fn checks_and_names_bad_lines(check_lines: &[&str], near: &[String]) -> Vec<Valu
 
 #[test]
 fn clients_say_what_to_do_where_there_is_no_server_or_no_key() {
-    // Bound and dropped: nobody listens there.
+    // Bound and dropped, so nothing listens there.
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number");
     let url = format!("http://{free}");
     for arguments in [["import", "--server", &url, "-"], ["check", "--server", &url, "-"]] {
@@ -342,12 +342,12 @@ fn tune_prints_a_banding_and_draws_it() {
     assert!(text(&impossible.stderr).contains("/no-such-folder/x.svg"));
 }
 
-/// An address on which nothing listens.
+/// Returns an address on which nothing listens.
 fn free() -> std::net::SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number")
 }
 
-/// Once it asked 127.0.0.1:8080, whatever the server's configuration said.
+/// It once asked 127.0.0.1:8080 whatever address the server's configuration had.
 #[test]
 fn health_asks_where_the_server_is_configured_to_listen() {
     let dir = tempfile::tempdir().expect("temporary directory");
@@ -369,7 +369,7 @@ fn health_asks_where_the_server_is_configured_to_listen() {
         (&[], &[("HAPAX__SERVER__LISTEN", &*listen)]),
         (&[], &[("HAPAX__SERVER__ADMIN_LISTEN", &*probes)]),
         (&["--listen", &listen], &[]),
-        // As in a container: the probe cannot read the key's file, and need not.
+        // As in a container: the probe cannot read the key's file, and does not need it.
         (&[], &[("HAPAX__SERVER__LISTEN", &*everywhere), ("HAPAX__AUTH__API_KEY_FILE", path(&secret))]),
     ] {
         let output = health(arguments, environment);

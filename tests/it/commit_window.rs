@@ -1,4 +1,4 @@
-//! How often the disk is asked to sync is bounded by `commit.window_ms`, whoever writes.
+//! `commit.window_ms` limits how often the disk is asked to sync, for any kind of writes.
 
 use std::thread;
 use std::time::Instant;
@@ -45,7 +45,7 @@ fn commits(window: &str) -> (u128, u128) {
 fn commits_are_a_window_apart_at_least() {
     let (commits, took_ms) = commits(&WINDOW_MS.to_string());
     assert!(commits >= u128::from(INSERTS), "a client's insert is answered before its next: {commits}");
-    // On a slow machine this allows more, and never less than there can be.
+    // On a slow machine this allows more commits, but never fewer than are possible.
     assert!(commits <= took_ms / WINDOW_MS + 1, "{commits} commits in {took_ms} ms");
 }
 

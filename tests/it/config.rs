@@ -1,4 +1,4 @@
-//! Settings: what is merged, what is refused, and that each refusal names its key.
+//! Settings: how they are merged, which are refused, and that each refusal names its key.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -77,8 +77,8 @@ fn flags_win_over_environment_over_file_over_defaults() {
     assert!(!line("batch_documents_max").contains('#'), "{effective}");
 }
 
-/// What is kept follows from `verify` unless it is set, so it has no default in config/default.toml, and the effective
-/// settings were silent about it: what cannot be changed later could not be seen beforehand.
+/// `keep` follows from `verify` unless it is set, so it has no default in config/default.toml, and the effective
+/// settings once left it out. A setting that cannot be changed later could then not be seen beforehand.
 #[test]
 fn the_effective_settings_say_what_is_kept_of_a_document_even_if_it_is_not_set() {
     for (file, shown) in [
@@ -134,7 +134,7 @@ fn unknown_keys_are_refused_with_key_and_origin() {
     assert!(message.contains("HAPAX__"), "{message}");
 }
 
-/// Once `HAPAX_AUTH_API_KEY`, with one underscore too few, was passed over, and the server was open.
+/// `HAPAX_AUTH_API_KEY`, with one underscore too few, was once ignored, and the server was open.
 #[test]
 fn variables_that_are_nearly_a_setting_are_refused_and_set_right() {
     for (wrong, right) in [
@@ -255,7 +255,7 @@ fn impossible_values_are_refused_with_key_and_what_is_allowed() {
 fn secrets_are_read_from_files_and_shown_nowhere() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let file = dir.path().join("key");
-    // Digits only: a number for every parser that guesses.
+    // Digits only: a parser that guesses types would read a number.
     std::fs::write(&file, "00112233445566778899\n").expect("write");
     let path = file.to_str().expect("UTF-8");
     let secret = "00112233445566778899001122334455";

@@ -1,6 +1,6 @@
-//! Connections that do nothing: how long they may, and which makes room when all places are taken.
-//! Once 4,095 sockets that asked for `/livez` now and then, or HTTP/2 connections that only acknowledged PINGs, kept
-//! all others out for as long as they liked, probes included; and a pooled connection was closed after 10 s.
+//! Idle connections: how long they may stay, and which one makes room when all places are taken. 4,095 sockets that
+//! sometimes asked for `/livez`, or HTTP/2 connections that only acknowledged PINGs, once kept all other clients out
+//! for as long as they liked, probes included; and a pooled connection was closed after 10 s.
 
 use std::io::Read as _;
 use std::time::{Duration, Instant};
@@ -10,11 +10,11 @@ use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
 
 const LIVEZ: &str = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
-/// Far more than a test needs, and far less than waiting for a timeout would take.
+/// Much longer than a test needs, and much shorter than any timeout.
 const SOON: Duration = Duration::from_secs(20);
 const LONG: Duration = Duration::from_secs(600);
 
-/// Times so long that nothing is closed for them, and so few places that they are soon taken.
+/// Sets timeouts so long that none closes a connection, and few places, so that they are soon taken.
 fn crowded(dir: &crate::support::library::Dir, connections_max: usize) -> Setup {
     Setup::new(dir).limits(|limits| {
         limits.connections_max = connections_max;
@@ -30,7 +30,7 @@ fn asked(server: &Local) -> Raw {
     raw
 }
 
-/// Begins a request; when this returns the server is waiting for its body, of which `}` is the end.
+/// Begins a request. When this returns, the server is waiting for the last byte of its body, `}`.
 fn begin_work(raw: &mut Raw, header: &str) {
     raw.send(format!("POST /v1/tune HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{header}"));
     raw.send("Content-Length: 2\r\nExpect: 100-continue\r\n\r\n");
@@ -67,7 +67,7 @@ fn an_idle_connection_is_closed_in_good_order_after_its_time() {
     let mut idle = asked(&server);
     idle.0.set_read_timeout(Some(SOON)).unwrap();
     assert_eq!(idle.read_until(|_| false), b"");
-    // What the client was just sending is taken in, and not answered by a reset.
+    // The bytes that the client was just sending are read, and not answered with a reset.
     idle.send(LIVEZ);
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(idle.read_until(|_| false), b"", "an end and no error");
@@ -78,7 +78,7 @@ fn requests_on_one_connection_put_its_end_off() {
     let dir = dir();
     let server = Setup::new(&dir).limits(|limits| limits.keep_alive_timeout = Duration::from_secs(6)).start();
     let mut busy = asked(&server);
-    // Eight seconds in all. Between two requests a busy machine may lose five.
+    // Eight seconds in all. A busy machine may lose five between two requests.
     for _ in 0..8 {
         std::thread::sleep(Duration::from_secs(1));
         busy.send(LIVEZ);
@@ -105,7 +105,7 @@ fn an_http2_connection_without_a_stream_is_told_to_go_although_it_acknowledges_p
             }
         };
         tokio::time::timeout(SOON, chatter).await.expect("pings are no requests");
-        // By GOAWAY, not by an error: the client knows that no stream of its own was lost.
+        // By GOAWAY, not by an error: the client knows that none of its streams was lost.
         tokio::time::timeout(SOON, ended).await.unwrap().unwrap().expect("closed in good order");
     });
 }

@@ -1,4 +1,4 @@
-//! One collection whose file is damaged is refused by name; the others, and the server, go on.
+//! A collection whose file is damaged is refused by name; the others, and the server, keep working.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -12,7 +12,7 @@ use crate::support::server::Server;
 
 const NAMES: [&str; 2] = ["default", "news"];
 
-/// A data directory with a few documents in two collections.
+/// Makes a data directory with a few documents in two collections.
 fn filled(data: &Path) {
     let server = Server::start(data);
     let client = Client::new(server.url(""));
@@ -29,7 +29,7 @@ pub(crate) fn file(data: &Path, name: &str) -> PathBuf {
     data.join("collections").join(format!("{name}.sqlite"))
 }
 
-/// Flips a bit wherever these bytes stand: what was moved within the file leaves copies that nobody reads.
+/// Flips a bit wherever these bytes are found: data that SQLite moved within the file leaves copies that nothing reads.
 pub(crate) fn spoil(path: &Path, bytes: &[u8]) {
     let content = fs::read(path).unwrap();
     let file = OpenOptions::new().write(true).open(path).unwrap();
@@ -115,7 +115,7 @@ fn a_file_that_is_no_database_is_a_damaged_collection() {
     assert!(server.terminate().success());
 }
 
-/// What boot does not read is found out when it is read, and only that is refused.
+/// Damage that boot does not read is found when it is read, and only that record is refused.
 #[test]
 fn a_damaged_record_is_refused_by_its_number_and_no_other() {
     let dir = library::dir();

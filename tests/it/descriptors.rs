@@ -1,6 +1,6 @@
-//! Few file descriptors: connections get what is left when collections have theirs, and a request that needs one more
-//! than there are is refused for now. Nothing is damaged by it.
-//! Once `ulimit -n 200` let 200 clients in, and creating a collection or a backup was answered with 500.
+//! Few file descriptors: collections get theirs first and connections the rest, and a request that needs one more than
+//! there are is refused for the moment. Nothing is damaged. `ulimit -n 200` once let 200 clients in, and creating a
+//! collection or a backup was answered with 500.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::support::client::{Answer, Client, Raw, words};
 use crate::support::server::{Server, Starting};
 
-/// A server that may have this many descriptors and no more.
+/// Starts a server that may have at most this many descriptors.
 fn limited(data: &Path, descriptors: u32) -> Server {
     let limit = format!("ulimit -n {descriptors} && exec \"$@\"");
     Starting::spawn_by(&["sh", "-c", &limit, "sh"], data, &["--log-format", "json"], &[]).ready()
@@ -78,7 +78,7 @@ fn what_needs_one_more_descriptor_than_there_are_is_refused_for_now() {
     };
     let problem = refused.problem(503, "overloaded");
     assert!(refused.headers.contains_key("retry-after") && problem.to_string().contains("ulimit -n"), "{problem}");
-    // Reads and writes go on, or are refused likewise.
+    // Reads and writes work, or are refused in the same way.
     for name in made.iter().map(String::as_str).chain(["default"]) {
         let document = json!({"id": "a", "text": words(1)});
         let documents = format!("/v1/collections/{name}/documents");
@@ -98,7 +98,7 @@ fn what_needs_one_more_descriptor_than_there_are_is_refused_for_now() {
     let client = Client::new(server.url(""));
     let list = client.get("/v1/collections").ok();
     assert_eq!(list.get("damaged"), None, "{list}");
-    // The one that was refused may be there as well: its file was made, and could not be opened then.
+    // The refused collection may exist too: its file was made, and then could not be opened.
     for name in &made {
         client.post(&format!("/v1/collections/{name}/documents"), &json!({"id": "b", "text": words(2)})).ok();
     }

@@ -1,5 +1,6 @@
-//! No answer rests on a document that may be gone on disk. A delete whose sync failed was answered 503, and from then on
-//! checks called the document the original of others again; after a restart it was gone, and so were their originals.
+//! No answer depends on a document that may be gone from disk. A delete whose sync failed was once answered with 503,
+//! and later checks named the document as the original of others again; after a restart it was gone, and so were the
+//! originals in those answers.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use crate::support::local::Local;
 const DEFAULT: &str = "/v1/collections/default";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Deletes of documents fail from here on in a way that hapax has no name for, so it can't know what is on disk.
+/// Makes deletes of documents fail in a way that hapax has no name for, so that it cannot know the state on disk.
 fn fail_deletes(dir: &Dir, collection: &str) -> Connection {
     let connection = Connection::open(dir.path().join(format!("data/collections/{collection}.sqlite"))).unwrap();
     connection.busy_timeout(Duration::from_secs(30)).unwrap();
@@ -120,7 +121,7 @@ fn pages_pass_over_a_document_that_may_be_gone_and_go_on() {
         client.post(DOCUMENTS, &json!({ "id": id, "text": words(number) })).ok();
     }
     let _failing = fail_deletes(&dir, "default");
-    // In one transaction, or in two of which the second is refused before it is tried.
+    // In one transaction, or in two, of which the second is refused before it is tried.
     client.post(&format!("{DOCUMENTS}/delete"), &json!({ "ids": ["d0", "d4", "d8"] })).problem(503, "write_failed");
     for limit in [1, 2, 3, 4, 100] {
         let listed = pages(&client, limit);

@@ -1,4 +1,4 @@
-//! Every error is a problem with a code, whoever made it; and nothing a client sends is a 500 or a hang.
+//! Every error is a problem with a code, wherever it arises; and no request gets a 500 or hangs.
 
 use std::time::Duration;
 

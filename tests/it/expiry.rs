@@ -1,6 +1,7 @@
-//! Documents go when they have not been seen for the collection's time to live, and not before; what is seen stays.
-//! Times are bounds only: nothing is gone too early, and what must go is waited for with patience. Where a slow machine
-//! lets more than the time to live pass between two sights, a document may go, and the test looks no further.
+//! Documents are deleted when they have not been seen for the collection's time to live, and not before; a document
+//! that is seen stays. The tests only bound times: nothing goes too early, and they wait patiently for the rest. If a
+//! slow machine lets more than the time to live pass between two inserts, the document may go, and the test does not
+//! count it.
 
 use std::time::{Duration, Instant};
 
@@ -113,14 +114,14 @@ async fn times_outlive_a_restart() {
     assert!(begun.elapsed() >= Duration::from_secs(3), "gone after {:?}", begun.elapsed());
     emptied(&short).await;
     library::close(collections).await;
-    // The ledger agrees with what is left, and nothing comes back.
+    // The ledger agrees with the remaining documents, and none comes back.
     let collections = library::open(library::config(&dir));
     let short = collections.get(&CollectionName::new("short").unwrap()).await.unwrap();
     assert_eq!(short.describe().documents, 0);
     library::close(collections).await;
 }
 
-/// The longest time between two moments at which something happened.
+/// The longest time between two events.
 struct Gaps {
     last: Instant,
     longest: Duration,
@@ -131,7 +132,7 @@ impl Gaps {
         Self { last: Instant::now(), longest: Duration::ZERO }
     }
 
-    /// It happened, some time after `begun`.
+    /// Notes that the event happened, some time after `begun`.
     fn happened(&mut self, begun: Instant) {
         self.longest = self.longest.max(self.last.elapsed());
         self.last = begun;
@@ -162,9 +163,9 @@ async fn what_is_seen_stays_and_what_only_resembles_it_counts_where_touch_says_s
         let near = insert_text(&touched, id(2), format!("{} more", words(1))).await;
         gone |= insert_text(&untouched, id(2), format!("{} more", words(1))).await.stored;
         let same = insert(&again, 1).await;
-        // Of the checks none is a sight.
+        // Checks do not count as seeing a document.
         check(&untouched, 1).await;
-        // A link that comes again unchanged says that its original was seen, too.
+        // A link that is inserted again unchanged also renews its original.
         let kept = link().await;
         gaps.happened(sight);
         if gaps.longest < TTL {
@@ -189,7 +190,7 @@ async fn what_is_seen_stays_and_what_only_resembles_it_counts_where_touch_says_s
     library::close(collections).await;
 }
 
-/// What the file says, read beside the server.
+/// Reads the last-seen time from the file, next to the server.
 fn on_disk(dir: &Dir, name: &str) -> TimestampMs {
     let file = dir.path().join(format!("data/collections/{name}.sqlite"));
     let connection = rusqlite::Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
@@ -204,7 +205,7 @@ async fn sights_get_to_disk() {
     let touched = collection(&collections, "touched", lasting(600, true)).await;
     insert(&touched, 1).await;
     let first = on_disk(&dir, "touched");
-    // Over a 64th of the time to live would be ten seconds; a shorter one, set now, comes to the same.
+    // With this ttl, a 64th would be more than ten seconds; a shorter ttl, set now, must have the same effect.
     let minute = Changes { ttl: Some(Some(Duration::from_secs(60))), ..Changes::default() };
     touched.update(minute).await.unwrap();
     let since = Instant::now();
@@ -237,7 +238,7 @@ async fn a_time_to_live_can_be_set_and_taken_away() {
     assert_eq!(inserted_before.last_seen, Some(inserted_before.first_seen));
     changing.update(ttl(Some(1))).await.unwrap();
     emptied(&changing).await;
-    // Taken away in time, in one of these tries.
+    // The ttl is removed in time in one of these tries.
     let kept = loop {
         changing.update(ttl(Some(2))).await.unwrap();
         insert(&changing, 1).await;
@@ -249,7 +250,7 @@ async fn a_time_to_live_can_be_set_and_taken_away() {
     assert_eq!((kept.last_seen, kept.expires), (None, None));
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert_eq!(document(&changing, 1).await, Some(kept));
-    // And set again: it was inserted long enough ago.
+    // It is set again; the document was inserted long enough ago to expire.
     changing.update(ttl(Some(1))).await.unwrap();
     emptied(&changing).await;
     library::close(collections).await;
@@ -264,7 +265,7 @@ async fn an_insertion_acknowledged_while_its_id_expires_is_there() {
     let short = collection(&collections, "short", lasting(TTL.as_secs(), false)).await;
     let begun = Instant::now();
     let (mut anew, mut round) = (0, 0);
-    // A little later in each round: at some of them the documents are just going.
+    // A little later in each round: in some rounds the documents are being deleted at this moment.
     while round < 8 || anew <= 2 * IDS {
         assert!(begun.elapsed() < PATIENCE, "nothing expires");
         let mut writers = Vec::new();
@@ -345,7 +346,7 @@ fn a_server_expires_counts_and_reuses_across_kills() {
 
     let server = Server::start(&data);
     let client = Client::new(server.url(""));
-    // Opened by this; only what is open is swept.
+    // This opens it; only open collections are swept.
     empty(&client);
     assert_eq!(client.get(&format!("{path}/documents?id=1000")).status, 404);
     assert!(metric(&client, names::EXPIRED_DOCUMENTS, OF) <= 500.0);
@@ -364,14 +365,14 @@ fn a_server_expires_counts_and_reuses_across_kills() {
     assert!(server.terminate().success());
 }
 
-/// A transaction of last-seen times that failed undid the writes that waited behind it.
+/// A transaction of last-seen times that failed once undid the writes that waited behind it.
 #[test]
 fn last_seen_times_that_cannot_be_written_cost_no_other_write() {
     let place = tempfile::tempdir().unwrap();
     let server = Server::start(place.path());
     let client = Client::new(server.url(""));
     let (path, of) = ("/v1/collections/seen", "{collection=\"seen\"");
-    // A sight is to be written after a 64th of that.
+    // A last-seen time is written when a 64th of that has passed.
     assert_eq!(client.json("PUT", path, &json!({ "ttl": 4 })).status, 201);
     let insert = |number: u64| {
         client.post(&format!("{path}/documents"), &json!({ "id": number.to_string(), "text": words(number) })).ok()

@@ -1,4 +1,4 @@
-//! `hapax export` writes what is stored, the same from a server and from its data directory.
+//! `hapax export` writes the stored documents, and the same ones from a server and from its data directory.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -18,7 +18,7 @@ fn lines(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// 40 words that no other `n` has, and one more.
+/// Returns 40 words that no other `n` has, and one more.
 fn text(n: u64, last: &str) -> String {
     crate::support::client::words(n) + " " + last
 }
@@ -29,7 +29,7 @@ fn with<'a>(arguments: &[&'a str], mode: &[&'a str]) -> Vec<&'a str> {
     [&["export"], arguments, mode].concat()
 }
 
-/// 2,300 documents: 2,100 in one cluster, 50 clusters of two, 100 alone.
+/// Stores 2,300 documents: 2,100 in one cluster, 50 clusters of two, 100 alone.
 fn fill(client: &Client) {
     let document = |id: String, text: String| json!({ "id": id, "text": text, "metadata": { "of": id } }).to_string();
     let large = (0..2100).map(|n| document(format!("large/{n}"), text(0, "same")));
@@ -37,13 +37,13 @@ fn fill(client: &Client) {
         [("first", "one"), ("second", "two")].map(|(id, last)| document(format!("{id}/{n}"), text(n, last)))
     });
     let alone = (51..=150).map(|n| document(format!("alone/{n}"), text(n, "one")));
-    // A lookup among thousands of the same takes long in a build for tests; links are not looked among.
+    // A lookup among thousands of equal documents is slow in a debug build; links are not searched.
     for (on_duplicate, documents) in [("link", large.collect::<Vec<_>>()), ("store", pairs.chain(alone).collect())] {
         let body = documents.join("\n") + "\n";
         let answers = client.bulk(&format!("op=insert&on_duplicate={on_duplicate}"), &body);
         assert_eq!(answers.last().unwrap()["summary"]["stored"], documents.len());
     }
-    // Two that leave their clusters: a representative, and one of two.
+    // Removes two from their clusters: a representative, and one of a pair.
     for id in ["large/0", "second/50"] {
         assert_eq!(client.delete(&format!("/v1/collections/default/documents?id={id}")).ok()["deleted"], 1);
     }
@@ -114,7 +114,7 @@ fn whoever_has_seen_enough_of_an_export_ends_it_quietly() {
     let mut child =
         hapax(&["export", "--server", &server.url("")]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut first = String::new();
-    // Dropped after a line, with far more than a pipe holds to come.
+    // Closed after one line, while much more than a pipe holds is still to come.
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");

@@ -1,6 +1,6 @@
-//! Without a key, what a web page of another site makes a browser send is refused.
-//! Once `Host: evil.example` and `Origin: http://evil.example` got 200: a page on the internet could read everything by
-//! turning its name to 127.0.0.1, and store documents by a `text/plain` POST, for which no browser asks first.
+//! Without a key, requests that a web page of another site makes a browser send are refused. `Host: evil.example` and
+//! `Origin: http://evil.example` once got 200: a page on the internet could read everything by pointing its name at
+//! 127.0.0.1, and store documents with a `text/plain` POST, for which browsers send no preflight.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -28,7 +28,7 @@ fn access(hosts: &[&str], origins: &[&str]) -> Access {
     Access::new(IpAddr::V4(Ipv4Addr::LOCALHOST), &hosts, &origins)
 }
 
-/// `/readyz` answers under any name, and must not tell the names of collections under one that is not ours.
+/// `/readyz` answers under any name, but must not reveal the names of collections under a foreign one.
 #[test]
 fn a_probe_under_another_name_tells_no_names() {
     let dir = dir();
@@ -40,7 +40,7 @@ fn a_probe_under_another_name_tells_no_names() {
     }
 }
 
-/// The status for exactly these header lines, `Host` included; nothing is added to them.
+/// Returns the status for exactly these header lines, `Host` included; nothing is added to them.
 fn status(server: &Local, target: &str, version: &str, headers: &str) -> u16 {
     let mut raw = Raw::connect(server.address);
     raw.send(format!("GET {target} HTTP/{version}\r\n{headers}\r\n"));
@@ -149,7 +149,7 @@ fn with_a_key_the_key_alone_decides() {
     Client::of(&server).send("GET", "/v1/version", &headers, b"").problem(401, "unauthorized");
 }
 
-/// What a browser asks before it sends what a page wants; `key` is never part of it.
+/// Sends a browser's preflight for a page of `origin`; it never contains `key`.
 fn preflight(server: &Local, origin: &str) -> (u16, String) {
     let mut raw = Raw::connect(server.address);
     raw.send(format!(
@@ -193,7 +193,7 @@ fn cors_is_off_until_an_origin_is_listed() {
         let answer = client.send("GET", "/v1/version", &[("origin", "http://localhost:3000")], b"");
         assert_eq!((answer.status, allowed_origin(&answer)), (200, None));
         if key.is_some() {
-            // The page has to see why.
+            // The page must be able to read the reason.
             let answer = Client::of(&server).send("GET", "/v1/version", &[("origin", APP)], b"");
             answer.problem(401, "unauthorized");
             assert_eq!(allowed_origin(&answer), Some(APP));

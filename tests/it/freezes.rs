@@ -1,11 +1,10 @@
-//! No client keeps a thread of the server from all others: everything that reads what a client sends, or writes what
-//! it asked for, stops after a bounded piece of work and lets others go on.
-//! Two kilobytes of zstd that decode to 64 MiB of line feeds were one loop without a pause: two connections that sent
-//! them made the checks of all others take 5.7 s at the median, and with `?duplex=true` and gigabytes of line feeds
-//! in 131 KB the server did not hear SIGTERM any more.
+//! No client can keep a server thread from all others: every loop that reads a client's bytes or writes an answer stops
+//! after a bounded piece of work and lets others run. Two kilobytes of zstd that decode to 64 MiB of line feeds were
+//! once a loop without a pause: two connections that sent them made the checks of all others take 5.7 s at the median.
+//! With `?duplex=true` and gigabytes of line feeds in 131 KB the server no longer reacted to SIGTERM.
 //!
-//! All of the server runs on one thread here, beside a watchdog that asks for its turn again and again. What is measured
-//! is that thread's own processor time between two turns, which other processes on the machine don't change.
+//! Here the whole server runs on one thread, together with a watchdog that asks for its turn again and again. The test
+//! measures that thread's own processor time between two turns, which other processes on the machine do not change.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -24,8 +23,8 @@ use crate::support::library::dir;
 use crate::support::local::Setup;
 
 const MIB: usize = 1 << 20;
-/// The longest turn that is allowed. A build without optimization takes many times as long for the same work; the
-/// freezes took seconds.
+/// The longest turn that is allowed. A debug build takes many times as long for the same work; the freezes took
+/// seconds.
 const TURN_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 250 } else { 50 });
 
 const BULK: &str = "/v1/collections/default/bulk?op=check";
@@ -34,15 +33,15 @@ const NDJSON: &str = "application/x-ndjson";
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain";
 
-/// Processor time of this thread.
+/// Returns the processor time of this thread.
 fn spent() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Runs `work` beside a watchdog; what it made, and the watchdog's longest wait for its turn.
+/// Runs `work` together with a watchdog. Returns the result, and the watchdog's longest wait for its turn.
 async fn watched<T>(work: impl Future<Output = T>) -> (T, Duration) {
-    /// Processor time at the last turn, and the longest time between two.
+    /// The processor time at the last turn, and the longest time between two.
     #[derive(Clone)]
     struct Turns(Rc<Cell<(Duration, Duration)>>);
     impl Turns {
@@ -63,11 +62,11 @@ async fn watched<T>(work: impl Future<Output = T>) -> (T, Duration) {
     });
     let made = work.await;
     watchdog.abort();
-    // It may have waited for its turn to the end.
+    // The watchdog may have been waiting when `work` ended.
     (made, turns.next())
 }
 
-/// A server with smaller limits, so that a build without optimization comes to its ends soon.
+/// Runs a server with smaller limits, so that a debug build reaches them soon.
 fn run(work: impl AsyncFnOnce(Router)) {
     let dir = dir();
     let setup = Setup::new(&dir).limits(|limits| limits.bulk_body_bytes_max = 24 << 20);
@@ -85,7 +84,7 @@ struct Sent<'a> {
     body: Body,
 }
 
-/// The whole answer, read as fast as it comes.
+/// Returns the whole answer, read as fast as it arrives.
 async fn send(router: &Router, Sent { method, path, headers, body }: Sent<'_>) -> (StatusCode, Bytes) {
     let mut request = Request::builder().method(method).uri(path).header("host", "localhost");
     for (name, value) in headers {
@@ -95,7 +94,7 @@ async fn send(router: &Router, Sent { method, path, headers, body }: Sent<'_>) -
     (response.status(), to_bytes(response.into_body(), usize::MAX).await.unwrap())
 }
 
-/// Sends it and holds it to the bound.
+/// Sends a request and checks the longest turn.
 async fn within_a_turn(router: &Router, what: &str, sent: Sent<'_>) -> (StatusCode, Bytes) {
     let (answer, longest) = watched(send(router, sent)).await;
     println!("{what}: {} {} bytes, longest turn {longest:?}", answer.0, answer.1.len());
@@ -111,7 +110,7 @@ fn last_line(body: &[u8]) -> Value {
     serde_json::from_slice(body.trim_ascii_end().rsplit(|&byte| byte == b'\n').next().unwrap()).unwrap()
 }
 
-/// `bytes` times over, `total` bytes in all.
+/// Returns `bytes` repeated to `total` bytes, compressed.
 fn zstd(bytes: &[u8], total: usize) -> Vec<u8> {
     let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
     let block = bytes.repeat((MIB / bytes.len()).max(1));
@@ -126,7 +125,7 @@ fn gzip(bytes: &[u8], total: usize) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// As a connection gives it out: in frames of so many bytes, all of which are there.
+/// Makes a body of frames of this many bytes, all of them available at once, as from a connection.
 fn frames(bytes: Vec<u8>, each: usize) -> Body {
     let bytes = Bytes::from(bytes);
     let frames = (0..bytes.len()).step_by(each).map(move |at| bytes.slice(at..(at + each).min(bytes.len())));
@@ -154,7 +153,7 @@ fn lines_that_say_nothing_take_turns_and_are_bounded() {
             assert_eq!((status, &last["kind"]), (StatusCode::OK, &json!("fatal")), "{what}: {last}");
             assert_eq!(last["error"]["code"], "too_large", "{what}: {last}");
         }
-        // Blank lines are lines.
+        // Blank lines count as lines.
         let limit = |more: usize| post(BULK, &plain, "\n".repeat(20_000 + more));
         let (_, body) = send(&router, limit(0)).await;
         assert_eq!(last_line(&body)["kind"], "summary");
@@ -163,8 +162,8 @@ fn lines_that_say_nothing_take_turns_and_are_bounded() {
     });
 }
 
-/// What a decoder reads without anything coming out of it is all one poll of it: it asks for more input until it has
-/// something to give out.
+/// Input from which a decoder produces no output is consumed in a single poll: it asks for more until it can produce
+/// something.
 #[test]
 fn compressed_frames_that_say_nothing_take_turns() {
     let skippable = [0x50, 0x2A, 0x4D, 0x18, 0, 0, 0, 0];
@@ -242,7 +241,7 @@ fn whole_bodies_and_texts_take_turns() {
             let (status, _) = within_a_turn(&router, &format!("a text to {path}"), post(path, &text, body)).await;
             assert_eq!(status, StatusCode::OK, "{path}");
         }
-        // Up to 64 KiB are parsed where they are.
+        // Up to 64 KiB are parsed without the pool.
         let set = format!("{{\"set\":[{}1]}}", "1,".repeat(32_000));
         let keys = (0..6_000).map(|key| format!("\"{key}\":1,")).collect::<String>();
         let metadata = format!("{{\"text\":\"x\",\"metadata\":{{{keys}\"x\":1}}}}");

@@ -1,4 +1,4 @@
-//! Ids are URLs chosen by strangers. Whatever is in one, every route means that document and no other.
+//! Ids are URLs chosen by strangers. Whatever an id contains, every route takes it for that document and no other.
 
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ fn hostile_ids_round_trip_through_every_route() {
     go_out_by_every_door(&client, &ids);
 }
 
-/// In by every door: a JSON document, a raw text, a batch, a bulk line.
+/// Inserts ids in every way: a JSON document, a raw text, a batch, a bulk line.
 fn go_in_by_every_door(client: &Client, ids: &[String]) {
     for (number, id) in (0..).zip(ids) {
         let text = words(number);
@@ -89,7 +89,7 @@ fn go_in_by_every_door(client: &Client, ids: &[String]) {
     }
 }
 
-/// Every id is a document of its own, and is found as itself.
+/// Checks that every id is a document of its own, and is found under its own id.
 fn are_documents_of_their_own(client: &Client, ids: &[String]) {
     for (number, id) in (0..).zip(ids) {
         let record = client.get(&format!("{DOCUMENTS}?id={}", encode(id))).ok();
@@ -111,7 +111,7 @@ fn are_documents_of_their_own(client: &Client, ids: &[String]) {
     }
 }
 
-/// Pages hold them all, in order, each once.
+/// Checks that pages list all of them, in order, each once.
 fn are_paged_in_order(client: &Client, ids: &[String]) {
     let mut seen = Vec::new();
     let mut target = format!("{DOCUMENTS}?limit=7");
@@ -124,7 +124,7 @@ fn are_paged_in_order(client: &Client, ids: &[String]) {
     assert_eq!(seen, ids.iter().map(|id| json!(id)).collect::<Vec<Value>>());
 }
 
-/// A link keeps its original's id.
+/// Checks that a link keeps its original's id.
 fn keep_their_links(client: &Client, ids: &[String]) {
     let link = json!({"id": "link", "text": words(3)});
     let linked = client.post(&format!("{DOCUMENTS}?on_duplicate=link"), &link).ok();
@@ -133,7 +133,7 @@ fn keep_their_links(client: &Client, ids: &[String]) {
     assert_eq!(client.delete(&format!("{DOCUMENTS}?id=link")).ok()["deleted"], 1);
 }
 
-/// Out by every door, and nothing else with it.
+/// Deletes ids in every way, and checks that nothing else goes.
 fn go_out_by_every_door(client: &Client, ids: &[String]) {
     let count = ids.len() as u64;
     for (number, id) in (0..).zip(ids) {

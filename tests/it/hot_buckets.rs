@@ -1,4 +1,4 @@
-//! Boilerplate that very many documents share costs lookups a bounded look at it, and they say so.
+//! If very many documents share boilerplate, a lookup reads a bounded part of their bucket, and its verdict says so.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ const ROWS: usize = 6;
 const BOILERPLATE: usize = 500;
 const READ_MAX: usize = 64;
 
-/// A signature that differs from all others but for the first band.
+/// Returns a signature that differs from all others except in the first band.
 fn signature(number: u64) -> Vec<u8> {
     let mut words = hapax_core::SplitMix64::new(number);
     let mut bytes: Vec<u8> = (0..128 / 8).flat_map(|_| words.next_u64().to_le_bytes()).collect();
@@ -27,7 +27,7 @@ fn document(id: &str, signature: &[u8]) -> Value {
     json!({"id": id, "signature": base64::engine::general_purpose::STANDARD.encode(signature)})
 }
 
-/// A collection of given signatures that all share a band.
+/// Makes a collection of given signatures that all share a band.
 fn filled(server: &Local) -> Client {
     let client = Client::of(server);
     let spec = json!({"spec": "external:test:128x8", "banding": {"bands": BANDS, "rows": ROWS}});
@@ -61,16 +61,16 @@ fn a_hot_bucket_is_read_in_part_and_the_verdict_says_so() {
     assert_eq!((&new["verdict"], &new["complete"]), (&json!("unique"), &json!(false)));
     assert_eq!(new["candidates"], READ_MAX);
     assert_eq!(new["unread"], BOILERPLATE - READ_MAX);
-    // A page that is there is found by its other bands, read or not.
+    // A stored page is found by its other bands, whether this bucket is read or not.
     for number in [0, 123, BOILERPLATE as u64 - 1] {
         let known = check(number);
         assert_eq!(known["duplicate_of"], format!("page {number}"), "{known}");
     }
-    // Once as many are left as are read, nothing is unread: another was read for each that went.
+    // When only as many are left as are read, none is unread: for each one deleted, another was read.
     let ids: Vec<String> = (READ_MAX..BOILERPLATE).map(|number| format!("page {number}")).collect();
     let deleted = client.post("/v1/collections/c/documents/delete", &json!({"ids": ids})).json();
     assert_eq!(deleted["deleted"], BOILERPLATE - READ_MAX);
-    // Their postings go soon after, when nobody can look for them any more.
+    // Their postings are removed soon after, when no reader can need them.
     let since = Instant::now();
     let left = loop {
         let left = check(u64::MAX);
@@ -100,8 +100,8 @@ fn the_fullest_buckets_are_listed() {
     assert_eq!(client.get("/v1/collections/none/buckets").status, 404);
 }
 
-/// Documents with equal signatures share one posting, and are one candidate. Of 300 copies a lookup listed 65, as many as
-/// it read of a bucket, and said that it was not complete.
+/// Documents with equal signatures share one posting, and are one candidate. Of 300 copies a lookup once listed 65, as
+/// many as it read of a bucket, and said that it was not complete.
 #[test]
 fn equal_documents_are_all_counted_and_listed() {
     let dir = dir();

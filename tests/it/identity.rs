@@ -1,6 +1,7 @@
-//! An id is its content: other metadata for the same content changes nothing else, and `on_existing=replace` always lets
-//! the old content go. Once other metadata was a conflict, or under `replace` a new document, which cost a representative
-//! its place; and a replacement that turned out to be a duplicate left the old text under the id, to be found by others.
+//! An id is its content: other metadata for the same content changes nothing else, and `on_existing=replace` always
+//! removes the old content. Once other metadata was a conflict, or under `replace` a new document, which cost a
+//! representative its place; and after a replacement that turned out to be a duplicate, others still found the old text
+//! under the id.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -96,7 +97,7 @@ fn other_content_is_first_seen_now_and_its_id_when_it_was() {
     assert!(after.get("metadata").is_none(), "other content without metadata has none");
     let found = client.post(CHECK, &json!({ "text": words(2) })).ok();
     assert_eq!(found["matches"][0]["first_seen"], after["first_seen"]);
-    // The stored times are those of before, in a later life too.
+    // The stored times are the original ones, also after a restart.
     drop(server);
     let server = Local::plain(&dir);
     assert_eq!(get(&Client::of(&server), "a"), after);
@@ -130,7 +131,7 @@ fn a_replacement_lets_the_old_content_go_whether_or_not_the_new_one_is_stored() 
         let there = client.get(&format!("{DOCUMENTS}?id=two"));
         assert_eq!(there.status == 200, stored, "{query}");
         assert_eq!(client.get("/v1/collections/default").ok()["documents"], 1 + u64::from(stored), "{query}");
-        // A removal again has nothing to remove.
+        // A second removal has nothing to remove.
         if !stored {
             let again = put(&client, &query, &json!({ "id": "two", "text": text }));
             assert_eq!((&again["outcome"], again.get("previous")), (&json!("skipped"), None), "{again}");
@@ -207,7 +208,7 @@ async fn an_update_that_is_not_on_disk_is_shown_to_nobody_who_does_not_wait_for_
     let update = decide(&collection, "a", words(1), metadata(2)).await.unwrap();
     assert_eq!(document(&collection, "a").await.unwrap().metadata, metadata(1));
     assert_eq!(check(&collection, words(1)).await.matches[0].metadata, metadata(1));
-    // Decided behind it, and answered behind it.
+    // Decided after it, and answered after it.
     let later = decide(&collection, "b", near(1), None).await.unwrap();
     held.execute_batch("COMMIT").unwrap();
     assert_eq!(later.wait().await.unwrap().matches[0].metadata, metadata(2));
@@ -246,7 +247,7 @@ async fn an_update_and_a_removal_whose_commit_fails_are_undone() {
             assert!(matches!(failed, Err(CollectionError::WriteFailed { .. })), "{outcome:?}: {failed:?}");
         }
         assert_eq!(document(&collection, name).await.as_ref(), Some(&before), "{outcome:?}");
-        // Deciders see none of it either.
+        // Later decisions see none of it either.
         let found = insert(&collection, "c", words(if name == "a" { 1 } else { 2 }), None).await.unwrap();
         assert_eq!((&found.duplicate_of, &found.matches[0].metadata), (&Some(id(name)), &before.metadata));
     }
@@ -271,7 +272,7 @@ fn an_update_counts_as_last_seen() {
     let last_seen = || client.get(&format!("{path}/documents?id=a")).ok()["last_seen"].as_str().unwrap().to_owned();
     assert_eq!(put(1), "inserted");
     let first = last_seen();
-    // Times in memory are in half seconds.
+    // Times in memory have a resolution of half a second.
     std::thread::sleep(Duration::from_millis(1600));
     assert_eq!(last_seen(), first);
     assert_eq!(put(2), "updated");

@@ -1,6 +1,6 @@
-//! Clients that begin a request and then send nothing, or almost nothing, keep no other client waiting.
-//! A place among the requests in work was once taken before the body had arrived: 1,024 clients that sent a byte a
-//! second had every place for a minute, and every other request was answered with 503.
+//! Clients that begin a request and then send nothing, or almost nothing, keep no other client waiting. A place among
+//! the requests in work was once taken before the body had arrived: 1,024 clients that sent a byte a second had every
+//! place for a minute, and every other request was answered with 503.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::support::client::{CHECK, Client, Raw, encode, words};
 use crate::support::library::dir;
 use crate::support::local::Setup;
 
-/// A request whose body has begun and does not go on.
+/// Sends a request whose body has begun and does not continue.
 fn begin(server: std::net::SocketAddr, method: &str, target: &str, content_type: &str, length: usize) -> Raw {
     let mut raw = Raw::connect(server);
     raw.send(format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content_type}\r\n"));
@@ -35,7 +35,7 @@ fn bodies_that_have_not_arrived_take_no_place() {
             _ => &["application/json"],
         };
         let target = if target.ends_with("bulk") { format!("{target}?op=insert&duplex=true") } else { target };
-        // 20 KB is more than a text that is taken whole and less than a slice of one that streams.
+        // 20 KB is more than a text that is taken whole, and less than a slice of one that streams.
         for length in [1000, 20_000, 1_000_000] {
             idle.extend(media.iter().map(|media| begin(server.address, route.method.as_str(), &target, media, length)));
         }
@@ -68,7 +68,7 @@ fn a_body_that_trickles_is_given_up() {
             }
         });
         assert_eq!(raw.status(), 408);
-        // A second of patience; the rest is for a busy machine. The trickle itself would last for 30 s.
+        // The time limit is one second; the rest is for a busy machine. The trickle itself would last for 30 s.
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
         drop(raw);
         sender.join().unwrap();
@@ -87,7 +87,8 @@ fn a_large_body_may_take_longer_than_the_patience_for_a_pause() {
     let mut raw = Raw::connect(server.address);
     raw.send(format!("POST {CHECK} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"));
     raw.send(format!("Content-Length: {}\r\n\r\n", body.len()));
-    // Five seconds in all: more than the patience, and more than the deadline of an answer would be without a body.
+    // Five seconds in all: longer than the limit between two bytes, and longer than the deadline of an answer without a
+    // body.
     for piece in body.as_bytes().chunks(body.len().div_ceil(25)) {
         std::thread::sleep(Duration::from_millis(200));
         raw.send(piece);
@@ -105,7 +106,7 @@ fn large_bodies_that_stand_still_leave_memory_to_small_ones() {
     let held: Vec<_> = (0..4)
         .map(|_| {
             let mut raw = begin(server.address, "POST", CHECK, "application/json", (15 << 20) + 2);
-            // One that is refused may be closed while it is being sent.
+            // A refused request may be closed while it is being sent.
             let _ = (0..15).try_for_each(|_| raw.0.write_all(&mib));
             raw
         })

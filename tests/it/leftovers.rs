@@ -1,5 +1,5 @@
-//! What a crash leaves between two steps of making or dropping a collection is cleared away at the next start, with a
-//! line in the log that names it. Nothing else is: what hapax did not write stays, and the log says that it is there.
+//! The leftovers of a crash between two steps of making or dropping a collection are removed at the next start, and the
+//! log names them. Nothing else is removed: files that hapax did not write stay, and the log says so.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::support::server::Server;
 const GONE: &str = "removed what a crash left of a creation or a drop";
 const STRANGER: &str = "ignoring it: not a collection";
 
-/// The lines of the log that begin with `message` and are about `path`.
+/// Counts the log lines that begin with `message` and are about `path`.
 fn logged(data: &Path, message: &str, path: &Path) -> usize {
     let log = fs::read_to_string(data.with_extension("log")).unwrap();
     let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -30,7 +30,7 @@ fn insert(client: &Client, collection: &str, number: u64) {
     assert_eq!(verdict["stored"], true, "{verdict}");
 }
 
-/// A data directory with `default`, `pages` and `gone`, a document each, left by a kill: logs stand beside the files.
+/// Makes a data directory with `default`, `pages` and `gone`, a document each, as a kill leaves it: with logs.
 fn killed(data: &Path) {
     let server = Server::start(data);
     let client = Client::new(server.url(""));
@@ -81,7 +81,7 @@ fn a_half_dropped_collection_is_removed() {
     let parent = dir();
     let data = parent.path().join("data");
     killed(&data);
-    // The drop's first step, after which the collection is gone; its log is still there.
+    // The first step of a drop, after which the collection is gone, while its log still exists.
     let (file, dropped) = (data.join("collections/gone.sqlite"), data.join("collections/gone.sqlite.dropped"));
     let log = data.join("collections/gone.sqlite-wal");
     fs::rename(&file, &dropped).unwrap();

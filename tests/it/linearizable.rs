@@ -1,5 +1,5 @@
-//! Check-and-insert is linearizable: what concurrent writers are told is what one writer would have been told, had it
-//! done the same operations one after another in the commit order.
+//! Check-and-insert is linearizable: concurrent writers get the answers that a single writer would have got from the
+//! same operations in the commit order.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::support::library;
 const WRITERS: u64 = 64;
 const GROUPS: u64 = 1000;
 
-/// What one operation did, with its place in the order. Operations that changed nothing stand behind the change at
-/// whose place they were decided.
+/// The result of one operation, with its place in the order. An operation that changed nothing comes after the change
+/// at whose place it was decided.
 #[derive(Debug)]
 enum Event {
     Judged { put: Put, id: String, kind: VerdictKind, matches: Vec<(String, Option<Metadata>)>, outcome: Outcome },
     Deleted { id: String, was_there: bool },
 }
 
-/// What is inserted: a text, and the number in its metadata.
+/// The content of an insert: a text, and the number in its metadata.
 #[derive(Clone, Copy, Debug)]
 struct Put {
     group: u64,
@@ -38,7 +38,7 @@ impl Put {
     }
 }
 
-/// Texts of a group differ in one word of 400, so that any two are near-duplicates; groups share nothing.
+/// Returns a text. Texts of a group differ in one word of 400, so any two are near-duplicates; groups share nothing.
 fn text(group: u64, variant: u64) -> String {
     let mut rng = ChaCha8Rng::seed_from_u64(group);
     let mut words: Vec<String> = (0..400).map(|_| format!("g{group}w{}", rng.random_range(0..10_000_u32))).collect();
@@ -55,7 +55,7 @@ async fn insert(collection: &Collection, put: Put, id: &str, options: InsertOpti
     let ticket = collection.insert(DocId::new(id).unwrap(), put.metadata(), prepared, options).await.unwrap();
     let at = ticket.decided_at();
     let verdict = ticket.wait().await.unwrap();
-    // A first verdict that is repeated may speak of documents that are gone.
+    // A repeated first verdict may name documents that are gone.
     if !matches!(verdict.outcome, Outcome::Unchanged | Outcome::Updated) {
         assert_eq!(verdict.duplicate_of.as_ref(), verdict.matches.first().map(|best| &best.id));
     }
@@ -63,7 +63,7 @@ async fn insert(collection: &Collection, put: Put, id: &str, options: InsertOpti
     (at, Event::Judged { put, id: id.to_owned(), kind: verdict.kind, matches, outcome: verdict.outcome })
 }
 
-/// Replays the events one by one and compares each answer with what the documents present at that moment demand.
+/// Replays the events one by one and compares each answer with the documents present at that moment.
 fn replay(mut events: Vec<(u64, Event)>) -> HashMap<String, Put> {
     let changes = |event: &Event| match event {
         Event::Judged { outcome, .. } => !matches!(outcome, Outcome::Skipped),
@@ -161,8 +161,8 @@ async fn answers_are_those_of_the_commit_order_with_deletes_and_replacements() {
             let mut rng = ChaCha8Rng::seed_from_u64(seed ^ writer.wrapping_mul(0x9E37_79B9));
             let mut events = Vec::new();
             for _ in 0..60 {
-                // Few groups and few ids, so that nearly every operation meets another.
-                // So few texts that many an id is sent what it holds already, with other metadata.
+                // Few groups and few ids, so that nearly every operation meets another. There are so few texts that an
+                // id is often sent the content that it holds already, with other metadata.
                 let (group, variant) = (rng.random_range(0..12), rng.random_range(0..3));
                 let put = Put { group, variant, note: rng.random_range(0..1000) };
                 let id = format!("id{}", rng.random_range(0..80));
@@ -198,8 +198,8 @@ async fn answers_are_those_of_the_commit_order_with_deletes_and_replacements() {
     library::close(collections).await;
 }
 
-/// A replacement is one step: whoever looks finds the old content or the new, never neither. Once a check could take
-/// its place in the order, find the old content gone from memory, and the new one still ahead of that place.
+/// A replacement is one step: a reader finds the old content or the new, never neither. A check could once take its
+/// place in the order, find the old content gone from memory, and the new one still ahead of that place.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_that_is_replaced_is_there_all_the_time() {
     let dir = library::dir();
@@ -239,7 +239,7 @@ async fn a_document_that_is_replaced_is_there_all_the_time() {
     library::close(collections).await;
 }
 
-/// Whoever makes, opens and drops a collection at the same time works on one collection or on none.
+/// Clients that make, open and drop a collection at the same time work on one collection or on none.
 #[tokio::test(flavor = "multi_thread")]
 async fn making_opening_and_dropping_meet_without_a_second_collection() {
     let dir = library::dir();
@@ -263,7 +263,7 @@ async fn making_opening_and_dropping_meet_without_a_second_collection() {
                             Ok(ticket) => ticket.wait().await.map(drop),
                             Err(error) => Err(error),
                         };
-                        // Dropped under our hands, yes; a second committer on the same file, no.
+                        // Another client may drop it meanwhile; but there is never a second committer on the same file.
                         assert!(matches!(outcome, Ok(()) | Err(CollectionError::Overloaded { .. })), "{outcome:?}");
                     }
                 }

@@ -66,7 +66,7 @@ fn people_get_words() {
     assert!(!log.contains('\u{1b}'), "no colours where there is no terminal: {log}");
 }
 
-/// Once a 401 was in no log at `info`: an operator could not see that a client tried keys.
+/// A 401 was once in no log at `info`: an operator could not see that a client tried keys.
 #[test]
 fn refused_requests_are_logged_once_a_minute_and_address_and_counted() {
     let dir = tempfile::tempdir().expect("temporary directory");
@@ -97,7 +97,7 @@ fn refused_requests_are_logged_once_a_minute_and_address_and_counted() {
     }
     assert!(server.terminate().success());
     let lines = refused(&data);
-    // One, unless the minute passed meanwhile.
+    // One line, or two if a minute passed meanwhile.
     assert!((1..=2).contains(&lines.len()), "{lines:?}");
     assert_eq!((&lines[0]["address"], &lines[0]["reason"]), (&"127.0.0.1".into(), &"no_key".into()), "{lines:?}");
 

@@ -1,5 +1,5 @@
-//! The memory budget: what would store a document is refused where it is reached, everything else goes on, and what is
-//! deleted makes room again.
+//! The memory budget: when it is reached, requests that would store a document are refused, everything else works, and
+//! deletes make room again.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::support::library;
 use crate::support::server::{Server, Starting};
 
 const MAX: u64 = 2 << 20;
-/// Tables take whole pages, which tells in an index as small as this.
+/// Tables take whole pages, which matters in an index this small.
 const PAGES: f64 = 1.1;
 const PATIENCE: Duration = Duration::from_secs(60);
 fn start(data: &std::path::Path, max: u64) -> (Server, Client) {
@@ -24,7 +24,7 @@ fn start(data: &std::path::Path, max: u64) -> (Server, Client) {
     (server, client)
 }
 
-/// The sum over all series of a name.
+/// Returns the sum over all series of a name.
 fn metric(client: &Client, name: &str) -> f64 {
     let text = client.get("/metrics").text();
     let values = text.lines().filter_map(|line| {
@@ -87,7 +87,7 @@ fn a_full_index_refuses_what_would_store_and_nothing_else() {
     let full = fill(&client, 0);
     assert!(full > 2000, "{full} documents are few for a budget of {MAX} bytes");
 
-    // It is used up, and kept.
+    // The budget is used up, and not exceeded.
     let (used, held) = (metric(&client, names::MEMORY_USED), metric(&client, names::INDEX_BYTES));
     assert!((0.9 * MAX as f64..=PAGES * MAX as f64).contains(&used), "{used} of {MAX}");
     assert!((0.7 * MAX as f64..=PAGES * MAX as f64).contains(&held), "{held} of {MAX}");
@@ -100,7 +100,7 @@ fn a_full_index_refuses_what_would_store_and_nothing_else() {
     what_stores_does_not(&client, full);
     assert_eq!(metric(&client, names::MEMORY_REFUSED) - refused, 5.0);
 
-    // Deletes make room, of one and of many.
+    // Deletes of one document and of many make room.
     delete(&client, &["10".to_owned()]);
     assert_eq!(store(&client, full + 10, "").ok()["outcome"], "inserted");
     assert_eq!(store(&client, full + 11, "").status, 507);
@@ -110,11 +110,11 @@ fn a_full_index_refuses_what_would_store_and_nothing_else() {
     assert!((full * 2 / 5..=full * 3 / 5).contains(&again), "{again} documents went into the room of {}", full / 2);
     assert!(metric(&client, names::INDEX_BYTES) <= PAGES * MAX as f64);
     assert_eq!(logged(&data, "below 75 % of limits.memory_max_bytes"), 1, "{}", server.log_tail());
-    // The second is left out of the log if it comes within 10 s of the first.
+    // The second warning is left out of the log if it comes within 10 s of the first.
     let warned = logged(&data, WARNING);
     assert!((1..=2).contains(&warned), "{}", server.log_tail());
 
-    // Over its budget a server starts all the same.
+    // A server that is over its budget still starts.
     let documents = client.get("/v1/collections/default").ok()["documents"].as_u64().unwrap();
     assert!(server.terminate().success());
     let (server, client) = start(&data, MAX / 2);
@@ -124,7 +124,7 @@ fn a_full_index_refuses_what_would_store_and_nothing_else() {
     assert_eq!(store(&client, 1_000_000, "").status, 507);
     let check = client.post("/v1/collections/default/check", &json!({ "text": words(3) })).ok();
     assert_eq!(check["verdict"], "exact_duplicate");
-    // Half of it and somewhat more has to go before there is room.
+    // Somewhat more than half has to be deleted before there is room.
     delete_oldest(&client, documents / 4);
     assert_eq!(store(&client, 1_000_000, "").status, 507);
     delete_oldest(&client, documents / 2);
@@ -143,7 +143,7 @@ fn what_stores_nothing_goes_on(client: &Client) {
     assert_eq!(client.delete(&format!("{DOCUMENTS}?id=nobody")).ok()["deleted"], 0);
 }
 
-/// By whatever way it comes.
+/// Tries every way of storing a document.
 fn what_stores_does_not(client: &Client, full: u64) {
     let twin = json!({"id": "twin", "text": words(3)});
     let problem = client.post(&format!("{DOCUMENTS}?on_duplicate=store"), &twin).problem(507, "memory_budget_reached");
@@ -202,7 +202,7 @@ async fn collections_share_the_budget_and_drops_and_expiries_give_back() {
     assert!(matches!(insert(&other, 1000).await, Err(CollectionError::MemoryBudget { .. })));
     drop(other);
     collections.remove(&name).await.unwrap();
-    // Its memory goes with the last who used it.
+    // The memory of a collection is freed with its last user.
     let since = Instant::now();
     while insert(&default, beside).await.is_err() {
         assert!(since.elapsed() < PATIENCE, "a drop gives nothing back");

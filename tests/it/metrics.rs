@@ -1,4 +1,4 @@
-//! Metrics: every one that is named is there, and moves when what it measures happens.
+//! Metrics: every named metric exists, and moves when the thing that it measures happens.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -19,7 +19,7 @@ impl Scrape {
         Self(answer.body_mut().with_config().limit(1 << 30).read_to_string().expect("text"))
     }
 
-    /// The sum over all series of a name whose labels contain all of `labels`, such as `op="check"`.
+    /// Returns the sum over all series of a name whose labels contain all of `labels`, such as `op="check"`.
     fn sum(&self, name: &str, labels: &[&str]) -> f64 {
         let series = self.0.lines().filter_map(|line| {
             let rest = line.strip_prefix(name)?;
@@ -38,12 +38,12 @@ fn agent() -> Agent {
 fn post(server: &Server, path: &str, body: &str) -> u16 {
     let media_type = if path.contains("/bulk") { "application/x-ndjson" } else { "application/json" };
     let mut answer = agent().post(server.url(path)).content_type(media_type).send(body).expect("an answer");
-    // To its end: a bulk answer is made while it is read.
+    // Reads to the end: a bulk answer is made while it is read.
     answer.body_mut().read_to_string().expect("a whole answer");
     answer.status().as_u16()
 }
 
-/// 24 words that no other `n` has, the last one of the caller's choice.
+/// Returns 24 words that no other `n` has, the last one of the caller's choice.
 fn text(n: usize, last: &str) -> String {
     (0..23).map(|place| format!("w{n}x{place} ")).collect::<String>() + last
 }
@@ -55,7 +55,7 @@ fn document(id: &str, text: &str) -> String {
 #[test]
 fn every_metric_moves() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    // A bucket of two is more than is read: verdicts become incomplete.
+    // A bucket of two is larger than the limit on reading: verdicts become incomplete.
     let bounds = [("HAPAX__LIMITS__BUCKET_READ_MAX", "1"), ("HAPAX__SERVER__ANSWER_BYTES_MAX", "65536")];
     let server = Starting::spawn_with(&dir.path().join("data"), &[], &bounds).ready();
     let before = Scrape::of(&server);
@@ -86,9 +86,8 @@ fn every_metric_moves() {
     names_and_labels_are_those_of_the_table(&after);
 }
 
-/// The first scrape that has all that was done. A client has an answer's last byte before the server has noted that it
-/// was sent, and an insertion's answer before what it kept for the disk is dropped; and what works in the background has
-/// to have begun.
+/// Returns the first scrape that shows all work. A client has an answer's last byte before the server notes that it was
+/// sent, and an insertion's answer before its commit buffers are dropped; background work must have begun, too.
 fn settled(server: &Server, before: &Scrape) -> Scrape {
     let since = Instant::now();
     loop {
@@ -173,7 +172,7 @@ fn collections_moved(before: &Scrape, after: &Scrape) {
     assert!(after.sum("process_resident_memory_bytes", &[]) > 1e6);
 }
 
-/// Equals with more metadata than fits into one answer.
+/// Stores equal documents with more metadata than fits into one answer.
 fn cut_an_answer(server: &Server) {
     let made = agent().put(server.url("/v1/collections/cut")).content_type("application/json");
     assert_eq!(made.send("{}").expect("an answer").status(), 201);
@@ -186,7 +185,7 @@ fn cut_an_answer(server: &Server) {
     assert_eq!(post(server, path, &document("c", &text(1, "one"))), 200);
 }
 
-/// A collection that verifies exactly, with two documents that are alike.
+/// Makes a collection that verifies exactly, with two similar documents.
 fn make_exact(server: &Server) {
     let made = agent().put(server.url("/v1/collections/exact")).content_type("application/json");
     assert_eq!(made.send(r#"{"verify":"exact","sketch":"fss128x8"}"#).expect("an answer").status(), 201);
@@ -217,7 +216,7 @@ fn a_commit_that_is_refused_is_counted_and_undone() {
     let server = Server::start(&data);
     const DOCUMENTS: &str = "/v1/collections/default/documents";
     assert_eq!(post(&server, DOCUMENTS, &document("a", &text(1, "one"))), 200);
-    // Another process in the middle of a transaction; the server waits for it, but not for ever.
+    // Another process is in the middle of a transaction; the server waits for it, but not forever.
     let other = rusqlite::Connection::open(data.join("collections/default.sqlite")).expect("the file");
     other.execute_batch("BEGIN IMMEDIATE").expect("the lock");
     assert!(post(&server, DOCUMENTS, &document("b", &text(2, "one"))) >= 500);
@@ -256,7 +255,7 @@ fn bodies_under_way_are_counted_and_given_back() {
     until(&|bytes| bytes == 0.0);
 }
 
-/// 481 collections made and dropped once took a scrape from 35 KB to 4.6 MB: their series stayed for ever.
+/// 481 collections made and dropped once took a scrape from 35 KB to 4.6 MB, because their series were never removed.
 #[test]
 fn dropped_collections_leave_no_series() {
     let dir = tempfile::tempdir().expect("temporary directory");
@@ -285,7 +284,7 @@ fn dropped_collections_leave_no_series() {
     Scrape::of(&server);
     let before = names(&Scrape::of(&server));
     for n in 0..30 {
-        // Every other name comes again.
+        // Every second name is used again.
         let name = format!("passing{}", n % 15);
         make(&name, &settings(n));
         if n % 3 > 0 {
@@ -298,11 +297,11 @@ fn dropped_collections_leave_no_series() {
         drop(&name);
     }
     let after = Scrape::of(&server);
-    // The scrub reaches a collection that stays in its own time.
+    // The scrub reaches a collection that stays at some later time.
     let stays = |series: &&String| series.contains("\"default\"");
     let left: Vec<_> = names(&after).difference(&before).filter(|series| !stays(series)).cloned().collect();
     assert!(left.is_empty(), "{left:#?}");
-    // The scrub comes by every 200 ms; what it or a scrape still holds must not bring a series back.
+    // The scrub runs every 200 ms; the state that it or a scrape still holds must not bring a series back.
     std::thread::sleep(Duration::from_millis(600));
     assert!(!Scrape::of(&server).0.contains("passing"), "{}", after.0);
     make("passing0", &settings(1));
@@ -314,7 +313,7 @@ fn dropped_collections_leave_no_series() {
 }
 
 fn every_name_is_described(scrape: &Scrape) {
-    // Counters are there from the start, at 0: an alert on their rate sees the first failure.
+    // Counters exist from the start, at 0: an alert on their rate sees the first failure.
     assert_eq!(scrape.sum(names::COMMIT_FAILURES, &["default"]), 0.0);
     for metric in names::ALL {
         let kind = match metric.kind {
@@ -328,7 +327,7 @@ fn every_name_is_described(scrape: &Scrape) {
     }
 }
 
-/// What `names.rs` says is what is scraped, both ways.
+/// Checks that the scrape has exactly the names and labels of `names.rs`.
 fn names_and_labels_are_those_of_the_table(scrape: &Scrape) {
     for line in scrape.0.lines().filter(|line| line.starts_with("hapax_")) {
         let name = line.split(['{', ' ']).next().expect("a name");

@@ -1,4 +1,4 @@
-//! `data.store = "memory"`: everything is as on disk, until the process ends.
+//! `data.store = "memory"`: everything works as on disk, until the process ends.
 
 use std::fs;
 use std::path::Path;

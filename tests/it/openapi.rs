@@ -1,5 +1,4 @@
-//! `openapi.yaml` and the router say the same: routes, methods, parameters and statuses; and each status that is
-//! declared can be met.
+//! `openapi.yaml` and the router agree: routes, methods, parameters and statuses; and each declared status can occur.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -70,7 +69,7 @@ fn the_problem_schema_knows_every_code() {
     assert_eq!(described, codes);
 }
 
-/// Statuses that no request brings about, and why.
+/// Statuses that no request causes, each with the reason.
 const NOT_PROVOKED: [(u16, &str); 2] =
     [(500, "a bug of our own, or a disk that fails"), (507, "a full disk; a full memory has tests of its own")];
 
@@ -84,7 +83,7 @@ fn is(route: &Route, method: &str, end: &str) -> bool {
     route.method == method && route.path.ends_with(end)
 }
 
-/// A request that is answered with 200, or 201.
+/// Returns a request that is answered with 200 or 201.
 fn good(route: &Route) -> (String, Option<Value>) {
     let path = path(route);
     let document = || Some(json!({"id": "a", "text": words(1)}));
@@ -114,7 +113,7 @@ fn send(client: &Client, route: &Route, (target, body): (String, Option<Value>))
     }
 }
 
-/// Statuses that were met, by method and path.
+/// Statuses that occurred, by method and path.
 #[derive(Default)]
 struct Met(BTreeMap<(String, &'static str), BTreeSet<u16>>);
 
@@ -124,7 +123,7 @@ impl Met {
     }
 }
 
-/// The routes that declare a status.
+/// Returns the routes that declare a status.
 fn declared(status: u16) -> impl Iterator<Item = &'static Route> {
     ROUTES.iter().filter(move |route| route.statuses.contains(&status))
 }
@@ -148,7 +147,7 @@ fn every_declared_status_can_be_met() {
 }
 
 fn with_a_plain_server(met: &mut Met) {
-    // 200 and 201, on a collection made anew each time.
+    // 200 and 201, on a new collection each time.
     let plain_dir = dir();
     let plain = Local::plain(&plain_dir);
     let client = Client::of(&plain);
@@ -170,7 +169,7 @@ fn with_a_plain_server(met: &mut Met) {
 }
 
 fn refused_by_a_plain_server(met: &mut Met, client: &Client) {
-    // 422: a parameter that is not known; on every route.
+    // 422 on every route: an unknown parameter.
     for route in ROUTES {
         met.by(route, send(client, route, (format!("{}?nonsense=1", path(route)), good(route).1)));
     }
@@ -201,7 +200,7 @@ fn without_the_key(met: &mut Met) {
     }
 }
 
-/// 413 and 429; and 408.
+/// 413, 429 and 408.
 fn with_small_bounds(met: &mut Met) {
     let small_dir = dir();
     let mut small = Setup::new(&small_dir).limits(|limits| {
@@ -220,7 +219,7 @@ fn with_small_bounds(met: &mut Met) {
         met.by(route, small_client.json("PUT", "/v1/collections/one-too-many", &json!({})).status);
     }
 
-    // 408, by a server that is hasty with bodies; on a busy machine it would be hasty with the answers above as well.
+    // 408, from a server with a short timeout for bodies; on a busy machine it would also hit the requests above.
     assert_eq!(small.stopped(), 0);
     let hasty = Setup::new(&small_dir).limits(|limits| limits.request_timeout = Duration::from_millis(500)).start();
     for route in declared(408) {
@@ -243,7 +242,7 @@ fn before_and_beyond_what_it_can_do(met: &mut Met) {
     }
 }
 
-/// 409: a collection made with another secret; one that is there with other settings.
+/// 409: a collection made with another secret; one that exists with other settings.
 fn beside_what_is_there(met: &mut Met) {
     let secret_dir = dir();
     let secret = Setup::new(&secret_dir).secret(1).start();
@@ -253,7 +252,7 @@ fn beside_what_is_there(met: &mut Met) {
     let secret = Setup::new(&secret_dir).secret(2).start();
     for route in declared(409) {
         if route.path == "/v1/backups" {
-            // The one is being made, or is there.
+            // The backup of that name is being made, or exists.
             let begin = || Client::of(&secret).json("POST", route.path, &json!({"name": "twice"})).status;
             assert_eq!(begin(), 202);
             met.by(route, begin());

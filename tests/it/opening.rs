@@ -1,5 +1,6 @@
-//! A start opens every collection. Once only `default` was opened before the server said it was ready: the first request
-//! for another one then waited for seconds, and a collection without a request was never swept nor measured.
+//! A start opens every collection. Once the server said that it was ready when only `default` was open: the first
+//! request for another collection then waited for seconds, and a collection without a request was never swept nor
+//! measured.
 
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,7 @@ fn a_ready_server_has_opened_measured_and_swept_what_nobody_asked_for() {
     }
     assert!(metrics.contains("hapax_documents{collection=\"news\"} 3\n"), "{metrics}");
     assert!(metrics.contains("hapax_boot_progress_ratio 1\n"), "{metrics}");
-    // Its documents go, though no request ever named it.
+    // Its documents expire, although no request ever named it.
     let gone = || client.get("/metrics").text().contains("hapax_documents{collection=\"fleeting\"} 0\n");
     let since = Instant::now();
     while !gone() {
@@ -54,7 +55,7 @@ fn a_ready_server_has_opened_measured_and_swept_what_nobody_asked_for() {
     assert!(server.terminate().success());
 }
 
-/// A folder with `default` and `news`, each with a document.
+/// Makes a folder with `default` and `news`, each with a document.
 fn filled(dir: &library::Dir, runtime: &tokio::runtime::Runtime) {
     runtime.block_on(async {
         let collections = library::open(library::config(dir));
@@ -67,7 +68,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap()
 }
 
-/// What another process does to a file so that no one else can open it for writing.
+/// Locks a file as another process would, so that it cannot be opened for writing.
 fn hold(dir: &library::Dir, name: &str) -> rusqlite::Connection {
     let file = dir.path().join(format!("data/collections/{name}.sqlite"));
     let other = rusqlite::Connection::open(file).unwrap();
@@ -145,7 +146,8 @@ fn remove_files(dir: &library::Dir, name: &str) {
     }
 }
 
-/// `default` once came back empty without a word when its file had been deleted, and another collection was just gone.
+/// `default` was once made again, empty, without a log line when its file had been deleted, and a missing collection
+/// was not noticed at all.
 #[test]
 fn a_file_that_vanished_under_a_stopped_server_is_missed_by_name() {
     let dir = library::dir();
@@ -178,7 +180,7 @@ fn a_file_that_vanished_under_a_stopped_server_is_missed_by_name() {
     assert_eq!((of("default", "an EMPTY one"), of("news", "it was not dropped")), (1, 1), "once is enough: {}", log());
     server.kill();
 
-    // A directory of an earlier version has no list; and a log that lost its database is named.
+    // The directory of an earlier version has no list, and a log whose database is gone is reported.
     std::fs::remove_file(data.join("collections.list")).unwrap();
     remove_files(&dir, "default");
     std::fs::write(data.join("collections/lost.sqlite-wal"), "x").unwrap();
@@ -192,8 +194,8 @@ fn a_file_that_vanished_under_a_stopped_server_is_missed_by_name() {
     assert!(server.terminate().success());
 }
 
-/// A list looked at a closed collection's files while they were being opened: half of that looks like damage, and a sound
-/// collection was once listed as damaged.
+/// Listing once read the files of a closed collection while they were being opened. A half-opened file looks damaged,
+/// and a sound collection was once listed as damaged.
 #[test]
 fn a_list_while_collections_are_opened_calls_none_damaged() {
     let runtime = runtime();
@@ -208,7 +210,7 @@ fn a_list_while_collections_are_opened_calls_none_damaged() {
                 insert(&collection, format!("id{n}"), words(n), options).await.unwrap();
             }
         }
-        // As a kill leaves them: with logs, and what says how much of them was committed.
+        // As a kill leaves them: with write-ahead logs and their index.
         let dir = killed.path().join("data/collections");
         let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
         let files: Vec<_> =

@@ -1,5 +1,5 @@
-//! One pair, one number: a verdict, the pages of clusters, `compare` of two stored ids and `hapax export`, from a server
-//! and from its files, say the same of two documents.
+//! One pair, one number: a verdict, the pages of clusters, `compare` of two stored ids, and `hapax export` from a
+//! server and from its files all report the same similarity for two documents.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,7 +15,7 @@ use crate::support::server::{Server, Starting};
 
 const THRESHOLD: f64 = 0.7;
 
-/// Texts of one family share most of their words; some are parts of others.
+/// Makes a text; texts of one family share most of their words, and some are parts of others.
 fn family_text(rng: &mut ChaCha8Rng, family: u64) -> String {
     let mut of_family = ChaCha8Rng::seed_from_u64(family);
     let mut words: Vec<String> = (0..100).map(|_| format!("w{}", of_family.random_range(0..100_000_u32))).collect();
@@ -29,7 +29,7 @@ fn family_text(rng: &mut ChaCha8Rng, family: u64) -> String {
     words.join(" ")
 }
 
-/// By the definition: shared runs of five words in all runs of five words.
+/// The definition: shared runs of five words divided by all runs of five words.
 fn jaccard(a: &str, b: &str) -> f64 {
     let runs = |text: &str| {
         let words: Vec<_> = text.split(' ').map(str::to_owned).collect();
@@ -39,12 +39,12 @@ fn jaccard(a: &str, b: &str) -> f64 {
     a.intersection(&b).count() as f64 / a.union(&b).count() as f64
 }
 
-/// Six digits, as numbers are on the wire.
+/// Rounds to six digits, as numbers are sent.
 fn rounded(number: f64) -> f64 {
     (number * 1e6).round() / 1e6
 }
 
-/// What is said of a pair.
+/// The reported relation of a pair.
 #[derive(Clone, Debug, PartialEq)]
 struct Said {
     similarity: f64,
@@ -59,7 +59,7 @@ fn said(of: &Value) -> Said {
     Said { similarity: number("similarity"), low: number("low"), high: number("high"), method }
 }
 
-/// Every page of `path`, member by member.
+/// Reads every page of `path`, member by member.
 fn members(client: &Client, path: &str, limit: usize) -> Vec<Value> {
     let mut all = Vec::new();
     let mut cursor = String::new();
@@ -80,13 +80,13 @@ fn exported(arguments: &[&str]) -> (Vec<Value>, String) {
     (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// A stored collection, and what the server said of its pairs.
+/// A stored collection, and the pairs that the server reported.
 struct Filled {
     name: &'static str,
     texts: BTreeMap<String, String>,
     /// By member and representative, of all clusters.
     pairs: BTreeMap<(String, String), Said>,
-    /// Those of them that `export --pairs` leaves out.
+    /// The number of pairs that `export --pairs` leaves out.
     below: usize,
 }
 
@@ -155,7 +155,7 @@ fn judged(client: &Client, name: &'static str, exact: bool, rng: &mut ChaCha8Rng
         };
         assert_eq!(compared, Some(number.similarity), "{what}");
 
-        // The lowest threshold at which bands still propose the pair is not known here, so it may find none.
+        // The test does not know the lowest threshold at which bands still find the pair, so the check may find none.
         let verdict = client.post(&format!("{path}/check?limit=1000&threshold=0.3"), &json!({"text": text})).ok();
         let found = verdict["matches"].as_array().unwrap().iter().find(|found| found["id"] == representative);
         if let Some(found) = found {
@@ -171,8 +171,8 @@ fn judged(client: &Client, name: &'static str, exact: bool, rng: &mut ChaCha8Rng
     filled
 }
 
-/// The verdict of a collection that verifies exactly said 0.714286, its clusters and `export --pairs` 0.695308 of the
-/// same pair, by signatures; of 988 exported pairs 14 were below the threshold and did not say so.
+/// For the same pair, the verdict of a collection that verifies exactly once said 0.714286, while its clusters and
+/// `export --pairs` said 0.695308, by signatures. Of 988 exported pairs 14 were below the threshold, without notice.
 #[test]
 fn a_pair_has_one_number_wherever_it_is_told() {
     let seed = library::seed();
@@ -215,7 +215,7 @@ fn a_pair_has_one_number_wherever_it_is_told() {
     }
 }
 
-/// The similarity of an id's earlier content was an estimate, even where everything else was exact.
+/// The similarity of an id's earlier content was an estimate, although everything else was exact.
 #[test]
 fn earlier_content_is_compared_as_matches_are() {
     let dir = library::dir();
@@ -249,7 +249,7 @@ fn earlier_content_is_compared_as_matches_are() {
     }
 }
 
-/// A page that compares exactly reads the disk for each member. It reads so much and no more, and the next page goes on.
+/// A page that compares exactly reads the disk for each member. It reads a bounded amount, and the next page continues.
 #[test]
 fn pages_that_compare_exactly_end_early_and_none_is_lost() {
     let dir = library::dir();
@@ -280,7 +280,8 @@ fn pages_that_compare_exactly_end_early_and_none_is_lost() {
     }
 }
 
-/// An import that skips duplicates leaves nothing to export as a pair: `--pairs` wrote an empty file and said nothing.
+/// An import that skips duplicates leaves nothing to export as a pair: `--pairs` once wrote an empty file without a
+/// word.
 #[test]
 fn an_export_without_pairs_says_why() {
     let dir = library::dir();
@@ -311,8 +312,8 @@ fn an_export_without_pairs_says_why() {
     assert_eq!(exported(&["--server", &url, "--collection", "skipped"]).1, "");
 }
 
-/// Kept texts of a keyed collection are shingled with its secret. An export from its files has no secret and needs none:
-/// two texts share as many shingles by one key as by another.
+/// Kept texts of a keyed collection are shingled with its secret. An export from its files has no secret and needs
+/// none: two texts share as many shingles under one key as under another.
 #[test]
 fn keyed_texts_are_compared_offline_without_the_secret() {
     let dir = library::dir();

@@ -1,8 +1,8 @@
-//! It is right on real text: every corpus is streamed through a real server, each document asks for all its matches,
-//! and the answers are compared with exact truth.
+//! Answers are right on real text: every corpus is streamed through a real server, each document asks for all its
+//! matches, and the answers are compared with exact truth.
 //!
-//! The corpora are not part of the project: they are read from `HAPAX_CORPORA` or `../shared/given`. Where neither is
-//! there these tests say so on stderr and pass. The small sets run always, the large ones in `make quality`.
+//! The corpora are not part of the project: they are read from `HAPAX_CORPORA` or `../shared/given`. If neither exists,
+//! these tests say so on stderr and pass. The small sets always run, the large ones in `make quality`.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -25,20 +25,20 @@ const RECALL_AT_90: f64 = 0.99;
 const RECALL_AT_85: f64 = 0.95;
 const PRECISION: f64 = 0.95;
 
-/// How matches are confirmed, and by what.
+/// The way in which matches are confirmed.
 #[derive(Clone, Copy, PartialEq)]
 enum Verified {
     Estimate,
-    /// By what `keep` says.
+    /// By the content that this value of `keep` stores.
     Exactly(&'static str),
 }
 
-/// Where exact truth comes from.
+/// The source of the exact truth.
 #[derive(Clone, Copy, PartialEq)]
 enum Truth {
-    /// The pairs file beside the corpus.
+    /// The pairs file of the corpus.
     File,
-    /// Joined anew over the tokens of the reference tokeniser: hapax cuts scripts without spaces and keeps marks,
+    /// Joined again over the tokens of the reference tokeniser: hapax cuts scripts without spaces and keeps marks,
     /// which the pairs files do not.
     ReferenceTokens,
 }
@@ -53,7 +53,7 @@ struct Pair {
     jaccard: f64,
 }
 
-/// A real server with a folder of its own, and a client of it.
+/// A real server with its own folder, and a client of it.
 struct Service {
     client: Client,
     _server: Server,
@@ -102,7 +102,7 @@ fn pairs(tsv: &str) -> Vec<Pair> {
     tsv.lines().map(parse).collect()
 }
 
-/// The exact join, built once from its sources beside the corpora; it was written apart from hapax.
+/// Builds the exact join once, from its sources next to the corpora; it was written independently of hapax.
 fn exactjoin(corpora: &Path) -> PathBuf {
     static BUILDING: Mutex<()> = Mutex::new(());
     let _one_at_a_time = BUILDING.lock().unwrap();
@@ -111,7 +111,7 @@ fn exactjoin(corpora: &Path) -> PathBuf {
     std::fs::create_dir_all(work.join("src")).unwrap();
     for file in ["Cargo.toml", "src/main.rs"] {
         let text = std::fs::read_to_string(source.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
-        // A workspace of its own: it lies under the target folder of another.
+        // It needs a workspace of its own, because it is under the target folder of another.
         let text = if file == "Cargo.toml" { format!("{text}\n[workspace]\n") } else { text };
         std::fs::write(work.join(file), text).unwrap();
     }
@@ -173,7 +173,7 @@ fn stream(service: &Service, collection: &str, documents: &[Document]) -> Vec<Ve
     all
 }
 
-/// Runs one corpus under one shingling; prints its figures and holds them against the bars.
+/// Runs one corpus with one shingling, prints its figures and compares them with the limits.
 fn judge_corpus(corpora: &Path, file: &str, mode: &str, truth: Truth) {
     judge_corpus_verified(corpora, file, mode, truth, Verified::Estimate);
 }
@@ -224,7 +224,7 @@ fn judge_corpus_verified(corpora: &Path, file: &str, mode: &str, truth: Truth, v
         let with_neighbour = later_ones(&documents, &truth, from);
         (with_neighbour.iter().filter(|id| flagged.contains(**id)).count(), with_neighbour.len())
     };
-    // Truth is given with six decimals, and the answers are.
+    // The truth has six decimals, and so have the answers.
     let wrong_below = if verified == Verified::Estimate { WRONG_BELOW } else { THRESHOLD };
     let wrong = found.keys().filter(|ids| exact.get(ids).copied().unwrap_or(0.0) < wrong_below).count();
     let errors: Vec<f64> = found.iter().filter_map(|(ids, similarity)| Some(similarity - exact.get(ids)?)).collect();
@@ -247,16 +247,17 @@ fn judge_corpus_verified(corpora: &Path, file: &str, mode: &str, truth: Truth, v
     assert!(precision >= PRECISION, "precision: {line}");
     if let Verified::Exactly(_) = verified {
         assert_eq!(wrong, 0, "precision: {line}");
-        // The files know no NFKC: a ligature here and there moves a shingle.
+        // The truth does not use NFKC: a few ligatures change a shingle.
         let differ = errors.iter().filter(|error| error.abs() > 1.5e-6).count();
         assert!(differ * 100 <= errors.len() && rmse < 0.001, "{differ} similarities differ: {line}");
-        // Of documents with more neighbours than are compared, not every pair is found, but each is found to have one.
+        // If a document has more neighbours than are compared, some pairs are missed, but it is always found to have
+        // one.
         assert!(share(pair_recall(THRESHOLD)) >= RECALL_AT_85, "recall at the threshold itself: {line}");
         assert!(share(verdict_recall(THRESHOLD)) >= RECALL_AT_90, "verdicts at the threshold itself: {line}");
     }
 }
 
-/// The documents that have an earlier one which they are so much alike, by the truth.
+/// Returns the documents that have an earlier document at least this similar, by the truth.
 fn later_ones<'a>(documents: &'a [Document], truth: &[Pair], from: f64) -> HashSet<&'a str> {
     let place: HashMap<&str, usize> =
         documents.iter().enumerate().map(|(at, document)| (document.id.as_str(), at)).collect();
@@ -264,7 +265,7 @@ fn later_ones<'a>(documents: &'a [Document], truth: &[Pair], from: f64) -> HashS
     truth.iter().filter(|pair| pair.jaccard >= from).map(|pair| documents[later(pair)].id.as_str()).collect()
 }
 
-/// The author of the set planted copies and says which.
+/// The author of the set planted copies and lists them.
 fn planted_pairs_are_found(corpora: &Path, file: &str) {
     let documents = documents(&corpora.join(format!("{file}.jsonl.zst")));
     let planted = std::fs::read_to_string(corpora.join(format!("{file}.author-truth.tsv"))).unwrap();
@@ -298,7 +299,7 @@ fn small_corpora_meet_the_bars() {
     judge_corpus(&corpora, "tldr_cjk_and_others", "w3", Truth::ReferenceTokens);
 }
 
-/// Where matches are verified exactly, each one is one.
+/// With exact verification, every match is a true one.
 #[test]
 fn exact_matches_are_matches_by_the_truth() {
     let Some(corpora) = corpora() else { return };
@@ -359,7 +360,7 @@ fn odd_inputs_get_a_verdict_or_a_clear_error() {
         let expected = match name.as_str() {
             "empty.txt" | "only_punctuation.txt" | "only_whitespace.txt" | "emoji.txt" => Some((200, "empty")),
             "bad_utf8.txt" | "latin1_french.txt" | "shift_jis.txt" | "image.png" | "random_64k.bin" => Some((422, "")),
-            // One token, read to its end and never in memory whole.
+            // One token, read to its end, and never whole in memory.
             "bomb_100MB_of_a.txt.gz" => Some((200, "unique")),
             _ if name.starts_with("udhr_") => Some((200, "unique")),
             _ => None,
@@ -398,7 +399,7 @@ fn bad_lines_are_answered_one_by_one(corpora: &Path, service: &Service) {
     }
 }
 
-/// Pairs that only folding brings together.
+/// Pairs that only folding makes equal.
 #[test]
 fn forms_of_one_text_are_one_text() {
     let Some(corpora) = corpora() else { return };

@@ -1,6 +1,6 @@
 //! Check-and-insert is linearizable while documents expire: very many races of insertions, replacements and deletes on
 //! few ids and groups, in a collection whose documents live for a second. The answers are replayed in the commit order.
-//! A document may be gone without anybody having deleted it, but only once it was old enough.
+//! A document may be gone without a delete, but only once it was old enough.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::support::library;
 
 const WRITERS: u64 = 256;
 const TTL: Duration = Duration::from_secs(1);
-/// Ids a group is inserted under.
+/// Ids under which a group is inserted.
 const IDS: u64 = 4;
 
 struct Event {
@@ -39,7 +39,7 @@ impl Did {
     }
 }
 
-/// Signatures of a group differ in two slots of 128 at most; groups share nothing.
+/// Returns a signature. Those of a group differ in at most two slots of 128; groups share nothing.
 fn signature(group: u64, variant: u64) -> Content {
     let mut words = SplitMix64::new(group);
     let mut bytes: Vec<u8> = (0..16).flat_map(|_| words.next_u64().to_le_bytes()).collect();
@@ -51,7 +51,7 @@ fn name(group: u64, id: u64) -> DocId {
     DocId::new(format!("{group}/{id}")).unwrap()
 }
 
-/// One operation; `None` where it neither changed anything nor judged by what it found.
+/// Does one operation; `None` if it neither changed anything nor depended on a stored document.
 async fn race(collection: &Collection, rng: &mut ChaCha8Rng, groups: u64) -> Option<Event> {
     let (group, id) = (rng.random_range(0..groups), rng.random_range(0..IDS));
     let began = Instant::now();
@@ -77,12 +77,13 @@ async fn race(collection: &Collection, rng: &mut ChaCha8Rng, groups: u64) -> Opt
     (!unchanged).then(|| Event { at, began, ended: Instant::now(), group, id, did })
 }
 
-/// What is there according to the events so far: by group and id, the earliest it can have been seen last.
+/// The documents present according to the events so far: by group and id, the earliest time at which it can have been
+/// last seen.
 #[derive(Default)]
 struct Model(HashMap<u64, HashMap<u64, Instant>>);
 
 impl Model {
-    /// A document turned out to be gone: it must have been old enough.
+    /// Notes that a document turned out to be gone: it must have been old enough.
     fn expired(&mut self, event: &Event, id: u64) {
         let seen = self.0.get_mut(&event.group).unwrap().remove(&id).unwrap();
         assert!(event.ended >= seen + TTL, "{}/{id} is gone after {:?}", event.group, event.ended - seen);
@@ -103,7 +104,7 @@ impl Model {
                     other => panic!("{:?}: {group}/{id}: {other:?}", event.at),
                 }
                 match outcome {
-                    // Should the id hold something, it was gone already.
+                    // If the id held something, that was gone already.
                     Outcome::Skipped if self.0[&group].contains_key(&id) => return self.expired(event, id),
                     Outcome::Skipped => return,
                     Outcome::Removed => {
@@ -146,7 +147,7 @@ async fn races(count: u64, groups: u64) {
         }));
     }
     let mut events = library::all(writers).await;
-    // What changed nothing stands behind the change at whose place it was decided.
+    // An operation that changed nothing comes after the change at whose place it was decided.
     events.sort_by_key(|event| (event.at, !event.did.changes()));
     let mut model = Model::default();
     events.iter().for_each(|event| model.replay(event));

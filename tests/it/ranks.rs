@@ -1,5 +1,5 @@
-//! Ranks merge: the lesser of two documents' ranks, slot by slot, is what the union of their shingles has. And a
-//! collection with an `oph` sketch from its making to its verdicts.
+//! Ranks merge: the smaller of two documents' ranks, slot by slot, is the rank of the union of their shingles. And a
+//! collection with an `oph` sketch, from its creation to its verdicts.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -34,7 +34,7 @@ fn text(words: std::ops::Range<u32>) -> String {
     words.map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ")
 }
 
-/// From ranks of one word anyone could compute what the secret makes of it, and craft pages.
+/// From the ranks of one word anyone could compute its hash under the secret, and craft pages.
 #[test]
 fn a_collection_with_a_secret_gives_no_ranks() {
     let dir = dir();

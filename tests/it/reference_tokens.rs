@@ -1,5 +1,5 @@
-//! Tokens as hapax defines them, found in another way: regular expressions over text folded by other libraries.
-//! Slow and short; it shares no code and no tables with the core that it judges.
+//! hapax's definition of tokens, implemented in another way: regular expressions over text folded by other libraries.
+//! Slow and short; it shares no code and no tables with the core that it checks.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!(r"{unspaced}\p{{M}}*|{spaced}(?:\p{{M}}|{spaced})*")).unwrap()
 });
 
-/// The tokens of a text under the default folding. No token of the corpora is long enough to be cut.
+/// Returns the tokens of a text under the default folding. No token of the corpora is long enough to be cut.
 pub(crate) fn tokens(text: &str) -> Vec<String> {
     let folded: String = text.nfd().default_case_fold().nfkc().default_case_fold().nfkc().collect();
     let folded: String = IGNORABLE.replace_all(&folded, "").nfc().collect();

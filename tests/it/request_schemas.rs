@@ -1,6 +1,6 @@
-//! Every field of every request body is taken and refused as `openapi.yaml` says.
-//! `{"name":null}` and `{"s_hi":null}` were once taken for nothing at all, and a threshold of 0 was valid by the
-//! description and refused by the server.
+//! Every field of every request body is accepted and refused as `openapi.yaml` says. `{"name":null}` and
+//! `{"s_hi":null}` were once accepted as absent, and a threshold of 0 was valid by the description and refused by the
+//! server.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::support::description::{DESCRIPTION, resolve};
 use crate::support::library::dir;
 use crate::support::local::Local;
 
-/// Where the field is within the body, and its schema.
+/// The path of a field within the body, and its schema.
 struct Field {
     path: Vec<String>,
     schema: &'static Value,
@@ -21,7 +21,7 @@ impl Field {
     }
 }
 
-/// All fields, those of objects within too.
+/// Returns all fields, those of nested objects included.
 fn all_fields(schema: &'static Value, path: &[String]) -> Vec<Field> {
     let mut all = Vec::new();
     for (name, schema) in resolve(schema)["properties"].as_object().into_iter().flatten() {
@@ -33,7 +33,7 @@ fn all_fields(schema: &'static Value, path: &[String]) -> Vec<Field> {
     all
 }
 
-/// A body that is taken if the field has a good value.
+/// Returns a body that is accepted if the field has a good value.
 fn around(target: &str, field: &Field, value: &Value) -> Value {
     let content = |name: &str| matches!(name, "text" | "set" | "signature" | "fingerprint" | "id");
     let last = field.path.last().unwrap().as_str();
@@ -66,7 +66,7 @@ fn around(target: &str, field: &Field, value: &Value) -> Value {
     body
 }
 
-/// Values that the schema refuses.
+/// Returns values that the schema refuses.
 fn refused(schema: &Value) -> Vec<Value> {
     let kind = schema["type"].as_str().unwrap();
     let of_types = [
@@ -101,7 +101,7 @@ fn refused(schema: &Value) -> Vec<Value> {
     refused
 }
 
-/// Values that the schema takes.
+/// Returns values that the schema accepts.
 fn taken(schema: &Value) -> Vec<Value> {
     let kind = schema["type"].as_str().unwrap();
     let mut taken: Vec<Value> = schema["enum"].as_array().cloned().unwrap_or_default();
@@ -123,7 +123,7 @@ fn taken(schema: &Value) -> Vec<Value> {
     taken
 }
 
-/// Fields whose bounds depend on others: a value within them may be refused for another's sake.
+/// Fields whose bounds depend on others: a value within them may be refused because of another field.
 const DEPENDENT: [(&str, &str); 4] = [
     ("banding.bands", "it must fit the signature"),
     ("banding.rows", "it must fit the signature"),
@@ -144,9 +144,9 @@ fn fields_of_bodies_are_taken_and_refused_as_described() {
             if !schema.is_object() {
                 continue;
             }
-            // Of what can be changed, all of it can be changed in a collection that keeps shingles.
+            // Every changeable setting can be changed in a collection that keeps shingles.
             let target = path.replace("{collection}", if method == "patch" { "shingled" } else { "default" });
-            // A backup would be begun for each good value.
+            // Each good value would begin a backup.
             let begins = target.ends_with("/backups");
             for field in all_fields(schema, &[]) {
                 fields_seen += 1;
@@ -177,7 +177,7 @@ fn fields_of_bodies_are_taken_and_refused_as_described() {
         }
     }
     assert!(fields_seen > 50, "{fields_seen}");
-    // Wherever a null is: also in what is not described field by field.
+    // A null is refused everywhere, also in parts that are not described field by field.
     for (target, body) in [
         ("/v1/collections/default/check", json!({ "set": [null] })),
         ("/v1/collections/default/documents/get", json!({ "ids": [null] })),

@@ -1,4 +1,4 @@
-//! What each route answers, field by field, as a client sees it.
+//! The answers of each route, field by field, as a client sees them.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::support::client::{CHECK, Client, DOCUMENTS, Raw, fields, words};
 use crate::support::library::{dir, occupy};
 use crate::support::local::{Local, Setup};
 
-/// A text that shares most shingles with `words(number)`.
+/// Returns a text that shares most shingles with `words(number)`.
 fn nearly(number: u64) -> String {
     let text: String = (0..20).map(|part| words(number * 1000 + part)).collect::<Vec<_>>().join(" ");
     text
@@ -288,7 +288,7 @@ fn a_starting_server_says_so_and_how_far_it_is() {
     assert_eq!(client.get("/metrics").status, 200);
 }
 
-/// A request that the server has begun to read, for it said `100 Continue`, and that lacks the last byte of its body.
+/// Sends a request without the last byte of its body; the server has begun to read it, because it said `100 Continue`.
 fn half_sent(server: &Local) -> Raw {
     let mut slow = Raw::connect(server.address);
     slow.send("POST /v1/tune HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n");
@@ -315,7 +315,7 @@ Content-Length: 2
 
 {}",
     );
-    // Its work waits for the processor. A probe for its place instead could take it.
+    // Its work waits for the processor. A probe for its place could take the place itself.
     let since = Instant::now();
     while server.state.cpu().depth() == 0 {
         assert!(since.elapsed() < Duration::from_secs(60), "the one place is not taken");
@@ -335,7 +335,7 @@ fn a_stop_lets_open_requests_end() {
     let dir = dir();
     let server = Local::plain(&dir);
     let mut slow = half_sent(&server);
-    // An idle connection must not hold up the stop.
+    // An idle connection must not delay the stop.
     let _idle = Raw::connect(server.address);
     server.stop();
     let since = Instant::now();

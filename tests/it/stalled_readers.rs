@@ -1,6 +1,5 @@
-//! Clients that take nothing of their answers keep no memory.
-//! An HTTP/2 client that grants no window once kept as many answers as it asked for: 200 of 16 MB each were 3.2 GB, held
-//! by one socket for as long as it stayed open.
+//! Clients that do not read their answers hold no memory. An HTTP/2 client that grants no window once kept as many
+//! answers as it asked for: 200 of 16 MB each were 3.2 GB, held by one socket for as long as it stayed open.
 
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -11,7 +10,7 @@ use crate::support::client::{CHECK, Client, Raw};
 use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
 
-/// Fewer than a connection may have open.
+/// Fewer than the limit of a connection.
 const STREAMS_MAX: u32 = 200;
 
 fn copy(number: usize) -> String {
@@ -34,13 +33,13 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A header field, spelled out (RFC 7541, section 6.2.2).
+/// Returns a header field as a literal (RFC 7541, section 6.2.2).
 fn field(name: &str, value: &str) -> Vec<u8> {
     let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
     [vec![0], text(name), text(value)].concat()
 }
 
-/// A connection on which streams may be opened and no answer's body can be sent.
+/// Opens a connection that may open streams, and on which no answer's body can be sent.
 fn without_window(server: &Local) -> Raw {
     let mut raw = Raw::connect(server.address);
     raw.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
@@ -76,7 +75,7 @@ fn answers_that_cannot_be_sent_are_counted_and_then_dropped() {
     let limits = |limits: &mut hapax::config::HttpLimits| {
         limits.answers_bytes_max = 16 << 20;
         limits.answer_bytes_max = 4 << 20;
-        // Long enough to ask for as many as it takes, however busy the machine is.
+        // Long enough to open all streams, even on a busy machine.
         limits.write_timeout = Duration::from_secs(10);
     };
     let server = Setup::new(&dir).limits(limits).start();
@@ -86,7 +85,7 @@ fn answers_that_cannot_be_sent_are_counted_and_then_dropped() {
     let (mut stalled, mut streams) = (vec![without_window(&server)], (1..).step_by(2));
     let mut refused = None;
     until("the memory for answers is used up", || {
-        // A few at a time: answers that are made side by side leave each other little, and give back most of it.
+        // A few at a time: answers that are made at the same time leave each other little room, and return most of it.
         for stream in streams.by_ref().take(2) {
             let target = format!("{CHECK}?limit=1000&with=metadata");
             ask(stalled.last_mut().unwrap(), stream, &target, "application/json", text.to_string().as_bytes());
@@ -110,7 +109,7 @@ fn answers_that_cannot_be_sent_are_counted_and_then_dropped() {
         let answer = client.post(&format!("{CHECK}?limit=1000&with=metadata"), &text);
         answer.status == 200 && answer.ok().get("omitted").is_none()
     });
-    // And the server ends the connections, though their clients do not.
+    // The server also ends the connections, though their clients do not.
     for mut raw in stalled {
         let _ = raw.0.read_to_end(&mut Vec::new());
     }
@@ -126,7 +125,7 @@ fn a_client_that_reads_nothing_loses_its_connection() {
     let mut raw = Raw::connect(server.address);
     raw.send("POST /v1/collections/default/batch?limit=1000&with=metadata HTTP/1.1\r\nHost: localhost\r\n");
     raw.send(format!("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len()));
-    // More than the kernel keeps; then longer than it may be left.
+    // Longer than the kernel's buffers help, and longer than an answer may wait.
     std::thread::sleep(Duration::from_secs(5));
     let mut seen = Vec::new();
     let _ = raw.0.read_to_end(&mut seen);

@@ -1,14 +1,14 @@
-//! What an earlier version wrote opens, and answers as it did; what a later one wrote is refused.
+//! Files of earlier versions open, and answer as they did; files of later versions are refused.
 //!
 //! `tests/fixtures/format-N` holds the collections of a data directory as the last version of that format left them
-//! when it was stopped, `format-N-killed` as it left them when it was killed, with everything still in the log. Beside
-//! them stands what it answered. A new format needs new fixtures, made by the program that writes it:
+//! when it was stopped, `format-N-killed` as it left them when it was killed, with everything still in the log. Next to
+//! them are its answers. A new format needs new fixtures, made by the program that writes it:
 //!
 //! ```text
 //! HAPAX_FIXTURE=tests/fixtures/format-4 cargo test --test it upgrade::a_fixture_is_made
 //! ```
 //!
-//! `HAPAX_FIXTURE_BINARY` makes them with another program; where the name ends in `-killed`, it is killed. Without the
+//! `HAPAX_FIXTURE_BINARY` makes them with another program; if the name ends in `-killed`, it is killed. Without the
 //! variables the same is done with fixtures of this version, which are thrown away.
 
 use std::fs;
@@ -32,7 +32,7 @@ fn fixtures() -> Vec<PathBuf> {
     found
 }
 
-/// The files of a fixture as a data directory.
+/// Lays the files of a fixture out as a data directory.
 fn laid_out(fixture: &Path, parent: &Path) -> PathBuf {
     let data = parent.join("data");
     let collections = data.join("collections");
@@ -73,7 +73,7 @@ fn every_format_written_so_far_opens_and_answers_as_recorded() {
         let recorded = answers(&fixture);
         let server = Server::start(&data);
         holds(&fixture, &server, &recorded);
-        // The second life finds a file of this format, with what the first one added.
+        // The second run finds a file of this format, with the additions of the first run.
         let client = Client::new(server.url(""));
         let retried = client.post("/v1/collections/default/documents", &document(0)).ok();
         assert_eq!(retried["outcome"], "unchanged", "{retried}");
@@ -103,12 +103,12 @@ fn holds(fixture: &Path, server: &Server, recorded: &Value) {
     }
 }
 
-/// All that was answered is answered still; a later version may have more to say.
+/// Checks that every recorded answer still holds; a later version may answer more.
 fn contains(what: &str, now: &Value, recorded: &Value) {
     match (now, recorded) {
         (Value::Object(now), Value::Object(recorded)) => {
             for (field, value) in recorded {
-                // An interval may be wider by now, for earlier ones were too narrow.
+                // An interval may be wider now, because earlier ones were too narrow.
                 match field.as_str() {
                     "low" if now[field].as_f64() <= value.as_f64() => continue,
                     "high" if now[field].as_f64() >= value.as_f64() => continue,
@@ -130,7 +130,7 @@ fn a_later_format_is_refused_by_name() {
     let parent = tempfile::tempdir().unwrap();
     let data = laid_out(fixtures().last().unwrap(), parent.path());
     let file = data.join("collections/default.sqlite");
-    // What is in the log counts.
+    // The contents of the log count.
     assert!(Server::start(&data).terminate().success());
     let later = format_of(&file) + 1;
     Connection::open(&file).unwrap().pragma_update(None, "user_version", later).unwrap();
@@ -143,7 +143,7 @@ fn a_later_format_is_refused_by_name() {
     assert_eq!(fs::read(&file).unwrap(), before, "it is not touched");
 }
 
-/// 60 words of its own.
+/// Returns 60 words of its own.
 fn text(number: u64, changed: u64) -> String {
     (0..60).map(|word| format!("w{}x{word} ", if word < changed { 1000 + number } else { number })).collect()
 }
@@ -157,7 +157,8 @@ fn document(number: u64) -> Value {
     }
 }
 
-/// A program that writes a fixture; an earlier version's, so its answers are not held to today's description.
+/// A program that writes a fixture. It may be an earlier version, so its answers are not checked against today's
+/// description.
 struct Writer {
     child: Child,
     base: String,
@@ -240,7 +241,7 @@ fn make(fixture: &Path) {
         );
         writer.insert(collection, "", &json!({ "id": "skipped", "text": text(2, 0) }));
         writer.insert(collection, "on_existing=replace", &json!({ "id": "doc-4", "text": text(40, 0) }));
-        // Equal content with other metadata, and content that is not stored: both go other ways since format 3.
+        // Equal content with other metadata, and content that is not stored: both behave differently since format 3.
         let updated = json!({ "id": "doc-1", "text": text(1, 0), "metadata": { "updated": true } });
         writer.insert(collection, "on_existing=replace&on_duplicate=store", &updated);
         writer.insert(collection, "", &json!({ "id": "gone", "text": text(60, 0) }));
@@ -258,7 +259,7 @@ fn make(fixture: &Path) {
     writer.child.wait().unwrap();
     for entry in fs::read_dir(data.join("collections")).unwrap() {
         let path = entry.unwrap().path();
-        // The index of the log, which SQLite makes anew.
+        // The index of the log, which SQLite rebuilds.
         if !path.to_str().unwrap().ends_with("-shm") {
             fs::copy(&path, fixture.join(path.file_name().unwrap())).unwrap();
         }
@@ -266,7 +267,7 @@ fn make(fixture: &Path) {
     fs::write(fixture.join(ANSWERS), answers).unwrap();
 }
 
-/// What it answers to everything that can be asked of it, a line each.
+/// Returns its answers to everything that can be asked, a line each.
 fn recorded(writer: &Writer) -> String {
     let mut lines = Vec::new();
     for collection in ["default", "pages"] {

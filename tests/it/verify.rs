@@ -1,5 +1,5 @@
-//! `hapax verify` finds what is damaged, mends it on request only, and loses nothing that is whole; the scrub of a
-//! running server finds the same while it serves.
+//! `hapax verify` finds damage, repairs it on request only, and loses nothing that is whole; the scrub of a running
+//! server finds the same while it serves.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn reports(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Thirty documents in each of two collections, one with texts, clusters and links.
+/// Stores thirty documents in each of two collections, one with texts, clusters and links.
 fn fill(client: &Client) {
     let settings = json!({"keep": "text"});
     assert_eq!(client.json("PUT", "/v1/collections/news", &settings).status, 201);
@@ -69,7 +69,7 @@ fn what_is_damaged_is_named_and_set_aside_on_request_only() {
     let dir = library::dir();
     let data = dir.path().join("data");
     filled(&data);
-    // Record 10 is the first of three that are alike, the next of which is a link.
+    // Record 10 is the first of three similar ones, the next of which is a link.
     spoil(&file(&data, "news"), b"\"only\":\"a3!");
     let damaged = fs::read(file(&data, "news")).unwrap();
 
@@ -101,7 +101,7 @@ fn what_is_damaged_is_named_and_set_aside_on_request_only() {
     assert_eq!(list["collections"].as_array().unwrap().len(), 2, "what was kept is no collection");
     let page = client.get(&format!("{}?limit=100", documents("news"))).ok();
     assert_eq!(page["documents"].as_array().unwrap().len(), 29);
-    // What was a link stands for its cluster now, and is found.
+    // The former link is its cluster's representative now, and is found.
     let check = client.post("/v1/collections/news/check", &json!({"text": format!("{} two", words(3))})).ok();
     assert_eq!(check["duplicate_of"], "b3!", "{check}");
     client.post(&documents("news"), &json!({"id": "a3!", "text": words(99)})).ok();
