@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::support::documents::{self, look, options};
 use crate::support::library::{self, Dir};
 
-/// Collections in which a lookup looks at next to nothing.
+/// Opens collections in which a lookup reads next to nothing.
 fn open(dir: &Dir, verify: Verify) -> Collections {
     let mut config = library::config(dir);
     config.limits.bucket_read_max = 2;
@@ -45,7 +45,7 @@ fn representative(verdict: &Verdict) -> Option<&str> {
     verdict.representative.as_ref().map(DocId::as_str)
 }
 
-/// Pages of one template: some words of each are its own.
+/// Makes pages of one template, each with some words of its own.
 fn pages(rng: &mut ChaCha8Rng, pages: usize) -> Vec<String> {
     let template: Vec<String> = (0..300).map(|word| format!("w{word}")).collect();
     let page = |number: usize, rng: &mut ChaCha8Rng| {
@@ -80,7 +80,7 @@ async fn reposts_within_a_cluster_of_alike_pages_are_exact_duplicates() {
             let verdict = insert(&collection, &format!("repost of {id}"), &pages[number], OnDuplicate::Store).await;
             assert_eq!((verdict.kind, of(&verdict)), (VerdictKind::ExactDuplicate, Some(id.as_str())), "{verify:?}");
         }
-        // The first that is there is named: once it is gone, the next.
+        // The first stored one is named; when it is deleted, the next.
         for &number in &reposts[..20] {
             let id = format!("page {number}");
             delete(&collection, &id).await;
@@ -125,7 +125,7 @@ async fn each_of_many_contents_of_one_signature_is_found() {
             let found: Vec<&str> = verdict.matches.iter().map(|found| found.id.as_str()).collect();
             assert_eq!(found, [format!("{times}"), format!("{times} again")], "{verify:?}");
         }
-        // One that is new is like all of them, and a copy of none.
+        // A new document is similar to all of them, and a copy of none.
         let verdict = check(&collection, &text(1000), 1000).await;
         assert_eq!(verdict.kind, VerdictKind::NearDuplicate);
         if verify == Verify::Estimate {
@@ -155,7 +155,7 @@ async fn copies_of_one_text_are_one_candidate_and_all_are_listed() {
         assert_eq!((exact.kind, listed(&exact), exact.unread), (VerdictKind::ExactDuplicate, copies.clone(), 0));
         let few = check(&collection, &text, 5).await;
         assert_eq!((listed(&few), few.unread), (copies[..5].to_vec(), 0), "what is beyond the limit was not missed");
-        // From outside the group, which is met by its bands: one comparison for all 300.
+        // Seen from a document outside the group, which it meets by its bands: one comparison for all 300.
         delete(&collection, "near").await;
         if verify == Verify::Estimate {
             let verdict = check(&collection, &near, 1000).await;
@@ -190,7 +190,7 @@ async fn a_copy_of_a_link_is_named_beside_its_representative_and_joins_its_clust
         assert_eq!(copy.outcome, Outcome::Linked);
         let stored = insert(&collection, "stored", &near, OnDuplicate::Store).await;
         named(&stored);
-        // With its representative gone the link is one itself.
+        // When its representative is deleted, the link becomes the representative.
         delete(&collection, "first").await;
         let verdict = check(&collection, &near, 10).await;
         assert_eq!((verdict.kind, of(&verdict)), (VerdictKind::ExactDuplicate, Some("link")));

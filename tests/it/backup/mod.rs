@@ -1,4 +1,4 @@
-//! Backups of a server at work, and what comes back: the state at the backup's position, whole or not at all.
+//! Backups of a running server, and their contents: the state at the backup's position, whole or not at all.
 
 mod restoring;
 mod running;

@@ -1,4 +1,5 @@
-//! What is damaged or is no backup is not restored, and a restore that is killed serves nothing or all.
+//! A damaged backup, or a folder that is not one, is not restored; a restore that is killed serves nothing or
+//! everything.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +26,7 @@ fn no_damage_of_a_backup_is_restored() {
     let refuse = |what: &str| -> BackupError {
         let attempt = || restore(&backup, &target, &Arc::<Progress>::default()).map(drop).expect_err(what);
         let mut error = attempt();
-        // A process that another test is just starting has our lock until it runs its program.
+        // A process that another test is starting holds our lock until it runs its program.
         while matches!(error, BackupError::Lock(_)) {
             thread::sleep(Duration::from_millis(5));
             error = attempt();
@@ -127,7 +128,7 @@ fn a_restore_that_is_killed_serves_nothing_or_all() {
     for attempt in 0..24 {
         let target = dir.path().join(format!("restored-{attempt}"));
         let mut child = command::hapax(&["restore", utf8(&backup), "--data-dir", utf8(&target)]).spawn().unwrap();
-        // From the first thing that is seen of it on, some way into it.
+        // Killed some way after the first sign of it.
         let wait = Duration::from_micros(random.random_range(0..40_000));
         let since = Instant::now();
         while !target.exists() && since.elapsed() < Duration::from_secs(20) {
@@ -154,7 +155,7 @@ fn a_restore_that_is_killed_serves_nothing_or_all() {
         }
     }
     println!("killed before: {nothing}, in the middle: {half}, behind: {whole}");
-    // Whatever the machine's speed made of these, once for certain.
+    // Whatever the machine's speed made of these, one restore runs to its end.
     let target = dir.path().join("restored");
     fs::create_dir_all(target.join("collections.restoring")).unwrap();
     fs::copy(backup.join("default.sqlite"), target.join("collections.restoring/default.sqlite")).unwrap();

@@ -1,4 +1,4 @@
-//! Backups of a server at work: under load, killed, called off, and where they are written.
+//! Backups of a running server: under load, killed, cancelled, and where they are written.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -63,13 +63,13 @@ fn a_backup_under_load_restores_the_state_at_its_position() {
     assert_eq!(documents(&original, "exact"), documents(&again, "exact"));
     let verdict = again.post("/v1/collections/exact/check", &json!({"text": words(7)})).ok();
     assert_eq!((&verdict["duplicate_of"], &verdict["matches"][0]["method"]), (&json!("7"), &json!("exact")));
-    // The order goes on where the backup left it.
+    // The order continues from the backup's position.
     let late = again.post(&format!("{DEFAULT}/documents"), &json!({"id": "late", "text": words(77_777_777)})).ok();
     assert_eq!(late["outcome"], "inserted");
     assert_eq!(again.get(&format!("{DEFAULT}/documents?id=late")).ok()["seq"], position + 1);
 }
 
-/// Status, stdout and stderr of `hapax backup`, while `log` goes on.
+/// Returns status, stdout and stderr of `hapax backup`, while `log` continues.
 fn backed_up_under_load(server: &Server, log: &mut Log) -> (i32, String, String) {
     let made = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -87,7 +87,7 @@ fn backed_up_under_load(server: &Server, log: &mut Log) -> (i32, String, String)
     })
 }
 
-/// Each version is found under the id that had it then, and no other is found at all.
+/// Checks that each version is found under the id that had it then, and that no other is found.
 fn versions_are_found_under_the_ids_they_had(again: &Client, log: &Log, state: &BTreeMap<u64, (u64, u64)>) {
     let check = |version: u64| again.post(&format!("{DEFAULT}/check"), &json!({"text": words(version)})).ok();
     let versions: BTreeMap<u64, u64> = state.iter().map(|(&id, &(_, version))| (version, id)).collect();

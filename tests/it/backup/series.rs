@@ -16,14 +16,14 @@ use crate::support::command;
 use crate::support::library::{Dir, dir, seed};
 use crate::support::server::Server;
 
-/// The whole backups in a folder, by name.
+/// Returns the whole backups in a folder, by name.
 fn whole_in(dir: &Path) -> BTreeSet<String> {
     let folders = fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap().path());
     let whole = folders.filter(|folder| folder.join("manifest.json").exists());
     whole.map(|folder| folder.file_name().unwrap().to_str().unwrap().to_owned()).collect()
 }
 
-/// A second night's `hapax backup nightly` was refused with 409, so nobody had a backup younger than the first.
+/// `hapax backup nightly` was once refused with 409 on the second night, so no backup was younger than the first.
 #[test]
 fn a_series_keeps_the_newest_and_removes_nothing_else() {
     let dir = dir();
@@ -32,7 +32,8 @@ fn a_series_keeps_the_newest_and_removes_nothing_else() {
     let client = client(&server);
     let begin = |body: Value| client.post(BACKUPS, &body);
     bad_series_are_refused(&client);
-    // What looks like it and is not of the series: one made under such a name, another series, a stranger's folder.
+    // Folders that look like backups of the series but are not: one made under such a name, one of another series, and
+    // one that hapax did not make.
     for name in ["nightly", "nightly-2001-01-01T000000Z"] {
         assert_eq!(begin(json!({"name": name})).status, 202);
         assert_eq!(ended(&client)["state"], "done");
@@ -59,9 +60,9 @@ fn a_series_keeps_the_newest_and_removes_nothing_else() {
     };
     assert_eq!(whole_in(&backups), kept(&made[2..]));
     assert_eq!(fs::read(strange.join("default.sqlite")).unwrap(), b"mine");
-    // A stranger's file in one of them saves it.
+    // A file that is not the backup's, in one of them, keeps it from being removed.
     fs::write(backups.join(&made[2]).join("notes.txt"), "dear").unwrap();
-    // What a kill leaves: a backup of the series that is not whole, and a removal in its middle.
+    // The leftovers of a kill: a backup of the series that is not whole, and a half-done removal.
     let half = backups.join("nightly-2001-01-03T000000Z");
     fs::create_dir(&half).unwrap();
     fs::write(half.join("manifest.json.partial"), r#"{"series":"nightly"}"#).unwrap();
@@ -91,7 +92,7 @@ fn bad_series_are_refused(client: &Client) {
     }
 }
 
-/// By a server on this machine and without one; the series of the server's own folder stay.
+/// A series at a path, with a server on this machine and without one; the series in the server's own folder stay.
 fn a_series_of_a_path_goes_by_the_same_rules(dir: &Dir, server: Server) {
     let backups = dir.path().join("backups");
     let before = whole_in(&backups);
@@ -111,7 +112,7 @@ fn a_series_of_a_path_goes_by_the_same_rules(dir: &Dir, server: Server) {
     assert_eq!(whole_in(target.parent().unwrap()), there(&[first[2].clone(), path]));
 }
 
-/// Killed at any moment, a run leaves as many whole ones as there were, or one more, or fewer: never none.
+/// A run that is killed at any moment leaves as many whole backups as before, or one more, or fewer: never none.
 #[test]
 fn a_series_whose_run_is_killed_is_never_without_a_whole_backup() {
     let dir = dir();

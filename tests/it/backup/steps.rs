@@ -1,4 +1,4 @@
-//! A server whose backups a test waits for, and what it was told to store.
+//! A server whose backups a test waits for, and a log of the documents that it stored.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::support::server::{Server, Starting};
 
 pub(super) const DEFAULT: &str = "/v1/collections/default";
 pub(super) const BACKUPS: &str = "/v1/backups";
-/// Fast enough for a test, slow enough to be in the middle of.
+/// Fast enough for a test, slow enough to act during a backup.
 pub(super) const SLOW: &str = "1000000";
 
 /// Status, stdout, stderr.
@@ -30,7 +30,7 @@ pub(super) fn utf8(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A server whose backups go to `backups` beside its data.
+/// Starts a server whose backups go to `backups` next to its data.
 pub(super) fn serve(dir: &Dir, rate: &str) -> Server {
     let backups = dir.path().join("backups");
     let environment = [("HAPAX__BACKUP__DIR", utf8(&backups)), ("HAPAX__BACKUP__BYTES_PER_SECOND_MAX", rate)];
@@ -41,7 +41,7 @@ pub(super) fn client(server: &Server) -> Client {
     Client::new(server.url(""))
 }
 
-/// The latest backup, once `wanted` says that it is there.
+/// Returns the latest backup when `wanted` holds for it.
 pub(super) fn wait_for(client: &Client, wanted: impl Fn(&Value) -> bool) -> Value {
     let since = Instant::now();
     loop {
@@ -58,7 +58,7 @@ pub(super) fn ended(client: &Client) -> Value {
     wait_for(client, |latest| latest["state"] != "running")
 }
 
-/// All documents of a collection, by id.
+/// Returns all documents of a collection, by id.
 pub(super) fn documents(client: &Client, collection: &str) -> BTreeMap<String, Value> {
     let (mut all, mut cursor) = (BTreeMap::new(), String::new());
     loop {
@@ -73,12 +73,12 @@ pub(super) fn documents(client: &Client, collection: &str) -> BTreeMap<String, V
     }
 }
 
-/// What was acknowledged, in order: the n-th took place n of the order.
+/// The acknowledged changes, in order: the n-th took place n of the order.
 #[derive(Default)]
 pub(super) struct Log(pub(super) Vec<(u64, Option<u64>)>);
 
 impl Log {
-    /// `id` gets the text of `version`, or goes.
+    /// Gives each `id` the text of a version, or deletes it.
     pub(super) fn bulk(&mut self, client: &Client, query: &str, changes: &[(u64, Option<u64>)]) {
         let line = |(id, version): &(u64, Option<u64>)| match version {
             Some(version) => json!({"id": id.to_string(), "text": words(*version), "metadata": {"of": version}}),
@@ -91,7 +91,7 @@ impl Log {
         self.0.extend_from_slice(changes);
     }
 
-    /// Id -> the place of its last change, and the version it has.
+    /// Returns, for each id, the place of its last change and its version.
     pub(super) fn state_at(&self, position: u64) -> BTreeMap<u64, (u64, u64)> {
         let mut state = BTreeMap::new();
         for (n, &(id, version)) in (1..=position).zip(&self.0) {
@@ -103,7 +103,7 @@ impl Log {
         state
     }
 
-    /// A round of insertions, replacements and deletions; `round` from 0.
+    /// Makes a round of insertions, replacements and deletions; `round` counts from 0.
     pub(super) fn round(&mut self, client: &Client, round: u64) {
         let first = round * 100;
         self.bulk(client, "op=insert", &(first..first + 100).map(|id| (id, Some(id))).collect::<Vec<_>>());
@@ -113,7 +113,7 @@ impl Log {
     }
 }
 
-/// A data directory of two collections, at rest, and a backup of it made without a server.
+/// Makes a data directory of two collections, with no server, and a backup of it.
 pub(super) fn offline(dir: &Dir, rounds: u64) -> (PathBuf, PathBuf, u64) {
     let (data, backup) = (dir.path().join("data"), dir.path().join("backup"));
     let server = Server::start(&data);
@@ -122,7 +122,7 @@ pub(super) fn offline(dir: &Dir, rounds: u64) -> (PathBuf, PathBuf, u64) {
     assert_eq!(client(&server).json("PUT", "/v1/collections/news", &json!({"threshold": 0.7})).status, 201);
     let refused = run(&["backup", utf8(&backup), "--data-dir", utf8(&data)]);
     assert!(refused.0 == 2 && refused.2.contains("in use"), "{refused:?}");
-    // Killed, so that the log beside the file counts.
+    // Killed, so that the log next to the file counts.
     server.kill();
     let (status, path, words_said) = run(&["backup", utf8(&backup), "--data-dir", utf8(&data)]);
     assert_eq!((status, path.trim_end()), (0, utf8(&backup)), "{words_said}");

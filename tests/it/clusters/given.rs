@@ -1,4 +1,4 @@
-//! Signatures that a test gives, the collection they are in, and what it says of them.
+//! The signatures that tests give, the collection for them, and its answers.
 
 use hapax::collections::{ClusterMember, Collection, Collections, Pending, Settings};
 use hapax::types::{CollectionName, DocId, OnDuplicate, Verdict};
@@ -25,7 +25,7 @@ pub(super) async fn made(collections: &Collections) -> Collection {
     collections.create(name(), settings()).await.unwrap().0
 }
 
-/// All slots of one value, but `from..to`.
+/// Returns a signature of one value in all slots except `from..to`.
 pub(super) fn with(from: usize, to: usize, value: u8) -> Signature {
     let mut signature = base();
     signature[from..to].fill(value);
@@ -67,7 +67,7 @@ pub(super) async fn check(collection: &Collection, signature: &Signature) -> Vec
     verdict.matches.into_iter().map(|found| found.id.as_str().to_owned()).collect()
 }
 
-/// The ids of the cluster of `name`, the representative first.
+/// Returns the ids of the cluster of `name`, the representative first.
 pub(super) async fn cluster(collection: &Collection, name: &str) -> Vec<String> {
     let page = collection.cluster(id(name), None, 1000).await.unwrap().unwrap();
     let ids: Vec<_> = page.members.iter().map(|member| member.id.as_str().to_owned()).collect();

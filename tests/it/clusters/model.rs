@@ -1,4 +1,4 @@
-//! Clusters are those that a model in plain code has, through restarts.
+//! Clusters equal those of a model in plain code, through restarts.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::given::{SHAPE, Signature, alike, all_clusters, base, begin, check, cl
 use crate::support::documents::id;
 use crate::support::library::{self};
 
-/// A document as the model has it.
+/// A document in the model.
 #[derive(Clone, Debug)]
 struct Doc {
     name: String,
@@ -22,7 +22,7 @@ struct Doc {
     cluster: u64,
 }
 
-/// What one writer after another would have made of it, in plain code.
+/// The result of the same operations by a single writer, in plain code.
 #[derive(Default)]
 struct Model {
     docs: BTreeMap<u64, Doc>,
@@ -38,7 +38,7 @@ impl Model {
         self.docs.iter().filter(|(_, doc)| doc.cluster == cluster).map(|(seq, _)| *seq).collect()
     }
 
-    /// The documents that a lookup finds, best first.
+    /// Returns the documents that a lookup finds, best first.
     fn matches(&self, signature: &Signature, own: Option<u64>) -> Vec<u64> {
         let found = self.docs.iter().filter(|(seq, doc)| !doc.linked && Some(**seq) != own);
         let mut found: Vec<_> = found.filter(|(_, doc)| alike(&doc.signature, signature)).collect();
@@ -53,7 +53,7 @@ impl Model {
         }
     }
 
-    /// The outcome, and who stands for the new document.
+    /// Returns the outcome, and the representative of the new document.
     fn insert(&mut self, name: &str, signature: Signature, on_duplicate: OnDuplicate) -> (Outcome, Option<String>) {
         let own = self.seq_of(name);
         let matches = self.matches(&signature, own);
@@ -132,7 +132,7 @@ impl Model {
     }
 }
 
-/// Near one of a few centres, so that likeness comes in chains.
+/// Makes a signature near one of a few centres, so that there are chains of similar documents.
 fn any_signature(random: &mut ChaCha8Rng) -> Signature {
     let mut signature = base();
     let centre = random.random_range(0..4_u8);
@@ -160,7 +160,7 @@ async fn clusters_are_those_of_one_writer_after_another_through_restarts() {
                 if was_there {
                     assert_eq!(ticket.decided_at(), model.last);
                 }
-                // Now and then the next is decided before this one is durable.
+                // Sometimes the next one is decided before this one is durable.
                 if random.random_bool(0.5) {
                     assert_eq!(ticket.wait().await.unwrap(), was_there);
                 } else {

@@ -1,4 +1,5 @@
-//! A representative that goes is followed by the next first-seen, a link too, whatever fails or runs beside it.
+//! When a representative is deleted, the next first-seen member takes its place, also if that is a link, and whatever
+//! fails or runs at the same time.
 
 use hapax::collections::{BandingAsked, Changes, CollectionError};
 use hapax::types::{OnDuplicate, Outcome, VerdictKind};
@@ -12,7 +13,8 @@ use super::given::{
 use crate::support::documents::id;
 use crate::support::library::{self, Dir};
 
-/// A link that was added and promoted in one transaction was counted off, and never counted in.
+/// A link that was added and promoted in one transaction was once subtracted from the count of links without having
+/// been added.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_is_promoted_before_it_is_on_disk_is_counted_once() {
     let dir = library::dir();
@@ -67,7 +69,7 @@ async fn a_deleted_representative_is_followed_by_the_next_first_seen_a_link_too(
     let joins = insert(&collection, "d", &like_b, OnDuplicate::Link).await;
     assert_eq!(representative(&joins), Some("b"));
 
-    // A replacement leaves its cluster, too, and is judged anew.
+    // A replacement leaves its cluster too, and is compared again.
     let replaced = insert(&collection, "b", &with(40, 50, 200), OnDuplicate::Store).await;
     assert_eq!(replaced.outcome, Outcome::Replaced);
     assert_eq!(cluster(&collection, "d").await, ["c", "d"]);
@@ -83,7 +85,7 @@ async fn a_deleted_representative_is_followed_by_the_next_first_seen_a_link_too(
     library::close(collections).await;
 }
 
-/// Changes of flags are refused by the file, so that a deletion that promotes a link fails.
+/// Makes the file refuse changes of flags, so that a deletion that promotes a link fails.
 fn refuse_promotions(dir: &Dir) -> rusqlite::Connection {
     let path = dir.path().join(format!("data/collections/{}.sqlite", name()));
     let connection = rusqlite::Connection::open(path).unwrap();
@@ -117,13 +119,13 @@ async fn a_failed_commit_undoes_promotions_and_whoever_joined_since() {
         let joined = joins.wait().await;
         let went = again.wait().await;
         let linked = replaces.wait().await;
-        // What was decided after the failure knows nothing of the promotion, and is kept.
+        // Decisions made after the failure do not depend on the promotion, and are kept.
         if let Ok(verdict) = joined {
             assert_eq!((verdict.kind, verdict.representative), (VerdictKind::Unique, None));
             assert!(collection.delete(id("d")).await.unwrap().wait().await.unwrap());
         }
         if went.is_ok() {
-            // In their order: were c next in line, nothing would be promoted.
+            // In their order: if c were the next, nothing would be promoted.
             insert(&collection, "b", &with(0, 10, 200), OnDuplicate::Link).await;
             assert!(collection.delete(id("c")).await.unwrap().wait().await.unwrap());
             insert(&collection, "c", &with(50, 60, 200), OnDuplicate::Store).await;
@@ -153,7 +155,7 @@ async fn checks_pass_over_a_promoted_link_until_that_is_on_disk_and_deciders_do_
     let like_b = with(0, 20, 200);
     insert(&collection, "a", &base(), OnDuplicate::Store).await;
     insert(&collection, "b", &with(0, 10, 200), OnDuplicate::Link).await;
-    // Another program holds the file: what is decided waits.
+    // Another program holds the file: the decisions wait.
     let other = rusqlite::Connection::open(dir.path().join(format!("data/collections/{}.sqlite", name()))).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let deleted = collection.delete(id("a")).await.unwrap();
@@ -172,7 +174,7 @@ async fn checks_pass_over_a_promoted_link_until_that_is_on_disk_and_deciders_do_
     library::close(collections).await;
 }
 
-/// A promotion while the index is built anew: the link is found afterwards, whichever came first.
+/// A promotion while the index is rebuilt: afterwards the link is found, whichever happened first.
 #[tokio::test(flavor = "multi_thread")]
 async fn links_promoted_during_a_rebanding_are_found_after_it() {
     let dir = library::dir();

@@ -1,4 +1,4 @@
-//! Clusters of a server: paged, and after a kill.
+//! Clusters of a server: in pages, and after a kill.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Who joins which cluster.
+//! The rules by which documents join clusters.
 
 use hapax::types::{OnDuplicate, Outcome, VerdictKind};
 
@@ -25,7 +25,7 @@ async fn a_chain_whose_ends_are_unlike_makes_two_stars() {
     assert_eq!(representative(&third), None, "c is like b, but not like a, who stands for b");
     let fourth = insert(&collection, "d", &d, OnDuplicate::Store).await;
     assert_eq!((fourth.duplicate_of.as_ref(), representative(&fourth)), (Some(&id("c")), Some("c")));
-    // Like b and c alike: only c stands for anybody.
+    // Similar to b and to c: only c is a representative.
     let between = with(0, 15, 200);
     let fifth = insert(&collection, "e", &between, OnDuplicate::Store).await;
     assert_eq!(representative(&fifth), Some("c"));
@@ -38,13 +38,13 @@ async fn a_chain_whose_ends_are_unlike_makes_two_stars() {
     }
     let stored = collection.document(&id("d")).await.unwrap().unwrap();
     assert_eq!(stored.representative, Some(id("c")));
-    // A retry repeats it.
+    // A retry repeats the answer.
     let again = insert(&collection, "d", &d, OnDuplicate::Store).await;
     assert_eq!((again.outcome, representative(&again)), (Outcome::Unchanged, Some("c")));
     library::close(collections).await;
 }
 
-/// A link that is its cluster's founder would be a cluster that no lookup ever finds.
+/// If a cluster's founder were a link, no lookup would ever find the cluster.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_resembles_members_only_is_stored() {
     let dir = library::dir();

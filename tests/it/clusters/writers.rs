@@ -40,7 +40,7 @@ async fn of_many_writers_at_once_one_founds_and_the_others_join() {
     library::close(collections).await;
 }
 
-/// A lookup reads few documents of a full bucket. Where the representative was not among them, each new duplicate once
+/// A lookup reads few documents of a full bucket. When the representative was not among them, each new duplicate once
 /// founded a cluster of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_larger_than_a_lookup_reads_stays_one() {

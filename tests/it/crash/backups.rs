@@ -1,5 +1,5 @@
-//! Makes backups, between documents of a collection of its own: one that was told to be done restores to the documents
-//! of its moment, in every later life, and one that was under way restores to them or is refused.
+//! Makes backups between documents of its own collection. A backup that was reported as done restores to the documents
+//! of its moment, also after crashes; one that was being made restores to them or is refused.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,12 @@ const BACKUPS: &str = "/v1/backups";
 
 #[derive(Clone)]
 pub struct Backups {
-    /// Where the server puts them.
+    /// The folder where the server puts them.
     dir: PathBuf,
-    /// Documents that were sent; the last of them may be unanswered.
+    /// The number of documents sent; the last may be unanswered.
     sent: u64,
-    /// Since the last life, with the documents that each was asked to hold; of the last, the answer may be missing.
+    /// The backups since the last crash, each with the documents that it must hold; the answer to the last may be
+    /// missing.
     made: Vec<Backup>,
     done: u64,
 }
@@ -38,12 +39,12 @@ impl Backups {
         Self { dir, sent: 0, made: Vec::new(), done: 0 }
     }
 
-    /// How many were told to be done.
+    /// Returns how many were reported as done.
     pub fn done(&self) -> u64 {
         self.done
     }
 
-    /// A document, and a backup that holds it.
+    /// Inserts a document, and makes a backup that holds it.
     pub fn work(&mut self, server: &Address) -> Result<(), Failure> {
         self.sent += 1;
         let text = super::random_text(0xBACC << 32 | self.sent);
@@ -68,7 +69,7 @@ impl Backups {
         Ok(())
     }
 
-    /// Restores what the last life made.
+    /// Restores the backups made since the last crash.
     pub fn verify(&mut self, server: &Address) {
         let held = whole(agent().get(server.url(COLLECTION)).call());
         let held = held["documents"].as_u64().expect("a number");
@@ -83,7 +84,7 @@ impl Backups {
     }
 }
 
-/// The documents in a backup, unless it is refused.
+/// Returns the documents in a backup, unless it is refused.
 fn restored(backup: &Path) -> Option<BTreeSet<String>> {
     let parent = tempfile::tempdir().unwrap();
     let data_dir = parent.path().join("data");

@@ -1,5 +1,5 @@
-//! Inserts near-duplicates of what others insert, and notes whom every verdict cites: law 3 says that none of them may
-//! be gone after a crash, but for those that were deleted.
+//! Inserts near-duplicates of the documents of other clients, and notes the documents that verdicts name: none of them
+//! may be gone after a crash, except those that were deleted.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::http::{Failure, agent, answer, get, list, whole};
 use crate::support::server::Address;
 
 pub const COLLECTION: &str = "/v1/collections/likes";
-/// Texts that all documents are like.
+/// The texts that all documents are similar to.
 const TEXTS: u64 = 12;
 
 #[derive(Clone)]
@@ -19,7 +19,7 @@ pub struct Citer {
     number: u32,
     random: ChaCha8Rng,
     docs: Vec<Doc>,
-    /// Whom verdicts cited: its own documents and those of others.
+    /// The documents named by verdicts: its own and those of others.
     cited: BTreeSet<String>,
     acknowledged: u64,
 }
@@ -28,9 +28,9 @@ pub struct Citer {
 struct Doc {
     text: String,
     there: bool,
-    /// An insert or a delete has not been answered.
+    /// Whether an insert or a delete has not been answered.
     open: bool,
-    /// A delete was asked for.
+    /// Whether a delete was asked for.
     leaves: bool,
 }
 
@@ -84,7 +84,7 @@ impl Citer {
         Ok(())
     }
 
-    /// Nobody cites what this client knows to be deleted.
+    /// Notes the documents that a verdict names; none may be known as deleted.
     fn cite(&mut self, verdict: &Value) {
         let matches = verdict["matches"].as_array().expect("matches");
         let ids = matches.iter().map(|one| &one["id"]).chain(verdict.get("duplicate_of"));
@@ -95,7 +95,7 @@ impl Citer {
         }
     }
 
-    /// Like one of few texts: nine words in ten are the same.
+    /// Makes a text similar to one of a few: nine words in ten are the same.
     fn text(&mut self) -> String {
         let mut words: Vec<String> =
             super::random_text(1 << 60 | self.random.random_range(0..TEXTS)).split(' ').map(str::to_owned).collect();
@@ -109,7 +109,7 @@ impl Citer {
     }
 }
 
-/// Compares what all of them know with what the server holds, and settles what they did not know.
+/// Compares the notes of all of them with the server's documents, and records the outcome of unanswered requests.
 pub fn verify(citers: &mut [&mut Citer], server: &Address) {
     let documents = server.url(&format!("{COLLECTION}/documents"));
     let cited: BTreeSet<String> = citers.iter_mut().flat_map(|citer| std::mem::take(&mut citer.cited)).collect();

@@ -1,6 +1,6 @@
-//! One operation on the disk fails, each in turn, until a run needs no more of them.
-//! Whatever fails, the server refuses to start and says why, or goes on and answers 5xx for what it could not keep; reads
-//! go on; and what it acknowledged is there in its next life. After a failed sync a collection acknowledges nothing more.
+//! One operation on the disk fails, each in turn, until a run needs no more of them. The server then either refuses to
+//! start and gives the reason, or keeps running and answers 5xx for writes that it could not store. Reads keep working,
+//! and everything acknowledged is there after a restart. After a failed sync a collection acknowledges nothing more.
 
 use std::fs;
 use std::path::Path;
@@ -14,11 +14,11 @@ use super::{Load, variable, writer};
 use crate::support::disk::{self, Kind, Operation};
 use crate::support::server::{Address, Server, Starting};
 
-/// What fails with: an error of the device, and one that making room mends.
+/// The errors: one of the device, and one that goes away when there is room again.
 const ERRORS: [i32; 2] = [5, 28];
 const SEED: u64 = 11;
 
-/// A folder that the server of a test begins with, and what is known of it.
+/// The folder that a test's server starts with, and the state known of it.
 struct Start<'a> {
     data_dir: Option<&'a Path>,
     load: Load,
@@ -26,7 +26,7 @@ struct Start<'a> {
 
 #[test]
 fn one_failure_of_the_disk_loses_nothing() {
-    // The number of the first operation that fails, and the steps from there: all of them take minutes.
+    // The number of the first operation that fails, and the step to the next ones: all of them take minutes.
     let step = variable("HAPAX_FAULTS").unwrap_or(61);
     let parent = tempfile::tempdir().unwrap();
     let before = parent.path().join("before");
@@ -56,7 +56,7 @@ fn one_failure_of_the_disk_loses_nothing() {
     assert!(tried * step > 300, "only {tried} operations failed");
 }
 
-/// Whether the run came as far as that operation.
+/// Returns whether the run got as far as that operation.
 fn fails_at(start: &Start<'_>, number: u64, error: i32) -> bool {
     let parent = tempfile::tempdir().unwrap();
     let data_dir = parent.path().join("data");
@@ -90,7 +90,7 @@ fn fails_at(start: &Start<'_>, number: u64, error: i32) -> bool {
                     }
                 }
                 reads_go_on(server.address());
-                // Of `default`, where the writers are; what is being made under another name is made anew.
+                // Only `default` counts, where the writers are; an unfinished collection of another name is made again.
                 let failed_sync = failed(&notes).is_some_and(|failed| {
                     let name = failed.path.file_name().expect("a file has a name").to_string_lossy().into_owned();
                     matches!(failed.kind, Kind::Sync) && ["default.sqlite", "default.sqlite-wal"].contains(&&*name)
@@ -111,12 +111,12 @@ fn fails_at(start: &Start<'_>, number: u64, error: i32) -> bool {
     came_to_it
 }
 
-/// A delete whose sync failed was undone in memory, and the document cited again, though it was gone on disk.
+/// A delete whose sync failed was once undone in memory, and the document named again, although it was gone on disk.
 #[test]
 fn what_a_failed_sync_was_to_remove_is_cited_by_no_answer() {
     let parent = tempfile::tempdir().unwrap();
     let text = super::random_text(5);
-    // All that a life does: an insert, a removal, and a check; with the operations before and after the removal.
+    // A whole run: an insert, a removal, and a check, with the operations before and after the removal.
     let life = |name: String, replacement: Option<&str>, fail: Option<u64>| {
         let (data_dir, notes) = (parent.path().join(&name), parent.path().join(format!("{name}.notes")));
         let mut environment = disk::preloaded(&data_dir, &notes).to_vec();
@@ -167,7 +167,7 @@ fn what_a_failed_sync_was_to_remove_is_cited_by_no_answer() {
     }
 }
 
-/// The requests of a run, one after the other; `then` has the outcome of each.
+/// The requests of a run, one after the other; `then` gets the outcome of each.
 fn script(load: &mut Load, server: &Address, then: &mut dyn FnMut(&Load, Result<(), Failure>)) {
     let mut likes = false;
     for round in 0..3 {

@@ -1,5 +1,5 @@
-//! Inserts documents into a collection where they expire soon: those that need not be gone yet are there, and those that
-//! are gone stay gone.
+//! Inserts documents into a collection where they expire soon: those that are too young to expire are there, and
+//! expired ones do not come back.
 
 use std::time::{Duration, SystemTime};
 
@@ -50,7 +50,7 @@ impl Fleeting {
         Ok(())
     }
 
-    /// Compares what it knows with what the server holds, and settles what it did not know.
+    /// Compares its notes with the server's documents, and records the outcome of unanswered requests.
     pub fn verify(&mut self, server: &Address) {
         let url = server.url(&format!("{COLLECTION}/documents"));
         let ids: Vec<String> = (0..self.docs.len()).map(|doc| self.id(doc)).collect();

@@ -14,18 +14,18 @@ pub struct Folders {
     number: u32,
     random: ChaCha8Rng,
     made: u32,
-    /// By name: those that are there, or may be.
+    /// By name, the collections that exist or may exist.
     folders: BTreeMap<String, Folder>,
     acknowledged: u64,
 }
 
 #[derive(Clone, Default)]
 struct Folder {
-    /// Its making has been answered.
+    /// Whether its creation has been answered.
     made: bool,
-    /// Its drop has been asked for.
+    /// Whether its drop has been asked for.
     leaves: bool,
-    /// Documents, and whether each was answered.
+    /// The documents, and whether each was answered.
     documents: BTreeMap<String, bool>,
 }
 
@@ -82,14 +82,14 @@ impl Folders {
         Ok(())
     }
 
-    /// One of which all is known.
+    /// Picks a collection with no unanswered request.
     fn pick(&mut self) -> Option<String> {
         let known = self.folders.iter().filter(|(_, folder)| folder.made && !folder.leaves);
         let names: Vec<String> = known.map(|(name, _)| name.clone()).collect();
         names.get(self.random.random_range(0..names.len().max(1))).cloned()
     }
 
-    /// Compares what it knows with what the server holds, and settles what it did not know.
+    /// Compares its notes with the server's collections, and records the outcome of unanswered requests.
     pub fn verify(&mut self, server: &Address) {
         let collections = whole(agent().get(server.url("/v1/collections")).call());
         let collections = collections["collections"].as_array().expect("collections");

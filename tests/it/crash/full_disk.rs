@@ -1,4 +1,4 @@
-//! A disk that is full to its last byte, and then is not.
+//! A disk that is completely full, and later has room again.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -13,10 +13,10 @@ use super::{Load, seed, writer};
 use crate::support::server::{Address, Server, Starting};
 use crate::support::{command, disk};
 
-/// What a full disk never takes.
+/// More documents than fit on the disk.
 const FULL_AFTER: usize = 5_000;
 
-/// Makes the folder a small disk of its own, which only the server and its descendants see.
+/// Mounts a small disk on the folder, which only the server and its descendants see.
 const MOUNT: &str = r#"mount -t tmpfs -o size=16m none "$0" && exec "$@""#;
 
 #[test]
@@ -52,7 +52,7 @@ fn a_full_disk_refuses_writes_and_takes_them_again_when_there_is_room() {
     assert_eq!(list(&server.url(writer::DOCUMENTS)).len(), stored.len());
 }
 
-/// A server whose disk is full as long as there is a file at `full`.
+/// Starts a server whose disk is full while the file `full` exists.
 fn on_a_disk_to_fill(data_dir: &Path, full: &Path) -> Server {
     let mut environment = disk::preloaded(data_dir, &full.with_extension("notes")).to_vec();
     environment.push(("HAPAX_DISK_FULL", full.to_str().unwrap().to_owned()));
@@ -60,7 +60,7 @@ fn on_a_disk_to_fill(data_dir: &Path, full: &Path) -> Server {
     Starting::spawn_with(data_dir, &[], &environment).ready()
 }
 
-/// The same by a disk that says so, whatever it has: what was acknowledged outlives the server.
+/// The same with a disk that reports being full, whatever room it has: acknowledged writes survive the server.
 #[test]
 fn what_was_acknowledged_outlives_a_full_disk() {
     let parent = tempfile::tempdir().unwrap();
@@ -86,7 +86,7 @@ fn what_was_acknowledged_outlives_a_full_disk() {
     load.verify(&Server::start(&data_dir));
 }
 
-/// An import into a full disk once ground through 78,068 failures, and the server wrote 79,930 lines of log in 8 seconds.
+/// An import into a full disk once went through 78,068 failures, and the server wrote 79,930 lines of log in 8 seconds.
 #[test]
 fn an_import_into_a_full_disk_stops_and_the_log_stays_short() {
     let parent = tempfile::tempdir().unwrap();
@@ -114,7 +114,8 @@ fn an_import_into_a_full_disk_stops_and_the_log_stays_short() {
     }
     assert_eq!(ready()["writable"], false);
     let log = fs::read_to_string(data_dir.with_extension("log")).unwrap();
-    // Some different lines at each place in the source, every ten seconds; each refused line would have been thousands.
+    // At most ten different lines from each place in the source in ten seconds; a line for each refused document would
+    // be thousands.
     assert!(log.lines().count() < 200, "{} lines", log.lines().count());
     let metrics = agent().get(server.url("/metrics")).call().unwrap().body_mut().read_to_string().unwrap();
     let value = |name: &str| {
@@ -145,14 +146,14 @@ fn may_mount(unshare: &[&str], dir: &str) -> bool {
     mounted.is_ok_and(|output| output.status.success())
 }
 
-/// Inserts so many; their ids.
+/// Inserts this many documents and returns their ids.
 fn insert(server: &Address, first: u64, count: usize) -> Vec<String> {
     let stored = insert_until_refused(server, first, count);
     assert_eq!(stored.len(), count, "there is room");
     stored
 }
 
-/// Inserts until the disk is full, at most so many; the ids of what was stored.
+/// Inserts documents until the disk is full, at most this many, and returns the ids of the stored ones.
 fn insert_until_refused(server: &Address, first: u64, count: usize) -> Vec<String> {
     let mut stored = Vec::new();
     for number in (first..).take(count) {
@@ -173,7 +174,7 @@ fn insert_until_refused(server: &Address, first: u64, count: usize) -> Vec<Strin
     stored
 }
 
-/// To the last byte.
+/// Fills the disk to the last byte.
 fn fill(filler: &Path) {
     let mut file = OpenOptions::new().create(true).append(true).open(filler).unwrap();
     for bytes in [4096, 1] {

@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde_json::Value;
 use ureq::Agent;
 
-/// Why there is no answer to rest on.
+/// The reason why there is no usable answer.
 #[derive(Debug)]
 pub enum Failure {
     /// The server was killed.
     Gone,
-    /// The server says that it could not: a problem of status 5xx.
+    /// The server reports a failure: a problem of status 5xx.
     Refused(Value),
 }
 
@@ -25,7 +25,7 @@ pub fn agent() -> Agent {
 
 type Response = Result<ureq::http::Response<ureq::Body>, ureq::Error>;
 
-/// The body of a 2xx.
+/// Returns the body of a 2xx.
 pub fn answer(response: Response) -> Result<Value, Failure> {
     let mut response = response.map_err(|_| Failure::Gone)?;
     let status = response.status();
@@ -39,13 +39,13 @@ pub fn answer(response: Response) -> Result<Value, Failure> {
     }
 }
 
-/// The same from a server that nobody kills, on a disk that works.
+/// The same for a server that is not killed and whose disk works.
 pub fn whole(response: Response) -> Value {
     answer(response).unwrap_or_else(|failure| panic!("no answer: {failure:?}"))
 }
 
-/// Sends a bulk request and hands on each line that was answered; one that did not arrive whole, or that says that it
-/// failed, is not an answer.
+/// Sends a bulk request and passes on each answered line. A line that did not arrive whole, or that reports a failure,
+/// is not an answer.
 pub fn bulk(url: &str, body: String, lines: usize, mut answered: impl FnMut(usize, &Value)) -> Result<(), Failure> {
     let response = agent().post(url).content_type("application/x-ndjson").send(body).map_err(|_| Failure::Gone)?;
     if response.status() != 200 {
@@ -73,7 +73,7 @@ pub fn bulk(url: &str, body: String, lines: usize, mut answered: impl FnMut(usiz
     }
 }
 
-/// Every document of a collection, page by page.
+/// Lists every document of a collection, page by page.
 pub fn list(url: &str) -> Vec<Value> {
     let agent = agent();
     let (mut documents, mut cursor) = (Vec::new(), None::<String>);
@@ -91,7 +91,7 @@ pub fn list(url: &str) -> Vec<Value> {
     }
 }
 
-/// Those of some documents that are there.
+/// Returns the documents that exist among these ids.
 pub fn get(url: &str, ids: &[String]) -> Vec<Value> {
     let found = whole(agent().post(format!("{url}/get")).send_json(serde_json::json!({ "ids": ids })));
     found["documents"].as_array().expect("documents").clone()

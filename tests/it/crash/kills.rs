@@ -43,7 +43,7 @@ fn what_was_acknowledged_outlives_a_killed_process() {
     assert!(acknowledged > 50 * kills, "only {acknowledged} acknowledged: nothing was tested; {}", server.log_tail());
 }
 
-/// Some lives end before they begin to serve.
+/// Starts the server; some starts are killed before it serves.
 fn start_after_a_few_tries(data_dir: &Path, environment: &[(&str, &str)], random: &mut ChaCha8Rng) -> Server {
     while random.random_bool(0.4) {
         let starting = Starting::spawn_with(data_dir, &[], environment);

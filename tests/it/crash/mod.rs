@@ -1,10 +1,11 @@
-//! Acknowledged means on disk, and what is on disk is all there is.
-//! Clients insert, replace, delete, expire, check, drop and back up, one by one and in bulk, while the server is killed without
-//! warning (`kills`), loses power (`power_loss`) or has a disk that fails (`failing_disk`, `full_disk`). Afterwards every
-//! acknowledged write is there as it was acknowledged, what was never answered is there whole or not at all, what was
-//! deleted stays deleted, whoever was cited is there, nothing else is there, and every document finds itself.
+//! Acknowledged means on disk, and the disk holds nothing else. Clients insert, replace, delete, expire, check, drop
+//! and back up, one by one and in bulk, while the server is killed without warning (`kills`), loses power
+//! (`power_loss`) or has a disk that fails (`failing_disk`, `full_disk`). Afterwards every acknowledged write is there
+//! as it was acknowledged. An unanswered write is there whole or not at all, deleted documents stay deleted, documents
+//! named in verdicts are there, nothing else is there, and every document finds itself.
 //!
-//! `HAPAX_KILLS` and `HAPAX_POWER_LOSSES` set how often, `HAPAX_FAULTS` which operations fail, `HAPAX_SEED` repeats a run.
+//! `HAPAX_KILLS` and `HAPAX_POWER_LOSSES` set how often, `HAPAX_FAULTS` which operations fail, `HAPAX_SEED` repeats a
+//! run.
 
 mod backups;
 mod citer;
@@ -39,14 +40,14 @@ use self::http::{Failure, agent, list, whole};
 use self::writer::Writer;
 use crate::support::server::{Address, Server};
 
-/// All clients, and what they know.
+/// All clients, with their notes.
 #[derive(Clone)]
 struct Load {
     writers: Vec<Writer>,
     citers: Vec<Citer>,
     folders: Vec<Folders>,
     fleeting: Vec<Fleeting>,
-    /// Where the server may make some.
+    /// Present if the server may make backups.
     backups: Option<Backups>,
 }
 
@@ -55,7 +56,7 @@ impl Load {
         Self::with_lines(seed, 40)
     }
 
-    /// With bulk requests of at most so many lines.
+    /// With bulk requests of at most this many lines.
     fn with_lines(seed: u64, max: usize) -> Self {
         Self {
             writers: (0..4).map(|number| Writer::new(number, seed, max)).collect(),
@@ -71,7 +72,7 @@ impl Load {
         Self { backups: Some(Backups::new(dir)), ..self }
     }
 
-    /// The collections that stay. Made once, they are there in every later life.
+    /// Makes the collections that stay, the first time only; after later starts they must be there.
     fn prepare(server: &Address, first_life: bool) {
         for (collection, settings) in [
             (citer::COLLECTION, json!({ "keep": "shingles", "threshold": 0.6 })),
@@ -85,7 +86,7 @@ impl Load {
         }
     }
 
-    /// All clients at once, for so long; then `end`, which ends the server. No request may fail before.
+    /// Runs all clients at once for this long; then `end` stops the server. No request may fail before that.
     fn run(&mut self, server: &Address, time: Duration, end: impl FnOnce()) {
         let ending = AtomicBool::new(false);
         let until_gone = |mut work: Box<dyn FnMut() -> Result<(), Failure> + '_>| loop {
@@ -118,8 +119,8 @@ impl Load {
         });
     }
 
-    /// Compares all that the server holds with all that the clients know, and settles what they did not. Answers how
-    /// many documents of the writers that were.
+    /// Compares everything on the server with the notes of all clients, and records the outcome of unanswered requests.
+    /// Returns the number of documents of the writers.
     fn verify(&mut self, server: &Server) -> usize {
         let address = server.address();
         let uncertain = thread::scope(|scope| {
@@ -130,7 +131,7 @@ impl Load {
         let held: BTreeSet<String> = self.writers.iter().flat_map(Writer::held).collect();
         let described = whole(agent().get(address.url("/v1/collections/default")).call());
         assert_eq!(described["documents"], held.len() as u64);
-        // Of all collections, and documents of some have expired since.
+        // The number covers all collections, and some documents have expired since.
         assert!(server.documents() >= held.len() as u64, "the ready line tells the number of documents");
         let documents = list(&address.url(writer::DOCUMENTS));
         let listed: BTreeSet<String> =
@@ -144,7 +145,7 @@ impl Load {
         uncertain
     }
 
-    /// Writes that were answered.
+    /// Returns the number of answered writes.
     fn acknowledged(&self) -> u64 {
         let writers = self.writers.iter().map(Writer::acknowledged);
         let citers = self.citers.iter().map(Citer::acknowledged);
@@ -154,19 +155,19 @@ impl Load {
     }
 }
 
-/// A number from the environment.
+/// Reads a number from the environment.
 fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
 }
 
-/// The seed of this run, which is told.
+/// Returns the seed of this run, and prints it.
 fn seed() -> u64 {
     let seed = variable("HAPAX_SEED").unwrap_or_else(|| rand::rng().random());
     eprintln!("HAPAX_SEED={seed}");
     seed
 }
 
-/// Sixty random words, the same for the same number.
+/// Returns sixty random words, the same for the same number.
 fn random_text(number: u64) -> String {
     let mut random = ChaCha8Rng::seed_from_u64(number);
     let mut word = || (0..random.random_range(3..9)).map(|_| random.random_range('a'..='z')).collect::<String>();

@@ -1,6 +1,6 @@
-//! Names in a folder change in an order that a power failure cannot turn round: what must be gone before something else
-//! takes a name, or loses it, is synced first. Without that a dropped collection's log could outlive its marker and bar
-//! the name, and a damaged collection's log could be played into its repaired file.
+//! Names in a folder change in an order that a power failure cannot reverse: a file that must be gone before another
+//! takes its name, or loses it, is synced first. Without that, a dropped collection's log could survive its marker and
+//! block the name, and a damaged collection's log could be replayed into its repaired file.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::support::command;
 use crate::support::disk::{self, Kind, Operation};
 use crate::support::server::Starting;
 
-/// The folder is synced after the last of some removals and before what `then` tells.
+/// Checks that the folder is synced after the last of some removals and before the operation `then`.
 fn synced_between(operations: &[Operation], then: impl Fn(&Operation) -> bool) {
     let of_the_log = |operation: &Operation| {
         let name = operation.path.to_string_lossy();

@@ -1,4 +1,4 @@
-//! Power failures: of what was written and not synced, anything may be lost.
+//! Power failures: any unsynced write may be lost.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use super::{Load, seed, variable};
 use crate::support::disk::{self, Disk, Unsynced};
 use crate::support::server::{Server, Starting};
 
-/// What is tried of each power failure.
+/// The outcomes that are tried for each power failure.
 const OUTCOMES: [Unsynced; 5] = [Unsynced::Lost, Unsynced::Torn, Unsynced::Torn, Unsynced::Torn, Unsynced::Kept];
 
 #[test]
@@ -61,7 +61,7 @@ fn what_was_acknowledged_outlives_a_power_failure() {
     assert!(unsynced as u64 > failures, "only {unsynced} unsynced: nothing was tested");
 }
 
-/// The notes are whole: what they make of nothing is what the server made.
+/// The notes are complete: replayed onto an empty folder, they give the server's files.
 #[test]
 fn the_noted_operations_make_the_files() {
     let parent = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Inserts, replaces, updates, removes and deletes documents of its own, one by one and in bulk, in `default`. No two that
-//! are stored have anything in common.
+//! Inserts, replaces, updates, removes and deletes its own documents, one by one and in bulk, in `default`. No two
+//! stored documents have anything in common.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +14,14 @@ use crate::support::server::Address;
 const DOCUMENTS_MAX: usize = 250;
 pub const DOCUMENTS: &str = "/v1/collections/default/documents";
 const ALL_STORED: &str = "on_duplicate=store&on_existing=replace";
-/// What is like another document is not stored, and costs the id what it holds.
+/// A duplicate of another document is not stored, and removes the content that the id holds.
 const REMOVING: &str = "on_duplicate=skip&on_existing=replace";
 
 #[derive(Clone)]
 pub struct Writer {
     number: u32,
     random: ChaCha8Rng,
-    /// Lines of a bulk request at most.
+    /// The most lines of a bulk request.
     lines_max: usize,
     docs: Vec<Doc>,
     versions: u32,
@@ -34,15 +34,15 @@ type State = Option<Held>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Held {
     version: u32,
-    /// Changes with each version, and with each update of the metadata.
+    /// A number that changes with each version, and with each update of the metadata.
     note: u32,
 }
 
 #[derive(Clone)]
 struct Doc {
-    /// What it may be: one state once it is acknowledged, more while a request is unanswered.
+    /// The possible states: one when a write is acknowledged, several while a request is unanswered.
     possible: Vec<State>,
-    /// A content that it had and has no more.
+    /// A content that it had before.
     retired: Option<u32>,
 }
 
@@ -52,12 +52,12 @@ impl Writer {
         Self { number, random, lines_max, docs: Vec::new(), versions: 0, acknowledged: 0 }
     }
 
-    /// How many writes were answered that changed something.
+    /// Returns how many answered writes changed something.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
 
-    /// The ids of what is there, once that is settled.
+    /// Returns the ids of the stored documents, when nothing is unanswered.
     pub fn held(&self) -> impl Iterator<Item = String> {
         let there = self.docs.iter().enumerate().filter(|(_, doc)| doc.possible[0].is_some());
         there.map(|(doc, _)| id(self.number, doc))
@@ -74,7 +74,7 @@ impl Writer {
         }
     }
 
-    /// A new document or another version of one.
+    /// Inserts a new document or another version of one.
     fn put(&mut self, server: &Address) -> Result<(), Failure> {
         let doc = self.pick_or_make();
         let held = self.begin_put(doc);
@@ -84,7 +84,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The content that is there, with other metadata.
+    /// Sends the same content with other metadata.
     fn update(&mut self, server: &Address) -> Result<(), Failure> {
         let Some(doc) = self.pick_held() else { return Ok(()) };
         self.versions += 1;
@@ -100,7 +100,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Nothing, or a copy of another document, in place of what an id holds.
+    /// Replaces the content of an id by nothing, or by a copy of another document.
     fn remove(&mut self, server: &Address) -> Result<(), Failure> {
         let Some(doc) = (0..self.docs.len()).choose(&mut self.random) else { return Ok(()) };
         let original = self.pick_held().filter(|original| *original != doc && self.docs[*original].possible.len() == 1);
@@ -192,8 +192,8 @@ impl Writer {
         self.docs[doc].settle(None);
     }
 
-    /// Compares all that it knows with what the server holds, and settles what it did not know. Answers how many
-    /// documents that were.
+    /// Compares its notes with the server's documents, and records the outcome of unanswered requests. Returns the
+    /// number of documents.
     pub fn verify(&mut self, server: &Address) -> usize {
         let number = self.number;
         let mut uncertain = 0;
@@ -236,7 +236,7 @@ impl Doc {
     }
 }
 
-/// A content that is held finds itself; one that was replaced or deleted finds nothing.
+/// A stored content finds itself; one that was replaced or deleted finds nothing.
 fn verify_checks(server: &Address, client: u32, checks: &[(usize, u32, bool)]) {
     if checks.is_empty() {
         return;
@@ -268,7 +268,7 @@ fn document(client: u32, doc: usize, held: Held) -> Value {
     json!({ "id": id(client, doc), "text": text(client, doc, held.version), "metadata": metadata(client, doc, held) })
 }
 
-/// Random words: no two versions share a shingle worth speaking of.
+/// Returns random words: no two versions share a shingle worth mentioning.
 fn text(client: u32, doc: usize, version: u32) -> String {
     super::random_text(u64::from(client) << 56 | (doc as u64) << 32 | u64::from(version))
 }

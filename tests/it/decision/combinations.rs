@@ -1,18 +1,18 @@
-//! All combinations of what a decision may depend on, and which of them cannot be.
+//! All combinations of the facts that a decision depends on, and those that cannot occur.
 
-/// What an insert may depend on: an axis and its values.
+/// The facts that an insert depends on: axes and their values.
 const INSERT: [(&str, &[&str]); COLUMNS] = [
     ("op", &["insert"]),
     ("content", &["text", "signature"]),
-    // Of what is sent; if the id holds it already, that of its first insertion.
+    // The verdict on the content that is sent; if the id holds it already, the verdict of its first insertion.
     ("verdict", &["unique", "near", "exact", "empty"]),
-    // Whether there is one to join, once what the id holds has left.
+    // Whether there is a representative to join, after the held content has left.
     ("representative", &["none", "found"]),
-    // The best match. An heir is a link that represents its cluster once what the id holds has left.
+    // The best match. An heir is a link that represents its cluster after the held content has left.
     ("best", &["none", "document", "link", "heir"]),
-    // What the id holds. A representative stands for a link, which is next in its cluster.
+    // The content that the id holds. A held representative has a link, which is next in its cluster.
     ("held", &["nothing", "same_document", "same_link", "same_rep", "other_document", "other_link", "other_rep"]),
-    // What is sent, compared with what is held.
+    // The metadata that is sent, compared with the held one.
     ("metadata", &["absent", "equal", "other"]),
     ("on_duplicate", &["skip", "link", "store"]),
     ("on_existing", &["conflict", "replace", "keep"]),
@@ -20,7 +20,7 @@ const INSERT: [(&str, &[&str]); COLUMNS] = [
     ("touch", &["off", "on"]),
 ];
 
-/// What a delete may depend on.
+/// The facts that a delete depends on.
 const DELETE: [(&str, &[&str]); COLUMNS] = [
     ("op", &["delete"]),
     ("content", &["text", "signature"]),
@@ -53,12 +53,12 @@ pub struct Combination {
     pub touch: &'static str,
 }
 
-/// The names of the axes.
+/// Returns the names of the axes.
 pub fn columns() -> [&'static str; COLUMNS] {
     INSERT.map(|(name, _)| name)
 }
 
-/// Every combination there is, possible or not.
+/// Returns every combination, possible or not.
 pub fn all() -> Vec<Combination> {
     [INSERT, DELETE].iter().flat_map(product).map(Combination::new).collect()
 }
@@ -83,7 +83,7 @@ impl Combination {
         Self { op, content, verdict, representative, best, held, metadata, on_duplicate, on_existing, room, touch }
     }
 
-    /// The start of its line in the table.
+    /// Returns the start of its line in the table.
     pub fn key(&self) -> String {
         [
             self.op,
@@ -105,12 +105,12 @@ impl Combination {
         matches!(self.verdict, "near" | "exact")
     }
 
-    /// Whether the id holds what is sent.
+    /// Whether the id holds the content that is sent.
     pub fn holds_same(&self) -> bool {
         self.held.starts_with("same_")
     }
 
-    /// Why it cannot be; nothing if it can. `IMPOSSIBLE` says it in words.
+    /// Returns the reason why it cannot occur, in the words of `IMPOSSIBLE`; `None` if it can.
     pub fn impossible(&self) -> Option<&'static str> {
         IMPOSSIBLE.iter().find(|(_, is_so)| is_so(self)).map(|(why, _)| *why)
     }
@@ -118,7 +118,7 @@ impl Combination {
 
 type Rule = (&'static str, fn(&Combination) -> bool);
 
-/// Why a combination cannot be. The first that applies is the reason.
+/// The reasons why a combination cannot occur. The first that applies counts.
 pub const IMPOSSIBLE: [Rule; 13] = [
     ("if nothing is like it, there is no match and nothing to join", |c| {
         matches!(c.verdict, "unique" | "empty") && (c.representative, c.best) != ("none", "none")

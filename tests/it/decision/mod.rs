@@ -1,7 +1,7 @@
-//! Every decision of a write, held to `table.tsv`: one line a combination of all that a decision may depend on, with what
-//! is answered and what is there afterwards. The table is recorded from a binary over HTTP, never made by the rules that
-//! it judges: `HAPAX_BINARY=… HAPAX_RECORD=… cargo test --test it decision::` writes one. Its first lines say from which
-//! commit it is.
+//! Every decision of a write, compared with `table.tsv`: one line for each combination of the facts that a decision
+//! depends on, with the answer and the state afterwards. The table is recorded from a binary over HTTP, never made by
+//! the rules that it checks: `HAPAX_BINARY=… HAPAX_RECORD=… cargo test --test it decision::` writes one. Its first
+//! lines name the commit of that binary.
 
 mod combinations;
 mod scenes;

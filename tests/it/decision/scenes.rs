@@ -1,8 +1,8 @@
-//! A combination -> the requests that bring it about, and the contents that it is about.
+//! A combination -> the requests that set it up, and their contents.
 //!
-//! Contents of one line are like their neighbours, and like no others: step 0 is like steps -1 and 1, and unlike 2.
-//! Each combination has two lines of its own, one for what is found and one for what its id holds. Nothing is drawn: a
-//! content is a function of its line and step.
+//! The contents of one line are similar to their neighbours only: step 0 is similar to steps -1 and 1, but not to 2.
+//! Each combination has two lines of its own, one for the documents to find and one for the content that its id holds.
+//! Nothing is random: a content is a function of its line and step.
 
 use std::collections::BTreeSet;
 
@@ -13,19 +13,19 @@ use xxhash_rust::xxh3::xxh3_64 as xxh3;
 
 use super::combinations::Combination;
 
-/// Words of a text, and how many of them one step leaves behind: of 20 shingles of each of two neighbours 16 are equal.
+/// The words of a text, and the number that one step replaces: of 20 shingles of each of two neighbours 16 are equal.
 const WORDS: i64 = 24;
 const WORDS_A_STEP: i64 = 4;
-/// Slots of a signature, and in how many parts they change, one a step: neighbours have at least 54 of 64 in common, of
-/// which 52 are needed; with the next but one a step has 46 at most, but for chance.
+/// The slots of a signature, and the number of parts that change, one a step. Neighbours have at least 54 of 64 slots
+/// in common, and 52 are needed; the next but one has at most 46, apart from chance.
 const SLOTS: usize = 64;
 const PARTS: i64 = 7;
 /// Far from every step that is used.
 const ORIGIN: i64 = 1000;
 
-/// The settings of a collection of texts or of signatures, in which neighbours are always found.
+/// Returns the settings of a collection of texts or of signatures, in which neighbours are always found.
 pub fn settings(content: &str, touch: &str) -> Value {
-    // So long that no last-seen time is written to disk meanwhile.
+    // So long that no last-seen time is written to disk during the test.
     let (ttl, touch) = (1e8, touch == "on");
     match content {
         "text" => {
@@ -38,7 +38,7 @@ pub fn settings(content: &str, touch: &str) -> Value {
     }
 }
 
-/// What a document says.
+/// The content of a document.
 #[derive(Clone, Copy, Debug)]
 pub enum Content {
     Empty,
@@ -46,26 +46,26 @@ pub enum Content {
     Held { step: i64 },
 }
 
-/// A step on the way to a combination.
+/// A step in setting up a combination.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     Insert { role: &'static str, content: Content, on_duplicate: &'static str },
     Delete { role: &'static str },
 }
 
-/// How a combination comes about.
+/// The setup of a combination.
 #[derive(Debug)]
 pub struct Scene {
     pub steps: Vec<Step>,
-    /// What is sent; a delete sends nothing.
+    /// The content that is sent; `None` for a delete.
     pub sent: Option<Content>,
-    /// What the id holds before.
+    /// The content that the id holds before.
     pub held: Option<Content>,
-    /// What is like the heir, and like nothing else that there is before.
+    /// A content similar to the heir, and to nothing else that is stored before.
     pub like_heir: Option<Content>,
 }
 
-/// The documents of a combination: the one whose id is sent, and the others that there may be.
+/// The documents of a combination: the one whose id is sent, and the others that may exist.
 pub const SELF: &str = "self";
 /// The representative that is found.
 const REPRESENTATIVE: &str = "rep";
@@ -73,15 +73,15 @@ const REPRESENTATIVE: &str = "rep";
 const MEMBER: &str = "member";
 /// A link to it.
 const LINK: &str = "link";
-/// What the held link points to.
+/// The document that the held link points to.
 const HOST: &str = "host";
-/// A link to what the id holds.
+/// A link to the document that the id holds.
 pub const HEIR: &str = "heir";
 /// The founder of a cluster, deleted since.
 const FOUNDER: &str = "founder";
 const ROLES: [&str; 7] = [SELF, REPRESENTATIVE, MEMBER, LINK, HOST, HEIR, FOUNDER];
 
-/// The role of that name.
+/// Returns the role of that name.
 pub fn role(name: &str) -> &'static str {
     ROLES.into_iter().find(|role| *role == name).expect("a role")
 }
@@ -115,7 +115,7 @@ impl Scene {
             _ => Some(found(0)),
         };
         if combination.best == "heir" {
-            // Brought about by what is to be found.
+            // The documents to find set this up already.
             (scene.held, scene.like_heir) = (Some(found(1)), Some(found(-1)));
             return scene;
         }
@@ -139,7 +139,7 @@ impl Scene {
         scene
     }
 
-    /// The documents that there may be before or afterwards.
+    /// Returns the documents that may exist before or afterwards.
     pub fn roles(&self) -> BTreeSet<&'static str> {
         let of = |step: &Step| match *step {
             Step::Insert { role, .. } | Step::Delete { role } => role,
@@ -148,13 +148,13 @@ impl Scene {
     }
 }
 
-/// The documents that a lookup of step 0 finds.
+/// Sets up the documents that a lookup of step 0 finds.
 fn to_find(combination: &Combination) -> Vec<Step> {
     match (combination.verdict, combination.representative, combination.best) {
         ("near", "found", "document") => vec![plain(REPRESENTATIVE, found(1))],
         ("near", "none", "document") => vec![plain(REPRESENTATIVE, found(2)), stored(MEMBER, found(1))],
         ("exact", "found", "document") => vec![plain(REPRESENTATIVE, found(0))],
-        // Its cluster is represented by another of its members, which is unlike it.
+        // Its cluster is represented by another of its members, which is not similar to it.
         ("exact", "none", "document") => vec![
             plain(FOUNDER, found(1)),
             stored(REPRESENTATIVE, found(2)),
@@ -168,7 +168,7 @@ fn to_find(combination: &Combination) -> Vec<Step> {
 }
 
 impl Content {
-    /// As fields of a document in the collection of a combination, which is known by its number.
+    /// Returns the fields of a document in the collection of a combination with this number.
     pub fn fields(self, number: usize, combination: &Combination) -> Value {
         let (line, step) = match self {
             Self::Empty => return json!({"text": "?!"}),

@@ -1,5 +1,5 @@
-//! One server with a collection for each kind of content, of room and of touch: each combination is brought about in the
-//! one it belongs to, acted on and looked at. Combinations share no document, so many go into one request.
+//! One server with a collection for each kind of content, of room and of touch. Each combination is set up in its
+//! collection, acted on and examined. Combinations share no document, so many go into one request.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::scenes::{self, Content, HEIR, SELF, Scene, Step, settings};
 use crate::support::client::Client;
 use crate::support::server::{Server, Starting};
 
-/// Most documents of one request.
+/// The most documents of one request.
 const MANY: usize = 1000;
 /// A last-seen time is shown if it is a second later than the one on disk, and kept in half seconds.
 const LATER: Duration = Duration::from_millis(2100);
@@ -22,7 +22,7 @@ const HALF_OF_LATER: Duration = Duration::from_millis(1050);
 const HELD: &str = "held";
 const SENT: &str = "sent";
 
-/// What is written down of each combination: the answer, then what is there afterwards.
+/// The columns recorded of each combination: the answer, then the state afterwards.
 pub const OBSERVED: [&str; 18] = [
     "status",
     "answered_verdict",
@@ -31,7 +31,7 @@ pub const OBSERVED: [&str; 18] = [
     "duplicate_of",
     "answered_representative",
     "previous",
-    // Whether the id holds what it held, what was sent, the same, or nothing.
+    // Whether the id holds its old content, the sent one, both (they are the same), or nothing.
     "holds",
     "has_metadata",
     "record_verdict",
@@ -39,16 +39,16 @@ pub const OBSERVED: [&str; 18] = [
     "linked",
     // The ids of its cluster, the representative first.
     "cluster",
-    // What is found best for what was sent, and whether the id is found by what it held.
+    // The best match for the sent content, and whether the id is found by its old content.
     "finds_for_sent",
     "finds_held",
     "heir",
     "touched",
-    // Documents of the combination, and how many of them are links.
+    // The documents of the combination, and the number of links among them.
     "documents",
 ];
 
-/// A combination under its number, and how it comes about.
+/// A combination with its number and its setup.
 pub struct Case {
     number: usize,
     combination: Combination,
@@ -80,7 +80,7 @@ impl Case {
     }
 }
 
-/// What is known of a combination's documents at one time: role -> record.
+/// The records of a combination's documents at one time, by role.
 type Records = BTreeMap<&'static str, Value>;
 
 /// A client of one collection.
@@ -90,7 +90,7 @@ struct Collection<'a> {
     cases: Vec<&'a Case>,
 }
 
-/// Brings every case about, acts on it, and returns what was seen of it, in order.
+/// Sets up every case, acts on it, and returns the observations, in order.
 pub fn observe(data: &Path, cases: &[Case]) -> Vec<String> {
     let mut names: Vec<String> = cases.iter().map(Case::collection).collect();
     names.sort();
@@ -143,7 +143,7 @@ impl Collection<'_> {
         format!("/v1/collections/{}{path}", self.name)
     }
 
-    /// The results of many documents, in order.
+    /// Returns the results of many documents, in order.
     fn batch(&self, op: &str, query: &str, documents: Vec<Value>) -> Vec<Value> {
         let mut results = Vec::new();
         for documents in documents.chunks(MANY) {
@@ -185,9 +185,9 @@ impl Collection<'_> {
         }
     }
 
-    /// Sends what each case is about, and says what was seen.
+    /// Sends the request of each case, and returns the observations.
     fn act(&self) -> Vec<(usize, String)> {
-        // After all that was set up, before all that is seen from here on.
+        // After the whole setup, and before everything that is seen from here on.
         let since = Timestamp::now() - HALF_OF_LATER;
         let answers = self.send();
         let after = self.records();
@@ -214,7 +214,7 @@ impl Collection<'_> {
         seen
     }
 
-    /// The answer to each case.
+    /// Returns the answer to each case.
     fn send(&self) -> HashMap<usize, Value> {
         let mut groups: BTreeMap<(&str, String), Vec<&Case>> = BTreeMap::new();
         for case in &self.cases {
@@ -245,7 +245,7 @@ impl Collection<'_> {
         answers
     }
 
-    /// The records of all documents of each case.
+    /// Returns the records of all documents of each case.
     fn records(&self) -> HashMap<usize, Records> {
         let mut records: HashMap<usize, Records> =
             self.cases.iter().map(|case| (case.number, Records::new())).collect();
@@ -262,7 +262,8 @@ impl Collection<'_> {
         records
     }
 
-    /// Id -> the roles of its cluster, the representative first; for clusters of more than one document.
+    /// Returns, for each id, the roles of its cluster, the representative first; for clusters of more than one
+    /// document.
     fn clusters(&self) -> HashMap<String, String> {
         let mut stars: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut cursor = String::new();
@@ -282,7 +283,7 @@ impl Collection<'_> {
         stars.values().flat_map(|ids| ids.iter().map(|id| (id.clone(), roles(ids)))).collect()
     }
 
-    /// What is found now for what was sent, for what was held, and for what is like the heir.
+    /// Checks the sent content, the old content, and the content similar to the heir.
     fn checks(&self) -> HashMap<usize, Checks> {
         let check = |id: bool, content: fn(&Case) -> Option<Content>| -> HashMap<usize, Value> {
             let document = |case: &&Case| {
@@ -295,7 +296,7 @@ impl Collection<'_> {
             numbers.into_iter().zip(self.batch("check", query, documents)).collect()
         };
         let sent: fn(&Case) -> Option<Content> = |case| case.scene.sent;
-        // If that was sent too, it is asked for once.
+        // If the old content was sent too, it is checked once.
         let held: fn(&Case) -> Option<Content> = |case| case.scene.held.filter(|_| !case.combination.holds_same());
         let (holds, finds) = ([sent, held].map(|of| check(true, of)), [sent, held].map(|of| check(false, of)));
         let like_heir = check(false, |case| case.scene.like_heir);
@@ -312,14 +313,14 @@ impl Collection<'_> {
 }
 
 struct Checks {
-    /// Whether the id holds what was sent, and what it held.
+    /// Whether the id holds the sent content, and its old one.
     holds: [bool; 2],
-    /// The verdicts on what was sent and on what was held.
+    /// The verdicts on the sent content and on the old one.
     finds: [Value; 2],
     like_heir: Value,
 }
 
-/// All that was seen of one case.
+/// The observations of one case.
 struct Seen<'a> {
     case: &'a Case,
     answer: &'a Value,
@@ -330,7 +331,7 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// The end of its line in the table.
+    /// Returns the end of its line in the table.
     fn line(&self) -> String {
         self.columns().map(|(_, value)| value).join("\t")
     }
@@ -384,7 +385,7 @@ impl Seen<'_> {
         holds.to_owned()
     }
 
-    /// Whether the link to what was held is one still.
+    /// Returns whether the link to the old content is still a link.
     fn heir(&self) -> String {
         let Some(heir) = self.after.get(HEIR) else { return "-".into() };
         let heir = match (&heir["linked"], finds(&self.checks.like_heir, HEIR)) {
@@ -395,7 +396,7 @@ impl Seen<'_> {
         heir.to_owned()
     }
 
-    /// The documents that were there and have been seen again.
+    /// Returns the documents whose last-seen time was renewed.
     fn touched(&self) -> String {
         let since = |time: &Value| time.as_str().unwrap().parse::<Timestamp>().unwrap() >= self.since;
         let again = |(_, record): &(_, &Value)| since(&record["last_seen"]) && !since(&record["first_seen"]);
@@ -408,7 +409,7 @@ fn finds(verdict: &Value, role: &str) -> bool {
     verdict["matches"].as_array().is_some_and(|matches| matches.iter().any(|found| of_id(&found["id"]).1 == role))
 }
 
-/// Number and role of an id.
+/// Returns the number and role of an id.
 fn of_id(id: &Value) -> (usize, &'static str) {
     let (number, role) = id.as_str().unwrap().split_once('.').unwrap();
     (number.parse().unwrap(), scenes::role(role))

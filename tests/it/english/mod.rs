@@ -10,24 +10,24 @@ use tics::{TICS, Tic};
 
 use crate::support::sources;
 
-/// What users read: pages, settings, the description of the interface, and every message.
+/// The texts for users: pages, settings, the description of the interface, and every message.
 const TEXTS: [&str; 6] =
     ["README.md", "docs", "config/default.toml", "openapi.yaml", "tests/it/messages/messages.txt", "CHANGELOG.md"];
-/// What people who change hapax read. CONTRIBUTING.md quotes the habits, to say what to write instead.
+/// The pages for people who change hapax. CONTRIBUTING.md is left out, because it quotes the habits.
 const PAGES: [&str; 5] =
     ["ARCHITECTURE.md", "PROMISES.md", "benches/README.md", "crates/hapax-core/benches/README.md", "Makefile"];
 const SOURCES: [&str; 5] = ["src", "crates", "tests", "loadtest", "benches"];
-/// In a hundred lines of comments.
+/// Percent of the lines of comments.
 const IN_COMMENTS_MAX: f64 = 5.0;
 
-/// Lines of prose, each with its number, in one file; other lines are empty.
+/// The lines of prose in one file, each at its line number; other lines are empty.
 struct Prose {
     path: String,
     lines: Vec<String>,
 }
 
 impl Prose {
-    /// A page: without blocks of code and without inline code.
+    /// Reads a page, without blocks of code and without inline code.
     fn of_page(path: &str, text: &str) -> Self {
         let (mut in_code, mut lines) = (false, Vec::new());
         for line in text.lines() {
@@ -38,7 +38,7 @@ impl Prose {
         Self { path: path.to_owned(), lines }
     }
 
-    /// A source: its comments.
+    /// Reads the comments of a source.
     fn of_source(path: &str, text: &str) -> Self {
         let comment = |line: &str| {
             let line = line.trim_start().strip_prefix("//")?;
@@ -48,7 +48,8 @@ impl Prose {
         Self { path: path.to_owned(), lines }
     }
 
-    /// The lines where a habit begins. A sentence may go on in the next line, a paragraph ends with an empty one.
+    /// Returns the lines in which a habit begins. A sentence may continue in the next line; an empty line ends a
+    /// paragraph.
     fn found(&self) -> Vec<(usize, &'static Tic)> {
         let mut found = Vec::new();
         let mut start = 0;
@@ -78,7 +79,7 @@ impl Prose {
 
 fn without_code(line: &str) -> String {
     let parts = line.split('`').enumerate();
-    // A word stays for what was code, so that sentences keep their shape.
+    // A word replaces the code, so that sentences keep their shape.
     parts.map(|(n, part)| if n % 2 == 0 { part } else { "CODE" }).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Answers are those of brute force, before and after restarts.
+//! Answers equal those of brute force, before and after restarts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use super::steps::{SURE, Shingled, check, exactly, insert, open};
 use crate::support::library::{self};
 
-/// A text of one of a few families, with some words of its own; some are parts of others.
+/// Makes a text of one of a few families, with some words of its own; some are parts of others.
 fn family_text(rng: &mut ChaCha8Rng) -> String {
     let family = rng.random_range(0..8_u64);
     let mut of_family = ChaCha8Rng::seed_from_u64(family);
@@ -24,7 +24,8 @@ fn family_text(rng: &mut ChaCha8Rng) -> String {
     words.join(" ")
 }
 
-/// Every match is one, with the similarity that it has, in the right order; and none that is surely one is missing.
+/// Checks that every match is a true one, with its right similarity and in the right order, and that no certain match
+/// is missing.
 fn holds(verdict: &Verdict, query: &Shingled, held: &BTreeMap<String, Shingled>, own: Option<&str>) {
     let mut sure: BTreeSet<&str> = BTreeSet::new();
     for (id, other) in held.iter().filter(|(id, _)| own != Some(id.as_str())) {

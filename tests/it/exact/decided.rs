@@ -1,4 +1,4 @@
-//! The shingles decide, under concurrency, within bounds and where files are damaged.
+//! Decisions by shingles: under concurrency, within limits, and with damaged files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,8 +43,8 @@ async fn of_many_near_identical_insertions_one_is_unique() {
     }
 }
 
-/// A replacement is one step for those who compare exactly too: the shingles of the old content may be gone from the
-/// disk while it is still to be seen, and then the new one is looked for.
+/// A replacement is one step for exact comparison too: the shingles of the old content may be gone from the disk while
+/// readers can still see it; they then look up the new one.
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_that_are_replaced_are_there_all_the_time() {
     const DOCUMENTS: u64 = 150;
@@ -82,14 +82,14 @@ async fn documents_that_are_replaced_are_there_all_the_time() {
     library::close(collections).await;
 }
 
-/// Two sets of words, as texts, that share `both` and have so many more of their own.
+/// Returns two sets of words, as texts, that share `both` words and have this many more each.
 fn two_sets(seed: u64, both: u64, only_a: u64, only_b: u64) -> (String, String) {
     let words = |name: &str, count| (0..count).map(|at| format!("{name}{seed}x{at} ")).collect::<String>();
     let shared = words("s", both);
     (shared.clone() + &words("a", only_a), shared + &words("b", only_b))
 }
 
-/// The first seed whose pair of such sets has a number of equal slots that will do.
+/// Returns the first seed whose pair of such sets has a suitable number of equal slots.
 fn pair(sizes: (u64, u64, u64), will_do: impl Fn(u32) -> bool) -> (String, String) {
     let Spec::Text(spec) = Spec::parse(WORD1).unwrap() else { unreachable!("WORD1 is for texts") };
     let (pipeline, mut scratch) = (Pipeline::new(&spec, None).unwrap(), SignScratch::default());
@@ -145,7 +145,7 @@ fn tamper(dir: &Dir, sql: &str) {
 async fn sizes_that_exclude_a_match_spare_the_reading_and_damage_is_named() {
     let shape = Spec::parse(WORD1).unwrap().shape();
     let survives = tuning::survivor_min(THRESHOLD, shape, None);
-    // 156 of 200: too few to ever be four fifths; the other is alike.
+    // 156 of 200: too few to ever be four fifths; the other pair is similar.
     let (small, large) = pair((156, 0, 44), |matching| matching >= survives);
     let like_small = small.clone() + "one-more";
     for keep in [Keep::Shingles, Keep::Text] {
@@ -202,7 +202,7 @@ async fn what_a_bound_kept_from_being_compared_is_told() {
 async fn what_waits_for_the_disk_is_bounded() {
     let dir = library::dir();
     let mut limits = library::LIMITS;
-    // One of these documents fills it, and takes it alone.
+    // One of these documents fills it by itself.
     limits.commit_payload_bytes_max = 4096;
     let collections = open_with(&dir, exactly(Keep::Text), limits);
     let collection = library::default(&collections).await;

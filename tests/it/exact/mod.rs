@@ -1,5 +1,5 @@
-//! Exact verification: what is reported is at or above the threshold by the shingles themselves, whatever is kept,
-//! whatever the estimate said, before and after a restart, under concurrency.
+//! Exact verification: every reported match is at or above the threshold by the shingles themselves, for every `keep`,
+//! whatever the estimate, before and after a restart, and under concurrency.
 
 mod brute_force;
 mod decided;

@@ -1,4 +1,4 @@
-//! Collections that verify exactly, and what is inserted into them and looked up.
+//! Collections that verify exactly, with helpers to insert and look up.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::support::documents::{self, look, options};
 use crate::support::library::{self, Dir};
 
 pub(super) const THRESHOLD: f64 = 0.8;
-/// Above this the estimate's spread and the bands hide nothing, ever.
+/// Above this similarity, neither the estimate's spread nor the bands ever miss a pair.
 pub(super) const SURE: f64 = 0.87;
 
 pub(super) fn settings(keep: Keep, verify: Verify, spec: &str, banding: (u32, u32)) -> Settings {
@@ -28,7 +28,7 @@ pub(super) fn exactly(keep: Keep) -> Settings {
     settings(keep, Verify::Exact, WORD5, (64, 4))
 }
 
-/// The collections of a folder, with `default` as it is to be made.
+/// Opens the collections of a folder; `default` is made with these settings.
 pub(super) fn open(dir: &Dir, default_settings: Settings) -> Collections {
     open_with(dir, default_settings, library::LIMITS)
 }
@@ -53,7 +53,7 @@ pub(super) async fn insert(
     documents::insert(collection, id, text, options).await
 }
 
-/// 400 words, or many more, of which one is the variant's own.
+/// Returns 400 words, or many more, of which one is the variant's own.
 pub(super) fn variant(words: u64, variant: u64) -> String {
     let word = |at| if at == variant * 3 { format!("variant{variant}") } else { format!("w{at}") };
     (0..words).map(word).collect::<Vec<_>>().join(" ")

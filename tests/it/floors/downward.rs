@@ -3,7 +3,7 @@
 use super::house::House;
 use super::imports::Edge;
 
-/// Imports of the same floor or a higher one.
+/// Returns the imports of the same floor or a higher one.
 pub fn upward(house: &House, floors: &[(&str, u8)]) -> Vec<String> {
     between(house, |from, to| {
         let of = |module: &str| {
@@ -14,17 +14,17 @@ pub fn upward(house: &House, floors: &[(&str, u8)]) -> Vec<String> {
     })
 }
 
-/// Imports by these of what is under the facade.
+/// Returns the imports by these folders that bypass the facade.
 pub fn past_the_facade(house: &House, above: &[&str], under: &[&str]) -> Vec<String> {
     between(house, |from, to| above.contains(&from) && under.contains(&to))
 }
 
-/// Imports from one child of `src` to another that are `wrong`.
+/// Returns the imports from one child of `src` to another that are `wrong`.
 fn between(house: &House, wrong: impl Fn(&str, &str) -> bool) -> Vec<String> {
     let told = |edge: &Edge| {
         let [from, to] = [edge.from, edge.to].map(|file| house.paths[file].as_str());
         let [own, other] = [from, to].map(super::child_of_src);
-        // These see all floors.
+        // These two may import every floor.
         let sees_all = own == "lib" || own == "main";
         let wrong = own != other && !sees_all && wrong(own, other);
         wrong.then(|| format!("{from}:{} imports {} of {to}", edge.line, edge.path))
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_re_export_counts_as_an_import_of_what_it_hides() {
-        // By way of the facade, but of the store: that is down, and past the facade.
+        // The path leads through the facade, but the item is the store's: that goes down, and past the facade.
         let house = house("struct Part(crate::collections::Store);");
         assert!(upward(&house, &FLOORS).is_empty());
         let found = past_the_facade(&house, &["engine"], &["store"]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What lies on circles: each answer is a set of nodes of which each reaches each.
+/// Returns the circles: sets of nodes of which each reaches each.
 pub fn circles<N: Ord + Copy>(edges: &[(N, N)]) -> Vec<Vec<N>> {
     let mut after: BTreeMap<N, Vec<N>> = BTreeMap::new();
     for &(from, to) in edges {
@@ -20,7 +20,7 @@ pub fn circles<N: Ord + Copy>(edges: &[(N, N)]) -> Vec<Vec<N>> {
     found
 }
 
-/// What is reached from a node by one edge or more.
+/// Returns the nodes reached from a node by one edge or more.
 fn reach<N: Ord + Copy>(after: &BTreeMap<N, Vec<N>>, node: N) -> Vec<N> {
     let mut reached = Vec::new();
     let mut open = vec![node];

@@ -1,4 +1,4 @@
-//! One crate, read: its files, and what they import and define.
+//! One crate, parsed: its files, with their imports and definitions.
 
 use super::imports::{self, Imports};
 use super::modules::Modules;
@@ -6,7 +6,7 @@ use super::types::{self, Types};
 use crate::support::sources::{self, Source};
 
 pub struct House {
-    /// Folder of its sources, from the root of the checkout.
+    /// The folder of its sources, from the root of the checkout.
     pub src: String,
     /// Its files, from the root of the checkout.
     pub paths: Vec<String>,
@@ -16,12 +16,12 @@ pub struct House {
 }
 
 impl House {
-    /// The crate whose sources are in this folder, and the names of crates that it may use.
+    /// Reads the crate whose sources are in this folder; `externals` are the crates that it may use.
     pub fn at(src: &str, externals: &[&str]) -> Self {
         Self::of(src, &sources::below(src), externals)
     }
 
-    /// A crate of a test.
+    /// Makes a crate for a test.
     pub fn built(src: &str, files: &[(&str, &str)], externals: &[&str]) -> Self {
         let sources: Vec<_> = files.iter().map(|(path, text)| Source::parse(path, text)).collect();
         Self::of(src, &sources, externals)

@@ -1,6 +1,6 @@
-//! Modules -> what each file imports, by the file that defines it, and from which other crates.
-//! A path counts wherever it stands: in `use`, types, expressions, patterns, attributes and the words of a macro.
-//! `mod x;` and a visibility such as `pub(in crate::x)` are no imports. What is compiled for tests only is left out.
+//! Modules -> the imports of each file, by the file that defines the item, and its uses of other crates. A path counts
+//! wherever it occurs: in `use`, types, expressions, patterns, attributes and the text of a macro. `mod x;` and a
+//! visibility such as `pub(in crate::x)` are not imports. Code that is compiled for tests only is left out.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
@@ -9,7 +9,7 @@ use super::modules::{self, FileId, ModuleId, Modules, Target};
 use super::tests_only::tests_only;
 use crate::support::sources::Source;
 
-/// One file's import of what another defines.
+/// One file's import of an item that another file defines.
 #[derive(Clone, Debug)]
 pub struct Edge {
     pub from: FileId,
@@ -30,7 +30,7 @@ pub struct External {
 pub struct Imports {
     pub edges: Vec<Edge>,
     pub externals: Vec<External>,
-    /// Paths from `crate`, `self` or `super` that name nothing: the reader's own mistakes.
+    /// Paths from `crate`, `self` or `super` that name nothing: mistakes of this reader.
     pub unresolved: Vec<String>,
     /// Paths that reach the root of the crate by `super`.
     pub climbing: Vec<String>,
@@ -55,9 +55,9 @@ struct Reader<'a> {
     module: ModuleId,
     file: FileId,
     path: &'a str,
-    /// What the blocks around import for themselves.
+    /// The imports of the enclosing blocks.
     blocks: Vec<Vec<modules::Import>>,
-    /// In the text of a macro `super` is that of the module where it is used.
+    /// In the text of a macro, `super` is relative to the module that uses the macro.
     in_macro: bool,
     into: &'a mut Imports,
 }
@@ -80,11 +80,11 @@ impl Reader<'_> {
                 Target::Item(to) if to != self.file => {
                     self.into.edges.push(Edge { from: self.file, to, line, path: path.join("::") });
                 }
-                // A single name is a variable's, if no `use` makes it a crate's.
+                // A single name is a variable, unless a `use` makes it a crate's.
                 Target::External(name) if path.len() > 1 || name != path[0] => {
                     self.into.externals.push(External { from: self.file, line, name });
                 }
-                // A module by itself is only the way to what is in it.
+                // A module is only a step on the path to its items.
                 _ => {}
             }
         }
@@ -140,7 +140,7 @@ fn is(token: &TokenTree, character: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == character)
 }
 
-/// A field or a method; but not the end of a range.
+/// Returns whether this is a field or a method, and not the end of a range.
 fn follows_dot(before: &[TokenTree]) -> bool {
     match before {
         [.., first, last] => is(last, '.') && !is(first, '.'),
@@ -176,7 +176,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        // Those of a block are met as its statements; they name the same.
+        // Imports of a block are visited as its statements; they name the same.
         for import in modules::imports(&item.tree) {
             if import.name.is_some() {
                 self.named(&import.path, import.line);
@@ -254,7 +254,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         }
     }
 
-    // A place where something is visible is not imported.
+    // A visibility is not an import.
     fn visit_vis_restricted(&mut self, _: &'ast syn::VisRestricted) {}
 }
 

@@ -1,6 +1,6 @@
-//! The floors of ARCHITECTURE.md, read from the sources, so that a shortcut fails here before anybody builds on it.
-//! A file imports only lower floors or its own folder, and there in one direction; the core does nothing but compute;
-//! functions, files and structs stay small enough to be read.
+//! The floors of ARCHITECTURE.md, checked in the sources, so that a shortcut fails here before other code depends on
+//! it. A file imports only lower floors or its own folder, and there in one direction; the core only computes;
+//! functions, files and structs stay small enough to read.
 
 mod downward;
 mod graph;
@@ -23,8 +23,8 @@ use house::House;
 use regex::Regex;
 use sizes::{Sized, Sizes};
 
-/// Folder or file under `src/`, and its floor. A new one takes its place here, and in ARCHITECTURE.md. `extract` and
-/// `redis` are to come.
+/// Each folder or file under `src/`, and its floor. A new one is added here, and to ARCHITECTURE.md. `extract` and
+/// `redis` are reserved.
 const FLOORS: [(&str, u8); 13] = [
     ("types", 1),
     ("telemetry", 1),
@@ -41,7 +41,7 @@ const FLOORS: [(&str, u8); 13] = [
     ("cli", 8),
 ];
 
-/// What the core may be built from: tables, hashes, error types. Each new one must be as free of I/O as these.
+/// The dependencies of the core: tables, hashes, error types. A new one must be as free of I/O as these.
 const CORE_DEPENDENCIES: [&str; 6] =
     ["icu_casemap", "icu_normalizer", "icu_properties", "siphasher", "thiserror", "xxhash-rust"];
 
@@ -54,7 +54,7 @@ const FIELDS_MAX: usize = 12;
 
 const LONG_FILES: [&str; 2] = ["crates/hapax-core/src/unicode.rs", "src/telemetry/names.rs"];
 
-/// Crates of each child of `src`. Most need not know that there are disks, clients and clocks.
+/// The crates that each child of `src` may use. Most need not know that there are disks, clients and clocks.
 const OTHER_CRATES: [(&str, &str); 11] = [
     ("types", "hapax_core thiserror"),
     ("telemetry", "libc metrics metrics_process metrics_util parking_lot thiserror tracing tracing_subscriber"),
@@ -77,14 +77,14 @@ const OTHER_CRATES: [(&str, &str); 11] = [
     ),
 ];
 
-/// Beginnings of files that judge and decide: pure functions of what is in memory.
+/// The beginnings of paths of files that judge and decide: pure functions of data in memory.
 const DECIDING: [&str; 4] =
     ["src/index/", "src/engine/lookup/judge", "src/engine/write/decision", "src/verdicts/comparing"];
 
 /// Crates that wait, read a disk or count.
 const WAITING: [&str; 3] = ["tokio", "rusqlite", "metrics"];
 
-/// Floors that speak of documents in the same words. Those above have words of their own: a page, a line, a problem.
+/// Floors with one vocabulary for documents. Higher floors have words of their own: a page, a line, a problem.
 const ONE_VOCABULARY: [&str; 8] = [
     "crates/hapax-core/src/",
     "src/types",
@@ -96,7 +96,7 @@ const ONE_VOCABULARY: [&str; 8] = [
     "src/collections/",
 ];
 
-/// Structs of many fields that carry values only: rows, answers, settings, arguments and meters.
+/// Structs of many fields that only carry values: rows, answers, settings, arguments and meters.
 const WIDE: [&str; 10] = [
     "Args",
     "DescriptionBody",
@@ -110,7 +110,7 @@ const WIDE: [&str; 10] = [
     "VerdictBody",
 ];
 
-/// Values that are counted up or cut to fit before somebody reads them: their fields are what they are for.
+/// Values that are counted up, or cut to fit, before they are read: their fields are their purpose.
 const OPEN: [&str; 10] =
     ["Chunk", "ClusterPage", "ClustersPage", "Inspection", "Ledger", "Probed", "Search", "Summary", "Tally", "Verdict"];
 
@@ -120,7 +120,7 @@ fn child_of_src(path: &str) -> &str {
     below.split('/').next().expect("not empty").trim_end_matches(".rs")
 }
 
-// Read once for all tests.
+// Parsed once for all tests.
 static SERVER: LazyLock<House> = LazyLock::new(|| {
     let names = other_crates::of_the_manifest("Cargo.toml");
     assert!(names.len() > 20, "{names:?}");
@@ -129,18 +129,19 @@ static SERVER: LazyLock<House> = LazyLock::new(|| {
 static CORE: LazyLock<House> = LazyLock::new(|| House::at("crates/hapax-core/src", &[]));
 static SIZES: LazyLock<Sizes> = LazyLock::new(|| Sizes::of(&MEASURED));
 
-/// What breaks a rule in either crate.
+/// Returns the findings of a rule in both crates.
 fn in_both(rule: impl Fn(&House) -> Vec<String>) -> Vec<String> {
     [&*SERVER, &*CORE].into_iter().flat_map(rule).collect()
 }
 
-/// What is larger than it may be.
+/// Returns the items that are larger than allowed.
 fn over(sizes: &[Sized], max: usize, unit: &str) -> Vec<String> {
     let large = sizes.iter().filter(|sized| sized.size > max);
     large.map(|large| format!("{}:{} {}: {} {unit}", large.path, large.line, large.name, large.size)).collect()
 }
 
-/// Without the findings (`path:line name: what`) about these; an exception that nothing needs is a finding.
+/// Removes the findings (`path:line name: what`) for these exceptions; an exception that nothing needs is a finding
+/// itself.
 fn except(mut found: Vec<String>, exceptions: &[&str]) -> Vec<String> {
     for exception in exceptions {
         let before = found.len();
@@ -159,7 +160,7 @@ fn exceptions_are_of_what_is_found() {
     assert_eq!(except(found(), &["A", "B", "C"]), ["C needs no exception: take it off the list"]);
 }
 
-/// Fails with all that was found.
+/// Fails with all findings.
 fn none(what: &str, found: &[String]) {
     assert!(found.is_empty(), "{} {what}:\n{}", found.len(), found.join("\n"));
 }

@@ -1,5 +1,5 @@
-//! Source files -> modules and the names in them; a path -> the files that define what it names.
-//! Re-exports are followed to the file where the item stands. Must never know what a floor is.
+//! Source files -> modules and the names in them; a path -> the files that define the items it names. Re-exports are
+//! followed to the file that defines the item. Must never know of floors.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,20 +8,20 @@ use syn::{Item, UseTree, Visibility};
 use super::tests_only::tests_only;
 use crate::support::sources::Source;
 
-/// A file, by its place in the list of sources.
+/// A file, by its index in the list of sources.
 pub type FileId = usize;
 pub type ModuleId = usize;
 
-/// What a path names.
+/// The target of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     Module(ModuleId),
     Item(FileId),
-    /// Something of another crate.
+    /// An item of another crate.
     External(String),
 }
 
-/// One name of one `use`, or a glob (`name` is absent).
+/// One name of a `use`, or a glob (`name` is `None`).
 #[derive(Clone, Debug)]
 pub struct Import {
     pub path: Vec<String>,
@@ -47,14 +47,14 @@ pub struct Module {
     names: HashMap<String, Vec<Binding>>,
     globs: Vec<(Vec<String>, bool)>,
     variants: HashMap<String, Vec<String>>,
-    /// A macro defines items here, so a name that is not found may be one of them.
+    /// Whether a macro defines items here; an unknown name may be one of them.
     made_by_macro: bool,
 }
 
 /// The modules of one crate.
 pub struct Modules {
     pub all: Vec<Module>,
-    /// The module that each file is; absent if no `mod` line declares it.
+    /// The module of each file; none if no `mod` line declares it.
     pub of_file: HashMap<FileId, ModuleId>,
     macros: HashMap<String, FileId>,
     externals: HashSet<String>,
@@ -63,7 +63,7 @@ pub struct Modules {
 type Visited = HashSet<(ModuleId, Vec<String>)>;
 
 impl Modules {
-    /// Of the crate whose sources are below `src` (`src/lib.rs` is its root).
+    /// Reads the modules of the crate whose sources are below `src` (`src/lib.rs` is its root).
     pub fn of(sources: &[Source], src: &str, externals: &[&str]) -> Self {
         let mut modules = Self {
             all: Vec::new(),
@@ -79,7 +79,7 @@ impl Modules {
         modules
     }
 
-    /// Whether a path climbs by `super` to the root of the crate.
+    /// Returns whether a path climbs by `super` to the root of the crate.
     pub fn climbs_to_the_root(&self, module: ModuleId, path: &[String]) -> bool {
         let supers = path.iter().take_while(|name| *name == "super").count();
         let mut begun = Some(module);
@@ -89,12 +89,12 @@ impl Modules {
         supers > 0 && begun == Some(0)
     }
 
-    /// What a path of a module names; nothing if it is a local name, or the prelude's.
+    /// Returns the targets of a path in a module; none for a local name or one of the prelude.
     pub fn resolve(&self, module: ModuleId, path: &[String]) -> Vec<Target> {
         self.resolved(module, path, &mut Visited::new())
     }
 
-    /// The file of a macro that stands above its use, as `macro_rules` are visible.
+    /// Returns the file of a macro that is defined above its use, as `macro_rules` are visible.
     pub fn textual_macro(&self, name: &str) -> Option<FileId> {
         self.macros.get(name).copied()
     }
@@ -122,7 +122,7 @@ impl Modules {
         found
     }
 
-    /// What `path` names in `module`, seen from `from`.
+    /// Returns the targets of `path` in `module`, seen from `from`.
     fn below(&self, module: ModuleId, path: &[String], from: ModuleId, visited: &mut Visited) -> Vec<Target> {
         let Some((first, rest)) = path.split_first() else { return vec![Target::Module(module)] };
         let found = self.lookup(module, first, from, visited);
@@ -140,7 +140,7 @@ impl Modules {
         if !deeper.is_empty() {
             return deeper;
         }
-        // What follows a type or an enum is of the file that defines it.
+        // The parts after a type or an enum belong to the file that defines it.
         found.into_iter().filter(|target| !matches!(target, Target::Module(_))).collect()
     }
 
@@ -170,7 +170,7 @@ impl Modules {
         found
     }
 
-    /// What `use path::*` in a module gives it under this name.
+    /// Returns the items of this name that a `use path::*` brings into a module.
     pub fn through_glob(
         &self,
         module: ModuleId,
@@ -214,7 +214,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// `folder` is where the files of its children are.
+    /// `folder` is the folder with the files of its children.
     fn file(&mut self, file: FileId, parent: Option<ModuleId>, tests_only: bool, folder: &str) -> ModuleId {
         let id = self.module(file, parent, tests_only, &self.sources[file].syntax.items, folder);
         self.modules.of_file.insert(file, id);
@@ -306,7 +306,7 @@ impl Reader<'_> {
     }
 }
 
-/// Each name of a `use`.
+/// Returns each name of a `use`.
 pub fn imports(tree: &UseTree) -> Vec<Import> {
     let mut found = Vec::new();
     flatten(tree, &mut Vec::new(), &mut found);

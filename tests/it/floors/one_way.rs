@@ -1,4 +1,4 @@
-//! Imports run one way: no circle between files, and none between the children of a folder.
+//! Imports run one way: there is no circle between files, and none between the children of a folder.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use super::graph;
 use super::house::House;
 use super::imports::Edge;
 
-/// Each circle between files, with the imports it is made of.
+/// Returns each circle between files, with its imports.
 pub fn file_circles(house: &House) -> Vec<String> {
     let pairs: Vec<_> = house.imports.edges.iter().map(|edge| (edge.from, edge.to)).collect();
     let circles = graph::circles(&pairs);
     circles.iter().map(|files| described(house, |edge| inside(files, edge.from, edge.to))).collect()
 }
 
-/// Each circle between the children of a folder, with the imports it is made of.
+/// Returns each circle between the children of a folder, with its imports.
 pub fn sibling_circles(house: &House) -> Vec<String> {
     let mut found = Vec::new();
     for folder in folders(house) {
@@ -29,7 +29,7 @@ pub fn sibling_circles(house: &House) -> Vec<String> {
     found
 }
 
-/// All folders with sources in them.
+/// Returns all folders with sources in them.
 pub fn folders(house: &House) -> BTreeSet<String> {
     let mut folders = BTreeSet::new();
     for path in &house.paths {
@@ -42,7 +42,7 @@ pub fn folders(house: &House) -> BTreeSet<String> {
     folders.into_iter().filter(|folder| folder.starts_with(&house.src)).collect()
 }
 
-/// The two children of a folder between which an import is.
+/// Returns the two children of a folder that an import connects.
 pub fn siblings<'a>(house: &'a House, folder: &str, edge: &Edge) -> Option<(&'a str, &'a str)> {
     let child = |file: usize| {
         let below = house.paths[file].strip_prefix(folder)?.strip_prefix('/')?;
@@ -63,7 +63,7 @@ fn item(path: &str) -> &str {
     type_.unwrap_or_else(|| path.rsplit("::").next().expect("not empty"))
 }
 
-/// One line per pair of files.
+/// Describes imports, one line per pair of files.
 fn described(house: &House, wanted: impl Fn(&Edge) -> bool) -> String {
     let mut lines = Vec::new();
     let mut told = BTreeSet::new();

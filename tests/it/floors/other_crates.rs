@@ -1,4 +1,4 @@
-//! Which other crates a file may use.
+//! The other crates that a file may use.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,10 +7,10 @@ use super::house::House;
 use super::imports::External;
 use crate::support::sources::root;
 
-/// What a child of `src` is built on, in words.
+/// A child of `src`, and the crates that it uses.
 pub type Table<'a> = [(&'a str, &'a str)];
 
-/// The dependencies of a manifest, as code names them; those for tests are left out.
+/// Returns the dependencies of a manifest under their names in code; those for tests are left out.
 pub fn of_the_manifest(path: &str) -> BTreeSet<String> {
     let manifest = fs::read_to_string(root().join(path)).expect("a manifest");
     let mut names = BTreeSet::new();
@@ -25,7 +25,7 @@ pub fn of_the_manifest(path: &str) -> BTreeSet<String> {
     names
 }
 
-/// Differences between a table and what the children of `src` use.
+/// Returns the differences between a table and the crates that the children of `src` use.
 pub fn differing(house: &House, table: &Table<'_>) -> Vec<String> {
     let mut found = Vec::new();
     let mut used = BTreeSet::new();
@@ -45,7 +45,8 @@ pub fn differing(house: &House, table: &Table<'_>) -> Vec<String> {
     found
 }
 
-/// Uses of these crates in files that begin so; a beginning that no file has is a mistake of the rule.
+/// Returns the uses of these crates in files whose paths begin so. A beginning that no file has is a mistake in the
+/// rule.
 pub fn used_where_nothing_waits(house: &House, beginnings: &[&str], crates: &[&str]) -> Vec<String> {
     for beginning in beginnings {
         assert!(house.paths.iter().any(|path| path.starts_with(beginning)), "no file is {beginning}*");

@@ -1,13 +1,13 @@
-//! Parts: structs whose state changes while others hold them. Their fields are private to their file.
-//! A part has methods, and changes: by `&mut self`, by a lock or an atomic in it, or by a part in it.
-//! What only carries values (a row, an answer, a setting) is none, and may be open.
+//! Parts: structs whose state changes while others hold them. Their fields are private to their file. A part has
+//! methods, and it changes: by `&mut self`, by a lock or an atomic in it, or by a part in it. A struct that only
+//! carries values (a row, an answer, a setting) is not a part, and may be open.
 
 use std::collections::BTreeSet;
 
 use super::house::House;
 use super::types::{Key, Shape, Types};
 
-/// Standing for state that changes behind a shared reference.
+/// Types whose state changes behind a shared reference.
 const CHANGING: [&str; 12] = [
     "Cell",
     "Condvar",
@@ -23,7 +23,7 @@ const CHANGING: [&str; 12] = [
     "Sender",
 ];
 
-/// Each part with its fields that other files can reach.
+/// Returns each part with the fields that other files can reach.
 pub fn open(house: &House) -> Vec<String> {
     let parts = parts(&house.types);
     let open = house.types.iter().filter(|(key, shape)| parts.contains(key) && !shape.open.is_empty());
@@ -31,7 +31,7 @@ pub fn open(house: &House) -> Vec<String> {
         .collect()
 }
 
-/// Those that change, and those that hold one of them.
+/// Returns the structs that change, and those that hold one of them.
 fn parts(types: &Types) -> BTreeSet<&Key> {
     let acting: Vec<_> = types.iter().filter(|(_, shape)| shape.acts).collect();
     let mut parts: BTreeSet<&Key> = acting.iter().filter(|(_, shape)| changes(shape)).map(|(key, _)| *key).collect();

@@ -1,5 +1,5 @@
-//! What the rules count, as a page to read: `cargo test --test it floors::report -- --ignored --nocapture`.
-//! `HAPAX_FLOORS_ROOT` names another checkout to look at; its floors are those of its own `lib.rs`.
+//! The figures behind the rules, as a page to read: `cargo test --test it floors::report -- --ignored --nocapture`.
+//! `HAPAX_FLOORS_ROOT` names another checkout; its floors are those of its own `lib.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -51,7 +51,7 @@ fn child<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
     path.strip_prefix(folder)?.strip_prefix('/')?.split('/').next()
 }
 
-/// Imports that do not go down, by the floors that `src/lib.rs` writes above its modules.
+/// Prints the imports that do not go down, by the floors that `src/lib.rs` writes above its modules.
 fn upward() {
     let lib = fs::read_to_string(root().join("src/lib.rs")).expect("UTF-8");
     let (mut floors, mut floor) = (BTreeMap::new(), 0);
@@ -88,7 +88,7 @@ fn scattered(house: &House) {
     }
 }
 
-/// The crates that each child of `src` is built on.
+/// Prints the crates that each child of `src` uses.
 fn externals() {
     let mut used = BTreeMap::<_, BTreeSet<_>>::new();
     for external in &SERVER.imports.externals {
@@ -101,7 +101,7 @@ fn externals() {
     }
 }
 
-/// Names that several types bear, without those that only their own file knows.
+/// Prints the names that several types share, without those that only their own file can name.
 fn twins() {
     let twins = types::twins(&[&SERVER, &CORE], &["src/", "crates/"]);
     println!("\nnames of several types: {}", twins.len());

@@ -1,4 +1,4 @@
-//! How long functions and files are, and how many fields structs have.
+//! The lengths of functions and files, and the numbers of fields of structs.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::spanned::Spanned;
@@ -9,24 +9,24 @@ use crate::support::sources::{self, Source};
 /// A function, a struct or a file, and its size.
 pub struct Sized {
     pub path: String,
-    /// Empty if it is a file.
+    /// Empty for a file.
     pub name: String,
     pub line: usize,
     pub size: usize,
 }
 
-/// All that is measured.
+/// All measurements.
 pub struct Sizes {
-    /// Lines of each function, from its signature to its closing brace.
+    /// The lines of each function, from its signature to its closing brace.
     pub functions: Vec<Sized>,
-    /// Lines of each file.
+    /// The lines of each file.
     pub files: Vec<Sized>,
-    /// Fields of each struct.
+    /// The fields of each struct.
     pub structs: Vec<Sized>,
 }
 
 impl Sizes {
-    /// Of all files in these folders.
+    /// Measures all files in these folders.
     pub fn of(folders: &[&str]) -> Self {
         let mut sizes = Self { functions: Vec::new(), files: Vec::new(), structs: Vec::new() };
         for source in folders.iter().flat_map(|folder| sources::below(folder)) {

@@ -1,4 +1,4 @@
-//! Whether an item is compiled for tests only.
+//! Items that are compiled for tests only.
 
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Meta, Token};
@@ -10,7 +10,7 @@ pub fn tests_only(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Whether a condition holds in tests alone.
+/// Returns whether a condition holds in tests only.
 fn needs_test(condition: &Meta) -> bool {
     let parts = |list: &syn::MetaList| {
         list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).expect("conditions")

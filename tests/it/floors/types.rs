@@ -1,4 +1,4 @@
-//! Sources -> structs and enums, with their fields and the places of their methods. What is for tests only is left out.
+//! Sources -> structs and enums, with their fields and the places of their methods. Items for tests only are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,12 +18,12 @@ pub struct Shape {
     pub line: usize,
     /// Whether other files can name it.
     pub visible: bool,
-    /// Fields that other files can reach.
+    /// The fields that other files can reach.
     pub open: Vec<String>,
     /// All names in the types of the fields, and those of them that are types of this crate.
     pub names: BTreeSet<String>,
     pub holds: BTreeSet<Key>,
-    /// Files and lines of its inherent `impl` blocks.
+    /// The files and lines of its inherent `impl` blocks.
     pub impls: BTreeSet<(FileId, usize)>,
     /// Whether a method takes `self`, and whether one takes `&mut self`.
     pub acts: bool,
@@ -131,7 +131,7 @@ impl<'ast> Visit<'ast> for Names {
     }
 }
 
-/// Types whose inherent `impl` blocks are in several files.
+/// Returns the types whose inherent `impl` blocks are in several files.
 pub fn scattered(house: &House) -> Vec<String> {
     let mut found = Vec::new();
     for ((home, name), shape) in &house.types {
@@ -144,7 +144,7 @@ pub fn scattered(house: &House) -> Vec<String> {
     found
 }
 
-/// Names that types of several files bear, of those that other files can name, below these paths.
+/// Returns the names that types of several files share, among those below these paths that other files can name.
 pub fn twins(houses: &[&House], below: &[&str]) -> Vec<String> {
     let mut homes: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for house in houses {

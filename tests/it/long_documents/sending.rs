@@ -1,4 +1,4 @@
-//! A text as long as a test wants it, sent chunk by chunk.
+//! Texts of any length, sent chunk by chunk.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ pub(super) const SIGN: &str = "/v1/collections/default/sign";
 pub(super) const KIB: usize = 1 << 10;
 pub(super) const MIB: usize = 1 << 20;
 
-/// At least `bytes` of words in one- to four-byte characters; no two numbers share a shingle.
+/// Returns at least `bytes` of words in one- to four-byte characters; no two numbers share a shingle.
 pub(super) fn prose(number: u64, bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 64);
     let mut word = 0_u64;
@@ -25,7 +25,7 @@ pub(super) fn prose(number: u64, bytes: usize) -> String {
     text
 }
 
-/// POSTs a body chunk by chunk, and returns status, headers and JSON.
+/// Sends a body with POST chunk by chunk, and returns status, headers and JSON.
 pub(super) fn stream<'a>(
     address: SocketAddr,
     target: &str,
@@ -59,7 +59,7 @@ pub(super) fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 3).unwrap()
 }
 
-/// Waits for something to come about.
+/// Waits until `done` is true.
 pub(super) fn until(what: &str, mut done: impl FnMut() -> bool) {
     let since = Instant::now();
     while !done() {
@@ -68,7 +68,7 @@ pub(super) fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until `/metrics` has this line. Asking takes neither room nor a place from what is awaited.
+/// Waits until `/metrics` has this line. A scrape takes none of the room or places that the test waits for.
 pub(super) fn scraped(client: &Client, line: &str) {
     until(line, || client.get("/metrics").text().contains(line));
 }

@@ -1,4 +1,4 @@
-//! A raw text streams in, however long, and says what the same text says in JSON.
+//! A raw text of any length streams in, and gets the same answers as in JSON.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -170,7 +170,7 @@ fn a_stream_takes_its_time_while_it_flows_and_is_given_up_when_it_trickles() {
     let mut seen = Vec::new();
     while !seen.starts_with(b"HTTP/1.1 408") {
         assert!(since.elapsed() < Duration::from_secs(20), "a byte now and then holds the place");
-        // Either may fail once the server has closed; what it said by then is there to be read.
+        // Either may fail after the server has closed; its answer can still be read.
         let _ = trickling.0.write_all(b"1\r\na\r\n");
         let mut piece = [0; 1000];
         if let Ok(read) = trickling.0.read(&mut piece) {
@@ -208,8 +208,8 @@ fn streams_hold_room_for_a_slice_and_clients_that_leave_give_it_back() {
     client.text(SIGN, text.as_bytes()).ok();
 }
 
-/// It was red one time in three: the probe that waited for a refusal took the second place itself now and then, and
-/// the second slow stream was the one refused. Places are awaited by their gauge, which takes none.
+/// This test failed one time in three: the probe that waited for a refusal sometimes took the second place itself, and
+/// the second slow stream was refused. Now it waits for places by their gauge, which takes none.
 #[test]
 fn streams_leave_places_to_others() {
     let dir = dir();

@@ -66,7 +66,7 @@ fn a_long_document_lets_a_shorter_one_pass() {
     assert_eq!(order.recv().unwrap(), 12 * MIB);
 }
 
-/// One comparison of 15.6 MB was one job of 10 s, and a check of 22 KB waited for it.
+/// One comparison of 15.6 MB was once a single job of 10 s, and a check of 22 KB waited for it.
 #[test]
 fn a_long_comparison_lets_a_shorter_document_pass() {
     let (_dir, server) = one_thread(100);
@@ -83,7 +83,7 @@ fn a_long_comparison_lets_a_shorter_document_pass() {
     };
     let sides = json!({"a": {"text": prose(1, 3 * MIB)}, "b": {"text": prose(2, 3 * MIB)}});
     let comparison = send("comparison", "/v1/collections/default/compare", sides);
-    // Its parsing may be over by now: what can't be cut has a thread of its own.
+    // Its parsing may be done by now: work that cannot be divided has a thread of its own.
     until("a waiting comparison", || pool.depth() == 1);
     let check = send("check", CHECK, json!({"text": prose(3, 30 * KIB)}));
     until("a waiting check", || pool.depth() == 2);
@@ -99,7 +99,7 @@ fn what_cannot_be_cut_does_not_wait_for_short_work_nor_short_work_for_it() {
     let (_dir, server) = one_thread(100);
     let client = Client::of(&server);
     let release = occupy(server.state.cpu());
-    // Parsed and signed in one go each.
+    // Each is parsed and signed in one go.
     let set: Vec<_> = (0..200_000).collect();
     client.post(SIGN, &json!({ "set": set })).ok();
     drop(release);
@@ -161,7 +161,7 @@ fn an_operator_sees_the_queue_fill() {
     let client = Client::new(server.url(""));
     let text = prose(1, 4 * MIB);
     let over = AtomicBool::new(false);
-    /// Lets the clients end if the test fails, too: the scope waits for them.
+    /// Lets the clients end also if the test fails: the scope waits for them.
     struct Over<'a>(&'a AtomicBool);
     impl Drop for Over<'_> {
         fn drop(&mut self) {
@@ -235,7 +235,7 @@ fn long_comparisons_are_exact() {
     assert_eq!(fields(&problem), ["b"]);
 }
 
-/// Peak resident memory of a process, in KiB.
+/// Returns the peak resident memory of a process, in KiB.
 fn peak_kib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("VmHWM");

@@ -1,4 +1,4 @@
-//! A thin HTTP client that holds every answer it sees to `openapi.yaml`.
+//! A thin HTTP client that checks every answer against `openapi.yaml`.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -49,7 +49,7 @@ impl Client {
         self
     }
 
-    /// `target` is path and query; the answer must be one that the description names.
+    /// Sends a request; `target` is path and query. The description must contain the answer.
     pub fn send(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         let mut request = Request::builder().method(method).uri(format!("{}{target}", self.base));
         for (name, value) in headers {
@@ -94,7 +94,7 @@ impl Client {
         self.send("POST", target, &[("content-type", "text/plain")], text)
     }
 
-    /// Bulk: the answer's lines.
+    /// Sends a bulk request and returns the lines of its answer.
     pub fn bulk(&self, query: &str, lines: &str) -> Vec<Value> {
         let target = format!("/v1/collections/default/bulk?{query}");
         let answer = self.send("POST", &target, &[("content-type", "application/x-ndjson")], lines.as_bytes());
@@ -112,7 +112,7 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as lines of JSON, each held to the description.
+    /// Returns the body as lines of JSON, each checked against the description.
     pub fn lines(&self) -> Vec<Value> {
         let schema = &description::DESCRIPTION["components"]["schemas"]["BulkLine"];
         let lines: Vec<Value> = self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -120,7 +120,7 @@ impl Answer {
         lines
     }
 
-    /// Asserts a problem's status and code, and gives it out.
+    /// Checks a problem's status and code, and returns it.
     pub fn problem(&self, status: u16, code: &str) -> Value {
         let problem = self.json();
         assert_eq!((self.status, problem["code"].as_str()), (status, Some(code)), "{problem}");
@@ -128,19 +128,19 @@ impl Answer {
         problem
     }
 
-    /// Asserts 200 and gives out the body.
+    /// Checks for 200 and returns the body.
     pub fn ok(&self) -> Value {
         assert_eq!(self.status, 200, "{}", self.text());
         self.json()
     }
 }
 
-/// The names of the fields that a problem complains of.
+/// Returns the names of the fields that a problem reports.
 pub fn fields(problem: &Value) -> Vec<&str> {
     problem["errors"].as_array().into_iter().flatten().map(|error| error["field"].as_str().unwrap()).collect()
 }
 
-/// Percent-encodes all but letters and digits.
+/// Percent-encodes all characters except letters and digits.
 pub fn encode(text: &str) -> String {
     let encode = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
@@ -149,7 +149,7 @@ pub fn encode(text: &str) -> String {
     text.bytes().map(encode).collect()
 }
 
-/// The path of a collection's documents.
+/// Returns the path of a collection's documents.
 pub fn documents(collection: &str) -> String {
     format!("/v1/collections/{collection}/documents")
 }
@@ -160,12 +160,12 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A text of its own for each number: no two share a shingle.
+/// Returns a different text for each number: no two share a shingle.
 pub fn words(number: u64) -> String {
     (0..40).map(|word| format!("w{number}x{word}")).collect::<Vec<_>>().join(" ")
 }
 
-/// A socket for what no HTTP library will send.
+/// A socket for requests that no HTTP library will send.
 pub struct Raw(pub TcpStream);
 
 impl Raw {
@@ -181,7 +181,7 @@ impl Raw {
         self.0.write_all(bytes.as_ref()).unwrap();
     }
 
-    /// Reads until `end` says that enough is there, or the server closes.
+    /// Reads until `end` returns true, or the server closes.
     pub fn read_until(&mut self, end: impl Fn(&[u8]) -> bool) -> Vec<u8> {
         let mut seen = Vec::new();
         let mut piece = [0; 16 * 1024];
@@ -198,12 +198,12 @@ impl Raw {
         seen
     }
 
-    /// The status line's number, once the whole answer is there; for answers of an announced length.
+    /// Returns the status, when the whole answer has arrived; for answers with a length.
     pub fn status(&mut self) -> u16 {
         self.answer().0
     }
 
-    /// Status, headers as they were sent, and body; for answers of an announced length.
+    /// Returns status, headers as they were sent, and body; for answers with a length.
     pub fn answer(&mut self) -> (u16, String, String) {
         let seen = self.read_until(|seen| {
             let text = String::from_utf8_lossy(seen);

@@ -1,18 +1,18 @@
-//! The real binary, without the variables of whoever runs the tests.
+//! The real binary, without hapax's variables from the environment of the tests.
 
 use std::process::{Command, Output, Stdio};
 
-/// `hapax` with these arguments, and nothing on its stdin.
+/// Returns the command `hapax` with these arguments and an empty stdin.
 pub fn hapax(arguments: &[&str]) -> Command {
     by(&[], arguments)
 }
 
-/// The binary that is tested: `HAPAX_BINARY`, or the one just built.
+/// Returns the binary under test: `HAPAX_BINARY`, or the one just built.
 fn binary() -> String {
     std::env::var("HAPAX_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_hapax").to_owned())
 }
 
-/// The same by way of a command that becomes the one that its last arguments name.
+/// The same, started by a command that executes its last arguments.
 pub fn by(words: &[&str], arguments: &[&str]) -> Command {
     let binary = binary();
     let words = [words, &[&*binary], arguments].concat();

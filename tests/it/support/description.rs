@@ -1,4 +1,4 @@
-//! `openapi.yaml`, read: what routes there are, and whether an answer is one of those it names.
+//! `openapi.yaml`, parsed: the routes, and a check of answers against it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -10,14 +10,14 @@ use serde_json::Value;
 pub static DESCRIPTION: LazyLock<Value> =
     LazyLock::new(|| serde_saphyr::from_str(OPENAPI).expect("openapi.yaml is YAML"));
 
-/// What a route's entry says.
+/// The entry of a route.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Entry {
     pub query: BTreeSet<String>,
     pub statuses: BTreeSet<u16>,
 }
 
-/// Method (upper case) and path of each route -> its entry.
+/// Returns the entry of each route, by method (upper case) and path.
 pub fn routes() -> BTreeMap<(String, String), Entry> {
     let mut routes = BTreeMap::new();
     for (path, item) in DESCRIPTION["paths"].as_object().unwrap() {
@@ -45,7 +45,7 @@ pub fn resolve(value: &Value) -> &Value {
     }
 }
 
-/// The template that a path fits: `/v1/collections/{collection}/check`.
+/// Returns the template that a path fits: `/v1/collections/{collection}/check`.
 pub fn template(path: &str) -> Option<&'static str> {
     let paths = DESCRIPTION["paths"].as_object().unwrap();
     let fits = |template: &str| {
@@ -53,11 +53,11 @@ pub fn template(path: &str) -> Option<&'static str> {
         template.clone().count() == path.clone().count()
             && template.zip(path).all(|(part, given)| part == given || (part.starts_with('{') && !given.is_empty()))
     };
-    // A literal part is a better fit than a parameter; no two templates here differ in that alone.
+    // A literal part fits better than a parameter; no two templates here differ only in that.
     paths.keys().map(String::as_str).find(|template| fits(template))
 }
 
-/// Panics unless the answer is one that the description names, with the body that it names.
+/// Panics unless the description contains the answer, with this body.
 pub fn check(method: &str, path: &str, status: u16, content_type: &str, body: &[u8]) {
     let what = format!("{method} {path} -> {status}");
     if status >= 400 {
@@ -71,7 +71,7 @@ pub fn check(method: &str, path: &str, status: u16, content_type: &str, body: &[
     let method = if method == "HEAD" { "get" } else { &method.to_lowercase() };
     let operation = template(path).map(|template| &DESCRIPTION["paths"][template][method]);
     let Some(operation) = operation.filter(|operation| operation.is_object()) else {
-        // 401 and 403 come before anything is told about which routes there are.
+        // 401 and 403 are sent before the route is looked up.
         assert!(matches!(status, 401 | 403 | 404 | 405), "{what}: no such route");
         return;
     };
@@ -85,7 +85,7 @@ pub fn check(method: &str, path: &str, status: u16, content_type: &str, body: &[
     }
 }
 
-/// Types, required fields, enumerations; nothing undeclared, nothing null.
+/// Checks types, required fields and enumerations; nothing undeclared, nothing null.
 pub fn conforms(what: &str, value: &Value, schema: &Value) {
     let schema = resolve(schema);
     if let Some(allowed) = schema["enum"].as_array() {
@@ -112,7 +112,7 @@ pub fn conforms(what: &str, value: &Value, schema: &Value) {
         Some("number") => assert!(value.is_number(), "{what}: {value} is not a number"),
         Some("boolean") => assert!(value.is_boolean(), "{what}: {value} is not a boolean"),
         Some(other) => panic!("{what}: schema of type {other}"),
-        // Free values: what a client keeps in its metadata.
+        // Free values: a client's metadata.
         None => {}
     }
 }

@@ -1,7 +1,8 @@
-//! What a server does to its disk, noted (`disk.c`), and what a power failure may leave of it.
+//! A server's operations on its disk, noted by `disk.c`, and the possible states after a power failure.
 //!
-//! A power failure keeps what was synced. Of the rest it keeps whatever it likes: of a file any sectors of what was
-//! written since it was last synced, in any order; of a folder a beginning of what was made, renamed and removed in it.
+//! A power failure keeps everything that was synced. Of the rest it keeps an arbitrary part: of a file, any sectors
+//! written since its last sync, in any order; of a folder, the first of the names that were made, changed and removed
+//! in it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,10 +13,10 @@ use std::sync::OnceLock;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// What a disk writes at once.
+/// The unit that a disk writes as a whole.
 const SECTOR_BYTES: usize = 512;
 
-/// The library to be preloaded, compiled once a run.
+/// Returns the library to be preloaded, compiled once a run.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     let (_, path) = LIBRARY.get_or_init(|| {
@@ -34,17 +35,17 @@ fn library() -> &'static Path {
     path
 }
 
-/// What has a server preload the library.
+/// Returns the variables that make a server preload the library.
 pub fn preloaded(dir: &Path, notes: &Path) -> [(&'static str, String); 3] {
     [("LD_PRELOAD", library()), ("HAPAX_DISK_DIR", dir), ("HAPAX_DISK_NOTES", notes)]
         .map(|(name, path)| (name, path.to_str().expect("paths of tests are UTF-8").to_owned()))
 }
 
-/// One operation that a server did, or that was made to fail.
+/// One operation of a server, or one that was made to fail.
 #[derive(Debug)]
 pub struct Operation {
     pub kind: Kind,
-    /// The error it was made to fail with.
+    /// The error with which it failed.
     pub error: Option<i32>,
     pub path: PathBuf,
 }
@@ -60,7 +61,8 @@ pub enum Kind {
     Remove,
 }
 
-/// The operations noted in a file, in their order. Notes are whole, whenever the server was killed, but for the last.
+/// Returns the operations noted in a file, in order. Whenever the server was killed, all notes except the last are
+/// whole.
 pub fn operations(notes: &Path) -> Vec<Operation> {
     let bytes = fs::read(notes).unwrap_or_default();
     let (mut rest, mut operations) = (&bytes[..], Vec::new());
@@ -97,7 +99,7 @@ fn take<'a>(rest: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// 0 where the notes are at their end.
+/// Reads a number; 0 at the end of the notes.
 fn number_of(bytes: Option<&[u8]>) -> u64 {
     bytes.unwrap_or_default().iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
@@ -106,14 +108,14 @@ fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(std::str::from_utf8(bytes).expect("paths of tests are UTF-8"))
 }
 
-/// The files of a folder, as they are and as they are known to be after a power failure.
+/// The files of a folder, as they are now and as they certainly are after a power failure.
 pub struct Disk {
     root: PathBuf,
     files: Vec<Content>,
-    /// Names as they are now, and as they are for certain.
+    /// The names as they are now, and as they are for certain.
     now: BTreeMap<PathBuf, Node>,
     certain: BTreeMap<PathBuf, Node>,
-    /// By folder: changes of names that are not certain yet, in their order.
+    /// By folder, the changes of names that are not certain yet, in order.
     pending: BTreeMap<PathBuf, Vec<NameChange>>,
 }
 
@@ -141,25 +143,25 @@ enum NameChange {
     Remove { path: PathBuf },
 }
 
-/// What becomes of what was not synced.
+/// The fate of unsynced writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsynced {
-    /// All of it is lost.
+    /// All are lost.
     Lost,
-    /// All of it is there: the process alone has died.
+    /// All are kept: only the process has died.
     Kept,
-    /// Some of it is lost, sector by sector, early and late.
+    /// Some are lost, sector by sector, early and late ones.
     Torn,
 }
 
 impl Disk {
-    /// A folder that is not there yet, whose parent is.
+    /// A folder that does not exist yet, in one that does.
     pub fn new(root: &Path) -> Self {
         let certain = BTreeMap::from([(root.parent().expect("it has a parent").to_owned(), Node::Dir)]);
         Self { root: root.to_owned(), files: Vec::new(), now: certain.clone(), certain, pending: BTreeMap::new() }
     }
 
-    /// A folder that has been there for long.
+    /// A folder that has existed for long.
     pub fn of(root: &Path) -> Self {
         let mut disk = Self::new(root);
         disk.adopt(root);
@@ -179,7 +181,7 @@ impl Disk {
         }
     }
 
-    /// Does what a server did.
+    /// Applies the operations of a server.
     pub fn apply(&mut self, operations: Vec<Operation>) {
         for Operation { kind, path, .. } in operations.into_iter().filter(|operation| operation.error.is_none()) {
             match kind {
@@ -206,7 +208,7 @@ impl Disk {
         }
     }
 
-    /// A file that has lost its name is nobody's.
+    /// Returns a file by name; a file that has lost its name belongs to none.
     fn file(&mut self, path: &Path) -> Option<&mut Content> {
         match self.now.get(path) {
             Some(&Node::File(file)) => Some(&mut self.files[file]),
@@ -230,7 +232,7 @@ impl Disk {
         self.pending.entry(folder).or_default().push(change);
     }
 
-    /// How much is not synced: changes of files and of names.
+    /// Returns the number of unsynced changes of files and names.
     pub fn unsynced(&self) -> usize {
         let files = self.now.values().map(|node| match node {
             Node::File(file) => self.files[*file].pending.len(),
@@ -239,7 +241,7 @@ impl Disk {
         files.sum::<usize>() + self.pending.values().map(Vec::len).sum::<usize>()
     }
 
-    /// The folder as a power failure may leave it, written to `target`, which is not there.
+    /// Writes the folder as a power failure may leave it to `target`, which must not exist.
     pub fn fail(&self, unsynced: Unsynced, random: &mut ChaCha8Rng, target: &Path) {
         let mut names = self.certain.clone();
         for changes in self.pending.values() {
@@ -254,7 +256,7 @@ impl Disk {
             let Ok(inside) = path.strip_prefix(&self.root) else { continue };
             let folder = path.parent().expect("a name is in a folder");
             let target = target.join(inside);
-            // Where the folder is lost, so is what was in it.
+            // If the folder is lost, so are its files.
             if !matches!(names.get(folder), Some(Node::Dir)) || !target.parent().is_some_and(Path::is_dir) {
                 continue;
             }
@@ -283,7 +285,7 @@ impl Content {
 }
 
 impl Change {
-    /// `kept` says of each sector whether it got there.
+    /// `kept` decides for each sector whether it was written.
     fn apply(&self, bytes: &mut Vec<u8>, mut kept: impl FnMut(usize) -> bool) {
         match self {
             Self::Write { offset, data } => {

@@ -1,9 +1,9 @@
-//! Documents inserted into a collection of the library and looked up in it, without a server.
+//! Helpers that insert and look up documents in a collection of the library, without a server.
 
 use hapax::collections::{CheckOptions, Collection, CollectionError, InsertOptions, Pending};
 use hapax::types::{Content, DocId, OnDuplicate, OnExisting, Verdict};
 
-/// What a document may be given as.
+/// The forms in which a test gives a document.
 pub(crate) trait IntoContent {
     fn into_content(self) -> Content;
 }
@@ -42,7 +42,7 @@ pub(crate) fn id(text: impl Into<String>) -> DocId {
     DocId::new(text.into()).unwrap()
 }
 
-/// How an insert is to be decided; by `OnDuplicate` alone, an id's new content replaces the old.
+/// The options of an insert; `OnDuplicate` alone means that an id's new content replaces the old.
 pub(crate) trait IntoOptions {
     fn into_options(self) -> InsertOptions;
 }
@@ -59,17 +59,17 @@ impl IntoOptions for OnDuplicate {
     }
 }
 
-/// Ten matches at most, without metadata.
+/// At most ten matches, without metadata.
 pub(crate) const fn options(on_duplicate: OnDuplicate, on_existing: OnExisting) -> InsertOptions {
     InsertOptions { on_duplicate, on_existing, limit: 10, with_metadata: false }
 }
 
-/// Up to `limit` matches, without metadata.
+/// At most `limit` matches, without metadata.
 pub(crate) const fn look(limit: usize) -> CheckOptions {
     CheckOptions { threshold: None, limit, with_metadata: false }
 }
 
-/// Decides an insert; the verdict is on disk when it has been waited for.
+/// Decides an insert; wait for the result to have the verdict on disk.
 pub(crate) async fn begin(
     collection: &Collection,
     id: impl Into<String>,
@@ -81,7 +81,7 @@ pub(crate) async fn begin(
     collection.insert(id, None, prepared, options.into_options()).await
 }
 
-/// The verdict of an insert, once it is on disk.
+/// Returns the verdict of an insert when it is on disk.
 pub(crate) async fn insert(
     collection: &Collection,
     id: impl Into<String>,

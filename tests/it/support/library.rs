@@ -1,4 +1,4 @@
-//! The library's collections on a folder of their own, without a server.
+//! The library's collections in a folder of their own, without a server.
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 pub(crate) type Dir = tempfile::TempDir;
 
-/// Generous bounds, so that a test meets only those it sets itself.
+/// Generous limits, so that a test meets only those that it sets itself.
 pub(crate) const LIMITS: Limits = Limits {
     bucket_read_max: 1000,
     candidates_max: 4096,
@@ -25,7 +25,7 @@ pub(crate) const LIMITS: Limits = Limits {
     id_fingerprint_bits: 64,
 };
 
-/// For long documents, likewise.
+/// The same for long documents.
 pub(crate) const CPU: CpuConfig = CpuConfig { threads: 2, queue_max: 1024 };
 
 pub(crate) fn dir() -> Dir {
@@ -61,7 +61,7 @@ pub(crate) async fn default(collections: &Collections) -> Collection {
     collections.get(&CollectionName::default_collection()).await.unwrap()
 }
 
-/// A second writer holds a collection's file, so nothing gets to disk until it says COMMIT.
+/// Holds a collection's file as a second writer, so that nothing gets to disk until it says COMMIT.
 pub(crate) fn hold(dir: &Dir, collection: &str) -> rusqlite::Connection {
     let connection =
         rusqlite::Connection::open(dir.path().join(format!("data/collections/{collection}.sqlite"))).unwrap();
@@ -70,12 +70,12 @@ pub(crate) fn hold(dir: &Dir, collection: &str) -> rusqlite::Connection {
     connection
 }
 
-/// Waits until all is on disk and gives up the folder.
+/// Waits until everything is on disk and releases the folder.
 pub(crate) async fn close(collections: Collections) {
     tokio::task::spawn_blocking(move || collections.close()).await.unwrap();
 }
 
-/// What all of some tasks made.
+/// Returns the results of all tasks.
 pub(crate) async fn all<T>(tasks: Vec<JoinHandle<Vec<T>>>) -> Vec<T> {
     let mut made = Vec::new();
     for task in tasks {
@@ -84,7 +84,7 @@ pub(crate) async fn all<T>(tasks: Vec<JoinHandle<Vec<T>>>) -> Vec<T> {
     made
 }
 
-/// `HAPAX_SEED`, or one of its own; printed, so that a failure can be run again.
+/// Returns `HAPAX_SEED`, or a random one; prints it, so that a failure can be run again.
 pub(crate) fn seed() -> u64 {
     let seed = match std::env::var("HAPAX_SEED") {
         Ok(seed) => seed.parse().expect("HAPAX_SEED is a number"),
@@ -94,7 +94,7 @@ pub(crate) fn seed() -> u64 {
     seed
 }
 
-/// Keeps a thread of the pool busy until what is returned is dropped.
+/// Keeps a thread of the pool busy until the returned value is dropped.
 pub(crate) fn occupy(pool: &CpuPool) -> mpsc::Sender<()> {
     let (release, released) = mpsc::channel::<()>();
     let (begun, begins) = mpsc::channel();

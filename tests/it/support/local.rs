@@ -1,4 +1,4 @@
-//! A server within the test's own process, on a real socket: for bounds and keys that a test sets itself.
+//! A server within the test's own process, on a real socket: for limits and keys that a test sets itself.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::library::{self, Dir};
 
-/// What a test may change.
+/// The settings that a test may change.
 pub struct Setup {
     pub limits: HttpLimits,
     pub api_key: Option<&'static str>,
     pub access: Access,
     pub collections: CollectionsConfig,
     pub cpu: CpuConfig,
-    /// False: the collections never open.
+    /// If false, the collections never open.
     pub boots: bool,
     /// Whether probes have a listener of their own.
     pub probes: bool,
@@ -34,10 +34,10 @@ fn listen() -> (std::net::TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// A running server. Stopped when dropped.
+/// A running server, which stops when it is dropped.
 pub struct Local {
     pub address: SocketAddr,
-    /// Where it listens for probes alone.
+    /// The address of the listener for probes.
     pub probes_address: Option<SocketAddr>,
     pub state: AppState,
     stop: CancellationToken,
@@ -45,7 +45,7 @@ pub struct Local {
 }
 
 impl Setup {
-    /// With time enough for a machine that is busy: a test of the deadline sets its own.
+    /// Limits with enough time for a busy machine; a test of a deadline sets its own.
     pub fn new(dir: &Dir) -> Self {
         Self {
             limits: HttpLimits { request_timeout: Duration::from_secs(600), ..config::defaults().server.limits },
@@ -68,7 +68,7 @@ impl Setup {
         self
     }
 
-    /// What a router is made of, and the collections that have to be closed.
+    /// Returns the parts of a router, and the collections that have to be closed.
     pub fn wire(self) -> (AppState, Option<Collections>) {
         let boot = Boot::new();
         let cpu = CpuPool::new(self.cpu);
@@ -116,7 +116,7 @@ impl Setup {
 }
 
 impl Local {
-    /// A server with nothing special.
+    /// Starts a server with these defaults.
     pub fn plain(dir: &Dir) -> Self {
         Setup::new(dir).start()
     }
@@ -129,7 +129,7 @@ impl Local {
         self.stop.cancel();
     }
 
-    /// Waits for the drain; returns how many connections were cut off.
+    /// Waits for the drain; returns the number of connections that were cut off.
     pub fn stopped(mut self) -> usize {
         self.stop.cancel();
         self.thread.take().unwrap().join().unwrap()

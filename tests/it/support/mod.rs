@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers that several tests share.
 
 pub mod client;
 pub mod command;

@@ -1,4 +1,4 @@
-//! The real binary as a child process: started on a free port, asked to stop, or killed.
+//! The real binary as a child process: started on a free port, stopped, or killed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader};
@@ -19,26 +19,26 @@ pub struct Starting {
     log: PathBuf,
 }
 
-/// A server that has said it is ready. Killed when dropped.
+/// A server that has reported to be ready. Killed when dropped.
 pub struct Server {
     process: Starting,
     address: Address,
     documents: u64,
 }
 
-/// Where a server listens; outlives it.
+/// The address of a server; it stays valid after the server's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address(String);
 
 impl Address {
-    /// The address of a path.
+    /// Returns the address of a path.
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.0)
     }
 }
 
 impl Starting {
-    /// Runs `hapax serve` on `data_dir`, which need not exist. Its log goes beside the directory.
+    /// Runs `hapax serve` on `data_dir`, which need not exist. Its log is next to the directory.
     pub fn spawn(data_dir: &Path) -> Self {
         Self::spawn_with(data_dir, &[], &[])
     }
@@ -48,7 +48,7 @@ impl Starting {
         Self::spawn_by(&[], data_dir, arguments, environment)
     }
 
-    /// As [`spawn_with`](Self::spawn_with), by way of a command that becomes the one that its last arguments name.
+    /// As [`spawn_with`](Self::spawn_with), started by a command that executes its last arguments.
     pub fn spawn_by(by: &[&str], data_dir: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let log = data_dir.with_extension("log");
         let log_file = OpenOptions::new().create(true).append(true).open(&log).expect("the log can be written");
@@ -104,7 +104,7 @@ impl Starting {
         }
     }
 
-    /// The end of what it logged, over all its lives.
+    /// Returns the end of its log, over all its runs.
     pub fn log_tail(&self) -> String {
         let lines =
             File::open(&self.log).map(|log| BufReader::new(log).lines().map_while(Result::ok).collect::<Vec<_>>());
@@ -134,12 +134,12 @@ impl Server {
         &self.address
     }
 
-    /// The address of a path.
+    /// Returns the address of a path.
     pub fn url(&self, path: &str) -> String {
         self.address.url(path)
     }
 
-    /// How many documents the ready line spoke of.
+    /// Returns the number of documents in the ready line.
     pub fn documents(&self) -> u64 {
         self.documents
     }
@@ -148,12 +148,12 @@ impl Server {
         self.process.child.id()
     }
 
-    /// SIGKILL, in the middle of whatever it does.
+    /// Sends SIGKILL, whatever the server is doing.
     pub fn kill(self) {
         self.process.kill();
     }
 
-    /// SIGTERM, and the exit status.
+    /// Sends SIGTERM, and returns the exit status.
     pub fn terminate(mut self) -> ExitStatus {
         let pid = self.pid().to_string();
         let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill(1) is there");
@@ -161,7 +161,7 @@ impl Server {
         self.process.wait()
     }
 
-    /// The end of its log.
+    /// Returns the end of its log.
     pub fn log_tail(&self) -> String {
         self.process.log_tail()
     }
@@ -170,7 +170,7 @@ impl Server {
 /// `hapax ready on http://127.0.0.1:PORT (data in DIR, N documents)`
 fn parse_ready(line: &str) -> Option<(Address, u64)> {
     let (base, rest) = line.strip_prefix("hapax ready on ")?.split_once(" (data in ")?;
-    // Where probes have a listener of their own, its address follows.
+    // If probes have a listener of their own, its address follows.
     let base = base.split(',').next()?;
     let (_, documents) = rest.strip_suffix(" documents)")?.rsplit_once(", ")?;
     Some((Address(base.to_owned()), documents.parse().ok()?))

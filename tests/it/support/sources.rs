@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub struct Source {
-    /// From the root of the checkout: `src/store/mod.rs`.
+    /// The path from the root of the checkout: `src/store/mod.rs`.
     pub path: String,
     pub text: String,
     pub syntax: syn::File,
@@ -18,12 +18,12 @@ impl Source {
     }
 }
 
-/// The checkout that is looked at: this one, or the one that `HAPAX_FLOORS_ROOT` names.
+/// Returns the checkout that is examined: this one, or the one that `HAPAX_FLOORS_ROOT` names.
 pub fn root() -> PathBuf {
     env::var_os("HAPAX_FLOORS_ROOT").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from)
 }
 
-/// All Rust files below a folder of the checkout.
+/// Parses all Rust files below a folder of the checkout.
 pub fn below(folder: &str) -> Vec<Source> {
     let root = root();
     let files = walk(&root.join(folder));
@@ -41,7 +41,7 @@ fn walk(folder: &Path) -> Vec<PathBuf> {
     for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            // What is built beside the sources is not theirs.
+            // Build results are not sources.
             if path.file_name().is_some_and(|name| name != "target") {
                 files.extend(walk(&path));
             }
