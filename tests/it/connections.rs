@@ -117,7 +117,7 @@ fn who_holds_all_places_by_asking_now_and_then_keeps_nobody_out() {
     let held: Vec<Raw> = (0..20).map(|_| asked(&server)).collect();
     let begun = Instant::now();
     for _ in 0..10 {
-        // A connection of its own each.
+        // Each request has a connection of its own.
         Client::of(&server).get("/v1/version").ok();
     }
     assert!(begun.elapsed() < SOON, "nobody waits for a timeout");
@@ -168,13 +168,13 @@ fn clients_at_work_take_turns_without_losing_a_request() {
         if head.to_lowercase().contains("connection: close") {
             break;
         }
-        // The server has not come to the one that waits yet.
+        // The server has not reached the waiting connection yet.
         assert!(begun.elapsed() < SOON);
         begin_work(&mut working, "");
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(waiting.status(), 200);
-    // Nobody waits any more.
+    // No connection waits now.
     waiting.send(LIVEZ);
     assert!(!waiting.answer().1.to_lowercase().contains("connection: close"));
 }

@@ -1,6 +1,7 @@
-//! An exact copy is named as one, whatever else is alike: no bound on buckets, candidates or reading hides it.
-//! Of 100 exact reposts of pages in a cluster of 4,000 alike, 10 were judged near duplicates of another page, since the
-//! page itself was not among the postings that were read. Copies of links were not found by their content at all.
+//! An exact copy is reported as one, whatever else is similar: no limit on buckets, candidates or reading hides it. Of
+//! 100 exact reposts of pages in a cluster of 4,000 similar ones, 10 were once judged near-duplicates of another page,
+//! because the page itself was not among the postings that were read. Copies of links were not found by their content
+//! at all.
 
 use hapax::collections::{Collection, Collections, InsertOptions, Settings};
 use hapax::types::{DocId, Keep, OnDuplicate, OnExisting, Outcome, Verdict, VerdictKind, Verify};

@@ -1,4 +1,4 @@
-//! Backups of a running server: under load, killed, cancelled, and where they are written.
+//! Backups of a running server: under load, killed, cancelled, and into different folders.
 
 use std::collections::BTreeMap;
 use std::fs;

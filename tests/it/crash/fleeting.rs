@@ -1,4 +1,4 @@
-//! Inserts documents into a collection where they expire soon: those that are too young to expire are there, and
+//! Inserts documents into a collection with a short time to live: documents that are too young to expire are there, and
 //! expired ones do not come back.
 
 use std::time::{Duration, SystemTime};
