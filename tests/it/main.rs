@@ -41,6 +41,7 @@ mod linearizable;
 mod logs;
 mod long_documents;
 mod memory_budget;
+mod messages;
 mod metrics;
 mod not_kept;
 mod openapi;
