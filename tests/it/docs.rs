@@ -1,4 +1,4 @@
-//! What the docs name exists: files, links, `make` targets and verbs of `hapax`.
+//! Everything that the docs name exists: files, links and their anchors, `make` targets and verbs of `hapax`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,38 @@ use regex::Regex;
 
 use crate::support::command;
 
-const PAGES: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "PROMISES.md"];
+/// The pages whose names are checked. A folder means all pages in it.
+const PAGES: [&str; 8] = [
+    "README.md",
+    "docs",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "PROMISES.md",
+    "CHANGELOG.md",
+    "benches",
+    "crates/hapax-core/benches",
+];
+/// Pages that are being written: a link to one that does not exist yet is no mistake.
+const COMING: [&str; 18] = [
+    "README.md",
+    "getting-started.md",
+    "concepts.md",
+    "http-api.md",
+    "collections.md",
+    "threshold.md",
+    "clusters.md",
+    "exact.md",
+    "expiry.md",
+    "configuration.md",
+    "backups.md",
+    "memory.md",
+    "metrics.md",
+    "limits.md",
+    "upgrading.md",
+    "security.md",
+    "inside.md",
+    "spec.md",
+];
 const SOURCES: [&str; 5] = ["src", "crates", "tests", "loadtest", "benches"];
 /// A folder that the docs name as the place of what is not there yet.
 const PLANNED: &str = "src/extract";
@@ -20,7 +51,11 @@ static FILE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"`(?:\.\./)*([A-Za-z0-9_][A-Za-z0-9_./-]*\.(?:rs|md|toml|yaml|tsv))`").unwrap());
 static FOLDER: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"`((?:src|crates|tests|loadtest|benches|config)/[a-z0-9_./-]*)`").unwrap());
-static LINK: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)").unwrap());
+/// A link or a picture, in Markdown or in HTML. Addresses with a scheme are left alone.
+static LINK: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#"(?:\]\(|\b(?:src|srcset|href)=")([^)":\s]+)[)"]"#).unwrap());
+static HEADING: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^#{1,6} +(.*?) *#*$").unwrap());
+static LINK_IN_HEADING: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\[([^\]]*)\]\([^)]*\)").unwrap());
 static TARGET: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?m)(?:`|^)make ([a-z][a-z-]*)").unwrap());
 static VERB: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"`hapax ([a-z]+)").unwrap());
 
@@ -72,10 +107,32 @@ impl Repository {
             Kind::File | Kind::Folder => {
                 name == PLANNED || self.paths.iter().any(|path| path.ends_with(&format!("/{name}")))
             }
-            Kind::Link => self.root.join(page).with_file_name(name).exists(),
+            Kind::Link => self.has_link(page, name),
             Kind::Target => self.targets.contains(name),
             Kind::Verb => name == SAID || command::run(&[name, "--help"]).status.success(),
         }
+    }
+
+    /// Whether the file exists and has the heading that the link names. A link without a file means its own page.
+    fn has_link(&self, page: &Path, link: &str) -> bool {
+        let (file, anchor) = link.split_once('#').map_or((link, None), |(file, anchor)| (file, Some(anchor)));
+        let target = match file {
+            "" => self.root.join(page),
+            file => self.root.join(page).with_file_name(file),
+        };
+        if !target.exists() {
+            return COMING.iter().any(|coming| target.ends_with(format!("docs/{coming}")));
+        }
+        anchor.is_none_or(|anchor| fs::read_to_string(target).is_ok_and(|text| anchors(&text).contains(anchor)))
+    }
+
+    /// Paths of pages, from the root.
+    fn pages(&self) -> Vec<PathBuf> {
+        let is_page = |path: &&str| {
+            let folder = Path::new(path).parent().expect("a path has a folder");
+            path.ends_with(".md") && PAGES.iter().any(|page| path == page || folder == Path::new(page))
+        };
+        self.paths.iter().map(|path| &path[1..]).filter(is_page).map(PathBuf::from).collect()
     }
 
     /// The comments of all sources, by path.
@@ -102,6 +159,23 @@ impl Repository {
     }
 }
 
+/// The anchors of a page's headings, as forges make them: lower case, hyphens for spaces, other punctuation left out, and
+/// a number for the second of its name.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut anchors = BTreeSet::new();
+    let mut in_code = false;
+    for line in text.lines() {
+        in_code ^= line.trim_start().starts_with("```");
+        let Some(heading) = HEADING.captures(line).filter(|_| !in_code) else { continue };
+        let heading = LINK_IN_HEADING.replace_all(&heading[1], "$1").to_lowercase();
+        let kept = heading.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+        let slug = kept.map(|c| if c == ' ' { '-' } else { c }).collect::<String>();
+        let free = (0..).map(|n| if n == 0 { slug.clone() } else { format!("{slug}-{n}") });
+        anchors.insert(free.into_iter().find(|slug| !anchors.contains(slug)).expect("numbers do not end"));
+    }
+    anchors
+}
+
 /// All files and folders below `folder`, except what git does not keep.
 fn list(root: &Path, folder: &Path, paths: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
@@ -121,10 +195,11 @@ fn list(root: &Path, folder: &Path, paths: &mut Vec<String>) {
 fn what_the_pages_name_exists() {
     let repository = Repository::read();
     let (mut all, mut missing) = (BTreeSet::new(), Vec::new());
-    for page in PAGES.map(Path::new) {
-        let names = named(&fs::read_to_string(repository.root.join(page)).unwrap());
-        assert!(!names.is_empty(), "{} names nothing", page.display());
-        missing.extend(repository.missing(page, &names));
+    let pages = repository.pages();
+    assert!(pages.len() >= PAGES.len(), "pages: {pages:?}");
+    for page in pages {
+        let names = named(&fs::read_to_string(repository.root.join(&page)).unwrap());
+        missing.extend(repository.missing(&page, &names));
         all.extend(names);
     }
     assert!(missing.is_empty(), "not there:\n{}", missing.join("\n"));
@@ -153,10 +228,28 @@ fn what_comments_name_exists() {
 fn what_does_not_exist_is_found() {
     let repository = Repository::read();
     let page = Path::new("README.md");
-    let gone = "See `nowhere.rs`, `src/none/` and [this](NONE.md#there).\nmake nothing\n`hapax nothing --now`\n";
-    let wanted = ["File nowhere.rs", "Folder src/none", "Link NONE.md", "Target nothing", "Verb nothing"];
+    let gone = "See `nowhere.rs`, `src/none/`, [this](NONE.md#there), [that](PROMISES.md#none) and <img src=\"a.svg\">.\n\
+                make nothing\n`hapax nothing --now`\n";
+    let wanted = [
+        "File nowhere.rs",
+        "Folder src/none",
+        "Link NONE.md#there",
+        "Link PROMISES.md#none",
+        "Link a.svg",
+        "Target nothing",
+        "Verb nothing",
+    ];
     let wanted = wanted.map(|name| format!("README.md: {name}"));
     assert_eq!(repository.missing(page, &named(gone)), wanted);
-    let there = "`http/error.rs` `tests/it` [a](PROMISES.md#b) [c](https://example.org) `make test` `hapax serve`";
+    let there =
+        "`http/error.rs` `tests/it` [a](PROMISES.md) [b](#licence) [c](https://example.org) `make test` `hapax serve`";
     assert_eq!(repository.missing(page, &named(there)), [""; 0]);
+}
+
+#[test]
+fn anchors_are_those_of_forges() {
+    let page =
+        "# One & two\n\n```sh\n# no heading\n```\n## `hapax serve`: [a link](x.md)!\n## Twice\n### Twice ###\n#none\n";
+    let wanted = ["hapax-serve-a-link", "one--two", "twice", "twice-1"].map(str::to_owned);
+    assert_eq!(anchors(page), BTreeSet::from(wanted));
 }

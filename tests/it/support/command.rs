@@ -8,7 +8,7 @@ pub fn hapax(arguments: &[&str]) -> Command {
 }
 
 /// Returns the binary under test: `HAPAX_BINARY`, or the one just built.
-fn binary() -> String {
+pub fn binary() -> String {
     std::env::var("HAPAX_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_hapax").to_owned())
 }
 
