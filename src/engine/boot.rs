@@ -1,6 +1,6 @@
-//! A collection's file -> the collection in memory.
-//! Signatures are read in parallel straight into the index, then each band's postings are built on its own; nothing
-//! is served before both are complete.
+//! Opens a collection's file and builds the collection in memory.
+//! Signatures are read in parallel straight into the index, then each band's postings are built separately. Nothing is
+//! served before both are complete.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,34 +22,34 @@ use crate::store::{Meta, Opened, Store, Writer};
 use crate::types::{CollectionName, Seq, TimestampMs};
 use crate::verdicts::{CollectionError, Limits, Medium, Preparer, Result, Settings, WriteFailure};
 
-/// What all collections of a process have in common.
+/// The parts that all collections of a process share.
 #[derive(Clone)]
 pub(crate) struct Common {
-    /// The secret of those with keyed hashing.
+    /// The secret key of collections with keyed hashing.
     pub secret: Option<SecretKey>,
-    /// Bounds of each one's work.
+    /// The limits that each collection keeps to.
     pub limits: Limits,
-    /// Where long contents are signed.
+    /// The threads that sign long contents.
     pub cpu: CpuPool,
-    /// What all of them may take.
+    /// The memory that all collections together may use.
     pub memory: Arc<MemoryBudget>,
-    /// What outlives the process.
+    /// Whether data outlives the process.
     pub medium: Medium,
-    /// What all of them are on.
+    /// The disk that holds all collections.
     pub disk: Arc<DataDisk>,
 }
 
-/// Told shares of the work, from 0 to 1.
+/// A callback for progress: the share of the work that is done, from 0 to 1.
 type Tell<'a> = &'a (dyn Fn(f64) + Sync);
 
-/// Makes a new collection in a file that does not exist.
+/// Creates a new collection in a file that does not exist yet.
 pub(crate) fn create(
     path: &Path,
     name: &CollectionName,
     settings: &Settings,
     common: &Common,
 ) -> Result<Arc<LocalCollection>> {
-    // First, so that a key that is missing leaves no file behind.
+    // First, so that a missing key leaves no file behind.
     let preparer = preparer(name, settings, common)?;
     let meta = Meta {
         name: name.clone(),
@@ -65,7 +65,7 @@ pub(crate) fn create(
     assemble((store, writer), opened, settings.clone(), preparer, common, &|_| {})
 }
 
-/// Opens a collection's file; `progress` is told shares of the work from 0 to 1.
+/// Opens a collection's file. `progress` is called with the share of the work that is done, from 0 to 1.
 pub(crate) fn open(path: &Path, common: &Common, progress: Tell<'_>) -> Result<Arc<LocalCollection>> {
     let started = Instant::now();
     let (store, writer, opened) = Store::open(path)?;
@@ -124,20 +124,20 @@ fn assemble(
     let lookup = Lookup::new((index, records), policy, preparer, common.limits, meters, counts, from);
     let order = Order::new(last_seq, clusters, BudgetShare::new(Arc::clone(&common.memory)));
     let writes = Arc::new(Writes::new(Arc::new(lookup), order, Arc::clone(&common.disk)));
-    // Over the budget it opens all the same: what is stored is looked up, and can be deleted.
+    // A collection over the budget opens all the same, so that its documents can be looked up and deleted.
     writes.account();
     let parts = Parts { name: meta.name, created: meta.created, writes };
     Ok(Arc::new(LocalCollection::start(parts, writer)))
 }
 
-/// What a scan found beside what it loaded.
+/// The facts that a scan collects besides loading the index.
 struct Scanned {
     linked: i64,
-    /// Documents that joined a cluster: its name, the document, and where it is.
+    /// Documents that joined a cluster: (name of the cluster, `seq`, place).
     joined: Vec<(Seq, Seq, Place)>,
 }
 
-/// Reads every signature into the index, on all processors; `tell` is told now and then how many were read.
+/// Reads every signature into the index on all processors. `tell` is called regularly with the number of rows read.
 fn scan(store: &Store, index: &Index, seen_floor: TimestampMs, tell: impl Fn(u64)) -> Result<Scanned> {
     let (linked, joined) = (AtomicI64::new(0), Mutex::new(Vec::new()));
     let read = AtomicU64::new(0);

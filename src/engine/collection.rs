@@ -1,4 +1,4 @@
-//! One collection, open: its verbs, each a call to the part that knows how.
+//! `LocalCollection`: the operations of one open collection. Each calls the part that does the work.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::verdicts::{
 };
 use hapax_core::IllFormed;
 
-/// One collection of this machine, open.
+/// An open collection on this machine.
 pub struct LocalCollection {
     name: CollectionName,
     created: TimestampMs,
@@ -28,12 +28,11 @@ pub struct LocalCollection {
     rebanding: Arc<Rebanding>,
 }
 
-/// What a collection is made of when its file has been read.
+/// The parts of a collection once its file has been read.
 pub(super) struct Parts {
     pub name: CollectionName,
-    /// When it was made.
+    /// The time of its creation.
     pub created: TimestampMs,
-    /// What is in it.
     pub writes: Arc<Writes>,
 }
 
@@ -55,7 +54,7 @@ impl LocalCollection {
         self.lookup.policy().settings.clone()
     }
 
-    /// Its settings and counts.
+    /// Returns its settings and document counts.
     pub fn describe(&self) -> Description {
         self.described(self.settings())
     }
@@ -66,36 +65,36 @@ impl LocalCollection {
         Description::new(self.name.clone(), settings, self.created, documents, Some(linked))
     }
 
-    /// Makes a document ready to be judged.
+    /// Prepares a document for a lookup or an insertion, with default options.
     pub async fn prepare(&self, content: Content) -> Result<Prepared> {
         self.prepare_with(content, PrepareOptions::default()).await
     }
 
-    /// Makes a document ready to be judged, or for other uses.
+    /// Prepares a document. `options` say for which use.
     pub async fn prepare_with(&self, content: Content, options: PrepareOptions) -> Result<Prepared> {
         let verify = self.lookup.policy().settings.verify;
         self.preparer().prepare(content, options, verify).await
     }
 
-    /// Begins a text that will be given in pieces.
+    /// Starts signing a text that arrives in pieces.
     pub fn text_signer(&self, ill_formed: IllFormed, options: PrepareOptions) -> Result<TextSigner> {
         let verify = self.lookup.policy().settings.verify;
         self.preparer().text_signer(ill_formed, options, verify)
     }
 
-    /// Bytes that a text of so many takes at the most beside itself while it is prepared.
+    /// Returns the most bytes of memory that preparing a text of `text_bytes` takes in addition to the text.
     pub fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize) -> usize {
         let verify = self.lookup.policy().settings.verify;
         self.preparer().shingle_bytes(purpose, text_bytes, verify)
     }
 
-    /// Whether contents that are looked up are compared by their shingles.
+    /// Returns whether lookups compare documents by their shingles.
     pub fn compares_shingles(&self) -> bool {
         self.lookup.policy().settings.verify == Verify::Exact
     }
 
-    /// Looks a document up, for an answer of so many bytes; see [`Verdict::fit`]. Never writes and never waits for a
-    /// write.
+    /// Looks a document up. The answer has at most `bytes_max` bytes, see [`Verdict::fit`]. Never writes and never
+    /// waits for a write.
     pub async fn check_within(
         &self,
         id: Option<DocId>,
@@ -113,8 +112,8 @@ impl LocalCollection {
         }
     }
 
-    /// Check-and-insert, for an answer of so many bytes; see [`Verdict::fit`]. What is stored is the same. It is decided
-    /// when this returns, durable when the ticket is.
+    /// Checks a document and inserts it in one step. The answer has at most `bytes_max` bytes, see [`Verdict::fit`];
+    /// the document is stored in full. The decision is made when this returns and is durable once the ticket resolves.
     pub async fn insert_within(
         &self,
         id: DocId,
@@ -127,69 +126,70 @@ impl LocalCollection {
         let Some(made) = made else { return write::insert_empty(&self.writes, id, options.on_existing).await };
         let has_payload = made.kept.as_ref().is_some_and(|kept| kept.payload.is_some());
         if self.preparer().keep() != Keep::Signature && !has_payload {
-            let detail = "was prepared to be looked up".into();
+            let detail = "was prepared for a lookup and has nothing to store; prepare it for an insertion".into();
             return Err(CollectionError::Invalid { field: "document", detail });
         }
         let insertion = Insertion { id, metadata, made, room: None, shingles, options, bytes_max };
         write::insert(&self.writes, insertion).await
     }
 
-    /// Deletes an id; the ticket says whether it was there.
+    /// Deletes the document with this id. The ticket says whether there was one.
     pub async fn delete(&self, id: DocId) -> Result<Ticket<bool>> {
         write::delete(&self.writes, id).await
     }
 
-    /// The document of an id.
+    /// Returns the document with this id.
     pub async fn document(&self, id: &DocId) -> Result<Option<Document>> {
         lookup::document(&self.lookup, id).await
     }
 
-    /// Documents in order of `seq`, after the given one, as many as fit into so many bytes of JSON and at least one; and
-    /// whether more may follow.
+    /// Returns documents in order of `seq`, beginning after `after`, and whether more may follow. Returns as many as
+    /// fit into `bytes_max` bytes of JSON, but at least one.
     pub async fn documents_within(&self, after: Seq, limit: usize, bytes_max: usize) -> Result<(Vec<Document>, bool)> {
         lookup::documents_within(&self.lookup, after, limit, bytes_max).await
     }
 
-    /// A page of the cluster that a document is in, or of the cluster of `after`, whatever became of the document since.
+    /// Returns a page of the cluster of document `id`. With `after`, returns the next page of that cluster, even if
+    /// `id` has left it or is gone.
     pub async fn cluster(&self, id: DocId, after: Option<ClusterPlace>, limit: usize) -> Result<Option<ClusterPage>> {
         lookup::cluster(&self.lookup, id, after, limit).await
     }
 
-    /// A page of all clusters that have more than one document.
+    /// Returns a page of all clusters that have more than one document.
     pub async fn clusters(&self, after: ClusterPlace, limit: usize) -> Result<ClustersPage> {
         lookup::clusters(&self.lookup, after, limit).await
     }
 
-    /// The fullest buckets, the fullest first.
+    /// Returns the fullest buckets, the fullest first.
     pub async fn buckets(&self, limit: usize) -> Result<Vec<HotBucket>> {
         lookup::buckets(&self.lookup, limit).await
     }
 
-    /// Compares two documents; both must have something to compare.
+    /// Compares two documents. Fails if one of them has no shingle.
     pub async fn compare(&self, a: Comparand, b: Comparand, when_full: WhenFull) -> Result<Comparison> {
         lookup::compare(&self.lookup, a, b, when_full).await
     }
 
-    /// Changes settings; a new banding is built while the old one serves.
+    /// Changes settings. A new banding is built while the old one serves requests.
     pub async fn update(&self, changes: Changes) -> Result<Description> {
-        // Not those of a change that came after.
+        // The settings of this change, even if another one has followed.
         let settings = self.rebanding.update(changes).await?;
         Ok(self.described(settings))
     }
 
-    /// Stops taking writes, waits until those taken are on disk, and closes the file; blocking.
+    /// Stops taking writes, waits until all accepted writes are on disk, and closes the file. Blocks the thread.
     pub fn close(&self) {
         if !self.writes.close() {
-            tracing::error!(collection = %self.name, "the committer panicked");
+            tracing::error!(collection = %self.name, "the commit thread panicked");
         }
     }
 
-    /// Whether its file has been closed.
+    /// Returns whether its file has been closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.lookup.records().store().is_closed()
     }
 
-    /// What threads in the background look after.
+    /// Returns the parts that background threads work on.
     pub(crate) fn upkeep_parts(&self) -> UpkeepParts {
         let scrub_target = ScrubTarget { name: self.name.clone(), lookup: Arc::clone(&self.lookup) };
         UpkeepParts { expiry: Arc::clone(&self.expiry), scrub_target, writes: Arc::clone(&self.writes) }

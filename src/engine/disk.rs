@@ -1,7 +1,7 @@
-//! Whether the data directory takes writes, and how much room its disk has.
+//! Watches whether the data directory accepts writes, and how much room its disk has.
 //! In: commits that the disk refused. Out: `"writable"` in `/readyz`, and `hapax_data_free_bytes`. After a refusal, or
-//! while little is free, a trial file is written every few seconds: so it shows that there is room again before
-//! a request has to try.
+//! while the disk is nearly full, a test file is written every few seconds. So it is noticed that there is room again
+//! before a request has to try.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -11,34 +11,34 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::telemetry::names;
 
-/// Less than this is too little: a transaction and its log may need as much.
+/// The size of the test file. Less free space than this is too little: a transaction and its log may need as much.
 const TRIAL_BYTES: usize = 1 << 20;
-/// In the data directory.
+/// The name of the test file in the data directory.
 const TRIAL_NAME: &str = "trial.tmp";
 
-/// The disk below a data directory.
+/// The disk that holds a data directory.
 #[derive(Debug)]
 pub(crate) struct DataDisk {
     dir: PathBuf,
-    /// A write was refused, and none has succeeded since.
+    /// Set when a write is refused, and cleared once a test file could be written.
     refused: AtomicBool,
     free_bytes: AtomicU64,
 }
 
 impl DataDisk {
-    /// Looks at it for the first time.
+    /// Measures the free space for the first time.
     pub(crate) fn new(dir: &Path) -> Arc<Self> {
         let disk = Self { dir: dir.to_owned(), refused: AtomicBool::new(false), free_bytes: AtomicU64::new(0) };
         disk.free_bytes.store(disk.free().unwrap_or(0), Ordering::Relaxed);
         Arc::new(disk)
     }
 
-    /// A write was refused.
+    /// Records that the disk refused a write.
     pub(crate) fn note_refusal(&self) {
         self.refused.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the next write is likely to succeed.
+    /// Returns whether the next write is likely to succeed.
     pub(crate) fn is_writable(&self) -> bool {
         !self.refused.load(Ordering::Relaxed)
     }
@@ -48,7 +48,7 @@ impl DataDisk {
         metrics::gauge!(names::DATA_WRITABLE).set(f64::from(u8::from(self.is_writable())));
     }
 
-    /// Looks whether it takes writes, and how much room it has.
+    /// Checks whether the disk accepts writes, and how much room it has.
     pub(crate) fn look(&self, a_collection_refuses: bool) {
         let free = self.free();
         self.free_bytes.store(free.unwrap_or(0), Ordering::Relaxed);
@@ -57,8 +57,8 @@ impl DataDisk {
         let refused = a_collection_refuses || trial.is_err();
         let before = self.refused.swap(refused, Ordering::Relaxed);
         match trial {
-            Err(error) if !before => tracing::error!(%error, "the data directory takes no writes; reads go on"),
-            Ok(()) if before && !refused => tracing::info!("the data directory takes writes again"),
+            Err(error) if !before => tracing::error!(%error, "the data directory refuses writes; reads still work"),
+            Ok(()) if before && !refused => tracing::info!("the data directory accepts writes again"),
             _ => {}
         }
     }
@@ -78,7 +78,7 @@ impl DataDisk {
 
 fn write_trial(path: &Path) -> io::Result<()> {
     let mut file = File::create(path)?;
-    // Not of zeros alone: some file systems keep those for nothing.
+    // Not only zeros: some file systems store those without using space.
     let block: Vec<u8> = (0..TRIAL_BYTES).map(|at| (at % 251) as u8).collect();
     file.write_all(&block)?;
     file.sync_all()

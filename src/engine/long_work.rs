@@ -1,4 +1,4 @@
-//! Work that takes long, off the threads that serve requests.
+//! Runs long work off the threads that serve requests.
 
 use std::sync::Arc;
 
@@ -6,25 +6,25 @@ use tokio::sync::oneshot;
 
 use crate::verdicts::{CollectionError, Result};
 
-/// Runs work that may take long on a thread of its own: the few threads for requests must stay free for them.
+/// Runs work that may take long on a new thread, because the few blocking threads must stay free for requests.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let (done, outcome) = oneshot::channel();
     let thread = std::thread::Builder::new().name("hapax-long".into()).spawn(move || {
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        // Whoever waited may have left.
+        // The receiver is gone if the request was cancelled.
         drop(done.send(caught));
     });
-    thread.map_err(|error| CollectionError::Store(format!("no thread for this work: {error}")))?;
+    thread.map_err(|error| CollectionError::Store(format!("cannot start a thread for long work: {error}")))?;
     let outcome = outcome.await.expect("the thread sends before it ends, even when it panics");
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// What a task returned; its panic goes on in whoever waits.
+/// Returns the task's result, and continues its panic on the waiting task.
 pub(crate) fn finished<T>(joined: std::result::Result<Result<T>, tokio::task::JoinError>) -> Result<T> {
     joined.unwrap_or_else(|stopped| std::panic::resume_unwind(stopped.into_panic()))
 }
 
-/// Runs work that reads the disk off the async threads.
+/// Runs work that reads the disk on a blocking thread.
 pub(crate) async fn beside<P, T>(part: &Arc<P>, work: impl FnOnce(&P) -> Result<T> + Send + 'static) -> Result<T>
 where
     P: Send + Sync + 'static,

@@ -1,8 +1,9 @@
-//! The memory budget: what the documents of all open collections take in the index, against `limits.memory_max_bytes`.
-//! In: what each collection's index claims. Out: room for a document more, or a refusal before anything grows.
+//! The memory budget: limits the index memory of all open collections together to `limits.memory_max_bytes`.
+//! In: the memory that each collection's index claims. Out: permission to add a document, or a refusal before anything
+//! grows.
 //!
-//! The index says what the documents of a collection hold of it, so a delete makes just the room for another document.
-//! That room counts as free for other collections too, though the memory stays with the collection until it is dropped.
+//! The claim covers only the documents that a collection has now, so a delete makes room for one more document. Other
+//! collections may use that room too, although the process keeps the memory until the collection is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,15 +12,15 @@ use crate::index::Index;
 use crate::telemetry::{memory, names};
 use crate::verdicts::{CollectionError, Result};
 
-/// The log says so when this share is passed, and again once it is well below.
+/// The share of the budget above which the log warns. Below [`CALM_PERCENT`] the log says that it is over.
 const WARN_PERCENT: u64 = 80;
 const CALM_PERCENT: u64 = 75;
 
 /// The budget of all collections of a process.
 pub(crate) struct MemoryBudget {
-    /// `None`: as much as there is.
+    /// The limit in bytes. `None`: no limit.
     max: Option<u64>,
-    /// What `hapax_memory_budget_bytes` shows.
+    /// The value of `hapax_memory_budget_bytes`.
     granted: Option<u64>,
     used: AtomicU64,
     warned: AtomicBool,
@@ -40,22 +41,23 @@ impl MemoryBudget {
         metrics::gauge!(names::MEMORY_USED_RATIO).set(self.granted.map_or(0.0, |granted| used / granted as f64));
     }
 
-    /// Tells the log where the budget becomes scarce, and where it no longer is. Not under a decision lock.
+    /// Logs a warning when the budget becomes scarce, and a message when it no longer is. Must not be called under a
+    /// decision lock.
     pub(crate) fn watch(&self) {
         let Some(max) = self.max else { return };
         let used = self.used();
-        // In this order: of several that see the same only one tells.
+        // `swap` comes last, so if several threads see the same value, only one of them logs it.
         if passes(used, max, WARN_PERCENT) && !self.warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 used_bytes = used,
                 max_bytes = max,
-                "the index has passed {WARN_PERCENT} % of limits.memory_max_bytes; where that is reached, insertions are refused"
+                "the index uses more than {WARN_PERCENT} % of limits.memory_max_bytes; insertions are refused once that is reached"
             );
         } else if !passes(used, max, CALM_PERCENT) && self.warned.swap(false, Ordering::Relaxed) {
             tracing::info!(
                 used_bytes = used,
                 max_bytes = max,
-                "the index is below {CALM_PERCENT} % of limits.memory_max_bytes"
+                "the index uses less than {CALM_PERCENT} % of limits.memory_max_bytes again"
             );
         }
     }
@@ -69,10 +71,10 @@ fn passes(used: u64, max: u64, percent: u64) -> bool {
     u128::from(used) * 100 >= u128::from(max) * u128::from(percent)
 }
 
-/// One collection's share of the budget, given back when dropped. Under its decision lock.
+/// One collection's share of the budget. It is returned on drop, and guarded by the collection's decision lock.
 pub(crate) struct BudgetShare {
     budget: Arc<MemoryBudget>,
-    /// What the budget knows of it.
+    /// The bytes that the budget counts for this collection.
     told: u64,
 }
 
@@ -81,13 +83,14 @@ impl BudgetShare {
         Self { budget, told: 0 }
     }
 
-    /// Brings the budget up to date; watch it when no decision lock is held.
+    /// Updates the budget with the index's current claim. Returns the budget; call [`MemoryBudget::watch`] on it after
+    /// the decision lock is released.
     pub(crate) fn account(&mut self, index: &Index) -> Arc<MemoryBudget> {
         self.tell(index.claim());
         Arc::clone(&self.budget)
     }
 
-    /// Refuses a document for which the budget has no room.
+    /// Returns an error if the budget has no room for another document.
     pub(crate) fn admit(&mut self, index: &Index) -> Result<()> {
         let Some(max) = self.budget.max else { return Ok(()) };
         self.tell(index.claim());

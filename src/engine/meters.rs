@@ -1,4 +1,4 @@
-//! A collection's metrics, looked up once: a lookup by name and labels costs more than a probe.
+//! A collection's metrics, looked up once: finding a metric by name and labels costs more than a probe of the index.
 
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
@@ -6,7 +6,7 @@ use crate::telemetry::names::{self, label, value};
 use crate::telemetry::recorder;
 use crate::types::{CollectionName, Verdict, VerdictKind};
 
-/// What a verdict was given for.
+/// The operation that a verdict was given for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Check,
@@ -74,12 +74,12 @@ impl Meters {
     }
 }
 
-/// No series of a collection is shown from here on; [`Meters::new`] makes them again.
+/// Hides all metric series of a collection. [`Meters::new`] makes them again.
 pub(crate) fn forget(collection: &CollectionName) {
     recorder::forget(label::COLLECTION, collection.as_str());
 }
 
-/// Series of a collection that is not open are shown too, such as that it is damaged.
+/// Shows series of a collection that is not open too, such as the one that says it is damaged.
 pub(crate) fn admit(collection: &CollectionName) {
     recorder::admit(label::COLLECTION, collection.as_str());
 }

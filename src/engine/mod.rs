@@ -1,9 +1,9 @@
-//! One collection on this machine, its index in this process and its documents in a file.
-//! In: contents, ids, options. Out: verdicts that rest only on what is on disk.
-//! Knows nothing of HTTP or of files' formats.
+//! One collection on this machine: its index in this process, its documents in a file.
+//! In: contents, ids, options. Out: verdicts that rest only on data that is on disk.
+//! Knows nothing of HTTP or of file formats.
 //!
-//! `lookup` finds, `write` decides and makes durable, `upkeep` goes on beside requests, `boot` opens a file, and
-//! `collection` puts them together.
+//! `lookup` finds documents, `write` decides about writes and makes them durable, `upkeep` runs in the background,
+//! `boot` opens a file, and `collection` puts them together.
 
 pub(crate) mod boot;
 mod collection;

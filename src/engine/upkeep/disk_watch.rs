@@ -1,4 +1,4 @@
-//! Looks after the disk of a data directory, and after the collections that it has failed.
+//! The thread that watches the disk of a data directory, and the collections that refuse writes because of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::rounds::Rounds;
 use crate::engine::disk::DataDisk;
 use crate::engine::write::Writes;
 
-/// Between two looks.
+/// The time between two looks.
 const PERIOD: Duration = Duration::from_secs(2);
 
 pub(super) fn start(disk: Arc<DataDisk>, open: impl Fn() -> Option<Vec<Arc<Writes>>> + Send + 'static) -> Rounds {

@@ -1,13 +1,14 @@
-//! Time to live: documents that have not been seen for long are deleted, a few at a time, in the background.
-//! A document is *seen* when it is inserted, when it is inserted again unchanged or with other metadata, and, if the
-//! collection's `touch` is on, when an insertion turns out to duplicate it. Checks never write, so they do not count.
+//! Time to live: deletes documents that have not been seen for long, a few at a time, in the background.
+//! A document is *seen* when it is inserted, when it is inserted again with the same content, and, if the collection's
+//! `touch` is on, when an insertion turns out to duplicate it. Checks never write, so they do not count.
 //!
-//! The last-seen time is updated in memory at once. It is written to disk in the background, within seconds, and only if
-//! it falls into another 64th of the time to live than the one on disk: what is seen each second is not rewritten each
-//! second. So a crash may cost a document that much of its time. No answer rests on a last-seen time.
+//! The last-seen time is updated in memory at once. It is written to disk in the background, within seconds, and only
+//! if it falls into another 64th of the time to live than the one on disk. So a document that is seen each second is
+//! not rewritten each second, and a crash may cost a document a 64th of its time. No answer depends on a last-seen
+//! time.
 //!
-//! An expiry is a delete like a client's: under the id's latch, with a place in the queue, at its own place in the order.
-//! What is overdue and not yet deleted is still found, and stays if it is seen again.
+//! An expiry is a delete like a client's: it takes the id's latch, a place in the queue and its own place in the order.
+//! An expired document that is not yet deleted is still found, and stays if it is seen again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,23 +23,24 @@ use crate::index::{Due, LastSeen, Place, Walk, overdue};
 use crate::types::{CollectionName, Seq, TimestampMs};
 use crate::verdicts::{CollectionError, Result};
 
-/// Places looked at in one step, in well under a millisecond.
+/// The places to look at in one step. This takes well under a millisecond.
 const STEP_PLACES: usize = 64 * 1024;
-/// Documents of one step that are deleted or whose times are read or written: some ten milliseconds with the disk.
+/// The documents of one step to delete, or whose last-seen times to read or write. This takes about ten milliseconds
+/// with the disk.
 const STEP_DOCUMENTS: usize = 256;
-/// Rounds begin so many times in a time to live, but within these bounds.
+/// The number of rounds per time to live. The interval between rounds also keeps to the bounds below.
 const ROUNDS_PER_TTL: u32 = 8;
 const ROUND_MIN: Duration = Duration::from_millis(250);
 const ROUND_MAX: Duration = Duration::from_secs(5);
 
 /// The rest if no collection has anything to do.
 const IDLE: Duration = Duration::from_millis(200);
-/// The least rest between two steps.
+/// The shortest rest between two steps.
 const REST_MIN: Duration = Duration::from_millis(1);
 
-/// Has each open collection take the next step of its expiry, and rests as long as that took, so that expiry takes at
-/// most half of what one thread can make the disk do. Stop it before the collections are closed, and join it once they
-/// are, so that nothing holds its step up.
+/// Starts the thread. It runs the next step of expiry in each open collection, and then rests for as long as that took.
+/// So expiry takes at most half of what one thread can make the disk do. Stop it before the collections are closed, and
+/// join it after they are, so that nothing blocks its last step.
 pub(super) fn start(open: impl Fn() -> Option<Vec<Arc<Expiry>>> + Send + 'static) -> Rounds {
     Rounds::start("hapax-expiry", open, |collections, stop| {
         let started = Instant::now();
@@ -60,22 +62,22 @@ pub(crate) struct Expiry {
     sweep: Mutex<Sweep>,
 }
 
-/// How far the sweeper is with a collection.
+/// The progress of expiry in a collection.
 #[derive(Default)]
 struct Sweep {
-    /// When the round under way, or the last one, began.
+    /// The start of the current round, or of the last one.
     begun: Option<Instant>,
-    /// Where a round under way goes on.
+    /// The place at which the current round continues.
     next: Option<Walk>,
-    /// How long the most overdue document has been so, in this round and in the one before.
+    /// How long the most overdue document has been overdue, in this round and in the one before.
     lag: Duration,
     lag_before: Duration,
-    /// Whether a failure has been logged: one line tells, and the next round meets it again.
+    /// Whether a failure has been logged. It is logged once, because every round meets it again.
     complained: bool,
 }
 
 impl Sweep {
-    /// Where the step begins; `None` if it is not yet time.
+    /// Returns the place at which the next step begins; `None` if it is not yet time.
     fn start(&mut self, ttl: Duration) -> Option<Walk> {
         let period = (ttl / ROUNDS_PER_TTL).clamp(ROUND_MIN, ROUND_MAX);
         if self.next.is_none() && self.begun.is_none_or(|begun| begun.elapsed() >= period) {
@@ -91,18 +93,18 @@ impl Sweep {
     }
 }
 
-/// A document of a step that something is to be done about.
+/// A document of a step that needs work.
 struct Task {
     place: Place,
     seq: Seq,
     due: Due,
 }
 
-/// A last-seen time to be written.
+/// A last-seen time to write.
 type Unwritten = (Place, Seq, TimestampMs);
 
 impl Expiry {
-    /// Of a collection that has just been opened.
+    /// Starts the expiry of a collection that has just been opened.
     pub(crate) fn new(collection: CollectionName, writes: Arc<Writes>) -> Self {
         Self { collection, writes, sweep: Mutex::default() }
     }
@@ -111,7 +113,7 @@ impl Expiry {
         self.writes.lookup()
     }
 
-    /// One step of a round through all documents; blocking. Says whether the round goes on at once.
+    /// Runs one step of a round through all documents. Blocks the thread. Returns whether the round continues at once.
     fn sweep(&self) -> bool {
         let mut sweep = self.sweep.lock();
         let ttl = self.lookup().policy().settings.ttl;
@@ -126,7 +128,7 @@ impl Expiry {
             && !std::mem::replace(&mut sweep.complained, true)
         {
             let collection = &self.collection;
-            tracing::warn!(%collection, %error, "documents that are overdue could not all be deleted; the next round tries again");
+            tracing::warn!(%collection, %error, "could not delete all expired documents; the next round tries again");
         }
         let lag = sweep.lag.max(sweep.lag_before);
         sweep.next = next;
@@ -137,7 +139,7 @@ impl Expiry {
         sweep.next.is_some()
     }
 
-    /// The documents of a step that something is to be done about, and where to go on.
+    /// Returns the documents of a step that need work, and the place at which to continue.
     fn find_tasks(&self, times: &LastSeen, ttl: Duration, from: Walk) -> (Vec<Task>, Option<Walk>) {
         let (now, index) = (TimestampMs::now(), self.lookup().index());
         let (mut tasks, mut last) = (Vec::new(), None);
@@ -148,7 +150,7 @@ impl Expiry {
             if due != Due::Nothing {
                 match index.peek(place) {
                     Some(held) if held.removed == Seq(0) => tasks.push(Task { place, seq: held.seq, due }),
-                    // On its way out already.
+                    // It is being removed already.
                     Some(_) => {}
                     None if due == Due::Read => {}
                     None => times.forget(place),
@@ -161,7 +163,7 @@ impl Expiry {
         (tasks, places.next().and(last).map(Walk::after))
     }
 
-    /// Does what is to be done, and waits until it is on disk.
+    /// Does the work of a step, and waits until it is on disk.
     fn do_tasks(&self, times: &LastSeen, ttl: Duration, sweep: &mut Sweep, tasks: Vec<Task>) -> Result<()> {
         let (mut going, mut unwritten): (Vec<Ticket<bool>>, Vec<Unwritten>) = Default::default();
         let mut first_failure = Ok(());
@@ -194,16 +196,16 @@ impl Expiry {
         first_failure.and(written)
     }
 
-    /// Deletes a document that is overdue; not if clients need the queue.
+    /// Deletes an expired document. Does nothing if clients need the queue.
     fn expire(&self, place: Place, seq: Seq) -> Result<Option<Ticket<bool>>> {
-        // Before its record is read: the disk has enough to do then.
+        // Checked before the record is read, because the disk is busy in that case.
         if self.writes.is_busy() {
             return Ok(None);
         }
         let (lookup, index) = (self.lookup(), self.lookup().index());
         let Some(record) = lookup.records().record(seq)? else { return Ok(None) };
         expire(&self.writes, &Existing { place, record }, || {
-            // Looked at again: it may have been seen or replaced, and the time to live changed.
+            // Checked again, because the document may have been seen or replaced, or the time to live changed.
             let there = index.peek(place).is_some_and(|held| held.seq == seq && held.removed == Seq(0));
             let ttl = lookup.policy().settings.ttl;
             let due = index.last_seen().zip(ttl).map(|(times, ttl)| times.due(place, TimestampMs::now(), ttl));
@@ -211,8 +213,8 @@ impl Expiry {
         })
     }
 
-    /// Sends last-seen times to the disk with the next transaction, and waits for it: so one set of them is under way at
-    /// a time.
+    /// Sends last-seen times to the disk with the next transaction, and waits for it. So only one set of them is on its
+    /// way at a time.
     fn write_times(&self, times: &LastSeen, unwritten: Vec<Unwritten>) -> Result<()> {
         if unwritten.is_empty() {
             return Ok(());

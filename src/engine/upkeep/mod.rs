@@ -1,5 +1,5 @@
-//! What goes on beside requests: documents that expire are deleted, records are read again, settings change, the disk is
-//! watched.
+//! Work in the background: deletes expired documents, reads records again to find damage, changes settings, watches the
+//! disk.
 
 mod disk_watch;
 mod expiry;

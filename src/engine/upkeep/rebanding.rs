@@ -1,6 +1,7 @@
-//! New settings for a collection in use.
-//! A new banding is built beside the old one from the signatures in memory, a few documents at a time under the
-//! decision lock, while every decision keeps both up to date. It takes over once it is complete and on disk.
+//! Changes the settings of a collection in use.
+//! A new banding is built from the signatures in memory while the old one serves requests. A few documents are placed
+//! per hold of the decision lock, and every decision keeps both bandings up to date. The new one takes over once it is
+//! complete and on disk.
 
 use std::sync::Arc;
 
@@ -13,25 +14,25 @@ use crate::index::NextBanding;
 use crate::types::TimestampMs;
 use crate::verdicts::{Changes, CollectionError, Result, Settings};
 
-/// Documents placed per hold of the decision lock: well under a millisecond.
+/// The documents to place per hold of the decision lock. This takes well under a millisecond.
 const STEP: u32 = 32;
 
 /// Changes the settings of one collection.
 pub(crate) struct Rebanding {
     writes: Arc<Writes>,
-    /// When the collection was made.
+    /// The time at which the collection was created.
     created: TimestampMs,
     one_at_a_time: Mutex<()>,
 }
 
 impl Rebanding {
-    /// Of a collection that was made then.
+    /// Makes the part that changes the settings of a collection, which was created at `created`.
     pub(crate) fn new(writes: Arc<Writes>, created: TimestampMs) -> Self {
         Self { writes, created, one_at_a_time: Mutex::default() }
     }
 
-    /// Changes what can change, and returns the settings that came of it; the index is rebuilt if the banding changes.
-    /// Once begun it is finished, even if the caller leaves: the file and the memory must not differ.
+    /// Changes settings and returns the new ones. Rebuilds the index if the banding changes. Once begun, the change is
+    /// completed even if the caller leaves, because the file and the memory must agree.
     pub(crate) async fn update(self: &Arc<Self>, changes: Changes) -> Result<Settings> {
         let this = Arc::clone(self);
         finished(tokio::spawn(async move { this.update_whole(changes).await }).await)
@@ -55,7 +56,8 @@ impl Rebanding {
         Ok(settings)
     }
 
-    /// The new banding with every document in it; unless the collection is closed meanwhile, which refuses the rest.
+    /// Builds the new banding with every document in it. Stops early if the collection is closed, which also refuses
+    /// the rest of the change.
     async fn build(&self, settings: &Settings) -> Result<Option<UnfinishedBanding>> {
         let (writes, banding) = (Arc::clone(&self.writes), settings.banding);
         blocking(move || {
@@ -71,7 +73,7 @@ impl Rebanding {
     }
 }
 
-/// A banding under construction: every decision keeps it up to date until it takes over, or is dropped.
+/// A banding under construction. Every decision keeps it up to date until it takes over or is dropped.
 struct UnfinishedBanding {
     writes: Arc<Writes>,
     next: Option<NextBanding>,

@@ -1,5 +1,5 @@
-//! A thread that goes round all open collections of a data directory for as long as it is open: what expires
-//! (`expiry.rs`), what is read again (`scrub.rs`).
+//! A background thread that visits all open collections of a data directory again and again: for expiry (`expiry.rs`),
+//! the scrub (`scrub.rs`) and the disk (`disk_watch.rs`).
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// The thread. Dropped without [`stop`](Self::stop), it ends after the step it is at.
+/// The thread. If it is dropped without [`stop`](Self::stop), it ends after its current step.
 pub(crate) struct Rounds {
     name: &'static str,
     stop: Arc<Stop>,
@@ -21,8 +21,8 @@ pub(crate) struct Stop {
 }
 
 impl Rounds {
-    /// Has `round` do some of its work for the parts of open collections that `open` gives, asked again each time, and
-    /// rest for the time that it answers. Ends with `open`'s `None`.
+    /// Starts the thread. It calls `round` with parts of the open collections, which it asks `open` for each time, and
+    /// rests for the time that `round` returns. It ends when `open` returns `None`.
     pub(super) fn start<P>(
         name: &'static str,
         open: impl Fn() -> Option<Vec<P>> + Send + 'static,
@@ -42,18 +42,18 @@ impl Rounds {
         Self { name, stop, thread: Mutex::new(Some(thread)) }
     }
 
-    /// Begins no further step.
+    /// Lets the thread begin no further step.
     pub(crate) fn stop(&self) {
         self.stop.tell();
     }
 
-    /// Waits for the step under way; blocking.
+    /// Waits for the current step. Blocks the thread.
     pub(crate) fn join(&self) {
         let thread = self.thread.lock().take();
         if let Some(thread) = thread
             && thread.join().is_err()
         {
-            tracing::error!(thread = self.name, "a thread in the background panicked");
+            tracing::error!(thread = self.name, "a background thread panicked");
         }
     }
 }
@@ -70,7 +70,7 @@ impl Stop {
         self.bell.notify_all();
     }
 
-    /// Whether it was told, or is within this time.
+    /// Waits for `wait` at most, and returns whether the thread has been told to stop.
     pub(crate) fn within(&self, wait: Duration) -> bool {
         let mut told = self.told.lock();
         if !*told && !wait.is_zero() {

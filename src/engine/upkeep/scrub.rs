@@ -1,6 +1,7 @@
-//! The thread that reads every record of the open collections again, at a bounded rate, and tells of those that are not
-//! what was written: damage is found while there are backups, and not when somebody asks for the record.
-//! It rests between two steps for as long as the bytes it read are worth.
+//! The scrub: a thread that reads every record of the open collections again, at a bounded rate, and reports those that
+//! differ from the data that was written. So damage is found while there are still backups, and not only when a request
+//! reads the record.
+//! It rests between two steps for the time that the bytes it read take at that rate.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -14,24 +15,26 @@ use crate::telemetry::names::{self, label};
 use crate::types::{CollectionName, Seq};
 use crate::verdicts::{CollectionError, ScrubConfig};
 
-/// How often it is looked whether a collection has become due.
+/// The time between two looks for a collection that is due.
 const IDLE: Duration = Duration::from_millis(200);
-/// The longest rest between two steps of a slow scrub, by making steps smaller.
+/// The longest rest after one step. A slower scrub makes smaller steps instead of longer rests.
 const STEP_TIME: Duration = Duration::from_millis(250);
-/// Bytes read at once at most.
+/// The most bytes to read in one step.
 const STEP_BYTES_MAX: u64 = 1 << 20;
 
-/// The scrub of one data directory.
+/// Starts the scrub of one data directory.
 pub(super) fn start(config: ScrubConfig, open: impl Fn() -> Option<Vec<ScrubTarget>> + Send + 'static) -> Rounds {
     let mut passes = HashMap::new();
     Rounds::start("hapax-scrub", open, move |collections, _| {
-        // By identity: another of the same name may have been made meanwhile, and has series of its own.
+        // Compared by identity: another collection of the same name may have been created in the meantime, with metric
+        // series of its own.
         let is_of = |pass: &Pass, collection: &ScrubTarget| pass.of.as_ptr() == Arc::as_ptr(&collection.lookup);
         passes.retain(|_, pass: &mut Pass| collections.iter().any(|collection| is_of(pass, collection)));
         for collection in &collections {
             passes.entry(collection.name.clone()).or_insert_with(|| Pass::new(collection));
         }
-        // Who waits longest, so that none is passed over; a pass under way has waited since it became due.
+        // The collection that has waited longest is next, so that none is passed over. A pass in progress has waited
+        // since it became due.
         let next = collections.iter().min_by_key(|collection| passes[&collection.name].due);
         match next.filter(|collection| passes[&collection.name].is_due()) {
             Some(collection) => {
@@ -43,20 +46,20 @@ pub(super) fn start(config: ScrubConfig, open: impl Fn() -> Option<Vec<ScrubTarg
     })
 }
 
-/// A collection to be read again.
+/// A collection to read again.
 pub(crate) struct ScrubTarget {
     pub name: CollectionName,
-    /// What has its records.
+    /// Has the records of the collection.
     pub lookup: Arc<Lookup>,
 }
 
-/// How far the scrub of one collection is.
+/// The progress of the scrub in one collection.
 struct Pass {
     of: Weak<Lookup>,
     after: Seq,
     records_read: u64,
     errors_found: u64,
-    /// When it began or begins, at the earliest.
+    /// The earliest start of the current or the next pass.
     due: Instant,
     records: Counter,
     errors: Counter,
@@ -78,7 +81,7 @@ impl Pass {
             progress: gauge!(names::SCRUB_PROGRESS, label::COLLECTION => name()),
             completed: gauge!(names::SCRUB_COMPLETED, label::COLLECTION => name()),
         };
-        // There from the start: an alert on their rate sees the first error.
+        // The series exist from the start, so that an alert on their rate sees the first error.
         pass.records.increment(0);
         pass.errors.increment(0);
         pass.progress.set(0.0);
@@ -90,7 +93,7 @@ impl Pass {
         self.due <= Instant::now()
     }
 
-    /// Reads on, and says how long to rest.
+    /// Reads the next stretch, and returns how long to rest.
     fn step(&mut self, collection: &ScrubTarget, config: ScrubConfig) -> Duration {
         let started = Instant::now();
         let rate = config.bytes_per_second;
@@ -99,11 +102,11 @@ impl Pass {
         let scrubbed = lookup.records().store().scrub(lookup.preparer().keep(), self.after, bytes_max);
         let scrubbed = match scrubbed.map_err(CollectionError::from) {
             Ok(scrubbed) => scrubbed,
-            // Closed meanwhile, or not to be read at all: it is tried again when it is due the next time.
+            // The collection was closed in the meantime, or cannot be read at all. The next pass tries again.
             Err(error) => {
                 if let CollectionError::Damaged { .. } | CollectionError::Store(_) = error {
                     self.errors.increment(1);
-                    tracing::error!(collection = %collection.name, %error, "the scrub cannot go on");
+                    tracing::error!(collection = %collection.name, %error, "the scrub failed; it starts again after `scrub.interval_s`");
                 }
                 self.end(config.interval);
                 return IDLE;
@@ -127,7 +130,7 @@ impl Pass {
                 self.completed.set(now.as_secs_f64());
                 self.progress.set(1.0);
                 let (records, errors) = (self.records_read, self.errors_found);
-                tracing::info!(collection = %collection.name, records, errors, "every record was read again");
+                tracing::info!(collection = %collection.name, records, errors, "the scrub has read every record");
                 self.end(config.interval);
             }
         }

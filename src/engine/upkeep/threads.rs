@@ -1,4 +1,4 @@
-//! The threads beside requests, of one data directory.
+//! The background threads of one data directory.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::engine::disk::DataDisk;
 use crate::engine::write::Writes;
 use crate::verdicts::ScrubConfig;
 
-/// What the threads look after: the parts of each open collection.
+/// The parts of an open collection that the threads work on.
 pub(crate) struct UpkeepParts {
     pub expiry: Arc<Expiry>,
     pub scrub_target: ScrubTarget,
     pub writes: Arc<Writes>,
 }
 
-/// The threads. Dropped without [`stop`](Self::stop), each ends after the step it is at.
+/// The threads. If they are dropped without [`stop`](Self::stop), each ends after its current step.
 pub(crate) struct Background {
     disk_watch: Rounds,
     expiry: Rounds,
@@ -25,7 +25,7 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Starts them for the collections that `open` gives, asked again for each round; they end with its `None`.
+    /// Starts the threads. They ask `open` for the open collections in each round, and end when it returns `None`.
     pub(crate) fn start(
         disk: Arc<DataDisk>,
         scrub: Option<ScrubConfig>,
@@ -43,8 +43,9 @@ impl Background {
         Self { disk_watch, expiry, scrub }
     }
 
-    /// Begins no further step, and waits for the scrub, which may hold a collection's file open for reading: the log goes
-    /// with the last that does. Blocking; call it before the collections are closed.
+    /// Lets the threads begin no further step, and waits for the scrub, which may hold a collection's file open for
+    /// reading: SQLite removes the log when the last connection closes. Blocks the thread; call it before the
+    /// collections are closed.
     pub(crate) fn stop(&self) {
         self.expiry.stop();
         self.disk_watch.stop();
@@ -52,7 +53,8 @@ impl Background {
         self.scrub.iter().for_each(Rounds::join);
     }
 
-    /// Waits for the steps under way, once the collections are closed so that nothing holds them up; blocking.
+    /// Waits for the current steps. Call it once the collections are closed, so that nothing blocks these steps. Blocks
+    /// the thread.
     pub(crate) fn join(&self) {
         self.expiry.join();
         self.disk_watch.join();
