@@ -1,4 +1,4 @@
-//! Which band keys many documents share, and which documents: the boilerplate that lookups wade through.
+//! The band keys that many documents share, with examples of these documents: boilerplate that slows lookups down.
 
 use std::sync::Arc;
 
@@ -9,10 +9,12 @@ use crate::index::FullBucket;
 use crate::types::Seq;
 use crate::verdicts::{HotBucket, Result};
 
-/// In collections of up to so many documents, buckets of a few are found too: it takes a look at every posting.
+/// In collections of up to this many documents, buckets of only a few documents are found too. That reads every
+/// posting.
 const ALL_DOCUMENTS_MAX: u64 = 100_000;
 
-/// The fullest buckets, the fullest first. Those of up to eight documents are found only in collections of up to 100,000.
+/// Returns the fullest buckets, the fullest first. Buckets of up to eight documents are found only in collections of up
+/// to 100,000 documents.
 pub(crate) async fn buckets(lookup: &Arc<Lookup>, limit: usize) -> Result<Vec<HotBucket>> {
     beside(lookup, move |lookup| {
         let (_reading, view) = lookup.read();

@@ -1,4 +1,5 @@
-//! A check: prepared content -> verdict. Reads what is durable, writes nothing, and needs no disk if memory has it all.
+//! A check: prepared content -> verdict. Reads only durable data, writes nothing, and needs no disk if memory has
+//! everything.
 
 use std::sync::Arc;
 
@@ -20,47 +21,47 @@ use crate::verdicts::{
     CheckOptions, CollectionError, Made, Result, ShingleQuery, VerdictContext, empty_verdict, matching_min,
 };
 
-/// A lookup to be made.
+/// A lookup to perform.
 pub(crate) struct Check {
-    /// The document's id: what holds it is no match.
+    /// The id of the document, if it has one. A stored document with this id is not reported as a match.
     pub id: Option<DocId>,
     pub made: Made,
-    /// Its shingles, if it was a text or a set.
+    /// The number of its shingles, if it was given as a text or a set.
     pub shingles: Option<u64>,
     pub options: CheckOptions,
-    /// Bytes of the answer.
+    /// The most bytes that the answer may have.
     pub bytes_max: usize,
 }
 
-/// What a lookup found in memory.
+/// The result of a lookup in memory.
 struct Glance<'a> {
     judgement: Judgement,
     threshold: f64,
     expected_recall: Option<f64>,
-    /// Present if the survivors are yet to be compared.
+    /// Present if the survivors must still be compared by their shingles.
     query: Option<ShingleQuery<'a>>,
 }
 
-/// What records tell of the check's id and of the best match.
+/// Facts from records about the check's id and the best match.
 #[derive(Default)]
 struct Recorded {
-    /// Whether the id holds just this content.
+    /// Whether the id already holds exactly this content.
     same: bool,
-    /// What other content the id holds, and how that compares.
+    /// The other content that the id holds, and how similar it is.
     previous: Option<Previous>,
     /// The representative of the best match, if that is a link.
     representative: Option<DocId>,
 }
 
-/// Why a check has to look again.
+/// The reason for repeating a check.
 enum LookAgain {
     /// Something on disk is needed.
     NeedsDisk,
-    /// What it read has changed.
+    /// Data changed while it was read.
     Changed,
 }
 
-/// Looks a document up that has no token.
+/// Answers a check of a document without tokens.
 pub(crate) fn check_empty(lookup: &Lookup, id: Option<DocId>) -> Verdict {
     let verdict = empty_verdict(id, Outcome::Checked, lookup.policy().settings.threshold, None);
     lookup.meters().verdict(Op::Check, &verdict);
@@ -78,9 +79,9 @@ pub(crate) async fn check(lookup: &Arc<Lookup>, check: Check) -> Result<Verdict>
     Ok(verdict)
 }
 
-/// The verdict, if it takes no look at the disk.
+/// Returns the verdict if memory suffices for it.
 fn in_memory(lookup: &Lookup, check: &Check) -> Option<Verdict> {
-    // First: what becomes durable after the look for its id is not to be seen.
+    // First, because this check must not see documents that become durable after it has looked for its id.
     let (_reading, view) = lookup.read();
     let id_may_be_held = check.id.as_ref().is_some_and(|id| !lookup.index().held_by(id_fingerprint(id)).is_empty());
     if id_may_be_held {
@@ -128,7 +129,7 @@ fn attempt_with_disk(
     let (_reading, view) = lookup.read();
     let existing = match &check.id {
         Some(id) => match Existing::find(lookup, id, view) {
-            // The lookup says that it is not complete.
+            // The verdict says that it is incomplete.
             Err(CollectionError::Doubtful { .. }) => None,
             found => found?,
         },
@@ -156,7 +157,7 @@ fn attempt_with_disk(
     Ok(Ok(conclude(lookup, check, glance, &heads, survivors, recorded)))
 }
 
-/// Compares all survivors, if shingles decide. False: one of them is gone since.
+/// Compares all survivors if shingles decide. Returns false if one of them has been deleted or replaced since.
 fn compare_survivors(lookup: &Lookup, glance: &mut Glance<'_>, survivors: &mut Survivors) -> Result<bool> {
     let Some(query) = &glance.query else { return Ok(true) };
     let (records, bounds) = (lookup.records(), lookup.read_bounds());
@@ -165,7 +166,7 @@ fn compare_survivors(lookup: &Lookup, glance: &mut Glance<'_>, survivors: &mut S
         return Ok(true);
     }
     survivors.compare(query, &left, records, lookup.preparer(), bounds)?;
-    // Seen from here it is there, and a replacement is not: from a later place it is the other way.
+    // In this view the document exists and its replacement does not. A later view shows the replacement instead.
     if survivors.take_gone(&left) {
         return Ok(false);
     }

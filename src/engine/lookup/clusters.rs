@@ -1,4 +1,4 @@
-//! Clusters as clients page through them: what is on disk, with how alike each document and its representative are.
+//! Pages of clusters for clients: the state on disk, with the similarity of each document to its representative.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::store::{ClusterRows, ClusterStart, Stretch};
 use crate::types::{ClusterPlace, DocId, Seq};
 use crate::verdicts::{ClusterMember, ClusterPage, ClustersPage, Cursor, Result};
 
-/// A page of the cluster that a document is in, or of the cluster of `after`, whatever became of the document since.
+/// Returns a page of the cluster of document `id`. With `after`, returns the next page of that cluster, even if `id`
+/// has left it or is gone.
 pub(crate) async fn cluster(
     lookup: &Arc<Lookup>,
     id: DocId,
@@ -40,7 +41,7 @@ pub(crate) async fn cluster(
     .await
 }
 
-/// A page of all clusters that have more than one document.
+/// Returns a page of all clusters that have more than one document.
 pub(crate) async fn clusters(lookup: &Arc<Lookup>, after: ClusterPlace, limit: usize) -> Result<ClustersPage> {
     beside(lookup, move |lookup| {
         for attempt in 0..ATTEMPTS {
@@ -69,7 +70,7 @@ fn pairs(lookup: &Lookup) -> Pairs<'_> {
 fn cluster_of(lookup: &Lookup, id: &DocId, limit: usize) -> Result<Option<ClusterRows>> {
     for _ in 0..ATTEMPTS {
         let (_reading, durable) = lookup.read();
-        // A replacement may be on disk and not yet in the view of checks: then deciders know its place.
+        // A replacement may be on disk before checks see it. `View::Decided` has its place already.
         for view in [durable, View::Decided] {
             let Some(existing) = Existing::find(lookup, id, view)? else { continue };
             let rows = lookup.records().store().cluster(ClusterStart::Of(existing.record.seq), limit)?;
@@ -84,8 +85,8 @@ fn cluster_of(lookup: &Lookup, id: &DocId, limit: usize) -> Result<Option<Cluste
     Ok(None)
 }
 
-/// Compares members with their representatives, until the page is spent. `None`: a representative is gone, so that
-/// these rows are of the past.
+/// Compares members with their representatives until the page has used up its bytes. Returns `None` if a representative
+/// is gone, which means that these rows are outdated.
 pub(crate) fn compared_page(
     stretches: Vec<Stretch>,
     next: Option<ClusterPlace>,
@@ -94,7 +95,7 @@ pub(crate) fn compared_page(
     let mut page = ClustersPage { members: Vec::new(), next: next.map(Cursor::from) };
     for Stretch { cluster, representative: first, members } in stretches {
         let mut representative = Representative::from(&first);
-        // A stretch that goes on from an earlier page is the first, and its first member is always compared.
+        // Only the first stretch can continue a cluster from an earlier page, and its first member is always compared.
         let mut before = Seq(0);
         for member in members {
             if pairs.is_spent() && !page.members.is_empty() {

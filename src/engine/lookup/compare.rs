@@ -1,4 +1,4 @@
-//! Two documents side by side, given or stored.
+//! Compares two documents, each given in the request or stored.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ impl Side {
     }
 }
 
-/// Compares two documents; both must have something to compare. `when_full` is for what is long: each text is worked
-/// on in slices, between which others have their turn. The caller counts what that takes in memory, see
+/// Compares two documents. Fails if one of them has no shingle. `when_full` applies to long texts: each is processed in
+/// slices, and other work runs between them. The caller accounts for the memory that this takes, see
 /// [`Preparer::shingle_bytes`](crate::verdicts::Preparer::shingle_bytes).
 pub(crate) async fn compare(
     lookup: &Arc<Lookup>,
@@ -61,15 +61,16 @@ async fn given_side(lookup: &Arc<Lookup>, content: Content, field: &'static str,
     let prepared = lookup.preparer().prepare(content, options, verify).await?;
     let made = prepared.into_parts().0.ok_or_else(|| CollectionError::Invalid {
         field,
-        detail: "an empty document can't be compared: it has no shingle".into(),
+        detail: "the document is empty: it has no shingle to compare".into(),
     })?;
     Ok(Side { signature: made.signature, shingles: made.kept.map(|kept| kept.set) })
 }
 
-/// What is kept of a stored document.
+/// Loads the signature and the shingles of a stored document.
 async fn stored_side(lookup: &Arc<Lookup>, id: DocId) -> Result<Side> {
     beside(lookup, move |lookup| {
-        // Replaced since it was looked up, it has another content now; deleted, none.
+        // If the document was replaced since its id was looked up, the id has other content now. If it was deleted, it
+        // has none.
         for attempt in 0..ATTEMPTS {
             let (_reading, view) = lookup.read();
             let Some(existing) = Existing::find(lookup, &id, view)? else {

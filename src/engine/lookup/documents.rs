@@ -8,7 +8,7 @@ use crate::engine::long_work::beside;
 use crate::types::{DocId, Document, Seq};
 use crate::verdicts::{Result, fitting};
 
-/// The document of an id.
+/// Returns the document with this id.
 pub(crate) async fn document(lookup: &Arc<Lookup>, id: &DocId) -> Result<Option<Document>> {
     let id = id.clone();
     beside(lookup, move |lookup| {
@@ -35,8 +35,8 @@ pub(crate) async fn document(lookup: &Arc<Lookup>, id: &DocId) -> Result<Option<
     .await
 }
 
-/// Documents in order of `seq`, after the given one, as many as fit into so many bytes of JSON and at least one; and
-/// whether more may follow.
+/// Returns documents in order of `seq`, beginning after `after`, and whether more may follow. Returns as many as fit
+/// into `bytes_max` bytes of JSON, but at least one.
 pub(crate) async fn documents_within(
     lookup: &Arc<Lookup>,
     after: Seq,
@@ -60,7 +60,7 @@ pub(crate) async fn documents_within(
             if more && (has_room || documents.is_empty()) {
                 continue;
             }
-            // Now with the ids of their representatives.
+            // Counted again, because the ids of representatives have been added.
             let fitting = fitting(&documents, bytes_max, Document::bytes);
             let more = more || fitting < documents.len();
             documents.truncate(fitting);

@@ -1,7 +1,7 @@
-//! Documents that may be gone on disk: a transaction that was to delete or replace them failed in a way that leaves
-//! unclear what is there. No answer rests on them until the file is opened again. Lookups pass over them, and one that
-//! would have found them says that it is not complete; a request for one by its id, or for what names it, is told why
-//! not.
+//! Documents in doubt: they may or may not be on disk, because a transaction that should delete or replace them failed
+//! in a way that leaves its outcome unknown. No answer rests on them until the file is opened again. Lookups skip them,
+//! and a lookup that would have found one says that it is incomplete. A request for such a document, by its id or
+//! through another document that names it, gets an error that says why.
 
 use std::collections::HashMap;
 
@@ -12,17 +12,17 @@ use crate::store::Stretch;
 use crate::types::{DocId, Document, Seq};
 use crate::verdicts::{CollectionError, Result};
 
-/// The documents in doubt, by `seq`. Nothing is ever taken out: the collection takes no writes any more.
+/// The documents in doubt, by `seq`. None is ever removed, because the collection takes no more writes.
 #[derive(Default)]
 pub(crate) struct Doubts(RwLock<HashMap<Seq, (Place, DocId)>>);
 
 impl Doubts {
-    /// It is unclear from now on whether a document is there.
+    /// Marks a document as being in doubt.
     pub(crate) fn add(&self, seq: Seq, place: Place, id: DocId) {
         self.0.write().insert(seq, (place, id));
     }
 
-    /// How many of them a lookup would have found, or asks about by their id.
+    /// Returns how many of them the lookup would have found, or asks for by `id`.
     pub(crate) fn hidden_from(&self, index: &Index, query: &Query<'_>, id: Option<&DocId>) -> u64 {
         let doubts = self.0.read();
         if doubts.is_empty() {
@@ -32,13 +32,13 @@ impl Doubts {
         (named.len() + index.matching(query, others.iter().map(|(place, _)| *place))) as u64
     }
 
-    /// Refuses an id whose document is in doubt.
+    /// Returns an error if the document with this id is in doubt.
     pub(crate) fn certain(&self, id: &DocId) -> Result<()> {
         let covers = self.0.read().values().any(|(_, doubtful)| doubtful == id);
         if covers { Err(CollectionError::Doubtful { id: id.clone() }) } else { Ok(()) }
     }
 
-    /// Refuses a part of a cluster that names a document in doubt.
+    /// Returns an error if this part of a cluster names a document in doubt.
     pub(crate) fn cluster_is_certain(&self, stretch: &Stretch) -> Result<()> {
         let mut named = [&stretch.representative].into_iter().chain(&stretch.members);
         match named.find(|member| self.covers(member.head.seq)) {
@@ -47,7 +47,8 @@ impl Doubts {
         }
     }
 
-    /// Documents of the store without those in doubt; an error if one of them is the representative of another.
+    /// Removes the documents in doubt from `documents`. Returns an error if one of them is the representative of
+    /// another.
     pub(crate) fn without_doubtful(&self, documents: Vec<Document>) -> Result<Vec<Document>> {
         let certain = documents.into_iter().filter(|document| !self.covers(document.seq));
         certain

@@ -1,4 +1,4 @@
-//! Id -> the document that holds it, and what it has to do with another.
+//! Id -> the document that holds it, and how that document relates to new content.
 
 use std::sync::Arc;
 
@@ -12,15 +12,14 @@ use crate::verdicts::{Made, Result};
 
 /// The document that holds an id.
 pub(crate) struct Existing {
-    /// Where the index has it.
+    /// Its place in the index.
     pub place: Place,
-    /// What is stored of it.
     pub record: Arc<Record>,
 }
 
 impl Existing {
-    /// The document that holds an id in this view; an error if nobody can tell whether it is there. Under the id's latch
-    /// the answer stays true. Reads the disk.
+    /// Finds the document that holds an id in this view. Returns an error if it is in doubt. If the caller holds the
+    /// id's latch, the answer stays true. Reads the disk.
     pub(crate) fn find(lookup: &Lookup, id: &DocId, view: View) -> Result<Option<Self>> {
         let index = lookup.index();
         for place in index.held_by(id_fingerprint(id)) {
@@ -35,7 +34,7 @@ impl Existing {
         Ok(None)
     }
 
-    /// Whether the id holds just this content.
+    /// Returns whether the id holds exactly this content.
     pub(crate) fn holds(&self, made: &Made) -> bool {
         match made.content {
             Some(content) => !self.record.given && self.record.content == content,
@@ -43,7 +42,7 @@ impl Existing {
         }
     }
 
-    /// How the id's earlier content compares; reads the disk if shingles decide.
+    /// Returns how similar the id's earlier content is. Reads the disk if shingles decide.
     pub(crate) fn previous(&self, lookup: &Lookup, made: &Made) -> Result<Previous> {
         let query = shingle_query(made, &lookup.policy().settings, 0.0);
         let overlap = query.map(|query| lookup.overlap(&query, self.record.seq)).transpose()?.flatten();
@@ -51,12 +50,13 @@ impl Existing {
         Ok(Previous { similarity: lookup.similarity(matching, false, overlap), first_seen: self.record.first_seen })
     }
 
-    /// When it was last seen and when it may go, if documents expire. The caller keeps its place from being reused.
+    /// Returns the last-seen time and the time of expiry, if the collection's documents expire. The caller keeps its
+    /// place from being reused.
     pub(crate) fn lifetime(&self, lookup: &Lookup) -> Option<(TimestampMs, TimestampMs)> {
         let ttl = lookup.policy().settings.ttl?;
         let on_disk = lookup.last_seen_on_disk(&self.record);
         let last_seen = match lookup.index().last_seen()?.last_seen(self.place) {
-            // In memory it is rounded.
+            // The time in memory is rounded, so it counts only if it is at least a second later.
             Some(noted) if noted.0 - on_disk.0 >= 1000 => noted.min(TimestampMs::now()),
             _ => on_disk,
         };
@@ -64,7 +64,8 @@ impl Existing {
     }
 }
 
-/// The representative of a stored document, as of what is on disk; `None` if it is its own.
+/// Returns the representative of a stored document according to the disk; `None` if the document is its own
+/// representative.
 pub(crate) fn representative_of(lookup: &Lookup, record: &Record) -> Result<Option<DocId>> {
     if record.cluster == Seq(0) {
         return Ok(None);

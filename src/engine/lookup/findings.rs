@@ -1,5 +1,5 @@
-//! A judgement and the records behind it -> what a verdict says of them. Documents without a head are gone and left out.
-//! The words are those of `verdicts/wording.rs`.
+//! A judgement and the records of its documents -> the facts that a verdict states. Documents without a head are gone
+//! and left out. `verdicts/wording.rs` puts the facts into words.
 
 use hapax_core::ContentHash;
 
@@ -10,7 +10,7 @@ use crate::store::{Head, StoredMatch};
 use crate::types::Metadata;
 use crate::verdicts::{Cited, Findings};
 
-/// What was found. `content` is that of the document looked up.
+/// Returns what was found. `content` is the content hash of the document that is looked up.
 pub(crate) fn findings(
     lookup: &Lookup,
     judgement: &Judgement,
@@ -35,7 +35,7 @@ pub(crate) fn findings(
     Findings::of(lookup.preparer().spec(), cited, limit)
 }
 
-/// A match of a stored verdict, if it is still there.
+/// Returns a match of a stored verdict, if the matching document still exists.
 pub(crate) fn cited_again(found: &StoredMatch, heads: &Heads, with_metadata: bool) -> Option<Cited> {
     let head = heads.get(found.seq)?;
     Some(Cited {

@@ -1,5 +1,5 @@
-//! What the index found -> what a verdict rests on: matches, best first, and what was counted on the way.
-//! Knows nothing of ids' texts, of the disk or of what becomes of the verdict.
+//! Turns the index's findings into the facts that a verdict rests on: the matches, best first, and counts.
+//! Knows nothing of the text of ids, of the disk, or of how the verdict is used.
 
 use hapax_core::ContentHash;
 
@@ -10,13 +10,13 @@ use crate::types::{Overlap, Seq};
 /// A document at or above the threshold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ranked {
-    /// What the index knows of it.
+    /// The facts that the index has about it.
     pub found: Candidate,
-    /// How many shingles they share, once they have been compared.
+    /// The number of shared shingles, once they have been compared.
     pub overlap: Option<Overlap>,
 }
 
-/// What a lookup found.
+/// The result of a lookup.
 #[derive(Debug)]
 pub(crate) struct Judgement {
     ranked: Vec<Ranked>,
@@ -27,49 +27,49 @@ pub(crate) struct Judgement {
 }
 
 impl Judgement {
-    /// Of what the index found.
+    /// Makes a judgement of the index's findings.
     pub(crate) fn of(search: Search) -> Self {
         let Search { found, candidates, above, unread, cost } = search;
         let ranked = found.into_iter().map(|found| Ranked { found, overlap: None }).collect();
         Self { ranked, candidates, above, unread, cost }
     }
 
-    /// Best first: equal contents, then the more alike, then the earlier `seq`.
+    /// Returns the matches, best first: equal contents, then the more similar, then the lower `seq`.
     pub(crate) fn ranked(&self) -> &[Ranked] {
         &self.ranked
     }
 
-    /// The matches themselves, for whoever judges them further.
+    /// Returns the matches for changes by a closer comparison.
     pub(super) fn ranked_mut(&mut self) -> &mut Vec<Ranked> {
         &mut self.ranked
     }
 
-    /// The part of it that an answer speaks of: the best match even if none is to be listed.
+    /// Returns the matches that an answer cites. The best match is included even if `limit` is 0.
     pub(crate) fn cited(&self, limit: usize) -> &[Ranked] {
         &self.ranked[..self.ranked.len().min(limit.max(1))]
     }
 
-    /// The best match, if it is a link.
+    /// Returns the best match, if it is a link.
     pub(crate) fn best_link(&self) -> Option<&Candidate> {
         self.ranked.first().map(|best| &best.found).filter(|best| best.linked)
     }
 
-    /// Distinct documents compared; those of one signature count as one.
+    /// Returns the number of documents compared. Documents with the same signature count as one.
     pub(crate) fn candidates(&self) -> u32 {
         self.candidates
     }
 
-    /// How many of them reach the threshold by their signatures.
+    /// Returns how many of the candidates reach the threshold by their signatures.
     pub(crate) fn above(&self) -> u32 {
         self.above
     }
 
-    /// Postings that a limit kept from being read, and candidates that one kept from being compared.
+    /// Returns how many postings were not read, and candidates not compared, because of a limit.
     pub(crate) fn unread(&self) -> u64 {
         self.unread
     }
 
-    /// So many more may have been hidden.
+    /// Notes that `count` more documents may have been hidden.
     pub(crate) fn hides(&mut self, count: u64) {
         self.unread += count;
     }
@@ -78,8 +78,8 @@ impl Judgement {
         &self.cost
     }
 
-    /// Which of the documents that a verdict cites have another content than they seem to: 64 bits of the hash are in
-    /// memory, all of it comes with the head. They are to be looked up again as what they are.
+    /// Returns the cited documents that turn out to have other content than the query. Memory has 64 bits of the
+    /// content hash, and the head has all of it. The lookup must be repeated with these marked as mistaken.
     pub(crate) fn mistakes(&self, limit: usize, heads: &Heads, content: Option<ContentHash>) -> Vec<Seq> {
         let same = self.cited(limit).iter().map(|ranked| &ranked.found).filter(|found| found.same_content);
         same.filter(|found| heads.get(found.seq).is_some_and(|head| content != Some(head.content)))

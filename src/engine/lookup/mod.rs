@@ -1,8 +1,8 @@
-//! Looking documents up: by content, by id, page by page. Never writes. It waits for no write, except for some
-//! milliseconds if a document it needs is just being replaced or deleted (`retry.rs`).
+//! Looks documents up: by content, by id, page by page. Never writes. Waits for no write, except for some milliseconds
+//! if a document it needs is just being replaced or deleted (`retry.rs`).
 //!
-//! `judgement` makes of what the index found what a verdict rests on, `survivors` compares shingles if these decide,
-//! `records` finds the ids behind, `findings` has both put into words, and `check` calls them in that order.
+//! `judgement` turns the index's findings into the facts that a verdict rests on. `survivors` compares shingles if they
+//! decide. `records` finds the ids. `findings` combines these for the verdict. `check` calls them in that order.
 
 mod buckets;
 mod check;

@@ -1,6 +1,6 @@
-//! A member of a cluster and its representative -> how alike the two are, by the number that a verdict would give:
-//! shingles decide if the collection verifies exactly, else signatures. What one page may compare is bounded; a page
-//! that reaches the bound ends early. Knows nothing of ids or of how a page is asked for.
+//! Compares a member of a cluster with its representative, and returns the same number that a verdict would give: by
+//! shingles if the collection verifies exactly, otherwise by signatures. The bytes that one page may compare are
+//! limited, and a page that reaches the limit ends early. Knows nothing of ids or of how a page is requested.
 
 use hapax_core::{Pipeline, ShingleSet, Spec, verify};
 
@@ -9,42 +9,42 @@ use crate::store::{Looked, Member, Store};
 use crate::types::{Overlap, Seq, Similarity, Verify};
 use crate::verdicts::{Result, similarity, unpacked_bytes};
 
-/// Compares for one page.
+/// The comparisons of one page.
 pub(crate) struct Pairs<'a> {
     store: &'a Store,
-    /// Makes shingles of kept texts. Its key does not matter: both sides of a pair are made with it.
+    /// Makes shingles of stored texts. Its key does not matter, because it makes both sides of a pair.
     pipeline: Option<&'a Pipeline>,
     spec: &'a Spec,
     verify: Verify,
     threshold: f64,
-    /// Bytes of shingles and texts, of both sides, that may still be compared.
+    /// The bytes of shingles and texts, of both sides, that this page may still compare.
     bytes_left: u64,
 }
 
-/// A representative, and its shingles once they were needed.
+/// A representative, and its shingles once they have been needed.
 pub(crate) struct Representative<'a> {
     member: &'a Member,
     set: Option<Unpacked>,
 }
 
-/// How alike a pair is, and whether that reaches the collection's threshold.
+/// The similarity of a pair, and whether it reaches the collection's threshold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Alike {
     pub similarity: Similarity,
     pub reaches: bool,
 }
 
-/// What came of comparing.
+/// The outcome of a comparison.
 pub(crate) enum Paired {
     At(Alike),
-    /// The member was deleted or replaced meanwhile.
+    /// The member was deleted or replaced in the meantime.
     MemberGone,
     RepresentativeGone,
 }
 
 struct Unpacked {
     set: ShingleSet,
-    /// What it took to make it.
+    /// The bytes that had to be held to make it.
     bytes: u64,
 }
 
@@ -55,7 +55,7 @@ impl<'a> From<&'a Member> for Representative<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    /// For a page that may compare so many bytes.
+    /// Starts a page that may compare `bytes_left` bytes.
     pub(crate) fn new(
         store: &'a Store,
         (spec, pipeline): (&'a Spec, Option<&'a Pipeline>),
@@ -66,12 +66,12 @@ impl<'a> Pairs<'a> {
         Self { store, pipeline, spec, verify, threshold, bytes_left }
     }
 
-    /// Whether the page has compared as much as it may.
+    /// Returns whether the page has used up its bytes.
     pub(crate) fn is_spent(&self) -> bool {
         self.bytes_left == 0
     }
 
-    /// Compares; reads the disk if shingles decide.
+    /// Compares a member with its representative. Reads the disk if shingles decide.
     pub(crate) fn compare(&mut self, representative: &mut Representative<'_>, member: &Member) -> Result<Paired> {
         let (a, b) = (representative.member, member);
         let matching = verify::matching_slots(&a.signature, &b.signature, self.spec.shape());
@@ -86,7 +86,7 @@ impl<'a> Pairs<'a> {
         let Some(ours) = &representative.set else { return Ok(Paired::RepresentativeGone) };
         let Some(theirs) = self.unpacked(b.head.seq)? else { return Ok(Paired::MemberGone) };
         self.bytes_left = self.bytes_left.saturating_sub((ours.set.bytes() as u64).saturating_add(theirs.bytes));
-        // The member is the one that was judged.
+        // The member takes the part of the query, because it was judged when it was inserted.
         let both = theirs.set.compare(&ours.set).intersection;
         let overlap = Overlap { both, query: theirs.set.len(), found: ours.set.len() };
         let reaches = verify::reaches(overlap.both, overlap.either(), self.threshold);

@@ -1,4 +1,4 @@
-//! What is stored beside a signature -> the shingles that it was made of.
+//! A stored payload -> the shingles of its document.
 
 use hapax_core::{Pipeline, ShingleSet};
 
@@ -6,7 +6,7 @@ use crate::store::Flaw;
 use crate::types::Payload;
 use crate::verdicts;
 
-/// The shingles of a payload; a pipeline makes them of a text.
+/// Returns the shingles of a payload. If the payload is a text, the pipeline makes them.
 pub(super) fn set_of(pipeline: Option<&Pipeline>, payload: &Payload) -> Result<ShingleSet, Flaw> {
-    verdicts::set_of(pipeline, payload).ok_or("its payload cannot be read")
+    verdicts::set_of(pipeline, payload).ok_or("its payload cannot be decoded")
 }

@@ -1,7 +1,7 @@
-//! `seq` -> the record behind it, for answers that name documents.
-//! Documents that are not on disk yet, and those that have just got there, are here; the rest is in the store.
-//! So a decision finds the ids it cites, and the shingles it compares, in memory and never reads the disk under the
-//! decision lock.
+//! `seq` -> its record, for answers that name documents.
+//! Documents that are not on disk yet, and those that reached it recently, are kept here in memory; all others are read
+//! from the store. So a decision finds the ids it cites and the shingles it compares in memory, and never reads the
+//! disk under the decision lock.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -16,22 +16,23 @@ use crate::store::{Head, Record, Store};
 use crate::types::{Metadata, Seq};
 use crate::verdicts::{Kept, Result};
 
-/// Records kept after they are durable: enough that a decision seldom has to look twice.
+/// The number of records to keep after they are durable: enough that a decision rarely has to be repeated.
 const KEPT: usize = 1024;
-/// Bytes of shingles and payloads that go with them.
+/// The bytes of shingles and payloads to keep with them.
 const KEPT_BYTES: usize = 16 << 20;
 
-/// A share of what may wait for the disk, given back when dropped.
+/// A share of the bytes that may wait for the disk. It is returned on drop.
 pub(crate) type Room = Arc<OwnedSemaphorePermit>;
 
-/// Records by `seq`: the newest in memory, all in the store.
+/// Records by `seq`: the newest ones in memory, all durable ones in the store.
 pub(crate) struct Records {
     recent: RwLock<Recent>,
-    /// Documents that are going. Whoever sees them still must find their records, though the store may have none.
+    /// Documents whose removal has been decided. Lookups that still see them must find their records, although the
+    /// store may have deleted them.
     leaving: RwLock<HashMap<Seq, Arc<Record>>>,
-    /// Documents that get other metadata, which is not on disk yet. Only deciders may show it.
+    /// New metadata of documents, decided but not on disk yet. Only decisions may show it.
     updating: RwLock<HashMap<Seq, Option<Metadata>>>,
-    /// How many such updates have got to disk.
+    /// The number of such updates that have reached the disk.
     updates: AtomicU64,
     store: Store,
 }
@@ -39,17 +40,17 @@ pub(crate) struct Records {
 #[derive(Default)]
 struct Recent {
     records: BTreeMap<Seq, Newest>,
-    /// Bytes of what is kept beside them.
+    /// The bytes of shingles and payloads kept with them.
     bytes: usize,
-    /// All up to here are on disk.
+    /// Everything up to this `seq` is on disk.
     durable: Seq,
 }
 
-/// A record that has just been decided.
+/// A record that was decided recently.
 struct Newest {
     record: Arc<Record>,
     kept: Option<Kept>,
-    /// Until it is on disk.
+    /// Held until the record is on disk.
     room: Option<Room>,
 }
 
@@ -61,7 +62,7 @@ impl Recent {
     }
 }
 
-/// The heads one answer needs.
+/// The heads that one answer needs.
 #[derive(Default)]
 pub(crate) struct Heads(HashMap<Seq, Head>);
 
@@ -75,33 +76,34 @@ impl Records {
         &self.store
     }
 
-    /// Notes a record that has been decided and is not on disk yet.
+    /// Adds a record that has been decided and is not on disk yet.
     pub(crate) fn decided(&self, record: Arc<Record>, kept: Option<Kept>, room: Option<Room>) {
         let mut recent = self.recent.write();
         recent.bytes += kept.as_ref().map_or(0, Kept::bytes);
         recent.records.insert(record.seq, Newest { record, kept, room });
     }
 
-    /// Notes a document whose deletion or replacement has been decided.
+    /// Keeps the record of a document whose deletion or replacement has been decided.
     pub(crate) fn leaves(&self, mut record: Arc<Record>) {
         if record.payload.is_some() {
-            // Nobody reads it here, and readers may keep the record for long.
+            // The payload is never read from here, and lookups may keep the record for long.
             record = Arc::new(Record { payload: None, ..Record::clone(&record) });
         }
         self.leaving.write().insert(record.seq, record);
     }
 
-    /// The deletion or replacement was undone.
+    /// Returns the record of a document whose deletion or replacement was undone, and no longer keeps it as leaving.
     pub(crate) fn stays(&self, seq: Seq) -> Arc<Record> {
         self.leaving.write().remove(&seq).expect("what leaves is noted until it stays or is gone")
     }
 
-    /// Notes a document whose update has been decided.
+    /// Keeps the new metadata of a document whose update has been decided.
     pub(crate) fn updates(&self, seq: Seq, metadata: Option<Metadata>) {
         self.updating.write().insert(seq, metadata);
     }
 
-    /// The update is on disk. The caller holds the decision lock, so no decision finds it half done.
+    /// Shows an update that has reached the disk to all lookups. The caller holds the decision lock, so no decision
+    /// sees half of the change.
     pub(crate) fn updated(&self, seq: Seq) {
         let mut updating = self.updating.write();
         let metadata = updating.remove(&seq).expect("an update ends once");
@@ -111,38 +113,39 @@ impl Records {
         self.updates.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The update was undone.
+    /// Drops an update that was undone.
     pub(crate) fn not_updated(&self, seq: Seq) {
         self.updating.write().remove(&seq);
     }
 
-    /// How many updates have got to disk so far. Heads that were loaded at another count may show older metadata.
+    /// Returns how many updates have reached the disk so far. Heads that were loaded at another count may show older
+    /// metadata.
     pub(crate) fn updates_total(&self) -> u64 {
         self.updates.load(Ordering::Relaxed)
     }
 
-    /// A document's metadata, as decided. Only for answers that wait for all decisions before them.
+    /// Returns a document's metadata as decided. Only for answers that wait for all decisions before them.
     pub(crate) fn decided_metadata(&self, head: &Head) -> Option<Metadata> {
         self.updating.read().get(&head.seq).unwrap_or(&head.metadata).clone()
     }
 
-    /// A link is none from here on, on disk as well.
+    /// Marks a former link as an ordinary document, after the same has reached the disk.
     pub(crate) fn unlink(&self, seq: Seq) {
         if let Some(newest) = self.recent.write().records.get_mut(&seq) {
             Arc::make_mut(&mut newest.record).linked = false;
         }
     }
 
-    /// Forgets a document that was undone, or is gone and no longer looked for.
+    /// Forgets a document that was undone, or that is gone and that no lookup can see any more.
     pub(crate) fn forget(&self, seq: Seq) {
         self.recent.write().remove(seq);
         self.leaving.write().remove(&seq);
     }
 
-    /// Lets go of the oldest records, all of them on disk up to `durable`.
+    /// Drops the oldest records beyond the limits, if they are on disk. Everything up to `durable` is.
     pub(crate) fn settle(&self, durable: Seq) {
         let mut recent = self.recent.write();
-        // What is on disk waits for it no more.
+        // Records that have reached the disk return their share of the queue.
         let settled = (Bound::Excluded(recent.durable), Bound::Included(durable));
         recent.records.range_mut(settled).for_each(|(_, newest)| newest.room = None);
         recent.durable = durable;
@@ -153,26 +156,26 @@ impl Records {
         }
     }
 
-    /// The shingles of each document, where memory has them.
+    /// Returns the shingles of each document that has them in memory.
     pub(crate) fn sets(&self, seqs: &[Seq]) -> Vec<Option<Arc<ShingleSet>>> {
         let recent = self.recent.read();
         let set = |seq| recent.records.get(seq).and_then(|newest| Some(Arc::clone(&newest.kept.as_ref()?.set)));
         seqs.iter().map(set).collect()
     }
 
-    /// The whole record; `None` where the document is gone.
+    /// Returns the whole record; `None` if the document is gone.
     pub(crate) fn record(&self, seq: Seq) -> Result<Option<Arc<Record>>> {
         if let Some(newest) = self.recent.read().records.get(&seq) {
             return Ok(Some(Arc::clone(&newest.record)));
         }
         match self.store.record(seq)? {
             Some(record) => Ok(Some(Arc::new(record))),
-            // In this order: a record is noted as leaving before the store lets go of it.
+            // The store is asked first: a record is added to `leaving` before the store deletes it.
             None => Ok(self.leaving.read().get(&seq).cloned()),
         }
     }
 
-    /// Adds to `heads` those of `seqs` that memory has, and returns those it has not.
+    /// Adds the heads of `seqs` that memory has to `heads`, and returns the `seqs` that it has not.
     pub(crate) fn recall(&self, heads: &mut Heads, seqs: impl Iterator<Item = Seq>) -> Vec<Seq> {
         let recent = self.recent.read();
         let mut missing = Vec::new();
@@ -190,8 +193,8 @@ impl Records {
         missing
     }
 
-    /// Adds heads from the store; those of documents that are gone and no longer looked for stay missing.
-    /// Of metadata so many bytes are loaded, if it is asked for.
+    /// Adds heads from the store. A document that is gone, and that no lookup can see any more, gets none. Loads
+    /// metadata if `metadata_bytes` is given, up to that many bytes.
     pub(crate) fn load(&self, heads: &mut Heads, missing: &[Seq], metadata_bytes: Option<usize>) -> Result<()> {
         if missing.is_empty() {
             return Ok(());
@@ -206,7 +209,7 @@ impl Records {
 }
 
 impl Heads {
-    /// The head of a document, where it has been found.
+    /// Returns the head of a document, if it has been found.
     pub(crate) fn get(&self, seq: Seq) -> Option<&Head> {
         self.0.get(&seq)
     }

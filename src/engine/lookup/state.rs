@@ -1,5 +1,6 @@
-//! What a lookup goes by: the index, the records behind it, what is in doubt, the settings, and from where in the commit
-//! order it sees. Writers change index and records under their lock; readers take none.
+//! `Lookup`: everything that lookups read, which is the index, the records, the documents in doubt, the settings, and
+//! how far the commit order is on disk. Writers change index and records under the decision lock; lookups take no lock
+//! for reading.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::store::{Looked, Record};
 use crate::types::{Keep, Overlap, Seq, Similarity, TimestampMs, Verify};
 use crate::verdicts::{Limits, Made, Preparer, Result, Settings, ShingleQuery, matching_min, similarity};
 
-/// All that lookups need.
+/// Everything that lookups need.
 pub(crate) struct Lookup {
     index: Index,
     records: Records,
@@ -29,28 +30,29 @@ pub(crate) struct Lookup {
     limits: Limits,
     meters: Meters,
     counts: DocumentCounts,
-    /// The place in the order up to which everything is on disk.
+    /// Everything up to this place in the commit order is on disk.
     durable: AtomicU64,
-    /// Documents of before there was a note of it count as seen then.
+    /// The last-seen time of documents that were stored before last-seen times were recorded.
     seen_floor: TimestampMs,
 }
 
-/// What can change while the collection is open, and what follows from it.
+/// The settings, which can change while the collection is open, and a number derived from them.
 pub(crate) struct Policy {
     pub settings: Settings,
-    /// Equal slots from which a candidate is a match, or survives to be compared exactly.
+    /// The least number of equal slots for a candidate to be a match, or to be compared by its shingles if these
+    /// decide.
     pub matching_min: u32,
 }
 
 impl Policy {
-    /// What follows from the settings.
+    /// Derives the policy from the settings.
     pub(crate) fn of(settings: Settings) -> Self {
         let matching_min = matching_min(settings.verify, settings.threshold, &settings.spec);
         Self { settings, matching_min }
     }
 }
 
-/// How many documents are on disk.
+/// The numbers of documents on disk.
 #[derive(Debug, Default)]
 pub(crate) struct DocumentCounts {
     documents: AtomicI64,
@@ -58,18 +60,18 @@ pub(crate) struct DocumentCounts {
 }
 
 impl DocumentCounts {
-    /// So many, links included, and so many links among them.
+    /// Starts with `documents`, links included, of which `linked` are links.
     pub(crate) fn new(documents: i64, linked: i64) -> Self {
         Self { documents: documents.into(), linked: linked.into() }
     }
 
-    /// So many more, or less.
+    /// Adds to both counts. Negative numbers subtract.
     pub(crate) fn add(&self, documents: i64, linked: i64) {
         self.documents.fetch_add(documents, Ordering::Relaxed);
         self.linked.fetch_add(linked, Ordering::Relaxed);
     }
 
-    /// Documents, links included.
+    /// Returns the number of documents, links included.
     pub(crate) fn documents(&self) -> u64 {
         counted(&self.documents)
     }
@@ -79,7 +81,7 @@ impl DocumentCounts {
     }
 }
 
-/// What is counted is there, so a count that is below zero is a fault of ours.
+/// Reads a count. A negative count is a bug in hapax: only counted documents are ever subtracted.
 fn counted(count: &AtomicI64) -> u64 {
     let count = count.load(Ordering::Relaxed);
     debug_assert!(count >= 0, "{count} documents");
@@ -87,7 +89,7 @@ fn counted(count: &AtomicI64) -> u64 {
 }
 
 impl Lookup {
-    /// Of a collection that has just been opened: everything up to `durable` is on disk.
+    /// Starts for a collection that has just been opened: everything up to `durable` is on disk.
     pub(crate) fn new(
         (index, records): (Index, Records),
         policy: Policy,
@@ -133,30 +135,32 @@ impl Lookup {
         self.policy.read()
     }
 
-    /// Other settings from here on. The caller holds the decision lock, so that no decision goes by both.
+    /// Replaces the settings. The caller holds the decision lock, so that no decision uses both the old and the new
+    /// ones.
     pub(crate) fn set_policy(&self, policy: Policy) {
         *self.policy.write() = policy;
     }
 
-    /// When a document was last seen, as its record says. One that was stored before last-seen times were counts as seen
-    /// when its file was brought to the format that has them.
+    /// Returns the last-seen time of a record. A document that was stored before last-seen times were recorded counts
+    /// as seen when its file was upgraded to the format that has them.
     pub(crate) fn last_seen_on_disk(&self, record: &Record) -> TimestampMs {
         if record.seen == TimestampMs(0) { self.seen_floor } else { record.seen }
     }
 
-    /// The view of a check. What it shows stays readable until the guard is dropped.
+    /// Returns the view of a check. Everything in the view stays readable until the guard is dropped.
     pub(crate) fn read(&self) -> (Reading, View) {
-        // Entered first: what leaves after this waits, whichever place is taken below.
+        // The guard is taken first: whatever `durable` is below, documents that leave after this point stay until the
+        // guard is dropped.
         let reading = self.index.reading();
         (reading, View::Durable(self.durable()))
     }
 
-    /// The place in the order up to which everything is on disk.
+    /// Returns the place in the commit order up to which everything is on disk.
     pub(crate) fn durable(&self) -> Seq {
         Seq(self.durable.load(Ordering::Acquire))
     }
 
-    /// Checks see everything up to here from now on.
+    /// Lets checks see everything up to `durable` from now on.
     pub(crate) fn set_durable(&self, durable: Seq) {
         self.durable.store(durable.0, Ordering::Release);
     }
@@ -166,18 +170,18 @@ impl Lookup {
         self.index.search(view, query, Bounds { bucket_read_max, candidates_max })
     }
 
-    /// What may be read from disk to compare.
+    /// Returns the limits of what a lookup may read from disk to compare.
     pub(crate) fn read_bounds(&self) -> ReadBounds {
         let Limits { exact_reads_max: documents_max, exact_bytes_max: bytes_max, .. } = self.limits;
         ReadBounds { documents_max, bytes_max }
     }
 
-    /// What a document shares with one that is stored; `None` if that is gone. Reads the disk.
+    /// Returns how many shingles a query shares with a stored document; `None` if that is gone. Reads the disk.
     pub(crate) fn overlap(&self, query: &ShingleQuery<'_>, seq: Seq) -> Result<Option<Overlap>> {
         Ok(self.stored_set(seq)?.map(|set| query.overlap(&set)))
     }
 
-    /// The shingles of a stored document; `None` if none are kept, or the document is gone.
+    /// Returns the shingles of a stored document; `None` if none are kept, or the document is gone.
     pub(crate) fn stored_set(&self, seq: Seq) -> Result<Option<ShingleSet>> {
         if self.preparer.keep() == Keep::Signature {
             return Ok(None);
@@ -193,12 +197,12 @@ impl Lookup {
         Ok(looked.into_iter().find_map(|(_, looked)| if let Looked::At(set) = looked { Some(set) } else { None }))
     }
 
-    /// The one number for a pair, wherever it is asked for.
+    /// Returns the similarity of a pair. Every part of hapax that states a similarity uses this.
     pub(crate) fn similarity(&self, matching: u32, same_content: bool, overlap: Option<Overlap>) -> Similarity {
         similarity(self.preparer.spec(), matching, same_content, overlap)
     }
 
-    /// Counts what a lookup took. A decision that has to look again counts the last look only.
+    /// Records the cost of a lookup in the metrics. If a decision had to repeat its lookup, only the last one counts.
     pub(crate) fn meter(&self, judgement: &Judgement, survivors: &Survivors) {
         let (meters, cost) = (&self.meters, judgement.cost());
         meters.probe_seconds.record(cost.probe);
@@ -214,8 +218,8 @@ impl Lookup {
     }
 }
 
-/// Asks for documents like one that has been prepared. `contents_max` if survivors will be compared by
-/// their shingles.
+/// Makes the query for documents similar to `made`. `contents_max` is given if the survivors will be compared by their
+/// shingles.
 pub(crate) fn query<'a>(
     made: &'a Made,
     own: Option<Place>,
@@ -224,7 +228,7 @@ pub(crate) fn query<'a>(
     contents_max: Option<usize>,
     mistaken: &'a HashSet<Seq>,
 ) -> Query<'a> {
-    // Once one was taken for what it is not, many may be.
+    // The limit after the first mistaken document: if one has been mistaken, many may be.
     const MISTAKEN: usize = 1024;
     Query {
         signature: &made.signature,
@@ -237,7 +241,7 @@ pub(crate) fn query<'a>(
     }
 }
 
-/// How a document is to be compared, if its shingles decide.
+/// Returns the query by shingles, if shingles decide.
 pub(crate) fn shingle_query<'a>(made: &'a Made, settings: &Settings, threshold: f64) -> Option<ShingleQuery<'a>> {
     let exact = settings.verify == Verify::Exact;
     made.kept.as_ref().filter(|_| exact).map(|kept| ShingleQuery::new(&kept.set, threshold))

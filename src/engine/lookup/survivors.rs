@@ -1,7 +1,8 @@
-//! Survivors of the estimate -> matches, by the shingles themselves.
-//! A lookup probes and estimates as ever, with a bound so much below the threshold that the estimate's spread hides
-//! nothing; what survives is compared shingle by shingle here. What has been compared is kept by `seq`, so a decision
-//! that gives up its lock to read the disk begins again with it. Knows nothing of ids or of what becomes of the verdict.
+//! Survivors of the estimate -> matches, by comparing the shingles themselves.
+//! The index probes and estimates as usual, but with a bound so far below the threshold that the spread of the estimate
+//! hides no match. The documents that survive are compared shingle by shingle here. Results are kept by `seq`, so a
+//! decision that releases its lock to read the disk reuses them when it starts again. Knows nothing of ids or of how
+//! the verdict is used.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -16,47 +17,47 @@ use crate::store::Looked;
 use crate::types::{Overlap, Seq};
 use crate::verdicts::{Made, Preparer, Result, ShingleQuery};
 
-/// Shingles, of both sides together, that are compared in one hold of the decision lock or on an async thread: some ten
-/// microseconds.
+/// The number of shingles, of both sides together, that may be compared in one hold of the decision lock or on an async
+/// thread. This takes about ten microseconds.
 pub(crate) const IN_PASSING: u64 = 16 * 1024;
 
-/// What one lookup has compared so far.
+/// The documents that one lookup has compared so far.
 #[derive(Default)]
 pub(crate) struct Survivors {
     compared: HashMap<Seq, Compared>,
-    /// What `compared` was judged by; 0 before that.
+    /// The threshold that `compared` was judged by; 0 before the first comparison.
     threshold: f64,
     read_bytes: u64,
-    /// Documents whose content hash is another after all.
+    /// Documents that seemed to have the query's content until their whole content hash was read.
     mistaken: HashSet<Seq>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Compared {
     Shares(Overlap),
-    /// By the numbers of shingles alone it cannot reach the threshold.
+    /// The numbers of shingles alone show that it cannot reach the threshold.
     Below,
-    /// A limit kept it from being read.
+    /// It was not read because of a limit.
     Unread,
-    /// It was deleted or replaced meanwhile.
+    /// It was deleted or replaced in the meantime.
     Gone,
 }
 
-/// What one lookup may read from disk to compare.
+/// The limits of what one lookup may read from disk to compare.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadBounds {
     pub documents_max: usize,
-    /// Bytes of shingles or texts; one document is read whatever its length.
+    /// The most bytes of shingles or texts to read. One document is read whatever its length.
     pub bytes_max: u64,
 }
 
 impl Survivors {
-    /// The query that was settled last.
+    /// Makes the query again that was settled last.
     pub(crate) fn query_again<'a>(&self, made: &'a Made) -> Option<ShingleQuery<'a>> {
         made.kept.as_ref().map(|kept| ShingleQuery::new(&kept.set, self.threshold))
     }
 
-    /// Documents that are not of the content that they seem to have.
+    /// Returns the documents that do not have the content that they seem to have.
     pub(crate) fn mistaken(&self) -> &HashSet<Seq> {
         &self.mistaken
     }
@@ -65,9 +66,9 @@ impl Survivors {
         self.mistaken.extend(seqs);
     }
 
-    /// Makes the survivors of a judgement its matches: those whose shingles reach the threshold, best first. Compares
-    /// what memory holds, up to `in_passing` shingles. Returns the documents that have to be compared by
-    /// [`Self::compare`] first; then the judgement is as it was. Reads no disk.
+    /// Keeps those survivors of a judgement whose shingles reach the threshold, best first. Compares up to `in_passing`
+    /// shingles of documents that memory has. If more documents must be compared, returns them for [`Self::compare`]
+    /// and leaves the judgement as it was. Reads no disk.
     pub(crate) fn settle(
         &mut self,
         query: &ShingleQuery<'_>,
@@ -93,7 +94,7 @@ impl Survivors {
         let len = query.len();
         judgement.ranked_mut().retain_mut(|ranked| {
             let overlap = match stand_ins.next().expect("there is one for each") {
-                // Equal texts have equal shingles: there is nothing to read, and no limit on reading hides it.
+                // Equal texts have equal shingles. Nothing needs to be read, so no limit on reading can hide it.
                 None => Overlap { both: len, query: len, found: len },
                 Some(seq) => match self.compared.get(&seq).filter(|_| read.contains(&seq)) {
                     Some(&Compared::Shares(overlap)) => overlap,
@@ -107,7 +108,7 @@ impl Survivors {
         Vec::new()
     }
 
-    /// Compares what memory has the shingles of; returns the rest.
+    /// Compares the documents whose shingles are in memory, and returns the others.
     fn compare_in_memory(
         &mut self,
         query: &ShingleQuery<'_>,
@@ -132,7 +133,8 @@ impl Survivors {
         left
     }
 
-    /// Compares with these documents, wherever their shingles are. Takes long: under no lock, on no async thread.
+    /// Compares with these documents, in memory or on disk. Takes long, so it must not run under a lock or on an async
+    /// thread.
     pub(crate) fn compare(
         &mut self,
         query: &ShingleQuery<'_>,
@@ -169,14 +171,14 @@ impl Survivors {
         Ok(())
     }
 
-    /// Whether any of these is gone; it is forgotten that they were looked at.
+    /// Returns whether any of these is gone, and forgets those that are.
     pub(crate) fn take_gone(&mut self, seqs: &[Seq]) -> bool {
         let before = self.compared.len();
         self.compared.retain(|seq, compared| *compared != Compared::Gone || !seqs.contains(seq));
         self.compared.len() < before
     }
 
-    /// How many were compared and how many bytes read; `None` if nothing was to be compared by shingles.
+    /// Returns how many documents were compared and how many bytes were read; `None` if shingles do not decide.
     pub(crate) fn cost(&self) -> Option<(usize, u64)> {
         let shares = self.compared.values().filter(|compared| matches!(compared, Compared::Shares(_)));
         (self.threshold != 0.0).then(|| (shares.count(), self.read_bytes))
@@ -187,7 +189,7 @@ fn compare(query: &ShingleQuery<'_>, set: &ShingleSet) -> Compared {
     query.compare(set).map_or(Compared::Below, Compared::Shares)
 }
 
-/// Puts what has been compared in order. As fractions: a/b > c/d where a*d > c*b.
+/// Sorts documents that have been compared, best first. Compares fractions without division: a/b > c/d if a*d > c*b.
 fn rank(ranked: &mut [Ranked]) {
     ranked.sort_unstable_by(|a, b| {
         let (x, y) = (a.overlap.expect("all have one"), b.overlap.expect("all have one"));
@@ -196,8 +198,8 @@ fn rank(ranked: &mut [Ranked]) {
     });
 }
 
-/// The documents to be compared, the best first; and for each ranked document, which of these is compared in its place:
-/// `None` if it has the query's content. Documents of one content are compared once.
+/// Returns the documents to compare, best first; and for each ranked document, which of these is compared in its place.
+/// This is `None` if it has the query's content. Documents of the same content are compared once.
 fn one_of_each(ranked: &[Ranked]) -> (Vec<Seq>, Vec<Option<Seq>>) {
     let (mut asked, mut by_content) = (Vec::new(), HashMap::new());
     let stand_ins = ranked.iter().map(|Ranked { found, .. }| {
