@@ -1,9 +1,9 @@
-//! Which stored document stands for which: a cluster is a star around its first-seen representative.
-//! A document that is stored although it has duplicates joins the cluster of the representative it is most like, and
-//! where it is like none, founds one of its own: so chains never form. A cluster is named by the `seq` of its founder;
-//! its representative is its living document of the lowest `seq`, so that a deletion promotes the next without touching
-//! the others. All of it is guarded by the decision lock; the store has it too, and boot reads it from there. Places are
-//! as the index gave them; they mean something to it alone.
+//! Which stored document represents which: a cluster is a star around its first-seen representative.
+//! A document that is stored although it has duplicates joins the cluster of the representative that it is most similar
+//! to. If it is similar to no representative, it founds a cluster of its own, so chains never form. A cluster is named
+//! by the `seq` of its founder. Its representative is its living document of the lowest `seq`, so a deletion promotes
+//! the next one without touching the others. The decision lock guards all of this. The store has it too, and it is
+//! loaded from there at boot. Places come from the index and mean something to it alone.
 
 use std::collections::BTreeMap;
 
@@ -13,49 +13,50 @@ use crate::engine::lookup::Ranked;
 use crate::index::{Candidate, Place};
 use crate::types::Seq;
 
-/// What an entry of a tree takes at most, as its nodes are two thirds full on average.
+/// The bytes that an entry of a tree takes, assuming nodes that are two thirds full.
 const TREE_ENTRY_BYTES: usize = (size_of::<(Seq, Seq)>() + size_of::<Place>()) * 3 / 2 + 3;
 
-/// Who is in whose cluster, as decided so far. Documents that never met a duplicate take no memory here.
+/// The clusters and their documents, as decided so far. Documents that never had a duplicate take no memory here.
 #[derive(Debug, Default)]
 pub(crate) struct Clusters {
-    /// Documents that joined a cluster -> its name.
+    /// Document that joined a cluster -> name of the cluster.
     joined: BTreeMap<Seq, Seq>,
-    /// Name, document -> place: those that joined, and founders once they were joined.
+    /// (Name of the cluster, document) -> place. Has the documents that joined, and founders once another document has
+    /// joined them.
     documents: BTreeMap<(Seq, Seq), Place>,
 }
 
-/// A document that has left its cluster, with all that undoing it takes.
+/// A document that has left its cluster, with everything needed to undo that.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left {
     seq: Seq,
     cluster: Seq,
-    /// Absent if it was alone.
+    /// Absent if it was alone in its cluster.
     place: Option<Place>,
-    /// The link that became an ordinary document in its place.
+    /// The link that became an ordinary document to represent the cluster.
     promoted: Option<(Seq, Place)>,
 }
 
 impl Left {
-    /// The link that became an ordinary document in its place.
+    /// Returns the link that became an ordinary document to represent the cluster.
     pub(super) fn promoted(self) -> Option<(Seq, Place)> {
         self.promoted
     }
 
-    /// With the link that becomes an ordinary document in its place.
+    /// Sets the link that becomes an ordinary document to represent the cluster.
     pub(super) fn promoting(self, promoted: Option<(Seq, Place)>) -> Self {
         Self { promoted, ..self }
     }
 
-    /// The promoted link's `seq`, for the disk.
+    /// Returns the promoted link's `seq`, for the store.
     pub(super) fn promoted_seq(self) -> Option<Seq> {
         self.promoted.map(|(seq, _)| seq)
     }
 }
 
 impl Clusters {
-    /// From the documents on disk that joined a cluster (name, document, place). `founders` finds the places of those
-    /// founders that are still there.
+    /// Builds the clusters from the documents on disk that joined one: (name, document, place). `founders` yields
+    /// documents with their places; those that founded one of these clusters are used.
     pub(crate) fn load(joined: Vec<(Seq, Seq, Place)>, founders: impl Iterator<Item = (Seq, Place)>) -> Self {
         if joined.is_empty() {
             return Self::default();
@@ -67,17 +68,18 @@ impl Clusters {
         Self { joined: joined.into_iter().map(|(cluster, seq, _)| (seq, cluster)).collect(), documents }
     }
 
-    /// The name of a document's cluster.
+    /// Returns the name of a document's cluster.
     pub(super) fn cluster_of(&self, seq: Seq) -> Seq {
         self.joined.get(&seq).copied().unwrap_or(seq)
     }
 
-    /// Whether it was promoted: the first of its cluster now, and not its founder.
+    /// Returns whether a document was promoted: it represents its cluster now but did not found it.
     pub(super) fn is_promoted(&self, seq: Seq) -> bool {
         self.joined.get(&seq).is_some_and(|&cluster| self.first(cluster, None).is_some_and(|(first, _)| first == seq))
     }
 
-    /// Which of the matches a document joins: the best that is a representative, once `leaving` has left.
+    /// Returns the match whose cluster a new document joins: the best match that is a representative once `leaving` has
+    /// left.
     pub(super) fn choose(&self, ranked: &[Ranked], leaving: Option<Seq>) -> Option<(Seq, Place)> {
         let stands = |ranked: &&Ranked| match self.joined.get(&ranked.found.seq) {
             None => true,
@@ -86,12 +88,12 @@ impl Clusters {
         ranked.iter().find(stands).map(|ranked| (ranked.found.seq, ranked.found.place))
     }
 
-    /// The representative of a document that joined a cluster, once `leaving` has left.
+    /// Returns the representative of a document that joined a cluster, once `leaving` has left.
     pub(super) fn stands_for(&self, seq: Seq, leaving: Option<Seq>) -> Option<(Seq, Place)> {
         self.first(*self.joined.get(&seq)?, leaving)
     }
 
-    /// Representatives of the documents found that are not among them.
+    /// Returns the representatives of the documents in `found` that are not in `found` themselves.
     pub(super) fn unfound(&self, found: &[Candidate], leaving: Option<Seq>) -> Vec<(Seq, Place)> {
         if self.joined.is_empty() {
             return Vec::new();
@@ -108,7 +110,7 @@ impl Clusters {
         firsts.filter(|(first, _)| found.binary_search(first).is_err()).collect()
     }
 
-    /// Adds a new document to the cluster that `representative` stands for, and returns the cluster's name.
+    /// Adds a new document to the cluster that `representative` represents, and returns the cluster's name.
     pub(super) fn join(&mut self, seq: Seq, place: Place, (representative, its_place): (Seq, Place)) -> Seq {
         let cluster = self.cluster_of(representative);
         self.documents.insert((cluster, representative), its_place);
@@ -117,14 +119,15 @@ impl Clusters {
         cluster
     }
 
-    /// The document that represents the cluster of another once that has left, if it does so now.
+    /// Returns the document that will represent the cluster when `seq` leaves. `None` if `seq` does not represent it,
+    /// or is alone.
     pub(super) fn heir(&self, seq: Seq) -> Option<(Seq, Place)> {
         let cluster = self.cluster_of(seq);
         let is_first = self.first(cluster, None).is_some_and(|(first, _)| first == seq);
         if is_first { self.first(cluster, Some(seq)) } else { None }
     }
 
-    /// Takes a document out, and says who is the first in its place where it was that.
+    /// Removes a document from its cluster. If it represented the cluster, also returns the document that now does.
     pub(super) fn leave(&mut self, seq: Seq) -> (Left, Option<(Seq, Place)>) {
         let cluster = self.joined.remove(&seq).unwrap_or(seq);
         let was_first = self.first(cluster, None).is_some_and(|(first, _)| first == seq);
@@ -133,7 +136,7 @@ impl Clusters {
         (Left { seq, cluster, place, promoted: None }, next)
     }
 
-    /// Takes a leaving back.
+    /// Undoes [`Self::leave`].
     pub(super) fn rejoin(&mut self, left: Left) {
         if let Some(place) = left.place {
             self.documents.insert((left.cluster, left.seq), place);
@@ -149,7 +152,7 @@ impl Clusters {
         seqs.find(|(seq, _)| Some(*seq) != leaving)
     }
 
-    /// Bytes of both trees, about.
+    /// Returns the approximate bytes of both trees.
     pub(super) fn bytes(&self) -> u64 {
         ((self.joined.len() + self.documents.len()) * TREE_ENTRY_BYTES) as u64
     }

@@ -1,6 +1,6 @@
-//! The committer: one thread a collection that puts decisions on disk, in order, as many at a time as are waiting.
-//! In: the queue behind the decision lock. Out: `durable` moved on and every ticket answered; or, if the disk refuses,
-//! every decision that is not durable undone, and its ticket told so.
+//! The committer: one thread per collection that writes decisions to disk in order, as many at a time as are waiting.
+//! In: the queue behind the decision lock. Out: `durable` advanced and every ticket answered. If the disk refuses,
+//! every decision that is not durable is undone and its ticket gets the error.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,10 +18,10 @@ use crate::store::{Change, Changeable, StoreError, Writer};
 use crate::types::{CollectionName, Seq};
 use crate::verdicts::Result;
 
-/// How soon after its last reader the memory of a removed document is given back, if no write comes before.
+/// How long the memory of a removed document may stay in use after its last reader has left, if no write comes first.
 const LEAVING_CHECK: Duration = Duration::from_millis(20);
 
-/// Starts the committer. It ends when the collection is closed and its queue is empty.
+/// Starts the committer. It ends once the collection is closed and its queue is empty.
 pub(crate) fn start(writes: &Arc<Writes>, collection: &CollectionName, writer: Writer) {
     let pace = CommitPace::new(writes.lookup().limits().commit_window);
     let committer = Committer { writes: Arc::clone(writes), collection: collection.clone(), writer, pace };
@@ -37,7 +37,7 @@ struct Committer {
 }
 
 enum QueuedBatch {
-    /// Nothing came in time.
+    /// The wait timed out.
     Nothing,
     Writes(Vec<QueuedWrite>, Vec<LastSeenTimes>),
     Settings {
@@ -46,7 +46,7 @@ enum QueuedBatch {
     },
 }
 
-/// Should the committer ever panic, no write may go on waiting for it.
+/// Closes the collection if the committer ever panics, so that no write goes on waiting for it.
 struct CloseOnDrop(Arc<Writes>);
 
 impl Drop for CloseOnDrop {
@@ -82,19 +82,19 @@ impl Committer {
         }
     }
 
-    /// Takes documents out of memory that no reader can look for any more.
+    /// Removes documents from memory that no reader can see any more.
     fn remove_gone(&self) {
         let lookup = self.writes.lookup();
         while let Some(place) = lookup.index().next_removable() {
-            // Taken for each document again: unlinking thousands must not keep deciders waiting.
+            // The lock is taken for one document at a time: removing thousands must not keep decisions waiting.
             let _order = self.writes.order();
             lookup.records().forget(lookup.index().remove(place));
         }
     }
 
-    /// What to do next; `None` once the collection is closed and nothing is left.
+    /// Returns the next batch of work; `None` once the collection is closed and the queue is empty.
     fn next_batch(&mut self) -> Option<QueuedBatch> {
-        // If documents are to be removed, it does not wait long for work.
+        // If removed documents still take memory, it does not wait long for work.
         let wait = self.writes.lookup().index().has_leaving().then_some(LEAVING_CHECK);
         let mut order = self.writes.order();
         while order.queue().is_empty() {
@@ -108,7 +108,7 @@ impl Committer {
         let (mut decisions, mut seen) = (Vec::new(), Vec::new());
         let mut writing = false;
         while decisions.len() < self.writes.lookup().limits().commit_batch_max {
-            // What only waited for those before it does not wait for the next transaction.
+            // Entries that only wait for earlier ones do not have to wait for the next transaction.
             if !writing && order.queue().front().is_some_and(Work::writes) {
                 match self.pace.wait() {
                     None => {
@@ -142,7 +142,7 @@ impl Committer {
         let last = decisions.last().map_or(self.writes.lookup().durable(), |decision| decision.at);
         let mut changes: Vec<Change> = decisions.iter_mut().filter_map(|decision| decision.change.take()).collect();
         let documents = changes.len();
-        // Behind the decisions: some were made about documents that are not on disk yet.
+        // After the decisions: some last-seen times belong to documents that are not on disk yet.
         let times = seen.iter().flat_map(|seen| &seen.times);
         changes.extend(times.map(|&(target, seen)| Change::Touch { target, seen }));
         let told = match self.write(&changes, documents, last) {
@@ -160,8 +160,9 @@ impl Committer {
         answer_times(seen, &told);
     }
 
-    /// Puts changes on disk, the last-seen times behind `documents` decisions only if they do not stand in the way of
-    /// these. Returns what became of the last-seen times.
+    /// Writes changes to disk. The first `documents` of them are decisions, the others last-seen times. If the
+    /// transaction fails and certainly wrote nothing, the decisions are tried again without the last-seen times.
+    /// Returns the outcome for the last-seen times.
     fn write(
         &mut self,
         changes: &[Change],
@@ -177,11 +178,11 @@ impl Committer {
             if documents == changes.len() {
                 return Err(error);
             }
-            tracing::error!(collection = %self.collection, %error, "a commit failed; its last-seen times are kept for later");
+            tracing::error!(collection = %self.collection, %error, "a commit failed; its last-seen times will be written later");
             meters.commit_failures.increment(1);
             told = Err(write_failed(&error));
             refuse_if_uncertain(&mut self.writes.order(), &error);
-            // No decision rests on them: what else it held is tried without them.
+            // No decision depends on them, so the decisions of the transaction are tried again without them.
             if documents > 0 && error.is_uncertain() {
                 return Err(error);
             }
@@ -196,9 +197,9 @@ impl Committer {
         Ok(told)
     }
 
-    /// The disk took none of these decisions.
+    /// Undoes decisions that the disk refused.
     fn refused(&self, decisions: Vec<QueuedWrite>, error: &StoreError) {
-        tracing::error!(collection = %self.collection, %error, decisions = decisions.len(), "a commit failed; its decisions are undone");
+        tracing::error!(collection = %self.collection, %error, decisions = decisions.len(), "a commit failed; its writes are undone");
         self.writes.lookup().meters().commit_failures.increment(1);
         if matches!(error, StoreError::Full { .. } | StoreError::Io { .. } | StoreError::Poisoned { .. }) {
             self.writes.disk().note_refusal();
@@ -206,19 +207,20 @@ impl Committer {
         undo(&self.writes, decisions, error);
     }
 
-    /// All of this is on disk: everybody sees it from here on.
+    /// Shows decisions that are on disk to everything that reads.
     fn publish(&self, decisions: &[QueuedWrite], last: Seq) {
         let lookup = self.writes.lookup();
         self.publish_updates(decisions);
-        // On disk, so they may be found at once; and a check that no longer sees what they follow must find them.
+        // The promotions are on disk, so lookups may find these documents now. A check that no longer sees the document
+        // before them must find them.
         for left in decisions.iter().filter_map(|decision| decision.step.left()) {
             if left.promoted().is_some() {
-                // The index has one writer at a time.
+                // The index allows one writer at a time.
                 let _order = self.writes.order();
                 promote(lookup, left);
             }
         }
-        // Checks see the batch from here on. What it removed waits for those that began before.
+        // Checks see the batch from here on. Documents that it removed wait for the checks that began before.
         lookup.set_durable(last);
         let gone = self.count(decisions);
         if !gone.is_empty() {
@@ -226,7 +228,7 @@ impl Committer {
         }
     }
 
-    /// Metadata that is now on disk is shown to all lookups.
+    /// Shows metadata that is now on disk to all lookups.
     fn publish_updates(&self, decisions: &[QueuedWrite]) {
         let updated = |decision: &QueuedWrite| match decision.step {
             Step::Updated { seq } => Some(seq),
@@ -239,8 +241,8 @@ impl Committer {
         }
     }
 
-    /// Counts what is now durable, and returns what is now gone. A link that was promoted in the same transaction came as
-    /// a link, and goes as an ordinary document.
+    /// Updates the counts with these decisions, and returns the documents that are gone. A link that was promoted in
+    /// the same transaction was counted as a link before, and leaves as an ordinary document.
     fn count(&self, decisions: &[QueuedWrite]) -> Vec<Place> {
         let lookup = self.writes.lookup();
         let mut gone = Vec::new();

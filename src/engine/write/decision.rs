@@ -1,33 +1,33 @@
-//! The rules of a write: what the client asks for, what its id holds, what the lookup found -> what is answered and what
-//! is to be done. Pure: it knows nothing of the index, the store, locks or time.
+//! The rules of a write. In: the client's options, what its id holds, and what the lookup found. Out: the answer, and
+//! the changes to make. Pure: it knows nothing of the index, the store, locks or time.
 //!
 //! The caller asks in this order and stops at the first plan:
-//! 1. [`of_empty`] if the content has no token: it is never stored, and no lookup is made.
-//! 2. [`before_lookup`]: content that the id holds already is answered before a conflict, and a conflict before the
+//! 1. [`of_empty`] if the content has no token. Such content is never stored, and no lookup is made.
+//! 2. [`before_lookup`]. Content that the id already holds is answered before a conflict is, and a conflict before the
 //!    lookup.
 //! 3. [`after_lookup`].
 //!
-//! Only a plan that [stores](Effect::stores) a document needs room. If there is none, [`Plan::without_room`] takes its
-//! place.
+//! Only a plan that [stores](Effect::stores) a document needs room. If there is no room, [`Plan::without_room`]
+//! replaces the plan.
 
 use crate::types::{OnDuplicate, OnExisting, Outcome};
 
-/// What the client asks for, and what the collection is set to.
+/// The client's options and the collection's settings that decide.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteTerms {
     pub on_duplicate: OnDuplicate,
     pub on_existing: OnExisting,
-    /// Whether a document counts as seen when a duplicate of it is inserted.
+    /// Whether inserting a duplicate of a document counts as seeing that document.
     pub touch: bool,
 }
 
-/// What the id holds.
+/// The content that the id holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     Nothing,
-    /// The content that was sent.
+    /// The same content as was sent.
     Same {
-        /// How the metadata that was sent compares with what is held.
+        /// How the metadata that was sent compares with the metadata of the document.
         metadata: SentMetadata,
         /// Whether the first verdict, which is repeated, names a duplicate.
         was_duplicate: bool,
@@ -38,7 +38,8 @@ pub(crate) enum Held {
     },
 }
 
-/// The metadata that was sent, compared with what the id holds. `{}` is the same as none, but it is not absent.
+/// The metadata that was sent, compared with the metadata of the document. `{}` equals no metadata, but differs from
+/// leaving metadata out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SentMetadata {
     Absent,
@@ -46,15 +47,15 @@ pub(crate) enum SentMetadata {
     Other,
 }
 
-/// Which duplicates the lookup found.
+/// The duplicates that the lookup found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duplicates {
     /// No document at or above the threshold.
     None,
     Found {
         best: BestMatch,
-        /// Whether a document to join was found: the representative of the best match if that is a link, else the best
-        /// match that is a representative. Both as things stand once the held content has left.
+        /// Whether there is a document to join: the representative of the best match if that is a link, otherwise the
+        /// best match that is a representative. Both after the held content has left.
         representative: bool,
     },
 }
@@ -68,7 +69,7 @@ pub(crate) enum BestMatch {
     Heir,
 }
 
-/// What is answered and what is to be done.
+/// The answer, and the changes to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub result: Result<Outcome, Refusal>,
@@ -77,28 +78,28 @@ pub(crate) struct Plan {
     pub seen_again: SeenAgain,
 }
 
-/// Why a document is not taken.
+/// The reason for not taking a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The id holds other content, and the client did not say what is to become of it.
+    /// The id holds other content, and the client did not say what to do with it.
     Conflict,
-    /// The memory budget has no room for a document more.
+    /// The memory budget has no room for another document.
     NoRoom,
 }
 
-/// Which representative the answer names.
+/// The representative that the answer names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
     Nothing,
-    /// That of the held document, if it does not represent its cluster itself.
+    /// The representative of the held document, unless it represents its cluster itself.
     OfHeld,
-    /// That of the cluster which the new document joins.
+    /// The representative of the cluster that the new document joins.
     Joined,
-    /// That of the best match, which is a link.
+    /// The representative of the best match, which is a link.
     OfBestMatch,
 }
 
-/// What changes in the collection. What leaves does so before its successor enters.
+/// The change to the collection. In a replacement, the old document leaves before the new one enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Nothing,
@@ -115,38 +116,38 @@ pub(crate) enum Effect {
 /// How the held document leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Departure {
-    /// The next document of its cluster is a link, and becomes an ordinary document in its place.
+    /// Whether the next document of its cluster, a link, becomes an ordinary document to represent the cluster.
     pub promotes: bool,
 }
 
 /// How the new document enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// As a link, which is not found by likeness.
+    /// As a link, which similarity lookups do not find.
     pub linked: bool,
-    /// Into the cluster of the representative that was found; else it founds one of its own.
+    /// Into the cluster of the representative that was found. Otherwise it founds a cluster of its own.
     pub joins: bool,
 }
 
-/// Which documents count as seen again. They do even if the write is refused for want of room.
+/// The documents that count as seen again, even if the write is refused for lack of room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SeenAgain {
     pub held: bool,
-    /// The best match of the verdict that is answered, if it is still there.
+    /// The best match of the answered verdict, if it still exists.
     pub best: bool,
     /// The representative of the best match, which is a link.
     pub representative: bool,
 }
 
 impl Effect {
-    /// Whether a document enters, for which there must be room.
+    /// Returns whether a document enters, which needs room.
     pub(crate) fn stores(self) -> bool {
         matches!(self, Self::Insert(_) | Self::Replace(..))
     }
 }
 
 impl Plan {
-    /// Whether the answer says that this content is held under this id now.
+    /// Returns whether the answer says that the id now holds this content.
     pub(crate) fn stored(&self) -> bool {
         match self.result {
             Err(_) => false,
@@ -155,7 +156,7 @@ impl Plan {
         }
     }
 
-    /// In place of a plan that stores a document for which there is no room.
+    /// Returns the plan to use instead of this one, which stores a document, if there is no room.
     pub(crate) fn without_room(self) -> Self {
         let nothing = Self::new(Err(Refusal::NoRoom), Effect::Nothing);
         Self { seen_again: self.seen_again, ..nothing }
@@ -166,7 +167,8 @@ impl Plan {
     }
 }
 
-/// For content without a token. It is never stored, so at most the content that the id holds goes.
+/// Returns the plan for content without a token. Such content is never stored. At most, the content that the id holds
+/// is removed.
 pub(crate) fn of_empty(on_existing: OnExisting, held: Held) -> Plan {
     match (on_existing, held) {
         (OnExisting::Replace, Held::Other { heir_is_link }) => {
@@ -176,7 +178,7 @@ pub(crate) fn of_empty(on_existing: OnExisting, held: Held) -> Plan {
     }
 }
 
-/// Before the lookup: the plan, if what the id holds settles it.
+/// Returns the plan before the lookup, if the content that the id holds determines it.
 pub(crate) fn before_lookup(terms: WriteTerms, held: Held) -> Option<Plan> {
     match held {
         Held::Same { metadata, was_duplicate } => {
@@ -195,7 +197,7 @@ pub(crate) fn before_lookup(terms: WriteTerms, held: Held) -> Option<Plan> {
     }
 }
 
-/// After the lookup, for what [`before_lookup`] did not settle.
+/// Returns the plan after the lookup, if [`before_lookup`] returned none.
 pub(crate) fn after_lookup(terms: WriteTerms, held: Held, duplicates: Duplicates) -> Plan {
     let effect = effect(terms, held, duplicates);
     let outcome = match effect {
@@ -225,7 +227,7 @@ pub(crate) fn after_lookup(terms: WriteTerms, held: Held, duplicates: Duplicates
     Plan { named, seen_again, ..Plan::new(Ok(outcome), effect) }
 }
 
-/// What changes for content that the id does not hold yet.
+/// Returns the change for content that the id does not hold yet.
 fn effect(terms: WriteTerms, held: Held, duplicates: Duplicates) -> Effect {
     let departure = match held {
         Held::Other { heir_is_link } => Some(Departure { promotes: heir_is_link }),
@@ -251,7 +253,7 @@ fn effect(terms: WriteTerms, held: Held, duplicates: Duplicates) -> Effect {
     }
 }
 
-/// For a delete. `heir_is_link` as in [`Held::Other`]; nothing if the id holds nothing.
+/// Returns the change for a delete. `heir_is_link` is as in [`Held::Other`]; `None` if the id holds nothing.
 pub(crate) fn of_delete(heir_is_link: Option<bool>) -> Effect {
     heir_is_link.map_or(Effect::Nothing, |promotes| Effect::Remove(Departure { promotes }))
 }

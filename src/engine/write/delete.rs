@@ -1,4 +1,4 @@
-//! Documents that go: deleted by a client, replaced by an empty document, or expired.
+//! Documents that are removed: deleted by a client, replaced by an empty document, or expired.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::index::View;
 use crate::types::{DocId, OnExisting, Outcome, Verdict};
 use crate::verdicts::{Result, empty_verdict};
 
-/// Deletes an id; the ticket says whether it was there.
+/// Deletes the document with this id. The ticket says whether there was one.
 pub(crate) async fn delete(writes: &Arc<Writes>, id: DocId) -> Result<Ticket<bool>> {
     let turn = writes.turns().take(&id).await?;
     beside(writes, move |writes| {
         let existing = Existing::find(writes.lookup(), &id, View::Decided)?;
-        // Also if there is nothing to delete: an insert that failed may be on disk all the same.
+        // Opened even if there is nothing to delete: if writes are refused, an insert that failed may still be on disk.
         let mut order = writes.open_order()?;
         let leaves = existing.as_ref().map(|existing| heir_is_link(writes.lookup(), &order, existing));
         Ok(match (decision::of_delete(leaves), existing) {
@@ -33,7 +33,7 @@ pub(crate) async fn delete(writes: &Arc<Writes>, id: DocId) -> Result<Ticket<boo
     .await
 }
 
-/// Inserts a document without a token: never stored, so at most the id's earlier content goes.
+/// Inserts a document without a token. It is never stored; at most, the id's earlier content is removed.
 pub(crate) async fn insert_empty(writes: &Arc<Writes>, id: DocId, on_existing: OnExisting) -> Result<Ticket<Verdict>> {
     let ticket = match on_existing {
         OnExisting::Conflict | OnExisting::Keep => {
@@ -68,8 +68,8 @@ fn decide_emptying(writes: &Writes, id: DocId, turn: WriteTurn) -> Result<Ticket
     }
 }
 
-/// Deletes a document that is overdue; not if an operation on its id is under way: the next round comes soon. `is_due` is
-/// asked under the decision lock, where nothing moves.
+/// Deletes an expired document. Does nothing if another operation on its id is in progress; the next round comes soon.
+/// `is_due` is asked under the decision lock, so its answer cannot change before the delete.
 pub(crate) fn expire(writes: &Writes, existing: &Existing, is_due: impl Fn() -> bool) -> Result<Option<Ticket<bool>>> {
     let Some(turn) = writes.turns().try_take(&existing.record.id) else { return Ok(None) };
     let mut order = writes.open_order()?;

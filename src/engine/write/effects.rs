@@ -1,4 +1,4 @@
-//! What a decision does to index, records and clusters. The caller holds the decision lock.
+//! The changes that a decision makes to index, records and clusters. The caller holds the decision lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,20 +15,19 @@ use crate::store::{Change, Record, StoredMatch, StoredVerdict, id_fingerprint};
 use crate::types::{Seq, TimestampMs};
 use crate::verdicts::{CollectionError, Findings, Result};
 
-/// A document that is to be stored.
+/// A document to store.
 pub(super) struct NewDocument<'a> {
     pub insertion: &'a Insertion,
-    /// The document that it replaces, and how that leaves.
+    /// The document that it replaces, and how that document leaves.
     pub replaces: Option<(&'a Existing, Departure)>,
-    /// Its verdict, to be told again.
+    /// Its verdict, stored so that it can be repeated.
     pub verdict: StoredVerdict,
-    /// Whether it is stored as a link.
     pub linked: bool,
     /// The representative of the cluster that it joins.
     pub joins: Option<(Seq, Place)>,
 }
 
-/// Stores a document, in place of the one that held its id.
+/// Stores a document, and removes the one that it replaces.
 pub(super) fn store(lookup: &Lookup, order: &mut Order, new: NewDocument<'_>) -> Result<(Change, Step)> {
     let NewDocument { insertion, replaces, linked, joins, .. } = new;
     let existing = replaces.map(|(existing, _)| existing);
@@ -61,7 +60,7 @@ pub(super) fn store(lookup: &Lookup, order: &mut Order, new: NewDocument<'_>) ->
     Ok((change, Step::Added { place, linked, replaced }))
 }
 
-/// What is stored of a document that has entered the index.
+/// Makes the record of a document that has entered the index.
 fn record(new: NewDocument<'_>, entry: Entry<'_>, cluster: Seq) -> Record {
     let Entry { seq, id_fingerprint, last_seen: now, .. } = entry;
     let NewDocument { insertion, replaces, verdict, linked, .. } = new;
@@ -87,12 +86,12 @@ fn record(new: NewDocument<'_>, entry: Entry<'_>, cluster: Seq) -> Record {
 
 fn full() -> CollectionError {
     CollectionError::Overloaded {
-        detail: format!("the collection holds {PLACES_MAX} documents, the most it can"),
+        detail: format!("the collection is full: {PLACES_MAX} documents is the most it can hold"),
         retry_after: Duration::from_secs(60),
     }
 }
 
-/// A document goes, and nothing takes its place.
+/// Removes a document without replacing it.
 pub(super) fn remove(lookup: &Lookup, order: &mut Order, existing: &Existing, departure: Departure) -> (Change, Step) {
     let Existing { place, ref record } = *existing;
     let seq = order.next();
@@ -102,19 +101,20 @@ pub(super) fn remove(lookup: &Lookup, order: &mut Order, existing: &Existing, de
     (Change::Delete { seq, target: record.seq, promoted: left.promoted_seq() }, Step::Removed { place, left })
 }
 
-/// What the rules know of a document that holds an id, whose content is not the one that was sent.
+/// Returns what the rules need to know about the document that holds an id. Its content is not the one that was sent.
 pub(super) fn held(lookup: &Lookup, order: &Order, existing: Option<&Existing>) -> Held {
     existing.map_or(Held::Nothing, |existing| Held::Other { heir_is_link: heir_is_link(lookup, order, existing) })
 }
 
-/// Whether a document represents a cluster whose next document is a link.
+/// Returns whether a document represents a cluster whose next document is a link.
 pub(super) fn heir_is_link(lookup: &Lookup, order: &Order, existing: &Existing) -> bool {
     let heir = order.clusters().heir(existing.record.seq);
     heir.and_then(|(_, place)| lookup.index().peek(place)).is_some_and(|occupant| occupant.linked)
 }
 
-/// Takes a document out of its cluster. A link that is the first after it gets postings at once: nothing else of the
-/// cluster might be found any more. Checks pass over it, as over what is not durable, until it is none on disk.
+/// Removes a document from its cluster. If a link is next to represent the cluster, it gets postings at once, because
+/// otherwise a lookup might find nothing of the cluster. Until the disk has it as an ordinary document, checks ignore
+/// it like any change that is not durable.
 fn leave_cluster(lookup: &Lookup, order: &mut Order, seq: Seq, departure: Departure) -> Left {
     let (left, next) = order.clusters_mut().leave(seq);
     let promoted = next.filter(|_| departure.promotes);
@@ -124,7 +124,7 @@ fn leave_cluster(lookup: &Lookup, order: &mut Order, seq: Seq, departure: Depart
     left.promoting(promoted)
 }
 
-/// Takes that back, if the decision is undone.
+/// Undoes [`leave_cluster`], if the decision is undone.
 pub(super) fn rejoin_cluster(lookup: &Lookup, order: &mut Order, left: Left) {
     if let Some((_, place)) = left.promoted() {
         lookup.index().set_findable(place, false);
@@ -132,22 +132,23 @@ pub(super) fn rejoin_cluster(lookup: &Lookup, order: &mut Order, left: Left) {
     order.clusters_mut().rejoin(left);
 }
 
-/// Takes a document that was never durable out of its cluster, the index and the records. What joined it later is
-/// undone already.
+/// Removes a document that was never durable from its cluster, the index and the records. Documents that joined it
+/// later have been undone already.
 pub(super) fn withdraw(lookup: &Lookup, order: &mut Order, place: Place) {
     let seq = lookup.index().withdraw(place);
     order.clusters_mut().leave(seq);
     lookup.records().forget(seq);
 }
 
-/// The promotion is on disk: what was a link is an ordinary document for everybody.
+/// Makes a promoted link an ordinary document for all lookups, after the promotion has reached the disk.
 pub(super) fn promote(lookup: &Lookup, left: Left) {
     let Some((seq, place)) = left.promoted() else { return };
     lookup.index().set_linked(place, false);
     lookup.records().unlink(seq);
 }
 
-/// A document was seen. The caller knows that it stays at its place meanwhile, by its id's latch or the decision lock.
+/// Notes that a document was seen now. The caller holds its id's latch or the decision lock, so the document stays at
+/// its place.
 pub(super) fn touch(lookup: &Lookup, place: Place) {
     let ttl = lookup.policy().settings.ttl;
     let touched = match (lookup.index().last_seen(), ttl) {
@@ -159,7 +160,7 @@ pub(super) fn touch(lookup: &Lookup, place: Place) {
     }
 }
 
-/// A verdict as it is told again.
+/// Returns the verdict in the form that is stored, so that it can be repeated.
 pub(super) fn stored_verdict(
     findings: &Findings,
     threshold: f64,

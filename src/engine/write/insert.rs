@@ -1,6 +1,6 @@
-//! Check-and-insert: what a decision needs is gathered, `decision` says what is to become of the document, and that is
-//! done. Under the decision lock there is no I/O: what a decision needs from the disk is fetched before, and if it turns
-//! out to need more, the lock is given up first.
+//! Check-and-insert: gathers the facts for a decision, asks `decision` for the plan, and carries it out. There is no
+//! I/O under the decision lock: data from the disk is fetched before the lock is taken. If the decision turns out to
+//! need more data, it releases the lock first.
 
 use std::sync::Arc;
 
@@ -23,20 +23,20 @@ use crate::store::{Change, id_fingerprint};
 use crate::types::{DocId, OnDuplicate, Previous, Seq, Verdict, Verify};
 use crate::verdicts::{CollectionError, Findings, InsertOptions, Result, VerdictContext};
 
-/// Whether a decision may read the disk on the thread it is made on.
+/// Whether a decision may read the disk on the current thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Disk {
     Now,
     Later,
 }
 
-/// A decision, or all it needs to be made where the disk may be read.
+/// A decision, or everything needed to make it on a thread that may read the disk.
 enum Decided {
     Now(Ticket<Verdict>),
     Later(Box<Insertion>, WriteTurn),
 }
 
-/// Decides an insertion. It is decided when this returns, durable when the ticket is.
+/// Decides an insertion. The decision is made when this returns and is durable once the ticket resolves.
 pub(crate) async fn insert(writes: &Arc<Writes>, mut insertion: Insertion) -> Result<Ticket<Verdict>> {
     let bytes_max = insertion.bytes_max;
     if let Some(kept) = insertion.made.kept.as_ref().filter(|kept| kept.payload.is_some()) {
@@ -52,7 +52,7 @@ pub(crate) async fn insert(writes: &Arc<Writes>, mut insertion: Insertion) -> Re
             }
         }
     };
-    // Here and not where it is decided: that is under a lock.
+    // Done here because the decision is made under a lock.
     ticket.value_mut().fit(bytes_max);
     writes.lookup().meters().verdict(Op::Insert, ticket.value());
     Ok(ticket)
@@ -91,7 +91,7 @@ fn decide(writes: &Writes, insertion: Box<Insertion>, turn: WriteTurn, disk: Dis
     Err(changing())
 }
 
-/// What a decision needs before it can be made.
+/// The data that a decision lacks.
 enum Missing {
     /// Parts of the index.
     Index(NeedsDisk),
@@ -99,34 +99,34 @@ enum Missing {
     Shingles(Vec<Seq>),
     /// The heads of these documents.
     Heads(Vec<Seq>),
-    /// It only has to be tried again.
+    /// Nothing: it only has to be tried again.
     Nothing,
 }
 
-/// A decision in the making: what it has fetched so far.
+/// A decision in progress, with the data fetched so far.
 struct Deciding<'a> {
     writes: &'a Writes,
     insertion: &'a Insertion,
     existing: Option<Existing>,
     previous: Option<Previous>,
     heads: Heads,
-    /// How many updates had got to disk when `heads` were loaded.
+    /// The number of updates that had reached the disk when `heads` were loaded.
     updates: u64,
     survivors: Survivors,
 }
 
-/// Which documents stand for what was found.
+/// The representatives of the matches.
 struct Representatives {
-    /// For the best match, if that is a link.
+    /// The representative of the best match, if that is a link.
     of_link: Option<(Seq, Place)>,
-    /// For the cluster to join: `of_link`, or the best match that is a representative.
+    /// The representative of the cluster to join: `of_link`, or the best match that is a representative.
     to_join: Option<(Seq, Place)>,
 }
 
 impl<'a> Deciding<'a> {
     fn new(writes: &'a Writes, insertion: &'a Insertion, existing: Option<Existing>) -> Result<Self> {
         let lookup = writes.lookup();
-        // Under the id's latch its content stays what it is.
+        // The caller holds the id's latch, so the id's content cannot change.
         let previous = existing.as_ref().map(|held| held.previous(lookup, &insertion.made)).transpose()?;
         let updates = lookup.records().updates_total();
         let (heads, survivors) = Default::default();
@@ -137,12 +137,12 @@ impl<'a> Deciding<'a> {
         self.writes.lookup()
     }
 
-    /// The document that leaves if this one comes.
+    /// Returns the document that leaves if the new one is stored.
     fn leaving(&self) -> Option<Seq> {
         self.existing.as_ref().map(|existing| existing.record.seq)
     }
 
-    /// Decides, unless something is missing.
+    /// Decides, or returns what is missing.
     fn attempt(
         &mut self,
         attempt: u32,
@@ -163,7 +163,7 @@ impl<'a> Deciding<'a> {
         self.conclude(&mut order, &policy, &judgement, &representatives, turn).map(Ok)
     }
 
-    /// Finds what the document is like.
+    /// Finds the documents that are similar.
     fn judge(&mut self, order: &Order, policy: &Policy, attempt: u32) -> std::result::Result<Judgement, Missing> {
         let (lookup, made) = (self.lookup(), &self.insertion.made);
         let limits = lookup.limits();
@@ -175,7 +175,8 @@ impl<'a> Deciding<'a> {
         with_representatives(lookup, order, &mut search, &query, self.leaving());
         let mut judgement = Judgement::of(search);
         if let Some(shingles) = shingle_query(made, &policy.settings, policy.settings.threshold) {
-            // New ones may come as fast as others are compared. They are in memory: in the end, length is no excuse.
+            // New documents may arrive as fast as others are compared. Their shingles are in memory, so later attempts
+            // compare them whatever their length.
             let in_passing = if attempt < ATTEMPTS / 2 { IN_PASSING } else { u64::MAX };
             let (records, bounds) = (lookup.records(), lookup.read_bounds());
             let left = self.survivors.settle(&shingles, &mut judgement, records, bounds, in_passing);
@@ -198,7 +199,7 @@ impl<'a> Deciding<'a> {
         Representatives { of_link, to_join }
     }
 
-    /// Finds the ids of all that the answer names.
+    /// Finds the ids of all documents that the answer names.
     fn recall(
         &mut self,
         judgement: &Judgement,
@@ -224,14 +225,14 @@ impl<'a> Deciding<'a> {
         Err(Missing::Nothing)
     }
 
-    /// Fetches what was missing. Under no lock.
+    /// Fetches the missing data. Must not run under a lock.
     fn fetch(&mut self, missing: Missing) -> Result<()> {
         let (lookup, insertion) = (self.lookup(), self.insertion);
         match missing {
             Missing::Nothing => {}
             Missing::Index(needs) => lookup.index().fetch(needs),
             Missing::Shingles(seqs) => {
-                // By the threshold that they were asked for with, whatever it is by now.
+                // Compares by the threshold that they were requested with, even if the setting has changed since.
                 if let Some(query) = self.survivors.query_again(&insertion.made) {
                     let (records, preparer) = (lookup.records(), lookup.preparer());
                     self.survivors.compare(&query, &seqs, records, preparer, lookup.read_bounds())?;
@@ -245,7 +246,7 @@ impl<'a> Deciding<'a> {
         Ok(())
     }
 
-    /// Decides by what was found, and does it.
+    /// Makes the decision with what was found, and carries it out.
     fn conclude(
         &self,
         order: &mut Order,
@@ -287,7 +288,7 @@ impl<'a> Deciding<'a> {
         Ok(self.writes.enqueue(order, verdict, effect, turn))
     }
 
-    /// The facts, put to the rules.
+    /// Asks the rules for the plan.
     fn plan(&self, order: &Order, policy: &Policy, judgement: &Judgement, representatives: &Representatives) -> Plan {
         let duplicates = match judgement.ranked().first() {
             None => Duplicates::None,
@@ -304,14 +305,14 @@ impl<'a> Deciding<'a> {
         decision::after_lookup(self.insertion.terms(policy.settings.touch), held, duplicates)
     }
 
-    /// Notes what counts as seen again.
+    /// Notes the documents that count as seen again.
     fn see(&self, plan: Plan, judgement: &Judgement, representatives: &Representatives) {
         let best = judgement.ranked().first().map(|best| best.found.place).filter(|_| plan.seen_again.best);
         let representative = representatives.of_link.map(|(_, place)| place).filter(|_| plan.seen_again.representative);
         best.into_iter().chain(representative).for_each(|place| touch(self.lookup(), place));
     }
 
-    /// Does what the plan says.
+    /// Carries out the plan.
     fn apply(
         &self,
         order: &mut Order,
@@ -341,7 +342,7 @@ impl<'a> Deciding<'a> {
         Ok((Some(change), step))
     }
 
-    /// The id of the representative that the answer names.
+    /// Returns the id of the representative that the answer names.
     fn named(&self, plan: Plan, representatives: &Representatives) -> Option<DocId> {
         let named = match plan.named {
             Named::Joined => representatives.to_join,
@@ -352,13 +353,13 @@ impl<'a> Deciding<'a> {
     }
 }
 
-/// Adds to what was found the representatives of its clusters that were not found themselves: the bounds of a lookup or
-/// the luck of the bands may have passed over them, and without them one cluster would be founded again and again. At
-/// most as many as there are matches.
+/// Adds representatives of the clusters found that the lookup did not find itself. The limits of a lookup or the chance
+/// of the bands may have missed them, and without them the same cluster would be founded again and again. Adds at most
+/// as many as there are matches.
 fn with_representatives(lookup: &Lookup, order: &Order, search: &mut Search, query: &Query<'_>, leaving: Option<Seq>) {
     let index = lookup.index();
     let mut unfound = order.clusters().unfound(&search.found, leaving);
-    // No lookup finds a link that may be promoted with this decision, and is not yet.
+    // Lookups do not find links. A link that this decision may promote is not promoted yet, so it is not added either.
     unfound.retain(|&(seq, place)| {
         order.clusters().is_promoted(seq) || !index.peek(place).is_some_and(|occupant| occupant.linked)
     });

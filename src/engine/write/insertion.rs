@@ -1,4 +1,4 @@
-//! What an insertion is about.
+//! `Insertion`: a document to insert, with its options.
 
 use hapax_core::ContentHash;
 
@@ -7,28 +7,27 @@ use crate::engine::lookup::Room;
 use crate::types::{DocId, Metadata};
 use crate::verdicts::{InsertOptions, Made};
 
-/// What an insertion is about.
+/// A document to insert, with its options.
 pub(crate) struct Insertion {
     pub id: DocId,
-    /// What is stored with it.
     pub metadata: Option<Metadata>,
     pub made: Made,
-    /// Its share of what may wait for the disk, if anything is kept beside its signature.
+    /// Its share of the bytes that may wait for the disk, if its shingles or its text are kept.
     pub room: Option<Room>,
-    /// Its shingles, if it was a text or a set.
+    /// The number of its shingles, if it was given as a text or a set.
     pub shingles: Option<u64>,
     pub options: InsertOptions,
-    /// Bytes of the answer.
+    /// The most bytes that the answer may have.
     pub bytes_max: usize,
 }
 
 impl Insertion {
-    /// Most bytes of metadata to load, if any is asked for.
+    /// Returns the most bytes of metadata to load, if metadata is requested.
     pub(super) fn metadata_bytes(&self) -> Option<usize> {
         self.options.with_metadata.then_some(self.bytes_max)
     }
 
-    /// What `decision` goes by.
+    /// Returns the options that `decision` needs.
     pub(super) fn terms(&self, touch: bool) -> WriteTerms {
         let InsertOptions { on_duplicate, on_existing, .. } = self.options;
         WriteTerms { on_duplicate, on_existing, touch }

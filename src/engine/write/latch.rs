@@ -1,6 +1,7 @@
-//! One operation per id in flight: a lock by id, first come, first served.
-//! Held from before an id is looked up until its operation is durable or undone, so what the lookup found stays true.
-//! The operation's entry in the commit queue owns the guard, so a client that leaves keeps nobody waiting.
+//! One operation per id at a time: a lock by id, first come, first served.
+//! Held from before an id is looked up until the operation is durable or undone, so the result of the lookup stays
+//! true. The guard belongs to the operation's entry in the commit queue, so a client that disconnects keeps no other
+//! client waiting.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::types::DocId;
 
-/// The ids with an operation in flight, each with those who wait for it.
+/// The ids with an operation in progress, each with the operations that wait for it.
 #[derive(Default)]
 pub(super) struct Latches {
     held: Mutex<HashMap<DocId, VecDeque<oneshot::Sender<Latch>>>>,
@@ -23,7 +24,7 @@ pub(super) struct Latch {
 }
 
 impl Latches {
-    /// Waits until no other operation on the id is under way.
+    /// Waits until no other operation on the id is in progress.
     pub(super) async fn acquire(self: &Arc<Self>, id: &DocId) -> Latch {
         let turn = {
             let mut held = self.held.lock();
@@ -47,7 +48,7 @@ impl Latches {
 }
 
 impl Latches {
-    /// The latch, if no operation on the id is under way.
+    /// Returns the latch, if no operation on the id is in progress.
     pub(super) fn try_acquire(self: &Arc<Self>, id: &DocId) -> Option<Latch> {
         let mut held = self.held.lock();
         if held.contains_key(id) {
@@ -63,8 +64,8 @@ impl Drop for Latch {
         let next = {
             let mut held = self.latches.held.lock();
             let waiting = held.get_mut(&self.id).expect("a latch is in the map while it is held");
-            // Those that have left are passed over here and not by handing them the latch: each would drop it again,
-            // one call deeper.
+            // Waiters that have left are skipped here instead of being handed the latch: each would drop it again, one
+            // call deeper in the stack.
             let next = std::iter::from_fn(|| waiting.pop_front()).find(|next| !next.is_closed());
             if next.is_none() {
                 held.remove(&self.id);
@@ -72,7 +73,8 @@ impl Drop for Latch {
             next
         };
         if let Some(next) = next {
-            // A waiter that leaves just now gives the latch back unsent; dropping it here hands it to the one behind.
+            // If the waiter leaves at this moment, the latch comes back unsent. Dropping it here hands it to the next
+            // waiter.
             let latch = Latch { latches: Arc::clone(&self.latches), id: self.id.clone() };
             drop(next.send(latch));
         }

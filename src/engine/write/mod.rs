@@ -1,8 +1,8 @@
 //! Writing: one commit order per collection.
 //!
-//! A write takes its id's latch and a place in the queue (`turn`), is decided under one lock (`insert`, `repeat`,
-//! `delete`; `decision` says what is to become of a document), changes index and clusters (`effects`), and is answered
-//! once the committer has put it on disk (`commit`), or undone if the disk refuses (`undo`).
+//! A write takes its id's latch and a place in the queue (`turn`). It is decided under one lock (`insert`, `repeat`,
+//! `delete`, with the rules in `decision`) and changes index and clusters (`effects`). It is answered once the
+//! committer has written it to disk (`commit`), or it is undone if the disk refuses (`undo`).
 
 mod clusters;
 mod commit;

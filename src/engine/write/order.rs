@@ -1,4 +1,4 @@
-//! The commit order: what the decision lock guards, and what waits for the disk.
+//! The commit order: the state that the decision lock guards, and the queue for the disk.
 //! Under the lock there is no I/O, no await and no wait for room.
 
 use std::collections::VecDeque;
@@ -13,65 +13,64 @@ use crate::store::{Change, Changeable};
 use crate::types::{Seq, TimestampMs};
 use crate::verdicts::{CollectionError, Result, WriteFailure};
 
-/// All that the decision lock guards, beside the right to change the index.
+/// Everything that the decision lock guards, in addition to the right to change the index.
 pub(crate) struct Order {
-    /// The last `seq` given out.
+    /// The last `seq` assigned.
     last: Seq,
-    /// What the committer has not taken yet.
+    /// The work that the committer has not taken yet.
     queue: VecDeque<Work>,
     clusters: Clusters,
-    /// No more work is taken.
+    /// True once the collection takes no more work.
     closed: bool,
-    /// Why no write is taken until the file is opened again: an earlier one may or may not be on disk.
+    /// The reason for refusing writes until the file is opened again: an earlier write may or may not be on disk.
     refused: Option<String>,
-    /// What the collection takes of the memory budget.
+    /// The collection's share of the memory budget.
     memory: BudgetShare,
 }
 
-/// What waits for the committer, in order.
+/// An entry of the committer's queue.
 pub(super) enum Work {
     /// A decision about a document.
     Write(QueuedWrite),
     Settings {
         changeable: Changeable,
-        /// Told when it is on disk.
+        /// Receives the outcome of the write.
         answer: oneshot::Sender<Result<()>>,
     },
-    /// When documents were last seen. No answer to a client rests on it.
+    /// Last-seen times. No answer to a client depends on them.
     LastSeen(LastSeenTimes),
 }
 
-/// When documents were last seen, on its way to the disk.
+/// Last-seen times on their way to the disk.
 pub(super) struct LastSeenTimes {
     pub times: Vec<(Seq, TimestampMs)>,
-    /// Told when it is on disk.
+    /// Receives the outcome of the write.
     pub answer: oneshot::Sender<Result<()>>,
 }
 
 /// A decision on its way to the disk. Dropping it lets the next operation on the id begin.
 pub(super) struct QueuedWrite {
-    /// What to write; nothing for an answer that only has to wait for those before it.
+    /// The change to write. `None` for an answer that only has to wait for earlier decisions.
     pub change: Option<Change>,
-    /// What it did to the index.
+    /// The effect on the index.
     pub step: Step,
-    /// The last `seq` given out when it was made.
+    /// The last `seq` that was assigned when the decision was made.
     pub at: Seq,
-    /// Told when it is on disk.
+    /// Receives the outcome of the write.
     pub answer: oneshot::Sender<Result<()>>,
-    /// Given back when it has been answered.
+    /// Returned once the decision has been answered.
     pub _turn: WriteTurn,
 }
 
-/// An effect on the index, to be finished when durable or undone when not.
+/// An effect on the index: finished once it is durable, or undone if the disk refuses it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     None,
-    /// A document came, perhaps in place of another.
+    /// A document was added, and may have replaced another.
     Added {
         place: Place,
-        /// Whether it is a link.
         linked: bool,
-        /// What it replaces, and how that left its cluster.
+        /// The document that it replaced, and how that one left its cluster.
         replaced: Option<(Place, Left)>,
     },
     Removed {
@@ -79,14 +78,14 @@ pub(super) enum Step {
         /// How it left its cluster.
         left: Left,
     },
-    /// A document's metadata changes.
+    /// A document got other metadata.
     Updated {
         seq: Seq,
     },
 }
 
 impl Step {
-    /// How a document that goes with it leaves its cluster.
+    /// Returns how the document that this step removes left its cluster.
     pub(super) fn left(&self) -> Option<Left> {
         match *self {
             Self::None | Self::Updated { .. } | Self::Added { replaced: None, .. } => None,
@@ -96,7 +95,7 @@ impl Step {
 }
 
 impl Work {
-    /// Whether it takes a transaction.
+    /// Returns whether this entry needs a transaction.
     pub(super) fn writes(&self) -> bool {
         match self {
             Self::Write(write) => write.change.is_some(),
@@ -106,22 +105,22 @@ impl Work {
 }
 
 impl Order {
-    /// Of a collection that has just been opened.
+    /// Starts the order of a collection that has just been opened.
     pub(crate) fn new(last: Seq, clusters: Clusters, memory: BudgetShare) -> Self {
         Self { last, queue: VecDeque::new(), clusters, closed: false, refused: None, memory }
     }
 
-    /// The last `seq` given out.
+    /// Returns the last `seq` assigned.
     pub(super) fn last(&self) -> Seq {
         self.last
     }
 
-    /// The `seq` that [`Self::next`] will give out.
+    /// Returns the `seq` that [`Self::next`] will assign.
     pub(super) fn upcoming(&self) -> Seq {
         Seq(self.last.0 + 1)
     }
 
-    /// Gives out a `seq`.
+    /// Assigns the next `seq`.
     pub(super) fn next(&mut self) -> Seq {
         self.last = self.upcoming();
         self.last
@@ -139,7 +138,7 @@ impl Order {
         &mut self.memory
     }
 
-    /// Takes no more work.
+    /// Stops taking work.
     pub(super) fn close(&mut self) {
         self.closed = true;
     }
@@ -148,7 +147,7 @@ impl Order {
         self.closed
     }
 
-    /// Takes no write until the file is opened again.
+    /// Stops taking writes until the file is opened again.
     pub(super) fn refuse(&mut self, why: String) {
         self.refused = Some(why);
     }
@@ -157,7 +156,7 @@ impl Order {
         self.refused.is_some()
     }
 
-    /// Refuses a write that nothing would come of.
+    /// Returns an error if writes are refused or the collection is closed.
     pub(super) fn open(&self) -> Result<()> {
         match &self.refused {
             Some(detail) => Err(CollectionError::WriteFailed { detail: detail.clone(), why: WriteFailure::Uncertain }),
@@ -166,7 +165,7 @@ impl Order {
         }
     }
 
-    /// What waits for the committer.
+    /// Returns the committer's queue.
     pub(super) fn queue(&mut self) -> &mut VecDeque<Work> {
         &mut self.queue
     }

@@ -1,5 +1,6 @@
-//! When the next transaction may begin: so that writes of many clients share a sync, and the disk has no more than so
-//! many syncs a second. Counts from beginning to beginning: whoever comes after a pause waits for nobody.
+//! Decides when the next transaction may begin, so that the writes of many clients share a sync, and the number of
+//! syncs per second is limited. The interval runs from start to start, so a write that comes after a pause does not
+//! wait.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +11,12 @@ pub(super) struct CommitPace {
 }
 
 impl CommitPace {
-    /// Two transactions begin at least `window` apart.
+    /// Makes a pace at which transactions begin at least `window` apart.
     pub(super) fn new(window: Duration) -> Self {
         Self { window, last: None }
     }
 
-    /// How long a transaction has to wait yet; `None`: it may begin.
+    /// Returns how long the next transaction still has to wait; `None` if it may begin.
     pub(super) fn wait(&self) -> Option<Duration> {
         let wait = self.window.saturating_sub(self.last?.elapsed());
         (!wait.is_zero()).then_some(wait)

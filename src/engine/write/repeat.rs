@@ -1,4 +1,4 @@
-//! Inserting what the id already holds: at most its metadata changes.
+//! Inserting the content that the id already holds: at most, its metadata changes.
 
 use super::decision::{self, Effect, Held, Plan, SeenAgain, SentMetadata};
 use super::effects::touch;
@@ -13,7 +13,7 @@ use crate::store::{Change, Record, StoredVerdict, id_fingerprint};
 use crate::types::{Metadata, Outcome, Verdict};
 use crate::verdicts::{Findings, Result, VerdictContext};
 
-/// Answers with the first verdict again. Absent metadata changes nothing, `{}` clears it.
+/// Answers with the document's first verdict again. If metadata is left out, it stays as it is; `{}` clears it.
 pub(super) fn repeat(
     writes: &Writes,
     existing: &Existing,
@@ -48,7 +48,7 @@ pub(super) fn repeat(
     Ok(writes.enqueue(&mut order, verdict, (Some(change), Step::Updated { seq }), turn))
 }
 
-/// The first verdict, as far as what it cites is still there.
+/// Returns the first verdict without the documents that no longer exist.
 fn first_verdict(lookup: &Lookup, record: &Record, insertion: &Insertion) -> Result<(Findings, VerdictContext)> {
     let StoredVerdict { kind, duplicate_of, threshold, candidates, unread, matches } = &record.verdict;
     let mut heads = Heads::default();
@@ -74,7 +74,8 @@ fn first_verdict(lookup: &Lookup, record: &Record, insertion: &Insertion) -> Res
     Ok((findings, context))
 }
 
-/// Notes that a document was inserted again unchanged, and so, if it was found to duplicate another, was that.
+/// Notes that a document was seen because it was inserted again unchanged. If it was found to duplicate another
+/// document, notes the same of that one.
 fn see(lookup: &Lookup, existing: &Existing, seen_again: SeenAgain) {
     if seen_again.held {
         touch(lookup, existing.place);
@@ -83,7 +84,8 @@ fn see(lookup: &Lookup, existing: &Existing, seen_again: SeenAgain) {
     if let (true, Some(original), Some(best)) = (seen_again.best, &verdict.duplicate_of, verdict.matches.first()) {
         let index = lookup.index();
         let places = index.held_by(id_fingerprint(original));
-        // Should the place change hands just now, its next document is thought to have been seen a little later.
+        // If another document takes over the place at this moment, that one gets a slightly later last-seen time. That
+        // is harmless.
         let stands = |place: &&Place| index.peek(**place).is_some_and(|held| held.seq == best.seq);
         places.iter().filter(stands).for_each(|&place| touch(lookup, place));
     }

@@ -1,4 +1,4 @@
-//! What writes go by: the lookup they decide with, the commit order, and what hands out turns.
+//! `Writes`: everything that writes need, which is the lookup they decide with, the commit order, and the turns of ids.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -17,33 +17,33 @@ use crate::store::{Change, Changeable};
 use crate::types::{Seq, TimestampMs};
 use crate::verdicts::Result;
 
-/// Told when what was sent to the disk is there.
+/// Receives the outcome of a write that was sent to the disk.
 pub(crate) type Written = oneshot::Receiver<Result<()>>;
 
-/// All that writes need.
+/// Everything that writes need.
 pub(crate) struct Writes {
     lookup: Arc<Lookup>,
     order: Mutex<Order>,
-    /// Told when the queue has work.
+    /// Notified when the queue has work.
     work: Condvar,
     turns: WriteTurns,
-    /// For what is kept beside signatures, on its way to the disk.
+    /// Room for shingles and texts on their way to the disk.
     payload_room: PayloadRoom,
     disk: Arc<DataDisk>,
     committer: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What is on its way to the disk, and how much may be.
+/// How full the queue for the disk is.
 pub(crate) struct QueueGauges {
     pub depth: usize,
-    /// Bytes of payloads waiting.
+    /// The bytes of payloads that wait.
     pub payload_bytes: usize,
-    /// Bytes of the clusters.
+    /// The bytes of the clusters in memory.
     pub cluster_bytes: u64,
 }
 
 impl Writes {
-    /// Of a collection that has just been opened.
+    /// Starts the writes of a collection that has just been opened.
     pub(crate) fn new(lookup: Arc<Lookup>, order: Order, disk: Arc<DataDisk>) -> Self {
         let limits = lookup.limits();
         let turns = WriteTurns::new(limits.commit_queue_max, limits.commit_queue_wait);
@@ -68,34 +68,35 @@ impl Writes {
         &self.disk
     }
 
-    /// The decision lock, for work that goes on if the collection is closed.
+    /// Takes the decision lock, even if the collection is closed.
     pub(super) fn order(&self) -> MutexGuard<'_, Order> {
         self.order.lock()
     }
 
-    /// The decision lock; an error if no write can be taken.
+    /// Takes the decision lock. Returns an error if no write can be taken.
     pub(super) fn open_order(&self) -> Result<MutexGuard<'_, Order>> {
         let order = self.order.lock();
         order.open()?;
         Ok(order)
     }
 
-    /// Changes the index beside the decisions, with the last `seq` given out. `None`: the collection is closed.
+    /// Runs `work` under the decision lock, with the last `seq` assigned. Returns `None` if the collection is closed.
     pub(crate) fn exclusively<T>(&self, work: impl FnOnce(Seq) -> T) -> Option<T> {
         let order = self.order.lock();
         let done = (!order.is_closed()).then(|| work(order.last()));
-        // To whoever waits: taken and given up in a row, the lock would rarely change hands.
+        // Fair, because a thread that takes and releases the lock in a loop would rarely let another one have it.
         MutexGuard::unlock_fair(order);
         done
     }
 
-    /// Works under the decision lock, whether the collection is closed or not.
+    /// Runs `work` under the decision lock, whether or not the collection is closed.
     pub(crate) fn locked<T>(&self, work: impl FnOnce() -> T) -> T {
         let _order = self.order.lock();
         work()
     }
 
-    /// Sends a decision to the disk, if there is anything on disk to wait for.
+    /// Sends a decision to the disk. If it changes nothing and all earlier decisions are on disk, there is nothing to
+    /// wait for.
     pub(super) fn enqueue<T>(
         &self,
         order: &mut Order,
@@ -134,7 +135,7 @@ impl Writes {
         Ok(())
     }
 
-    /// Waits until the queue has work, at most as long as given; false if that was too short.
+    /// Waits until the queue has work, for `wait` at most. Returns false if the wait timed out.
     pub(super) fn wait_for_work(&self, order: &mut MutexGuard<'_, Order>, wait: Option<Duration>) -> bool {
         match wait {
             Some(wait) => !self.work.wait_for(order, wait).timed_out(),
@@ -145,12 +146,12 @@ impl Writes {
         }
     }
 
-    /// Whether it takes no writes until a restart, because the disk failed under one.
+    /// Returns whether writes are refused until a restart, because an earlier write failed with an unknown outcome.
     pub(crate) fn are_refused(&self) -> bool {
         self.order.lock().is_refused()
     }
 
-    /// Brings the memory budget up to date, and tells the log if that is news.
+    /// Updates the memory budget, and logs if it became scarce or is no longer scarce.
     pub(crate) fn account(&self) {
         let mut order = self.order.lock();
         let budget = order.memory_mut().account(self.lookup.index());
@@ -158,24 +159,24 @@ impl Writes {
         budget.watch();
     }
 
-    /// Whether clients need the queue, so that work in the background has to wait.
+    /// Returns whether clients need the queue, so that work in the background has to wait.
     pub(crate) fn is_busy(&self) -> bool {
         self.turns.are_scarce()
     }
 
-    /// What is on its way to the disk.
+    /// Returns how full the queue for the disk is.
     pub(crate) fn gauges(&self) -> QueueGauges {
         let (depth, payload_bytes) = (self.turns.taken(), self.payload_room.bytes_waiting());
         QueueGauges { depth, payload_bytes, cluster_bytes: self.order.lock().clusters().bytes() }
     }
 
-    /// The committer, to be waited for.
+    /// Keeps the committer's thread, so that [`Self::close`] can wait for it.
     pub(super) fn set_committer(&self, committer: JoinHandle<()>) {
         *self.committer.lock() = Some(committer);
     }
 
-    /// Stops taking writes, waits until those taken are on disk, and closes the file; blocking. False: the committer
-    /// panicked.
+    /// Stops taking writes, waits until all accepted writes are on disk, and closes the file. Blocks the thread.
+    /// Returns false if the committer panicked.
     pub(crate) fn close(&self) -> bool {
         {
             let mut order = self.order.lock();

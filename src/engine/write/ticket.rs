@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 use crate::types::{Seq, Verdict};
 use crate::verdicts::{CollectionError, Result};
 
-/// An answer, good once everything it rests on is on disk.
+/// An answer that may be given once everything it depends on is on disk.
 pub struct Ticket<T> {
     value: T,
     at: Seq,
@@ -13,27 +13,28 @@ pub struct Ticket<T> {
 }
 
 impl<T> Ticket<T> {
-    /// Everything it rests on is on disk.
+    /// Makes a ticket for an answer that can be given now.
     pub(super) fn ready(value: T, at: Seq) -> Self {
         Self { value, at, durable: None }
     }
 
-    /// It waits for the disk.
+    /// Makes a ticket that waits for the disk.
     pub(super) fn waiting(value: T, at: Seq, durable: oneshot::Receiver<Result<()>>) -> Self {
         Self { value, at, durable: Some(durable) }
     }
 
-    /// The place in the commit order that was the last given out when this was decided; a change's own place.
+    /// Returns the last place in the commit order that was assigned when this was decided. For a change, this is its
+    /// own place.
     pub fn at(&self) -> Seq {
         self.at
     }
 
-    /// The answer, not yet to be given.
+    /// Returns the answer, which must not be given to a client yet.
     pub(crate) fn value(&self) -> &T {
         &self.value
     }
 
-    /// The answer's most bytes in JSON.
+    /// Returns the most bytes that the answer takes as JSON.
     pub fn json_bytes(&self) -> usize
     where
         T: std::borrow::Borrow<Verdict>,
@@ -41,12 +42,12 @@ impl<T> Ticket<T> {
         self.value.borrow().bytes()
     }
 
-    /// The answer, to be changed before it is given.
+    /// Returns the answer, to change it before it is given to a client.
     pub(crate) fn value_mut(&mut self) -> &mut T {
         &mut self.value
     }
 
-    /// Returns once everything the answer rests on is on disk.
+    /// Waits until everything the answer depends on is on disk, and returns the answer.
     pub async fn wait(self) -> Result<T> {
         if let Some(durable) = self.durable {
             durable.await.unwrap_or_else(|_| Err(CollectionError::closed()))?;

@@ -24,17 +24,17 @@ pub(super) struct WriteTurns {
 }
 
 impl WriteTurns {
-    /// At most so many at a time; a write waits at most so long for one.
+    /// Allows `places_max` writes at a time. A write waits for its place for `wait_max` at most.
     pub(super) fn new(places_max: usize, wait_max: Duration) -> Self {
         Self { latches: Arc::default(), places: Arc::new(Semaphore::new(places_max)), places_max, wait_max }
     }
 
-    /// How many are taken.
+    /// Returns how many places are taken.
     pub(super) fn taken(&self) -> usize {
         self.places_max - self.places.available_permits()
     }
 
-    /// Waits for the turn of an id.
+    /// Waits for the right to write an id.
     pub(super) async fn take(&self, id: &DocId) -> Result<WriteTurn> {
         let taken = async {
             let latch = self.latches.acquire(id).await;
@@ -43,19 +43,19 @@ impl WriteTurns {
         };
         tokio::time::timeout(self.wait_max, taken).await.map_err(|_| CollectionError::Overloaded {
             detail: format!(
-                "{} writes, or an earlier one of the same id, wait for the disk; nothing was written",
+                "{} writes, or an earlier one of the same id, are waiting for the disk; nothing was written; try again",
                 self.taken()
             ),
             retry_after: self.wait_max.max(Duration::from_secs(1)),
         })
     }
 
-    /// Whether clients need the queue more than work in the background does.
+    /// Returns whether clients need the queue more than work in the background does.
     pub(super) fn are_scarce(&self) -> bool {
         self.places.available_permits() * 2 < self.places_max
     }
 
-    /// The turn of an id, if nothing is in its way.
+    /// Returns the right to write an id, if it is free at once.
     pub(super) fn try_take(&self, id: &DocId) -> Option<WriteTurn> {
         let latch = self.latches.try_acquire(id)?;
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;

@@ -1,5 +1,5 @@
-//! What the disk refused is undone: every decision that is not durable, newest first, so that each finds the index as
-//! it left it.
+//! Undoes the decisions that are not durable when the disk refuses a write. Goes from the newest to the oldest, so that
+//! each decision finds the index as it left it.
 
 use super::effects::{rejoin_cluster, withdraw};
 use super::order::{Order, QueuedWrite, Step, Work};
@@ -9,18 +9,18 @@ use crate::index::Place;
 use crate::store::StoreError;
 use crate::verdicts::{CollectionError, WriteFailure};
 
-/// Undoes these decisions and all in the queue. The lock is held throughout: no later decision sees any of what is
+/// Undoes these decisions and all in the queue. The lock is held throughout, so no later decision sees anything that is
 /// undone.
 pub(super) fn undo(writes: &Writes, failed: Vec<QueuedWrite>, error: &StoreError) {
     let lookup = writes.lookup();
-    // What was still in the queue has not been near the disk.
+    // Only these decisions were sent to the disk; those still in the queue were not.
     let (tried, uncertain) = (failed.len(), error.is_uncertain());
     let mut decisions = failed;
     let mut order = writes.order();
     for work in std::mem::take(order.queue()) {
         match work {
             Work::Write(decision) => decisions.push(decision),
-            // New settings and last-seen times rest on no decision.
+            // New settings and last-seen times depend on no decision.
             other @ (Work::Settings { .. } | Work::LastSeen(_)) => order.queue().push_back(other),
         }
     }
@@ -28,7 +28,7 @@ pub(super) fn undo(writes: &Writes, failed: Vec<QueuedWrite>, error: &StoreError
     for (at, decision) in decisions.iter().enumerate().rev() {
         undo_step(lookup, &mut order, decision.step, uncertain && at < tried);
     }
-    // Nothing up to here is undecided any more. The numbers are not given out again.
+    // Every decision up to here is settled. Their numbers are not assigned again.
     lookup.set_durable(order.last());
     drop(order);
     for decision in decisions {
@@ -54,7 +54,7 @@ fn undo_step(lookup: &Lookup, order: &mut Order, step: Step, in_doubt: bool) {
     }
 }
 
-/// Takes a deletion or replacement back, or notes that it is unclear what became of it.
+/// Undoes a deletion or replacement, or marks the document as being in doubt if the outcome on disk is unknown.
 fn stay(lookup: &Lookup, place: Place, in_doubt: bool) {
     let occupant = lookup.index().peek(place).expect("what leaves keeps its place until that is durable");
     let record = lookup.records().stays(occupant.seq);
@@ -66,18 +66,19 @@ fn stay(lookup: &Lookup, place: Place, in_doubt: bool) {
     }
 }
 
-/// What was undone or refused may be on disk all the same. No answer may rest on either before the file is opened again.
+/// Refuses writes until the file is opened again, if the failed write may be on disk. No answer may depend on such a
+/// write.
 pub(super) fn refuse_if_uncertain(order: &mut Order, error: &StoreError) {
     if error.is_uncertain() {
         order.refuse(format!(
-            "an earlier write failed so that nobody can tell what is on disk; restart to write again ({error})"
+            "an earlier write failed and may or may not be on disk; restart the server to write again ({error})"
         ));
     }
 }
 
-/// What a client is told whose write the disk refused.
+/// Returns the error for the client whose write the disk refused.
 pub(super) fn write_failed(error: &StoreError) -> CollectionError {
-    // If the writer is poisoned, an earlier write was the uncertain one.
+    // If the writer is poisoned, the write with the unknown outcome was an earlier one.
     let uncertain = error.is_uncertain() || matches!(error, StoreError::Poisoned { .. });
     let why = if uncertain { WriteFailure::Uncertain } else { WriteFailure::NothingKept };
     CollectionError::write_failed(why, error)

@@ -1,5 +1,5 @@
-//! The rules, held to what was recorded over HTTP from a binary of before they were a function. `tests/it/decision` makes
-//! the same lines with a server; here each line's plan must foretell what was seen.
+//! Compares the rules with a table recorded over HTTP, by a version in which they were not yet a pure function.
+//! `tests/it/decision` records the same lines with a server. Here each line's plan must predict the recorded values.
 
 use super::*;
 
@@ -17,7 +17,7 @@ impl<'a> Line<'a> {
         self.values[at.unwrap_or_else(|| panic!("no column {name}"))]
     }
 
-    /// One of the values that a column may have.
+    /// Returns the choice that the column's value names.
     fn choose<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> T {
         let value = self.get(name);
         let choice = choices.iter().find(|(choice, _)| *choice == value);
@@ -64,7 +64,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The plan, as the engine asks for it.
+    /// Returns the plan, asking the rules in the order that the engine does.
     fn plan(&self) -> Plan {
         let (terms, held) = (self.terms(), self.held());
         let plan = match self.get("verdict") {
@@ -84,12 +84,12 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The representative of what is found.
+    /// Returns the representative of the matches.
     fn joined(&self) -> &'static str {
         if self.get("best") == "heir" { "heir" } else { "rep" }
     }
 
-    /// What the plan foretells of the answer.
+    /// Returns the columns of the answer that the plan predicts.
     fn answer(&self, plan: &Plan) -> Vec<(&'static str, String)> {
         let status = match plan.result {
             Ok(_) => "200",
@@ -112,7 +112,7 @@ impl<'a> Line<'a> {
         columns.map(|(name, value)| (name, value.to_owned())).to_vec()
     }
 
-    /// What the plan foretells of the documents.
+    /// Returns the columns of the documents that the plan predicts.
     fn documents(&self, effect: Effect) -> Vec<(&'static str, String)> {
         let (whose, what) = self.get("held").split_once('_').unwrap_or(("nothing", ""));
         let sent = match self.get("metadata") {
@@ -137,7 +137,7 @@ impl<'a> Line<'a> {
         };
         let mut columns = vec![("holds", holds), ("has_metadata", metadata), ("linked", linked), ("heir", heir)];
         if let Effect::Insert(Arrival { joins, .. }) | Effect::Replace(_, Arrival { joins, .. }) = effect {
-            // Who else is in the cluster is not for the plan to say.
+            // The plan does not determine the other members of the cluster.
             let cluster = self.get("cluster");
             let joined = joins && cluster.starts_with(self.joined()) && cluster.ends_with("self");
             columns.push(("cluster", if joined { cluster } else { "-" }));
@@ -145,14 +145,14 @@ impl<'a> Line<'a> {
         columns.into_iter().map(|(name, value)| (name, value.to_owned())).collect()
     }
 
-    /// Which documents the plan counts as seen again, as the table lists them.
+    /// Returns the documents that the plan counts as seen again, in the format of the table.
     fn touched(&self, seen_again: SeenAgain) -> Vec<(&'static str, String)> {
         let roles = [(seen_again.best, self.best()), (seen_again.representative, "rep"), (seen_again.held, "self")];
         let roles: Vec<&str> = roles.iter().filter(|(is_seen, _)| *is_seen).map(|(_, role)| *role).collect();
         vec![("touched", if roles.is_empty() { "-".to_owned() } else { roles.join(",") })]
     }
 
-    /// All that follows from the rules.
+    /// Returns all columns that the rules predict.
     fn foretold(&self) -> Vec<(&'static str, String)> {
         if self.get("op") == "delete" {
             let heir_is_link = match self.held() {
@@ -183,10 +183,10 @@ fn the_rules_foretell_what_was_recorded() {
         for (name, foretold) in line.foretold() {
             compared += 1;
             if line.get(name) != foretold {
-                wrong.push(format!("{name} is foretold as {foretold}: {text}"));
+                wrong.push(format!("the predicted {name} is {foretold}: {text}"));
             }
         }
     }
-    assert!(compared > 50_000, "{compared} values are few");
+    assert!(compared > 50_000, "only {compared} values were compared");
     assert!(wrong.is_empty(), "{} of {compared}, the first:\n{}", wrong.len(), wrong[..wrong.len().min(10)].join("\n"));
 }
