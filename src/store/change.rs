@@ -1,46 +1,47 @@
-//! What a writer is given: the entries of the commit order, and what changes no answer and has no place in it.
+//! The changes that a writer is given. Most have a position in the commit order; a [`Touch`](Change::Touch) has none,
+//! because it changes no answer.
 
 use std::sync::Arc;
 
 use super::record::Record;
 use crate::types::{Metadata, Seq, TimestampMs};
 
-/// One entry of the commit order.
+/// A change to the stored documents.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// A new document, at its own `seq`.
+    /// Stores a new document at its own `seq`.
     Insert(Arc<Record>),
     Delete {
-        /// The delete's place in the order.
+        /// The position of the delete in the commit order.
         seq: Seq,
-        /// The document that goes.
+        /// The document to delete.
         target: Seq,
-        /// The link that is none from here on: it is the first now of the cluster that `target` leaves.
+        /// The link that becomes an ordinary document, because it is now the first of the cluster that `target` leaves.
         promoted: Option<Seq>,
     },
-    /// A document takes the place of another, which goes.
+    /// Stores a document and deletes the one that it replaces.
     Replace {
         /// The new document, at its own `seq`.
         record: Arc<Record>,
-        /// The document that goes.
+        /// The document to delete.
         target: Seq,
-        /// As with a delete.
+        /// As for a delete.
         promoted: Option<Seq>,
     },
-    /// A document has other metadata.
+    /// Changes the metadata of a document.
     Update {
-        /// The update's place in the order.
+        /// The position of the update in the commit order.
         seq: Seq,
         target: Seq,
-        /// What it has from here on.
+        /// The new metadata.
         metadata: Option<Metadata>,
     },
-    /// A document was seen again. Where it is gone there is nothing to note.
+    /// Notes that a document was seen again. Ignored if the document is gone.
     Touch { target: Seq, seen: TimestampMs },
 }
 
 impl Change {
-    /// Its place in the order; none where it changes no answer.
+    /// The position in the commit order; `None` if the change affects no answer.
     pub fn seq(&self) -> Option<Seq> {
         match self {
             Self::Insert(record) | Self::Replace { record, .. } => Some(record.seq),

@@ -1,5 +1,5 @@
-//! An error -> whether the process, or the system, had no file descriptor left. That is over as soon as something is
-//! closed, and says nothing of what is on disk.
+//! Tells whether an error means that the process or the system had no file descriptor left. That is over as soon as
+//! something is closed, and says nothing about the data on disk.
 
 use std::error::Error;
 use std::fs::File;
@@ -11,18 +11,19 @@ use rusqlite::ffi::SQLITE_IOERR_SHMOPEN;
 /// `ENFILE` and `EMFILE`, the same on every Unix.
 const NO_DESCRIPTOR: [i32; 2] = [23, 24];
 
-/// What SQLite has open for a moment when it opens a file: database, log, its index, the folder; and as many again.
+/// The most files that SQLite has open for a moment when it opens a database (database, log, its index, the directory),
+/// times two.
 const SPARE: usize = 8;
 
-/// Whether this error, or one of its causes, comes of that.
+/// Whether this error or one of its causes is a lack of file descriptors.
 pub fn out_of_descriptors(error: &(dyn Error + 'static)) -> bool {
     std::iter::successors(Some(error), |&error| error.source())
         .filter_map(|error| error.downcast_ref::<io::Error>())
         .any(is_no_descriptor)
 }
 
-/// The system's error behind one of SQLite's, if it is that there is no descriptor. To be asked at once: SQLite tells
-/// that it could not open a file and not why, and what it had open by then is closed again.
+/// Returns the system's error behind an error of SQLite, if the cause is that no descriptor was left. Call it at once:
+/// SQLite reports that it could not open a file but not why, and by then it has closed the files it had open.
 pub(super) fn behind(error: &rusqlite::Error) -> Option<io::Error> {
     let failure = error.sqlite_error()?;
     if failure.code != ErrorCode::CannotOpen && failure.extended_code != SQLITE_IOERR_SHMOPEN {
@@ -41,15 +42,15 @@ mod tests {
     use super::*;
     use crate::store::StoreError;
 
-    // What it is like when there is none left is tested on a process of its own, in `tests/it/descriptors.rs`.
+    // The case that none is left is tested on a separate process, in `tests/it/descriptors.rs`.
 
     #[test]
     fn it_is_found_among_the_causes() {
-        let error = |number| StoreError::from_io("news", "making its file", io::Error::from_raw_os_error(number));
+        let error = |number| StoreError::from_io("news", "creating its file", io::Error::from_raw_os_error(number));
         for (number, expected) in [(24, true), (23, true), (2, false), (28, false)] {
             assert_eq!(out_of_descriptors(&error(number)), expected, "{number}");
         }
-        // There is one left here, so this one has another cause.
+        // Descriptors are left here, so this error has another cause.
         let missing = rusqlite::Connection::open("/no/such/folder/file").unwrap_err();
         assert!(!out_of_descriptors(&StoreError::from_sqlite("news", "opening its file", missing)));
     }

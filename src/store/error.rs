@@ -1,4 +1,4 @@
-//! What can go wrong with a collection's file, in words that callers branch on.
+//! The errors of a collection's file. Callers branch on the variants, not on the text.
 
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
@@ -11,76 +11,82 @@ use rusqlite::ffi::{
 use super::descriptors;
 use crate::types::Seq;
 
-/// The cause beneath a [`StoreError`], for the chain in the log.
+/// The cause of a [`StoreError`], for the error chain in the log.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-/// The disk gives out what it holds no more.
+/// The disk can no longer return what it holds.
 const UNREADABLE: [i32; 3] = [SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ, SQLITE_IOERR_CORRUPTFS];
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The disk, the quota or the file size limit has no room. The change was rolled back whole, and the next one may
+    /// The disk, the quota or the file size limit has no room left. The whole change was rolled back. The next one may
     /// succeed once there is room.
-    #[error("no room on disk for collection {collection}")]
+    #[error("no space left on disk for collection `{collection}`")]
     Full { collection: String, source: Cause },
     /// Reading or writing failed. After a failed write the [`Writer`](super::Writer) is poisoned.
-    #[error("collection {collection}: {doing} failed")]
+    #[error("collection `{collection}`: {doing} failed")]
     Io {
         collection: String,
-        /// What was being done.
+        /// The operation, such as "reading its ledger".
         doing: &'static str,
-        /// What the system said.
+        /// The error of the system or of SQLite.
         source: Cause,
     },
-    /// An earlier write failed in a way that leaves unclear what is on disk (a failed fsync drops the pages it
-    /// could not write, so a second one succeeds and proves nothing). Reads go on; writes need the file reopened.
-    #[error("collection {collection} takes no writes until it is reopened, because an earlier one failed: {reason}")]
+    /// An earlier write failed in a way that leaves it unclear what is on disk: a failed fsync drops the pages that it
+    /// could not write, so a second fsync succeeds and proves nothing. Reads continue. Writes need the file to be
+    /// opened again.
+    #[error(
+        "collection `{collection}` accepts no writes until it is reopened, because an earlier write failed: {reason}"
+    )]
     Poisoned { collection: String, reason: String },
     /// The file does not hold what was written.
-    #[error("collection {collection} is damaged{}: {detail}", at(.record))]
+    #[error("collection `{collection}` is damaged{}: {detail}", at(.record))]
     Damaged {
         collection: String,
-        /// The record, where it is known.
+        /// The damaged record, if it is known.
         record: Option<Seq>,
         detail: String,
     },
-    /// Made by a later version.
+    /// The file was written by a later version.
     #[error(
-        "{} has format {found}; this version reads formats up to {known}: use the version that wrote it, or a later one",
+        "{} has format {found}, but this version reads formats up to {known}; use the version that wrote it \
+         or a later one",
         path.display()
     )]
     NewerFormat {
         path: PathBuf,
         found: i32,
-        /// The newest this version reads.
+        /// The newest format that this version reads.
         known: i32,
     },
-    /// The file is something else.
+    /// The file is something else, not a collection.
     #[error("{} is not a collection: {detail}", path.display())]
     NotAStore { path: PathBuf, detail: String },
     #[error("there is no collection at {}", path.display())]
     Missing { path: PathBuf },
-    /// A collection is there already.
-    #[error("there is a collection at {} already", path.display())]
+    /// There is already a collection at this path.
+    #[error("a collection already exists at {}", path.display())]
     Exists { path: PathBuf },
-    /// Somebody else writes to the file.
-    #[error("the file of collection {collection} is in use by another writer: {detail}")]
+    /// Another connection writes to the file.
+    #[error("another program writes to the file of collection `{collection}`: {detail}")]
     Busy { collection: String, detail: String },
-    /// Nothing was begun, most likely because another program holds the file. The next write may succeed.
-    #[error("collection {collection}: the write could not begin: {detail}")]
+    /// The transaction could not start, most likely because another program holds a lock on the file. The next write
+    /// may succeed.
+    #[error("collection `{collection}`: the write could not start: {detail}")]
     NotBegun { collection: String, detail: String },
-    /// A change that does not fit the order: its caller is at fault, the file is unharmed and the batch rolled back.
-    #[error("collection {collection}: the change at {} does not fit: {detail}", seq.0)]
+    /// The change does not fit the commit order. The caller is at fault; the file is unharmed and the batch is rolled
+    /// back.
+    #[error("collection `{collection}`: the change with sequence number {} was refused: {detail}", seq.0)]
     OutOfOrder { collection: String, seq: Seq, detail: String },
-    /// The collection was closed or dropped while this handle was kept.
-    #[error("collection {collection} is closed")]
+    /// The collection was closed or dropped while this handle was still held.
+    #[error("collection `{collection}` is closed")]
     Closed { collection: String },
 }
 
 impl StoreError {
-    /// The system's errors in our words. `doing` ends the sentence "... failed".
+    /// Turns an error of the system into a `StoreError`. `doing` completes the sentence "... failed".
     pub(super) fn from_io(collection: &str, doing: &'static str, error: io::Error) -> Self {
         let collection = collection.to_owned();
         match error.kind() {
@@ -89,38 +95,38 @@ impl StoreError {
         }
     }
 
-    /// SQLite's errors in our words. `doing` ends the sentence "... failed".
+    /// Turns an error of SQLite into a `StoreError`. `doing` completes the sentence "... failed".
     pub(super) fn from_sqlite(collection: &str, doing: &'static str, error: rusqlite::Error) -> Self {
         let collection = collection.to_owned();
         let damaged =
             |collection| Self::Damaged { collection, record: None, detail: format!("{doing} failed: {error}") };
-        // A value of another kind than its column's.
+        // Not an error of SQLite itself: a value has another type than its column.
         let Some(failure) = error.sqlite_error() else { return damaged(collection) };
         if let Some(source) = descriptors::behind(&error) {
             return Self::Io { collection, doing, source: source.into() };
         }
         match failure.code {
             ErrorCode::DiskFull => Self::Full { collection, source: error.into() },
-            // SQLite names only ENOSPC; a spent quota and a file size limit come as a failed write to the page cache.
-            // Nothing was synced yet, so this is as harmless as a full disk.
+            // SQLite recognises only ENOSPC. An exhausted quota and a file size limit show up as a failed write to the
+            // page cache. Nothing was synced yet, so this is as harmless as a full disk.
             ErrorCode::SystemIoFailure if failure.extended_code == SQLITE_IOERR_WRITE => {
                 Self::Full { collection, source: error.into() }
             }
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TooBig => damaged(collection),
             ErrorCode::SystemIoFailure if UNREADABLE.contains(&failure.extended_code) => damaged(collection),
-            // What is asked never changes: where a table or a column is not there, the schema is not ours any more.
+            // The statements are fixed, so if a table or a column is missing, the schema is no longer ours.
             ErrorCode::Unknown if failure.extended_code == SQLITE_ERROR => damaged(collection),
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy { collection, detail: error.to_string() },
             _ => Self::Io { collection, doing, source: error.into() },
         }
     }
 
-    /// The file does not hold what was written; `record` where it is the damage of one.
+    /// The file does not hold what was written. `record` names the damaged record, if it is one.
     pub(super) fn damaged(collection: &str, record: impl Into<Option<Seq>>, detail: impl Into<String>) -> Self {
         Self::Damaged { collection: collection.to_owned(), record: record.into(), detail: detail.into() }
     }
 
-    /// Names the record that was being read, where it was a record's damage.
+    /// Adds the record that was being read, if the error is damage.
     pub(super) fn at_record(mut self, seq: Seq) -> Self {
         if let Self::Damaged { record, .. } = &mut self {
             record.get_or_insert(seq);
@@ -128,7 +134,7 @@ impl StoreError {
         self
     }
 
-    /// Whether a failed write with this error leaves it uncertain what the disk holds.
+    /// Whether this error leaves it unclear what is on disk, if a write failed with it.
     pub fn is_uncertain(&self) -> bool {
         !matches!(
             self,
@@ -146,7 +152,7 @@ impl StoreError {
     }
 }
 
-/// An error with its causes.
+/// Joins an error and its causes into one line.
 pub(in crate::store) fn in_one_line(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))

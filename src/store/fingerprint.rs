@@ -1,11 +1,11 @@
-//! Document id -> 64 bits that memory keeps in its place.
-//! Stored beside the signature: a change here orphans every stored id, so a test pins the output.
+//! Hashes a document id to the 64 bits that memory holds instead of the id.
+//! The hash is stored with the signature. A change here orphans every stored id, so a test pins the output.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::types::DocId;
 
-/// The fingerprint of an id. Two ids may share one: confirm what is found by it against the record.
+/// Returns the fingerprint of an id. Two ids may share one, so confirm every find against the record.
 pub fn id_fingerprint(id: &DocId) -> u64 {
     xxh3_64(id.as_str().as_bytes())
 }
@@ -16,7 +16,7 @@ mod tests {
 
     #[test]
     fn fingerprints_are_frozen() {
-        // From the reference implementation of XXH3.
+        // The values come from the reference implementation of XXH3.
         for (id, expected) in [
             ("a", 0xe6c6_32b6_1e96_4e1f),
             ("https://a.example/x", 0x107b_ef62_4e5d_b64f),

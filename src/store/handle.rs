@@ -1,4 +1,4 @@
-//! A collection's file, open: what others hold of it. Reads of it go on from any thread beside its [`Writer`].
+//! The handle to a collection's open file. Any thread can read through it while the [`Writer`] writes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use super::settings::{Meta, Opened};
 use super::write::writer::Writer;
 use crate::types::{ClusterPlace, DocId, Document, Keep, Payload, Seq};
 
-/// A collection's records. Cheap to clone. A record that is not what was written is an error that names it, never another
-/// answer.
+/// The records of a collection. Cheap to clone. A record that is not what was written yields an error that names it,
+/// never a wrong answer.
 #[derive(Clone, Debug)]
 pub struct Store {
     readers: Arc<Readers>,
 }
 
 impl Store {
-    /// Makes a collection's file, whole or not at all: it takes its name only when it is on disk. Under the data
-    /// directory's lock.
+    /// Creates a collection's file, completely or not at all: it gets its name only once it is on disk. The caller
+    /// holds the data directory's lock.
     pub fn create(path: &Path, meta: &Meta) -> Result<(Self, Writer)> {
         create(path, meta)?;
         let (store, writer, _) = Self::open(path)?;
@@ -39,7 +39,7 @@ impl Store {
         Ok((store, writer))
     }
 
-    /// Opens a collection's file, with everything that a crash left in its log.
+    /// Opens a collection's file, including the commits that a crash left in its log.
     pub fn open(path: &Path) -> Result<(Self, Writer, Opened)> {
         let (connection, opened, ledger) = open_for_writing(path)?;
         payload::check_count(&opened, ledger.payloads.rows)?;
@@ -49,12 +49,13 @@ impl Store {
         Ok((store, writer, opened))
     }
 
-    /// The settings and the counts of a collection that need not be open.
+    /// Reads the settings and the counts of a collection, which need not be open.
     pub fn peek(path: &Path) -> Result<Opened> {
         peek(path)
     }
 
-    /// Removes a collection's file for good: gone in one step, whatever happens. Close its [`Writer`] first.
+    /// Removes a collection's file for good. It is gone in one step, even if the process is killed. Close its
+    /// [`Writer`] first.
     pub fn remove(path: &Path) -> Result<()> {
         files::remove(path).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => StoreError::Missing { path: path.to_owned() },
@@ -66,48 +67,48 @@ impl Store {
         self.readers.path()
     }
 
-    /// What its write-ahead log takes on the disk.
+    /// The size of the write-ahead log on disk.
     pub fn log_bytes(&self) -> u64 {
         std::fs::metadata(files::log(self.path())).map_or(0, |log| log.len())
     }
 
-    /// Whether its writer is closed: no read begins from here on.
+    /// Whether the writer is closed. If so, no new read can start.
     pub fn is_closed(&self) -> bool {
         self.readers.is_closed()
     }
 
-    /// One record, whole; `None` if there is none of this `seq`.
+    /// Reads a whole record; `None` if no record has this `seq`.
     pub fn record(&self, seq: Seq) -> Result<Option<Record>> {
         self.readers.read(|snapshot| records::record(snapshot, seq))
     }
 
-    /// One record without signature and verdict.
+    /// Reads a record without its signature and verdict.
     pub fn head(&self, seq: Seq, with_metadata: bool) -> Result<Option<Head>> {
         self.readers.read(|snapshot| records::head(snapshot, seq, with_metadata))
     }
 
-    /// As [`head`](Self::head), for many, in the order asked for, all as of one moment.
+    /// Like [`head`](Self::head) for many records, in the order of `seqs`, all as of one moment.
     ///
-    /// With so many bytes of metadata at most, if it is asked for: the first that does not fit and those behind it stay
-    /// in the file.
+    /// If `metadata_bytes` is given, metadata is read up to that many bytes in total: the first that does not fit, and
+    /// all after it, stay in the file.
     pub fn heads(&self, seqs: &[Seq], mut metadata_bytes: Option<usize>) -> Result<Vec<Option<Head>>> {
         self.readers
             .read(|snapshot| seqs.iter().map(|seq| records::head_within(snapshot, *seq, &mut metadata_bytes)).collect())
     }
 
-    /// The records after `after`, in order of `seq`. Fewer than `limit` means that these are the last.
+    /// Reads the documents after `after`, in order of `seq`. If there are fewer than `limit`, they are the last ones.
     pub fn page(&self, after: Seq, limit: usize) -> Result<Vec<Document>> {
         self.page_while(after, limit, |_| true)
     }
 
-    /// As [`page`](Self::page), up to the first that `fits` refuses; that one is always read.
+    /// Like [`page`](Self::page), but stops after the first document that `fits` refuses. That document is included.
     pub fn page_while(&self, after: Seq, limit: usize, fits: impl FnMut(&Document) -> bool) -> Result<Vec<Document>> {
         self.readers.read(|snapshot| pages::page(snapshot, after, limit, fits))
     }
 
-    /// Looks at the payloads of these documents, all as of one moment, in their order: first `size` is told the number of
-    /// shingles, and where that is not enough to know, the payload is read and `visit` told. A payload that is missing though its
-    /// document is there, or that is not what was written, is an error that names it.
+    /// Looks at the payloads of these documents, in their order, all as of one moment. First it calls `size` with the
+    /// number of shingles. If `size` returns `Ok`, it reads the payload and calls `visit`. A payload that is damaged,
+    /// or missing while its document is there, is an error that names it.
     pub fn payloads<T>(
         &self,
         seqs: &[Seq],
@@ -120,27 +121,28 @@ impl Store {
         })
     }
 
-    /// Up to `limit` documents of one cluster. `None` where there is no such document, or none left.
+    /// Reads up to `limit` documents of one cluster; `None` if there is no such document, or none is left.
     pub fn cluster(&self, start: ClusterStart, limit: usize) -> Result<Option<ClusterRows>> {
         self.readers.read(|snapshot| clusters::cluster(snapshot, start, limit))
     }
 
-    /// Up to `limit` documents of the clusters that have more than one, cluster by cluster in the order of their names,
-    /// and where the rest begins. There may be fewer than `limit`, or none, and still be more to come.
+    /// Reads up to `limit` documents of the clusters with more than one document, in the order of the clusters' names,
+    /// and tells where the next page begins. A page may have fewer than `limit` documents, or none, although more
+    /// follow.
     pub fn clusters(&self, after: ClusterPlace, limit: usize) -> Result<(Vec<Stretch>, Option<ClusterPlace>)> {
         self.readers.read(|snapshot| clusters::clusters(snapshot, after, limit))
     }
 
-    /// The first document of a cluster; `None` where none is left.
+    /// Reads the first document of a cluster; `None` if none is left.
     pub fn representative(&self, cluster: Seq) -> Result<Option<(Seq, DocId)>> {
         let representative = self.readers.read(|snapshot| clusters::representative(snapshot, cluster))?;
         Ok(representative.map(|member| (member.head.seq, member.head.id)))
     }
 
-    /// Shows every record's signature to `visit`, from `partitions` threads at once, in order within a range only.
-    /// `progress` counts rows. An error means that what was visited must not be used.
+    /// Calls `visit` with the signature of every record, from `partitions` threads at once; the order holds only within
+    /// a range. `progress` counts rows. After an error, discard everything that was visited.
     ///
-    /// Scan before the first commit: rows that come or go meanwhile do not add up with the ledger.
+    /// Scan before the first commit: if rows come or go during the scan, they do not add up with the ledger.
     pub fn scan(
         &self,
         partitions: usize,
@@ -150,8 +152,9 @@ impl Store {
         scan(&self.readers, partitions, visit, progress)
     }
 
-    /// Reads the rows of documents behind `after`, as of one moment, until it has read about `bytes_max`; a document is
-    /// read whole. Each row is held against its own sum and the other rows of its document.
+    /// Reads the rows of the documents after `after`, as of one moment, until about `bytes_max` bytes are read. It
+    /// never stops within a document. Each row is compared with its own checksum and with the other rows of its
+    /// document.
     pub fn scrub(&self, keep: Keep, after: Seq, bytes_max: u64) -> Result<Scrubbed> {
         scrub(&self.readers, keep, after, bytes_max)
     }

@@ -1,24 +1,25 @@
 //! Durable records: one SQLite file per collection.
-//! In: changes in the order they were decided. Out: records, on disk when [`Writer::commit`] returns, and refusals where
-//! the file no longer holds what was written. Synchronous. Must never know of the index, of who waits for a commit, or
-//! of HTTP.
+//! In: changes, in the order in which they were decided. Out: records, which are on disk when [`Writer::commit`]
+//! returns, and an error if a file no longer holds what was written. Synchronous. It must not know about the index,
+//! about the threads that wait for a commit, or about HTTP.
 //!
 //! ```text
-//! signature  seq, id_fingerprint, content_prefix, flags, bytes, cluster, seen, sum    all that boot reads
+//! signature  seq, id_fingerprint, content_prefix, flags, bytes, cluster, seen, sum    all that boot reads of a document
 //! document   seq, id, metadata, content_hash, flags, first_seen, shingles, verdict, id_first_seen, sum
-//! payload    seq, kind, shingles, size_sum, bytes, sum                       what the collection keeps beside it
+//! payload    seq, kind, shingles, size_sum, bytes, sum                       shingles or text, if these are kept
 //! ledger     per table: rows, sum of the rows' sums, last seq                one update per transaction
-//! meta       name, spec, keep, created, and what can change of the settings, sum
+//! meta       name, spec, keep, created, the settings that can change, sum
 //! ```
 //!
-//! SQLite alone lets a flipped bit in a page header drop rows in silence. So each row carries a checksum over all its
-//! columns, each transaction moves the ledger, and [`Store::scan`] compares the rows with it before a collection serves. A
-//! log that is bad in its middle, or cut, would take rows and ledger back together: [`Store::open`] looks at it first
-//! (`log/look.rs`). What boot does not read is checked when it is read, by [`Store::scrub`], and offline by [`inspect()`];
-//! [`repair()`] makes a file anew.
+//! With SQLite alone, one flipped bit in a page header can silently drop rows. So each row carries a checksum over all
+//! its columns, each transaction updates the ledger, and [`Store::scan`] compares the rows with the ledger before a
+//! collection is served. If the write-ahead log is damaged in the middle or cut short, rows and ledger would go back
+//! together, so [`Store::open`] looks at the log first (`log/look.rs`). The rows that boot does not read are checked
+//! when they are read, by [`Store::scrub`], and offline by [`inspect()`]. [`repair()`] builds a new file from the
+//! intact documents.
 //!
-//! [`Store`] reads, from any thread; [`Writer`] is the one who writes; a background thread moves the write-ahead log
-//! into the database while both go on.
+//! [`Store`] reads, from any thread. [`Writer`] is the only one that writes. A background thread moves the write-ahead
+//! log into the database while both are in use.
 
 pub mod backup;
 mod change;

@@ -1,4 +1,4 @@
-//! A document as it is stored, with the verdict of its insertion; and the part of it that a match shows.
+//! A stored document with the verdict of its insertion, and the part of it that a match shows.
 
 use std::sync::Arc;
 
@@ -6,93 +6,95 @@ use hapax_core::ContentHash;
 
 use crate::types::{DocId, Metadata, Overlap, Payload, Seq, TimestampMs, VerdictKind};
 
-/// A document as it is kept.
+/// A stored document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// Its identity and its place in the order.
+    /// The identity of the document and its position in the commit order.
     pub seq: Seq,
-    /// The client's name for it.
+    /// The client's name for the document.
     pub id: DocId,
-    /// 64 bits of the id, which RAM keeps in its place.
+    /// A 64-bit hash of the id. Memory holds it instead of the id.
     pub id_fingerprint: u64,
-    /// Packed slots.
+    /// The packed slots.
     pub signature: Vec<u8>,
-    /// Hash of the canonical text; means nothing where `given`.
+    /// The hash of the canonical text; meaningless if `given`.
     pub content: ContentHash,
     /// Whether the client gave the signature.
     pub given: bool,
-    /// Whether it is a link, without postings.
+    /// Whether the document is a link, which has no postings.
     pub linked: bool,
-    /// What the client keeps beside it.
+    /// The metadata that the client stored with the document.
     pub metadata: Option<Metadata>,
-    /// When this content was first stored under its id.
+    /// When this content was first stored under the id.
     pub first_seen: TimestampMs,
-    /// When its id was first stored, with whatever content.
+    /// When the id was first stored, with any content.
     pub id_first_seen: TimestampMs,
-    /// When it was last seen, as far as that is on disk.
+    /// When the document was last seen, as far as this is already on disk.
     pub seen: TimestampMs,
-    /// The cluster it belongs to, named by the `seq` of its founder; `Seq(0)` where it founded its own.
+    /// The cluster of the document, named by the `seq` of its founder. `Seq(0)` if the document founded a cluster
+    /// itself.
     pub cluster: Seq,
-    /// Shingles, repeats counted; absent for a given signature.
+    /// The number of shingles, repeats counted; absent for a given signature.
     pub shingles: Option<u64>,
-    /// The verdict at its insertion.
+    /// The verdict of the insertion.
     pub verdict: StoredVerdict,
-    /// What is kept beside the signature, where the collection keeps something; on its way to the disk only: a record
-    /// that was read has none, and [`Store::payloads`](super::Store::payloads) reads it.
+    /// The shingles or the text, if the collection keeps them. Set only on the way to the disk: a record that was read
+    /// has none, and [`Store::payloads`](super::Store::payloads) reads it.
     pub payload: Option<Arc<Payload>>,
 }
 
-/// The verdict of an insertion, kept so that a retry repeats it. Matches are kept by `seq`; ids are resolved on reading.
+/// The verdict of an insertion, stored so that a retry gets the same answer. Matches are stored by `seq`; their ids are
+/// looked up when the verdict is read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredVerdict {
     pub kind: VerdictKind,
-    /// The best match's id, which outlives the match.
+    /// The id of the best match. It stays here even after that document is gone.
     pub duplicate_of: Option<DocId>,
-    /// The threshold judged by; finite.
+    /// The threshold that was used; finite.
     pub threshold: f64,
     pub candidates: u32,
-    /// Postings and candidates that a cap kept from being looked at.
+    /// The number of postings and candidates that were not looked at because of a limit.
     pub unread: u64,
-    /// Best first.
+    /// The matches, best first.
     pub matches: Vec<StoredMatch>,
 }
 
-/// One match of a [`StoredVerdict`].
+/// A match of a [`StoredVerdict`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredMatch {
     pub seq: Seq,
-    /// Equal slots.
+    /// The number of equal slots.
     pub matching: u32,
-    /// Whether the contents are equal.
+    /// Whether both contents are equal.
     pub exact: bool,
-    /// How many shingles they share, where they were compared exactly.
+    /// How many shingles they share, if they were compared exactly.
     pub overlap: Option<Overlap>,
 }
 
-/// A record without signature and verdict: what the resolution of a match needs.
+/// A record without signature and verdict: the part that an answer needs for a match.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
     pub seq: Seq,
-    /// The client's name for it.
+    /// The client's name for the document.
     pub id: DocId,
-    /// What the client keeps beside it, where asked for.
+    /// The metadata that the client stored with the document, if it was requested.
     pub metadata: Option<Metadata>,
-    /// It has some that was asked for and left in the file, because others took the bytes granted for it.
+    /// Whether metadata was requested but left in the file, because other records used up the bytes allowed for it.
     pub metadata_left: bool,
-    /// Hash of the canonical text; means nothing where `given`.
+    /// The hash of the canonical text; meaningless if `given`.
     pub content: ContentHash,
     /// Whether the client gave the signature.
     pub given: bool,
-    /// Whether it is a link.
+    /// Whether the document is a link.
     pub linked: bool,
-    /// When this content was first stored under its id.
+    /// When this content was first stored under the id.
     pub first_seen: TimestampMs,
-    /// Shingles, repeats counted.
+    /// The number of shingles, repeats counted.
     pub shingles: Option<u64>,
 }
 
 impl Record {
-    /// The part of it that a match shows.
+    /// The part of the record that a match shows.
     pub fn head(&self) -> Head {
         Head {
             seq: self.seq,

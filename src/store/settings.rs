@@ -1,4 +1,4 @@
-//! What a collection's file says of the collection, beside its records.
+//! The settings and counts that a collection's file holds besides its records.
 
 use crate::types::{CollectionName, Keep, Seq, TimestampMs, Verify};
 
@@ -6,15 +6,15 @@ use crate::types::{CollectionName, Keep, Seq, TimestampMs, Verify};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meta {
     pub name: CollectionName,
-    /// The canonical text of its spec. Frozen.
+    /// The canonical text of the spec. It never changes.
     pub spec: String,
-    /// What is kept beside signatures. Frozen.
+    /// What is stored besides signatures. It never changes.
     pub keep: Keep,
-    /// When it was made.
+    /// When the collection was created.
     pub created: TimestampMs,
-    /// Documents of before there was a note of it count as seen then.
+    /// Documents from before last-seen times were stored count as seen at this time.
     pub seen_floor: TimestampMs,
-    /// The rest, as set last.
+    /// The settings that can change, with their latest values.
     pub changeable: Changeable,
 }
 
@@ -23,24 +23,25 @@ pub struct Meta {
 pub struct Changeable {
     pub bands: u32,
     pub rows: u32,
-    /// Whether a client or the configuration said which; else they follow the threshold.
+    /// Whether a client or the configuration chose the banding. If not, it follows the threshold.
     pub banding_by_hand: bool,
-    /// Similarity from which two documents are near-duplicates.
+    /// The similarity from which two documents are near-duplicates.
     pub threshold: f64,
     /// How matches are confirmed.
     pub verify: Verify,
-    /// How long a document stays after it was last seen, in milliseconds; absent: for ever.
+    /// How long a document stays after it was last seen, in milliseconds. `None` means for ever.
     pub ttl_ms: Option<u64>,
     /// Whether a document counts as seen when a duplicate of it is inserted.
     pub touch: bool,
 }
 
-/// What [`Store::open`](super::Store::open) found, by the ledger; [`Store::scan`](super::Store::scan) holds the rows against it.
+/// The settings and the counts that [`Store::open`](super::Store::open) found in a file. The counts come from the
+/// ledger; [`Store::scan`](super::Store::scan) compares the rows with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opened {
     pub meta: Meta,
-    /// The last place of the commit order that was given out and is on disk.
+    /// The last position of the commit order that was assigned and is on disk.
     pub last_seq: Seq,
-    /// Records, links among them.
+    /// The number of records, links included.
     pub documents: u64,
 }

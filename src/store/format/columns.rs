@@ -1,4 +1,4 @@
-//! One column: out of a row, and into the row's sum.
+//! Reads one column of a row, and adds it to the checksum of the row.
 
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
@@ -8,16 +8,16 @@ pub(super) const SIGNATURE_SEED: u64 = 1;
 pub(super) const DOCUMENT_SEED: u64 = 2;
 pub(super) const META_SEED: u64 = 3;
 pub(super) const PAYLOAD_SEED: u64 = 4;
-/// Of a payload's first columns.
+/// The seed for the checksum over the first columns of a payload.
 pub(super) const SIZE_SEED: u64 = 5;
 
-/// Why a row is not what was written.
+/// The reason why a row is not what was written.
 pub type Flaw = &'static str;
 pub(in crate::store) const WRONG_SUM: Flaw = "its checksum differs";
 pub(in crate::store) const WRONG_TYPE: Flaw = "a column has the wrong type";
-pub(in crate::store) const OUT_OF_ORDER: Flaw = "its row is not in its place";
+pub(in crate::store) const OUT_OF_ORDER: Flaw = "its row is out of order";
 
-/// Lengths keep `("ab", "c")` and `("a", "bc")` apart, the marker keeps none and empty apart.
+/// The length keeps `("ab", "c")` and `("a", "bc")` apart. The marker keeps `None` and the empty text apart.
 pub(super) fn push_text(buffer: &mut Vec<u8>, text: Option<&[u8]>) {
     match text {
         None => buffer.push(0),

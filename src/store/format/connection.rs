@@ -1,4 +1,4 @@
-//! How a connection to a collection's file is set up, by what it is for.
+//! Sets up a connection to a collection's file for its purpose.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,16 +9,17 @@ use rusqlite::{Connection, OpenFlags};
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
 
-/// Log at which the writer waits until all of it is in the database; no more of its file is kept.
+/// The size of the log at which the writer waits until all of it is in the database. The file is cut back to this size.
 pub(in crate::store) const LOG_BYTES_MAX: u64 = 64 << 20;
-/// How long a connection asks again for a lock of SQLite's. Locks are held for microseconds, but recovery of a log after
-/// a crash may take a while.
+/// How long a connection retries while another one holds a lock of SQLite. Locks are held for microseconds, but the
+/// recovery of a log after a crash may take a while.
 pub(in crate::store) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const WRITER_CACHE_KIB: u32 = 8 * 1024;
-/// Readers fetch single records at random places: the system's page cache serves that better than their own.
+/// Readers fetch single records at random places. The page cache of the system serves that better than a cache of their
+/// own.
 const READER_CACHE_KIB: u32 = 1024;
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Role {
     Writer,
@@ -26,7 +27,7 @@ pub(in crate::store) enum Role {
     Reader,
 }
 
-/// A connection to an existing file.
+/// Opens a connection to an existing file.
 pub(in crate::store) fn connect(path: &Path, role: Role) -> Result<Connection> {
     if !path.exists() {
         return Err(StoreError::Missing { path: path.to_owned() });
@@ -50,7 +51,7 @@ fn set_up(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(32);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // Only `Writer::close` checkpoints at the end: after a failed fsync nobody may try again.
+    // Only `Writer::close` checkpoints on close: after a failed fsync nothing may try again.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "temp_store", "memory")?;
@@ -58,17 +59,17 @@ fn set_up(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cache_size", -i64::from(cache_kib))?;
     if role != Role::Reader {
         connection.pragma_update(None, "synchronous", "full")?;
-        // On macOS fsync alone leaves the data in the drive's cache. No effect elsewhere.
+        // On macOS, fsync alone leaves the data in the cache of the drive. No effect on other systems.
         connection.pragma_update(None, "fullfsync", true)?;
         connection.pragma_update(None, "checkpoint_fullfsync", true)?;
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-        // What a log took beyond its bound while somebody was in the way goes back to the system.
+        // If a reader was in the way and the log grew beyond its bound, this returns the space to the system.
         connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX as i64)?;
     }
     Ok(())
 }
 
-/// What a connection writes from here on is only as lasting as the system's memory.
+/// Stops syncing on this connection: later writes survive no crash of the system.
 pub(in crate::store) fn never_sync(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "off")
 }

@@ -1,4 +1,4 @@
-//! Settings -> a new file, without a record.
+//! Creates a collection's file from its settings, without records.
 
 use std::path::Path;
 
@@ -10,18 +10,20 @@ use crate::store::data_dir::files;
 use crate::store::error::{Result, StoreError};
 use crate::store::settings::Meta;
 
-/// Makes the file, whole and on disk, or leaves nothing that is taken for a collection.
+/// Creates the file, complete and on disk. After an error nothing is left that could be taken for a collection.
 pub(in crate::store) fn create(path: &Path, meta: &Meta) -> Result<()> {
-    let io = |error| StoreError::from_io(meta.name.as_str(), "making its file", error);
+    let io = |error| StoreError::from_io(meta.name.as_str(), "creating its file", error);
     if path.exists() {
         return Err(StoreError::Exists { path: path.to_owned() });
     }
     files::prepare_creation(path).map_err(io)?;
     if let Some(orphan) = files::orphan(path) {
-        let detail = "it is a log whose database is gone; move it away to make a collection of this name".to_owned();
+        let detail =
+            "it is a write-ahead log whose database is missing; move it away to create a collection with this name"
+                .to_owned();
         return Err(StoreError::NotAStore { path: orphan, detail });
     }
-    let sqlite = |error| StoreError::from_sqlite(meta.name.as_str(), "making its file", error);
+    let sqlite = |error| StoreError::from_sqlite(meta.name.as_str(), "creating its file", error);
     write_new(&files::creating(path), meta).map_err(sqlite)?;
     files::finish_creation(path).map_err(io)
 }
@@ -41,9 +43,9 @@ pub(in crate::store) fn write_new(path: &Path, meta: &Meta) -> rusqlite::Result<
     finish_new(connection)
 }
 
-/// Closes a new file, written without a log.
+/// Closes a new file, which was written without a log.
 pub(in crate::store) fn finish_new(connection: Connection) -> rusqlite::Result<()> {
-    // Kept in the file's header. The log is still empty, so closing leaves one whole file.
+    // The mode is stored in the header of the file. The log is still empty, so closing leaves one complete file.
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.close().map_err(|(_, error)| error)
 }

@@ -1,11 +1,11 @@
-//! What the tables must hold, by the file's own word: per table, how many rows there are and what their sums add up to.
+//! The ledger of a collection: how many rows each table must have, and the sum of their checksums.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::store::error::{Result, StoreError};
 use crate::types::Seq;
 
-/// How many rows a table has and what their sums add up to, wrapping.
+/// The number of rows of a table and the wrapping sum of their checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::store) struct Tally {
     pub(in crate::store) rows: u64,
@@ -18,13 +18,13 @@ impl Tally {
         self.sum = self.sum.wrapping_add(sum);
     }
 
-    /// The rows of another tally too.
+    /// Adds the rows of another tally.
     pub(in crate::store) fn merge(&mut self, other: Self) {
         self.rows += other.rows;
         self.sum = self.sum.wrapping_add(other.sum);
     }
 
-    /// A row has another sum now.
+    /// Replaces the checksum of one row.
     pub(in crate::store) fn exchange(&mut self, old: u64, new: u64) {
         self.sum = self.sum.wrapping_sub(old).wrapping_add(new);
     }
@@ -35,7 +35,7 @@ impl Tally {
     }
 }
 
-/// What the tables must hold.
+/// The rows that the tables must hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::store) struct Ledger {
     pub(in crate::store) signatures: Tally,
@@ -50,7 +50,7 @@ impl Ledger {
     }
 }
 
-/// Reads the ledger; its two lines must agree with each other.
+/// Reads the ledger. Its lines must agree with each other.
 pub(in crate::store) fn read_ledger(connection: &Connection, label: &str) -> Result<Ledger> {
     let line = |tally: &str| {
         connection
@@ -77,7 +77,7 @@ pub(in crate::store) fn read_ledger(connection: &Connection, label: &str) -> Res
     Ok(Ledger { signatures, documents, payloads, last_seq })
 }
 
-/// Moves the ledger from `old` to `new`; false if it was not at `old`: somebody else has written.
+/// Moves the ledger from `old` to `new`. Returns false if it was not at `old`, because another connection has written.
 pub(in crate::store) fn move_ledger(connection: &Connection, old: &Ledger, new: &Ledger) -> rusqlite::Result<bool> {
     let mut statement = connection.prepare_cached(
         "UPDATE ledger SET rows = ?1, sum = ?2, last_seq = ?3

@@ -1,4 +1,4 @@
-//! The settings <-> the one row of `meta`.
+//! Writes and reads the settings, the one row of `meta`.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -8,7 +8,7 @@ use crate::store::error::{Result, StoreError};
 use crate::store::settings::{Changeable, Meta};
 use crate::types::{CollectionName, Keep, TimestampMs, Verify};
 
-/// Writes `meta` over what was there.
+/// Writes the settings, in place of the earlier ones.
 pub(in crate::store) fn write_meta(connection: &Connection, meta: &Meta) -> rusqlite::Result<()> {
     let Changeable { bands, rows, banding_by_hand, threshold, verify, ttl_ms, touch } = meta.changeable;
     connection.execute(
@@ -35,7 +35,7 @@ pub(in crate::store) fn write_meta(connection: &Connection, meta: &Meta) -> rusq
     Ok(())
 }
 
-/// Reads and verifies `meta`.
+/// Reads the settings and verifies their checksum.
 pub(in crate::store) fn read_meta(connection: &Connection, label: &str) -> Result<Meta> {
     let damaged = |detail: &str| StoreError::Damaged {
         collection: label.to_owned(),
@@ -74,7 +74,7 @@ pub(in crate::store) fn read_meta(connection: &Connection, label: &str) -> Resul
     }
 }
 
-/// The sum of the one row of `meta`.
+/// Computes the checksum of the row of `meta`.
 pub(in crate::store) fn meta_sum(meta: &Meta) -> u64 {
     let mut buffer = Vec::new();
     push_text(&mut buffer, Some(meta.name.as_str().as_bytes()));
@@ -84,7 +84,8 @@ pub(in crate::store) fn meta_sum(meta: &Meta) -> u64 {
     buffer.extend_from_slice(&rows.to_le_bytes());
     buffer.extend_from_slice(&threshold.to_bits().to_le_bytes());
     buffer.extend_from_slice(&meta.created.0.to_le_bytes());
-    // What format 1 could not say, and so has no sum over, is left out where it says nothing.
+    // Format 1 did not have these settings, so its checksum does not cover them. They are included only if at least one
+    // of them is not the default.
     if (meta.keep, verify, ttl_ms, touch, meta.seen_floor) != Default::default() {
         push_text(&mut buffer, Some(meta.keep.as_str().as_bytes()));
         push_text(&mut buffer, Some(verify.as_str().as_bytes()));
@@ -92,7 +93,7 @@ pub(in crate::store) fn meta_sum(meta: &Meta) -> u64 {
         buffer.push(u8::from(touch));
         buffer.extend_from_slice(&meta.seen_floor.0.to_le_bytes());
     }
-    // Format 2 could not say this.
+    // Formats 1 and 2 did not have this setting.
     if banding_by_hand {
         buffer.push(1);
     }

@@ -1,5 +1,5 @@
-//! The format of a collection's file: tables, rows, checksums, and how a connection to it is set up. Must never know who
-//! reads or writes, and when.
+//! The format of a collection's file: tables, rows, checksums, and the setup of connections. It must not know what
+//! reads or writes the file, or when.
 
 pub(in crate::store) mod columns;
 pub(in crate::store) mod connection;

@@ -1,4 +1,4 @@
-//! A file -> a connection to it, with what the file says of itself.
+//! Opens a file, with the settings and counts that the file holds.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
 use crate::store::settings::Opened;
 
-/// The writer's connection, with what the file says of itself.
+/// Opens the writer's connection, and reads the settings and the ledger.
 pub(in crate::store) fn open_for_writing(path: &Path) -> Result<(Connection, Opened, Ledger)> {
     upgrade(path)?;
     let connection = connect(path, Role::Writer)?;
@@ -26,7 +26,7 @@ pub(in crate::store) fn open_for_writing(path: &Path) -> Result<(Connection, Ope
         .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
         .map_err(|error| StoreError::from_sqlite(name, "opening its write-ahead log", error))?;
     if mode != "wal" {
-        let detail = format!("its file is in journal mode {mode} and cannot be brought back to a write-ahead log");
+        let detail = format!("its file is in journal mode `{mode}` and cannot be switched to `wal`");
         return Err(StoreError::NotAStore { path: path.to_owned(), detail });
     }
     let ledger = read_ledger(&connection, name)?;
@@ -34,7 +34,7 @@ pub(in crate::store) fn open_for_writing(path: &Path) -> Result<(Connection, Ope
     Ok((connection, opened, ledger))
 }
 
-/// The settings and the counts of a collection that need not be open.
+/// Reads the settings and the counts of a collection, which need not be open.
 pub(in crate::store) fn peek(path: &Path) -> Result<Opened> {
     check_files(path)?;
     let connection = connect(path, Role::Reader)?;

@@ -1,4 +1,4 @@
-//! A collection's file as it is seen from outside, before SQLite opens it.
+//! Checks the files of a collection before SQLite opens them.
 
 use std::path::Path;
 
@@ -6,11 +6,12 @@ use crate::store::data_dir::files::{self, name_of};
 use crate::store::error::{Result, StoreError};
 use crate::store::log::look::{self, Condition};
 
-/// How every SQLite database begins.
+/// The first bytes of every SQLite database.
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// Looks at the files before SQLite does: it would take what is left of a log for all of it, and a database that was cut
-/// to nothing for a new one, whose log it throws away. A last transaction that is torn is let go, with a word in the log.
+/// Checks the files before SQLite opens them. SQLite would take the rest of a damaged log for all of it. It would take
+/// a database that was truncated to nothing for a new one, and throw away its log. A last transaction that is
+/// incomplete is no error: it is dropped, and logged as a warning.
 pub(in crate::store) fn check_files(path: &Path) -> Result<()> {
     let io = |doing, source: std::io::Error| StoreError::Io { collection: name_of(path), doing, source: source.into() };
     match files::begins_with(path, SQLITE_MAGIC) {
@@ -27,7 +28,11 @@ pub(in crate::store) fn check_files(path: &Path) -> Result<()> {
     match look::look(&files::log(path), &files::shared(path)).map_err(|error| io("reading its log", error))? {
         Condition::Sound => Ok(()),
         Condition::Torn(detail) => {
-            tracing::warn!(collection = name_of(path), detail, "the log ends in a torn transaction");
+            tracing::warn!(
+                collection = name_of(path),
+                detail,
+                "dropping the last transaction of the write-ahead log: it is incomplete"
+            );
             Ok(())
         }
         Condition::Damaged(detail) => Err(StoreError::Damaged { collection: name_of(path), record: None, detail }),

@@ -1,5 +1,5 @@
-//! What a collection keeps of a document beside its signature, a row of its own: read only where two documents are to
-//! be compared exactly. Knows nothing of what the bytes mean.
+//! The shingles or the text that a collection keeps of a document, in a row of their own. Read only if two documents
+//! are compared exactly. This file does not know the meaning of the bytes.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
@@ -10,7 +10,7 @@ use crate::store::error::{Result, StoreError};
 use crate::store::settings::Opened;
 use crate::types::{Keep, Payload, PayloadKind, Seq};
 
-/// What stands for a kind on disk.
+/// The number of a kind on disk.
 fn number_of(kind: PayloadKind) -> u8 {
     match kind {
         PayloadKind::Shingles => 1,
@@ -20,11 +20,11 @@ fn number_of(kind: PayloadKind) -> u8 {
 
 pub(in crate::store) fn kind_of(number: i64) -> Result<PayloadKind, Flaw> {
     let kinds = [PayloadKind::Shingles, PayloadKind::Text];
-    kinds.into_iter().find(|&kind| i64::from(number_of(kind)) == number).ok_or("its payload is of no kind")
+    kinds.into_iter().find(|&kind| i64::from(number_of(kind)) == number).ok_or("its payload has an unknown kind")
 }
 
-/// The sum over the whole row, and the one over its first columns: a size is to be trusted without its bytes, which
-/// may lie far behind it.
+/// Computes the checksum over the whole row, and the one over its first columns. The second one makes the size
+/// trustworthy without the bytes, which may be on pages far behind it.
 pub(in crate::store) fn sums(seq: Seq, kind: PayloadKind, shingles: u64, bytes: &[u8]) -> (u64, u64) {
     let mut buffer = Vec::with_capacity(17 + bytes.len());
     buffer.extend_from_slice(&seq.0.to_le_bytes());
@@ -35,7 +35,8 @@ pub(in crate::store) fn sums(seq: Seq, kind: PayloadKind, shingles: u64, bytes: 
     (xxh3_64_with_seed(&buffer, PAYLOAD_SEED), size_sum)
 }
 
-/// The sum of a row of `seq, kind, shingles, size_sum, bytes, sum`, both of its sums verified.
+/// Verifies both checksums of a row of `seq, kind, shingles, size_sum, bytes, sum`, and returns the one over the whole
+/// row.
 pub(in crate::store) fn checked_sum(row: &Row<'_>) -> Result<u64, Flaw> {
     let (seq, kind) = (Seq(integer(row, 0)? as u64), kind_of(integer(row, 1)?)?);
     let ValueRef::Blob(bytes) = row.get_ref(4).map_err(|_| WRONG_TYPE)? else { return Err(WRONG_TYPE) };
@@ -43,7 +44,7 @@ pub(in crate::store) fn checked_sum(row: &Row<'_>) -> Result<u64, Flaw> {
     if sums(seq, kind, integer(row, 2)? as u64, bytes) == told { Ok(told.0) } else { Err(WRONG_SUM) }
 }
 
-/// Writes the row, and returns its sum.
+/// Writes the row and returns its checksum.
 pub(in crate::store) fn insert(connection: &Connection, seq: Seq, payload: &Payload) -> rusqlite::Result<u64> {
     let Payload { kind, shingles, ref bytes } = *payload;
     let (sum, size_sum) = sums(seq, kind, shingles, bytes);
@@ -52,7 +53,7 @@ pub(in crate::store) fn insert(connection: &Connection, seq: Seq, payload: &Payl
     Ok(sum)
 }
 
-/// Verifies a row of seq, kind, shingles, size_sum, bytes and sum; returns its sum and how many bytes it keeps.
+/// Verifies a row of `seq, kind, shingles, size_sum, bytes, sum`. Returns its checksum and how many bytes it keeps.
 pub(in crate::store) fn read_row(row: &Row<'_>) -> Result<(u64, u64), Flaw> {
     let seq = Seq(integer(row, 0)? as u64);
     let kind = kind_of(integer(row, 1)?)?;
@@ -64,12 +65,12 @@ pub(in crate::store) fn read_row(row: &Row<'_>) -> Result<(u64, u64), Flaw> {
     Ok((sum as u64, bytes.len() as u64))
 }
 
-/// Whether so many payloads go with so many documents: each has one, or none has.
+/// Checks that each document has a payload, or none if the collection keeps none.
 pub(in crate::store) fn check_count(opened: &Opened, payloads: u64) -> Result<()> {
     let expected = if opened.meta.keep == Keep::Signature { 0 } else { opened.documents };
     if payloads == expected {
         return Ok(());
     }
-    let detail = format!("its ledger says {payloads} payloads where {expected} are to be");
+    let detail = format!("its ledger counts {payloads} payloads, but there must be {expected}");
     Err(StoreError::Damaged { collection: opened.meta.name.as_str().to_owned(), record: None, detail })
 }

@@ -1,6 +1,6 @@
-//! Records <-> the columns of the two tables, with the checksum that covers every column of a row.
-//! Knows the columns' meaning and nothing of connections. Changing a sum here makes every stored record look damaged:
-//! `sums_are_frozen` pins them.
+//! Writes and reads the rows of `signature` and `document`, with the checksum that covers every column of a row.
+//! This file knows the meaning of the columns, but nothing about connections. If a checksum changes here, every stored
+//! record looks damaged, so `sums_are_frozen` pins them.
 
 use hapax_core::ContentHash;
 use rusqlite::Row;
@@ -16,7 +16,7 @@ use crate::types::{DocId, Document, Metadata, Seq, TimestampMs, content_prefix};
 const LINKED: u8 = 1;
 const GIVEN: u8 = 2;
 
-/// The columns of `signature s`, in the order [`SignatureRow::read`] takes them.
+/// The columns of `signature s`, in the order of [`SignatureRow::read`].
 macro_rules! signature_columns {
     () => {
         "s.seq, s.id_fingerprint, s.content_prefix, s.flags, s.bytes, s.cluster, s.seen_ms, s.sum"
@@ -24,7 +24,7 @@ macro_rules! signature_columns {
 }
 pub(in crate::store) use signature_columns;
 
-/// The columns of `document d`, in the order [`DocumentRow::read`] takes them.
+/// The columns of `document d`, in the order of [`DocumentRow::read`].
 macro_rules! document_columns {
     () => {
         "d.seq, d.id, d.metadata, d.content_hash, d.flags, d.first_seen_ms, d.shingles, d.verdict, d.id_first_seen_ms, d.sum"
@@ -32,26 +32,26 @@ macro_rules! document_columns {
 }
 pub(in crate::store) use document_columns;
 
-/// How many they are.
+/// The number of columns of `document`.
 pub(in crate::store) const DOCUMENT_COLUMN_COUNT: usize = 10;
 
-/// What the index needs of a record.
+/// A row of `signature`: the part of a record that the index needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignatureRow<'a> {
     pub seq: Seq,
-    /// 64 bits of its id.
+    /// A 64-bit hash of the id.
     pub id_fingerprint: u64,
-    /// The upper 64 bits of its content hash; means nothing where `given`.
+    /// The upper 64 bits of the content hash; meaningless if `given`.
     pub content_prefix: u64,
-    /// Whether it is a link, without postings.
+    /// Whether the document is a link, which has no postings.
     pub linked: bool,
     /// Whether the client gave the signature.
     pub given: bool,
     /// The packed slots.
     pub bytes: &'a [u8],
-    /// The cluster it belongs to; `Seq(0)` where it founded its own.
+    /// The cluster of the document; `Seq(0)` if it founded one itself.
     pub cluster: Seq,
-    /// When it was last seen; 0 in rows of format 1, which did not note it.
+    /// When the document was last seen. 0 in rows of format 1, which did not store this.
     pub seen: TimestampMs,
 }
 
@@ -80,7 +80,7 @@ impl<'a> SignatureRow<'a> {
         buffer.extend_from_slice(&self.content_prefix.to_le_bytes());
         buffer.push(self.flags());
         buffer.extend_from_slice(self.bytes);
-        // Rows of format 1 have neither, and no sum over them.
+        // Rows of format 1 have neither, and their checksum does not cover them.
         if (self.cluster, self.seen) != (Seq(0), TimestampMs(0)) {
             buffer.extend_from_slice(&self.cluster.0.to_le_bytes());
             buffer.extend_from_slice(&self.seen.0.to_le_bytes());
@@ -88,7 +88,7 @@ impl<'a> SignatureRow<'a> {
         xxh3_64_with_seed(buffer, SIGNATURE_SEED)
     }
 
-    /// The row that starts at column `first`, and its sum, verified.
+    /// Reads the row that starts at column `first`, verifies it, and returns it with its checksum.
     pub(in crate::store) fn read(row: &'a Row<'_>, first: usize, buffer: &mut Vec<u8>) -> Result<(Self, u64), Flaw> {
         let flags = unsigned_byte(row, first + 3)?;
         let this = Self {
@@ -117,7 +117,7 @@ pub(in crate::store) struct DocumentRow<'a> {
     pub(in crate::store) first_seen_ms: i64,
     pub(in crate::store) shingles: Option<u64>,
     pub(in crate::store) verdict: &'a [u8],
-    /// Absent where the id was first stored with this content, as in all rows of formats 1 and 2.
+    /// Absent if the id was first stored with this content, as in all rows of formats 1 and 2.
     pub(in crate::store) id_first_seen_ms: Option<i64>,
 }
 
@@ -158,12 +158,12 @@ impl<'a> DocumentRow<'a> {
         xxh3_64_with_seed(buffer, DOCUMENT_SEED)
     }
 
-    /// The row of the same document, no longer a link.
+    /// The same row, but no longer of a link.
     pub(in crate::store) fn unlinked(self) -> Self {
         Self { flags: self.flags & !LINKED, ..self }
     }
 
-    /// The row that starts at column `first`, verified.
+    /// Reads the row that starts at column `first` and verifies it.
     pub(in crate::store) fn read(row: &'a Row<'_>, first: usize, buffer: &mut Vec<u8>) -> Result<Self, Flaw> {
         let this = Self {
             seq: Seq(integer(row, first)? as u64),
@@ -184,8 +184,8 @@ impl<'a> DocumentRow<'a> {
         self.head_within(&mut if with_metadata { Some(usize::MAX) } else { None })
     }
 
-    /// With its metadata if that is asked for at all and is not longer than what is left of it, which becomes less by as
-    /// much. After one that is too long nothing is left for others.
+    /// Includes the metadata if it is requested and not longer than the bytes that are left, and subtracts its length
+    /// from them. If it is too long, no bytes are left for later records.
     pub(in crate::store) fn head_within(&self, metadata_bytes: &mut Option<usize>) -> Result<Head, Flaw> {
         let (mut metadata, mut metadata_left) = (None, false);
         if let (Some(left), Some(json)) = (metadata_bytes, self.metadata) {
@@ -207,7 +207,7 @@ impl<'a> DocumentRow<'a> {
         })
     }
 
-    /// The document without its representative, of which this row knows nothing.
+    /// The document without its representative, which this row does not know.
     pub(in crate::store) fn document(&self) -> Result<Document, Flaw> {
         let verdict = self.verdict()?;
         Ok(Document {
@@ -247,7 +247,7 @@ impl<'a> DocumentRow<'a> {
     }
 
     fn id(&self) -> Result<DocId, Flaw> {
-        DocId::new(utf8(self.id)?).map_err(|_| "its id is not one")
+        DocId::new(utf8(self.id)?).map_err(|_| "its id is invalid")
     }
 
     fn metadata(&self) -> Result<Option<Metadata>, Flaw> {

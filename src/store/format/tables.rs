@@ -1,9 +1,9 @@
-//! The tables of a collection's file, and the marks that tell it from others.
-//! A change here is a new format: raise [`FORMAT`] and teach `upgrade.rs` to bring the old one to it.
+//! The tables of a collection's file, and the marks that identify such a file.
+//! A change here is a new format: raise [`FORMAT`], and teach `upgrade.rs` to convert the old one.
 
-/// "hapx": tells our files from other SQLite files, also to `file(1)`.
+/// "hapx": identifies our files among SQLite files, also to `file(1)`.
 pub(super) const APPLICATION_ID: i32 = 0x6861_7078;
-/// The format written by this version.
+/// The format that this version writes.
 pub(in crate::store) const FORMAT: i32 = 3;
 
 pub(super) const TABLES: &str = "
@@ -54,7 +54,7 @@ CREATE TABLE document (
 INSERT INTO ledger VALUES ('signature', 0, 0, 0), ('document', 0, 0, 0);
 ";
 
-/// What format 2 has beside the columns of format 1.
+/// The tables, indexes and rows that format 2 adds to format 1, apart from columns.
 pub(super) const TABLES_SINCE_2: &str = "
 CREATE TABLE payload (
     seq            INTEGER PRIMARY KEY,

@@ -1,4 +1,4 @@
-//! A file of an older format -> one of this version's.
+//! Upgrades a file of an older format to the format of this version.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,7 +16,7 @@ use crate::store::error::{Result, StoreError};
 use crate::store::settings::{Changeable, Meta};
 use crate::types::TimestampMs;
 
-/// Format 1 -> 2. Sums stay good: what the new columns say by default is in no sum.
+/// Format 1 -> 2. Checksums stay valid, because they leave out the new columns while these have their defaults.
 const UPGRADE_FROM_1: &str = "
 ALTER TABLE meta ADD COLUMN keep TEXT NOT NULL DEFAULT 'signature';
 ALTER TABLE meta ADD COLUMN verify TEXT NOT NULL DEFAULT 'estimate';
@@ -27,23 +27,23 @@ ALTER TABLE signature ADD COLUMN cluster INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE signature ADD COLUMN seen_ms INTEGER NOT NULL DEFAULT 0;
 ";
 
-/// Format 2 -> 3. Sums stay good here too: an absent `id_first_seen_ms` says that the id was first stored with this
-/// content, and is in no sum.
+/// Format 2 -> 3. Checksums stay valid here, too: if `id_first_seen_ms` is absent, the id was first stored with this
+/// content, and the checksum leaves it out.
 const UPGRADE_FROM_2: &str = "
 ALTER TABLE meta ADD COLUMN banding_by_hand INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE document ADD COLUMN id_first_seen_ms INTEGER;
 ";
 
-/// Brings a file of an older version to this one's format, in one transaction. Under the data directory's lock.
+/// Upgrades a file to the format of this version, in one transaction. The caller holds the data directory's lock.
 pub(in crate::store) fn upgrade(path: &Path) -> Result<()> {
     check_files(path)?;
     let mut connection = connect(path, Role::Writer)?;
     if format_of(&connection, path)? == FORMAT {
         return Ok(());
     }
-    let upgrading = |error| StoreError::from_sqlite(&name_of(path), "bringing its file to a newer format", error);
+    let upgrading = |error| StoreError::from_sqlite(&name_of(path), "upgrading the format of its file", error);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(upgrading)?;
-    // Somebody else of this process may have been faster.
+    // Another thread of this process may have upgraded it meanwhile.
     let found = format_of(&transaction, path)?;
     if found == FORMAT {
         return Ok(());
@@ -64,7 +64,8 @@ pub(in crate::store) fn upgrade(path: &Path) -> Result<()> {
     transaction.commit().map_err(upgrading)
 }
 
-/// Whether a collection of format 2 or earlier, which did not note it, has the banding that its version chose by itself.
+/// Whether a collection of format 2 or earlier has the default banding of the version that created it. These formats
+/// did not store whether the banding was chosen by hand.
 fn has_default_banding(meta: &Meta) -> bool {
     let Changeable { bands, rows, threshold, .. } = meta.changeable;
     Spec::parse(&meta.spec).is_ok_and(|spec| {

@@ -1,4 +1,4 @@
-//! The verdict of an insertion <-> the JSON text kept in its record, which anyone with a SQLite shell can read.
+//! Converts the verdict of an insertion to and from the JSON in its record, which can be read in any SQLite shell.
 
 use std::borrow::Cow;
 
@@ -24,10 +24,11 @@ struct Json<'a> {
 #[derive(Serialize, Deserialize)]
 struct JsonMatch {
     seq: u64,
-    /// Equal slots.
+    /// The number of equal slots.
     matching: u32,
     exact: bool,
-    /// Distinct shingles: of both, of the document judged, of the match. Absent where only signatures were compared.
+    /// The numbers of distinct shingles: of both, of the judged document, of the match. Absent if only signatures were
+    /// compared.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     shingles: Option<[u64; 3]>,
 }
@@ -68,7 +69,7 @@ pub(in crate::store) fn from_json(text: &[u8]) -> Option<StoredVerdict> {
         duplicate_of: json.duplicate_of.map(|id| DocId::new(id.into_owned())).transpose().ok()?,
         threshold: json.threshold,
         candidates: json.candidates,
-        // Verdicts of before it was counted say only that there were some.
+        // Older verdicts do not have the number. They only say whether something was left unread.
         unread: json.unread.unwrap_or(u64::from(!json.complete)),
         matches: matches.map(StoredMatch::from).collect(),
     })

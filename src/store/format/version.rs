@@ -1,4 +1,4 @@
-//! Which format a file has, if it is one of ours.
+//! Reads the format of a file, if it is one of ours.
 
 use std::path::Path;
 
@@ -8,18 +8,18 @@ use super::tables::{APPLICATION_ID, FORMAT};
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
 
-/// Refuses what this version did not write.
+/// Refuses a file of any other format than this version's.
 pub(in crate::store) fn check_format(connection: &Connection, path: &Path) -> Result<()> {
     match format_of(connection, path)? {
         FORMAT => Ok(()),
         found => {
-            let detail = format!("format {found} is to be upgraded first");
+            let detail = format!("its format {found} must be upgraded first");
             Err(StoreError::NotAStore { path: path.to_owned(), detail })
         }
     }
 }
 
-/// The format of one of our files, of this version's or an older one.
+/// Reads the format of one of our files, which is this version's or an older one.
 pub(in crate::store) fn format_of(connection: &Connection, path: &Path) -> Result<i32> {
     let pragma = |name: &str| {
         connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0)).map_err(|error| {
@@ -37,7 +37,7 @@ pub(in crate::store) fn format_of(connection: &Connection, path: &Path) -> Resul
         (APPLICATION_ID, found) if found > FORMAT => {
             Err(StoreError::NewerFormat { path: path.to_owned(), found, known: FORMAT })
         }
-        (APPLICATION_ID, found) => Err(not_ours(format!("there is no format {found}"))),
+        (APPLICATION_ID, found) => Err(not_ours(format!("format {found} does not exist"))),
         (found, _) => Err(not_ours(format!("its application id is {found:#x}, not {APPLICATION_ID:#x}"))),
     }
 }

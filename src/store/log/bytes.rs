@@ -1,8 +1,8 @@
-//! Numbers, checksums and whole pieces, as SQLite writes them to its files.
+//! Reads numbers, checksums and fixed-size pieces as SQLite writes them to its files.
 
 use std::io::{self, ErrorKind, Read};
 
-/// In which the words of a checksum are taken.
+/// The byte order of the words that a checksum adds up.
 #[derive(Clone, Copy)]
 pub(super) enum ByteOrder {
     Little,
@@ -30,7 +30,7 @@ pub(super) fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
 }
 
-/// Reads a whole piece. False at the end of the file, also where it comes in the middle.
+/// Fills `bytes` from the file. Returns false at the end of the file, even if some bytes were left.
 pub(super) fn fill(log: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
     match log.read_exact(bytes) {
         Ok(()) => Ok(true),

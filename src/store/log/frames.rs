@@ -1,4 +1,4 @@
-//! The frames of a log -> how far it is good, and what stands behind.
+//! Reads the frames of a log: how many of them are intact, and what follows the first bad one.
 
 use std::io::{self, Read};
 
@@ -6,14 +6,14 @@ use super::bytes::{ByteOrder, fill, word};
 
 pub(super) const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
-/// The last bit tells the byte order of the checksums.
+/// The last bit gives the byte order of the checksums.
 const MAGIC: u32 = 0x377f_0682;
 
-/// A log's header that is sound.
+/// The header of a log, with a valid checksum.
 pub(super) struct Header {
     order: ByteOrder,
     page_bytes: usize,
-    /// They mark the frames written since the log was last started anew.
+    /// The salts, which mark the frames that were written since SQLite last restarted the log.
     salts: [u8; 8],
     sum: [u32; 2],
 }
@@ -31,17 +31,16 @@ impl Header {
         sound.then(|| Self { order, page_bytes, salts: bytes[16..24].try_into().expect("8 bytes"), sum })
     }
 
-    /// What marks its frames.
     pub(super) fn salts(&self) -> [u8; 8] {
         self.salts
     }
 
-    /// The sum of a frame and all before it.
+    /// The checksum over a frame and all frames before it.
     fn frame_sum(&self, before: [u32; 2], frame: &[u8]) -> [u32; 2] {
         self.order.sum(self.order.sum(before, &frame[..8]), &frame[FRAME_HEADER_BYTES..])
     }
 
-    /// Whether a bad frame that says it ends no transaction would be good with one bit of that word set.
+    /// Whether a bad frame without a commit mark would be valid if one bit of the mark were set.
     fn has_lost_its_commit(&self, before: [u32; 2], frame: &mut [u8]) -> bool {
         let stored = [word(frame, 16), word(frame, 20)];
         (0..32).any(|bit| {
@@ -53,21 +52,21 @@ impl Header {
     }
 }
 
-/// What the frames of a log are.
+/// The state of the frames of a log.
 #[derive(Default)]
 pub(super) struct Frames {
-    /// The last good frame that ends a transaction.
+    /// The last valid frame that ends a transaction.
     pub(super) committed: u64,
-    /// The last frame that was written since the log was last started anew.
+    /// The last frame that was written since SQLite last restarted the log.
     pub(super) last_of_ours: u64,
-    /// The first that is not good.
+    /// The first invalid frame.
     pub(super) bad: Option<u64>,
-    /// Frames of ours from that one on that end a transaction.
+    /// The number of our frames, from `bad` on, that end a transaction.
     pub(super) commits_behind: u32,
 }
 
 impl Frames {
-    /// Reads all frames behind the header.
+    /// Reads all frames after the header.
     pub(super) fn read(log: &mut impl Read, header: &Header) -> io::Result<Self> {
         let mut frame = vec![0; FRAME_HEADER_BYTES + header.page_bytes];
         let (mut frames, mut sum, mut at) = (Self::default(), header.sum, 0u64);
@@ -80,10 +79,10 @@ impl Frames {
                 let right = sum == [word(&frame, 16), word(&frame, 20)];
                 if !right || !ours {
                     frames.bad = Some(at);
-                    // No sum covers the salts: what is left of an earlier life has another sum, and what has this one is
-                    // ours.
+                    // No checksum covers the salts. Frames from before the log was restarted have other checksums, so a
+                    // frame with the right checksum is ours.
                     ours |= right;
-                    // Else what ended a transaction would seem to be a part of the next one.
+                    // Without this, the frame that ended a transaction would count as part of the next one.
                     commits |= ours && !commits && header.has_lost_its_commit(before, &mut frame);
                 }
             }
@@ -100,11 +99,11 @@ impl Frames {
     }
 }
 
-/// A header that is not sound makes SQLite ignore the whole log. A crash leaves one only before the first frame of its
-/// kind is written; the frames then there are of an earlier kind, whose salts differ in both halves.
+/// If the header is invalid, SQLite ignores the whole log. A crash leaves such a header only before the first frame of
+/// the restarted log is written. The frames in the file are then older, and their salts differ in both halves.
 pub(super) fn foreign_frames(log: &mut impl Read, header: &[u8; HEADER_BYTES]) -> io::Result<Option<String>> {
     let mut frame = [0; FRAME_HEADER_BYTES];
     let there = fill(log, &mut frame)?;
     let related = there && (frame[8..12] == header[16..20] || frame[12..16] == header[20..24]);
-    Ok(related.then(|| "the header of its write-ahead log is bad, and frames stand behind it".to_owned()))
+    Ok(related.then(|| "the header of its write-ahead log is damaged, and frames follow it".to_owned()))
 }

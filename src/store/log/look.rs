@@ -1,13 +1,15 @@
-//! The write-ahead log, looked at before SQLite does. SQLite plays a log back up to its first bad frame and drops the
-//! rest in silence, because a crash leaves such an end. But each commit is synced before the next one begins: a crash
-//! can spoil the last transaction alone. A second commit behind a bad frame was acknowledged, so the log is damaged.
+//! Checks the write-ahead log before SQLite opens it. SQLite replays a log up to its first bad frame and silently drops
+//! the rest, because a crash leaves such an end. But each commit is synced before the next one begins, so a crash can
+//! spoil only the last transaction. If two or more commits follow a bad frame, an acknowledged one was lost: the log is
+//! damaged.
 //!
-//! Within the last transaction a torn write and a flipped bit look the same: there it is [`Condition::Torn`].
+//! Within the last transaction, a torn write and a flipped bit look the same. Both are [`Condition::Torn`].
 //!
-//! A log that was cut, or lost, shows nothing itself. But beside it a killed process leaves its `-shm` file, which says
-//! how many frames were committed; SQLite writes that once they are synced, and makes the file anew when it opens the
-//! database. So this has to look before. If that file is missing or unsound, a cut looks like an end. A power failure may
-//! leave an older one beside a log that was emptied since: then a note says so (`moved.rs`).
+//! A log that was cut short or lost does not show it. But a killed process leaves its `-shm` file next to the log, and
+//! that file says how many frames were committed. SQLite writes it after the frames are synced, and recreates it when
+//! it opens the database, so this check must come before. If the `-shm` file is missing or invalid, a log that was cut
+//! looks like one that ended there. A power failure may leave an older `-shm` file next to a log that was emptied
+//! later; a note then says so (`moved.rs`).
 //!
 //! The formats: <https://sqlite.org/fileformat2.html#the_write_ahead_log>, <https://sqlite.org/walformat.html>.
 
@@ -20,20 +22,21 @@ use super::frames::{Frames, HEADER_BYTES, Header, foreign_frames};
 use super::moved::{self, Moved};
 use super::shared::Noted;
 
-/// What a log looks like.
+/// The condition of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::store) enum Condition {
-    /// Nothing is wrong with it. No log is a good log.
+    /// Nothing is wrong. A missing log is sound, too.
     Sound,
-    /// Its last transaction is not whole: it was torn, or damaged.
+    /// The last transaction is incomplete: it was torn or damaged.
     Torn(String),
-    /// It does not hold what was committed.
+    /// Committed frames are missing or damaged.
     Damaged(String),
 }
 
-/// Looks at a log, and at what `shared` (the `-shm` file) says of it.
+/// Checks a log against itself and against `shared`, its `-shm` file.
 pub(in crate::store) fn look(path: &Path, shared: &Path) -> io::Result<Condition> {
-    // First: where another connection is just making both anew, the log is seen at least as new as this.
+    // Read this before the log: if another connection is recreating both files, the log is then at least as new as
+    // this.
     let noted = Noted::read(shared)?;
     let moved = Moved::read(&moved::path_of(path))?;
     let gone = || gone(path, noted.as_ref(), moved.as_ref());
@@ -51,28 +54,29 @@ pub(in crate::store) fn look(path: &Path, shared: &Path) -> io::Result<Condition
     };
     let Frames { committed, last_of_ours, bad, commits_behind } = Frames::read(&mut log, &header)?;
     if let Some(bad) = bad.filter(|_| commits_behind > 1) {
-        let detail = format!("frame {bad} of its write-ahead log is bad, and {commits_behind} commits stand behind it");
+        let detail = format!("frame {bad} of its write-ahead log is damaged, and {commits_behind} commits follow it");
         return Ok(Condition::Damaged(detail));
     }
     if let Some(noted) = noted.filter(|noted| noted.salts == header.salts() && noted.frames > committed) {
-        let detail =
-            format!("its write-ahead log is good up to frame {committed}, and {} were committed", noted.frames);
+        let detail = format!(
+            "its write-ahead log is intact up to frame {committed}, but {} frames were committed",
+            noted.frames
+        );
         return Ok(Condition::Damaged(detail));
     }
     if last_of_ours > committed {
-        let detail =
-            format!("its write-ahead log is good up to frame {committed}; what follows, one transaction, is gone");
+        let detail = format!("its write-ahead log is intact up to frame {committed}; the transaction after it is lost");
         return Ok(Condition::Torn(detail));
     }
     Ok(Condition::Sound)
 }
 
-/// There is no log, or an empty one: whether there should be more of it.
+/// There is no log, or an empty one. Tells whether frames are missing.
 fn gone(path: &Path, noted: Option<&Noted>, moved: Option<&Moved>) -> Condition {
     let covered = |noted: &Noted| moved.is_some_and(|moved| moved.covers(path, noted.salts, noted.frames));
     match noted {
         Some(noted) if noted.frames > noted.moved && !covered(noted) => Condition::Damaged(format!(
-            "its write-ahead log is gone, and {} frames of it are not in the database",
+            "its write-ahead log is missing, and {} of its frames are not in the database",
             noted.frames - noted.moved
         )),
         _ => Condition::Sound,

@@ -1,5 +1,5 @@
-//! The write-ahead log's file, read as SQLite's documentation describes it and before SQLite reads it. Must never know what
-//! is in the database's tables.
+//! Reads the file of the write-ahead log before SQLite does, by SQLite's documentation of the format. It must not know
+//! about the tables of the database.
 
 mod bytes;
 mod frames;

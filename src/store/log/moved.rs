@@ -1,7 +1,8 @@
-//! A note beside a log that is about to be emptied: all of it is in the database.
-//! A power failure may leave a `-shm` file from before that, which says that frames are missing; with this note it is
-//! known to be old. A log that was lost after later commits has other salts, or more frames, and the note says nothing
-//! of it; nor of a database that does not have the ledger of that moment, because an older one was put in its place.
+//! A note, written just before a log is emptied, that says that all of its frames are in the database.
+//! A power failure may leave a `-shm` file from before that moment, which then claims that frames are missing. The note
+//! shows that the file is old. The note does not cover a log that was lost after later commits, because that log has
+//! other salts or more frames. It also does not cover a database with another ledger, such as an older copy put in its
+//! place.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -13,22 +14,23 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::store::data_dir::files;
 
 const NOTE_BYTES: usize = 8 + 8 + 8 + 8;
-/// Each time SQLite starts a log again it adds one to the first salt. A `-shm` file that is so many logs old is still
-/// known as older; a log of another life of the file, whose salt is random, is taken for one with a chance of 1e-6.
+/// Each time SQLite restarts a log, it adds one to the first salt. A `-shm` file that is up to this many logs old is
+/// recognised as older. A log that was created later has a random salt, and is mistaken for an older one with a
+/// probability of 1e-6.
 const GENERATIONS_MAX: u32 = 4096;
 
-/// What was in the database when the log was emptied last.
+/// The state of the log when it was last emptied.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::store) struct Moved {
-    /// The log's salts, as in its header.
+    /// The salts in the header of the log.
     salts: [u8; 8],
     frames: u64,
-    /// Hash of the ledger, which each change of documents moves.
+    /// The hash of the ledger, which changes with every change of documents.
     ledger: u64,
 }
 
 impl Moved {
-    /// The log at `path`, of which so many frames were written and all are in the database of `connection`, on disk.
+    /// Makes the note for the log at `path`. All of its `frames` frames are on disk in the database of `connection`.
     pub(in crate::store) fn of_log(path: &Path, frames: u64, connection: &Connection) -> io::Result<Self> {
         let mut header = [0; 32];
         File::open(path)?.read_exact(&mut header)?;
@@ -36,19 +38,19 @@ impl Moved {
         Ok(Self { salts: header[16..24].try_into().expect("8 bytes"), frames, ledger })
     }
 
-    /// Brings the note to the disk.
+    /// Writes the note to disk.
     pub(in crate::store) fn write(&self, path: &Path) -> io::Result<()> {
         let is_new = !path.exists();
         let mut bytes = [&self.salts[..], &self.frames.to_le_bytes(), &self.ledger.to_le_bytes()].concat();
         bytes.extend(xxh3_64(&bytes).to_le_bytes());
-        // Over the one before: if this is cut off, the log that it would have vouched for is still there.
+        // Overwrites the previous note. If a crash interrupts this, the log that the note would cover is still there.
         let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
         file.write_all(&bytes)?;
         file.sync_all()?;
         if is_new { files::sync_parent(path) } else { Ok(()) }
     }
 
-    /// `None` if there is no note, or no sound one.
+    /// Reads the note; `None` if there is none or it is not valid.
     pub(in crate::store) fn read(path: &Path) -> io::Result<Option<Self>> {
         let mut bytes = [0; NOTE_BYTES];
         match File::open(path).and_then(|mut file| file.read_exact(&mut bytes)) {
@@ -64,8 +66,8 @@ impl Moved {
         Ok(sound.then(|| Self { salts, frames: number(8), ledger: number(16) }))
     }
 
-    /// Whether so many frames of a log with these salts are in the database whose log is at `log`. Call it if there is
-    /// no such log, or an empty one.
+    /// Whether `frames` frames of a log with these salts are in the database whose log is at `log`. Call it if that log
+    /// is missing or empty.
     pub(in crate::store) fn covers(&self, log: &Path, salts: [u8; 8], frames: u64) -> bool {
         self.covers_log(salts, frames) && ledger_without_log(log) == Some(self.ledger)
     }
@@ -75,7 +77,7 @@ impl Moved {
             return frames <= self.frames;
         }
         let first = |salts: [u8; 8]| u32::from_be_bytes(salts[..4].try_into().expect("4 bytes"));
-        // An earlier log was all moved before a later one began.
+        // Each log was moved completely before the next one began.
         (1..=GENERATIONS_MAX).contains(&first(self.salts).wrapping_sub(first(salts)))
     }
 }
@@ -91,17 +93,17 @@ fn ledger_of(connection: &Connection) -> rusqlite::Result<u64> {
     Ok(xxh3_64(text.as_bytes()))
 }
 
-/// As the database alone has it, without a log; `None` if it can't be read.
+/// Hashes the ledger as the database has it without its log; `None` if it cannot be read.
 fn ledger_without_log(log: &Path) -> Option<u64> {
     let path = log.to_str()?.strip_suffix("-wal")?;
     let path = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-    // Immutable: no log is played back, and nothing is made beside the database.
+    // Immutable: SQLite replays no log and creates no file next to the database.
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(format!("file:{path}?immutable=1"), flags).ok()?;
     ledger_of(&connection).ok()
 }
 
-/// Where the note of the log at `log` is.
+/// The path of the note for the log at `log`.
 pub(in crate::store) fn path_of(log: &Path) -> PathBuf {
     match log.to_str().and_then(|path| path.strip_suffix("-wal")) {
         Some(database) => PathBuf::from(format!("{database}{}", files::MOVED)),

@@ -6,21 +6,21 @@ use std::path::Path;
 
 use super::bytes::{ByteOrder, fill};
 
-/// The header of a `-shm` file stands there twice.
+/// The size of the header, which a `-shm` file holds twice.
 const SHARED_HEADER_BYTES: usize = 48;
 const SHARED_FORMAT: u32 = 3_007_000;
 
-/// What the `-shm` file of a process that was killed says of the log.
+/// The state of the log according to the `-shm` file of a killed process.
 pub(super) struct Noted {
-    /// Frames that were committed.
+    /// The number of committed frames.
     pub(super) frames: u64,
-    /// Those of them that are in the database, on disk.
+    /// The number of them that are on disk in the database.
     pub(super) moved: u64,
     pub(super) salts: [u8; 8],
 }
 
 impl Noted {
-    /// `None` where there is no such file, or nothing in it that can be relied upon.
+    /// Reads the file; `None` if it is missing or not valid.
     pub(super) fn read(path: &Path) -> io::Result<Option<Self>> {
         let mut bytes = [0; 2 * SHARED_HEADER_BYTES + 4];
         let whole = match File::open(path) {
@@ -28,7 +28,7 @@ impl Noted {
             Err(error) if error.kind() == ErrorKind::NotFound => false,
             Err(error) => return Err(error),
         };
-        // Numbers are in the byte order of the machine; the last two of the header are its sum.
+        // The numbers are in the byte order of the machine. The last two of the header are its checksum.
         let number = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
         let header = &bytes[..SHARED_HEADER_BYTES];
         let sum =

@@ -98,7 +98,7 @@ fn the_ledger_knows_how_many_payloads_there_are_to_be() {
     let place = keeping(Keep::Shingles);
     damage::tamper(&place.path, "UPDATE ledger SET rows = rows - 1 WHERE tally = 'payload'");
     let error = Store::open(&place.path).map(drop).unwrap_err();
-    assert!(error.to_string().contains("9 payloads where 10 are to be"), "{error}");
+    assert!(error.to_string().contains("9 payloads, but there must be 10"), "{error}");
 }
 
 #[test]
