@@ -1,6 +1,7 @@
-//! Clusters as they are on disk, a page at a time: the document of the lowest `seq` stands for the others.
-//! A cluster is named by the `seq` of its founder, whose own row says 0; members' rows say the name, and the index
-//! `signature_by_cluster` finds them in order. Each answer is of one moment. Knows nothing of similarity.
+//! Reads clusters from disk, one page at a time. The document with the lowest `seq` represents its cluster.
+//! A cluster is named by the `seq` of its founder. The founder's own row has 0 as its cluster, the rows of the other
+//! members have the name, and the index `signature_by_cluster` lists them in order. Each answer is as of one moment.
+//! This file knows nothing about similarity.
 
 use std::collections::HashMap;
 
@@ -16,7 +17,8 @@ use crate::store::format::rows::{
 use crate::store::record::Head;
 use crate::types::{ClusterPlace, Document, Seq};
 
-/// Clusters looked at for one page. Those that have shrunk to one document are passed over, and there may be many.
+/// The number of clusters visited for one page. Clusters with only one document left are skipped, and there may be
+/// many.
 const VISITED_MAX: usize = 2000;
 
 macro_rules! members_sql {
@@ -36,7 +38,7 @@ macro_rules! members_sql {
 pub struct Member {
     /// Without metadata.
     pub head: Head,
-    /// Packed slots.
+    /// The packed slots.
     pub signature: Vec<u8>,
 }
 
@@ -45,7 +47,7 @@ pub struct Member {
 pub struct Stretch {
     pub cluster: Seq,
     pub representative: Member,
-    /// Documents in a row, in order of `seq`; the representative is one of them where they begin the cluster.
+    /// Consecutive documents, in order of `seq`. They include the representative if they begin the cluster.
     pub members: Vec<Member>,
 }
 
@@ -53,21 +55,21 @@ pub struct Stretch {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterRows {
     pub stretch: Stretch,
-    /// How many the cluster has; counted for its first page alone, since that takes as long as there are many.
+    /// The number of documents of the cluster. Counted only for its first page, because counting visits all of them.
     pub documents: Option<u64>,
-    /// Where the rest begins.
+    /// Where the next page begins.
     pub next: Option<ClusterPlace>,
 }
 
-/// Where to begin with one cluster.
+/// Where to begin reading a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterStart {
-    /// At the beginning of the cluster that this document is in.
+    /// At the beginning of the cluster of this document.
     Of(Seq),
     After(ClusterPlace),
 }
 
-/// Up to `limit` documents of one cluster. `None` where there is no such document, or none left.
+/// Reads up to `limit` documents of one cluster; `None` if there is no such document, or none is left.
 pub(in crate::store) fn cluster(
     snapshot: &mut Snapshot<'_>,
     start: ClusterStart,
@@ -88,7 +90,7 @@ pub(in crate::store) fn cluster(
     Ok(Some(ClusterRows { stretch: Stretch { cluster, representative, members }, documents, next }))
 }
 
-/// Names the representatives of documents whose clusters are known.
+/// Fills in the representatives of documents whose clusters are known.
 pub(super) fn with_representatives(
     snapshot: &mut Snapshot<'_>,
     documents: Vec<(Document, Seq)>,
@@ -106,8 +108,8 @@ pub(super) fn with_representatives(
     Ok(named)
 }
 
-/// Up to `limit` documents of the clusters that have more than one, and where the rest begins. A place at the beginning of a
-/// cluster has no `seq`.
+/// Reads up to `limit` documents of the clusters with more than one document, and tells where the next page begins. A
+/// place at the beginning of a cluster has the `seq` 0.
 pub(in crate::store) fn clusters(
     snapshot: &mut Snapshot<'_>,
     after: ClusterPlace,
@@ -139,13 +141,13 @@ pub(in crate::store) fn clusters(
     Ok((stretches, Some(place)))
 }
 
-/// The cluster that a document is in; `None` where there is no such document.
+/// The cluster of a document; `None` if there is no such document.
 fn cluster_of(snapshot: &mut Snapshot<'_>, seq: Seq) -> Result<Option<Seq>> {
     let Some(record) = record(snapshot, seq)? else { return Ok(None) };
     Ok(Some(if record.cluster == Seq(0) { seq } else { record.cluster }))
 }
 
-/// How many documents a cluster has.
+/// Counts the documents of a cluster.
 fn count(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<u64> {
     let sql = "SELECT (SELECT count(*) FROM signature WHERE seq = ?1 AND cluster = 0)
                     + (SELECT count(*) FROM signature WHERE cluster = ?1 AND cluster <> 0)";
@@ -154,7 +156,7 @@ fn count(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<u64> {
     counted.map(|count: i64| count as u64).map_err(|error| reading(snapshot.collection(), error))
 }
 
-/// The next cluster that has members beside a founder, dead or alive.
+/// The next cluster with members besides its founder. The founder itself may be gone.
 fn cluster_after(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<Option<Seq>> {
     let sql = "SELECT cluster FROM signature WHERE cluster > ?1 AND cluster <> 0 ORDER BY cluster LIMIT 1";
     let found = snapshot.connection().prepare_cached(sql);
@@ -163,16 +165,16 @@ fn cluster_after(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<Option<Seq
     Ok(found.map(|cluster| Seq(cluster as u64)))
 }
 
-/// The first document of a cluster; `None` where none is left.
+/// Reads the first document of a cluster; `None` if none is left.
 pub(in crate::store) fn representative(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<Option<Member>> {
     Ok(members(snapshot, cluster, Seq(0), 1)?.pop())
 }
 
-/// Up to `limit` documents of a cluster, behind one: the founder, then those that joined it.
+/// Reads up to `limit` documents of a cluster after a given one: first the founder, then those that joined it.
 fn members(snapshot: &mut Snapshot<'_>, cluster: Seq, after: Seq, limit: usize) -> Result<Vec<Member>> {
     let mut members = Vec::new();
     if after < cluster {
-        // A name that somebody made up may be that of a document which founded none.
+        // The name may come from a client, and may be that of a document that founded no cluster.
         let founder = concat!(members_sql!(), " WHERE s.seq = ?1 AND s.cluster = 0");
         read_members(snapshot, founder, &[bound(cluster)], Seq(0), &mut members)?;
     }
@@ -210,12 +212,12 @@ fn read_member(row: &Row<'_>, cluster: Seq, buffer: &mut Vec<u8>) -> Result<Memb
     let head = DocumentRow::read(row, 0, buffer)?.head(false)?;
     let (signature, _) = SignatureRow::read(row, DOCUMENT_COLUMN_COUNT, buffer)?;
     if signature.cluster != cluster {
-        return Err("it is in another cluster than the index tells");
+        return Err("it is in another cluster than the index says");
     }
     Ok(Member { head, signature: signature.bytes.to_vec() })
 }
 
-/// A client may have made up any number; there is no document beyond `i64::MAX`.
+/// A client may send any number, but no document is beyond `i64::MAX`.
 fn bound(seq: Seq) -> i64 {
     i64::try_from(seq.0).unwrap_or(i64::MAX)
 }

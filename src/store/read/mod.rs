@@ -1,5 +1,5 @@
-//! Disk -> records, from any thread, beside the writer. Each answer is of one moment. Must never know what is being
-//! written.
+//! Reads records from disk, from any thread, while the writer writes. Each answer is as of one moment. It must not know
+//! what is being written.
 
 pub(in crate::store) mod clusters;
 pub(in crate::store) mod pages;

@@ -1,4 +1,4 @@
-//! Documents in order of `seq`, a page at a time.
+//! Reads documents in order of `seq`, one page at a time.
 
 use super::clusters::with_representatives;
 use super::snapshot::{Snapshot, reading};
@@ -9,7 +9,7 @@ use crate::store::format::rows::{
 };
 use crate::types::{Document, Seq};
 
-/// By way of the signatures, so that a document that is gone leaves a gap to be seen.
+/// Reads a page through the table of signatures, so that a missing document is noticed.
 pub(in crate::store) fn page(
     snapshot: &mut Snapshot<'_>,
     after: Seq,
@@ -50,14 +50,14 @@ pub(in crate::store) fn page(
         }
     }
     drop(rows);
-    // Looked for from the other side: a damaged inner page might lead past some.
+    // Search from the other side, too: a damaged inner page may lead past some records.
     match last_before(snapshot, first)? {
         Some(skipped) if skipped > after && limit > 0 => Err(StoreError::damaged(collection, skipped, OUT_OF_ORDER)),
         _ => with_representatives(snapshot, documents),
     }
 }
 
-/// The last record before another, or of all.
+/// The last record before `seq`, or the last of all.
 fn last_before(snapshot: &Snapshot<'_>, seq: Option<Seq>) -> Result<Option<Seq>> {
     let connection = snapshot.connection();
     let last = match seq {

@@ -1,4 +1,4 @@
-//! What is kept beside a signature.
+//! Reads the shingles or the text that is stored besides a signature.
 
 use rusqlite::OptionalExtension;
 use rusqlite::types::ValueRef;
@@ -9,17 +9,17 @@ use crate::store::format::columns::{Flaw, WRONG_SUM, WRONG_TYPE, integer};
 use crate::store::format::payload::{kind_of, sums};
 use crate::types::{Payload, Seq};
 
-/// What came of looking for a payload.
+/// The result of looking at a payload.
 #[derive(Debug, PartialEq)]
 pub enum Looked<T> {
     /// The document is gone.
     Gone,
-    /// What it was made into.
+    /// The result of `by_size` or `visit`.
     At(T),
 }
 
-/// Looks at the payload of a document: first `by_size` is told the number of shingles, and where that is not enough to
-/// know, the payload is read and `visit` told.
+/// Looks at the payload of a document. First it calls `by_size` with the number of shingles. If that returns `Ok`, it
+/// reads the payload and calls `visit`.
 pub(in crate::store) fn payload<T>(
     snapshot: &Snapshot<'_>,
     seq: Seq,

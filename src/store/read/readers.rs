@@ -1,4 +1,4 @@
-//! The connections that read one collection: lent one at a time, and no more of them than [`READERS_MAX`].
+//! The read connections of one collection, at most [`READERS_MAX`], lent to one reader at a time.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::snapshot::Snapshot;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::connection::{Role, connect};
 
-/// Connections reading one collection at a time, each holding up to 1 MiB of pages; who comes later waits for one.
+/// The most connections that read one collection, each with up to 1 MiB of cached pages. Later readers wait for one.
 const READERS_MAX: usize = 8;
 
 /// The read connections of one collection.
@@ -25,7 +25,7 @@ pub(in crate::store) struct Readers {
 struct Connections {
     idle: Vec<Connection>,
     lent: usize,
-    /// A connection opened from here on might find another collection at this path.
+    /// Set when the writer closes. A connection opened after that might find another collection at this path.
     closed: bool,
 }
 
@@ -47,12 +47,12 @@ impl Readers {
         &self.collection
     }
 
-    /// Whether no read begins any more.
+    /// Whether no new read can start.
     pub(in crate::store) fn is_closed(&self) -> bool {
         self.state.lock().closed
     }
 
-    /// A connection of its own, for long work.
+    /// Opens a separate connection, for long work.
     pub(in crate::store) fn connect(&self) -> Result<Connection> {
         if self.is_closed() {
             return Err(self.closed());
@@ -60,7 +60,7 @@ impl Readers {
         connect(&self.path, Role::Reader)
     }
 
-    /// No read begins from here on; those under way end in peace.
+    /// Lets no new read start. Reads that are running finish normally.
     pub(in crate::store) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
@@ -75,7 +75,7 @@ impl Readers {
     pub(in crate::store) fn read<T>(&self, work: impl FnOnce(&mut Snapshot<'_>) -> Result<T>) -> Result<T> {
         let loan = self.borrow()?;
         let connection = loan.connection.as_ref().expect("a loan has its connection until it is dropped");
-        // One snapshot for all of `work`. Dropped without a commit: there is nothing to commit.
+        // `work` sees one snapshot. The transaction is dropped without a commit, because there is nothing to commit.
         let transaction = connection
             .unchecked_transaction()
             .map_err(|error| StoreError::from_sqlite(&self.collection, "reading", error))?;

@@ -1,4 +1,4 @@
-//! One record, or the part of it that was asked for.
+//! Reads one record, or a part of it.
 
 use super::snapshot::Snapshot;
 use crate::store::error::Result;
@@ -28,7 +28,7 @@ pub(in crate::store) fn head(snapshot: &mut Snapshot<'_>, seq: Seq, with_metadat
     document(snapshot, seq, |row| row.head(with_metadata))
 }
 
-/// With metadata as long as there is room for it in `metadata_bytes`, which becomes less.
+/// Includes the metadata if it fits into `metadata_bytes`, and subtracts its length.
 pub(in crate::store) fn head_within(
     snapshot: &mut Snapshot<'_>,
     seq: Seq,

@@ -1,4 +1,4 @@
-//! A collection's file as of one moment.
+//! A view of a collection's file as of one moment.
 
 use rusqlite::{Connection, Row};
 
@@ -8,7 +8,7 @@ use crate::types::Seq;
 
 const DOCUMENT_GONE: Flaw = "its document is gone";
 
-/// The file as of one moment.
+/// A view of the file as of one moment.
 pub(in crate::store) struct Snapshot<'a> {
     connection: &'a Connection,
     collection: &'a str,
@@ -16,7 +16,7 @@ pub(in crate::store) struct Snapshot<'a> {
 }
 
 impl<'a> Snapshot<'a> {
-    /// `connection` has a transaction open, which makes it one moment.
+    /// `connection` must have an open transaction, which fixes the moment.
     pub(super) fn new(connection: &'a Connection, collection: &'a str) -> Self {
         Self { connection, collection, buffer: Vec::new() }
     }
@@ -29,12 +29,13 @@ impl<'a> Snapshot<'a> {
         self.collection
     }
 
-    /// Where rows are written to be summed.
+    /// A buffer for computing the checksums of rows.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    /// The one row of a document; that a signature has none is damage and not an absence.
+    /// Reads the only row of a document. If the row is missing but the signature is there, that is damage, not an
+    /// absence.
     pub(super) fn one<T>(
         &mut self,
         seq: Seq,

@@ -1,5 +1,5 @@
-//! Changes that become durable together: an open transaction, and the ledger as it will be when it is committed.
-//! Knows how a row is written and what an error means, and not what is in a row.
+//! A batch of changes that become durable together: an open transaction, and the ledger as it will be after the commit.
+//! This file knows how a row is written and what an error means, but not the content of a row.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -17,7 +17,7 @@ pub(super) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// `connection` is in a transaction, and the ledger in its file as told.
+    /// `connection` has an open transaction, and `ledger` is what its file holds.
     pub(super) fn new(
         connection: &'a Connection,
         collection: &'a str,
@@ -36,7 +36,7 @@ impl<'a> Batch<'a> {
         self.collection
     }
 
-    /// Whether documents have payloads.
+    /// Whether documents have payloads, and of which kind.
     pub(super) fn keep(&self) -> Keep {
         self.keep
     }
@@ -45,31 +45,31 @@ impl<'a> Batch<'a> {
         &mut self.ledger
     }
 
-    /// Where rows are written to be summed.
+    /// A buffer for computing the checksums of rows.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer
     }
 
-    /// Moves the file's ledger from `old` to what it is now, and returns it.
+    /// Updates the ledger in the file from `old` to its present state, and returns it.
     pub(super) fn finish(mut self, old: &Ledger, last_seq: Seq) -> Result<Ledger> {
         self.ledger.last_seq = last_seq;
         match move_ledger(self.connection, old, &self.ledger) {
             Ok(true) => Ok(self.ledger),
             Ok(false) => Err(StoreError::Busy {
                 collection: self.collection.to_owned(),
-                detail: "its ledger moved since this writer's last commit".to_owned(),
+                detail: "its ledger changed since this writer's last commit".to_owned(),
             }),
             Err(error) => Err(self.failed(error)),
         }
     }
 
-    /// Writes a row, as a part of the change at `seq`.
+    /// Writes a row as part of the change at `seq`.
     pub(super) fn run(&self, seq: Seq, sql: &str, values: impl rusqlite::Params) -> Result<()> {
         let executed = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
         self.executed(seq, executed).map(drop)
     }
 
-    /// In the words of a change at `seq`.
+    /// Turns a failure to write into an error of the change at `seq`.
     pub(super) fn executed<T>(&self, seq: Seq, executed: rusqlite::Result<T>) -> Result<T> {
         executed.map_err(|error| match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::ConstraintViolation | rusqlite::ErrorCode::TooBig) => {
@@ -79,7 +79,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// The number that a statement returns for one row, if there is that row.
+    /// Runs a statement that returns a number for one row; `None` if that row does not exist.
     pub(super) fn take(&self, sql: &str, target: Seq) -> Result<Option<u64>> {
         let taken = self
             .connection

@@ -1,11 +1,11 @@
-//! One checkpoint: write-ahead log -> database, and what that leaves of the log.
+//! Runs one checkpoint, which moves the write-ahead log into the database.
 
 use rusqlite::Connection;
 
-/// What a checkpoint left of the log.
+/// The state of the log after a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) struct Checkpointed {
-    /// Not completed, because somebody was in the way.
+    /// Whether the checkpoint is incomplete because another connection was in the way.
     pub(in crate::store) busy: bool,
     pub(in crate::store) frames: u64,
     pub(in crate::store) checkpointed_frames: u64,
@@ -15,15 +15,15 @@ pub(in crate::store) struct Checkpointed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Mode {
     Noop,
-    /// As much as is possible without waiting.
+    /// As much as possible without waiting.
     Passive,
-    /// All of it, and the next commit starts the log anew.
+    /// All of it; the next commit then restarts the log from its beginning.
     Restart,
-    /// All of it, and the log is empty.
+    /// All of it; the log is empty afterwards.
     Truncate,
 }
 
-/// Runs a checkpoint on a connection without an open transaction.
+/// Runs a checkpoint on a connection that has no open transaction.
 pub(in crate::store) fn run(connection: &Connection, mode: Mode) -> rusqlite::Result<Checkpointed> {
     let mut statement = connection.prepare_cached(match mode {
         Mode::Noop => "PRAGMA main.wal_checkpoint(noop)",

@@ -1,4 +1,4 @@
-//! A document comes or goes, with all of its rows.
+//! Inserts and removes a document with all of its rows.
 
 use rusqlite::params;
 
@@ -61,12 +61,13 @@ pub(super) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
         }
         (payload, keep) => {
             let brought = if payload.is_some() { "a payload" } else { "no payload" };
-            Err(batch.out_of_order(record.seq, format!("it has {brought}, where {} is kept", keep.as_str())))
+            Err(batch
+                .out_of_order(record.seq, format!("it has {brought}, but the collection keeps `{}`", keep.as_str())))
         }
     }
 }
 
-/// Removes a document, as a part of the change at `seq`.
+/// Removes a document as part of the change at `seq`.
 pub(super) fn remove(batch: &mut Batch<'_>, target: Seq, seq: Seq) -> Result<()> {
     let signature = batch.take("DELETE FROM signature WHERE seq = ?1 RETURNING sum", target)?;
     let document = batch.take("DELETE FROM document WHERE seq = ?1 RETURNING sum", target)?;

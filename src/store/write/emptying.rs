@@ -1,4 +1,4 @@
-//! A log is emptied: when its file is opened, so that each life of it begins with an empty one, and when it is closed.
+//! Empties a log, both when its file is opened and when it is closed. So each session begins with an empty log.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use super::checkpoint::{Mode, run};
 use crate::store::data_dir::files;
 use crate::store::log::moved::{self, Moved};
 
-/// Moves the log into the database, notes that for [`look`](crate::store::log::look::look), and empties it. The first
-/// sync that fails is told, whatever the next would say.
+/// Moves the log into the database, writes a note of that for [`look`](crate::store::log::look::look), and empties it.
+/// If a sync fails, that error is returned, even if a later sync would succeed.
 pub(super) fn empty(connection: &Connection, collection: &str) -> rusqlite::Result<()> {
     let log = run(connection, Mode::Passive)?;
     if log.frames > 0 && log.frames == log.checkpointed_frames && syncs(connection) {
@@ -23,11 +23,11 @@ fn syncs(connection: &Connection) -> bool {
     level.is_ok_and(|level| level > 0)
 }
 
-/// Without this note only a power failure that keeps an old `-shm` file would be taken for damage.
+/// A failure only means that an old `-shm` file, if a power failure leaves one, is taken for damage.
 fn note_moved(connection: &Connection, collection: &str, frames: u64) {
     let Some(path) = connection.path().map(|path| files::log(Path::new(path))) else { return };
     let noted = Moved::of_log(&path, frames, connection).and_then(|moved| moved.write(&moved::path_of(&path)));
     if let Err(error) = noted {
-        tracing::warn!(collection, %error, "no note that the log is in the database");
+        tracing::warn!(collection, %error, "could not write the note that the log is in the database");
     }
 }

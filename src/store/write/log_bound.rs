@@ -1,25 +1,26 @@
-//! The length of the write-ahead log -> when its thread is woken, and when the writer itself waits until the log is in the
-//! database. Only counts; touches no file.
+//! Decides by the length of the write-ahead log when to wake the checkpoint thread, and when the writer itself must
+//! finish a checkpoint. Only counts; touches no file.
 
 use super::checkpoint::Checkpointed;
 use crate::store::format::connection::LOG_BYTES_MAX;
 
-/// Log not yet in the database at which the thread is woken.
+/// The amount of log outside the database at which the thread is woken.
 pub(in crate::store) const WAKE_BYTES: u64 = 4 << 20;
 
-/// How long the log is, and at which lengths something is done about it.
+/// The length of the log, and the lengths at which something is done about it.
 #[derive(Debug)]
 pub(super) struct LogBound {
     page_bytes: u64,
     log_bytes: u64,
-    /// Log that is not in the database yet.
+    /// The part of the log that is not in the database yet.
     behind_bytes: u64,
-    /// Log at which the thread is woken next: as long as somebody is in its way, waking it for each commit is in vain.
+    /// The length at which the thread is woken next. As long as a reader is in its way, waking it for each commit would
+    /// be useless.
     wake_at_bytes: u64,
-    /// Where the log is finished next; moved on when a reader is in the way, so that one slow reader does not cost every
-    /// commit a wait.
+    /// The length at which the writer finishes the log next. It moves up if a reader is in the way, so that one slow
+    /// reader does not make every commit wait.
     finish_at_bytes: u64,
-    /// Where it is finished next even if the thread is far behind.
+    /// The length at which the writer finishes it even if the thread is far behind.
     finish_last_bytes: u64,
 }
 
@@ -35,15 +36,15 @@ impl LogBound {
         }
     }
 
-    /// Whether the log is to be finished before the next commit.
+    /// Whether the writer must finish the log before the next commit.
     pub(super) fn is_reached(&self) -> bool {
-        // Whoever was in the way, a backup perhaps, is there still, or has left the thread with so much work that commits
-        // would wait long for it here.
+        // The reader that was in the way, perhaps a backup, is still there. Or it has left the thread so much work that
+        // commits would wait long for it here.
         let in_vain = self.behind_bytes > LOG_BYTES_MAX && self.log_bytes < self.finish_last_bytes;
         self.log_bytes >= self.finish_at_bytes && !in_vain
     }
 
-    /// It was finished, or could not be because somebody was in the way.
+    /// Notes that the writer finished the log, or, if `busy`, that a reader was in the way.
     pub(super) fn tried(&mut self, busy: bool) {
         if busy {
             self.finish_at_bytes = self.log_bytes + LOG_BYTES_MAX / 4;
@@ -54,7 +55,7 @@ impl LogBound {
         }
     }
 
-    /// Notes how long the log is. True: the thread is to be woken.
+    /// Notes the length of the log. Returns whether the thread must be woken.
     pub(super) fn note(&mut self, log: Checkpointed) -> bool {
         let log_bytes = log.frames * self.page_bytes;
         if log_bytes < self.log_bytes {

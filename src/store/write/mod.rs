@@ -1,5 +1,5 @@
-//! Changes -> disk: the one who writes to a collection's file, and the thread beside it that moves the log into the
-//! database. Must never know of the index, nor of who waits for a commit.
+//! Writes changes to a collection's file, and moves the log into the database in a thread. It must not know about the
+//! index, or about the threads that wait for a commit.
 
 mod batch;
 pub(in crate::store) mod checkpoint;

@@ -1,10 +1,10 @@
-//! The failure after which nobody writes to a file any more.
+//! The failure after which a file takes no more writes.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::store::error::StoreError;
 
-/// The first failure after which nobody may write, shared by writer and checkpointer.
+/// The first failure after which nothing may be written; shared by the writer and the checkpointer.
 #[derive(Clone, Debug, Default)]
 pub(in crate::store) struct Poison(Arc<OnceLock<String>>);
 
@@ -13,7 +13,7 @@ impl Poison {
         self.0.get().map(String::as_str)
     }
 
-    /// Notes the failure if it leaves the disk's content uncertain. The first one stays.
+    /// Notes the failure if it leaves it unclear what is on disk. Only the first one is kept.
     pub(in crate::store) fn note(&self, error: &StoreError) {
         if error.is_uncertain() {
             self.0.get_or_init(|| error.chain());

@@ -1,4 +1,4 @@
-//! A link becomes an ordinary document: its flags change in both of its rows, and the sums with them.
+//! Turns a link into an ordinary document: changes the flags and the checksums of both rows.
 
 use rusqlite::{Connection, params};
 
@@ -10,14 +10,14 @@ use crate::store::format::rows::{
 };
 use crate::types::Seq;
 
-/// A row's flags and sums, before and after.
+/// The new flags of a row, and its checksums before and after.
 struct Reflagged {
     flags: u8,
     old_sum: u64,
     new_sum: u64,
 }
 
-/// Why a link could not be read.
+/// The reason why a link could not be read.
 enum Unread {
     Flaw(Flaw),
     Sqlite(rusqlite::Error),
@@ -35,19 +35,19 @@ impl From<Flaw> for Unread {
     }
 }
 
-/// Promotes `link`, if there is one, as a part of the change at `seq`.
+/// Promotes `link`, if there is one, as part of the change at `seq`.
 pub(super) fn promote(batch: &mut Batch<'_>, link: Option<Seq>, seq: Seq) -> Result<()> {
     let Some(link) = link else { return Ok(()) };
     let rows = match read_unlinked(batch.connection(), link, batch.buffer()) {
         Ok(rows) => rows,
         Err(Unread::Sqlite(error)) => return Err(batch.failed(error)),
-        // A record that nobody can read must not keep others from being written: it stays the link it was.
+        // A damaged record must not keep others from being written, so it stays a link.
         Err(Unread::Flaw(flaw)) => {
             tracing::error!(
                 collection = batch.collection(),
                 record = link.0,
                 flaw,
-                "a link that should have its postings now is damaged, and stays a link on disk"
+                "could not turn a damaged link into an ordinary document; it stays a link on disk"
             );
             return Ok(());
         }
@@ -66,7 +66,7 @@ pub(super) fn promote(batch: &mut Batch<'_>, link: Option<Seq>, seq: Seq) -> Res
     Ok(())
 }
 
-/// Makes an ordinary document of a link that is sound, in both of its rows; the ledger is the caller's.
+/// Turns a link into an ordinary document in both of its rows, if they are intact. The caller updates the ledger.
 pub(in crate::store) fn unlink(connection: &Connection, link: Seq) -> rusqlite::Result<()> {
     let rows = match read_unlinked(connection, link, &mut Vec::new()) {
         Ok(Some(rows)) => rows,
@@ -80,7 +80,8 @@ pub(in crate::store) fn unlink(connection: &Connection, link: Seq) -> rusqlite::
     Ok(())
 }
 
-/// What a link's rows, signature and document, come to without the link. `None` where there is no such link.
+/// Reads the signature and the document of a link, and computes their flags and checksums without the link flag. `None`
+/// if there is no such link.
 fn read_unlinked(connection: &Connection, link: Seq, buffer: &mut Vec<u8>) -> Result<Option<[Reflagged; 2]>, Unread> {
     let mut statement = connection.prepare_cached(concat!(
         "SELECT ",

@@ -1,4 +1,4 @@
-//! When a document was last seen -> its row, with the row's checksum and the ledger.
+//! Writes the last-seen time of a document to its row, and updates the checksum and the ledger.
 
 use rusqlite::params;
 
@@ -7,8 +7,8 @@ use crate::store::error::Result;
 use crate::store::format::rows::{SignatureRow, signature_columns};
 use crate::types::{Seq, TimestampMs};
 
-/// Notes when `target` was last seen. A document that is gone is passed over; so is a damaged row, with a word in the
-/// log: whoever reads it is told, and a time is no reason to refuse all writes.
+/// Notes when `target` was last seen. Skips a document that is gone. Skips a damaged row, too, and logs it: its readers
+/// get the error, and a time is no reason to refuse all writes.
 pub(super) fn touch(batch: &mut Batch<'_>, target: Seq, seen: TimestampMs) -> Result<()> {
     let sums = sums(batch, target, seen).map_err(|error| batch.failed(error))?;
     let Some((old, new)) = sums else { return Ok(()) };
@@ -18,7 +18,7 @@ pub(super) fn touch(batch: &mut Batch<'_>, target: Seq, seen: TimestampMs) -> Re
     Ok(())
 }
 
-/// The sum of the row as it stands, and with another time.
+/// The checksum of the row as it is, and with the new time.
 fn sums(batch: &mut Batch<'_>, target: Seq, seen: TimestampMs) -> rusqlite::Result<Option<(u64, u64)>> {
     let (connection, collection) = (batch.connection(), batch.collection());
     let sql = concat!("SELECT ", signature_columns!(), " FROM signature s WHERE s.seq = ?1");
@@ -27,7 +27,11 @@ fn sums(batch: &mut Batch<'_>, target: Seq, seen: TimestampMs) -> rusqlite::Resu
     let Some(row) = rows.next()? else {
         let lost = connection.prepare_cached("SELECT 1 FROM document WHERE seq = ?1")?.exists([target.0 as i64])?;
         if lost {
-            tracing::error!(collection, seq = target.0, "a record has lost its signature; it is not seen again");
+            tracing::error!(
+                collection,
+                seq = target.0,
+                "could not update a last-seen time: the record has lost its signature"
+            );
         }
         return Ok(None);
     };
@@ -35,7 +39,12 @@ fn sums(batch: &mut Batch<'_>, target: Seq, seen: TimestampMs) -> rusqlite::Resu
     Ok(match SignatureRow::read(row, 0, buffer) {
         Ok((row, old)) => Some((old, SignatureRow { seen, ..row }.sum(buffer))),
         Err(flaw) => {
-            tracing::error!(collection, seq = target.0, flaw, "a record is damaged; when it was seen stays as it is");
+            tracing::error!(
+                collection,
+                seq = target.0,
+                flaw,
+                "could not update a last-seen time: the record is damaged"
+            );
             None
         }
     })

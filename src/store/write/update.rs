@@ -1,4 +1,4 @@
-//! Other metadata for a stored document -> its row, with the row's checksum and the ledger.
+//! Writes new metadata to the row of a stored document, and updates the checksum and the ledger.
 
 use rusqlite::params;
 
@@ -8,8 +8,8 @@ use crate::store::format::columns::Flaw;
 use crate::store::format::rows::{DocumentRow, document_columns};
 use crate::types::{Metadata, Seq};
 
-/// Gives `target` other metadata, as the change at `seq`. A row that is damaged is an error: the client is told that its
-/// metadata is stored.
+/// Changes the metadata of `target`, as the change at `seq`. A damaged row is an error, because the client will be told
+/// that its metadata is stored.
 pub(super) fn update(batch: &mut Batch<'_>, target: Seq, metadata: Option<&Metadata>, seq: Seq) -> Result<()> {
     let Some(sums) = sums(batch, target, metadata).map_err(|error| batch.failed(error))? else {
         return Err(batch.out_of_order(seq, format!("there is no document {} to update", target.0)));
@@ -21,7 +21,7 @@ pub(super) fn update(batch: &mut Batch<'_>, target: Seq, metadata: Option<&Metad
     batch.run(seq, sql, params![target.0 as i64, metadata, new as i64])
 }
 
-/// The sum of the row as it is, and with other metadata.
+/// The checksum of the row as it is, and with the new metadata.
 fn sums(
     batch: &mut Batch<'_>,
     target: Seq,

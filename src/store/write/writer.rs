@@ -1,4 +1,4 @@
-//! Changes -> disk: the one who writes to a collection's file.
+//! The only writer of a collection's file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,18 +27,18 @@ use crate::store::read::readers::Readers;
 use crate::store::settings::{Changeable, Meta};
 use crate::types::{Keep, Seq};
 
-/// How long it waits for whoever reads what is old, as a backup does.
+/// How long the writer waits for readers of old pages, such as a backup.
 const FINISH_PATIENCE: Duration = Duration::from_millis(20);
 
-/// The exclusive right to write to one collection. Dropped without [`close`](Self::close), everything committed is still
-/// on disk, in the log.
+/// The exclusive right to write to one collection. If it is dropped without [`close`](Self::close), all commits are
+/// still on disk, in the log.
 #[derive(Debug)]
 pub struct Writer {
     connection: Connection,
     checkpointer: Checkpointer,
     readers: Arc<Readers>,
     collection: String,
-    /// Whether documents have payloads.
+    /// Whether documents have payloads, and of which kind.
     keep: Keep,
     ledger: Ledger,
     poison: Poison,
@@ -66,16 +66,19 @@ impl Writer {
         })
     }
 
-    /// The log starts anew with each life of the file, so that the remains of a torn transaction are never taken for
-    /// commits of a later one. Where the disk can't do that, the collection is still good for reading.
+    /// Empties the log at each opening of the file, so that the remains of a torn transaction are never taken for
+    /// commits of a later one. If the disk cannot do that, the collection can still be read.
     pub(in crate::store) fn restart_log(&self) -> Result<()> {
         let Err(error) = emptying::empty(&self.connection, &self.collection) else { return Ok(()) };
-        match StoreError::from_sqlite(&self.collection, "moving its log into the database", error) {
+        match StoreError::from_sqlite(&self.collection, "moving its write-ahead log into the database", error) {
             StoreError::Full { .. } | StoreError::Busy { .. } => Ok(()),
-            // Nothing was tried: the disk may be well.
+            // Nothing was tried, so the disk may be fine.
             error if out_of_descriptors(&error) => Err(error),
             error @ StoreError::Io { .. } => {
-                tracing::error!(error = error.chain(), "the disk fails; this collection takes no writes");
+                tracing::error!(
+                    error = error.chain(),
+                    "the disk failed while the collection was opened; it accepts no writes"
+                );
                 self.poison.note(&error);
                 Ok(())
             }
@@ -87,7 +90,7 @@ impl Writer {
         self.readers.clone()
     }
 
-    /// From here on nothing is synced: what is committed outlives neither the process for sure nor the system.
+    /// Stops syncing. Later commits survive no crash of the system, and perhaps none of the process.
     pub fn never_sync(&mut self) -> Result<()> {
         self.checkpointer.stop();
         never_sync(&self.connection)
@@ -97,12 +100,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes the changes durable, all or none: on disk when this returns `Ok`. `last_seq` is the last place of the order
-    /// given out so far, at or after the last change's.
+    /// Makes all changes durable, or none: they are on disk when this returns `Ok`. `last_seq` is the last position of
+    /// the commit order that was assigned so far; it is not below that of the last change.
     ///
-    /// After [`StoreError::Full`] and [`StoreError::OutOfOrder`] nothing of the batch is kept and the next commit may
-    /// succeed. After any other error the writer is poisoned: whether the batch is on disk shows when the file is
-    /// reopened.
+    /// After [`StoreError::Full`], [`StoreError::OutOfOrder`] and [`StoreError::NotBegun`], nothing of the batch is
+    /// stored and the next commit may succeed. After any other error the writer is poisoned: whether the batch is on
+    /// disk turns out when the file is opened again.
     pub fn commit(&mut self, changes: &[Change], last_seq: Seq) -> Result<()> {
         self.check_order(changes, last_seq)?;
         self.finish_log()?;
@@ -118,7 +121,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Changes the settings that may change, durably.
+    /// Changes the changeable settings, durably.
     pub fn set_changeable(&mut self, changeable: Changeable) -> Result<()> {
         self.transaction(|| {
             let mut meta = read_meta(&self.connection, &self.collection)?;
@@ -127,22 +130,23 @@ impl Writer {
         })
     }
 
-    /// Moves the log into the database and closes the file, to readers too: every [`Store`](crate::store::Store) of it
-    /// answers [`StoreError::Closed`] from here on. Where a reader is still at work, the log stays beside the file, and counts.
+    /// Moves the log into the database and closes the file, to readers too: from now on every
+    /// [`Store`](crate::store::Store) of it returns [`StoreError::Closed`]. If a reader is still at work, the log stays
+    /// next to the file and remains part of the collection.
     pub fn close(mut self) -> Result<()> {
         self.readers.close();
         self.checkpointer.stop();
         self.check_usable()?;
         let closing = |error| StoreError::from_sqlite(&self.collection, "closing its file", error);
         emptying::empty(&self.connection, &self.collection).map_err(closing)?;
-        // The last one to leave removes the empty log.
+        // The last connection to close removes the empty log.
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(closing)?;
         self.connection
             .close()
             .map_err(|(_, error)| StoreError::from_sqlite(&self.collection, "closing its file", error))
     }
 
-    /// Refuses a writer whose disk failed.
+    /// Returns an error if the writer is poisoned.
     pub(in crate::store) fn check_usable(&self) -> Result<()> {
         match self.poison.reason() {
             None => Ok(()),
@@ -156,22 +160,26 @@ impl Writer {
         let mut last = self.ledger.last_seq;
         for seq in changes.iter().filter_map(Change::seq) {
             if seq <= last {
-                return Err(out_of_order(&self.collection, seq, format!("it comes after {}", last.0)));
+                return Err(out_of_order(&self.collection, seq, format!("it must be above {}", last.0)));
             }
             last = seq;
         }
         if last_seq < last {
-            return Err(out_of_order(&self.collection, last, format!("the last place given out is {}", last_seq.0)));
+            return Err(out_of_order(
+                &self.collection,
+                last,
+                format!("the last assigned sequence number is {}", last_seq.0),
+            ));
         }
         if i64::try_from(last_seq.0).is_err() {
-            return Err(out_of_order(&self.collection, last_seq, "the order ends at 2^63".to_owned()));
+            return Err(out_of_order(&self.collection, last_seq, "sequence numbers must be below 2^63".to_owned()));
         }
         Ok(())
     }
 
     fn transaction<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.check_usable()?;
-        // An operator's own SQLite session may hold the file: that must not cost the collection its writes for good.
+        // An operator's own SQLite session may hold a lock on the file. That must not disable writes for good.
         self.execute("BEGIN IMMEDIATE")
             .map_err(|error| StoreError::NotBegun { collection: self.collection.clone(), detail: error.chain() })?;
         let error = match work().and_then(|done| self.execute("COMMIT").map(|()| done)) {
@@ -197,7 +205,8 @@ impl Writer {
         executed.map(drop).map_err(|error| committing(&self.collection, error))
     }
 
-    /// Before the commit that would grow the log past its bound, and not after it: its callers have their answer by then.
+    /// Checkpoints the log before the commit that would grow it past its bound. After the commit would be too late: its
+    /// callers have their answer by then.
     fn finish_log(&mut self) -> Result<()> {
         if !self.log.is_reached() {
             return Ok(());
@@ -215,14 +224,15 @@ impl Writer {
                 Ok(())
             }
             Err(error) => {
-                let error = StoreError::from_sqlite(&self.collection, "moving its log into the database", error);
+                let error =
+                    StoreError::from_sqlite(&self.collection, "moving its write-ahead log into the database", error);
                 self.poison.note(&error);
                 Err(error)
             }
         }
     }
 
-    /// Looks how far the log has grown. Where that fails the next commit looks again, and has the error if it is real.
+    /// Checks how long the log is. If that fails, the next commit checks again, and returns the error if it persists.
     fn watch_log(&mut self) {
         if let Ok(log) = checkpoint::run(&self.connection, Mode::Noop)
             && self.log.note(log)
@@ -232,7 +242,7 @@ impl Writer {
     }
 }
 
-/// One change -> its rows.
+/// Writes the rows of one change.
 fn apply(batch: &mut Batch<'_>, change: &Change) -> Result<()> {
     match change {
         Change::Insert(record) => insert(batch, record),
@@ -250,7 +260,7 @@ fn apply(batch: &mut Batch<'_>, change: &Change) -> Result<()> {
     }
 }
 
-/// What tests look at and turn.
+/// Access for tests.
 #[cfg(test)]
 impl Writer {
     pub(in crate::store) fn connection(&self) -> &Connection {
@@ -261,17 +271,17 @@ impl Writer {
         &self.poison
     }
 
-    /// How long the log was after the last commit.
+    /// The length of the log after the last commit.
     pub(in crate::store) fn log_bytes(&self) -> u64 {
         self.log.log_bytes()
     }
 
-    /// The log is finished before the next commit if it is as long as this.
+    /// Makes the next commit finish the log first if it is at least this long.
     pub(in crate::store) fn finish_log_at(&mut self, log_bytes: u64) {
         self.log.finish_at(log_bytes);
     }
 
-    /// How long a commit waits for a lock that another program holds.
+    /// Sets how long a commit waits for a lock that another program holds.
     pub(in crate::store) fn set_patience(&self, wait: std::time::Duration) {
         self.connection.busy_timeout(wait).unwrap();
     }
