@@ -1,6 +1,6 @@
-//! Names and directory entries: how a collection's file comes to be and goes, in steps that a crash cannot split.
-//! A file is made under a name that is never opened as a collection and renamed when it is whole; it is dropped by a
-//! rename to another such name. Knows nothing of what is inside.
+//! Creates, lists, repairs and removes the files of collections, in steps that a crash cannot leave half done.
+//! A file is created under a name that is never opened as a collection, and renamed when it is complete. It is dropped
+//! by a rename to another such name. This file does not know the content of the files.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -15,23 +15,23 @@ const CREATING: &str = ".creating";
 const DROPPED: &str = ".dropped";
 const REPAIRED: &str = ".repaired";
 const DAMAGED: &str = ".damaged-";
-/// What SQLite keeps beside a database, and the note of `log/moved.rs`.
+/// The files that SQLite keeps next to a database, and the note of `log/moved.rs`.
 const COMPANIONS: [&str; 4] = ["-wal", "-shm", "-journal", MOVED];
-/// The note that an emptied log is in the database.
+/// The note that all of an emptied log is in the database.
 pub(in crate::store) const MOVED: &str = "-moved";
 
-/// Where a collection is kept.
+/// The path of a collection's file.
 pub fn path_of(dir: &Path, name: &CollectionName) -> PathBuf {
     dir.join(format!("{name}{SUFFIX}"))
 }
 
-/// What a file's name says that the collection in it is called: to be used as long as its own word for it is unread.
+/// The name of a collection according to the name of its file. Use it until the name inside the file has been read.
 pub fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.strip_suffix(SUFFIX).unwrap_or(&name).to_owned()
 }
 
-/// The collections in a directory, by name.
+/// Lists the collections in a directory, sorted by name.
 pub fn list(dir: &Path) -> io::Result<Vec<CollectionName>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -41,11 +41,11 @@ pub fn list(dir: &Path) -> io::Result<Vec<CollectionName>> {
     Ok(names)
 }
 
-/// Makes a directory and those it is in, where needed, so that a power failure finds them: only their owner may look
-/// inside.
+/// Creates a directory and its missing parents, readable only by their owner, so that they survive a power failure.
 pub fn make_dir(dir: &Path) -> io::Result<()> {
     if dir.is_dir() {
-        // A life that ended before it got to this may have made it. Who may not look into a directory did not make it.
+        // An earlier run that was interrupted may have created it without this sync. If reading the parent is not
+        // permitted, this user did not create the directory.
         return match sync_dir(parent(dir)) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
             synced => synced,
@@ -63,8 +63,8 @@ pub fn make_dir(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// What is neither a collection's file nor its log nor set aside by a repair: somebody else's, or a log whose database
-/// is gone.
+/// Lists the files that belong to no collection and were not set aside by a repair. Among them are logs whose database
+/// is missing.
 pub fn strangers(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut strangers = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -84,18 +84,18 @@ pub fn strangers(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(strangers)
 }
 
-/// The collection that this log, or what SQLite keeps beside it, belongs to.
+/// The collection that this log, or another file that SQLite keeps next to a database, belongs to.
 pub fn log_without_database(stranger: &Path) -> Option<CollectionName> {
     let name = stranger.file_name()?.to_str()?;
     COMPANIONS.into_iter().find_map(|companion| collection_of(name.strip_suffix(companion)?))
 }
 
-/// The collection that a file of this name holds.
+/// The collection in a file of this name; `None` if it is not the name of a collection's file.
 fn collection_of(file_name: &str) -> Option<CollectionName> {
     CollectionName::new(file_name.strip_suffix(SUFFIX)?).ok()
 }
 
-/// Removes what a crash left of creations and drops that were under way, and tells what it removed. Call it under the
+/// Removes the leftovers of creations and drops that a crash interrupted, and returns their paths. Call it under the
 /// data directory's lock, before any collection is opened.
 pub fn clean_leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {
     finish_repairs(dir)?;
@@ -118,26 +118,26 @@ pub fn clean_leftovers(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(removed)
 }
 
-/// Finishes the repairs that a crash cut off. Under the data directory's lock.
+/// Finishes the repairs that a crash interrupted. The caller holds the data directory's lock.
 pub fn finish_repairs(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if let Some(base) = name.strip_suffix(REPAIRED).filter(|base| base.ends_with(SUFFIX)) {
             let path = dir.join(base);
-            tracing::warn!(path = %path.display(), "finishing its repair, which a crash cut off");
+            tracing::warn!(path = %path.display(), "finishing a repair that a crash interrupted");
             install_repaired(&path, &next_damaged(&path))?;
         }
     }
     Ok(())
 }
 
-/// The name under which `path` is made.
+/// The name under which `path` is created until it is complete.
 pub(in crate::store) fn creating(path: &Path) -> PathBuf {
     with_suffix(path, CREATING)
 }
 
-/// Clears the way for making `path`.
+/// Removes leftovers that are in the way of creating `path`.
 pub(in crate::store) fn prepare_creation(path: &Path) -> io::Result<()> {
     remove_with_companions(path, CREATING)?;
     if with_suffix(path, DROPPED).exists() {
@@ -146,13 +146,13 @@ pub(in crate::store) fn prepare_creation(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A write-ahead log or journal without its database. SQLite would replay it into any database of that name.
+/// A write-ahead log or journal without its database. SQLite would replay it into any new database with that name.
 pub(in crate::store) fn orphan(path: &Path) -> Option<PathBuf> {
     let of_sqlite = COMPANIONS.into_iter().filter(|&companion| companion != MOVED);
     of_sqlite.map(|companion| with_suffix(path, companion)).find(|companion| companion.exists())
 }
 
-/// Brings the name of `path` to the disk.
+/// Syncs the directory that `path` is in, so that its name is on disk.
 pub(in crate::store) fn sync_parent(path: &Path) -> io::Result<()> {
     sync_dir(parent(path))
 }
@@ -162,7 +162,7 @@ pub fn log(path: &Path) -> PathBuf {
     with_suffix(path, COMPANIONS[0])
 }
 
-/// What SQLite shares between connections to `path`; a process that was killed leaves it behind.
+/// The file that SQLite shares between connections to `path`. A killed process leaves it behind.
 pub(in crate::store) fn shared(path: &Path) -> PathBuf {
     with_suffix(path, COMPANIONS[1])
 }
@@ -174,34 +174,35 @@ pub(in crate::store) fn begins_with(path: &Path, bytes: &[u8]) -> io::Result<boo
     Ok(begin == bytes)
 }
 
-/// The whole file takes its name.
+/// Syncs the complete file and gives it its name.
 pub(in crate::store) fn finish_creation(path: &Path) -> io::Result<()> {
     let temporary = creating(path);
     File::open(&temporary)?.sync_all()?;
     fs::rename(&temporary, path)?;
     sync_dir(parent(path)).inspect_err(|_| {
-        // Nothing may be acknowledged in a file whose name is not certain.
+        // If the name may be lost, no write to the file may be acknowledged.
         let _ = fs::remove_file(path);
     })
 }
 
-/// A name for the damaged file that is not taken.
+/// The next free name for the damaged file.
 pub(in crate::store) fn next_damaged(path: &Path) -> PathBuf {
     let mut names = (1u64..).map(|number| with_suffix(path, &format!("{DAMAGED}{number}")));
     names.find(|name| !name.exists()).expect("the numbers do not end")
 }
 
-/// The new file, which was made as [`creating`] says and is closed, takes the damaged one's place; that one is kept.
+/// Replaces the damaged file with the new one, and keeps the damaged one as `kept_as`. The new file has the name of
+/// [`creating`] and is closed.
 pub(in crate::store) fn finish_repair(path: &Path, kept_as: &Path) -> io::Result<()> {
     let temporary = creating(path);
     File::open(&temporary)?.sync_all()?;
-    // From here on a crash cannot undo the repair: whoever opens the directory next finishes it.
+    // From here on, a crash cannot undo the repair: the next process that opens the directory finishes it.
     fs::rename(&temporary, with_suffix(path, REPAIRED))?;
     sync_dir(parent(path))?;
     install_repaired(path, kept_as)
 }
 
-/// Each step may be the last before a crash, and may be done again.
+/// Each step may be the last one before a crash, and may be repeated.
 fn install_repaired(path: &Path, kept_as: &Path) -> io::Result<()> {
     let log = log(path);
     keep(path, kept_as)?;
@@ -209,7 +210,8 @@ fn install_repaired(path: &Path, kept_as: &Path) -> io::Result<()> {
         keep(&log, &with_suffix(kept_as, COMPANIONS[0]))?;
     }
     sync_dir(parent(path))?;
-    // A log that stayed would be played into the new file; so it is gone for certain before that has its name.
+    // SQLite would replay an old log into the new file. So the log is gone for certain before the new file gets its
+    // name.
     for companion in COMPANIONS {
         remove_if_there(&with_suffix(path, companion))?;
     }
@@ -218,7 +220,7 @@ fn install_repaired(path: &Path, kept_as: &Path) -> io::Result<()> {
     sync_dir(parent(path))
 }
 
-/// A second name for a file; a copy where the file system has no such thing.
+/// Adds a second name for a file. If the file system has no hard links, makes a copy.
 fn keep(path: &Path, kept_as: &Path) -> io::Result<()> {
     match fs::hard_link(path, kept_as) {
         Err(error) if error.kind() == io::ErrorKind::Unsupported || error.kind() == io::ErrorKind::PermissionDenied => {
@@ -229,21 +231,22 @@ fn keep(path: &Path, kept_as: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a collection's file for good. Nobody may have it open for writing.
+/// Removes a collection's file for good. No connection may have it open for writing.
 pub(in crate::store) fn remove(path: &Path) -> io::Result<()> {
     fs::rename(path, with_suffix(path, DROPPED))?;
-    // From here on the collection is gone, whatever happens.
+    // From here on, the collection is gone, even after a crash.
     sync_dir(parent(path))?;
     finish_drop(path)?;
     sync_dir(parent(path))
 }
 
-/// The marker goes last: as long as it is there, a log left at `path` is known to belong to what was dropped.
+/// The marker goes last. As long as it exists, a log left at `path` is known to belong to the dropped collection.
 fn finish_drop(path: &Path) -> io::Result<()> {
     for companion in COMPANIONS {
         remove_if_there(&with_suffix(path, companion))?;
     }
-    // Else a power failure could bring the log back, which without its marker would be nobody's and bar the name.
+    // Without this sync, a power failure could bring the log back without its marker. Such a log belongs to nothing and
+    // blocks the name.
     sync_dir(parent(path))?;
     remove_if_there(&with_suffix(path, DROPPED))
 }
@@ -276,7 +279,7 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Brings the names in a directory to the disk.
+/// Syncs a directory, so that the names in it are on disk.
 pub(in crate::store) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }

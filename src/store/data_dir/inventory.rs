@@ -1,6 +1,6 @@
-//! The collections that a data directory should have: a list beside them, so that a file that vanished while no server
-//! ran is missed. In: names that are there, made, dropped. Out: names that were there and are not.
-//! The list follows what is on disk and decides nothing: if it cannot be written, something may go unnoticed later.
+//! The list of the collections that a data directory should have. It shows if a file disappeared while no server ran.
+//! In: the names that exist, are created or are dropped. Out: the names that are listed but missing. The list follows
+//! the files and decides nothing: if it cannot be written, a loss may go unnoticed later.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use crate::types::CollectionName;
 
-/// Its name, in the data directory.
+/// The name of the list in the data directory.
 const FILE: &str = "collections.list";
 const BEGINS: &str =
-    "# Collections of this data directory, written by hapax. A name without its file is missed at the next start.";
+    "# Collections of this data directory, written by hapax. If the file of a name is missing, a start reports it.";
 
 #[derive(Debug)]
 pub struct Inventory {
@@ -22,7 +22,7 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// Reads the list, finds what is missing, and adds what is new.
+    /// Reads the list, finds the missing collections, and adds the new ones.
     pub fn open(data_dir: &Path, present: &[CollectionName]) -> io::Result<Self> {
         let path = data_dir.join(FILE);
         let text = match fs::read(&path) {
@@ -41,7 +41,7 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// Those whose file is gone.
+    /// The collections whose file is missing.
     pub fn missing(&self) -> &BTreeSet<CollectionName> {
         &self.missing
     }
@@ -51,7 +51,7 @@ impl Inventory {
         if self.listed.insert(name.clone()) { self.write() } else { Ok(()) }
     }
 
-    /// It is to be dropped, or is missed no more.
+    /// Call this before a collection is dropped, or when its absence is no longer worth a report.
     pub fn remove(&mut self, name: &CollectionName) -> io::Result<()> {
         self.missing.remove(name);
         if self.listed.remove(name) { self.write() } else { Ok(()) }
@@ -85,7 +85,7 @@ mod tests {
         inventory.remove(&b).unwrap();
         inventory.add(&c).unwrap();
         assert_eq!(missing(&[a.clone(), c]), []);
-        // A list that is spoiled misses less, and nothing else.
+        // A list that is damaged reports fewer collections as missing, and does no other harm.
         fs::write(dir.path().join(FILE), b"\xff\x00\na\n../x\n").unwrap();
         assert_eq!(missing(&[b]), [a]);
     }

@@ -1,6 +1,6 @@
-//! One process per data directory.
-//! In: the directory and how long to wait. Out: a lock that lives as long as its value, or as the process if that is
-//! shorter. Knows nothing of what is in the directory.
+//! Lets only one process use a data directory.
+//! In: the directory and how long to wait. Out: a lock that is held until its value is dropped or the process ends.
+//! This file does not know what is in the directory.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use super::files::make_dir;
 
-/// The lock file's name in the data directory.
+/// The name of the lock file in the data directory.
 pub const LOCK_FILE: &str = "LOCK";
 
 const POLL: Duration = Duration::from_millis(50);
 
-/// Why the data directory could not be locked.
+/// The reason why the data directory could not be locked.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another process has it.
+    /// Another process holds the lock.
     #[error(
         "the data directory {} is in use by {}; stop it, choose another directory, or wait longer with --lock-wait",
         dir.display(),
@@ -26,10 +26,10 @@ pub enum LockError {
     )]
     Held {
         dir: PathBuf,
-        /// Who holds it, as far as the lock file tells.
+        /// The process that holds the lock, if the lock file says so.
         pid: Option<u32>,
     },
-    /// The directory or its lock file cannot be made or locked.
+    /// The directory or its lock file cannot be created or locked.
     #[error("cannot lock the data directory {}: {cause}", dir.display())]
     Io { dir: PathBuf, cause: io::Error },
 }
@@ -41,14 +41,15 @@ fn holder(pid: &Option<u32>) -> String {
     }
 }
 
-/// The exclusive hold on a data directory. The kernel lets go of it when this is dropped or the process dies.
+/// The lock on a data directory. The kernel releases it when this is dropped or the process ends.
 #[derive(Debug)]
 pub struct DataDirLock {
     _file: File,
 }
 
 impl DataDirLock {
-    /// Makes `dir` where needed (mode 0700) and locks it, asking again until `wait` is over. A wait of zero asks once.
+    /// Locks `dir`, and creates it if needed (mode 0700). Retries until `wait` is over; with a wait of zero it tries
+    /// once.
     pub fn acquire(dir: &Path, wait: Duration) -> Result<Self, LockError> {
         let failed = |cause| LockError::Io { dir: dir.to_owned(), cause };
         make_dir(dir).map_err(failed)?;

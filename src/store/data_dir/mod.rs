@@ -1,5 +1,5 @@
-//! What stands in a data directory: one process at a time, the collections' files by their names, and the list of those
-//! that should be there. Must never know what is in a collection's file.
+//! The data directory: its lock, the files of its collections, and the list of collections that should be there. It
+//! must not know the content of the files.
 
 pub(in crate::store) mod files;
 mod inventory;

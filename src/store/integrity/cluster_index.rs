@@ -1,4 +1,4 @@
-//! The index of clusters, added up: it must hold one entry for each document that joined a cluster.
+//! Adds up the index of clusters, which must have one entry for each document that joined a cluster.
 
 use rusqlite::Connection;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -7,7 +7,7 @@ use crate::store::format::columns::integer;
 use crate::store::format::ledger::Tally;
 use crate::types::Seq;
 
-/// A document that joined a cluster, as a number to be added up; written nowhere.
+/// A checksum for a document that joined a cluster. It is only added up, and stored nowhere.
 pub(in crate::store) fn member_sum(cluster: Seq, seq: Seq) -> u64 {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&cluster.0.to_le_bytes());
@@ -15,8 +15,8 @@ pub(in crate::store) fn member_sum(cluster: Seq, seq: Seq) -> u64 {
     xxh3_64_with_seed(&bytes, 0)
 }
 
-/// What the index of clusters holds, in its order or with the entry that is out of it. An index whose entries are right
-/// and in order finds each of them, since its inner pages hold entries too.
+/// Adds up the entries of the index, or returns the first entry that is out of order. If all entries are right and in
+/// order, SQLite finds each of them, because the inner pages of the index hold entries, too.
 pub(in crate::store) fn index_of_clusters(connection: &Connection) -> rusqlite::Result<Result<Tally, Seq>> {
     let mut statement =
         connection.prepare("SELECT cluster, seq FROM signature INDEXED BY signature_by_cluster WHERE cluster <> 0")?;

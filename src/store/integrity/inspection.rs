@@ -1,6 +1,6 @@
-//! A file, read and held against itself in every way there is: its log, format and settings, every row of every table, the
-//! rows of a document with each other, all of them with the ledger, the index of clusters, SQLite's own check. Nothing is
-//! changed, but that a file of an older format is brought to this one's. Under the data directory's lock.
+//! Checks a file in every available way: its log, format and settings, every row of every table, the rows of a document
+//! against each other, all rows against the ledger, the index of clusters, and SQLite's own check.
+//! It changes nothing, except that it upgrades a file of an older format. The caller holds the data directory's lock.
 
 use std::path::Path;
 
@@ -19,42 +19,42 @@ use crate::store::format::upgrade::upgrade;
 use crate::store::format::version::format_of;
 use crate::types::{Keep, Seq};
 
-/// Findings that are kept; beyond them they are counted.
+/// The most findings that are kept; more are only counted.
 const FINDINGS_MAX: usize = 10_000;
-/// Complaints of SQLite's own check.
+/// The most complaints taken from SQLite's own check.
 const COMPLAINTS_MAX: u32 = 100;
-/// The share of the work that is done once the rows are read.
+/// The share of the work that is done when all rows are read.
 const ROWS_SHARE: f64 = 0.6;
-/// Records between two notes of progress.
+/// The number of records between two progress reports.
 const PROGRESS_RECORDS: u64 = 1024;
 
-/// Something that is wrong with a collection's file.
+/// A flaw in a collection's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Where: a table, `file`, `log`, `settings`, `ledger` or `clusters`.
+    /// A table, or `file`, `log`, `settings`, `ledger` or `clusters`.
     pub place: &'static str,
-    /// The record, where it is one's damage.
+    /// The damaged record, if the flaw is in one.
     pub record: Option<Seq>,
     pub detail: String,
 }
 
-/// What [`inspect`] saw.
+/// The result of [`inspect`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
-    /// Documents that are whole.
+    /// The number of intact documents.
     pub documents: u64,
-    /// Records that are not.
+    /// The number of damaged records.
     pub damaged: u64,
-    /// What is wrong, as far as it was kept.
+    /// The flaws, at most 10,000 of them.
     pub findings: Vec<Finding>,
-    /// How much is wrong.
+    /// The number of all flaws.
     pub findings_total: u64,
-    /// Whether all could be looked at.
+    /// Whether the check got through the whole file.
     pub complete: bool,
 }
 
 impl Inspection {
-    /// Whether nothing is wrong.
+    /// Whether no flaw was found.
     pub fn is_sound(&self) -> bool {
         self.findings_total == 0
     }
@@ -66,7 +66,7 @@ impl Inspection {
         }
     }
 
-    /// What an error says of the file; one that says nothing of it is handed back.
+    /// Notes an error that says something about the file. Any other error is returned.
     fn note(&mut self, place: &'static str, error: StoreError) -> Result<()> {
         match error {
             StoreError::Damaged { record, detail, .. } => self.found(place, record, detail),
@@ -77,10 +77,12 @@ impl Inspection {
     }
 }
 
-/// Checks a collection's file. `progress` is told shares from 0 to 1. An error: it could not be looked at.
+/// Checks a collection's file. `progress` is called with shares from 0 to 1. An error means that the file could not be
+/// checked.
 pub fn inspect(path: &Path, progress: &dyn Fn(f64)) -> Result<Inspection> {
     let mut inspection = Inspection::default();
-    // SQLite would drop what stands behind the flaw, and the file that tells of it: nothing more is opened.
+    // With a damaged log, SQLite would drop the transactions after the flaw, and the file that reveals it. So the
+    // database is not opened.
     if let Err(error) = check_files(path) {
         inspection.note("log", error)?;
         return Ok(inspection);
@@ -101,7 +103,7 @@ fn look_inside(path: &Path, inspection: &mut Inspection, progress: &dyn Fn(f64))
     if format_of(&connection, path)? < FORMAT {
         upgrade(path)?;
     }
-    // One moment, should anybody write all the same.
+    // One snapshot, in case another program writes to the file in spite of the lock.
     let snapshot = connection.unchecked_transaction().map_err(sqlite)?;
     let keep = match read_meta(&snapshot, &label) {
         Ok(meta) => Some(meta.keep),
@@ -111,7 +113,7 @@ fn look_inside(path: &Path, inspection: &mut Inspection, progress: &dyn Fn(f64))
         Ok(ledger) => Some(ledger),
         Err(error) => inspection.note("ledger", error).map(|()| None)?,
     };
-    // Unknown settings are guessed by what there is.
+    // If the settings are unreadable, the tables show what the collection keeps.
     let has_payloads = || snapshot.prepare("SELECT 1 FROM payload").and_then(|mut any| any.exists([])).map_err(sqlite);
     let keep = match keep {
         Some(keep) => keep,
@@ -126,24 +128,25 @@ fn look_inside(path: &Path, inspection: &mut Inspection, progress: &dyn Fn(f64))
     }
     match index_of_clusters(&snapshot).map_err(sqlite) {
         Ok(Ok(index)) if index == seen.members => {}
-        Ok(Ok(_)) => inspection.found("clusters", None, "their index does not go with the records"),
-        Ok(Err(at)) => inspection.found("clusters", Some(at), "its place in their index is not in order"),
+        Ok(Ok(_)) => inspection.found("clusters", None, "the index of clusters does not match the records"),
+        Ok(Err(at)) => inspection.found("clusters", Some(at), "its entry in the index of clusters is out of order"),
         Err(error) => inspection.note("clusters", error)?,
     }
     progress(ROWS_SHARE + 0.05);
     own_check(&snapshot, inspection, sqlite)
 }
 
-/// What the rows that are whole add up to.
+/// The sums over the intact rows.
 #[derive(Default)]
 struct Seen {
     tallies: [Tally; 3],
-    /// Of the documents that joined a cluster.
+    /// The documents that joined a cluster.
     members: Tally,
     last: Seq,
 }
 
-/// Holds each row against its sum and its neighbours. `read` is told now and then how many documents were read.
+/// Checks each row against its checksum and its neighbours. Calls `read` now and then with the number of documents
+/// read.
 fn every_row(
     snapshot: &Connection,
     keep: Keep,
@@ -171,13 +174,13 @@ fn every_row(
         true
     })?;
     for broken in &broken {
-        let detail = format!("it cannot be read behind record {}: {}", broken.behind.0, broken.detail);
+        let detail = format!("it cannot be read after record {}: {}", broken.behind.0, broken.detail);
         inspection.found(broken.table.as_str(), None, detail);
     }
     Ok(seen)
 }
 
-/// What SQLite itself finds wrong.
+/// Runs SQLite's own check.
 fn own_check(
     snapshot: &Connection,
     inspection: &mut Inspection,
@@ -200,7 +203,7 @@ fn against_ledger(inspection: &mut Inspection, ledger: &Ledger, seen: &Seen) {
     for ((table, told), found) in RecordTable::ALL.into_iter().zip(lines).zip(seen.tallies) {
         if told != found {
             let detail = format!(
-                "{} rows with sum {:016x} are whole, and the ledger says {} with sum {:016x}",
+                "{} rows with sum {:016x} are intact, but the ledger says {} with sum {:016x}",
                 found.rows, found.sum, told.rows, told.sum
             );
             inspection.found(table.as_str(), None, detail);
@@ -208,7 +211,7 @@ fn against_ledger(inspection: &mut Inspection, ledger: &Ledger, seen: &Seen) {
     }
     if seen.last > ledger.last_seq {
         let detail =
-            format!("there is a record {}, and the ledger says {} is the last", seen.last.0, ledger.last_seq.0);
+            format!("there is a record {}, but the ledger says that {} is the last", seen.last.0, ledger.last_seq.0);
         inspection.found("ledger", Some(seen.last), detail);
     }
 }

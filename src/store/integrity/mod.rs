@@ -1,5 +1,5 @@
-//! Whether a file still holds what was written: at boot, in the background, offline; and what can be saved of one that
-//! does not.
+//! Checks whether a file still holds what was written: at boot, in the background and offline. Saves what it can from a
+//! damaged file.
 
 mod cluster_index;
 pub(in crate::store) mod inspection;

@@ -1,6 +1,6 @@
-//! A damaged file -> a new one that holds all documents of it that are whole; and a file of JSON lines with what could be
-//! read of the others. The damaged file is kept under a name that is never opened as a collection.
-//! Under the data directory's lock. A crash leaves either the damaged collection or the repaired one.
+//! Builds a new file from all intact documents of a damaged one, and writes the readable parts of the other documents
+//! to a file of JSON lines. The damaged file is kept under a name that is never opened as a collection.
+//! The caller holds the data directory's lock. After a crash, the collection is either the damaged or the repaired one.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -25,25 +25,27 @@ use crate::store::settings::Meta;
 use crate::store::write::promotion;
 use crate::types::Seq;
 
-/// Places of the order passed over where nobody knows how many were given out: a number must never name two documents.
+/// The positions of the commit order to skip if the last assigned one is unknown: no number may ever name two
+/// documents.
 const UNKNOWN_PLACES: u64 = 1 << 32;
 
-/// What [`repair`] did.
+/// The result of [`repair`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repaired {
-    /// Documents in the new file.
+    /// The number of documents in the new file.
     pub documents: u64,
-    /// Records that are damaged, set aside as far as they could be read.
+    /// The number of damaged records. Their readable parts are in `set_aside_in`.
     pub set_aside: u64,
-    /// Documents that the old ledger counted and that are in neither.
+    /// The number of documents that the old ledger counted but that are in neither file.
     pub lost: u64,
-    /// Where the damaged file is now; its log beside it.
+    /// The present path of the damaged file. Its log is next to it.
     pub kept_as: PathBuf,
-    /// Where the damaged records are, a line of JSON for each row.
+    /// The file with the damaged records: a line of JSON for each row.
     pub set_aside_in: PathBuf,
 }
 
-/// Makes the collection anew from what is whole. The settings must be; else there is nothing to be done.
+/// Builds the collection again from its intact documents. Returns an error if the settings are damaged, because then
+/// nothing can be repaired.
 pub fn repair(path: &Path) -> Result<Repaired> {
     let label = name_of(path);
     let sqlite = |error| StoreError::from_sqlite(&label, "repairing it", error);
@@ -88,7 +90,10 @@ pub fn repair(path: &Path) -> Result<Repaired> {
         };
         let none = Ledger::default();
         if !move_ledger(&new, &none, &made).map_err(sqlite)? {
-            return Err(StoreError::Busy { collection: label.clone(), detail: "its new file was written to".into() });
+            return Err(StoreError::Busy {
+                collection: label.clone(),
+                detail: "another program wrote to its new file".into(),
+            });
         }
         new.commit().map_err(sqlite)?;
         made.signatures.rows
@@ -102,7 +107,7 @@ pub fn repair(path: &Path) -> Result<Repaired> {
     Ok(Repaired { documents, set_aside, lost: counted.saturating_sub(documents + set_aside), kept_as, set_aside_in })
 }
 
-/// What stops a repair.
+/// An error that stops a repair.
 enum Stopped {
     Sqlite(rusqlite::Error),
     Io(std::io::Error),
@@ -133,11 +138,11 @@ impl Stopped {
     }
 }
 
-/// Where damaged records go.
+/// The output for damaged records.
 struct Aside<'a> {
     out: BufWriter<File>,
     collection: &'a str,
-    /// By `seq`, and what is wrong with each.
+    /// The flaw of each record, by `seq`.
     records: BTreeMap<i64, String>,
 }
 
@@ -157,7 +162,7 @@ impl Aside<'_> {
     }
 }
 
-/// A value as JSON; bytes, and text that is none, in hexadecimal digits.
+/// Shows a value as JSON. Bytes, and text that is not UTF-8, become hexadecimal digits.
 fn shown(value: ValueRef<'_>) -> Value {
     let hex = |bytes: &[u8]| json!({"hex": bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()});
     match value {
@@ -169,7 +174,8 @@ fn shown(value: ValueRef<'_>) -> Value {
     }
 }
 
-/// Copies the sound rows of a table from the beginning on, and where that breaks off, from the end on backwards.
+/// Copies the intact rows of a table from its beginning. If the table cannot be read to its end, continues from the end
+/// backwards.
 fn copy(old: &Connection, new: &Connection, table: RecordTable, aside: &mut Aside<'_>) -> Result<(), Stopped> {
     let mut buffer = Vec::new();
     let mut reached = i64::MIN;
@@ -216,7 +222,7 @@ fn copy(old: &Connection, new: &Connection, table: RecordTable, aside: &mut Asid
     Ok(())
 }
 
-/// Takes out what has lost a row, whole.
+/// Moves the documents that lost a row out of the new file.
 fn set_unpaired_aside(new: &Connection, meta: &Meta, aside: &mut Aside<'_>) -> Result<(), Stopped> {
     let mut flawed = Vec::new();
     walk(new, meta.keep, Seq(0), |visit| {
@@ -238,7 +244,7 @@ fn set_unpaired_aside(new: &Connection, meta: &Meta, aside: &mut Aside<'_>) -> R
     Ok(())
 }
 
-/// A link that is the first now of its cluster becomes an ordinary document, as where the one before it is deleted.
+/// Turns each link that is now the first of its cluster into an ordinary document, as when its predecessor is deleted.
 fn promote_the_first(new: &Connection) -> rusqlite::Result<()> {
     let mut firsts = new.prepare(
         "SELECT min(seq) FROM signature s WHERE cluster <> 0

@@ -1,5 +1,6 @@
-//! All signatures -> one visitor, in parallel by ranges of `seq`: what boot rebuilds the index from. Verifies every row's
-//! checksum, their order, all rows together against the ledger, and the index of clusters against the rows.
+//! Reads all signatures in parallel, by ranges of `seq`, so that boot can rebuild the index from them.
+//! Verifies the checksum of every row, the order of the rows, the sum of all rows against the ledger, and the index of
+//! clusters against the rows.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -15,23 +16,23 @@ use crate::store::format::rows::{SignatureRow, signature_columns};
 use crate::store::read::readers::Readers;
 use crate::types::Seq;
 
-/// Ranges per partition: replaced and deleted documents leave gaps, so equal ranges are not equal work.
+/// The number of ranges per partition. Replaced and deleted documents leave gaps, so equal ranges are not equal work.
 const RANGES_PER_PARTITION: u64 = 16;
-/// Rows between two notes of progress.
+/// The number of rows between two progress reports.
 const PROGRESS_ROWS: u64 = 4096;
 
-/// What a scan saw.
+/// The totals of a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanTotals {
-    /// Records, links among them.
+    /// The number of records, links included.
     pub documents: u64,
     pub linked: u64,
     /// The highest `seq` seen; 0 if there is no record.
     pub last_seq: Seq,
 }
 
-/// Shows every record's signature to `visit`, from `partitions` threads at once. An error: the rows, the ledger and the
-/// index of clusters do not go together.
+/// Calls `visit` with the signature of every record, from `partitions` threads at once. Returns an error if the rows,
+/// the ledger and the index of clusters do not match.
 pub(in crate::store) fn scan(
     readers: &Readers,
     partitions: usize,
@@ -60,18 +61,18 @@ pub(in crate::store) fn scan(
     }
     all.against_ledger(readers.collection(), &ledger)?;
     if all.members != index? {
-        let detail = "its index of clusters does not go with its records";
+        let detail = "its index of clusters does not match its records";
         return Err(StoreError::damaged(readers.collection(), None, detail));
     }
     Ok(all.totals)
 }
 
-/// What was seen, added up.
+/// The sums over the rows read so far.
 #[derive(Default)]
 struct Sums {
     totals: ScanTotals,
     tally: Tally,
-    /// Of the documents that joined a cluster, by [`member_sum`].
+    /// The sum of [`member_sum`] over the documents that joined a cluster.
     members: Tally,
 }
 
@@ -111,20 +112,20 @@ impl Sums {
     }
 }
 
-/// A scan under way, shared by its threads.
+/// A running scan, shared by its threads.
 struct Scan<'a, V> {
     readers: &'a Readers,
     ranges: Vec<RangeInclusive<i64>>,
-    /// The range to be taken next.
+    /// The range to take next.
     next: AtomicUsize,
-    /// One of the threads met an error: the others need not go on.
+    /// Set when a thread meets an error, so that the others stop.
     failed: AtomicBool,
     visit: V,
     progress: &'a AtomicU64,
 }
 
 impl<V: Fn(SignatureRow<'_>) + Sync> Scan<'_, V> {
-    /// What one thread does.
+    /// The work of one thread.
     fn part(&self) -> Result<Sums> {
         let sums = self.scan_ranges();
         self.failed.fetch_or(sums.is_err(), Ordering::Relaxed);
@@ -167,7 +168,7 @@ impl<V: Fn(SignatureRow<'_>) + Sync> Scan<'_, V> {
         while let Some(row) = rows.next().map_err(scanning)? {
             let damaged = |flaw| self.damaged(row, flaw);
             let (signature, sum) = SignatureRow::read(row, 0, buffer).map_err(damaged)?;
-            // SQLite trusts the keys of a table's inner pages, which are in no row.
+            // SQLite trusts the keys in the inner pages of a table, and no checksum of a row covers them.
             if !expected.contains(&(signature.seq.0 as i64)) {
                 return Err(damaged(OUT_OF_ORDER));
             }
@@ -191,7 +192,7 @@ impl<V: Fn(SignatureRow<'_>) + Sync> Scan<'_, V> {
     }
 }
 
-/// Pieces of work of about the same size, many more than there are threads.
+/// Splits the numbers into many more ranges than there are threads, each about the same amount of work.
 fn ranges((first, last): (i64, i64), partitions: usize) -> Vec<RangeInclusive<i64>> {
     let step = ((last - first) as u64 / (partitions as u64 * RANGES_PER_PARTITION)).max(1024) as i64;
     std::iter::successors(Some(first), |start| start.checked_add(step))
@@ -204,7 +205,7 @@ fn ranges((first, last): (i64, i64), partitions: usize) -> Vec<RangeInclusive<i6
 fn bounds(readers: &Readers) -> Result<(i64, i64)> {
     let connection = readers.connect()?;
     let bound = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
-    // Two questions, since SQLite answers `min` and `max` from the ends of the tree only where they are alone.
+    // Two queries: SQLite reads `min` and `max` from the ends of the tree only if each is alone.
     let bounds = bound("SELECT min(seq) FROM signature")
         .and_then(|min| Ok((min.unwrap_or(0), bound("SELECT max(seq) FROM signature")?.unwrap_or(0))));
     let (first, last) = bounds.map_err(|error| scanning(readers, error))?;
@@ -219,7 +220,7 @@ fn members_by_index(readers: &Readers) -> Result<Tally> {
     let doing = "reading its index of clusters";
     let read = index_of_clusters(&readers.connect()?);
     read.map_err(|error| StoreError::from_sqlite(readers.collection(), doing, error))?.map_err(|at| {
-        StoreError::damaged(readers.collection(), at, "its place in the index of clusters is not in order")
+        StoreError::damaged(readers.collection(), at, "its entry in the index of clusters is out of order")
     })
 }
 

@@ -1,26 +1,26 @@
-//! A stretch of a collection, read again while others write: what boot and requests do not come across is looked at too.
+//! Reads a part of a collection again while others write, and so also checks rows that neither boot nor requests read.
 
 use super::walk::walk;
 use crate::store::error::{Result, StoreError};
 use crate::store::read::readers::Readers;
 use crate::types::{Keep, Seq};
 
-/// What a scrub read.
+/// The result of scrubbing a part of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scrubbed {
     pub records: u64,
-    /// Bytes, about.
+    /// The approximate number of bytes read.
     pub bytes: u64,
-    /// Records that are not what was written, and how it shows.
+    /// The damaged records, each with its flaw.
     pub damaged: Vec<(Seq, String)>,
-    /// Behind which the rest begins; `None`: there is none.
+    /// The record after which the next part begins; `None` at the end.
     pub next: Option<Seq>,
 }
 
-/// Reads the rows of documents behind `after`, as of one moment, until it has read about `bytes_max`; a document is
-/// read whole. Each row is held against its own sum and the other rows of its document.
+/// Reads the rows of the documents after `after`, as of one moment, until about `bytes_max` bytes are read. It never
+/// stops within a document. Each row is compared with its own checksum and with the other rows of its document.
 pub(in crate::store) fn scrub(readers: &Readers, keep: Keep, after: Seq, bytes_max: u64) -> Result<Scrubbed> {
-    // Its own, and anew each time: nothing comes from pages that a connection has kept.
+    // A new connection each time, so that no page comes from the cache of an earlier one.
     let connection = readers.connect()?;
     let sqlite = |error| StoreError::from_sqlite(readers.collection(), "scrubbing", error);
     let snapshot = connection.unchecked_transaction().map_err(sqlite)?;
@@ -36,7 +36,7 @@ pub(in crate::store) fn scrub(readers: &Readers, keep: Keep, after: Seq, bytes_m
     })
     .map_err(sqlite)?;
     for broken in broken {
-        let detail = format!("{} cannot be read behind it: {}", broken.table.as_str(), broken.detail);
+        let detail = format!("{} cannot be read after it: {}", broken.table.as_str(), broken.detail);
         scrubbed.damaged.push((broken.behind, detail));
     }
     Ok(scrubbed)

@@ -1,6 +1,7 @@
-//! The rows of all three tables side by side, in order of `seq`: each row held against its own sum, and the rows of a
-//! document against each other. In: one connection, whose open transaction makes it one moment. Out: what there is of
-//! each document and what is wrong with it. Knows nothing of the ledger, nor of what is done about damage.
+//! Reads the rows of all three tables side by side, in order of `seq`. Checks each row against its own checksum, and
+//! the rows of a document against each other.
+//! In: one connection, with an open transaction that fixes the moment. Out: the rows of each document, and its flaws.
+//! This file does not know about the ledger, or about what is done with damage.
 
 use rusqlite::{Connection, Row, Rows};
 
@@ -9,7 +10,7 @@ use crate::store::format::payload;
 use crate::store::format::rows::{DocumentRow, SignatureRow, document_columns, signature_columns};
 use crate::types::{Keep, Seq, content_prefix};
 
-/// One of the tables that have a row a document.
+/// A table with one row per document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum RecordTable {
     Signature,
@@ -28,7 +29,7 @@ impl RecordTable {
         }
     }
 
-    /// Its columns, in the order [`read`] takes them, and its name with their prefix.
+    /// Selects all columns in the order of [`read`]. The first letter of the table is its alias.
     pub(in crate::store) fn select(self) -> &'static str {
         match self {
             Self::Signature => concat!("SELECT ", signature_columns!(), " FROM signature s"),
@@ -46,22 +47,22 @@ impl RecordTable {
     }
 }
 
-/// What a sound row says.
+/// The content of an intact row, as far as a check needs it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct Sound {
     pub(in crate::store) sum: u64,
-    /// Of a signature: the cluster that the document joined, or 0.
+    /// For a signature: the cluster that the document joined, or 0.
     pub(in crate::store) cluster: Seq,
-    /// Bytes read, about.
+    /// The approximate number of bytes read.
     bytes: u64,
-    /// Of a signature or a document: what each says of the other.
+    /// The facts that the signature and the document both store.
     shared: Option<Shared>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shared {
     flags: u8,
-    /// Absent where the signature was given.
+    /// Absent if the client gave the signature.
     content_prefix: Option<u64>,
 }
 
@@ -92,17 +93,17 @@ pub(in crate::store) fn read(table: RecordTable, row: &Row<'_>, buffer: &mut Vec
     }
 }
 
-/// What there is of one document.
+/// The rows and the flaws of one document.
 pub(in crate::store) struct Visit {
     pub(in crate::store) seq: Seq,
-    /// By table; absent where the row is missing or flawed.
+    /// By table; absent if the row is missing or damaged.
     pub(in crate::store) rows: [Option<Sound>; 3],
-    /// What is wrong, and in which table.
+    /// The flaws, each with its table.
     pub(in crate::store) flaws: Vec<(RecordTable, Flaw)>,
 }
 
 impl Visit {
-    /// Bytes read, about.
+    /// The approximate number of bytes read.
     pub(in crate::store) fn bytes(&self) -> u64 {
         self.rows.iter().flatten().map(|row| row.bytes).sum()
     }
@@ -117,8 +118,8 @@ pub(in crate::store) struct Broken {
     pub(in crate::store) detail: String,
 }
 
-/// Shows every document behind `after` to `visit` until that says false. Returns the tables that broke off; what would
-/// have been behind is not called missing.
+/// Calls `visit` with every document after `after` until it returns false. Returns the tables that could not be read to
+/// their end. Rows that would follow there are not reported as missing.
 pub(in crate::store) fn walk(
     connection: &Connection,
     keep: Keep,
@@ -144,7 +145,7 @@ pub(in crate::store) fn walk(
             let wanted = side.table != RecordTable::Payload || keep != Keep::Signature;
             match side.head.take_if(|(at, _)| *at == seq) {
                 Some((_, Ok(_))) if !wanted => {
-                    seen.flaws.push((side.table, "it has a payload, and none is kept here"));
+                    seen.flaws.push((side.table, "it has a payload, but this collection keeps none"));
                 }
                 Some((_, Ok(sound))) => *row = Some(sound),
                 Some((_, Err(flaw))) => seen.flaws.push((side.table, flaw)),
@@ -168,7 +169,7 @@ pub(in crate::store) fn walk(
     Ok(sides.into_iter().filter_map(broken).collect())
 }
 
-/// One table on its way.
+/// One of the tables during a walk.
 struct Side<'s> {
     table: RecordTable,
     rows: Rows<'s>,
