@@ -1,4 +1,4 @@
-//! A file that nobody writes to -> every row of it read and held against its checksum, its ledger and its neighbours.
+//! Reads every row of a file that has no writer, and checks it against its checksum, the ledger and its neighbours.
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -23,15 +23,15 @@ use crate::store::read::readers::Readers;
 use crate::store::settings::Opened;
 use crate::types::Seq;
 
-/// The sum of a row of `document`, behind its other columns.
+/// The column with the checksum of a row of `document`, which follows its other columns.
 const DOCUMENT_SUM: usize = DOCUMENT_COLUMN_COUNT - 1;
-/// Steps of SQLite's machine between two looks whether it was called off.
+/// The number of steps of SQLite's virtual machine between two checks for a cancellation.
 const STEPS: i32 = 10_000;
-/// Rows between two notes of progress.
+/// The number of rows between two progress reports.
 const PROGRESS_ROWS: u64 = 1024;
 
-/// What the file says of itself, without a look at its rows; `None`: it is of an older format, which a server brings to
-/// this one. Nothing is written, not even a log beside it.
+/// Reads the settings and the counts of a file, but not its rows. `None` if the file has an older format, which a
+/// server will upgrade. Writes nothing, not even a log next to the file.
 pub(super) fn head(path: &Path) -> Result<Option<Opened>> {
     let connection = connect(path, Role::Reader)?;
     if format_of(&connection, path)? < FORMAT {
@@ -49,7 +49,7 @@ fn read_head(connection: &Connection, path: &Path) -> Result<(Opened, Ledger)> {
     Ok((opened, ledger))
 }
 
-/// An error names the record, where it is one's.
+/// Checks every row. If a record is damaged, the error names it.
 pub(super) fn every_row(path: &Path, stage: &Stage) -> Result<Opened> {
     let name = name_of(path);
     let mut connection = connect(path, Role::Reader)?;

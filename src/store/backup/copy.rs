@@ -1,7 +1,8 @@
-//! One collection's file -> a copy of it as of one moment, at a bounded rate, beside its writer.
-//! `VACUUM INTO` reads all of it in one read transaction. (SQLite's backup API starts again with each commit of another
-//! connection: beside a writer a throttled one never ends.) As long as that lasts the writer's log cannot start anew, so
-//! it grows: past half of its bound the copy no longer rests, past the bound it is given up.
+//! Copies a collection's file as of one moment, at a bounded rate, while its writer works.
+//! `VACUUM INTO` reads the whole file in one read transaction. (SQLite's backup API starts over with each commit of
+//! another connection, so next to a writer a throttled backup would never end.) As long as the transaction lasts, the
+//! writer's log cannot restart, so it grows. Past half of its limit the copy no longer pauses; past the limit the copy
+//! is given up.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,24 +17,24 @@ use crate::store::error::StoreError;
 use crate::store::format::connection::{Role, connect};
 use crate::store::format::version::check_format;
 
-/// Steps of SQLite's machine between two looks: some 20 rows.
+/// The number of steps of SQLite's virtual machine between two checks, about 20 rows.
 const STEPS: i32 = 100;
 const CACHE_KIB: i64 = 256;
-/// How often at most the log and a call-off are looked for; also the longest rest at a stretch.
+/// The shortest time between two checks of the log and for a cancellation. Also the longest pause without a check.
 const LOOK: Duration = Duration::from_millis(10);
-/// Written this much, it is put on disk: all at the end would keep the writer's own fsync waiting.
+/// After this many bytes the copy is synced. A single sync at the end would delay the writer's own fsync.
 const SYNC_BYTES: u64 = 8 << 20;
 
-/// How fast to copy, and what to give up at.
+/// How fast to copy, and when to give up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyLimits {
-    /// Bytes of the copy per second; absent: as fast as the disk.
+    /// Bytes of the copy per second. `None` means as fast as the disk.
     pub bytes_per_second_max: Option<u64>,
-    /// By how much a write-ahead log may grow meanwhile; absent: nobody writes.
+    /// By how much the write-ahead log may grow during the copy. `None` if there is no writer.
     pub log_bytes_max: Option<u64>,
 }
 
-/// Why a copy ended early.
+/// The reason why a copy ended early.
 #[derive(Clone, Copy, Debug)]
 enum Stop {
     Cancelled,
@@ -43,7 +44,7 @@ enum Stop {
 
 type Gone = Box<dyn Fn() -> bool + Send>;
 
-/// False: the collection is gone, as `gone` says; part of `target` may be there.
+/// Makes the copy. Returns false if `gone` said that the collection is gone; a part of `target` may then exist.
 pub(super) fn copy(source: &Path, target: &Path, limits: CopyLimits, gone: Gone, stage: &Stage) -> Result<bool> {
     let label = name_of(source);
     let Some(name) = target.to_str() else {
@@ -55,7 +56,7 @@ pub(super) fn copy(source: &Path, target: &Path, limits: CopyLimits, gone: Gone,
     let mut connection = connect(source, Role::Reader)?;
     let copying = |error| StoreError::from_sqlite(&label, "copying it", error);
     check_format(&connection, source)?;
-    // What is to be written is in memory up to as much again; a rate is kept by what is in the file.
+    // The cache can hold as much unwritten data again, so keep it small: the rate is measured by the size of the file.
     connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(copying)?;
     connection.progress_handler(STEPS, Some(move || watch.step())).map_err(copying)?;
     let copied = connection.execute("VACUUM main INTO ?1", [name]);
@@ -68,7 +69,7 @@ pub(super) fn copy(source: &Path, target: &Path, limits: CopyLimits, gone: Gone,
     }
 }
 
-/// Looks after a copy from within: SQLite asks it every few rows whether to go on.
+/// Controls a copy while it runs: SQLite asks it every few rows whether to go on.
 struct Watch {
     target: PathBuf,
     file: Option<File>,
@@ -111,7 +112,7 @@ impl Watch {
         }
     }
 
-    /// Rests where it is too fast. True: stop.
+    /// Pauses if the copy is too fast. Returns true to stop it.
     fn step(&mut self) -> bool {
         let written = length(&self.target);
         self.stage.at(written as f64 / self.stage.units().max(1) as f64);
@@ -155,7 +156,7 @@ impl Watch {
         true
     }
 
-    /// Early only: what fails here fails again where it counts.
+    /// Syncs early. An error here is ignored, because it comes again at the sync that counts.
     fn sync(&mut self) {
         if self.file.is_none() {
             self.file = File::open(&self.target).ok();
@@ -166,7 +167,7 @@ impl Watch {
     }
 }
 
-/// 0 where there is no such file.
+/// The length of a file; 0 if it does not exist.
 fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |file| file.len())
 }

@@ -1,4 +1,4 @@
-//! A backup's folder: the names in it, and whose they are.
+//! The directory of a backup: the names in it, and whether a backup wrote them.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -6,19 +6,19 @@ use std::path::Path;
 
 use crate::store::data_dir::files;
 
-/// Its name while it is no manifest yet.
+/// The marker of a backup. The manifest has this name until the backup is complete.
 pub(super) const PARTIAL: &str = "manifest.json.partial";
-/// Its name while it is being written: the marker says whose the folder is until the whole manifest takes its place.
+/// The name of the manifest while it is written. Until it is complete, the marker says whose the directory is.
 pub(super) const WRITING: &str = "manifest.json.partial.new";
-/// What SQLite keeps beside a file that it makes.
+/// The file that SQLite keeps next to a database that it creates.
 const JOURNAL: &str = ".sqlite-journal";
 
-/// Whether a backup that is being made, or was broken off, may have made a file of this name in its folder.
+/// Whether a running or interrupted backup may have written a file with this name.
 pub(super) fn is_ours(name: &str) -> bool {
     name == PARTIAL || name == WRITING || name.ends_with(files::SUFFIX) || name.ends_with(JOURNAL)
 }
 
-/// The names in a folder, sorted; those that are not UTF-8 with replacements.
+/// The names in a directory, sorted. Bytes that are not UTF-8 are replaced.
 pub(super) fn entries(dir: &Path) -> io::Result<Vec<String>> {
     let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
     let mut names = fs::read_dir(dir)?.map(name).collect::<io::Result<Vec<_>>>()?;
@@ -26,7 +26,7 @@ pub(super) fn entries(dir: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// With the parents it needs, on disk.
+/// Creates a directory and its missing parents, on disk.
 pub(super) fn make_dir(dir: &Path) -> io::Result<()> {
     if dir.exists() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Collections' files -> a folder with a copy of each, and the manifest that says so.
+//! Makes a backup: copies the files of collections to a directory, and writes the manifest.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -16,7 +16,7 @@ use crate::store::error::StoreError;
 use crate::store::settings::Opened;
 use crate::types::TimestampMs;
 
-/// A backup that is being made. Dropped before [`finish`](Self::finish), it removes what it wrote.
+/// A backup that is being made. If it is dropped before [`finish`](Self::finish), it removes the files that it wrote.
 #[derive(Debug)]
 pub struct Backup {
     dir: PathBuf,
@@ -29,12 +29,12 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Takes `dir`, which is made where it is missing (mode 0700). What a broken-off backup left there goes; anything
-    /// else is in the way.
+    /// Takes `dir`, and creates it if it is missing (mode 0700). Removes the leftovers of an interrupted backup. Any
+    /// other file in `dir` is an error.
     pub fn begin(dir: &Path, limits: CopyLimits, progress: Arc<Progress>) -> Result<Self> {
         let failed = |doing| move |source| BackupError::Io { path: dir.to_owned(), doing, source };
-        make_dir(dir).map_err(failed("making the folder"))?;
-        if !fs::symlink_metadata(dir).map_err(failed("looking at it"))?.is_dir() {
+        make_dir(dir).map_err(failed("creating the directory"))?;
+        if !fs::symlink_metadata(dir).map_err(failed("examining it"))?.is_dir() {
             return Err(BackupError::NotAFolder { dir: dir.to_owned() });
         }
         let there = entries(dir).map_err(failed("listing it"))?;
@@ -51,29 +51,29 @@ impl Backup {
         }
         let marker = dir.join(PARTIAL);
         let partial = OpenOptions::new().write(true).create(true).truncate(false).open(&marker);
-        let partial = partial.map_err(failed("marking it"))?;
+        let partial = partial.map_err(failed("writing its marker"))?;
         match partial.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(BackupError::UnderWay { dir: dir.to_owned() }),
             Err(TryLockError::Error(source)) => return Err(failed("locking it")(source)),
         }
         for name in there.iter().filter(|name| *name != PARTIAL) {
-            fs::remove_file(dir.join(name)).map_err(failed("removing what a broken-off backup left"))?;
+            fs::remove_file(dir.join(name)).map_err(failed("removing the leftovers of an interrupted backup"))?;
         }
-        partial.sync_all().and_then(|()| sync_dir(dir)).map_err(failed("marking it"))?;
+        partial.sync_all().and_then(|()| sync_dir(dir)).map_err(failed("writing its marker"))?;
         Ok(Self { dir: dir.to_owned(), partial, entries: Vec::new(), series: None, limits, progress, finished: false })
     }
 
-    /// It is one of a series, which `prune` may remove.
+    /// Makes the backup a member of a series, which `prune` may remove later.
     pub fn of_series(mut self, series: &str) -> Result<Self> {
-        let failed = |source| BackupError::Io { path: self.dir.clone(), doing: "marking it", source };
+        let failed = |source| BackupError::Io { path: self.dir.clone(), doing: "writing its marker", source };
         series::mark(&mut self.partial, series).map_err(failed)?;
         self.series = Some(series.to_owned());
         Ok(self)
     }
 
-    /// Copies one collection's file as of now, and checks every row of the copy. False: the collection was dropped
-    /// meanwhile, as `gone` tells, and is left out.
+    /// Copies one collection's file as of now, and checks every row of the copy. Returns false if `gone` said that the
+    /// collection was dropped meanwhile; the backup is then without it.
     pub fn add(&mut self, source: &Path, gone: impl Fn() -> bool + Send + 'static) -> Result<bool> {
         let label = name_of(source);
         let file = format!("{label}{}", files::SUFFIX);
@@ -95,7 +95,7 @@ impl Backup {
         let opened = check::every_row(&target, &stage)?;
         let Opened { meta, last_seq, documents } = opened;
         if meta.name.as_str() != label {
-            let detail = format!("it calls itself {}", meta.name);
+            let detail = format!("its settings name it `{}`", meta.name);
             return Err(StoreError::Damaged { collection: label, record: None, detail }.into());
         }
         let (bytes, sum) = manifest::sum_of(&target).map_err(failed("reading it"))?;
@@ -113,7 +113,7 @@ impl Backup {
         Ok(true)
     }
 
-    /// Writes the manifest: from here on it is a backup.
+    /// Writes the manifest, which makes the backup complete.
     pub fn finish(mut self, made: TimestampMs) -> Result<Manifest> {
         let failed = |source| BackupError::Io { path: self.dir.clone(), doing: "writing the manifest", source };
         let manifest = Manifest::sealed(made, self.series.take(), std::mem::take(&mut self.entries));
@@ -121,13 +121,13 @@ impl Backup {
         let write = |partial: &mut File| {
             let writing = self.dir.join(WRITING);
             let mut file = File::create(&writing)?;
-            // The new marker is held as the old one was.
+            // Lock the new marker like the old one.
             file.lock()?;
             file.write_all(&bytes)?;
             file.sync_all()?;
             fs::rename(&writing, self.dir.join(PARTIAL))?;
             *partial = file;
-            // The copies' names first, then the one that vouches for them.
+            // Sync the names of the copies before the manifest that vouches for them.
             sync_dir(&self.dir)?;
             fs::rename(self.dir.join(PARTIAL), self.dir.join(manifest::FILE))?;
             sync_dir(&self.dir)
@@ -144,7 +144,7 @@ impl Drop for Backup {
         if self.finished {
             return;
         }
-        // The marker last: as long as it is there, the rest is known to be ours.
+        // The marker goes last. As long as it exists, the rest is known to be ours.
         let remove = || {
             for name in entries(&self.dir)?.iter().filter(|name| *name != PARTIAL) {
                 fs::remove_file(self.dir.join(name))?;
@@ -153,12 +153,12 @@ impl Drop for Backup {
             fs::remove_dir(&self.dir)
         };
         if let Err(error) = remove() {
-            tracing::warn!(dir = %self.dir.display(), %error, "what a broken-off backup wrote could not be removed");
+            tracing::warn!(dir = %self.dir.display(), %error, "could not remove the files of an unfinished backup");
         }
     }
 }
 
-/// What there is to copy and to check, roughly: what [`Progress`] counts in.
+/// The approximate number of bytes to copy and check, which is the unit of [`Progress`].
 pub fn units(source: &Path) -> u64 {
     2 * source_bytes(source)
 }

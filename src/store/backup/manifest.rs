@@ -1,5 +1,5 @@
-//! What a backup holds: a JSON text that anyone can read, with a sum over itself, so that no byte of it can change
-//! unseen.
+//! The manifest, which lists the content of a backup. It is JSON that anyone can read, with a checksum over itself, so
+//! that every changed byte is noticed.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -14,11 +14,11 @@ use crate::store::data_dir::files;
 use crate::types::{CollectionName, TimestampMs};
 
 pub(super) const FILE: &str = "manifest.json";
-/// The newest format, of backups that are of a series. Raise it where an older version would misread a backup.
+/// The newest format, used for backups of a series. Raise it if an older version would misread a backup.
 const FORMAT: u64 = 2;
-/// The format of all others: a version that knows no series restores them.
+/// The format of all other backups. Versions that do not know series can restore them.
 const FORMAT_WITHOUT_SERIES: u64 = 1;
-/// No manifest of ten thousand collections is longer.
+/// A manifest of ten thousand collections is shorter than this.
 const BYTES_MAX: u64 = 64 << 20;
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -29,14 +29,14 @@ pub struct Manifest {
     hapax_backup: u64,
     /// The version of hapax that made it.
     pub hapax: String,
-    /// When, RFC 3339, UTC.
+    /// The time, in UTC, as in RFC 3339.
     pub made: String,
-    /// The series that it is one of; with a later one it may be removed.
+    /// The series of the backup. A later backup of the series may remove this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     series: Option<String>,
-    /// By name.
+    /// The collections, sorted by name.
     pub collections: Vec<ManifestEntry>,
-    /// Over all of the above, as written.
+    /// The checksum of all of the above, as written.
     xxh3_128: String,
 }
 
@@ -44,17 +44,17 @@ pub struct Manifest {
 #[serde(deny_unknown_fields)]
 pub struct ManifestEntry {
     pub name: String,
-    /// Its file in the backup.
+    /// The name of its file in the backup.
     pub file: String,
     pub bytes: u64,
-    /// XXH3 of the file, 128 bits.
+    /// The 128-bit XXH3 checksum of the file.
     pub xxh3_128: String,
-    /// Documents in it, links included.
+    /// The number of documents, links included.
     pub documents: u64,
-    /// The copy's place in the collection's order: all up to it is there, and nothing after it.
+    /// The last position in the collection's commit order. The copy has everything up to it, and nothing after it.
     pub last_seq: u64,
     pub spec: String,
-    /// What it keeps beside signatures.
+    /// What the collection stores besides signatures.
     pub keep: String,
 }
 
@@ -80,7 +80,7 @@ impl Manifest {
         hex(xxh3_128(&unsealed.to_bytes()))
     }
 
-    /// The manifest of the backup in `dir`, whole and its own; its files are not looked at.
+    /// Reads and verifies the manifest of the backup in `dir`. Does not look at the other files.
     pub fn read(dir: &Path) -> Result<Self> {
         let path = dir.join(FILE);
         let io = |source| BackupError::Io { path: path.clone(), doing: "reading it", source };
@@ -91,7 +91,7 @@ impl Manifest {
                 return Err(match () {
                     () if dir.join(PARTIAL).exists() => BackupError::Unfinished { dir: dir.to_owned() },
                     () if dir.is_dir() => foreign("it has no manifest.json"),
-                    () => foreign("there is no such folder"),
+                    () => foreign("no such directory"),
                 });
             }
             Err(error) => return Err(io(error)),
@@ -99,54 +99,53 @@ impl Manifest {
         let mut bytes = Vec::new();
         file.take(BYTES_MAX).read_to_end(&mut bytes).map_err(io)?;
         let damaged = |detail: &str| BackupError::Damaged { path: path.clone(), detail: detail.to_owned() };
-        // First what a later version may have written otherwise.
+        // First read the format, because a later version may have written the rest differently.
         let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|_| damaged("it is not JSON"))?;
         let found = value.get("hapax_backup").and_then(serde_json::Value::as_u64);
-        match found.ok_or_else(|| foreign("its manifest.json is not one of hapax"))? {
+        match found.ok_or_else(|| foreign("its manifest.json was not written by hapax"))? {
             FORMAT_WITHOUT_SERIES..=FORMAT => {}
-            0 => return Err(damaged("there is no format 0")),
+            0 => return Err(damaged("format 0 does not exist")),
             found => return Err(BackupError::NewerFormat { dir: dir.to_owned(), found, known: FORMAT }),
         }
         let this: Self = serde_json::from_slice(&bytes).map_err(|error| damaged(&error.to_string()))?;
         if this.to_bytes() != bytes || this.sum() != this.xxh3_128 {
-            return Err(damaged("its sum differs"));
+            return Err(damaged("its checksum differs"));
         }
         for entry in &this.collections {
-            // A sum proves that nothing broke, and not that nobody wrote it: no name may lead elsewhere.
+            // A checksum shows that the manifest is undamaged, but not that hapax wrote it. So no file name may lead
+            // elsewhere.
             let named = CollectionName::new(&entry.name).is_ok();
             if !named || entry.file != format!("{}{}", entry.name, files::SUFFIX) {
-                return Err(damaged(&format!("`{}` is no file of a collection", entry.file)));
+                return Err(damaged(&format!("`{}` is not the file of a collection", entry.file)));
             }
         }
         Ok(this)
     }
 
-    /// The series that it is one of.
     pub fn series(&self) -> Option<&str> {
         self.series.as_deref()
     }
 
-    /// When it was made.
     pub fn made_at(&self) -> Option<TimestampMs> {
         let made = self.made.parse::<jiff::Timestamp>().ok()?;
         Some(TimestampMs(made.as_millisecond()))
     }
 
-    /// Whether the folder holds the files of the manifest and nothing else, each of its length.
+    /// Checks that the directory holds exactly the files of the manifest, each with its length.
     pub(super) fn check_files(&self, dir: &Path) -> Result<()> {
         let io = |source| BackupError::Io { path: dir.to_owned(), doing: "listing it", source };
         let damaged = |name: &str, detail: String| BackupError::Damaged { path: dir.join(name), detail };
         for name in entries(dir).map_err(io)? {
             if name != FILE && !self.collections.iter().any(|entry| entry.file == name) {
-                return Err(damaged(&name, "the manifest knows nothing of it".to_owned()));
+                return Err(damaged(&name, "the manifest does not list it".to_owned()));
             }
         }
         for ManifestEntry { file, bytes, .. } in &self.collections {
             match fs::symlink_metadata(dir.join(file)) {
-                Ok(there) if !there.is_file() => return Err(damaged(file, "it is no file".to_owned())),
+                Ok(there) if !there.is_file() => return Err(damaged(file, "it is not a regular file".to_owned())),
                 Ok(there) if there.len() == *bytes => {}
                 Ok(there) => {
-                    return Err(damaged(file, format!("it has {} bytes, the manifest says {bytes}", there.len())));
+                    return Err(damaged(file, format!("it has {} bytes, but the manifest says {bytes}", there.len())));
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     return Err(damaged(file, "it is missing".to_owned()));
@@ -158,18 +157,18 @@ impl Manifest {
     }
 }
 
-/// When the latest of the backups under `dir` was made.
+/// The time of the latest backup under `dir`.
 pub fn latest(dir: &Path) -> Option<TimestampMs> {
     let folders = fs::read_dir(dir).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
     folders.filter_map(|folder| Manifest::read(&folder).ok()?.made_at()).max()
 }
 
-/// A file's length and sum.
+/// The length and the checksum of a file.
 pub(super) fn sum_of(path: &Path) -> io::Result<(u64, String)> {
     read_summed(&mut File::open(path)?, |_| Ok(()))
 }
 
-/// Reads to the end, shows each piece, and gives length and sum.
+/// Reads to the end, calls `piece_read` with each piece, and returns the length and the checksum.
 pub(super) fn read_summed(
     from: &mut impl Read,
     mut piece_read: impl FnMut(&[u8]) -> io::Result<()>,

@@ -1,11 +1,11 @@
-//! Every collection's file -> a folder with a copy of each and a manifest, and back.
-//! A copy is of one moment, whatever is written meanwhile, and every row of it is checked before the manifest says that
-//! there is a backup. Synchronous. Must never know who asks for it, or which collections are open.
+//! Makes and restores backups. A backup is a directory with a copy of each collection's file and a manifest.
+//! A copy is as of one moment, even if documents are written meanwhile. Every row of it is checked before the manifest
+//! makes the backup valid. Synchronous. It must not know what asks for a backup, or which collections are open.
 //!
 //! ```text
-//! DIR/manifest.json.partial   first: marks the folder as ours, and locked by who writes to it
-//! DIR/NAME.sqlite             a collection, whole: no log beside it
-//! DIR/manifest.json           last, by a rename: without it there is no backup here
+//! DIR/manifest.json.partial   first: marks the directory as ours; locked while it is written
+//! DIR/NAME.sqlite             a complete collection, without a log
+//! DIR/manifest.json           last, by a rename: without it the backup is not valid
 //! ```
 
 mod check;

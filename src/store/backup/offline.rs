@@ -1,4 +1,4 @@
-//! A backup of a data directory that no server uses.
+//! Makes a backup of a data directory that no server uses.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::store::data_dir::lock::DataDirLock;
 use crate::store::handle::Store;
 use crate::types::TimestampMs;
 
-/// Brings a file that nobody has open to where a copy can be taken from it: in this version's format, its log
-/// checked and moved into it.
+/// Prepares a file for copying: upgrades it to this version's format, checks its log, and moves the log into it.
+/// Nothing else may have the file open.
 pub fn settle(path: &Path) -> Result<()> {
     let (_, writer, _) = Store::open(path)?;
     Ok(writer.close()?)
 }
 
-/// Makes a backup of a data directory that no server uses; of a series, if one is named.
+/// Makes a backup of a data directory that no server uses, as a member of `series` if one is given.
 pub fn offline(
     data_dir: &Path,
     dir: &Path,

@@ -1,9 +1,9 @@
-//! How far a backup or a restore is, shared by who does it, who shows it and who calls it off.
+//! The progress of a backup or a restore, shared by the thread that works, and those that show or cancel it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Counts work in bytes, roughly; whoever works tells, anyone reads.
+/// The progress, counted in approximate bytes.
 #[derive(Debug, Default)]
 pub struct Progress {
     expected: AtomicU64,
@@ -14,12 +14,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// How much there will be.
+    /// Sets how many units there will be in total.
     pub fn expect(&self, units: u64) {
         self.expected.store(units, Ordering::Relaxed);
     }
 
-    /// The share that is done, 0 to 1; 1 only when all is.
+    /// The share that is done, from 0 to 1. It is 1 only when everything is done.
     pub fn share(&self) -> f64 {
         if self.finished.load(Ordering::Relaxed) {
             return 1.0;
@@ -28,17 +28,17 @@ impl Progress {
         (self.done.load(Ordering::Relaxed) as f64 / expected as f64).min(0.999)
     }
 
-    /// Bytes of the copies that are whole.
+    /// The number of bytes in complete copies.
     pub fn copied_bytes(&self) -> u64 {
         self.copied.load(Ordering::Relaxed)
     }
 
-    /// Asks for an end; it comes within a fraction of a second.
+    /// Asks the work to stop, which it does within a fraction of a second.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether an end was asked for.
+    /// Whether the work was asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
@@ -56,7 +56,7 @@ impl Progress {
     }
 }
 
-/// A part of the work; dropped, it is done.
+/// A part of the work. Dropping it marks the part as done.
 #[derive(Clone, Debug)]
 pub(super) struct Stage {
     progress: Arc<Progress>,
@@ -65,23 +65,23 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// This share of it is done.
+    /// Marks this share of the part as done.
     pub(super) fn at(&self, share: f64) {
         let units = (self.units as f64 * share.clamp(0.0, 1.0)) as u64;
         self.progress.done.store(self.from + units, Ordering::Relaxed);
     }
 
-    /// What it is a part of.
+    /// The progress that this part belongs to.
     pub(super) fn progress(&self) -> Arc<Progress> {
         self.progress.clone()
     }
 
-    /// Whether an end was asked for.
+    /// Whether the work was asked to stop.
     pub(super) fn is_cancelled(&self) -> bool {
         self.progress.is_cancelled()
     }
 
-    /// How much it is.
+    /// The size of this part.
     pub(super) fn units(&self) -> u64 {
         self.units
     }

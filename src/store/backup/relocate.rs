@@ -1,4 +1,4 @@
-//! A finished backup -> another place.
+//! Moves a finished backup to another place.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -9,8 +9,8 @@ use super::folder::{PARTIAL, WRITING, entries, make_dir};
 use super::manifest::{self, Manifest};
 use crate::store::data_dir::files::{sync_dir, sync_parent};
 
-/// Moves a backup from one folder to another, which is empty or missing. On another file system its files are copied, the
-/// manifest last, before they go.
+/// Moves a backup to a directory that is empty or missing. If that is on another file system, copies the files, the
+/// manifest last, and then removes the original.
 pub fn relocate(manifest: &Manifest, from: &Path, to: &Path) -> Result<()> {
     let failed = |source| BackupError::Io { path: to.to_owned(), doing: "moving the backup there", source };
     moved(manifest, from, to).map_err(failed)
@@ -29,7 +29,8 @@ fn moved(manifest: &Manifest, from: &Path, to: &Path) -> io::Result<()> {
         fs::copy(from.join(name), to)?;
         File::open(to)?.sync_all()
     };
-    // Under the marker's name until all is there: a move that is cut off leaves what is known to be a broken-off backup.
+    // The manifest has the name of the marker until all files are copied. If the move is interrupted, the result is
+    // known as an unfinished backup.
     copy(manifest::FILE, &to.join(WRITING))?;
     fs::rename(to.join(WRITING), to.join(PARTIAL))?;
     sync_dir(to)?;

@@ -1,6 +1,7 @@
-//! A backup -> an empty data directory, whole or not at all.
-//! The files are written to a folder beside the one that is served from, compared with the manifest on the way, and the
-//! folder takes its name when all of it is on disk. A server refuses a directory where that folder was left.
+//! Restores a backup into an empty data directory, completely or not at all.
+//! The files are written to a temporary directory and compared with the manifest. When all of them are on disk, the
+//! directory gets the name from which collections are served. If a restore was interrupted, the temporary directory is
+//! still there, and a server refuses to start.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
@@ -17,48 +18,48 @@ use crate::store::data_dir::files::sync_dir;
 use crate::store::data_dir::lock::{DataDirLock, LOCK_FILE};
 use crate::store::error::StoreError;
 
-/// Where collections are served from.
+/// The directory from which collections are served.
 const COLLECTIONS: &str = "collections";
-/// Its name until it is whole.
+/// Its name until it is complete.
 const RESTORING: &str = "collections.restoring";
-/// File systems put it at their root, and a data directory may be one.
+/// Many file systems have this directory at their root, and a data directory may be such a root.
 const LOST_AND_FOUND: &str = "lost+found";
 
-/// Brings the backup in `dir` back, into a data directory that is empty or missing. After an error there is nothing to
-/// serve in it, as before.
+/// Restores the backup in `dir` into a data directory that is empty or missing. After an error, the data directory
+/// holds no collections, as before.
 pub fn restore(dir: &Path, data_dir: &Path, progress: &Arc<Progress>) -> Result<Manifest> {
     let manifest = Manifest::read(dir)?;
     manifest.check_files(dir)?;
     progress.expect(manifest.collections.iter().map(|entry| entry.bytes).sum());
     let failed = |doing| move |source| BackupError::Io { path: data_dir.to_owned(), doing, source };
-    // Looked at before the lock too: a directory full of something else gets no lock file.
+    // Check before locking, too: a directory full of other files must not get a lock file.
     check_empty(data_dir)?;
     let _lock = DataDirLock::acquire(data_dir, Duration::ZERO)?;
     check_empty(data_dir)?;
     let restoring = data_dir.join(RESTORING);
-    remove(&restoring).map_err(failed("removing what a broken-off restore left"))?;
+    remove(&restoring).map_err(failed("removing the leftovers of an interrupted restore"))?;
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(&restoring).map_err(failed("making a folder"))?;
-    // The mark that there is no whole collection here, before the first of them.
-    sync_dir(data_dir).map_err(failed("making a folder"))?;
+    builder.create(&restoring).map_err(failed("creating a directory"))?;
+    // Sync this directory's name before the first file: it marks the restore as incomplete.
+    sync_dir(data_dir).map_err(failed("creating a directory"))?;
     let restored = manifest.collections.iter().try_for_each(|entry| restore_one(dir, &restoring, entry, progress));
     if let Err(error) = restored {
         if let Err(error) = remove(&restoring) {
-            tracing::warn!(path = %restoring.display(), %error, "what was restored so far could not be removed");
+            tracing::warn!(path = %restoring.display(), %error, "could not remove the files of a failed restore");
         }
         return Err(error);
     }
     sync_dir(&restoring)
         .and_then(|()| fs::rename(&restoring, data_dir.join(COLLECTIONS)))
         .and_then(|()| sync_dir(data_dir))
-        .map_err(failed("giving what was restored its name"))?;
+        .map_err(failed("renaming the restored directory"))?;
     progress.finish();
     Ok(manifest)
 }
 
-/// An error where a restore was broken off: what is to be served from there is not there.
+/// Returns an error if a restore was interrupted here.
 pub fn refuse_half_restored(data_dir: &Path) -> Result<()> {
     let leftover = data_dir.join(RESTORING);
     if leftover.exists() {
@@ -85,15 +86,16 @@ fn restore_one(dir: &Path, restoring: &Path, entry: &ManifestEntry, progress: &A
     let failed = |source: io::Error| BackupError::Io { path: from.clone(), doing: "restoring it", source };
     let (bytes, sum) = { copy }().map_err(failed)?;
     if (bytes, &sum) != (entry.bytes, &entry.xxh3_128) {
-        let detail = format!("its sum is {sum}, the manifest says {}", entry.xxh3_128);
+        let detail = format!("its checksum is {sum}, but the manifest says {}", entry.xxh3_128);
         return Err(BackupError::Damaged { path: from, detail });
     }
     progress.copied(bytes);
-    // Newer than this version, perhaps; its rows were checked when it was made.
+    // An older format, which a server upgrades when it opens the file. The rows were checked when the backup was made.
     let Some(opened) = check::head(&to)? else { return Ok(()) };
     let told = (entry.name.as_str(), entry.documents, entry.last_seq);
     if (opened.meta.name.as_str(), opened.documents, opened.last_seq.0) != told {
-        let detail = "it is another collection, or of another moment, than the manifest says".to_owned();
+        let detail =
+            "its name, its number of documents or its last sequence number is not what the manifest says".to_owned();
         return Err(StoreError::Damaged { collection: entry.name.clone(), record: None, detail }.into());
     }
     Ok(())

@@ -1,8 +1,8 @@
-//! Backups that follow each other under one name: `nightly` becomes `nightly-2026-11-21T020000Z`, and the oldest go when
-//! a new one is whole.
-//! Nothing is removed that is not of the series by its own word: the manifest of a whole backup names it, and so does the
-//! marker of one that was broken off. Each removal begins by taking the manifest's name away, so that what is left of one
-//! that was cut off is no backup, and goes the next time.
+//! Backups that follow each other under one name. A backup of the series `nightly` is named
+//! `nightly-2026-11-21T020000Z`. When a new one is complete, the oldest are removed.
+//! A backup is removed only if it says itself that it belongs to the series: in its manifest if it is complete, else in
+//! its marker. A removal begins by renaming the manifest. If it is interrupted, the rest is no longer a backup, and
+//! goes the next time.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -15,12 +15,13 @@ use super::manifest::{self, Manifest};
 use crate::store::data_dir::files::{sync_dir, sync_parent};
 use crate::types::TimestampMs;
 
-/// What follows a series' name and a dash in a folder's.
+/// The format of the time in the name of a directory, after the name of the series and a dash.
 const TIME: &str = "%Y-%m-%dT%H%M%SZ";
-/// A folder's name has so many bytes more than the series', at most: a dash, the time, a number.
+/// The most bytes that a directory's name has beyond the name of the series: a dash, the time, a number.
 pub const SUFFIX_BYTES_MAX: usize = 1 + 18 + 4;
 
-/// A folder's name for the next of the series, not taken in `dir`: in one second each has the number after the highest.
+/// Returns a free name in `dir` for the next backup of the series. If several are made in one second, each gets a
+/// number above the highest one.
 pub fn dated(dir: &Path, series: &str, at: TimestampMs) -> String {
     let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     let name = format!("{series}-{}", at.strftime(TIME));
@@ -34,9 +35,9 @@ pub fn dated(dir: &Path, series: &str, at: TimestampMs) -> String {
     }
 }
 
-/// Removes the oldest whole backups of the series in `dir` beyond `keep`, never `newest`, and what is left of those of
-/// the series that were broken off. 0 keeps all that are whole. Names those that were whole; what can't be removed is
-/// left, and the log says so.
+/// Removes the oldest complete backups of the series in `dir` until `keep` are left, but never `newest`. Also removes
+/// its interrupted backups. If `keep` is 0, all complete ones stay. Returns the names of the complete ones that were
+/// removed. If one cannot be removed, it stays and a warning is logged.
 pub fn prune(dir: &Path, series: &str, keep: usize, newest: &str) -> Vec<String> {
     let mut whole = Vec::new();
     for name in entries(dir).unwrap_or_default() {
@@ -54,7 +55,7 @@ pub fn prune(dir: &Path, series: &str, keep: usize, newest: &str) -> Vec<String>
     if keep == 0 {
         return Vec::new();
     }
-    // The newest first; the one that was just made is not among them.
+    // Newest first. The one that was just made is not in the list.
     whole.sort_by(|a, b| (b.0, &b.1).cmp(&(a.0, &a.1)));
     let mut removed = Vec::new();
     for (_, name, manifest) in whole.into_iter().skip(keep - 1) {
@@ -71,13 +72,13 @@ pub fn prune(dir: &Path, series: &str, keep: usize, newest: &str) -> Vec<String>
 fn warn_if_failed(folder: &Path, removed: io::Result<bool>) {
     let detail = match removed {
         Ok(true) => return,
-        Ok(false) => "it holds what no backup of this series put there".to_owned(),
+        Ok(false) => "it holds files that no backup of this series wrote".to_owned(),
         Err(error) => error.to_string(),
     };
-    tracing::warn!(path = %folder.display(), detail, "a backup that is to go was left");
+    tracing::warn!(path = %folder.display(), detail, "could not remove an old or interrupted backup");
 }
 
-/// Whether a folder of this name may be one of the series.
+/// Whether a directory with this name may belong to the series.
 fn is_dated(name: &str, series: &str) -> bool {
     let Some(time) = name.strip_prefix(series).and_then(|rest| rest.strip_prefix('-')) else { return false };
     let Some((time, number)) = time.split_once('Z') else { return false };
@@ -86,29 +87,30 @@ fn is_dated(name: &str, series: &str) -> bool {
     is_time && (number.is_empty() || number.strip_prefix('-').is_some_and(is_number))
 }
 
-/// Removes a whole backup. False: there is something in it that the manifest does not know.
+/// Removes a complete backup. Returns false if the directory holds a file that the manifest does not list.
 fn remove(folder: &Path, manifest: &Manifest) -> io::Result<bool> {
     let known = |name: &String| name == manifest::FILE || manifest.collections.iter().any(|entry| entry.file == *name);
     if !entries(folder)?.iter().all(known) {
         return Ok(false);
     }
-    // From here on it is no backup, whatever happens.
+    // From here on this is no backup any longer, even after a crash.
     fs::rename(folder.join(manifest::FILE), folder.join(PARTIAL))?;
     sync_dir(folder)?;
     remove_marked(folder)?;
     Ok(true)
 }
 
-/// Removes what is left of a backup of the series that was broken off, or of its removal. False: it is something else.
+/// Removes the rest of an interrupted backup of the series, or of an interrupted removal. Returns false if the
+/// directory is something else.
 fn remove_rest(folder: &Path, series: &str) -> io::Result<bool> {
     let there = entries(folder)?;
     if there.is_empty() {
-        // The last step of a removal, or the first of a backup.
+        // Only the last step of a removal is missing, or a backup had just begun.
         fs::remove_dir(folder)?;
         return Ok(true);
     }
     if there == [WRITING] {
-        // A move that was cut off as it began.
+        // A move that was interrupted at its beginning.
         fs::remove_file(folder.join(WRITING))?;
         fs::remove_dir(folder)?;
         return Ok(true);
@@ -118,11 +120,12 @@ fn remove_rest(folder: &Path, series: &str) -> io::Result<bool> {
     }
     let marker = OpenOptions::new().read(true).write(true).open(folder.join(PARTIAL))?;
     if marker.try_lock().is_err() {
-        // It is being written.
+        // A backup is being written here.
         return Ok(true);
     }
     let marked: Option<serde_json::Value> = serde_json::from_reader(&marker).ok();
-    // An empty marker alone: it was cut off before it could say whose it is, and there is nothing else to lose.
+    // A lone and empty marker: the backup was interrupted before it could write the series. There is nothing else to
+    // lose.
     let just_begun = there.len() == 1 && marker.metadata()?.len() == 0;
     if !just_begun && marked.and_then(|marked| Some(marked.get("series")?.as_str()? == series)) != Some(true) {
         return Ok(false);
@@ -131,7 +134,7 @@ fn remove_rest(folder: &Path, series: &str) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The marker last: as long as it is there, the rest is known to be ours.
+/// Removes the marker last. As long as it exists, the rest is known to be ours.
 fn remove_marked(folder: &Path) -> io::Result<()> {
     for name in entries(folder)?.iter().filter(|name| *name != PARTIAL) {
         fs::remove_file(folder.join(name))?;
@@ -141,7 +144,7 @@ fn remove_marked(folder: &Path) -> io::Result<()> {
     sync_parent(folder)
 }
 
-/// What the marker of a backup of the series says until it is whole.
+/// Writes the series into the marker of a backup, where it is until the backup is complete.
 pub(super) fn mark(partial: &mut File, series: &str) -> io::Result<()> {
     use std::io::Write as _;
     partial.set_len(0)?;
@@ -149,7 +152,7 @@ pub(super) fn mark(partial: &mut File, series: &str) -> io::Result<()> {
     partial.sync_all()
 }
 
-/// The folder of `path` and the name in it.
+/// Splits a path into its parent directory and its last name.
 pub fn split(path: &Path) -> Option<(PathBuf, String)> {
     let name = path.file_name()?.to_str()?.to_owned();
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -92,18 +92,18 @@ fn what_is_no_backup_is_refused_by_name() {
         fs::write(copy.join("manifest.json"), value.to_string()).unwrap();
     };
     refused(&|copy| fs::remove_file(copy.join("news.sqlite")).unwrap(), &["news.sqlite", "missing"]);
-    refused(&|copy| fs::write(copy.join("notes.txt"), "").unwrap(), &["notes.txt", "knows nothing"]);
+    refused(&|copy| fs::write(copy.join("notes.txt"), "").unwrap(), &["notes.txt", "does not list it"]);
     refused(&|copy| fs::write(copy.join("default.sqlite-wal"), "x").unwrap(), &["default.sqlite-wal"]);
     refused(&|copy| fs::remove_file(copy.join("manifest.json")).unwrap(), &["not a backup", "manifest.json"]);
-    refused(&|copy| fs::write(copy.join("manifest.json"), "{}").unwrap(), &["not one of hapax"]);
+    refused(&|copy| fs::write(copy.join("manifest.json"), "{}").unwrap(), &["not written by hapax"]);
     refused(&|copy| fs::write(copy.join("manifest.json"), "[").unwrap(), &["manifest.json", "not JSON"]);
     refused(&|copy| manifest(&|value| value["hapax_backup"] = json!(3), copy), &["format 3", "up to 2"]);
-    refused(&|copy| manifest(&|value| value["made"] = json!("2020-01-01T00:00:00Z"), copy), &["its sum differs"]);
+    refused(&|copy| manifest(&|value| value["made"] = json!("2020-01-01T00:00:00Z"), copy), &["its checksum differs"]);
     refused(
         &|copy| fs::copy(copy.join("default.sqlite"), copy.join("news.sqlite")).map(drop).unwrap(),
         &["news.sqlite"],
     );
-    refused(&|copy| fs::remove_dir_all(copy).unwrap(), &["no such folder"]);
+    refused(&|copy| fs::remove_dir_all(copy).unwrap(), &["no such directory"]);
 
     let (status, _, words_said) = run(&["restore", utf8(&backup), "--data-dir", utf8(&data)]);
     assert!(status == 2 && words_said.contains("not empty") && words_said.contains("collections"), "{words_said}");

@@ -145,7 +145,7 @@ fn a_backup_that_is_killed_or_called_off_is_none() {
     server.kill();
     assert!(folder.join("default.sqlite").exists() && !folder.join("manifest.json").exists());
     let refused = run(&["restore", utf8(&folder), "--data-dir", utf8(&dir.path().join("restored"))]);
-    assert!(refused.0 == 2 && refused.2.contains("broken off"), "{refused:?}");
+    assert!(refused.0 == 2 && refused.2.contains("interrupted"), "{refused:?}");
     assert!(!dir.path().join("restored").exists());
 
     // A stop does not wait for a backup.
