@@ -1,32 +1,32 @@
-//! What a client gives to be looked up, and what is kept of it.
+//! The content that a client sends to be looked up, and the parts of it that are stored.
 
 use hapax_core::{ContentHash, Fingerprint};
 
-/// One element of a given set, shingled as it is. `5` and `"5"` are two elements.
+/// One element of a given set. It becomes a shingle as it is; `5` and `"5"` are two elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetElement {
     Text(String),
-    /// An integer of `-2^63 ..= 2^64 - 1`.
+    /// An integer from `-2^63` to `2^64 - 1`.
     Integer(i128),
 }
 
-/// What a client gives to be looked up.
+/// The content that a client sends to be looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     Text(String),
-    /// A ready set of shingles.
+    /// A set whose elements are used as shingles.
     Set(Vec<SetElement>),
-    /// A ready signature: packed little-endian slots.
+    /// A signature that the client computed.
     Signature {
-        /// The packed slots.
+        /// The slots, packed, little-endian.
         bytes: Vec<u8>,
-        /// The spec they were made with; needed unless the collection is `external:`.
+        /// The spec that the signature was made with. Required unless the spec of the collection is `external:`.
         fingerprint: Option<Fingerprint>,
     },
 }
 
 impl Content {
-    /// How much there is to sign.
+    /// Returns the number of bytes to sign.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -45,12 +45,12 @@ impl SetElement {
     }
 }
 
-/// What is kept of a document beside its signature.
+/// What a collection stores of each document besides its signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Keep {
     #[default]
     Signature,
-    /// The hashes of its shingles.
+    /// The hashes of the shingles.
     Shingles,
     Text,
 }
@@ -58,7 +58,7 @@ pub enum Keep {
 impl Keep {
     pub const ALL: [Self; 3] = [Self::Signature, Self::Shingles, Self::Text];
 
-    /// The name on the wire and on disk.
+    /// Returns the name in the API and on disk.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Signature => "signature",
@@ -68,26 +68,25 @@ impl Keep {
     }
 }
 
-/// What is kept of a document.
+/// The shingles or the text that a collection stores of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
-    /// What the bytes are.
     pub kind: PayloadKind,
-    /// Distinct shingles of the document.
+    /// The number of distinct shingles of the document.
     pub shingles: u64,
-    /// Its shingles or its text.
+    /// The encoded shingles, or the compressed text.
     pub bytes: Vec<u8>,
 }
 
-/// What the bytes of a [`Payload`] are.
+/// The meaning of the bytes of a [`Payload`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PayloadKind {
-    /// A set of shingles.
+    /// The set of shingles.
     Shingles,
     Text,
 }
 
-/// The upper half of a content hash: what RAM keeps to propose exact duplicates.
+/// Returns the upper half of a content hash. Memory holds only this half, which is enough to propose exact duplicates.
 pub fn content_prefix(content: ContentHash) -> u64 {
     (content.0 >> 64) as u64
 }

@@ -1,43 +1,43 @@
-//! What clients name things by: ids, metadata, collections' names. Valid by construction.
+//! The names that clients give: ids, metadata and names of collections. Every value is valid by construction.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Longest document id, in bytes of UTF-8.
+/// The longest id of a document, in bytes of UTF-8.
 pub const ID_BYTES_MAX: usize = 2048;
-/// Most bytes of an id in JSON.
+/// The most bytes of an id as JSON.
 pub const ID_JSON_BYTES_MAX: usize = 6 * ID_BYTES_MAX;
-/// Longest metadata, in bytes of compact JSON.
+/// The longest metadata, in bytes of compact JSON.
 pub const METADATA_BYTES_MAX: usize = 16 * 1024;
 
-/// A document's name, chosen by the client: 1 to [`ID_BYTES_MAX`] bytes of UTF-8, any characters.
+/// The id of a document, chosen by the client: 1 to [`ID_BYTES_MAX`] bytes of UTF-8, any characters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DocId(Arc<str>);
 
-/// Why a text is not an id, a metadata or a collection name.
+/// The reason why a text is not a valid id, metadata or collection name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
-    #[error("an id has at least one byte")]
+    #[error("an id must not be empty")]
     IdEmpty,
-    /// Id over [`ID_BYTES_MAX`].
-    #[error("an id has at most {ID_BYTES_MAX} bytes of UTF-8, this one has {bytes}")]
+    /// The id is longer than [`ID_BYTES_MAX`].
+    #[error("an id must have at most {ID_BYTES_MAX} bytes of UTF-8, but this one has {bytes}")]
     IdTooLong {
-        /// How long it was.
+        /// The length of the id.
         bytes: usize,
     },
-    /// Metadata over [`METADATA_BYTES_MAX`].
-    #[error("metadata has at most {METADATA_BYTES_MAX} bytes as compact JSON, this has {bytes}")]
+    /// The metadata is longer than [`METADATA_BYTES_MAX`].
+    #[error("metadata must have at most {METADATA_BYTES_MAX} bytes as compact JSON, but this has {bytes}")]
     MetadataTooLong {
-        /// How long it was.
+        /// The length of the metadata.
         bytes: usize,
     },
-    /// A collection name outside the pattern.
-    #[error("a collection name matches [a-z0-9][a-z0-9_-]{{0,63}}")]
+    /// The name does not match the pattern.
+    #[error("a collection name must match [a-z0-9][a-z0-9_-]{{0,63}}")]
     CollectionName,
 }
 
 impl DocId {
-    /// Checks the length; every character is allowed.
+    /// Checks the length. Every character is allowed.
     pub fn new(text: impl Into<Arc<str>>) -> Result<Self, InvalidName> {
         let text = text.into();
         match text.len() {
@@ -47,12 +47,12 @@ impl DocId {
         }
     }
 
-    /// The id as given.
+    /// Returns the id as the client sent it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Bytes of it in JSON, without the quotes.
+    /// Returns the number of bytes of the id as JSON, without the quotes.
     pub fn json_bytes(&self) -> usize {
         let bytes = |byte: u8| match byte {
             b'"' | b'\\' => 2,
@@ -63,12 +63,12 @@ impl DocId {
     }
 }
 
-/// What the client keeps beside a document: the compact text of a JSON object.
+/// The metadata that a client stores with a document: the compact text of a JSON object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata(Arc<str>);
 
 impl Metadata {
-    /// `json` must be the compact text of a JSON object; only its length is checked here.
+    /// Checks only the length. `json` must be the compact text of a JSON object.
     pub fn new(json: impl Into<Arc<str>>) -> Result<Self, InvalidName> {
         let json = json.into();
         if json.len() > METADATA_BYTES_MAX {
@@ -81,13 +81,13 @@ impl Metadata {
         &self.0
     }
 
-    /// Whether the object has no key. Such metadata is stored as none.
+    /// Returns whether the object has no keys. Such metadata is stored as none.
     pub fn is_empty(&self) -> bool {
         &*self.0 == "{}"
     }
 }
 
-/// A collection's name: `[a-z0-9][a-z0-9_-]{0,63}`.
+/// The name of a collection: `[a-z0-9][a-z0-9_-]{0,63}`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CollectionName(Arc<str>);
 
@@ -100,7 +100,7 @@ impl CollectionName {
         if fits { Ok(Self(text.into())) } else { Err(InvalidName::CollectionName) }
     }
 
-    /// The collection that always exists.
+    /// Returns the collection that always exists.
     pub fn default_collection() -> Self {
         Self("default".into())
     }

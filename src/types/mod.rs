@@ -1,5 +1,5 @@
-//! The words of the service: identities, contents, verdicts.
-//! Values here are valid by construction; nothing here knows of storage, HTTP or threads.
+//! The vocabulary of the service: ids, contents, verdicts.
+//! Every value is valid by construction. Nothing here knows about storage, HTTP or threads.
 
 mod content;
 mod document;

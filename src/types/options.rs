@@ -1,4 +1,4 @@
-//! Options of an insertion.
+//! The options of an insertion.
 
 /// What to do with a document that has a duplicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -6,9 +6,9 @@ pub enum OnDuplicate {
     /// Do not store it.
     #[default]
     Skip,
-    /// Keep the id, pointing to the original, without postings.
+    /// Store the id with a reference to the original, without postings.
     Link,
-    /// Store and index it all the same.
+    /// Store and index it anyway.
     Store,
 }
 
@@ -17,7 +17,7 @@ pub enum OnDuplicate {
 pub enum OnExisting {
     #[default]
     Conflict,
-    /// Let the old content go, and store the new one unless it is empty or a duplicate that is to be skipped.
+    /// Delete the old content. Store the new content, unless it is empty or a duplicate that is skipped.
     Replace,
     Keep,
 }

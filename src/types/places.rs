@@ -1,12 +1,14 @@
-//! Places in a collection's commit order and in a listing of clusters; and moments.
+//! Positions in a collection's commit order and in a listing of clusters, and points in time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A place in a collection's commit order, and the identity of the document stored there. Never reused; 0 is none.
+/// A position in a collection's commit order. It identifies the document that is stored there. A position is never used
+/// again; 0 means none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Seq(pub u64);
 
-/// A place in a listing of clusters: behind a document of a cluster, which is named by the `seq` of its founder.
+/// A position in a listing of clusters, after a document of a cluster. The cluster is named by the `seq` of its
+/// founder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ClusterPlace {
     pub cluster: Seq,
@@ -18,7 +20,7 @@ pub struct ClusterPlace {
 pub struct TimestampMs(pub i64);
 
 impl TimestampMs {
-    /// By this machine's clock.
+    /// Returns the present time by the clock of this machine.
     pub fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self(since.as_millis() as i64)

@@ -1,16 +1,16 @@
-//! How alike two documents are, and how that was found.
+//! The similarity of two documents, and how it was computed.
 
-/// How a similarity was found.
+/// How a similarity was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// From the slots of two signatures.
+    /// Estimated from the slots of two signatures.
     Estimate,
-    /// From the contents themselves.
+    /// Computed from the contents themselves.
     Exact,
 }
 
 impl Method {
-    /// The name on the wire.
+    /// Returns the name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Estimate => "estimate",
@@ -19,26 +19,25 @@ impl Method {
     }
 }
 
-/// A Jaccard similarity with its 95 % interval, which is the similarity itself where that is exact.
+/// A Jaccard similarity with its 95 % interval. If the similarity is exact, both ends of the interval equal it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Similarity {
-    /// 0 to 1.
+    /// The similarity, from 0 to 1.
     pub value: f64,
-    /// Lower end of the 95 % interval.
+    /// The lower end of the 95 % interval.
     pub low: f64,
-    /// Upper end of the 95 % interval.
+    /// The upper end of the 95 % interval.
     pub high: f64,
-    /// How it was found.
     pub method: Method,
 }
 
-/// Distinct shingles of a document and of one like it, counted.
+/// The numbers of distinct shingles of two documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overlap {
     pub both: u64,
-    /// In the document that was asked about.
+    /// In the document of the request.
     pub query: u64,
-    /// In the one that was found.
+    /// In the document that was found.
     pub found: u64,
 }
 
@@ -47,18 +46,18 @@ impl Overlap {
         self.query + self.found - self.both
     }
 
-    /// The Jaccard similarity; documents without a shingle have none, and are never compared.
+    /// Returns the Jaccard similarity. A document without shingles has none, and is never compared.
     pub fn similarity(self) -> Similarity {
         let value = self.both as f64 / self.either() as f64;
         Similarity { value, low: value, high: value, method: Method::Exact }
     }
 
-    /// Share of the asked document's shingles that are in the found one.
+    /// Returns the share of the shingles of the document in the request that are also in the found one.
     pub fn containment_in_match(self) -> f64 {
         self.both as f64 / self.query as f64
     }
 
-    /// Share of the found document's shingles that are in the asked one.
+    /// Returns the share of the shingles of the found document that are also in the one in the request.
     pub fn containment_of_match(self) -> f64 {
         self.both as f64 / self.found as f64
     }
@@ -77,7 +76,7 @@ pub enum Verify {
 impl Verify {
     pub const ALL: [Self; 2] = [Self::Estimate, Self::Exact];
 
-    /// The name on the wire and on disk.
+    /// Returns the name in the API and on disk.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Estimate => "estimate",

@@ -1,27 +1,27 @@
-//! The answer to a lookup or an insertion, and the same in so many bytes of JSON.
-//! A thousand matches with 16 KiB of metadata each are 16 MB, and a batch asks for a thousand such verdicts. What does
-//! not fit is left out and counted; the best match always stays. Knows nothing of how the JSON is written, only of how
-//! long it can get: `http/dto/verdict.rs` tests that it gets no longer.
+//! The answer to a lookup or an insertion, and the same answer within a limit on its JSON.
+//! A thousand matches with 16 KiB of metadata each are 16 MB, and a batch may ask for a thousand such verdicts. What
+//! does not fit is left out and counted, except the best match, which always stays. This file does not know how the
+//! JSON is written, only its greatest length. `http/dto/verdict.rs` tests that length.
 
 use super::ids::{DocId, ID_JSON_BYTES_MAX, METADATA_BYTES_MAX, Metadata};
 use super::places::TimestampMs;
 use super::similarity::{Overlap, Similarity};
 
-/// A verdict without its ids and matches, and what a bulk line adds, in bytes of JSON.
+/// The most bytes of a verdict as JSON, without its ids and matches, and including the fields that a bulk line adds.
 const VERDICT_BYTES: usize = 1024;
-/// A match without its id and metadata.
+/// The most bytes of a match as JSON, without its id and metadata.
 const MATCH_BYTES: usize = 288;
 
-/// What a lookup found.
+/// The result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerdictKind {
-    /// No document at or above the threshold.
+    /// No stored document is at or above the threshold.
     Unique,
-    /// At least one document at or above the threshold.
+    /// At least one stored document is at or above the threshold.
     NearDuplicate,
-    /// A document with equal canonical text (or equal set).
+    /// A stored document has the same canonical text, or the same set.
     ExactDuplicate,
-    /// Nothing to compare: no token, no shingle.
+    /// There is nothing to compare: no token, no shingle.
     Empty,
 }
 
@@ -29,7 +29,7 @@ impl VerdictKind {
     /// All kinds, for labels.
     pub const ALL: [Self; 4] = [Self::Unique, Self::NearDuplicate, Self::ExactDuplicate, Self::Empty];
 
-    /// The name on the wire and in labels.
+    /// Returns the name in the API and in labels.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unique => "unique",
@@ -39,13 +39,13 @@ impl VerdictKind {
         }
     }
 
-    /// Whether another document was found.
+    /// Returns whether another document was found.
     pub fn is_duplicate(self) -> bool {
         matches!(self, Self::NearDuplicate | Self::ExactDuplicate)
     }
 }
 
-/// What was done about it.
+/// What was done with the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Checked,
@@ -53,19 +53,19 @@ pub enum Outcome {
     Inserted,
     /// Stored in place of the id's earlier content.
     Replaced,
-    /// The id already holds this content; the verdict is the one of its first insertion.
+    /// The id already holds this content. The verdict is that of its first insertion.
     Unchanged,
-    /// The id already holds this content and has other metadata now; the verdict is the one of its first insertion.
+    /// The id already holds this content, and now has other metadata. The verdict is that of its first insertion.
     Updated,
     /// The id was stored as a link to the original, without postings.
     Linked,
     Skipped,
-    /// The id held other content, which is deleted; the new content is not stored.
+    /// The id held other content, which was deleted. The new content is not stored.
     Removed,
 }
 
 impl Outcome {
-    /// The name on the wire.
+    /// Returns the name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Checked => "checked",
@@ -84,74 +84,75 @@ impl Outcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Match {
     pub id: DocId,
-    /// Whether its content is equal.
+    /// Whether both contents are equal.
     pub same_content: bool,
     pub similarity: Similarity,
-    /// How many shingles they share, where they were compared exactly.
+    /// How many shingles they share, if they were compared exactly.
     pub overlap: Option<Overlap>,
-    /// When this content was first stored under its id.
+    /// When this content was first stored under the id.
     pub first_seen: TimestampMs,
-    /// Its metadata, where asked for.
+    /// The metadata of the match, if it was requested.
     pub metadata: Option<Metadata>,
-    /// It has metadata that was asked for and is not here.
+    /// Whether the match has metadata that was requested but left out.
     pub metadata_omitted: bool,
 }
 
-/// What was left out of an answer that would have been too long.
+/// The parts that were left out because the answer would have been too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Omitted {
-    /// Matches, the last ones.
+    /// The number of matches left out, from the end of the list.
     pub matches: u64,
-    /// The metadata of so many of the matches that are there.
+    /// The number of remaining matches whose metadata was left out.
     pub metadata: u64,
 }
 
-/// The earlier content of a replaced or conflicting id.
+/// The earlier content of an id that was replaced or is in conflict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Previous {
-    /// How alike the old and the new content are.
+    /// The similarity of the old and the new content.
     pub similarity: Similarity,
-    /// When that content was first stored under the id.
+    /// When the old content was first stored under the id.
     pub first_seen: TimestampMs,
 }
 
-/// The answer to "have we seen this, or nearly this?".
+/// The answer to "have we seen this document, or nearly this one?".
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub kind: VerdictKind,
     pub outcome: Outcome,
-    /// Whether this content is durably held under this id now.
+    /// Whether this id now durably holds this content.
     pub stored: bool,
-    /// The id asked about, where one was given.
+    /// The id in the request, if there was one.
     pub id: Option<DocId>,
-    /// The best match's id.
+    /// The id of the best match.
     pub duplicate_of: Option<DocId>,
-    /// The best match's similarity.
+    /// The similarity of the best match.
     pub similarity: Option<f64>,
-    /// The first-seen document of the cluster it was stored in; absent if it is that itself. If it was not stored, that of
-    /// the cluster of its best match, if this is a link.
+    /// The id of the first-seen document of the cluster that the document was stored in; absent if that is the document
+    /// itself. If the document was not stored, and its best match is a link, the first-seen document of the cluster of
+    /// that match.
     pub representative: Option<DocId>,
-    /// The threshold judged by.
+    /// The threshold that was used.
     pub threshold: f64,
-    /// Best first; at most the limit asked for.
+    /// The matches, best first; at most as many as were requested.
     pub matches: Vec<Match>,
-    /// How many more there would be if the answer had no bound.
+    /// The number of matches left out because of the limit on the answer's length.
     pub omitted_matches: u64,
-    /// Distinct documents compared; those with equal signatures are compared as one.
+    /// The number of distinct documents compared. Documents with equal signatures count as one.
     pub candidates: u32,
-    /// Postings and candidates that a cap kept from being looked at: where there are any, one may be a match. A
-    /// document may be counted once for each band.
+    /// The number of postings and candidates that were not looked at because of a limit. If it is above 0, one of them
+    /// may be a match. A document may be counted once for each band.
     pub unread: u64,
-    /// Shingles in the document, repeats counted; absent for a given signature.
+    /// The number of shingles of the document, repeats counted; absent for a given signature.
     pub shingles: Option<u64>,
-    /// The id's earlier content, where there is one and it differs.
+    /// The earlier content of the id, if there is any and it differs.
     pub previous: Option<Previous>,
-    /// Chance that a document exactly at a lowered threshold is proposed at all.
+    /// The probability that a document exactly at a lowered threshold becomes a candidate.
     pub expected_recall: Option<f64>,
 }
 
 impl Match {
-    /// Most bytes of it in JSON, without its metadata.
+    /// Returns the most bytes of the match as JSON, without its metadata.
     fn bytes(&self) -> usize {
         MATCH_BYTES + self.id.json_bytes()
     }
@@ -162,26 +163,27 @@ impl Match {
 }
 
 impl Verdict {
-    /// Most bytes of the JSON of a verdict with so many matches, with their metadata if asked for.
+    /// Returns the most bytes of a verdict with so many matches as JSON, including their metadata if `with_metadata`.
     pub fn bytes_max(matches: usize, with_metadata: bool) -> usize {
         let metadata = if with_metadata { METADATA_BYTES_MAX } else { 0 };
         let found = MATCH_BYTES + ID_JSON_BYTES_MAX + metadata;
         VERDICT_BYTES + 3 * ID_JSON_BYTES_MAX + matches.saturating_mul(found)
     }
 
-    /// Most bytes of its JSON.
+    /// Returns the most bytes of this verdict as JSON.
     pub fn bytes(&self) -> usize {
         self.own_bytes() + self.matches.iter().map(|found| found.bytes() + found.metadata_bytes()).sum::<usize>()
     }
 
-    /// Without its matches.
+    /// Returns the same without its matches.
     fn own_bytes(&self) -> usize {
         let ids = [&self.id, &self.duplicate_of, &self.representative];
         VERDICT_BYTES + ids.into_iter().flatten().map(DocId::json_bytes).sum::<usize>()
     }
 
-    /// Leaves out what takes it beyond `bytes_max`: the metadata of matches, from the end, and then matches, from the
-    /// end. All but the best match can go. Twice with two bounds is once with the smaller.
+    /// Leaves out as much as needed to fit into `bytes_max`: first the metadata of matches, from the end, then matches,
+    /// from the end. The best match always stays. Calling this with two limits gives the same as calling it once with
+    /// the smaller.
     pub fn fit(&mut self, bytes_max: usize) {
         let mut left = bytes_max.saturating_sub(self.own_bytes());
         let mut stay = 0;
@@ -207,7 +209,7 @@ impl Verdict {
         }
     }
 
-    /// What was left out, if anything was.
+    /// Returns the parts that were left out; `None` if there are none.
     pub fn omitted(&self) -> Option<Omitted> {
         let metadata = self.matches.iter().filter(|found| found.metadata_omitted).count() as u64;
         let omitted = Omitted { matches: self.omitted_matches, metadata };
