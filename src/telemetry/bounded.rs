@@ -1,8 +1,8 @@
-//! Bounds what a fault or a client can make the log say. A full disk once wrote 79,930 lines (41 MB) in 8 seconds.
-//! Comes in: every event. Goes out: whether its line is written, and now and then how many were not.
+//! Limits how much a fault or a client can write to the log. A full disk once wrote 79,930 lines (41 MB) in 8 seconds.
+//! In: every event. Out: whether its line is written; and every 10 s, how many lines were left out.
 //!
-//! Lines of level info and above that say the same are written once a period; of those that say something different,
-//! each place in the source has a few a period for each collection. Times and counts make no difference.
+//! Of equal lines of level info and above, one is written per period. Of lines that differ, each place in the source
+//! may write a few per period and collection. Times and counts do not make lines different.
 
 use std::collections::HashMap;
 use std::fmt::{Debug, Write};
@@ -19,13 +19,13 @@ use tracing_subscriber::layer::Context;
 
 use super::names;
 
-/// How long a line that was written is not written again.
+/// The period in which equal lines are written only once.
 const PERIOD: Duration = Duration::from_secs(10);
-/// Different lines that one place in the source may write a period, for each collection.
+/// The number of different lines that one place in the source may write per period and collection.
 const DIFFERENT_MAX: usize = 10;
-/// Places, by collection, that are told apart; what comes when there are so many is written.
+/// The number of places, by collection, that are tracked. When there are as many, all further lines are written.
 const PLACES_MAX: usize = 4096;
-/// The target of the lines that tell of those left out; they are not left out themselves.
+/// The target of the lines that report what was left out. They are always written.
 const TARGET: &str = "hapax::log";
 
 #[derive(Clone, Default)]
@@ -33,22 +33,23 @@ pub(super) struct Bounded(Arc<Mutex<Places>>);
 
 type Places = HashMap<(Identifier, String), Place>;
 
-/// One place in the source, for one collection, in this period.
+/// A place in the source, for one collection, in this period.
 struct Place {
     metadata: &'static Metadata<'static>,
     message: String,
-    /// Hashes of what was written.
+    /// The hashes of the lines that were written.
     written: Vec<u64>,
     left_out: u64,
 }
 
 impl Bounded {
-    /// With a thread that tells every [`PERIOD`] what was left out.
+    /// Starts a thread that reports the lines left out, every [`PERIOD`].
     pub(super) fn start() -> Self {
         let bounded = Self::default();
         let places = Arc::downgrade(&bounded.0);
         let thread = std::thread::Builder::new().name("hapax-log".into());
-        // Without it the log would be silent about all that was said once; so would a process with no thread to spare.
+        // Without this thread, each line would be written only once ever. A process that cannot start one more thread
+        // cannot serve anyway.
         thread.spawn(move || tell(&places)).expect("the system has room for one thread more");
         bounded
     }
@@ -84,7 +85,7 @@ fn tell(places: &Weak<Mutex<Places>>) {
     loop {
         std::thread::sleep(PERIOD);
         let Some(places) = places.upgrade() else { return };
-        // In a statement of its own: the lines below take the lock.
+        // A statement of its own, so that the lock is free again: the lines below take it.
         let over = std::mem::take(&mut *places.lock());
         let mut total = 0;
         for ((_, collection), Place { metadata, message, left_out, .. }) in over {
@@ -99,7 +100,7 @@ fn tell(places: &Weak<Mutex<Places>>) {
     }
 }
 
-/// What an event says.
+/// The parts of an event that tell it from others.
 #[derive(Default)]
 struct Said {
     message: String,
@@ -121,7 +122,7 @@ impl Visit for Said {
         }
     }
 
-    // Numbers differ from line to line; only these tell what it is about.
+    // Numbers differ from line to line. Only these name what the line is about.
     fn record_u64(&mut self, field: &Field, value: u64) {
         if matches!(field.name(), "record" | "seq" | "status") {
             value.hash(&mut self.hash);

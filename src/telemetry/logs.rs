@@ -1,6 +1,6 @@
-//! The log subscriber: words for people on a terminal, JSON lines for machines.
-//! Comes in: a format and a filter. Goes out: lines on stderr; stdout is for data.
-//! Must never know: a document's text or a key. Those who log give ids of requests, names and numbers.
+//! Sets up logging: readable lines on a terminal, JSON lines otherwise.
+//! In: a format and a filter. Out: lines on stderr; stdout is for data. A log line must never contain the text of a
+//! document or a key. It may contain ids of requests, names and numbers.
 
 use std::io::IsTerminal;
 
@@ -11,34 +11,34 @@ use tracing_subscriber::{EnvFilter, Layer, fmt};
 
 use super::bounded::Bounded;
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// [`Format::Human`] when stderr is a terminal, else [`Format::Json`].
     Auto,
     Human,
-    /// One JSON object a line, with the fields of its spans.
+    /// One JSON object per line.
     Json,
 }
 
-/// Why logging could not begin.
+/// The reason why logging could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum LogsError {
-    /// The filter does not parse.
+    /// The filter is invalid.
     #[error("{0}")]
     Filter(#[from] ParseError),
-    /// A word that would be taken for the name of a module, so that nothing else would be logged.
-    #[error("{0:?} is not a level")]
+    /// The word would be taken for the name of a module, and nothing else would be logged.
+    #[error("{0:?} is not a log level")]
     NotALevel(String),
-    /// The process logs already.
-    #[error("logging was begun before")]
+    /// This process already logs.
+    #[error("logging was already started")]
     Installed,
 }
 
-/// Whether `level` is a filter: a level, or directives such as `info,hapax::store=debug`.
+/// Checks that `level` is a filter: a level, or directives such as `info,hapax::store=debug`.
 pub fn check_level(level: &str) -> Result<(), LogsError> {
     EnvFilter::builder().parse(level)?;
-    // Directives of spans, in brackets, may have commas of their own.
+    // A directive for spans, in brackets, may contain commas.
     let mut bare = level.split(',').map(str::trim).filter(|part| !level.contains('[') && !part.contains(['=', ':']));
     match bare.find(|part| !part.is_empty() && part.parse::<LevelFilter>().is_err()) {
         Some(word) => Err(LogsError::NotALevel(word.to_owned())),
@@ -46,7 +46,7 @@ pub fn check_level(level: &str) -> Result<(), LogsError> {
     }
 }
 
-/// Begins logging to stderr. Lines that repeat are left out (`bounded.rs`). Only the first call of a process succeeds.
+/// Starts logging to stderr, without repeated lines (`bounded.rs`). Only the first call in a process succeeds.
 pub fn install(format: Format, level: &str) -> Result<(), LogsError> {
     let filter = EnvFilter::builder().parse(level)?;
     let terminal = std::io::stderr().is_terminal();
@@ -60,8 +60,8 @@ pub fn install(format: Format, level: &str) -> Result<(), LogsError> {
     subscriber.try_init().map_err(|_| LogsError::Installed)
 }
 
-/// Logs panics as errors. A formatted message may quote what it broke on, a piece of a document; so only messages
-/// written in the source are logged, and the place.
+/// Logs panics as errors, with their place in the source. A formatted message may quote a piece of a document, so only
+/// messages that are literals in the source are logged.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -75,7 +75,7 @@ pub fn log_panics() {
 mod tests {
     use super::check_level;
 
-    /// `warning` and `loud` parse as names of modules: a server with such a level logged nothing at all.
+    /// `warning` and `loud` parse as names of modules. A server with such a level once logged nothing at all.
     #[test]
     fn levels_and_directives_are_filters() {
         assert!(check_level("info").is_ok());

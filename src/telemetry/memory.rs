@@ -1,23 +1,24 @@
-//! How much memory this process may take, as the machine or its container says; and memory that it needs no more.
+//! Tells how much memory this process may use, and makes the allocator return memory that is no longer needed.
 
 use std::fs;
 
-/// The least of what the kernel has and what the control group allows, in bytes; `None` where neither tells.
+/// Returns the smaller of the installed memory and the limit of the control group, in bytes; `None` if neither is
+/// known.
 pub fn budget_bytes() -> Option<u64> {
     let installed = fs::read_to_string("/proc/meminfo").ok().and_then(|text| installed_bytes(&text));
-    // In a container this is its own group; elsewhere the root group, which has no such file.
+    // In a container this is the container's own group. Elsewhere it is the root group, which has no such file.
     let allowed = fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
     installed.into_iter().chain(allowed).min()
 }
 
-/// Buffers of more than this go back to the system when they are freed.
+/// Buffers above this size go back to the system when they are freed.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const GIVEN_BACK_BYTES: i32 = 256 * 1024;
 
-/// Has large buffers given back to the system as soon as they are freed. Call it before there are threads.
+/// Makes the allocator return large buffers to the system as soon as they are freed. Call it before any thread starts.
 ///
-/// glibc begins so, and gives up on it when the first one is freed: it then keeps buffers of up to 32 MiB in as many
-/// heaps as there are threads. After 64 lines of 16 MB it kept 1.2 GB.
+/// By default, glibc does so only until the first such buffer is freed. After that it keeps buffers of up to 32 MiB, in
+/// as many heaps as there are threads. After 64 lines of 16 MB, it kept 1.2 GB.
 pub fn give_back_large_buffers() {
     // SAFETY: sets a parameter of the allocator, under its lock; any value is allowed.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

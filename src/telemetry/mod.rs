@@ -1,6 +1,6 @@
-//! What operators see: metrics and logs.
-//! Comes in: settings. Goes out: an installed recorder and subscriber, and the names of all metrics.
-//! Must never know: what is measured, or a document's text.
+//! Metrics and logs.
+//! In: settings. Out: an installed recorder and log subscriber, and the names of all metrics. It must not know what is
+//! measured, or the text of any document.
 
 mod bounded;
 pub mod logs;

@@ -1,68 +1,66 @@
-//! Every metric name, its labels, unit and meaning, in one table.
-//! Comes in: nothing. Goes out: constants for those who measure, descriptions for the recorder, the list for tests.
-//! Must never know: who sets a metric, or when.
+//! One table of all metrics: name, labels, unit and meaning.
+//! In: nothing. Out: constants for the code that measures, descriptions for the recorder, the list for tests. It must
+//! not know which code sets a metric, or when.
 //!
-//! A renamed metric breaks somebody's dashboard: names here are part of the interface, like routes.
+//! Renaming a metric breaks dashboards. Names are part of the interface, like routes.
 
 use metrics::Unit;
 
-/// What kind of series a metric is.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// Only grows.
+    /// A number that only grows.
     Counter,
-    /// Goes up and down.
+    /// A number that goes up and down.
     Gauge,
-    /// Observations counted in the given buckets.
+    /// Observations, counted in these buckets.
     Histogram(&'static [f64]),
 }
 
-/// One metric.
+/// The description of one metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
-    /// The name, as scraped.
+    /// The name in `/metrics`.
     pub name: &'static str,
-    /// Counter, gauge or histogram.
     pub kind: Kind,
-    /// `None` for plain numbers.
+    /// The unit; `None` for plain numbers.
     pub unit: Option<Unit>,
-    /// Label names, in no order.
+    /// The names of the labels, in no particular order.
     pub labels: &'static [&'static str],
-    /// One sentence for `# HELP`.
+    /// One sentence for the line `# HELP`.
     pub help: &'static str,
 }
 
 /// Label names.
 pub mod label {
-    /// Matched route template, such as `/v1/collections/{c}/check`; never the path itself.
+    /// The route template, such as `/v1/collections/{c}/check`; never the path itself.
     pub const ROUTE: &str = "route";
-    /// HTTP method.
     pub const METHOD: &str = "method";
-    /// HTTP status, three digits.
+    /// The HTTP status, three digits.
     pub const STATUS: &str = "status";
-    /// Collection name.
     pub const COLLECTION: &str = "collection";
     /// `verdict`, `deleted`, `error`, `fatal` or `summary`.
     pub const KIND: &str = "kind";
-    /// `check`, `insert` or `delete`.
+    /// `check` or `insert`.
     pub const OP: &str = "op";
-    /// A verdict as on the wire.
+    /// A verdict, as in the API.
     pub const VERDICT: &str = "verdict";
-    /// `match` or `below_threshold`; of a backup `done`, `cancelled` or `failed`.
+    /// `match` or `below_threshold`; for a backup `done`, `cancelled` or `failed`.
     pub const RESULT: &str = "result";
-    /// A sketch as in the spec, such as `fss256x8`.
+    /// A sketch, as in the spec, such as `fss256x8`.
     pub const SKETCH: &str = "sketch";
     /// `postings`, `signatures`, `ids`, `clusters` or `seen_times`.
     pub const PART: &str = "part";
-    /// Why something was refused or ended.
+    /// The reason why something was refused or closed.
     pub const REASON: &str = "reason";
-    /// Labels whose values clients choose, so that they come and go: `recorder.rs` keeps series of those admitted only.
+    /// Labels with values that clients choose, so that series come and go. `recorder.rs` keeps a series only while the
+    /// value of such a label is admitted.
     pub const PASSING: [&str; 2] = [COLLECTION, SKETCH];
-    /// hapax's version.
+    /// The version of hapax.
     pub const VERSION: &str = "version";
 }
 
-/// Label values that are not words of the wire.
+/// Values of labels that are no words of the API.
 pub mod value {
     /// [`super::label::OP`]: a lookup that never writes.
     pub const OP_CHECK: &str = "check";
@@ -76,21 +74,21 @@ pub mod value {
     pub const REFUSED_FOREIGN_PAGE: &str = "foreign_page";
     /// [`super::label::REASON`]: no request for `server.keep_alive_timeout_ms`.
     pub const CLOSED_IDLE: &str = "idle";
-    /// [`super::label::REASON`]: no whole head within `server.header_timeout_ms`.
+    /// [`super::label::REASON`]: no complete request head within `server.header_timeout_ms`.
     pub const CLOSED_NO_REQUEST: &str = "no_request";
-    /// [`super::label::REASON`]: all places were taken, and this one was without a request for longest.
+    /// [`super::label::REASON`]: all places were taken, and this connection had been without a request for longest.
     pub const CLOSED_FOR_ROOM: &str = "room";
-    /// [`super::label::OP`]: check-and-insert.
+    /// [`super::label::OP`]: an insertion, which checks first.
     pub const OP_INSERT: &str = "insert";
     /// [`super::label::RESULT`]: a candidate at or above the threshold.
     pub const RESULT_MATCH: &str = "match";
-    /// [`super::label::RESULT`]: a candidate that bands proposed and verification refused.
+    /// [`super::label::RESULT`]: a candidate below the threshold.
     pub const RESULT_BELOW: &str = "below_threshold";
-    /// [`super::label::RESULT`]: a backup that is whole.
+    /// [`super::label::RESULT`]: a complete backup.
     pub const RESULT_DONE: &str = "done";
-    /// [`super::label::RESULT`]: a backup that was called off.
+    /// [`super::label::RESULT`]: a cancelled backup.
     pub const RESULT_CANCELLED: &str = "cancelled";
-    /// [`super::label::RESULT`]: a backup that came to nothing.
+    /// [`super::label::RESULT`]: a failed backup.
     pub const RESULT_FAILED: &str = "failed";
     /// [`super::label::PART`]: band postings.
     pub const PART_POSTINGS: &str = "postings";
@@ -98,34 +96,34 @@ pub mod value {
     pub const PART_SIGNATURES: &str = "signatures";
     /// [`super::label::PART`]: the id map.
     pub const PART_IDS: &str = "ids";
-    /// [`super::label::PART`]: when documents were last seen, where they expire.
+    /// [`super::label::PART`]: the last-seen times, if documents expire.
     pub const PART_SEEN_TIMES: &str = "seen_times";
-    /// [`super::label::PART`]: who is in whose cluster.
+    /// [`super::label::PART`]: which document is in which cluster.
     pub const PART_CLUSTERS: &str = "clusters";
 }
 
-/// 10 µs to 10 s, in steps of 1, 2.5, 5.
+/// From 10 µs to 10 s, in steps of 1, 2.5, 5.
 pub const SECONDS: &[f64] = &[
     0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
     0.5, 1.0, 2.5, 5.0, 10.0,
 ];
-/// 0 to 4096, the default bound on candidates.
+/// From 0 to 4096, the default limit on candidates.
 pub const CANDIDATES: &[f64] =
     &[0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0];
-/// 1 to 4096, the default bound on a commit.
+/// From 1 to 4096, the default limit on the operations of one transaction.
 pub const COMMIT_SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0];
-/// 0 to a million documents that share a band key.
+/// From 0 to a million documents that share a band key.
 pub const BUCKET_SIZES: &[f64] =
     &[0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0, 16_384.0, 65_536.0, 1_048_576.0];
 
-/// 0 to 1, finer where most documents are.
+/// From 0 to 1, finer near 0, where most documents are.
 pub const RATIOS: &[f64] = &[0.0, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 
-/// One constant per metric, and [`ALL`] of them: a metric cannot be named without being described.
+/// Declares one constant per metric, and [`ALL`] of them, so that no metric has a name without a description.
 macro_rules! metrics_table {
     ($($constant:ident = $name:literal, $kind:expr, $unit:expr, [$($label:expr),*], $help:literal;)*) => {
         $(#[doc = $help] pub const $constant: &str = $name;)*
-        /// Every metric of hapax's own; `process_*` come from elsewhere.
+        /// Every metric of hapax itself. Those named `process_*` come from a library.
         pub const ALL: &[Metric] = &[
             $(Metric { name: $name, kind: $kind, unit: $unit, labels: &[$($label),*], help: $help },)*
         ];
@@ -136,59 +134,59 @@ metrics_table! {
     HTTP_REQUESTS = "hapax_http_requests_total", Kind::Counter, None, [label::ROUTE, label::METHOD, label::STATUS],
         "Requests answered.";
     HTTP_REQUEST_DURATION = "hapax_http_request_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
-        [label::ROUTE, label::METHOD], "Time from a request's headers to the end of its answer.";
+        [label::ROUTE, label::METHOD], "Time from the headers of a request to the end of its answer.";
     HTTP_REQUESTS_IN_FLIGHT = "hapax_http_requests_in_flight", Kind::Gauge, None, [],
         "Requests being answered now.";
     HTTP_CONNECTIONS = "hapax_http_connections", Kind::Gauge, None, [],
         "Connections open now.";
     HTTP_REFUSED = "hapax_http_refused_total", Kind::Counter, None, [label::REASON],
-        "Requests refused before they were looked at: without the key, or from another site.";
+        "Requests refused before they were read, because of a missing or wrong key, a foreign host or a foreign page.";
     HTTP_CONNECTIONS_MAX = "hapax_http_connections_max", Kind::Gauge, None, [],
-        "Most connections that may be open.";
+        "The most connections that may be open.";
     HTTP_CONNECTIONS_CLOSED = "hapax_http_connections_closed_total", Kind::Counter, None, [label::REASON],
-        "Connections closed by the server because they were without a request, by why.";
+        "Connections that the server closed because they had no request, by reason.";
     HTTP_BUFFERED_BYTES = "hapax_http_buffered_bytes", Kind::Gauge, Some(Unit::Bytes), [],
-        "Memory that request bodies take now.";
+        "Memory that request bodies hold now.";
     HTTP_TEXT_STREAMS = "hapax_http_text_streams", Kind::Gauge, None, [],
-        "Streamed texts that have one of server.text_streams_max places now.";
+        "Streamed texts that hold one of the server.text_streams_max places now.";
     HTTP_BULK_REQUESTS = "hapax_http_bulk_requests", Kind::Gauge, None, [],
-        "Bulk requests that have one of server.bulk_requests_max places now.";
+        "Bulk requests that hold one of the server.bulk_requests_max places now.";
     HTTP_ANSWER_BYTES = "hapax_http_answer_bytes", Kind::Gauge, Some(Unit::Bytes), [],
-        "Memory that answers take now, while they are made and until they are sent.";
+        "Memory that answers hold now, until they are sent.";
     HTTP_ANSWERS_GIVEN_UP = "hapax_http_answers_given_up_total", Kind::Counter, None, [],
-        "Answers dropped before their end because the client did not take them.";
+        "Answers that were dropped unfinished because the client did not read them.";
     HTTP_ANSWERS_CUT = "hapax_http_answers_cut_total", Kind::Counter, None, [],
-        "Verdicts from which matches or their metadata were left out because the answer would have been too long.";
+        "Verdicts without some of their matches or metadata, because the answer would have been too long.";
     HTTP_BULK_LINES = "hapax_http_bulk_lines_total", Kind::Counter, None, [label::KIND],
         "Lines of bulk answers.";
     VERDICTS = "hapax_verdicts_total", Kind::Counter, None, [label::COLLECTION, label::OP, label::VERDICT],
         "Verdicts given.";
     INCOMPLETE_VERDICTS = "hapax_incomplete_verdicts_total", Kind::Counter, None, [label::COLLECTION],
-        "Verdicts where a bound on buckets or candidates may have hidden a match.";
+        "Verdicts for which a limit on buckets or candidates may have hidden a match.";
     CHECK_CANDIDATES = "hapax_check_candidates", Kind::Histogram(CANDIDATES), None, [label::COLLECTION],
         "Distinct documents that the bands proposed for one document.";
     VERIFIED_CANDIDATES = "hapax_verified_candidates_total", Kind::Counter, None, [label::COLLECTION, label::RESULT],
         "Candidates compared slot by slot, by whether they reached the threshold.";
     SIGN_DURATION = "hapax_sign_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [label::SKETCH],
-        "Time from text to signature of one document.";
+        "Time to make the signature of one document from its text.";
     OPH_EMPTY_SLOTS = "hapax_oph_empty_slots_ratio", Kind::Histogram(RATIOS), None, [label::SKETCH],
-        "Share of its slots that no shingle of a document reached, with an oph sketch.";
+        "Share of a document's slots that no shingle reached, for oph sketches.";
     CPU_QUEUE_DEPTH = "hapax_cpu_queue_depth", Kind::Gauge, None, [],
-        "Pieces of long work waiting for a processor.";
+        "Long jobs that wait for a processor.";
     CPU_QUEUE_MAX = "hapax_cpu_queue_max", Kind::Gauge, None, [],
-        "Most pieces of long work that may wait for a processor.";
+        "The most long jobs that may wait for a processor.";
     CPU_QUEUE_WAIT = "hapax_cpu_queue_wait_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [],
-        "Time that a piece of long work waited for a processor, and for its place in the queue.";
+        "Time that a long job waited for a place in the queue and then for a processor.";
     PROBE_DURATION = "hapax_probe_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
         [label::COLLECTION], "Time to read all bands of one document.";
     VERIFY_DURATION = "hapax_verify_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
         [label::COLLECTION], "Time to compare one document with all its candidates.";
     EXACT_COMPARED = "hapax_exact_compared", Kind::Histogram(CANDIDATES), None, [label::COLLECTION],
-        "Documents whose shingles were compared for one lookup that verifies exactly.";
+        "Documents whose shingles one lookup with exact verification compared.";
     EXACT_READ_BYTES = "hapax_exact_read_bytes_total", Kind::Counter, None, [label::COLLECTION],
-        "Bytes of shingles or texts read from disk for that.";
+        "Bytes of shingles or texts that exact verification read from disk.";
     BUCKET_DOCUMENTS = "hapax_bucket_documents", Kind::Histogram(BUCKET_SIZES), None, [label::COLLECTION],
-        "Documents in the fullest bucket that one lookup met.";
+        "Documents in the fullest bucket that one lookup read.";
     BUCKET_DOCUMENTS_LARGEST = "hapax_bucket_documents_largest", Kind::Gauge, None, [label::COLLECTION],
         "Documents in the largest bucket of the index.";
     BUCKET_DOCUMENTS_P99 = "hapax_bucket_documents_p99", Kind::Gauge, None, [label::COLLECTION],
@@ -198,7 +196,7 @@ metrics_table! {
     INDEX_BYTES = "hapax_index_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION, label::PART],
         "Memory held by the index.";
     MEMORY_BUDGET = "hapax_memory_budget_bytes", Kind::Gauge, Some(Unit::Bytes), [],
-        "Memory that limits.memory_max_bytes grants the index; where that is 0, what the machine or the container grants.";
+        "Memory that the index may take: limits.memory_max_bytes, or if that is 0, that of the machine or container.";
     MEMORY_USED = "hapax_memory_used_bytes", Kind::Gauge, Some(Unit::Bytes), [],
         "Memory that the stored documents of all open collections take in the index.";
     MEMORY_USED_RATIO = "hapax_memory_budget_used_ratio", Kind::Gauge, None, [],
@@ -210,63 +208,64 @@ metrics_table! {
     COMMIT_DOCUMENTS = "hapax_commit_documents", Kind::Histogram(COMMIT_SIZES), None, [label::COLLECTION],
         "Operations in one transaction.";
     COMMIT_FAILURES = "hapax_commit_failures_total", Kind::Counter, None, [label::COLLECTION],
-        "Transactions that the disk refused.";
+        "Transactions that failed.";
     COMMIT_QUEUE_DEPTH = "hapax_commit_queue_depth", Kind::Gauge, None, [label::COLLECTION],
         "Decisions waiting for the disk.";
     COMMIT_QUEUE_MAX = "hapax_commit_queue_max", Kind::Gauge, None, [label::COLLECTION],
-        "Most decisions that may wait for the disk.";
+        "The most decisions that may wait for the disk.";
     EXPIRED_DOCUMENTS = "hapax_expired_documents_total", Kind::Counter, None, [label::COLLECTION],
         "Documents deleted because they had not been seen for the collection's time to live.";
     TOUCHED_DOCUMENTS = "hapax_touched_documents_total", Kind::Counter, None, [label::COLLECTION],
-        "Times that a stored document was seen again, which puts its expiry off.";
+        "Times that a stored document was seen again, which postpones its expiry.";
     EXPIRY_LAG = "hapax_expiry_lag_seconds", Kind::Gauge, Some(Unit::Seconds), [label::COLLECTION],
-        "How long ago the most overdue document that the last round met should have gone.";
+        "How overdue the most overdue document was that the last rounds of expiry found; 0 if none was.";
     COMMIT_PAYLOAD_BYTES = "hapax_commit_payload_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION],
-        "What is kept beside signatures of documents that wait for the disk.";
+        "Bytes of shingles and texts of documents that wait for the disk.";
     COMMIT_PAYLOAD_BYTES_MAX = "hapax_commit_payload_max_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION],
-        "Most of it that may wait for the disk.";
+        "The most bytes of shingles and texts that may wait for the disk.";
     LOG_BYTES = "hapax_log_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION],
-        "What the write-ahead log takes on the disk; it grows while a backup copies the collection.";
+        "Size of the write-ahead log on disk; it grows while a backup copies the collection.";
     BACKUPS = "hapax_backups_total", Kind::Counter, None, [label::RESULT],
-        "Backups that came to an end, by how.";
+        "Backups that ended, by result.";
     BACKUP_PROGRESS = "hapax_backup_progress_ratio", Kind::Gauge, None, [],
-        "How much of the latest backup is copied and checked, 0 to 1; 0 where it failed or was called off.";
+        "Share of the latest backup that is copied and checked, 0 to 1; 0 if it failed or was cancelled.";
     BACKUP_COPIED_BYTES = "hapax_backup_copied_bytes_total", Kind::Counter, None, [],
         "Bytes of collections copied by backups.";
     BACKUP_LAST_SUCCESS = "hapax_backup_last_success_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds), [],
-        "When the latest backup in backup.dir was made, in seconds since 1970; 0 where there is none.";
+        "When the latest backup in backup.dir was made, in seconds since 1970; 0 if there is none.";
     SCRUB_RECORDS = "hapax_scrub_records_total", Kind::Counter, None, [label::COLLECTION],
         "Stored documents read again and checked in the background.";
     SCRUB_ERRORS = "hapax_scrub_errors_total", Kind::Counter, None, [label::COLLECTION],
-        "Times that a row so read was not what was written.";
+        "Damaged rows found by reading stored documents again, counted each time.";
     SCRUB_PROGRESS = "hapax_scrub_progress_ratio", Kind::Gauge, None, [label::COLLECTION],
-        "How much of the collection the pass under way has read, 0 to 1; 1 between two passes.";
+        "Share of the collection that the present pass of the scrub has read, 0 to 1; 1 between two passes.";
     SCRUB_COMPLETED = "hapax_scrub_last_complete_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds),
-        [label::COLLECTION], "When the last pass that read the collection to its end was over; 0 where none was yet.";
+        [label::COLLECTION],
+        "When the scrub last reached the end of the collection, in seconds since 1970; 0 if it never did.";
     DATA_FREE = "hapax_data_free_bytes", Kind::Gauge, Some(Unit::Bytes), [],
-        "Room on the disk of the data directory.";
+        "Free space on the disk of the data directory.";
     DATA_WRITABLE = "hapax_data_writable", Kind::Gauge, None, [],
-        "0 while the disk refuses writes, as for want of room; then reads go on. Else 1.";
+        "1 if the disk accepts writes; 0 if it refuses them, for example because it is full, while reads continue.";
     LOG_LINES_LEFT_OUT = "hapax_log_lines_left_out_total", Kind::Counter, None, [],
-        "Lines that the log did not get because it had the same ones, or many of their kind, a few seconds before.";
+        "Log lines left out because the same line, or many like it, had been written a few seconds before.";
     COLLECTION_DAMAGED = "hapax_collection_damaged", Kind::Gauge, None, [label::COLLECTION],
         "1 for a collection that is not served because its file is damaged.";
     COLLECTION_OPEN = "hapax_collection_open", Kind::Gauge, None, [label::COLLECTION],
         "1 for a collection that is open; 0 while it is being opened, or if it is damaged or could not be opened.";
     BOOT_PROGRESS = "hapax_boot_progress_ratio", Kind::Gauge, None, [],
-        "How much of opening all collections is done, by bytes, 0 to 1.";
+        "Share of opening all collections that is done, by bytes, 0 to 1.";
     BUILD_INFO = "hapax_build_info", Kind::Gauge, None, [label::VERSION],
         "Always 1; the version is in the label.";
 }
 
-/// Gives the installed recorder the meaning of every metric.
+/// Describes every metric to the installed recorder.
 pub fn describe_all() {
     for metric in ALL {
         let (name, unit, help) = (metric.name, metric.unit.unwrap_or(Unit::Count), metric.help);
         match metric.kind {
             Kind::Counter => {
                 metrics::describe_counter!(name, unit, help);
-                // There from the start, at 0: an alert on its rate sees the first event.
+                // A counter is there from the start, at 0, so that an alert on its rate sees the first event.
                 if metric.labels.is_empty() {
                     metrics::counter!(name).increment(0);
                 }

@@ -1,10 +1,10 @@
 //! The Prometheus recorder: series that come and go, fixed buckets, rendering.
-//! Comes in: what `metrics` macros record. Goes out: the exposition text.
-//! Must never know: routes, collections, or who asks.
+//! In: the values that the macros of `metrics` record. Out: the text of `/metrics`. It must not know about routes or
+//! collections, or what asks for the text.
 //!
-//! `metrics-exporter-prometheus` keeps every series for the life of the process: 481 collections made and dropped took
-//! `/metrics` from 35 KB to 4.6 MB. Here a label of [`label::PASSING`] has series only while its value is admitted, so a
-//! handle that outlives what it measured records nothing that is shown.
+//! `metrics-exporter-prometheus` keeps every series until the process ends: creating and dropping 481 collections grew
+//! `/metrics` from 35 KB to 4.6 MB. Here, a label of [`label::PASSING`] has series only while its value is admitted. A
+//! handle that outlives the thing it measured records nothing that is shown.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{Display, Formatter, Write};
@@ -22,18 +22,18 @@ use parking_lot::{Mutex, RwLock};
 use super::memory;
 use super::names::{self, Kind, label};
 
-/// What the process's recorder writes to; absent where none is installed, as in tests of the library.
+/// The series of the process's recorder; empty if none is installed, as in unit tests.
 static INSTALLED: OnceLock<Arc<Series>> = OnceLock::new();
 
-/// From now on series with this value of a passing label are kept. Each call has its [`release`], or one [`forget`]
-/// ends them all.
+/// Keeps series with this value of a passing label from now on. Call [`release`] once for each call, or [`forget`] once
+/// for all of them.
 pub fn admit(label: &'static str, value: &str) {
     if let Some(series) = INSTALLED.get() {
         *series.admitted.write().entry((label, value.to_owned())).or_default() += 1;
     }
 }
 
-/// Takes one [`admit`] back; with the last of them the series with this label go.
+/// Takes one [`admit`] back. The last one removes the series with this label.
 pub fn release(label: &'static str, value: &str) {
     let Some(series) = INSTALLED.get() else { return };
     let mut admitted = series.admitted.write();
@@ -52,7 +52,7 @@ pub fn forget(label: &'static str, value: &str) {
     }
 }
 
-/// Renders what was recorded. Cheap to clone.
+/// Renders all metrics. Cheap to clone.
 #[derive(Clone)]
 pub struct Metrics {
     series: Arc<Series>,
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// Makes the process's recorder. Only the first call of a process succeeds.
+    /// Installs the recorder of the process. Only the first call succeeds.
     pub fn install() -> Result<Self, SetRecorderError<impl Recorder>> {
         let series = Arc::new(Series::default());
         metrics::set_global_recorder(Arc::clone(&series))?;
@@ -82,18 +82,18 @@ impl Metrics {
         Ok::<_, SetRecorderError<Arc<Series>>>(Self { series, process })
     }
 
-    /// The exposition text, with the process's own figures read now.
+    /// Returns the text of `/metrics`, with fresh numbers about the process.
     pub fn render(&self) -> String {
         self.process.collect();
         self.series.render()
     }
 }
 
-/// Every series there is.
+/// All series.
 struct Series {
     registry: Registry<Key, Stored>,
-    /// Values of passing labels, and how often each was admitted. Read while a series is made, so that none is made
-    /// after its label was forgotten.
+    /// The admitted values of passing labels, and how often each was admitted. Locked while a series is created, so
+    /// that none is created after its label was forgotten.
     admitted: RwLock<HashMap<(&'static str, String), usize>>,
     help: Mutex<HashMap<KeyName, SharedString>>,
 }
@@ -113,7 +113,7 @@ impl Series {
         self.registry.retain_histograms(|key, _| stays(key));
     }
 
-    /// What `make` makes, unless a passing label of the key is not admitted.
+    /// Calls `make`, unless the key has a passing label whose value is not admitted.
     fn admitted<T>(&self, key: &Key, make: impl FnOnce() -> T) -> Option<T> {
         let passing = |of: &Label| label::PASSING.into_iter().find(|&name| name == of.key());
         if !key.labels().any(|of| passing(of).is_some()) {
@@ -188,7 +188,7 @@ impl Recorder for Series {
     }
 }
 
-/// Makes what a series is kept in.
+/// Creates the storage of a series.
 struct Stored;
 
 impl Storage<Key> for Stored {
@@ -214,12 +214,12 @@ impl Storage<Key> for Stored {
     }
 }
 
-/// A histogram of fixed buckets: what it takes does not grow with what is recorded.
+/// A histogram with fixed buckets. Its size does not depend on the number of observations.
 struct Buckets {
     bounds: &'static [f64],
-    /// One for each bound, and one for what is above all.
+    /// One count per bound, and one for values above all bounds.
     counts: Box<[AtomicU64]>,
-    /// Bits of an f64.
+    /// The bits of an `f64`.
     sum: AtomicU64,
 }
 
@@ -249,7 +249,7 @@ impl HistogramFn for Buckets {
     }
 }
 
-/// A number as Prometheus spells it.
+/// A number in the spelling of Prometheus.
 struct Number(f64);
 
 impl Display for Number {
@@ -335,7 +335,7 @@ mod tests {
         old.iter().for_each(|(_, counter)| counter.increment(7));
         old_waits.record(1.0);
         series.remove(&mut series.admitted.write(), label::COLLECTION, "a");
-        // What still has a handle goes on, and what looks one up late gets none that counts.
+        // A handle made before keeps working, and one looked up later does not count. Neither is shown.
         old[0].1.increment(1);
         old_waits.record(1.0);
         counter(&series, &[(label::COLLECTION, "a")]).increment(1);
@@ -346,7 +346,7 @@ mod tests {
             text.contains("hits_total{collection=\"b\"} 7\n") && text.contains("hits_total{route=\"a\"} 3\n"),
             "{text}"
         );
-        // One of the same name begins at 0.
+        // A new collection of the same name begins at 0.
         admit("a");
         counter(&series, &[(label::COLLECTION, "a")]).increment(1);
         assert!(series.render().contains("hits_total{collection=\"a\"} 1\n"));
