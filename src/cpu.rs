@@ -1,9 +1,8 @@
-//! Work for the processor that is too long for a request's own thread: a few threads of their own, and a bounded queue
-//! before them.
-//! In: jobs of some milliseconds. Out: what they return. First come, first served, so whoever cuts long work into jobs
-//! lets everyone else in between. What can't be cut and may take a second has a thread of its own: one
+//! Runs work that would block a request's own thread for too long: a few threads with a bounded queue.
+//! In: jobs of some milliseconds. Out: their results. The queue is first come, first served, so if long work is cut
+//! into jobs, other work runs in between. Work that cannot be cut and may take seconds has a thread of its own: one
 //! comparison of 15.6 MB takes 10 s, and a check of 22 KB must not wait behind it.
-//! Knows nothing of what is worked on. A job must not wait for anything: it would keep a thread from the others.
+//! This file does not know what the jobs do. A job must not wait for anything, because it would block a thread.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -16,41 +15,41 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::telemetry::names;
 
-/// Work on more than this takes longer than short jobs may wait for it: some milliseconds.
+/// Work on more bytes than this takes too long for the threads of short jobs, which must wait only for milliseconds.
 const SHORT_BYTES_MAX: usize = 1 << 20;
 
-/// How much is worked on at once, and how much may wait for it.
+/// The number of threads, and the length of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuConfig {
-    /// Threads; at least one. What can't be cut has one more.
+    /// The number of threads; at least one. Work that cannot be cut has one more.
     pub threads: usize,
-    /// Jobs that may wait; at least one.
+    /// The number of jobs that may wait; at least one.
     pub queue_max: usize,
 }
 
-/// What to do where the queue is full.
+/// What to do if the queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// Say so: the client can come again.
+    /// Return an error, so that the client can try again.
     #[default]
     Refuse,
-    /// Wait for a place, first come, first served: for what is part of something already begun.
+    /// Wait for a place, first come, first served. For parts of work that has already begun.
     Wait,
 }
 
-/// There is no place in the queue.
+/// The error that all places in the queue are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{queue_max} pieces of long work wait for a processor already")]
+#[error("{queue_max} long jobs already wait for a processor, which is the limit")]
 pub struct Full {
-    /// How many places there are.
+    /// The number of places.
     pub queue_max: usize,
 }
 
-/// The threads and their queue. Cheap to clone; the threads end when the last clone is dropped.
+/// The threads and their queue. Cheap to clone. The threads end when the last clone is dropped.
 #[derive(Clone)]
 pub struct CpuPool(Arc<Handle>);
 
-/// A place in the queue, to be used at once.
+/// A place in the queue. Use it at once.
 #[must_use]
 pub struct QueuePlace {
     pool: CpuPool,
@@ -61,7 +60,7 @@ pub struct QueuePlace {
 struct Handle(Arc<Shared>);
 
 struct Shared {
-    /// Jobs of some milliseconds, and those that can't be cut into such.
+    /// One lane for jobs of some milliseconds, and one for jobs that cannot be cut into such.
     short: Lane,
     long: Lane,
     places: Arc<Semaphore>,
@@ -69,11 +68,11 @@ struct Shared {
     wait_seconds: Histogram,
 }
 
-/// Jobs for the same threads.
+/// A queue with its own threads.
 #[derive(Default)]
 struct Lane {
     queue: Mutex<Queue>,
-    /// Told when the queue has work, or is closed.
+    /// Notified when the queue gets a job or is closed.
     work: Condvar,
 }
 
@@ -103,18 +102,19 @@ impl CpuPool {
             let long = number == config.threads;
             let name = if long { "hapax-cpu-long".to_owned() } else { format!("hapax-cpu-{number}") };
             let work = move || shared.work(if long { &shared.long } else { &shared.short });
-            std::thread::Builder::new().name(name).spawn(work).expect("the system has room for one thread more");
+            std::thread::Builder::new().name(name).spawn(work).expect("the system can start one more thread");
         }
         Self(Arc::new(Handle(shared)))
     }
 
-    /// A place in the queue.
+    /// Takes a place in the queue.
     pub async fn place(&self, when_full: WhenFull) -> Result<QueuePlace, Full> {
         let asked = Instant::now();
         let Shared { places, queue_max, .. } = &*self.0.0;
         let places = Arc::clone(places);
         let permit = match when_full {
-            // Fails while others wait for a place, even where one is just being handed on: what is begun goes first.
+            // This fails while others wait for a place, even if one is just being passed on: work that has begun goes
+            // first.
             WhenFull::Refuse => places.try_acquire_owned().map_err(|_| Full { queue_max: *queue_max })?,
             WhenFull::Wait => places.acquire_owned().await.expect("the places are never closed"),
         };
@@ -133,19 +133,20 @@ impl CpuPool {
 }
 
 impl QueuePlace {
-    /// Does `work` on one of the threads. It is not begun where the future has been dropped by then; its panic goes on
-    /// in whoever waits for it.
+    /// Runs `work` on one of the threads. If the future is dropped before the job begins, the job does not run. If the
+    /// job panics, the panic continues in the caller.
     pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> T {
         self.run_uncut(0, work).await
     }
 
-    /// The same for work on so many bytes that can't be cut: if that is long, on a thread that has no short jobs.
+    /// Does the same for work on `bytes` bytes that cannot be cut. If `bytes` is large, the work runs on a separate
+    /// thread.
     pub async fn run_uncut<T: Send + 'static>(self, bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> T {
         let Self { pool, asked, permit } = self;
         let (done, outcome) = oneshot::channel();
         let run = Box::new(move || {
             if !done.is_closed() {
-                // Whoever waited may have left meanwhile.
+                // The caller may have left meanwhile.
                 drop(done.send(catch_unwind(AssertUnwindSafe(work))));
             }
         });
@@ -153,7 +154,7 @@ impl QueuePlace {
         let lane = if bytes > SHORT_BYTES_MAX { &shared.long } else { &shared.short };
         lane.queue.lock().jobs.push_back(Job { asked, permit, run });
         lane.work.notify_one();
-        let outcome = outcome.await.expect("a job that somebody waits for is done");
+        let outcome = outcome.await.expect("a job that is waited for gets done");
         outcome.unwrap_or_else(|panic| resume_unwind(panic))
     }
 }
@@ -162,7 +163,7 @@ impl Shared {
     fn work(&self, lane: &Lane) {
         while let Some(Job { asked, permit, run }) = lane.next() {
             self.wait_seconds.record(asked.elapsed());
-            // Places are for what waits.
+            // Free the place: places are only for jobs that wait.
             drop(permit);
             run();
         }
@@ -170,7 +171,7 @@ impl Shared {
 }
 
 impl Lane {
-    /// The job in front; `None` once the pool is closed.
+    /// Takes the first job. Returns `None` once the pool is closed.
     fn next(&self) -> Option<Job> {
         let mut queue = self.queue.lock();
         loop {
@@ -186,7 +187,7 @@ impl Lane {
 }
 
 impl Drop for Handle {
-    /// What is still in the queue is dropped: a job that somebody waits for keeps the pool.
+    /// Jobs still in the queue are dropped. Nothing waits for them, because a waiting caller keeps the pool alive.
     fn drop(&mut self) {
         for lane in [&self.0.short, &self.0.long] {
             lane.queue.lock().closed = true;
@@ -205,7 +206,7 @@ mod tests {
         CpuPool::new(CpuConfig { threads: 1, queue_max })
     }
 
-    /// Keeps the one thread busy until what is returned is dropped.
+    /// Keeps the only thread busy until the returned sender is dropped.
     async fn occupy(pool: &CpuPool) -> mpsc::Sender<()> {
         let (release, released) = mpsc::channel::<()>();
         let (begun, begins) = oneshot::channel();
