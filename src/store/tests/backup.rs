@@ -1,4 +1,4 @@
-//! Copies beside a writer: of one moment, and never at the price of an endless log.
+//! A copy made while a writer works is of one moment, and the log does not grow without end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use super::super::backup::{Backup, BackupError, CopyLimits, Progress};
 use super::*;
 use crate::types::TimestampMs;
 
-/// A store of 4,000 documents, some 2 MB, and its writer behind a lock.
+/// Makes a store of 4,000 documents, about 2 MB, and puts its writer behind a lock.
 fn filled() -> (Place, Arc<Mutex<Writer>>) {
     let place = place();
     let (_store, mut writer) = Store::create(&place.path, &meta()).unwrap();
@@ -17,7 +17,7 @@ fn filled() -> (Place, Arc<Mutex<Writer>>) {
     (place, Arc::new(Mutex::new(writer)))
 }
 
-/// Commits so many documents of 16 KB each time the copy is looked after, up to `most` in all.
+/// Commits `count` documents of 16 KB each time the copy asks whether to go on, up to `most` in all.
 fn commits_between(
     writer: &Arc<Mutex<Writer>>,
     count: u64,
@@ -49,7 +49,7 @@ fn a_copy_is_of_the_moment_it_began() {
     let manifest = backup.finish(TimestampMs(0)).unwrap();
     let [entry] = &manifest.collections[..] else { panic!("{manifest:?}") };
     assert!(last.load(Ordering::Relaxed) > 4000, "nothing was written meanwhile");
-    // What was committed before the first row was read may be in it.
+    // Commits from before the first row was read may be included.
     assert_eq!(entry.documents, entry.last_seq);
     assert!((4000..last.load(Ordering::Relaxed)).contains(&entry.last_seq), "{entry:?}");
     let (copy, _writer, opened) = Store::open(&dir.join("pages.sqlite")).unwrap();
@@ -63,7 +63,7 @@ fn a_log_that_grows_too_long_ends_the_backup_and_nothing_else() {
     let dir = place.dir.path().join("backup");
     let limits = CopyLimits { bytes_per_second_max: Some(1 << 20), log_bytes_max: Some(1 << 20) };
     let mut backup = Backup::begin(&dir, limits, Arc::<Progress>::default()).unwrap();
-    // More than the bound at one go, so that it cannot hurry out of it.
+    // More than the limit in one step, so that the copy cannot avoid it by hurrying.
     let (_, gone) = commits_between(&writer, 100, u64::MAX / 2);
     match backup.add(&place.path, gone).unwrap_err() {
         BackupError::LogGrew { collection, grown, max } => {
@@ -83,7 +83,7 @@ fn a_log_that_grows_too_long_ends_the_backup_and_nothing_else() {
 fn past_half_of_the_bound_the_copy_no_longer_rests() {
     let (place, writer) = filled();
     let dir = place.dir.path().join("backup");
-    // By this rate it would take the test half a minute.
+    // At this rate the test would take half a minute.
     let limits = CopyLimits { bytes_per_second_max: Some(64 << 10), log_bytes_max: Some(64 << 20) };
     let mut backup = Backup::begin(&dir, limits, Arc::<Progress>::default()).unwrap();
     let (_, grows) = commits_between(&writer, 2500, 2500);
@@ -91,7 +91,7 @@ fn past_half_of_the_bound_the_copy_no_longer_rests() {
     backup.finish(TimestampMs(0)).unwrap();
 }
 
-/// A reader in the way once kept every commit past the log's bound waiting for ten seconds.
+/// A reader in the way once delayed every commit past the log's bound by ten seconds.
 #[test]
 fn a_reader_in_the_way_keeps_no_commit_waiting() {
     let (place, writer) = filled();
@@ -104,9 +104,9 @@ fn a_reader_in_the_way_keeps_no_commit_waiting() {
         writer.finish_log_at(0);
         writer.commit(&[insert(seq)], Seq(seq)).unwrap();
     }
-    // Forty waits of the patience of other locks would be minutes.
+    // Forty waits with the patience for other locks would take minutes.
     assert!(began.elapsed().as_secs() < 60);
-    // It has left: the log starts anew.
+    // Without the reader the log restarts.
     drop(reader);
     writer.finish_log_at(0);
     writer.commit(&[insert(4041)], Seq(4041)).unwrap();

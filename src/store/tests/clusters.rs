@@ -1,4 +1,4 @@
-//! Links, and the clusters they are in.
+//! Links and the clusters that they belong to.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn a_cluster_is_paged_in_order_and_its_first_document_stands_for_it() {
         let members: Vec<_> = stretch.members.iter().map(|member| member.head.seq.0).collect();
         Some((stretch.cluster.0, stretch.representative.head.seq.0, members, documents, next))
     };
-    // 3 4 5, 6 7 8 and 9 10 11 are clusters; 1 and 2 are alone.
+    // The clusters are 3 4 5, 6 7 8 and 9 10 11. 1 and 2 are alone.
     let behind = |cluster, seq| ClusterPlace { cluster: Seq(cluster), seq: Seq(seq) };
     assert_eq!(page(ClusterStart::Of(Seq(1)), 9), Some((1, 1, vec![1], Some(1), None)));
     assert_eq!(page(ClusterStart::Of(Seq(12)), 9), None);

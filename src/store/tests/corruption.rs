@@ -1,7 +1,7 @@
-//! Bits flipped and files cut, at every kind of place: the answers stay what they were, or are refused with the name of
-//! the collection; never others.
+//! Flips bits and cuts files at every kind of place. Each answer must stay the same, or be an error that names the
+//! collection; it must never be another answer.
 //!
-//! `HAPAX_FLIPS` sets how many bits are flipped, over all states and files; `HAPAX_SEED` repeats a run.
+//! `HAPAX_FLIPS` sets the number of flipped bits over all states and files. `HAPAX_SEED` repeats a run.
 #![allow(clippy::print_stdout)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,12 +13,12 @@ use rand_chacha::ChaCha8Rng;
 use super::*;
 use crate::store::log::look::{self as log, Condition};
 
-/// Every place of the order that was given out, and one more.
+/// Every position of the commit order that was assigned, and one more.
 const SEQS: u64 = 73;
 
 fn with_payload(seq: u64) -> Record {
     let kind = if seq.is_multiple_of(2) { PayloadKind::Shingles } else { PayloadKind::Text };
-    // Some fit the page of their row, some lie on pages of their own.
+    // Some fit into the page of their row, some have pages of their own.
     let len = if seq.is_multiple_of(7) { 9000 } else { seq * 13 };
     let bytes = (0..len).map(|at| (at * seq % 251) as u8).collect();
     let long = "a word and another ".repeat(seq as usize % 9);
@@ -47,14 +47,14 @@ fn touch(target: u64) -> Change {
     Change::Touch { target: Seq(target), seen: TimestampMs(1_800_000_000_000) }
 }
 
-/// The files of a collection at some moment, by what follows its name.
+/// The files of a collection at one moment, by the suffix of their names.
 type Files = Vec<(&'static str, Vec<u8>)>;
 
-/// A stored collection of which every kind of thing has happened.
+/// A stored collection with changes of every kind.
 struct Base {
     files: Files,
     answers: Answers,
-    /// What it answered before its last transaction, and where that begins in the log.
+    /// The answers before the last transaction, and the offset in the log at which that begins.
     before: Option<(Answers, u64)>,
 }
 
@@ -78,13 +78,13 @@ fn write(files: &Files, path: &Path) {
     }
 }
 
-/// In memory where there is such a place: these tests are about what files hold, and sync a lot.
+/// Makes a directory, in memory if possible: these tests are about the content of files, and sync a lot.
 fn quick_dir() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// Closed; as a killed process leaves it, a part of its log being in the database; and so with a log that has started
-/// anew over the remains of an older one.
+/// Returns three states: closed; as a killed process leaves it, with a part of the log moved into the database; and the
+/// same with a log that restarted over the remains of an older one.
 fn bases() -> [Base; 3] {
     let (closed, open) = bases_of(false);
     let (_, restarted) = bases_of(true);
@@ -107,7 +107,7 @@ fn bases_of(restarts: bool) -> (Base, Base) {
     let (_, mut writer, _) = Store::open(&path).unwrap();
     commit(&mut writer, &(43..=60).map(insert).collect::<Vec<_>>());
     commit(&mut writer, &[delete(61, 60), delete(62, 21), touch(22)]);
-    // What a reader still sees keeps the rest of the log from the database.
+    // The reader needs old pages, which keeps the rest of the log out of the database.
     let reader = Connection::open(&path).unwrap();
     if !restarts {
         reader.execute_batch("BEGIN; SELECT count(*) FROM meta;").unwrap();
@@ -146,10 +146,10 @@ fn answers_of(files: &Files) -> Answers {
     ask_all(&path).unwrap()
 }
 
-/// What was asked, and what was answered or how it was refused.
+/// Each question, with its answer or the text of the error.
 type Answers = Vec<(String, Result<String, String>)>;
 
-/// Everything that can be asked of a store. An error is a collection that does not open.
+/// Asks a store everything that it can answer. An error means that the collection does not open.
 fn ask_all(path: &Path) -> Result<Answers> {
     let (store, _writer, opened) = Store::open(path)?;
     let rows = Mutex::new(BTreeMap::new());
@@ -186,7 +186,7 @@ fn ask_all(path: &Path) -> Result<Answers> {
     Ok(answers)
 }
 
-/// What was done to one file.
+/// The damage done to one file.
 #[derive(Clone, Debug)]
 enum Damage {
     Flip { at: usize, bit: u8 },
@@ -194,7 +194,7 @@ enum Damage {
     Gone,
 }
 
-/// How a case ended.
+/// The end of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     Same,
@@ -245,7 +245,7 @@ fn judge(base: &Base, path: &Path, suffix: &str, damage: &Damage) -> Outcome {
     Outcome::LastTransactionGone
 }
 
-/// Judges all cases, on as many threads as there are processors, and counts how they ended.
+/// Judges all cases, with one thread per processor, and counts the outcomes.
 fn judge_all(bases: &[Base], cases: &[(usize, &'static str, Damage)]) -> BTreeMap<Outcome, usize> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -274,7 +274,7 @@ fn sweep(flips: usize, cut_every: usize) {
     println!("HAPAX_SEED={seed} HAPAX_FLIPS={flips}");
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let bases = bases();
-    // By their sizes, but the small ones are not left out.
+    // In proportion to their sizes, but with a minimum for small files.
     let weight = |bytes: usize| bytes.max(20_000);
     let files = || bases.iter().enumerate().flat_map(|(at, base)| base.files.iter().map(move |file| (at, file)));
     let all: usize = files().map(|(_, (_, bytes))| weight(bytes.len())).sum();
@@ -290,7 +290,7 @@ fn sweep(flips: usize, cut_every: usize) {
             cases.push((base, *suffix, Damage::Gone));
         }
     }
-    // The headers, bit by bit: most of what SQLite believes without a sum stands there.
+    // Every bit of the headers, because they hold most of the data that SQLite trusts without a checksum.
     for (base, suffix, bytes) in
         [(0, "", 0..100), (1, "", 0..100), (1, "-wal", 0..56), (2, "-wal", 0..56), (1, "-shm", 0..136)]
     {
@@ -310,7 +310,7 @@ fn damage_is_refused_by_name_or_changes_no_answer() {
     sweep(60, 64 * 512);
 }
 
-/// All of it; `make corruption`.
+/// The full sweep of `make corruption`.
 #[test]
 #[ignore = "takes minutes without optimisation"]
 fn damage_anywhere_is_refused_by_name_or_changes_no_answer() {
@@ -318,8 +318,8 @@ fn damage_anywhere_is_refused_by_name_or_changes_no_answer() {
     sweep(flips, 512);
 }
 
-/// Every bit of the frame that ends the last but one transaction: what is lost with it was acknowledged, and so was the
-/// last one.
+/// Flips every bit of the header of the frame that ends the last but one transaction. That transaction was
+/// acknowledged, and so was the last one.
 #[test]
 fn a_flip_that_joins_two_transactions_is_no_torn_end() {
     let [_, base, _] = bases();
@@ -327,7 +327,7 @@ fn a_flip_that_joins_two_transactions_is_no_torn_end() {
     let header = *from as usize - (4096 + 24);
     let flips = (header..header + 24).flat_map(|at| (0..8).map(move |bit| Damage::Flip { at, bit }));
     let cases: Vec<_> = flips.map(|damage| (0, "-wal", damage)).collect();
-    // With and without the word of the file beside it.
+    // Without the `-shm` file, which would also reveal the loss.
     let alone = Base { files: base.files.iter().filter(|(suffix, _)| *suffix != "-shm").cloned().collect(), ..base };
     let ends = judge_all(&[alone], &cases);
     assert_eq!(ends, BTreeMap::from([(Outcome::RefusedToOpen, 192)]));

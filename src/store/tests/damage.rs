@@ -1,4 +1,4 @@
-//! Files that were tampered with: refused, and named.
+//! Files that were tampered with are refused, and the error names what is damaged.
 
 use super::*;
 
@@ -151,12 +151,12 @@ fn a_bad_frame_with_commits_behind_it_is_refused() {
     }
 }
 
-/// The end of a torn commit may stay behind the commits of the next life: a second torn one must not be taken for
-/// damage on its account.
+/// The end of a torn commit may remain in the log behind the commits of the next session. If then a second commit is
+/// torn, these remains must not make it look like damage.
 #[test]
 fn remains_of_two_torn_commits_add_up_to_no_damage() {
     let tear = |log: &Path, frame: u64| {
-        // What was never committed is not noted there.
+        // The `-shm` file does not know commits that were never finished.
         fs::remove_file(log.with_file_name("pages.sqlite-shm")).unwrap();
         let mut bytes = fs::read(log).unwrap();
         let at = 32 + frame as usize * 4120;
@@ -181,7 +181,7 @@ fn remains_of_two_torn_commits_add_up_to_no_damage() {
     assert_eq!(seqs(&store).unwrap(), [1, 2, 3, 4, 5]);
 }
 
-/// Stored sums outlive versions: another sum for the same record makes every stored one look damaged.
+/// Stored checksums outlive versions. If the checksum of a record changes, every stored record looks damaged.
 #[test]
 fn sums_are_frozen() {
     let of_format_3 = Record { cluster: Seq(21), ..record(42) };
@@ -209,13 +209,13 @@ fn sums_are_frozen() {
     );
 }
 
-/// What is beside the database, as it is on the disk now.
+/// Returns the path of a file next to the database.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     files::with_suffix(path, suffix)
 }
 
-/// A power failure after the log was emptied, at a close or a start, may leave the `-shm` file of before. That was once
-/// refused as damage, and a sound collection with it.
+/// If the power fails after the log was emptied, at a close or a start, an older `-shm` file may remain. This was once
+/// refused as damage, although the collection was intact.
 #[test]
 fn an_older_shm_beside_an_emptied_log_refuses_nothing() {
     let place = place();
@@ -223,7 +223,7 @@ fn an_older_shm_beside_an_emptied_log_refuses_nothing() {
     let (store, mut writer) = Store::create(&place.path, &meta()).unwrap();
     let mut older = Vec::new();
     let mut seq = 0;
-    // Also one of several logs ago, each of which was started anew.
+    // Also take `-shm` files from several logs ago.
     for _ in 0..3 {
         for _ in 0..2 {
             seq += 1;
@@ -235,7 +235,7 @@ fn an_older_shm_beside_an_emptied_log_refuses_nothing() {
     seq += 1;
     writer.commit(&[insert(seq)], Seq(seq)).unwrap();
     older.push(fs::read(&shm).unwrap());
-    // What each start does; then what a close does.
+    // First the emptying at a start, and further down the one at a close.
     writer.restart_log().unwrap();
     drop((store, writer));
     let opens = |older: &[u8], log: Option<&[u8]>| {
@@ -267,7 +267,7 @@ fn an_older_shm_beside_an_emptied_log_refuses_nothing() {
     opens(&last);
 }
 
-/// The note that tolerates an older `-shm` file must not cover a log that was lost after it.
+/// The note that excuses an older `-shm` file must not excuse a log that was lost later.
 #[test]
 fn a_log_lost_or_cut_after_commits_is_refused_whatever_was_emptied_before() {
     let place = place();
@@ -282,7 +282,7 @@ fn a_log_lost_or_cut_after_commits_is_refused_whatever_was_emptied_before() {
     for _ in 0..3 {
         let (_, mut writer, _) = Store::open(&place.path).unwrap();
         commit(&mut writer);
-        // In the middle of a life the log is emptied too.
+        // The log may be emptied in the middle of a session, too.
         writer.restart_log().unwrap();
         assert!(beside(&place.path, files::MOVED).exists());
         commit(&mut writer);

@@ -1,4 +1,4 @@
-//! Disks that are full or fail, and other writers: what is refused, and what is still there.
+//! If the disk is full or fails, or another program writes: which changes are refused, and what is still stored.
 
 use super::*;
 
@@ -55,8 +55,8 @@ fn a_second_writer_is_found_out() {
     one.commit(&[insert(3)], Seq(3)).unwrap();
 }
 
-/// An operator's open transaction once poisoned the writer: no write was taken until a restart, though nothing had
-/// been written that could be in doubt.
+/// An open transaction of an operator once poisoned the writer: no write was accepted until a restart, although nothing
+/// had been written whose state could be unclear.
 #[test]
 fn a_file_held_by_another_program_refuses_one_batch_and_not_the_next() {
     let place = place();

@@ -1,4 +1,4 @@
-//! Files come and go, and what a crash left of that is cleared away.
+//! Files are created and dropped, and the leftovers of a crash are removed.
 
 use super::*;
 

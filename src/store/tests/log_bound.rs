@@ -1,4 +1,4 @@
-//! The log beside its writer and its readers.
+//! The log while a writer and readers use it.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn readers_see_whole_batches_while_the_writer_goes_on() {
     let done = AtomicBool::new(false);
     let committed = AtomicU64::new(0);
     std::thread::scope(|scope| {
-        // More readers than connections.
+        // There are more readers than connections.
         let readers: Vec<_> = (0..12)
             .map(|_| {
                 scope.spawn(|| {

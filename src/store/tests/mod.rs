@@ -1,4 +1,4 @@
-//! What the store promises, where nothing is damaged.
+//! The behaviour of the store on intact files.
 
 mod backup;
 mod clusters;
@@ -65,10 +65,10 @@ fn record(seq: u64) -> Record {
         linked: seq.is_multiple_of(5),
         metadata: seq.is_multiple_of(2).then(|| Metadata::new(format!(r#"{{"n":{seq}}}"#)).unwrap()),
         first_seen: TimestampMs(1_700_000_000_000 + seq as i64),
-        // Every seventh id had another content before.
+        // Every seventh id had other content before.
         id_first_seen: TimestampMs(1_700_000_000_000 + seq as i64 - i64::from(seq.is_multiple_of(7))),
         seen: TimestampMs(1_700_000_000_000 + seq as i64),
-        // Three in a cluster: every third is a founder, and the next two join it.
+        // Clusters of three: every third document is a founder, and the next two join it.
         cluster: Seq(if seq.is_multiple_of(3) { 0 } else { seq - seq % 3 }),
         shingles: Some(seq),
         verdict: StoredVerdict {
@@ -98,7 +98,7 @@ fn place() -> Place {
     Place { dir, path }
 }
 
-/// A closed collection of `count` records.
+/// Makes a closed collection with `count` records.
 fn filled(count: u64) -> Place {
     let place = place();
     let (_, mut writer) = Store::create(&place.path, &meta()).unwrap();
@@ -107,7 +107,7 @@ fn filled(count: u64) -> Place {
     place
 }
 
-/// A collection that was never closed, its `commits` commits of 3 records each in the log.
+/// Makes a collection that is never closed, with `commits` commits of 3 records each in its log.
 fn left_open(commits: u64) -> (Place, PathBuf) {
     let place = place();
     let (_store, mut writer) = Store::create(&place.path, &meta()).unwrap();
@@ -190,7 +190,7 @@ fn a_closed_collection_is_one_file_and_a_note_and_opens_as_it_was() {
     assert!(
         names.len() == 2 && ["pages.sqlite", "pages.sqlite-moved"].iter().all(|name| names.contains(&(*name).into()))
     );
-    // The note is for an old `-shm` file only.
+    // The note matters only for an old `-shm` file.
     fs::remove_file(place.dir.path().join("pages.sqlite-moved")).unwrap();
     assert_eq!(list(place.dir.path()).unwrap(), [meta().name]);
     assert_eq!(Store::peek(&place.path).unwrap().meta, meta());

@@ -1,10 +1,10 @@
-//! What is kept beside signatures: it comes and goes with its document, and is read as it was written or not at all.
+//! Payloads are stored and removed with their documents, and are read as they were written or not at all.
 
 use super::*;
 
 fn with_payload(seq: u64) -> Record {
     let kind = if seq.is_multiple_of(2) { PayloadKind::Shingles } else { PayloadKind::Text };
-    // Some fit the page of their row, some lie on pages of their own.
+    // Some fit into the page of their row, some have pages of their own.
     let bytes = (0..seq * 700).map(|at| (at * seq % 251) as u8).collect();
     Record { payload: Some(Arc::new(Payload { kind, shingles: seq * 10, bytes })), ..record(seq) }
 }
@@ -25,7 +25,7 @@ fn read(store: &Store, seqs: std::ops::RangeInclusive<u64>) -> Result<Vec<(Seq, 
     store.payloads(&seqs.map(Seq).collect::<Vec<_>>(), |_| Ok(()), |_, payload| Ok(payload))
 }
 
-/// The rows of the table, and the sum of their sums, against the line of the ledger.
+/// Compares the rows of the table and the sum of their checksums with the ledger.
 fn ledger_agrees(place: &Place) {
     let connection = Connection::open(&place.path).unwrap();
     let two = |sql: &str| connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
@@ -77,7 +77,7 @@ fn a_payload_that_was_changed_or_lost_is_an_error_that_names_it() {
         let (store, mut writer, _) = Store::open(&place.path).unwrap();
         let error = read(&store, 7..=9).unwrap_err();
         assert!(matches!(error, StoreError::Damaged { record: Some(Seq(8)), .. }), "{sql}: {error}");
-        // Whether it would fit is told by no damaged number either.
+        // A damaged size is refused, too; only the bytes and their checksum are not looked at.
         let unfit = store.payloads(&[Seq(8)], Err, |_, _| unreachable!("the size is enough"));
         assert_eq!(unfit.is_err(), !sql.contains("bytes") && !sql.contains("SET sum"), "{sql}: {unfit:?}");
         assert_eq!(read(&store, 1..=7).unwrap().len(), 7);

@@ -1,4 +1,4 @@
-//! Random histories against a model, and random damage.
+//! Random histories compared with a model, and random damage.
 
 use proptest::prelude::*;
 
@@ -68,7 +68,7 @@ fn any_record() -> impl Strategy<Value = Record> {
         )
 }
 
-/// What to do to the document that `pick` chooses among those there are.
+/// One step of a history. A `pick` chooses one of the stored documents.
 #[derive(Clone, Debug)]
 enum Step {
     Insert(Record),
@@ -90,7 +90,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The first link behind `target`, if any, is none from here on.
+/// Promotes the first link from `target` on, if there is one.
 fn promote(model: &mut BTreeMap<u64, Record>, target: u64) -> Option<Seq> {
     let (&seq, record) = model.range_mut(target..).find(|(_, record)| record.linked)?;
     record.linked = false;
@@ -100,8 +100,8 @@ fn promote(model: &mut BTreeMap<u64, Record>, target: u64) -> Option<Seq> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Whatever is inserted, replaced, updated and deleted in whatever batches, with reopening in between, with and without
-    /// closing: the file holds exactly what the model holds.
+    /// Inserts, replaces, updates and deletes in random batches, and reopens the file now and then, with and without
+    /// closing it. The file must hold exactly what the model holds.
     #[test]
     fn the_file_holds_what_was_committed(steps in prop::collection::vec(any_step(), 1..60), close in any::<bool>()) {
         let place = place();
@@ -162,8 +162,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// A log cut anywhere, as a crash would, gives the commits before the cut, and never a refusal; where the file beside it
-    /// is gone that would tell how long it was.
+    /// A log cut anywhere, as by a crash, yields the commits before the cut, and is never refused. This holds only
+    /// without the `-shm` file, which would tell how long the log was.
     #[test]
     fn a_cut_log_keeps_the_commits_before_the_cut(at in any::<prop::sample::Index>()) {
         let (place, log) = left_open(8);
@@ -175,8 +175,8 @@ proptest! {
         prop_assert_eq!(seqs(&store).unwrap(), (1..=opened.documents).collect::<Vec<_>>());
     }
 
-    /// A flipped bit anywhere in the log is refused, harmless, or within the last commit, where it cannot be told from a
-    /// torn write.
+    /// A flipped bit in the log is refused, is harmless, or is within the last commit, where it looks like a torn
+    /// write.
     #[test]
     fn a_flipped_bit_in_the_log_drops_no_earlier_commit(at in any::<prop::sample::Index>(), bit in 0..8u32) {
         let (place, log) = left_open(8);
@@ -189,7 +189,7 @@ proptest! {
         prop_assert_eq!(seqs(&store).unwrap(), (1..=opened.documents).collect::<Vec<_>>());
     }
 
-    /// A flipped bit anywhere in a closed file is refused, or changes nothing that is read.
+    /// A flipped bit in a closed file is refused, or changes nothing that is read.
     #[test]
     fn a_flipped_bit_is_never_another_answer(at in any::<prop::sample::Index>(), bit in 0..8u32) {
         let place = filled(60);

@@ -1,4 +1,4 @@
-//! A document that is seen again or gets other metadata: its row, checksum and ledger move together.
+//! If a document is seen again or gets other metadata, its row, its checksum and the ledger change together.
 
 use super::*;
 

@@ -1,10 +1,10 @@
-//! Files of earlier versions open with all they hold.
+//! Files of earlier versions open with all their content.
 
 use hapax_core::{Spec, tuning};
 
 use super::*;
 
-/// The tables of format 1, as that version made them.
+/// The tables of format 1, as the version of that time created them.
 const FORMAT_1: &str = "
 CREATE TABLE meta (
     only INTEGER PRIMARY KEY CHECK (only = 1), name TEXT NOT NULL, spec TEXT NOT NULL, bands INTEGER NOT NULL,
@@ -25,7 +25,7 @@ PRAGMA application_id = 0x68617078;
 PRAGMA user_version = 1;
 ";
 
-/// A file of format 1 with these records.
+/// Writes a file of format 1 with these records.
 fn write_format_1(path: &Path, records: &[Record]) {
     let connection = Connection::open(path).unwrap();
     connection.execute_batch(FORMAT_1).unwrap();
@@ -73,7 +73,7 @@ fn write_format_1(path: &Path, records: &[Record]) {
     connection.pragma_update(None, "journal_mode", "wal").unwrap();
 }
 
-/// What formats 1 and 2 could say of a document.
+/// Returns the parts of a document that formats 1 and 2 could store.
 fn of_format_2(seq: u64) -> Record {
     let record = record(seq);
     Record { id_first_seen: record.first_seen, ..record }
@@ -87,7 +87,7 @@ fn old_records(format: i32) -> Vec<Record> {
     }
 }
 
-/// A file of format 2 with these records: one of today's without what format 3 added.
+/// Writes a file of format 2 with these records: a file of today without the additions of format 3.
 fn write_format_2(path: &Path, meta: &Meta, records: &[Record]) {
     let (_, mut writer) = Store::create(path, meta).unwrap();
     let inserts: Vec<_> = records.iter().map(|record| Change::Insert(Arc::new(record.clone()))).collect();
@@ -120,7 +120,7 @@ fn opens_and_goes_on(format: i32) {
     let records = old_records(format);
 
     let peeked = Store::peek(&place.path).unwrap();
-    // The spec of these tests is none, so it has no default banding.
+    // These tests use no real spec, so there is no default banding for it.
     let changeable = Changeable { banding_by_hand: true, ..meta().changeable };
     assert_eq!(peeked.meta, Meta { seen_floor: peeked.meta.seen_floor, changeable, ..meta() });
     assert_eq!(peeked.meta.seen_floor > TimestampMs(0), format == 1);
@@ -143,12 +143,12 @@ fn format_at(path: &Path) -> i32 {
     Connection::open(path).unwrap().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
 }
 
-/// Writes what a crash left, and opens it: whatever it is, it ends as a file of this format with all it held.
+/// Writes the files that a crash left and opens them. The result must have the present format and all records.
 fn opens_whole(format: i32, database: &[u8], log: &[u8], format_left: i32, what: &str) {
     let place = place();
     fs::write(&place.path, database).unwrap();
     fs::write(files::log(&place.path), log).unwrap();
-    // Looked at in a copy: to look is to play the log back.
+    // Look at a copy, because SQLite replays the log when it opens the file.
     let looked = place.dir.path().join("looked.sqlite");
     fs::write(&looked, database).unwrap();
     fs::write(files::log(&looked), log).unwrap();
@@ -164,7 +164,7 @@ fn opens_whole(format: i32, database: &[u8], log: &[u8], format_left: i32, what:
     assert_eq!(format_at(&place.path), FORMAT, "{what}");
 }
 
-/// A file of an older format, the same with the upgrade in its log, and the same again with the log moved into it.
+/// Returns a file of an older format, the log with its upgrade, and the file after the log was moved into it.
 fn upgraded(format: i32) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let place = place();
     write_old(&place.path, format);
@@ -194,7 +194,7 @@ fn is_done_again(format: i32) {
     for cut in [0, 16].into_iter().chain(within.into_iter().flatten()) {
         opens_whole(format, &old, &log[..cut], format, &format!("{format}: cut at {cut} of {}", log.len()));
     }
-    // The file had grown before its content came.
+    // The file grew before its content was written.
     let mut torn = log.clone();
     torn[HEADER + (frames - 1) * FRAME..].fill(0);
     opens_whole(format, &old, &torn, format, "the last frame is zeros");
@@ -228,7 +228,7 @@ fn a_banding_counts_as_set_by_hand_unless_it_was_the_default() {
         (31, 8, 0.8, false),
         (32, 8, 0.8, true),
         (31, 8, 0.3, true),
-        // The default of these formats, and not of today: 31x7.
+        // The default of these formats. Today's default is 31x7.
         (25, 7, 0.775, false),
         (31, 7, 0.775, true),
     ] {
