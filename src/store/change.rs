@@ -41,7 +41,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// The position in the commit order; `None` if the change affects no answer.
+    /// Returns the position in the commit order; `None` if the change affects no answer.
     pub fn seq(&self) -> Option<Seq> {
         match self {
             Self::Insert(record) | Self::Replace { record, .. } => Some(record.seq),

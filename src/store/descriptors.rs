@@ -15,7 +15,7 @@ const NO_DESCRIPTOR: [i32; 2] = [23, 24];
 /// times two.
 const SPARE: usize = 8;
 
-/// Whether this error or one of its causes is a lack of file descriptors.
+/// Returns whether this error or one of its causes is a lack of file descriptors.
 pub fn out_of_descriptors(error: &(dyn Error + 'static)) -> bool {
     std::iter::successors(Some(error), |&error| error.source())
         .filter_map(|error| error.downcast_ref::<io::Error>())

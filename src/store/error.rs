@@ -121,7 +121,7 @@ impl StoreError {
         }
     }
 
-    /// The file does not hold what was written. `record` names the damaged record, if it is one.
+    /// Makes the error that the file does not hold what was written. `record` names the damaged record, if it is one.
     pub(super) fn damaged(collection: &str, record: impl Into<Option<Seq>>, detail: impl Into<String>) -> Self {
         Self::Damaged { collection: collection.to_owned(), record: record.into(), detail: detail.into() }
     }
@@ -134,7 +134,7 @@ impl StoreError {
         self
     }
 
-    /// Whether this error leaves it unclear what is on disk, if a write failed with it.
+    /// Returns whether this error leaves it unclear what is on disk, if a write failed with it.
     pub fn is_uncertain(&self) -> bool {
         !matches!(
             self,
@@ -146,7 +146,7 @@ impl StoreError {
         )
     }
 
-    /// The error with its causes in one line.
+    /// Returns the error with its causes in one line.
     pub fn chain(&self) -> String {
         in_one_line(self)
     }

@@ -67,12 +67,12 @@ impl Store {
         self.readers.path()
     }
 
-    /// The size of the write-ahead log on disk.
+    /// Returns the size of the write-ahead log on disk.
     pub fn log_bytes(&self) -> u64 {
         std::fs::metadata(files::log(self.path())).map_or(0, |log| log.len())
     }
 
-    /// Whether the writer is closed. If so, no new read can start.
+    /// Returns whether the writer is closed. If so, no new read can start.
     pub fn is_closed(&self) -> bool {
         self.readers.is_closed()
     }
@@ -87,7 +87,7 @@ impl Store {
         self.readers.read(|snapshot| records::head(snapshot, seq, with_metadata))
     }
 
-    /// Like [`head`](Self::head) for many records, in the order of `seqs`, all as of one moment.
+    /// Reads many records like [`head`](Self::head), in the order of `seqs`, all as of one moment.
     ///
     /// If `metadata_bytes` is given, metadata is read up to that many bytes in total: the first that does not fit, and
     /// all after it, stay in the file.
@@ -101,7 +101,8 @@ impl Store {
         self.page_while(after, limit, |_| true)
     }
 
-    /// Like [`page`](Self::page), but stops after the first document that `fits` refuses. That document is included.
+    /// Reads a page like [`page`](Self::page), but stops after the first document that `fits` refuses. That document is
+    /// included.
     pub fn page_while(&self, after: Seq, limit: usize, fits: impl FnMut(&Document) -> bool) -> Result<Vec<Document>> {
         self.readers.read(|snapshot| pages::page(snapshot, after, limit, fits))
     }

@@ -94,7 +94,7 @@ pub struct Head {
 }
 
 impl Record {
-    /// The part of the record that a match shows.
+    /// Returns the part of the record that a match shows.
     pub fn head(&self) -> Head {
         Head {
             seq: self.seq,

@@ -167,7 +167,7 @@ impl Watch {
     }
 }
 
-/// The length of a file; 0 if it does not exist.
+/// Returns the length of a file; 0 if it does not exist.
 fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |file| file.len())
 }

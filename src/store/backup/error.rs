@@ -96,7 +96,7 @@ pub enum BackupError {
 }
 
 impl BackupError {
-    /// The error and its causes in one line.
+    /// Returns the error and its causes in one line.
     pub fn chain(&self) -> String {
         in_one_line(self)
     }

@@ -13,12 +13,12 @@ pub(super) const WRITING: &str = "manifest.json.partial.new";
 /// The file that SQLite keeps next to a database that it creates.
 const JOURNAL: &str = ".sqlite-journal";
 
-/// Whether a running or interrupted backup may have written a file with this name.
+/// Returns whether a running or interrupted backup may have written a file with this name.
 pub(super) fn is_ours(name: &str) -> bool {
     name == PARTIAL || name == WRITING || name.ends_with(files::SUFFIX) || name.ends_with(JOURNAL)
 }
 
-/// The names in a directory, sorted. Bytes that are not UTF-8 are replaced.
+/// Returns the names in a directory, sorted. Bytes that are not UTF-8 are replaced.
 pub(super) fn entries(dir: &Path) -> io::Result<Vec<String>> {
     let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
     let mut names = fs::read_dir(dir)?.map(name).collect::<io::Result<Vec<_>>>()?;

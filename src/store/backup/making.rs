@@ -158,7 +158,7 @@ impl Drop for Backup {
     }
 }
 
-/// The approximate number of bytes to copy and check, which is the unit of [`Progress`].
+/// Returns the approximate number of bytes to copy and check, which is the unit of [`Progress`].
 pub fn units(source: &Path) -> u64 {
     2 * source_bytes(source)
 }

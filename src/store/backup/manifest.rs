@@ -157,13 +157,13 @@ impl Manifest {
     }
 }
 
-/// The time of the latest backup under `dir`.
+/// Returns the time of the latest backup under `dir`.
 pub fn latest(dir: &Path) -> Option<TimestampMs> {
     let folders = fs::read_dir(dir).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
     folders.filter_map(|folder| Manifest::read(&folder).ok()?.made_at()).max()
 }
 
-/// The length and the checksum of a file.
+/// Returns the length and the checksum of a file.
 pub(super) fn sum_of(path: &Path) -> io::Result<(u64, String)> {
     read_summed(&mut File::open(path)?, |_| Ok(()))
 }

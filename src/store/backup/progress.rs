@@ -19,7 +19,7 @@ impl Progress {
         self.expected.store(units, Ordering::Relaxed);
     }
 
-    /// The share that is done, from 0 to 1. It is 1 only when everything is done.
+    /// Returns the share that is done, from 0 to 1. It is 1 only when everything is done.
     pub fn share(&self) -> f64 {
         if self.finished.load(Ordering::Relaxed) {
             return 1.0;
@@ -28,7 +28,7 @@ impl Progress {
         (self.done.load(Ordering::Relaxed) as f64 / expected as f64).min(0.999)
     }
 
-    /// The number of bytes in complete copies.
+    /// Returns the number of bytes in complete copies.
     pub fn copied_bytes(&self) -> u64 {
         self.copied.load(Ordering::Relaxed)
     }
@@ -38,7 +38,7 @@ impl Progress {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the work was asked to stop.
+    /// Returns whether the work was asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
@@ -71,17 +71,17 @@ impl Stage {
         self.progress.done.store(self.from + units, Ordering::Relaxed);
     }
 
-    /// The progress that this part belongs to.
+    /// Returns the progress that this part belongs to.
     pub(super) fn progress(&self) -> Arc<Progress> {
         self.progress.clone()
     }
 
-    /// Whether the work was asked to stop.
+    /// Returns whether the work was asked to stop.
     pub(super) fn is_cancelled(&self) -> bool {
         self.progress.is_cancelled()
     }
 
-    /// The size of this part.
+    /// Returns the size of this part.
     pub(super) fn units(&self) -> u64 {
         self.units
     }

@@ -78,7 +78,7 @@ fn warn_if_failed(folder: &Path, removed: io::Result<bool>) {
     tracing::warn!(path = %folder.display(), detail, "could not remove an old or interrupted backup");
 }
 
-/// Whether a directory with this name may belong to the series.
+/// Returns whether a directory with this name may belong to the series.
 fn is_dated(name: &str, series: &str) -> bool {
     let Some(time) = name.strip_prefix(series).and_then(|rest| rest.strip_prefix('-')) else { return false };
     let Some((time, number)) = time.split_once('Z') else { return false };

@@ -20,12 +20,13 @@ const COMPANIONS: [&str; 4] = ["-wal", "-shm", "-journal", MOVED];
 /// The note that all of an emptied log is in the database.
 pub(in crate::store) const MOVED: &str = "-moved";
 
-/// The path of a collection's file.
+/// Returns the path of a collection's file.
 pub fn path_of(dir: &Path, name: &CollectionName) -> PathBuf {
     dir.join(format!("{name}{SUFFIX}"))
 }
 
-/// The name of a collection according to the name of its file. Use it until the name inside the file has been read.
+/// Returns the name of a collection according to the name of its file. Use it until the name inside the file has been
+/// read.
 pub fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.strip_suffix(SUFFIX).unwrap_or(&name).to_owned()
@@ -84,13 +85,13 @@ pub fn strangers(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(strangers)
 }
 
-/// The collection that this log, or another file that SQLite keeps next to a database, belongs to.
+/// Returns the collection that this log, or another file that SQLite keeps next to a database, belongs to.
 pub fn log_without_database(stranger: &Path) -> Option<CollectionName> {
     let name = stranger.file_name()?.to_str()?;
     COMPANIONS.into_iter().find_map(|companion| collection_of(name.strip_suffix(companion)?))
 }
 
-/// The collection in a file of this name; `None` if it is not the name of a collection's file.
+/// Returns the collection in a file of this name; `None` if it is not the name of a collection's file.
 fn collection_of(file_name: &str) -> Option<CollectionName> {
     CollectionName::new(file_name.strip_suffix(SUFFIX)?).ok()
 }
@@ -132,7 +133,7 @@ pub fn finish_repairs(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The name under which `path` is created until it is complete.
+/// Returns the name under which `path` is created until it is complete.
 pub(in crate::store) fn creating(path: &Path) -> PathBuf {
     with_suffix(path, CREATING)
 }
@@ -146,7 +147,8 @@ pub(in crate::store) fn prepare_creation(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A write-ahead log or journal without its database. SQLite would replay it into any new database with that name.
+/// Returns a write-ahead log or journal without its database. SQLite would replay it into any new database with that
+/// name.
 pub(in crate::store) fn orphan(path: &Path) -> Option<PathBuf> {
     let of_sqlite = COMPANIONS.into_iter().filter(|&companion| companion != MOVED);
     of_sqlite.map(|companion| with_suffix(path, companion)).find(|companion| companion.exists())
@@ -157,17 +159,17 @@ pub(in crate::store) fn sync_parent(path: &Path) -> io::Result<()> {
     sync_dir(parent(path))
 }
 
-/// The write-ahead log of `path`.
+/// Returns the write-ahead log of `path`.
 pub fn log(path: &Path) -> PathBuf {
     with_suffix(path, COMPANIONS[0])
 }
 
-/// The file that SQLite shares between connections to `path`. A killed process leaves it behind.
+/// Returns the file that SQLite shares between connections to `path`. A killed process leaves it behind.
 pub(in crate::store) fn shared(path: &Path) -> PathBuf {
     with_suffix(path, COMPANIONS[1])
 }
 
-/// Whether a file begins with these bytes.
+/// Returns whether a file begins with these bytes.
 pub(in crate::store) fn begins_with(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     let mut begin = Vec::with_capacity(bytes.len());
     File::open(path)?.take(bytes.len() as u64).read_to_end(&mut begin)?;
@@ -185,7 +187,7 @@ pub(in crate::store) fn finish_creation(path: &Path) -> io::Result<()> {
     })
 }
 
-/// The next free name for the damaged file.
+/// Returns the next free name for the damaged file.
 pub(in crate::store) fn next_damaged(path: &Path) -> PathBuf {
     let mut names = (1u64..).map(|number| with_suffix(path, &format!("{DAMAGED}{number}")));
     names.find(|name| !name.exists()).expect("the numbers do not end")
@@ -202,7 +204,7 @@ pub(in crate::store) fn finish_repair(path: &Path, kept_as: &Path) -> io::Result
     install_repaired(path, kept_as)
 }
 
-/// Each step may be the last one before a crash, and may be repeated.
+/// Finishes a repair. Each step may be the last one before a crash, and may be repeated.
 fn install_repaired(path: &Path, kept_as: &Path) -> io::Result<()> {
     let log = log(path);
     keep(path, kept_as)?;
@@ -240,7 +242,8 @@ pub(in crate::store) fn remove(path: &Path) -> io::Result<()> {
     sync_dir(parent(path))
 }
 
-/// The marker goes last. As long as it exists, a log left at `path` is known to belong to the dropped collection.
+/// Removes the rest of a dropped collection. The marker goes last: as long as it exists, a log left at `path` is known
+/// to belong to the dropped collection.
 fn finish_drop(path: &Path) -> io::Result<()> {
     for companion in COMPANIONS {
         remove_if_there(&with_suffix(path, companion))?;

@@ -41,7 +41,7 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// The collections whose file is missing.
+    /// Returns the collections whose file is missing.
     pub fn missing(&self) -> &BTreeSet<CollectionName> {
         &self.missing
     }
@@ -51,7 +51,8 @@ impl Inventory {
         if self.listed.insert(name.clone()) { self.write() } else { Ok(()) }
     }
 
-    /// Call this before a collection is dropped, or when its absence is no longer worth a report.
+    /// Removes a name from the list. Call this before a collection is dropped, or when its absence is no longer worth a
+    /// report.
     pub fn remove(&mut self, name: &CollectionName) -> io::Result<()> {
         self.missing.remove(name);
         if self.listed.remove(name) { self.write() } else { Ok(()) }

@@ -17,7 +17,8 @@ pub(in crate::store) const WRONG_SUM: Flaw = "its checksum differs";
 pub(in crate::store) const WRONG_TYPE: Flaw = "a column has the wrong type";
 pub(in crate::store) const OUT_OF_ORDER: Flaw = "its row is out of order";
 
-/// The length keeps `("ab", "c")` and `("a", "bc")` apart. The marker keeps `None` and the empty text apart.
+/// Appends a text. The length keeps `("ab", "c")` and `("a", "bc")` apart. The marker keeps `None` and the empty text
+/// apart.
 pub(super) fn push_text(buffer: &mut Vec<u8>, text: Option<&[u8]>) {
     match text {
         None => buffer.push(0),

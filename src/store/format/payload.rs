@@ -10,7 +10,7 @@ use crate::store::error::{Result, StoreError};
 use crate::store::settings::Opened;
 use crate::types::{Keep, Payload, PayloadKind, Seq};
 
-/// The number of a kind on disk.
+/// Returns the number of a kind on disk.
 fn number_of(kind: PayloadKind) -> u8 {
     match kind {
         PayloadKind::Shingles => 1,

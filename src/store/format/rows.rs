@@ -158,7 +158,7 @@ impl<'a> DocumentRow<'a> {
         xxh3_64_with_seed(buffer, DOCUMENT_SEED)
     }
 
-    /// The same row, but no longer of a link.
+    /// Returns the same row, but not as that of a link.
     pub(in crate::store) fn unlinked(self) -> Self {
         Self { flags: self.flags & !LINKED, ..self }
     }
@@ -207,7 +207,7 @@ impl<'a> DocumentRow<'a> {
         })
     }
 
-    /// The document without its representative, which this row does not know.
+    /// Returns the document without its representative, which this row does not know.
     pub(in crate::store) fn document(&self) -> Result<Document, Flaw> {
         let verdict = self.verdict()?;
         Ok(Document {

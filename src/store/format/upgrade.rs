@@ -64,8 +64,8 @@ pub(in crate::store) fn upgrade(path: &Path) -> Result<()> {
     transaction.commit().map_err(upgrading)
 }
 
-/// Whether a collection of format 2 or earlier has the default banding of the version that created it. These formats
-/// did not store whether the banding was chosen by hand.
+/// Returns whether a collection of format 2 or earlier has the default banding of the version that created it. These
+/// formats did not store whether the banding was chosen by hand.
 fn has_default_banding(meta: &Meta) -> bool {
     let Changeable { bands, rows, threshold, .. } = meta.changeable;
     Spec::parse(&meta.spec).is_ok_and(|spec| {

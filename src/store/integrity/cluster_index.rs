@@ -7,7 +7,7 @@ use crate::store::format::columns::integer;
 use crate::store::format::ledger::Tally;
 use crate::types::Seq;
 
-/// A checksum for a document that joined a cluster. It is only added up, and stored nowhere.
+/// Returns a checksum for a document that joined a cluster. It is only added up, and stored nowhere.
 pub(in crate::store) fn member_sum(cluster: Seq, seq: Seq) -> u64 {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&cluster.0.to_le_bytes());

@@ -54,7 +54,7 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Whether no flaw was found.
+    /// Returns whether no flaw was found.
     pub fn is_sound(&self) -> bool {
         self.findings_total == 0
     }

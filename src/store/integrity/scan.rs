@@ -125,7 +125,7 @@ struct Scan<'a, V> {
 }
 
 impl<V: Fn(SignatureRow<'_>) + Sync> Scan<'_, V> {
-    /// The work of one thread.
+    /// Does the work of one thread.
     fn part(&self) -> Result<Sums> {
         let sums = self.scan_ranges();
         self.failed.fetch_or(sums.is_err(), Ordering::Relaxed);
@@ -201,7 +201,7 @@ fn ranges((first, last): (i64, i64), partitions: usize) -> Vec<RangeInclusive<i6
         .collect()
 }
 
-/// The first and the last `seq`.
+/// Returns the first and the last `seq`.
 fn bounds(readers: &Readers) -> Result<(i64, i64)> {
     let connection = readers.connect()?;
     let bound = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));

@@ -103,7 +103,7 @@ pub(in crate::store) struct Visit {
 }
 
 impl Visit {
-    /// The approximate number of bytes read.
+    /// Returns the approximate number of bytes read.
     pub(in crate::store) fn bytes(&self) -> u64 {
         self.rows.iter().flatten().map(|row| row.bytes).sum()
     }

@@ -35,12 +35,12 @@ impl Header {
         self.salts
     }
 
-    /// The checksum over a frame and all frames before it.
+    /// Returns the checksum over a frame and all frames before it.
     fn frame_sum(&self, before: [u32; 2], frame: &[u8]) -> [u32; 2] {
         self.order.sum(self.order.sum(before, &frame[..8]), &frame[FRAME_HEADER_BYTES..])
     }
 
-    /// Whether a bad frame without a commit mark would be valid if one bit of the mark were set.
+    /// Returns whether a bad frame without a commit mark would be valid if one bit of the mark were set.
     fn has_lost_its_commit(&self, before: [u32; 2], frame: &mut [u8]) -> bool {
         let stored = [word(frame, 16), word(frame, 20)];
         (0..32).any(|bit| {
@@ -99,8 +99,9 @@ impl Frames {
     }
 }
 
-/// If the header is invalid, SQLite ignores the whole log. A crash leaves such a header only before the first frame of
-/// the restarted log is written. The frames in the file are then older, and their salts differ in both halves.
+/// Describes the damage if the header is invalid but frames of its log follow. With an invalid header, SQLite ignores
+/// the whole log. A crash leaves one only before the first frame of a restarted log is written; the frames in the file
+/// are then older, and their salts differ in both halves.
 pub(super) fn foreign_frames(log: &mut impl Read, header: &[u8; HEADER_BYTES]) -> io::Result<Option<String>> {
     let mut frame = [0; FRAME_HEADER_BYTES];
     let there = fill(log, &mut frame)?;

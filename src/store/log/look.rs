@@ -71,7 +71,8 @@ pub(in crate::store) fn look(path: &Path, shared: &Path) -> io::Result<Condition
     Ok(Condition::Sound)
 }
 
-/// There is no log, or an empty one. Tells whether frames are missing.
+/// Judges a log that is missing or empty. It is damaged if the `-shm` file counts frames that are not in the database,
+/// unless the note shows that this file is old.
 fn gone(path: &Path, noted: Option<&Noted>, moved: Option<&Moved>) -> Condition {
     let covered = |noted: &Noted| moved.is_some_and(|moved| moved.covers(path, noted.salts, noted.frames));
     match noted {

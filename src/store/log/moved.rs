@@ -66,8 +66,8 @@ impl Moved {
         Ok(sound.then(|| Self { salts, frames: number(8), ledger: number(16) }))
     }
 
-    /// Whether `frames` frames of a log with these salts are in the database whose log is at `log`. Call it if that log
-    /// is missing or empty.
+    /// Returns whether `frames` frames of a log with these salts are in the database whose log is at `log`. Call it if
+    /// that log is missing or empty.
     pub(in crate::store) fn covers(&self, log: &Path, salts: [u8; 8], frames: u64) -> bool {
         self.covers_log(salts, frames) && ledger_without_log(log) == Some(self.ledger)
     }
@@ -103,7 +103,7 @@ fn ledger_without_log(log: &Path) -> Option<u64> {
     ledger_of(&connection).ok()
 }
 
-/// The path of the note for the log at `log`.
+/// Returns the path of the note for the log at `log`.
 pub(in crate::store) fn path_of(log: &Path) -> PathBuf {
     match log.to_str().and_then(|path| path.strip_suffix("-wal")) {
         Some(database) => PathBuf::from(format!("{database}{}", files::MOVED)),

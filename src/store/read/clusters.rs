@@ -141,7 +141,7 @@ pub(in crate::store) fn clusters(
     Ok((stretches, Some(place)))
 }
 
-/// The cluster of a document; `None` if there is no such document.
+/// Returns the cluster of a document; `None` if there is no such document.
 fn cluster_of(snapshot: &mut Snapshot<'_>, seq: Seq) -> Result<Option<Seq>> {
     let Some(record) = record(snapshot, seq)? else { return Ok(None) };
     Ok(Some(if record.cluster == Seq(0) { seq } else { record.cluster }))
@@ -156,7 +156,7 @@ fn count(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<u64> {
     counted.map(|count: i64| count as u64).map_err(|error| reading(snapshot.collection(), error))
 }
 
-/// The next cluster with members besides its founder. The founder itself may be gone.
+/// Returns the next cluster with members besides its founder. The founder itself may be gone.
 fn cluster_after(snapshot: &mut Snapshot<'_>, cluster: Seq) -> Result<Option<Seq>> {
     let sql = "SELECT cluster FROM signature WHERE cluster > ?1 AND cluster <> 0 ORDER BY cluster LIMIT 1";
     let found = snapshot.connection().prepare_cached(sql);
@@ -217,7 +217,7 @@ fn read_member(row: &Row<'_>, cluster: Seq, buffer: &mut Vec<u8>) -> Result<Memb
     Ok(Member { head, signature: signature.bytes.to_vec() })
 }
 
-/// A client may send any number, but no document is beyond `i64::MAX`.
+/// Converts a `seq` to a bound of a query. A client may send any number, but no document is beyond `i64::MAX`.
 fn bound(seq: Seq) -> i64 {
     i64::try_from(seq.0).unwrap_or(i64::MAX)
 }

@@ -57,7 +57,7 @@ pub(in crate::store) fn page(
     }
 }
 
-/// The last record before `seq`, or the last of all.
+/// Returns the last record before `seq`, or the last of all.
 fn last_before(snapshot: &Snapshot<'_>, seq: Option<Seq>) -> Result<Option<Seq>> {
     let connection = snapshot.connection();
     let last = match seq {

@@ -47,7 +47,7 @@ impl Readers {
         &self.collection
     }
 
-    /// Whether no new read can start.
+    /// Returns whether no new read can start.
     pub(in crate::store) fn is_closed(&self) -> bool {
         self.state.lock().closed
     }

@@ -16,7 +16,7 @@ pub(in crate::store) struct Snapshot<'a> {
 }
 
 impl<'a> Snapshot<'a> {
-    /// `connection` must have an open transaction, which fixes the moment.
+    /// Wraps `connection`, which must have an open transaction that fixes the moment.
     pub(super) fn new(connection: &'a Connection, collection: &'a str) -> Self {
         Self { connection, collection, buffer: Vec::new() }
     }
@@ -29,7 +29,7 @@ impl<'a> Snapshot<'a> {
         self.collection
     }
 
-    /// A buffer for computing the checksums of rows.
+    /// Returns a buffer for computing the checksums of rows.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }

@@ -17,7 +17,7 @@ pub(super) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// `connection` has an open transaction, and `ledger` is what its file holds.
+    /// Wraps `connection`, which must have an open transaction. `ledger` is what its file holds.
     pub(super) fn new(
         connection: &'a Connection,
         collection: &'a str,
@@ -36,7 +36,7 @@ impl<'a> Batch<'a> {
         self.collection
     }
 
-    /// Whether documents have payloads, and of which kind.
+    /// Returns whether documents have payloads, and of which kind.
     pub(super) fn keep(&self) -> Keep {
         self.keep
     }
@@ -45,7 +45,7 @@ impl<'a> Batch<'a> {
         &mut self.ledger
     }
 
-    /// A buffer for computing the checksums of rows.
+    /// Returns a buffer for computing the checksums of rows.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer
     }

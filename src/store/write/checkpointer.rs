@@ -27,7 +27,7 @@ pub(super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// `synced` tells whether the moved pages are synced before the log restarts.
+    /// Starts the thread. `synced` tells whether the moved pages are synced before the log restarts.
     pub(super) fn start(path: &Path, collection: &str, poison: Poison, synced: bool) -> Result<Self> {
         let connection = connect(path, Role::Checkpointer)?;
         if !synced {

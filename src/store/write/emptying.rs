@@ -23,7 +23,7 @@ fn syncs(connection: &Connection) -> bool {
     level.is_ok_and(|level| level > 0)
 }
 
-/// A failure only means that an old `-shm` file, if a power failure leaves one, is taken for damage.
+/// Writes the note. A failure only means that an old `-shm` file, if a power failure leaves one, is taken for damage.
 fn note_moved(connection: &Connection, collection: &str, frames: u64) {
     let Some(path) = connection.path().map(|path| files::log(Path::new(path))) else { return };
     let noted = Moved::of_log(&path, frames, connection).and_then(|moved| moved.write(&moved::path_of(&path)));

@@ -36,7 +36,7 @@ impl LogBound {
         }
     }
 
-    /// Whether the writer must finish the log before the next commit.
+    /// Returns whether the writer must finish the log before the next commit.
     pub(super) fn is_reached(&self) -> bool {
         // The reader that was in the way, perhaps a backup, is still there. Or it has left the thread so much work that
         // commits would wait long for it here.

@@ -18,7 +18,7 @@ pub(super) fn touch(batch: &mut Batch<'_>, target: Seq, seen: TimestampMs) -> Re
     Ok(())
 }
 
-/// The checksum of the row as it is, and with the new time.
+/// Returns the checksum of the row as it is, and with the new time.
 fn sums(batch: &mut Batch<'_>, target: Seq, seen: TimestampMs) -> rusqlite::Result<Option<(u64, u64)>> {
     let (connection, collection) = (batch.connection(), batch.collection());
     let sql = concat!("SELECT ", signature_columns!(), " FROM signature s WHERE s.seq = ?1");

@@ -21,7 +21,7 @@ pub(super) fn update(batch: &mut Batch<'_>, target: Seq, metadata: Option<&Metad
     batch.run(seq, sql, params![target.0 as i64, metadata, new as i64])
 }
 
-/// The checksum of the row as it is, and with the new metadata.
+/// Returns the checksum of the row as it is, and with the new metadata.
 fn sums(
     batch: &mut Batch<'_>,
     target: Seq,

@@ -271,7 +271,7 @@ impl Writer {
         &self.poison
     }
 
-    /// The length of the log after the last commit.
+    /// Returns the length of the log after the last commit.
     pub(in crate::store) fn log_bytes(&self) -> u64 {
         self.log.log_bytes()
     }
