@@ -27,7 +27,7 @@ pub struct CpuConfig {
     pub queue_max: usize,
 }
 
-/// What to do if the queue is full.
+/// The choice if the queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// Return an error, so that the client can try again.

@@ -8,7 +8,7 @@ pub struct Meta {
     pub name: CollectionName,
     /// The canonical text of the spec. It never changes.
     pub spec: String,
-    /// What is stored besides signatures. It never changes.
+    /// The data that is stored besides signatures. It never changes.
     pub keep: Keep,
     /// When the collection was created.
     pub created: TimestampMs,

@@ -45,7 +45,7 @@ impl SetElement {
     }
 }
 
-/// What a collection stores of each document besides its signature.
+/// The data that a collection stores of each document besides its signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Keep {
     #[default]

@@ -1,6 +1,6 @@
 //! The options of an insertion.
 
-/// What to do with a document that has a duplicate.
+/// The treatment of a document that has a duplicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OnDuplicate {
     /// Do not store it.
@@ -12,7 +12,7 @@ pub enum OnDuplicate {
     Store,
 }
 
-/// What to do when the id already holds other content.
+/// The treatment of an id that already holds other content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OnExisting {
     #[default]

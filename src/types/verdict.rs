@@ -1,6 +1,6 @@
 //! The answer to a lookup or an insertion, and the same answer within a limit on its JSON.
-//! A thousand matches with 16 KiB of metadata each are 16 MB, and a batch may ask for a thousand such verdicts. What
-//! does not fit is left out and counted, except the best match, which always stays. This file does not know how the
+//! A thousand matches with 16 KiB of metadata each are 16 MB, and a batch may ask for a thousand such verdicts. The
+//! parts that do not fit are left out and counted, but the best match always stays. This file does not know how the
 //! JSON is written, only its greatest length. `http/dto/verdict.rs` tests that length.
 
 use super::ids::{DocId, ID_JSON_BYTES_MAX, METADATA_BYTES_MAX, Metadata};
@@ -45,7 +45,7 @@ impl VerdictKind {
     }
 }
 
-/// What was done with the document.
+/// The action taken on the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Checked,

@@ -54,7 +54,7 @@ pub struct ManifestEntry {
     /// The last position in the collection's commit order. The copy has everything up to it, and nothing after it.
     pub last_seq: u64,
     pub spec: String,
-    /// What the collection stores besides signatures.
+    /// The setting `keep` of the collection: what it stores besides signatures.
     pub keep: String,
 }
 

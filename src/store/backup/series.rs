@@ -144,7 +144,7 @@ fn remove_marked(folder: &Path) -> io::Result<()> {
     sync_parent(folder)
 }
 
-/// Writes the series into the marker of a backup, where it is until the backup is complete.
+/// Writes the series into the marker of a backup. The marker exists until the backup is complete.
 pub(super) fn mark(partial: &mut File, series: &str) -> io::Result<()> {
     use std::io::Write as _;
     partial.set_len(0)?;

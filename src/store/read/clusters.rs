@@ -57,11 +57,11 @@ pub struct ClusterRows {
     pub stretch: Stretch,
     /// The number of documents of the cluster. Counted only for its first page, because counting visits all of them.
     pub documents: Option<u64>,
-    /// Where the next page begins.
+    /// The place where the next page begins.
     pub next: Option<ClusterPlace>,
 }
 
-/// Where to begin reading a cluster.
+/// The place to begin reading a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterStart {
     /// At the beginning of the cluster of this document.

@@ -241,7 +241,7 @@ fn judge(base: &Base, path: &Path, suffix: &str, damage: &Damage) -> Outcome {
         Damage::Gone => false,
     };
     assert!(reaches && fits(before), "another answer: {first:?}");
-    assert!(matches!(looked, Condition::Torn(_)), "nobody is told that the last transaction is gone: {looked:?}");
+    assert!(matches!(looked, Condition::Torn(_)), "the loss of the last transaction is not reported: {looked:?}");
     Outcome::LastTransactionGone
 }
 

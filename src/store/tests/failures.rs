@@ -1,4 +1,4 @@
-//! If the disk is full or fails, or another program writes: which changes are refused, and what is still stored.
+//! The changes that are refused, and the data that survives, if the disk is full or fails or another program writes.
 
 use super::*;
 

@@ -175,8 +175,7 @@ proptest! {
         prop_assert_eq!(seqs(&store).unwrap(), (1..=opened.documents).collect::<Vec<_>>());
     }
 
-    /// A flipped bit in the log is refused, is harmless, or is within the last commit, where it looks like a torn
-    /// write.
+    /// A flipped bit in the log is refused, is harmless, or is within the last commit and looks like a torn write.
     #[test]
     fn a_flipped_bit_in_the_log_drops_no_earlier_commit(at in any::<prop::sample::Index>(), bit in 0..8u32) {
         let (place, log) = left_open(8);
