@@ -1,8 +1,8 @@
-//! Which requests may come from a web page, or under a strange name. Comes in: `Host`, `Origin`, `Sec-Fetch-Site`.
-//! A browser sends what any page tells it to, also to a server that only this machine can reach. With an API key that
-//! is harmless, since no page knows the key. Without one, a page on the internet must get nothing:
-//! a request whose host is not ours comes by way of a name that the page's owner has turned to this machine (DNS
-//! rebinding), and one whose origin is not ours comes from a page of another site.
+//! Decides whether a server without an API key answers a request. Comes in: `Host`, `Origin`, `Sec-Fetch-Site`.
+//! A web page can make a browser send requests to any server, even to one that only this machine can reach. With an API
+//! key that is harmless, because no page knows the key. Without a key, a page on the internet must get nothing. Two
+//! checks see to that. A foreign host means that the page's owner pointed a name of theirs at this machine (DNS
+//! rebinding). A foreign origin means that the request comes from a page of another site.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -21,9 +21,9 @@ use super::request_id::REQUEST_ID;
 use crate::config::hosts::{Host, Origin};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// How long a browser may remember what a preflight said.
+/// How long a browser may cache the answer to a preflight request.
 const PREFLIGHT_AGE_MAX: Duration = Duration::from_secs(600);
-/// Longest part of a strange name that an answer repeats.
+/// The longest part of a foreign name that an answer repeats.
 const SHOWN_CHARS_MAX: usize = 100;
 
 /// The names this server goes by, and the pages that may use it.
@@ -34,7 +34,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Loopback names and addresses are always ours; `hosts` are more of them. `origins` are pages of other sites.
+    /// Loopback names and addresses are always accepted. `hosts` are further names, `origins` are pages of other sites.
     pub fn new(listen: IpAddr, hosts: &[Host], origins: &[Origin]) -> Self {
         let own = Host::Ip(listen.to_canonical());
         Self { hosts: hosts.iter().cloned().chain([own]).collect(), origins: origins.iter().cloned().collect() }
@@ -44,7 +44,7 @@ impl Access {
         host.is_loopback() || self.hosts.contains(host)
     }
 
-    /// What answers requests of the pages in `server.cors_origins`, if there are any.
+    /// Returns the layer that answers requests from the pages in `server.cors_origins`; `None` if the list is empty.
     pub(super) fn cors(&self) -> Option<CorsLayer> {
         let origins: Vec<_> =
             self.origins.iter().filter_map(|origin| HeaderValue::from_str(origin.as_str()).ok()).collect();
@@ -59,7 +59,7 @@ impl Access {
         })
     }
 
-    /// Why the request is refused if no key is asked for.
+    /// Returns why the request is refused if the server has no key.
     pub(super) fn refusal(&self, request: &Request) -> Result<(), (Reason, Problem)> {
         let target = request.uri().authority().map(|authority| authority.as_str().as_bytes());
         let named = request.headers().get_all(HOST).into_iter().map(HeaderValue::as_bytes);
@@ -73,7 +73,7 @@ impl Access {
         for site in request.headers().get_all(SEC_FETCH_SITE) {
             let admitted = match (site.as_bytes(), &origin) {
                 (b"same-origin" | b"none", _) => true,
-                // A page of this machine that listens on another port.
+                // A page of this machine, served from another port.
                 (b"same-site", Some(_)) => true,
                 (_, Some(origin)) => self.origins.contains(origin),
                 (_, None) => false,
@@ -86,7 +86,7 @@ impl Access {
         Ok(())
     }
 
-    /// The page that sent the request: one of this machine, or one that is listed.
+    /// Returns the page that sent the request. It must be served from this machine or be listed.
     fn origin(&self, headers: &HeaderMap) -> Result<Option<Origin>, (Reason, Problem)> {
         let mut last = None;
         for value in headers.get_all(ORIGIN) {

@@ -1,5 +1,5 @@
-//! What a request meets on its route: its parameters, whether the server has started, a place among the requests in work,
-//! and time.
+//! The checks that every route makes before and around its handler: query parameters, whether the server has started,
+//! the limit on concurrent requests, and the time limit.
 
 use axum::extract::{Request, State};
 use axum::http::Method;
@@ -14,8 +14,8 @@ use super::sending::AnyProgress;
 use super::state::AppState;
 use super::turn::Turn;
 
-/// On each route: its parameters, whether the server has started, a place among the requests in work, and time. Bulk is
-/// free of the last two; probes and metrics always find a place.
+/// Checks the parameters and whether the server has started, then holds the request to the limits on concurrency and
+/// time. Bulk requests are exempt from the last two. Probes and metrics are exempt from the limit on concurrency.
 pub(crate) async fn admit(
     State((state, route)): State<(AppState, &'static Route)>,
     mut request: Request,
@@ -42,21 +42,22 @@ pub(crate) async fn admit(
     {
         return problem.into_response();
     }
-    // The extractor that reads the body takes the place once the body is there.
+    // A request with a body takes its place only once the whole body has arrived: the extractor that reads the body
+    // takes it.
     request.extensions_mut().insert(turn.clone());
     let response = answer(&state, request, next).await;
     turn.end();
     response
 }
 
-/// Whether a request of this route has a body that is waited for.
+/// Whether a request on this route has a body that the server waits for.
 fn takes_body(route: &Route) -> bool {
     matches!(route.method, Method::POST | Method::PUT | Method::PATCH)
 }
 
-/// The handler's answer, if it is made in time.
+/// Returns the handler's answer, or 503 if it takes too long.
 async fn answer(state: &AppState, mut request: Request, next: Next) -> Response {
-    // Bytes that arrive put it off: a body has its own patience.
+    // Arriving bytes postpone the deadline: slow bodies have a time limit of their own (`Patience`).
     let deadline = Deadline::after(2 * state.limits().request_timeout);
     request.extensions_mut().insert(deadline.clone());
     match deadline.hold(next.run(request)).await {

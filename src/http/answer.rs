@@ -1,7 +1,8 @@
 //! An answer's value -> the body that is sent, within the memory that all answers share.
-//! Room is taken before the work begins, for the longest answer that may come of it: so a write is refused before it is
-//! made, and never for its answer. It counts an answer twice while it is made, as a value and as JSON, and once while it
-//! is sent, until its last byte is taken. Knows nothing of what an answer says.
+//! Memory is reserved before the work begins, for the longest answer that the request can produce. So a write that
+//! lacks memory for its answer is refused before it is made, and no write is made whose answer cannot be sent. An
+//! answer counts twice while it is built, as a value and as JSON, and once while it is sent, until the client has taken
+//! the last byte. Knows nothing of an answer's content.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -23,27 +24,28 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::error::{Code, Problem};
 use crate::telemetry::names;
 
-/// Every answer that begins gets so much at least: a verdict with a handful of matches.
+/// The least memory that an answer gets to begin with. It holds a verdict with a handful of matches.
 const ROOM_BYTES_MIN: usize = 16 * 1024;
-/// What counts as a short answer, in bytes of JSON: a verdict with the matches that a request gets by default.
+/// The longest short answer, in bytes of JSON: a verdict with the number of matches that a request gets by default.
 const SHORT_BYTES_MAX: usize = 256 * 1024;
-/// An answer is kept in pieces of so many bytes, each in memory of its own: what a connection has taken of it keeps
-/// nothing of the rest.
+/// The size of the pieces that an answer is kept in. Each piece has its own allocation, so a piece that the connection
+/// still holds does not keep the others in memory.
 pub(super) const PIECE_BYTES: usize = 16 * 1024;
-/// The first piece begins with so much, and grows.
+/// The first piece starts at this size and grows.
 const PIECE_BYTES_FIRST: usize = 1024;
 
 /// The memory for answers, shared by all requests.
 #[derive(Clone)]
 pub(super) struct Answers {
     free: Arc<Semaphore>,
-    /// For short answers alone, when nothing else is free: a client that leaves long ones untaken keeps out no others.
+    /// Reserved for short answers when nothing else is free, so that a client that does not read its long answers does
+    /// not block others.
     kept: Arc<Semaphore>,
-    /// Looked up once: a bulk line changes it eight times.
+    /// Looked up once, because a bulk line changes it eight times.
     taken: Gauge,
 }
 
-/// Some of it; given back when dropped.
+/// A part of the memory for answers; given back when dropped.
 pub(super) struct AnswerRoom {
     permit: OwnedSemaphorePermit,
     taken: Gauge,
@@ -55,21 +57,22 @@ impl Answers {
         Self { free, kept, taken: metrics::gauge!(names::HTTP_ANSWER_BYTES) }
     }
 
-    /// A share of it that one request may take, which the metric does not count again.
+    /// The share that one request may use. The metric does not count it again.
     pub(super) fn of_one_request(bytes: usize) -> Self {
         Self { taken: Gauge::noop(), ..Self::new(bytes) }
     }
 
-    /// Keeps an eighth of it for answers of up to [`SHORT_BYTES_MAX`].
+    /// Keeps an eighth of the memory for answers of up to [`SHORT_BYTES_MAX`].
     pub(super) fn keeping_some_for_short_ones(self) -> Self {
         let kept = self.free.available_permits() / 8;
         self.kept.add_permits(self.free.forget_permits(kept));
         self
     }
 
-    /// Room for an answer of at most `bytes` bytes of JSON, or for a shorter one if memory is scarce, or 503.
+    /// Reserves memory for an answer of at most `bytes` bytes of JSON, or for a shorter one if memory is scarce; else
+    /// 503.
     pub(super) fn take(&self, bytes: usize) -> Result<AnswerRoom, Problem> {
-        // Half of what is free at most: one that asks for much leaves something to the next.
+        // At most half of the free memory: a request that wants much leaves some for the next.
         let granted = (2 * bytes).min((self.free.available_permits() / 2).max(ROOM_BYTES_MIN));
         let permit = Arc::clone(&self.free).try_acquire_many_owned(granted.min(u32::MAX as usize) as u32);
         let permit = permit.or_else(|full| match bytes {
@@ -84,7 +87,8 @@ impl Answers {
         }
     }
 
-    /// Room for an answer of at most `bytes` bytes of JSON, once it is there. `bytes` must not be more than half of all.
+    /// Waits until there is memory for an answer of at most `bytes` bytes of JSON. `bytes` must not exceed half of the
+    /// total.
     pub(super) async fn wait(&self, bytes: usize) -> AnswerRoom {
         let bytes = (2 * bytes).min(u32::MAX as usize) as u32;
         let permit = Arc::clone(&self.free).acquire_many_owned(bytes).await;
@@ -98,17 +102,17 @@ impl AnswerRoom {
         Self { permit, taken }
     }
 
-    /// Most bytes of JSON that there is room for while it is made.
+    /// The longest JSON that there is room for while the answer is built.
     pub(super) fn json_bytes_max(&self) -> usize {
         self.permit.num_permits() / 2
     }
 
-    /// The answer is a value that will be so many bytes of JSON.
+    /// Says that the answer is now a value that will become this many bytes of JSON.
     pub(super) fn is_made(&mut self, json_bytes: usize) {
         self.shrink(2 * json_bytes);
     }
 
-    /// The answer is nothing but so many bytes any more.
+    /// Reduces the reservation to `bytes`: the answer's value is gone and only its bytes are left.
     pub(super) fn shrink(&mut self, bytes: usize) {
         let held = self.permit.num_permits();
         if bytes < held {
@@ -124,7 +128,7 @@ impl Drop for AnswerRoom {
     }
 }
 
-/// The room of one line of a bulk answer: in what its request may take, and in what all take.
+/// The memory for one line of a bulk answer, counted against the share of its request and against the total.
 pub(crate) struct LineRoom {
     own: AnswerRoom,
     shared: AnswerRoom,
@@ -150,7 +154,7 @@ impl LineRoom {
     }
 }
 
-/// A value that is answered as JSON, and its room.
+/// A value to answer as JSON, with the memory reserved for it.
 pub struct Answer<T> {
     value: T,
     room: AnswerRoom,
@@ -171,7 +175,7 @@ impl<T: Serialize> IntoResponse for Answer<T> {
     }
 }
 
-/// JSON as it is written, in pieces.
+/// JSON that is being written, in pieces.
 #[derive(Default)]
 pub(super) struct Pieces {
     full: VecDeque<Bytes>,
@@ -188,12 +192,11 @@ impl Pieces {
         io::Write::write_all(self, text.as_bytes()).expect("memory takes everything");
     }
 
-    /// Whether nothing was added.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Puts these in front.
+    /// Inserts `front` before these pieces.
     pub(super) fn prepend(&mut self, mut front: Self) {
         front.finish();
         self.bytes += front.bytes;
@@ -222,7 +225,7 @@ impl io::Write for Pieces {
         }
         if self.last.len() == self.last.capacity() {
             let wanted = (self.last.len() * 2).clamp(PIECE_BYTES_FIRST, PIECE_BYTES);
-            // After the first there is more to come.
+            // After the first piece the answer is long, so more is likely to come.
             let wanted = if self.full.is_empty() { wanted } else { PIECE_BYTES };
             self.last.reserve(wanted - self.last.len());
         }
@@ -238,7 +241,7 @@ impl io::Write for Pieces {
     }
 }
 
-/// An answer on its way, and its room.
+/// An answer that is being sent, with the memory reserved for it.
 struct Sent {
     pieces: VecDeque<Bytes>,
     left: usize,
@@ -250,7 +253,7 @@ impl HttpBody for Sent {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        // The piece before is sent when the next is asked for; the last, when this is dropped.
+        // The previous piece has been sent when the next one is requested. The last one is sent when this is dropped.
         let left = self.left;
         self.room.shrink(left);
         let Some(piece) = self.pieces.pop_front() else { return Poll::Ready(None) };
@@ -311,8 +314,8 @@ mod tests {
         assert_eq!(answers.free.available_permits(), 1 << 20);
     }
 
-    // One HTTP/2 connection asked for 75 long answers and took none of them: until they were given up, a minute later,
-    // every other client's check got 503, though its answer has a few hundred bytes.
+    // One HTTP/2 connection requested 75 long answers and read none of them. Until the server gave them up, a minute
+    // later, the checks of every other client failed with 503, although their answers have only a few hundred bytes.
     #[test]
     fn long_answers_that_are_not_taken_leave_room_for_short_ones() {
         let answers = Answers::new(1 << 20).keeping_some_for_short_ones();
@@ -322,7 +325,7 @@ mod tests {
         }
         let mut short: Vec<AnswerRoom> = std::iter::from_fn(|| answers.take(SHORT_BYTES_MAX).ok()).collect();
         assert_eq!(short.len(), (1 << 17) / ROOM_BYTES_MIN);
-        // Once they are made, others find room.
+        // Once these are built, there is room for others.
         short.iter_mut().for_each(|room| room.is_made(300));
         assert!(answers.take(SHORT_BYTES_MAX).is_ok());
         drop((held, short));

@@ -1,4 +1,4 @@
-//! The way from process start to open collections.
+//! Whether the collections are open, from the start of the process on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::error::{Code, Problem};
 use crate::collections::{Collections, Opening};
 
-/// Whether the collections are open. Written by whoever boots, read by every request.
+/// Whether the collections are open. The boot writes it, every request reads it.
 #[derive(Default)]
 pub struct Boot {
     opening: Arc<Opening>,
@@ -15,34 +15,33 @@ pub struct Boot {
 }
 
 impl Boot {
-    /// Nothing is open yet.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// How far the collections are with being opened.
+    /// The progress of opening the collections.
     pub fn opening(&self) -> &Arc<Opening> {
         &self.opening
     }
 
-    /// From now on requests to collections that are open are answered. Later calls change nothing.
+    /// Starts answering requests to the collections that are open. Later calls change nothing.
     pub fn begin(&self, collections: Collections) {
-        // A second boot in one process is not a thing; the first stays.
+        // A process boots once; a second call is ignored.
         let _ = self.collections.set(collections);
     }
 
-    /// As [`begin`](Self::begin), and the server is ready: nothing more is to be opened.
+    /// Does the same as [`begin`](Self::begin) and marks the server ready: all collections are open.
     pub fn finish(&self, collections: Collections) {
         self.begin(collections);
         self.ready.store(true, Ordering::Release);
     }
 
-    /// The collections, or 503 `starting`. Those that are not open yet answer likewise, one by one.
+    /// Returns the collections, or 503 `starting`. A collection that is not open yet answers 503 itself.
     pub fn collections(&self) -> Result<&Collections, Problem> {
         self.collections.get().ok_or_else(|| self.starting())
     }
 
-    /// The collections once all of them are open, or 503 `starting`.
+    /// Returns the collections once all are open; else 503 `starting`.
     pub fn ready(&self) -> Result<&Collections, Problem> {
         let collections = self.collections()?;
         if self.ready.load(Ordering::Acquire) { Ok(collections) } else { Err(self.starting()) }

@@ -1,6 +1,6 @@
-//! When a request's answer is given up.
-//! A body that comes in one piece has its time, and so has the answer; one that streams in for an hour puts the moment
-//! off for as long as it moves on.
+//! When the server gives up on answering a request.
+//! The body must arrive in time, and so must the answer. A body that streams in for an hour postpones the deadline as
+//! long as bytes arrive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,29 +8,29 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The moment, shared between the layer that keeps to it and the body that puts it off.
+/// The deadline. The layer that enforces it shares it with the body that postpones it.
 #[derive(Clone)]
 pub struct Deadline {
     at: Arc<Mutex<Instant>>,
     after: Duration,
 }
 
-/// The moment has come.
+/// The deadline has passed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Passed;
 
 impl Deadline {
-    /// In this long from now, and from each time it is put off.
+    /// A deadline `after` from now. Postponing it sets it to `after` from that moment.
     pub fn after(after: Duration) -> Self {
         Self { at: Arc::new(Mutex::new(Instant::now() + after)), after }
     }
 
-    /// Something has moved on.
+    /// Postpones the deadline, because bytes have arrived.
     pub fn put_off(&self) {
         *self.at.lock() = Instant::now() + self.after;
     }
 
-    /// What `work` makes, if it does so in time.
+    /// Returns the result of `work`, if it is ready in time.
     pub async fn hold<T>(&self, work: impl Future<Output = T>) -> Result<T, Passed> {
         let mut work = std::pin::pin!(work);
         loop {

@@ -1,7 +1,7 @@
-//! What went wrong -> RFC 9457 `application/problem+json`.
-//! The only file that gives an error its status: every [`Code`] has one, and every error of the floors below has one
-//! `Code`. Handlers name what else than 200 a success is, `routes.rs` lists what a route may answer.
-//! It must never put a document's text, a key or the inside of an internal error into an answer.
+//! An error -> an RFC 9457 `application/problem+json` answer.
+//! Only this file gives errors their status. Every [`Code`] has one status, and every error of the floors below has one
+//! `Code`. Handlers set success statuses other than 200; `routes.rs` lists the statuses that each route may answer
+//! with. A problem must never contain a document's text, a key, or the cause of an internal error.
 
 use std::time::Duration;
 
@@ -15,68 +15,68 @@ use crate::collections::{CollectionError, WriteFailure};
 use crate::cpu::Full;
 use crate::types::InvalidName;
 
-/// What refused one write may be over by then.
+/// When to retry a write whose failure may be temporary.
 const RETRY_WRITE: Duration = Duration::from_secs(1);
-/// An operator has to look at the disk first.
+/// When to retry if an operator has to look at the disk first.
 const RETRY_AFTER_RESTART: Duration = Duration::from_secs(60);
 
-/// A problem's stable name, on which clients branch.
+/// The stable name of a problem. Clients branch on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
     /// The body is not JSON.
     MalformedJson,
-    /// The body broke off, or its compression is broken.
+    /// The body ended early, or its compressed data is invalid.
     MalformedBody,
-    /// No key, or another one.
+    /// The API key is missing or wrong.
     Unauthorized,
-    /// A page of another site, or a name that is not ours.
+    /// Without an API key: a page of another site, or a host name that is not the server's.
     ForeignRequest,
-    /// `default` cannot be dropped.
+    /// The collection `default` cannot be dropped.
     DefaultStays,
-    /// No folder for backups is configured.
+    /// No directory for backups is configured.
     BackupsOff,
-    /// One backup at a time.
+    /// Another backup is running.
     BackupRunning,
-    /// The backup's name is taken.
+    /// A backup of this name exists.
     BackupExists,
     RouteNotFound,
     CollectionNotFound,
     DocumentNotFound,
-    /// The path has other methods.
+    /// The path supports other methods.
     MethodNotAllowed,
-    /// The body came too slowly.
+    /// The body arrived too slowly.
     RequestTimeout,
-    /// The id holds other content.
+    /// The id is stored with other content.
     IdConflict,
-    /// Made with another spec or key.
+    /// The spec or the key does not match the collection's.
     SpecMismatch,
-    /// The collection has other settings.
+    /// The collection exists with other settings.
     CollectionExists,
-    /// A limit on bytes, lines or documents was passed.
+    /// A limit on bytes, lines or documents was exceeded.
     TooLarge,
-    /// This content type or encoding is not taken.
+    /// The content type or encoding is not supported.
     UnsupportedMediaType,
-    /// A field or parameter is not what it must be.
+    /// A field or a parameter has an invalid value.
     InvalidValue,
-    /// No room for another collection.
+    /// The maximum number of collections is reached.
     TooManyCollections,
-    /// A bug, or a disk error that says nothing to the client.
+    /// A bug, or a disk error that means nothing to the client.
     Internal,
     /// The collection's file is damaged.
     CollectionDamaged,
     /// The disk refused the write.
     WriteFailed,
-    /// The index is being built.
+    /// The collections are being opened.
     Starting,
-    /// The server is going down.
+    /// The server is shutting down.
     ShuttingDown,
-    /// Too much at once.
+    /// Too much work or memory in use.
     Overloaded,
     /// The client did not read its answers.
     Stalled,
-    /// No room on the disk.
+    /// The disk is full.
     StorageFull,
-    /// No room in the memory budget.
+    /// The memory budget is used up.
     MemoryBudgetReached,
 }
 
@@ -113,7 +113,7 @@ impl Code {
         Self::MemoryBudgetReached,
     ];
 
-    /// The name on the wire.
+    /// The name in the JSON.
     pub fn as_str(self) -> &'static str {
         self.row().0
     }
@@ -122,7 +122,7 @@ impl Code {
         self.row().1
     }
 
-    /// A sentence for people, the same for each problem of this code.
+    /// A sentence for people, the same for all problems of this code.
     pub fn title(self) -> &'static str {
         self.row().2
     }
@@ -182,43 +182,42 @@ impl Code {
     }
 }
 
-/// Most fields that a problem names.
+/// The most fields that a problem names.
 const FIELDS_MAX: usize = 16;
-/// Most characters of a name that it shows.
+/// The most characters of a field's name that a problem shows.
 const FIELD_CHARACTERS_MAX: usize = 100;
 
-/// One field or parameter that is not what it must be.
+/// A field or parameter that is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FieldError {
-    /// Its name: `threshold`, `a.signature`, `documents`.
+    /// The field's name: `threshold`, `a.signature`, `documents`.
     pub field: String,
-    /// What is wrong with it.
     pub detail: String,
 }
 
 /// An error on its way to the client.
 ///
-/// As a response it is empty and carries itself as an extension; the outermost layer writes it out, because only
-/// that layer knows the request's id.
+/// As a response it is empty and carries itself as an extension. The outermost layer writes it out, because only that
+/// layer knows the request's id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     pub code: Code,
-    /// What happened this time.
+    /// A sentence about this occurrence.
     pub detail: String,
     pub errors: Vec<FieldError>,
-    /// When to try again.
+    /// When the client should try again.
     pub retry_after: Option<Duration>,
-    /// How much of the boot is done, 0 to 1.
+    /// How much of the boot is done, from 0 to 1.
     pub progress: Option<f64>,
-    /// Collections that are not open yet.
+    /// The collections that are not open yet.
     pub collections: Vec<CollectionProgress>,
 }
 
-/// How far a collection is with being opened.
+/// The progress of opening one collection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CollectionProgress {
     pub name: String,
-    /// 0 to 1.
+    /// From 0 to 1.
     pub progress: f64,
 }
 
@@ -241,7 +240,6 @@ pub struct ProblemBody {
 }
 
 impl Problem {
-    /// A problem without fields.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         let again = code.status() == StatusCode::SERVICE_UNAVAILABLE;
         let retry_after = again.then_some(Duration::from_secs(1));
@@ -253,10 +251,10 @@ impl Problem {
         Self::invalid_fields(vec![FieldError { field: field.into(), detail: detail.into() }])
     }
 
-    /// 422 for several fields; `errors` is not empty.
+    /// 422 for several fields. `errors` must not be empty.
     pub fn invalid_fields(mut errors: Vec<FieldError>) -> Self {
         let fields = errors.len();
-        // Names may be the client's own: a long one must not make the answer as long.
+        // The client may have chosen the names. A long name must not make the answer long.
         errors.truncate(FIELDS_MAX);
         for error in errors.iter_mut().filter(|error| error.field.chars().count() > FIELD_CHARACTERS_MAX) {
             error.field = error.field.chars().take(FIELD_CHARACTERS_MAX).chain(['…']).collect();
@@ -268,18 +266,18 @@ impl Problem {
         Self { errors, ..Self::new(Code::InvalidValue, detail) }
     }
 
-    /// 422 for a raw text that is ill-formed from byte `at` on.
+    /// 422 for a raw text whose first ill-formed byte is at `at`.
     pub fn ill_formed(at: u64) -> Self {
         Self::invalid("text", format!("is not UTF-8 at byte {at}; ?invalid=replace mends it"))
     }
 
-    /// 500; `cause` goes to the log alone.
+    /// 500. Only the log gets `cause`.
     pub fn internal(cause: &str) -> Self {
         tracing::error!(cause, "internal error");
         Self::new(Code::Internal, "the server met an error of its own; its log has the cause under this request's id")
     }
 
-    /// 507 or 503; `cause` goes to the log alone.
+    /// 507 or 503. Only the log gets `cause`.
     fn write_failed(why: WriteFailure, cause: &str) -> Self {
         tracing::error!(cause, ?why, "write failed");
         match why {
@@ -301,7 +299,7 @@ impl Problem {
         }
     }
 
-    /// Names the fields within an outer one: `signature` becomes `a.signature`.
+    /// Puts the fields inside `outer`: `signature` becomes `a.signature`.
     pub fn within(mut self, outer: &str) -> Self {
         for error in &mut self.errors {
             error.field = format!("{outer}.{}", error.field);
@@ -312,7 +310,7 @@ impl Problem {
         self
     }
 
-    /// Most bytes of its JSON, roughly: texts that need escapes may be longer.
+    /// Returns about how long its JSON is, in bytes. Text that needs escapes may make it longer.
     pub fn json_bytes(&self) -> usize {
         let errors: usize = self.errors.iter().map(|error| error.field.len() + error.detail.len() + 32).sum();
         512 + self.detail.len() + errors
@@ -332,13 +330,14 @@ impl Problem {
         }
     }
 
-    /// The whole answer; `head` is the response that carried the problem, whose headers (`Allow`, say) stay.
+    /// Writes the whole answer. `head` is the response that carried the problem; its other headers, such as `Allow`,
+    /// are kept.
     pub fn render(self, mut head: Response, request_id: &str) -> Response {
         let headers = head.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.remove(axum::http::header::CONTENT_LENGTH);
         if let Some(after) = self.retry_after {
-            // Rounded up: a client must not come back before the time is over.
+            // Rounded up, so that no client comes back too early.
             headers.insert(RETRY_AFTER, HeaderValue::from(after.as_millis().div_ceil(1000).max(1) as u64));
         }
         if self.code == Code::Unauthorized {

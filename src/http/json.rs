@@ -1,5 +1,5 @@
-//! JSON text -> its fields, taken one by one, each error naming its field.
-//! Unknown and repeated fields are refused, nesting is bounded, nothing is dropped in silence.
+//! JSON text -> its fields, taken one by one. Each error names its field.
+//! Unknown and repeated fields are refused, nesting is limited, and nothing is ignored silently.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::error::{Code, FieldError, Problem};
 
-/// A JSON object whose fields have not been looked at yet.
+/// A JSON object whose fields have not been parsed yet.
 #[derive(Debug)]
 pub struct Object<'a> {
     fields: Vec<(Cow<'a, str>, &'a RawValue)>,
@@ -18,10 +18,10 @@ pub struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// `text` must be one JSON object.
+    /// Splits `text` into fields. It must be one JSON object.
     pub fn parse(text: &'a str) -> Result<Self, Problem> {
         if !text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{') {
-            // Well-formed JSON of another kind is a wrong value; anything else is malformed.
+            // Well-formed JSON of another type is an invalid value; anything else is malformed.
             return Err(match serde_json::from_str::<IgnoredAny>(text) {
                 Ok(_) => Problem::new(Code::InvalidValue, "the body must be a JSON object"),
                 Err(error) => malformed(&error),
@@ -36,27 +36,27 @@ impl<'a> Object<'a> {
         Ok(Self { fields, known: Vec::new() })
     }
 
-    /// The raw value of a field. `null` is a value, and of no field a valid one: who writes it may mean "the default",
-    /// "nothing" or "remove it", and none of that is guessed.
+    /// The raw value of a field. `null` is a value too, and no field accepts it: it may mean "the default", "nothing"
+    /// or "remove it", and the server does not guess.
     pub fn raw(&mut self, name: &'static str) -> Option<&'a RawValue> {
         self.known.push(name);
         let at = self.fields.iter().position(|(field, _)| field == name)?;
         Some(self.fields.remove(at).1)
     }
 
-    /// A field of type `T`; `expected` completes "must be …".
+    /// A field of type `T`. `expected` completes the error message "must be …".
     pub fn take<T: Deserialize<'a>>(&mut self, name: &'static str, expected: &str) -> Result<Option<T>, Problem> {
         let Some(raw) = self.raw(name) else { return Ok(None) };
         serde_json::from_str(raw.get()).map(Some).map_err(|_| Problem::invalid(name, format!("must be {expected}")))
     }
 
-    /// A string, unescaped.
+    /// A string field, unescaped.
     pub fn string(&mut self, name: &'static str) -> Result<Option<String>, Problem> {
         let Some(raw) = self.raw(name) else { return Ok(None) };
         string(name, raw).map(Some)
     }
 
-    /// An object within this one.
+    /// A field that is an object.
     pub fn object(&mut self, name: &'static str) -> Result<Option<Object<'a>>, Problem> {
         let Some(raw) = self.raw(name) else { return Ok(None) };
         match Object::parse(raw.get()) {
@@ -66,7 +66,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Refuses what no one asked for.
+    /// Refuses fields that were not read.
     pub fn finish(self) -> Result<(), Problem> {
         if self.fields.is_empty() {
             return Ok(());
@@ -78,7 +78,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// The string in `raw`.
+/// Unescapes the string in `raw`.
 pub fn string(name: &'static str, raw: &RawValue) -> Result<String, Problem> {
     serde_json::from_str(raw.get()).map_err(|error| {
         let unpaired = raw.get().starts_with('"') && !error.is_data();
@@ -86,7 +86,7 @@ pub fn string(name: &'static str, raw: &RawValue) -> Result<String, Problem> {
     })
 }
 
-/// The string in `raw`, each unpaired surrogate escape replaced with U+FFFD.
+/// Unescapes the string in `raw`; replaces each unpaired surrogate escape with U+FFFD.
 pub fn string_lossy(name: &'static str, raw: &RawValue) -> Result<String, Problem> {
     if let Ok(text) = string(name, raw) {
         return Ok(text);
@@ -104,8 +104,8 @@ pub fn string_lossy(name: &'static str, raw: &RawValue) -> Result<String, Proble
     if !raw.get().starts_with('"') {
         return Err(Problem::invalid(name, "must be a string"));
     }
-    // serde_json gives byte visitors unpaired surrogates as the three bytes UTF-8 would have for them, all starting
-    // with ED A0..BF; no well-formed text has those.
+    // serde_json gives a visitor of bytes each unpaired surrogate as three bytes that begin with ED A0..BF. No
+    // well-formed UTF-8 contains such bytes.
     let bytes = serde_json::Deserializer::from_str(raw.get())
         .deserialize_bytes(Wtf8)
         .map_err(|_| Problem::invalid(name, "must be a string"))?;
@@ -123,14 +123,15 @@ pub fn string_lossy(name: &'static str, raw: &RawValue) -> Result<String, Proble
     String::from_utf8(mended).map_err(|_| Problem::invalid(name, "is not UTF-8"))
 }
 
-/// The elements of an array, unread.
+/// The elements of an array, not parsed.
 pub fn array<'a>(name: &'static str, raw: &'a RawValue) -> Result<Vec<&'a RawValue>, Problem> {
     serde_json::from_str(raw.get()).map_err(|_| Problem::invalid(name, "must be an array"))
 }
 
-/// Well-formed JSON without the white space between its tokens; the order of keys and the spelling of numbers stay.
+/// Removes the white space between the tokens of well-formed JSON. The order of keys and the spelling of numbers are
+/// kept.
 ///
-/// Refuses repeated keys and deep nesting anywhere inside.
+/// Refuses repeated keys and deep nesting, also in inner objects.
 pub fn compact(name: &'static str, raw: &RawValue) -> Result<String, Problem> {
     if !raw.get().starts_with('{') {
         return Err(Problem::invalid(name, "must be an object"));
@@ -152,7 +153,7 @@ pub fn compact(name: &'static str, raw: &RawValue) -> Result<String, Problem> {
     Ok(text)
 }
 
-/// 400 with the place of the error, but none of the text.
+/// 400 with the position of the error, but without any of the text.
 fn malformed(error: &serde_json::Error) -> Problem {
     let what = error.to_string();
     let known = ["recursion limit exceeded", "EOF while parsing", "trailing characters", "too many fields"];
@@ -173,7 +174,7 @@ impl<'de> Deserialize<'de> for ObjectFields<'de> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields = Vec::new();
                 while let Some((name, value)) = map.next_entry::<FieldName<'de>, &'de RawValue>()? {
-                    // Repeats are found by comparing all pairs, so their number is bounded here.
+                    // Repeated names are found by comparing all pairs, so the number of fields is limited here.
                     if fields.len() == FIELDS_MAX {
                         return Err(A::Error::custom("too many fields"));
                     }
@@ -186,13 +187,13 @@ impl<'de> Deserialize<'de> for ObjectFields<'de> {
     }
 }
 
-/// No object of the API has more than a dozen fields.
+/// The most fields in an object. Objects of the API have at most a dozen.
 const FIELDS_MAX: usize = 64;
 
 #[derive(Deserialize)]
 struct FieldName<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Walks any JSON value and refuses repeated keys; serde_json itself bounds the depth.
+/// Visits any JSON value and refuses repeated keys. serde_json limits the depth.
 struct Strict;
 
 impl<'de> DeserializeSeed<'de> for Strict {
@@ -256,7 +257,7 @@ mod tests {
         let problem = object.finish().unwrap_err();
         assert_eq!(problem.errors[0].field, "txet");
         assert_eq!(problem.errors[0].detail, "is not known; allowed are id");
-        // The same key in two spellings is the same key.
+        // Two spellings of the same key are the same key.
         let problem = Object::parse(r#"{"id":"a","\u0069d":"b"}"#).unwrap_err();
         assert_eq!((problem.code, problem.errors[0].field.as_str()), (Code::InvalidValue, "id"));
     }

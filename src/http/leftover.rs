@@ -1,6 +1,6 @@
-//! What a handler leaves unread of a request's body is read and thrown away, up to a bound.
-//! HTTP/1.1 has no other way to go on: closing on unread bytes resets the connection and takes the answer with it,
-//! and a client that keeps connections sends its next request into one that is being closed.
+//! Reads and discards the part of a request's body that its handler did not read, up to a limit.
+//! HTTP/1.1 needs this to go on. To close a connection with unread bytes resets it, and the answer may be lost. A
+//! client that reuses connections could also send its next request into one that is closing.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use futures::StreamExt;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use parking_lot::Mutex;
 
-/// Most bytes that are read only to be thrown away.
+/// The most bytes that are read and discarded.
 pub(super) const BYTES_MAX: usize = 32 << 20;
-/// Longest time spent on it.
+/// The longest time spent on it.
 pub(super) const TIME_MAX: Duration = Duration::from_secs(2);
 
-/// The other half of a body that a handler was given.
+/// The server's half of the shared body.
 pub(super) struct Leftover(Arc<Mutex<Body>>);
 
-/// The body as the handler has it.
+/// The handler's half of the shared body.
 struct SharedBody(Arc<Mutex<Body>>);
 
 impl Leftover {
-    /// Puts a shared body into the request; `None` where there is nothing that could be left.
+    /// Puts a shared body into the request. `None` if the request can leave nothing unread.
     pub(super) fn of(request: &mut Request<Body>) -> Option<Self> {
-        // A client that waits for `100 Continue` has sent nothing, and reading would tell it to.
+        // A client that waits for `100 Continue` has sent nothing, and reading would tell it to send.
         if request.body().is_end_stream() || request.headers().contains_key(EXPECT) {
             return None;
         }
@@ -37,7 +37,7 @@ impl Leftover {
         Some(Self(body))
     }
 
-    /// Reads the rest, unless the handler's half is still in use: a stream that goes on.
+    /// Reads the rest, unless the handler's half is still in use by a stream.
     pub(super) async fn drain(self) {
         let Ok(body) = Arc::try_unwrap(self.0) else { return };
         let mut frames = body.into_inner().into_data_stream();
@@ -49,7 +49,7 @@ impl Leftover {
                 seen += piece.len();
             }
         };
-        // Either end is fine: this is a courtesy.
+        // Whether it ends or times out does not matter.
         let _ = tokio::time::timeout(TIME_MAX, drain).await;
     }
 }

@@ -1,11 +1,11 @@
-//! What a body is announced as: its Content-Type and charset. Knows nothing of what is in it.
+//! The Content-Type of a body, with its charset. Knows nothing of the body's content.
 
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 
 use super::error::{Code, Problem};
 
-/// What a Content-Type says, without its parameters, and its charset.
+/// The Content-Type without its parameters, and the charset.
 pub(super) struct MediaType {
     essence: String,
     charset: Option<String>,
@@ -24,7 +24,7 @@ impl MediaType {
         Some(Self { essence, charset })
     }
 
-    /// Whether it is this type, without its parameters.
+    /// Whether it is this type.
     pub(super) fn is(&self, essence: &str) -> bool {
         self.essence == essence
     }
@@ -34,7 +34,7 @@ impl MediaType {
     }
 }
 
-/// 415 unless the body is announced as one of `essences`, in UTF-8.
+/// 415 unless the Content-Type is one of `essences` and the charset is UTF-8.
 pub(super) fn expect(headers: &HeaderMap, essences: &[&str]) -> Result<MediaType, Problem> {
     let wanted = essences[0];
     let Some(media) = MediaType::of(headers) else {
@@ -53,12 +53,12 @@ pub(super) fn expect(headers: &HeaderMap, essences: &[&str]) -> Result<MediaType
     Ok(media)
 }
 
-/// HTML is not taken.
+/// 415 for HTML.
 pub(super) fn html() -> Problem {
     Problem::new(Code::UnsupportedMediaType, "HTML is not accepted; send its main text as `text` or text/plain")
 }
 
-/// 415 unless the body is announced as lines of JSON.
+/// 415 unless the Content-Type is one of those for JSON lines.
 pub(super) fn expect_lines(headers: &HeaderMap) -> Result<(), Problem> {
     expect(headers, &["application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-lines"])
         .map(drop)

@@ -1,4 +1,4 @@
-//! The service over HTTP. Requests come in, answers go out; everything between is a call to the floor below.
+//! The service over HTTP. Requests come in, answers go out. All work between is a call to the floor below.
 //! Knows nothing of files or hashing.
 
 pub mod dto;

@@ -1,5 +1,5 @@
-//! What happens around every request: its span, its metrics, panics, and an eye on the client as it takes the answer.
-//! Never logs or counts anything a client chose: no query, no id, no text, no key.
+//! The outermost layer around every request: its id, span and metrics, panics, problems, and watching the client take
+//! the answer. It never logs or counts anything that a client chose: no query, no id, no text, no key.
 
 use std::any::Any;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use super::sending::{SendingPace, watched};
 use crate::config::HttpLimits;
 use crate::telemetry::names::{self, label};
 
-/// Outermost: the id, the span, the metrics, problems written out, and an eye on the client as it takes the answer.
+/// Gives the request its id and span, counts it, writes out problems, and watches the client take the answer.
 pub(crate) async fn observe(State(limits): State<HttpLimits>, mut request: Request, next: Next) -> Response {
     let version = request.version();
     let bytes_per_second_min = Some(limits.answer_bytes_per_second_min);
@@ -67,13 +67,13 @@ pub(crate) async fn observe(State(limits): State<HttpLimits>, mut request: Reque
     watched(response, version, pace, guard)
 }
 
-/// A method's name as a label; the client's inventions are one.
+/// Returns the method's name as a metric label. All unknown methods share one.
 fn method(method: &Method) -> &'static str {
     let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     known.into_iter().find(|known| method.as_str() == *known).unwrap_or("other")
 }
 
-/// Counts a request as over when its answer has been sent, or dropped.
+/// Counts a request as over once its answer has been sent or dropped.
 struct InFlight {
     begun: Instant,
     route: String,
@@ -89,9 +89,9 @@ impl Drop for InFlight {
     }
 }
 
-/// A panic becomes a problem. The message stays in the log: it may hold what a client sent.
+/// Turns a panic into a problem. Its message stays in the log, because it may contain a client's data.
 pub(crate) fn panicked(cause: Box<dyn Any + Send>) -> Response {
-    // A formatted message may quote what was being worked on; a literal one is our own.
+    // A formatted message may quote the data that was being worked on. A literal one is our own.
     let cause = cause.downcast_ref::<&str>().copied().unwrap_or("see the panic's place in the log");
     Problem::internal(&format!("panic: {cause}")).into_response()
 }
@@ -103,7 +103,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// The status and the problem that `/test` answers with.
+    /// Returns the status and the problem that `/test` answers.
     pub(crate) async fn answered(router: axum::Router) -> (StatusCode, serde_json::Value) {
         let request = Request::builder().uri("/test").body(Body::empty()).unwrap();
         let response = router

@@ -1,4 +1,4 @@
-//! What a query says about the work on one document.
+//! The query parameters for the work on one document.
 
 use super::dto::document::Invalid;
 use super::error::Problem;
@@ -6,16 +6,16 @@ use super::query::Query;
 use crate::collections::{CheckOptions, InsertOptions};
 use crate::types::{OnDuplicate, OnExisting};
 
-/// Most matches in one verdict.
+/// The most matches in one verdict.
 const MATCHES_MAX: usize = 1000;
 const MATCHES_DEFAULT: usize = 10;
 
-/// What a query says about a check.
+/// Reads the options of a check.
 pub(super) fn check_options(query: &Query) -> Result<CheckOptions, Problem> {
     Ok(CheckOptions { threshold: query.threshold()?, limit: limit(query)?, with_metadata: with_metadata(query)? })
 }
 
-/// What a query says about an insert.
+/// Reads the options of an insert.
 pub(super) fn insert_options(query: &Query) -> Result<InsertOptions, Problem> {
     let on_duplicate = [("skip", OnDuplicate::Skip), ("link", OnDuplicate::Link), ("store", OnDuplicate::Store)];
     let on_existing =
@@ -36,7 +36,7 @@ fn with_metadata(query: &Query) -> Result<bool, Problem> {
     query.choice("with", &[("none", false), ("metadata", true)])
 }
 
-/// What `?invalid=` asks for.
+/// Reads `?invalid=`.
 pub(super) fn invalid(query: &Query) -> Result<Invalid, Problem> {
     query.choice("invalid", &[("refuse", Invalid::Refuse), ("replace", Invalid::Replace)])
 }

@@ -1,9 +1,8 @@
-//! What a client feeds -> pieces that take a bounded time each, with a pause after each.
-//! A decoder that has input is never pending, and neither is a body that has arrived: a loop over one of them keeps its
-//! thread from all other connections, from timers and from signals for as long as there is something to decode, and
-//! two kilobytes decode to gigabytes. Here each poll sees little input and gives out little, and the next one begins
-//! with a pause, in which all others have a turn.
-//! Knows nothing of requests.
+//! Streams that a client feeds -> pieces that each take a limited time, with a pause after each.
+//! A decoder that has input is never pending, and neither is a body that has already arrived. A loop over one of them
+//! would keep its thread from all other connections, from timers and from signals until everything is decoded, and two
+//! kilobytes can decode to gigabytes. Here each poll takes little input and returns little output, and the next poll
+//! begins with a pause in which other tasks run. Knows nothing of requests.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -13,21 +12,21 @@ use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, ReadBuf, Take};
 
-/// Most bytes that one poll of a reader gives out.
+/// The most bytes that one poll of a reader returns.
 pub(super) const PIECE_BYTES: usize = 64 * 1024;
-/// Most bytes that a decoder takes in one poll. They need not come to anything: a frame of zstd that says nothing has 9
-/// bytes, one of gzip 20, and each sets the decoder up from the beginning.
+/// The most bytes that a decoder takes in one poll. They may decode to nothing: an empty zstd frame has 9 bytes and an
+/// empty gzip member 20, and for each the decoder starts from the beginning.
 const SIP_BYTES: usize = 2 * 1024;
-/// What a frame of a body costs beside its bytes, in bytes: a client may send one byte in each.
+/// The cost of a body's frame in addition to its bytes, in bytes: a client may send frames of one byte.
 const FRAME_COST: usize = 2 * 1024;
 
-/// Lets everything else have its turn: all other tasks of the thread, its connections and its timers. A waker of its own
-/// would put the task back into the queue ahead of what has just arrived, which is looked for after 61 tasks only.
+/// Lets all other tasks of the thread run, with its connections and timers. Waking this task directly would not do: it
+/// would go into the queue ahead of events that have just arrived, and the runtime looks for those only after 61 tasks.
 fn pause(cx: &mut Context<'_>) {
     _ = pin!(tokio::task::yield_now()).poll(cx);
 }
 
-/// A reader that gives out a bounded piece at a time, and pauses between two.
+/// A reader that returns limited pieces and pauses between them.
 pub(super) struct Paced<R> {
     reader: Take<R>,
     paused: bool,
@@ -53,10 +52,10 @@ impl<R: AsyncRead + Unpin> AsyncRead for Paced<R> {
     }
 }
 
-/// The input of a decoder, in sips: a decoder asks for more until it has something to give out.
+/// The input of a decoder, a few bytes at a time: a decoder keeps reading until it has output.
 pub(super) struct Sips<R> {
     reader: R,
-    /// Bytes taken since the last pause.
+    /// The bytes taken since the last pause.
     taken: usize,
 }
 
@@ -94,24 +93,24 @@ impl<R: AsyncBufRead + Unpin> AsyncBufRead for Sips<R> {
     }
 }
 
-/// A body in frames of a bounded size, with a pause after so many bytes or frames.
+/// A body in frames of limited size, with a pause after a number of bytes or frames.
 pub(super) struct PacedBody {
     body: Body,
     frame_cost: usize,
-    /// What is left of the last frame.
+    /// The rest of the last frame.
     rest: Bytes,
-    /// Bytes and frames since the last pause.
+    /// The bytes and the cost of frames since the last pause.
     spent: usize,
 }
 
 impl PacedBody {
-    /// `body` itself if it can't be long.
+    /// Returns `body` itself if it cannot be long.
     pub(super) fn of(body: Body) -> Body {
         Self::with(body, FRAME_COST)
     }
 
-    /// With a pause after each frame, for what an encoder gives out: if its input pauses, it gives out a frame instead
-    /// of pausing.
+    /// Pauses after each frame. For the output of an encoder, which returns a frame instead of pausing when its input
+    /// pauses.
     pub(super) fn encoded(body: Body) -> Body {
         Self::with(body, PIECE_BYTES)
     }
@@ -156,7 +155,7 @@ impl HttpBody for PacedBody {
     }
 }
 
-/// The size of a body of which `rest` bytes were taken and not yet given out.
+/// Returns the size of a body of which `rest` bytes were taken and are still held.
 pub(super) fn longer(hint: &SizeHint, rest: usize) -> SizeHint {
     let mut whole = SizeHint::new();
     whole.set_lower(hint.lower() + rest as u64);
@@ -174,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    /// How often a future is polled until it is done.
+    /// Runs a future to its end, and counts its polls.
     async fn polls<T>(work: impl Future<Output = T>) -> (T, usize) {
         let (mut work, mut polls) = (pin!(work), 0);
         let made = std::future::poll_fn(|cx| {

@@ -1,6 +1,6 @@
 //! A raw query string -> checked parameters.
-//! Strict, because ids travel here: a malformed `%` or ill-formed UTF-8 is refused instead of being mended into
-//! another document's id. Knows nothing of what the parameters mean beyond their types.
+//! Strict, because ids are parameters: a malformed `%` or ill-formed UTF-8 is refused, and not changed into another
+//! document's id. Knows only the types of parameters, not their meaning.
 
 use std::str::FromStr;
 
@@ -11,12 +11,12 @@ use super::error::{FieldError, Problem};
 use crate::types::DocId;
 use crate::verdicts::check_threshold;
 
-/// The parameters of one request, each named in the route's table and given once.
+/// The parameters of one request. Each is in the route's table and is given once.
 #[derive(Clone, Debug, Default)]
 pub struct Query(Vec<(&'static str, String)>);
 
 impl Query {
-    /// Decodes `raw` (`application/x-www-form-urlencoded`) and refuses every name that is not `allowed`.
+    /// Decodes `raw` (`application/x-www-form-urlencoded`) and refuses every name that is not in `allowed`.
     pub fn parse(raw: &str, allowed: &'static [&'static str]) -> Result<Self, Problem> {
         let mut pairs: Vec<(&'static str, String)> = Vec::new();
         let mut errors = Vec::new();
@@ -44,7 +44,7 @@ impl Query {
         if errors.is_empty() { Ok(Self(pairs)) } else { Err(Problem::invalid_fields(errors)) }
     }
 
-    /// The value as given.
+    /// The decoded value.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
@@ -53,7 +53,7 @@ impl Query {
         Ok(self.get("id").map(DocId::new).transpose()?)
     }
 
-    /// A number in `range`, or `default`.
+    /// A number in `range`; `default` if absent.
     pub fn integer(
         &self,
         name: &str,
@@ -70,18 +70,18 @@ impl Query {
         }
     }
 
-    /// A threshold: over 0, at most 1.
+    /// A threshold: above 0 and at most 1.
     pub fn threshold(&self) -> Result<Option<f64>, Problem> {
         let threshold = |text| check_threshold(f64::from_str(text).unwrap_or(f64::NAN));
         Ok(self.get("threshold").map(threshold).transpose()?)
     }
 
-    /// `true` or `false`; absent is false.
+    /// `true` or `false`; false if absent.
     pub fn flag(&self, name: &str) -> Result<bool, Problem> {
         self.choice(name, &[("false", false), ("true", true)])
     }
 
-    /// One of the named values; the first is the default.
+    /// One of the named values. The first is the default.
     pub fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<T, Problem> {
         self.get(name).map_or(Ok(choices[0].1), |text| choice(name, text, choices))
     }
@@ -91,12 +91,12 @@ impl<S: Sync> FromRequestParts<S> for Query {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        // The route's own layer has parsed it, or the request would not be here.
+        // The route's own layer has parsed it before the handler.
         Ok(parts.extensions.remove::<Self>().unwrap_or_default())
     }
 }
 
-/// One of the named values.
+/// Returns the value named `text`.
 pub fn choice<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Problem> {
     choices.iter().find(|(known, _)| *known == text).map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<_> = choices.iter().map(|(known, _)| *known).collect();
@@ -104,7 +104,7 @@ pub fn choice<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<
     })
 }
 
-/// Percent-decodes one name or value; `+` is a space.
+/// Percent-decodes one name or value. `+` means a space.
 fn decode(text: &str) -> Result<String, &'static str> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,5 +1,5 @@
-//! Clients that were refused at the door, and why: a counter by reason, and a line in the log for each address and minute.
-//! Comes in: the peer's address. Never logs anything that the client chose: no key, no name, no path of its own.
+//! Refused requests: a counter by reason, and at most one log line per address and minute.
+//! Comes in: the peer's address. Never logs anything that the client chose, such as a key, a host name or a path.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,24 +10,23 @@ use parking_lot::Mutex;
 
 use crate::telemetry::names::{self, label, value};
 
-/// At most one line for an address in this time; the next one has the count of those between.
+/// At most one line per address in this time. The next line has the number of refusals since.
 const PERIOD: Duration = Duration::from_secs(60);
-/// Addresses remembered; what comes from more of them shares one line.
+/// How many addresses are remembered. All others share one line.
 const ADDRESSES_MAX: usize = 1024;
 
-/// Where a connection comes from; every request of it has this extension. Behind a proxy it is the proxy.
+/// The address of a connection's other end, attached to each of its requests. Behind a proxy it is the proxy's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer(pub(super) IpAddr);
 
-/// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// No key was shown, though one is asked for.
+    /// No key was sent, but one is required.
     NoKey,
     WrongKey,
-    /// Without a key: a `Host` that is not ours.
+    /// Without a configured key: the `Host` is not one of the server's names.
     ForeignHost,
-    /// Without a key: a page of another site.
+    /// Without a configured key: a page of another site.
     ForeignPage,
 }
 
@@ -44,7 +43,7 @@ impl Reason {
     }
 }
 
-/// All that were refused lately.
+/// The refusals of the last minute, by address.
 pub(super) struct Refusals {
     by_address: Mutex<HashMap<Option<IpAddr>, Lately>>,
 }
@@ -62,7 +61,7 @@ impl Refusals {
         Self { by_address: Mutex::default() }
     }
 
-    /// Counts a refusal, and logs it unless its address had a line a short while ago.
+    /// Counts a refusal. Logs it, unless its address had a line less than a minute ago.
     pub(super) fn note(&self, request: &Request, reason: Reason) {
         metrics::counter!(names::HTTP_REFUSED, label::REASON => reason.as_str()).increment(1);
         let peer = request.extensions().get::<Peer>().map(|peer| network(peer.0));
@@ -71,7 +70,7 @@ impl Refusals {
         tracing::warn!(address, reason = reason.as_str(), refused, "requests were refused");
     }
 
-    /// Whose line is due, and how many it is about.
+    /// Returns the address to log, and its number of refusals; `None` if no line is due.
     fn due(&self, address: Option<IpAddr>, now: Instant) -> Option<(Option<IpAddr>, u64)> {
         let mut by_address = self.by_address.lock();
         if by_address.len() >= ADDRESSES_MAX && !by_address.contains_key(&address) {
@@ -97,7 +96,7 @@ impl Refusals {
     }
 }
 
-/// The address; of an IPv6 one the network, all of whose addresses one client has.
+/// Returns the address itself, or the /64 network of an IPv6 address, because one client has the whole network.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {

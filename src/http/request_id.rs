@@ -1,4 +1,4 @@
-//! A request's id: the client's own where it is harmless, else a new one.
+//! A request's id: the client's own if it is harmless, else a new one.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::extract::Request;
 use axum::http::HeaderName;
 
-/// Carries a request's id both ways.
+/// The header that carries a request's id, in both directions.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
-/// A request's id: the client's own where it is harmless, else a new one.
+/// A request's id.
 #[derive(Clone, Debug)]
 pub struct RequestId(pub String);
 
@@ -28,7 +28,7 @@ impl RequestId {
     fn new() -> Self {
         static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one("request ids"));
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        // Unlike between processes by the seed, within one by the count.
+        // The seed makes ids differ between processes, the counter within one.
         Self(format!("{:016x}-{:x}", *SEED, NEXT.fetch_add(1, Ordering::Relaxed)))
     }
 }

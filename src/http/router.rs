@@ -1,4 +1,4 @@
-//! The table of routes -> a router, within its layers.
+//! The table of routes -> a router inside its layers.
 
 use axum::Router;
 use axum::extract::Request;
@@ -16,20 +16,20 @@ use super::pace::PacedBody;
 use super::routes::{ROUTES, Route};
 use super::state::AppState;
 
-/// Every route of [`ROUTES`], within its layers.
+/// Builds a router of all [`ROUTES`].
 pub fn router(state: AppState) -> Router {
     let others = async |_: Request| Problem::new(Code::RouteNotFound, "see /openapi.yaml for the paths there are");
     observed(guarded(routes(&state, |_| true).fallback(others), &state), state)
 }
 
-/// Probes and metrics alone.
+/// Builds a router of probes and metrics only.
 pub(super) fn probe_router(state: AppState) -> Router {
     let probes = |route: &Route| gate::OPEN_PATHS.contains(&route.path) || route.path == "/metrics";
     let others = async |_: Request| {
         let detail = "this address, `server.admin_listen`, has /livez, /readyz and /metrics only";
         Problem::new(Code::RouteNotFound, detail)
     };
-    // The answer for other paths tells nothing, so it needs no key.
+    // The answer for other paths reveals nothing, so it needs no key.
     observed(guarded(routes(&state, probes), &state).fallback(others), state)
 }
 
@@ -44,16 +44,16 @@ fn routes(state: &AppState, chosen: impl Fn(&Route) -> bool) -> Router<AppState>
     })
 }
 
-/// Within the layers that decide which requests may come in. The one added last runs first.
+/// Adds the layers that decide which requests are accepted. The layer added last runs first.
 fn guarded(router: Router<AppState>, state: &AppState) -> Router<AppState> {
     router
         .layer(from_fn_with_state(state.clone(), gate::ask_key))
-        // Outside of the key: a preflight has none, and a page has to see that a key is asked for.
+        // Runs before the key is checked: a preflight request has no key, and a page must see that one is required.
         .layer(option_layer(state.access().cors()))
         .layer(from_fn_with_state(state.clone(), gate::refuse_foreign))
 }
 
-/// Within what happens to every answer.
+/// Adds the layers that apply to every answer.
 fn observed(router: Router<AppState>, state: AppState) -> Router {
     router
         .layer(CatchPanicLayer::custom(observe::panicked))

@@ -1,5 +1,5 @@
-//! The table of routes. The router is built from it, parameters are checked against it, and `openapi.yaml` is held
-//! equal to it by a test: there is no second list of what this server answers.
+//! The table of routes. The router is built from it and parameters are checked against it. A test compares it with
+//! `openapi.yaml`. There is no other list of routes.
 
 use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
@@ -9,22 +9,22 @@ use super::state::AppState;
 
 /// One method on one path.
 pub struct Route {
-    /// The method; `GET` answers `HEAD` too.
+    /// `GET` also answers `HEAD`.
     pub method: Method,
-    /// The path, in axum's and OpenAPI's common form.
+    /// The path, in the form that axum and OpenAPI share.
     pub path: &'static str,
-    /// Its query parameters; any other is refused.
+    /// The query parameters. Any other is refused.
     pub query: &'static [&'static str],
-    /// Every status it answers with.
+    /// All statuses that it may answer.
     pub statuses: &'static [u16],
-    /// Whether its answer begins before its request is over.
+    /// Whether its answer begins before the request has ended.
     pub streams: bool,
-    /// Whether it is answered however many requests are being worked on.
+    /// Whether it is exempt from the limit on concurrent requests.
     pub unbounded: bool,
     pub(super) handler: fn() -> MethodRouter<AppState>,
 }
 
-/// A route that is not a stream.
+/// A route that does not stream.
 macro_rules! route {
     ($method:ident $path:literal ?[$($query:literal),*] -> [$($status:literal),*] $handler:expr) => {
         Route {
@@ -39,7 +39,7 @@ macro_rules! route {
     };
 }
 
-/// Everything that is answered.
+/// All routes.
 #[rustfmt::skip]
 pub static ROUTES: &[Route] = &[
     route!(POST "/v1/collections/{collection}/check" ?["id", "threshold", "limit", "with", "invalid"]

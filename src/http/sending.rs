@@ -1,7 +1,7 @@
-//! An answer's body -> the same body in small pieces, given up when its client does not take them.
-//! To TCP an HTTP/2 client that grants no window is alive: it answers pings, and takes nothing. Hyper takes one piece of
-//! the body then and does not ask for more, so the body frees itself: a timer drops what it holds, and tells the
-//! connection to end. Knows nothing of what is sent.
+//! An answer's body -> the same body in small pieces, dropped if the client does not take them.
+//! To TCP, an HTTP/2 client that grants no window is alive: it answers pings, but takes nothing. Hyper then takes one
+//! piece of the body and does not ask for more, so the body must free itself: a timer drops it and tells the connection
+//! to end. Knows nothing of the body's content.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,39 +22,39 @@ use super::answer::PIECE_BYTES;
 use super::pace::longer;
 use crate::telemetry::names;
 
-/// What an HTTP/1.1 connection takes at once, before its client reads any of it.
+/// The bytes that an HTTP/1.1 connection takes before its client reads any.
 const TAKEN_AT_ONCE: u64 = 64 * 1024;
 
-/// How long a client may leave an answer untaken: some time at a stretch, and on the whole what its bytes earn.
+/// How long a client may leave an answer unread. Waiting uses this time up, and each byte taken earns some back.
 #[derive(Clone, Copy)]
 pub(super) struct SendingPace {
     pub(super) timeout: Duration,
-    /// Bytes that earn a second; `None`: any byte earns all of it.
+    /// The number of bytes that earn back one second. `None`: any progress earns back all of it.
     pub(super) bytes_per_second_min: Option<u64>,
 }
 
-/// A response to which any progress is enough: a stream whose bytes are bounded otherwise.
+/// Marks a response for which any progress is enough: a stream whose bytes are limited elsewhere.
 #[derive(Clone, Copy)]
 pub(super) struct AnyProgress;
 
-/// A body on its way.
+/// A body that is being sent.
 pub(super) struct Sending {
     shared: Arc<Watched>,
     _watch: Option<AbortOnDropHandle<()>>,
 }
 
-/// What the body and its timer share.
+/// The state that the body and its timer share.
 struct Watched {
     made: Instant,
     pace: SendingPace,
     state: Mutex<SendingState>,
-    /// Since when bytes wait for the client, in milliseconds since it was made, and one more; 0: none do.
+    /// Since when bytes have been waiting for the client, in milliseconds since `made`, plus one; 0 if none wait.
     waiting_since: AtomicU64,
     waker: AtomicWaker,
 }
 
 struct SendingState {
-    /// `None`: given up.
+    /// `None` once the body is sent or given up.
     held: Option<HeldBody>,
     left: Duration,
     given_up: bool,
@@ -63,24 +63,24 @@ struct SendingState {
 
 struct HeldBody {
     body: Body,
-    /// What of a long piece is not sent yet.
+    /// The rest of a long piece.
     rest: Bytes,
     /// Kept until the body is dropped, by its connection or by the timer.
     _guard: Box<dyn Send>,
 }
 
-/// Of a response: lets others hear that it was given up.
+/// Attached to a response, so that others can learn that it was given up.
 #[derive(Clone)]
 pub(super) struct GivenUp(Arc<Watched>);
 
 impl GivenUp {
-    /// `act` is called if the answer is given up.
+    /// Calls `act` if the answer is given up.
     pub(super) fn then(&self, act: impl FnOnce() + Send + 'static) {
         self.0.state.lock().when_given_up = Some(Box::new(act));
     }
 }
 
-/// Watches over a response's body, which keeps `guard` until it is sent or given up.
+/// Watches the client take a response's body. The body keeps `guard` until it is sent or given up.
 pub(super) fn watched(
     mut response: Response<Body>,
     version: Version,
@@ -114,13 +114,13 @@ impl Watched {
         self.made.elapsed().as_millis() as u64 + 1
     }
 
-    /// For how long bytes have been waiting.
+    /// Returns how long bytes have been waiting.
     fn waited(&self) -> Option<Duration> {
         let since = self.waiting_since.load(Ordering::Acquire);
         (since > 0).then(|| Duration::from_millis(self.now().saturating_sub(since)))
     }
 
-    /// Gives the answer up once the patience is used up.
+    /// Gives the answer up once the client's time is used up.
     async fn watch(self: Arc<Self>) {
         loop {
             let left = self.state.lock().left;
@@ -129,7 +129,7 @@ impl Watched {
                 Some(waited) if waited < left => left - waited,
                 Some(_) => return self.give_up(),
             };
-            // A millisecond more: moments are counted in whole ones.
+            // One millisecond more, because times are counted in whole milliseconds.
             tokio::time::sleep(wait + Duration::from_millis(1)).await;
         }
     }
@@ -143,7 +143,7 @@ impl Watched {
         if held.is_some() {
             tracing::debug!("answer given up: the client does not take it");
             metrics::counter!(names::HTTP_ANSWERS_GIVEN_UP).increment(1);
-            // Outside of the lock: either may wake, or do, anything.
+            // Outside of the lock, because both may run other code.
             drop(held);
             act.into_iter().for_each(|act| act());
             self.waker.wake();
@@ -151,7 +151,7 @@ impl Watched {
     }
 }
 
-/// The body has more to send: from here on the client's time runs, even if hyper does not ask the body for it.
+/// The body has more to send. The client's time runs from now on, even if hyper does not poll the body.
 impl Wake for Watched {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
@@ -164,7 +164,7 @@ impl Wake for Watched {
 }
 
 impl SendingState {
-    /// The client has come for more, after so long.
+    /// Records that the client took the bytes that waited.
     fn taken(&mut self, waited: Duration, pace: &SendingPace) {
         self.left = match pace.bytes_per_second_min {
             Some(_) => self.left.saturating_sub(waited),
@@ -172,7 +172,7 @@ impl SendingState {
         };
     }
 
-    /// So many bytes are handed over.
+    /// Records that this many bytes were handed over.
     fn earn(&mut self, bytes: usize, pace: &SendingPace) {
         if let Some(bytes_per_second_min) = pace.bytes_per_second_min {
             let earned = Duration::from_secs_f64(bytes as f64 / bytes_per_second_min as f64);
@@ -192,7 +192,7 @@ impl HeldBody {
                 None => return Poll::Ready(None),
             }
         }
-        // A copy of a long piece's part: the part itself would keep all of it in the connection's buffers.
+        // Copies part of a long piece. A slice would keep the whole piece in memory while the connection holds it.
         let piece = match self.rest.len() {
             0..=PIECE_BYTES => std::mem::take(&mut self.rest),
             _ => self.rest.copy_to_bytes_apart(PIECE_BYTES),
@@ -205,7 +205,7 @@ impl HeldBody {
     }
 }
 
-/// Copies, unlike [`Buf::copy_to_bytes`], which shares.
+/// Copies the bytes, unlike [`Buf::copy_to_bytes`], which shares them.
 trait CopyApart {
     fn copy_to_bytes_apart(&mut self, bytes: usize) -> Bytes;
 }
@@ -220,7 +220,7 @@ impl CopyApart for Bytes {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        // At once: the timer's task may be there a little longer.
+        // Immediately, because the timer's task may live a little longer.
         let (held, act) = {
             let mut state = self.shared.state.lock();
             (state.held.take(), state.when_given_up.take())
@@ -243,7 +243,7 @@ impl HttpBody for Sending {
         if let Some(waited) = shared.waited() {
             state.taken(waited, &shared.pace);
         }
-        // Before the body is asked: it may wake while it is.
+        // Before the poll, because the body may wake the task during it.
         shared.waiting_since.store(0, Ordering::Release);
         let Some(held) = &mut state.held else { return Poll::Ready(None) };
         let waker = Waker::from(Arc::clone(shared));
@@ -251,7 +251,8 @@ impl HttpBody for Sending {
         if let Poll::Ready(frame) = &polled {
             let sent = frame.as_ref().and_then(|frame| frame.as_ref().ok()).and_then(Frame::data_ref);
             state.earn(sent.map_or(0, Bytes::len), &shared.pace);
-            // After the last piece too: the connection keeps it until there is a window for it, and then drops this.
+            // Also after the last piece: the connection keeps that piece until there is a window for it, and then drops
+            // this.
             shared.waiting_since.store(shared.now(), Ordering::Release);
         }
         polled
@@ -278,7 +279,7 @@ mod tests {
     use super::*;
 
     const TIMEOUT: Duration = Duration::from_millis(50);
-    /// Enough for a busy machine.
+    /// Long enough for a busy machine.
     const LONG: Duration = Duration::from_secs(30);
 
     struct Flag(Arc<AtomicBool>);
@@ -357,7 +358,7 @@ mod tests {
         assert!(futures::poll!(pieces.next()).is_pending());
         tokio::time::sleep(6 * TIMEOUT).await;
         assert!(!dropped.load(Ordering::Acquire), "the client is not to blame");
-        // Now it is: bytes are there, and are not taken.
+        // Now it is: bytes are waiting, and are not taken.
         sender.send(Ok(Bytes::from_static(b"x"))).unwrap();
         until_set(&dropped).await;
     }

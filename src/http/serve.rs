@@ -1,6 +1,6 @@
 //! A listening socket -> answered connections, HTTP/1.1 and HTTP/2 without TLS, until told to stop.
-//! Hyper's own loop under axum, because axum's `serve` has no time limit on a request's head: a client that sends it
-//! byte by byte holds its connection for ever, and holds up the shutdown too.
+//! It runs hyper itself, because axum's `serve` has no time limit on a request's head. A client that sends a head byte
+//! by byte would keep its connection for ever, and delay the shutdown.
 
 use std::future::Future;
 use std::io;
@@ -17,14 +17,14 @@ use super::state::AppState;
 use crate::config::HttpLimits;
 use crate::telemetry::names::{self, label, value};
 
-/// How long to wait when the process has no file descriptor for another connection.
+/// The pause before the next attempt if the process has no file descriptor left for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Connections to the listener for probes; a scrape and some probes at once are five.
+/// The connections to the listener for probes. A metrics scrape and some probes at the same time need about five.
 pub const PROBE_CONNECTIONS_MAX: usize = 64;
 
-/// Serves until `shutdown` resolves and open requests are done, or the time for that is over.
+/// Serves until `shutdown` resolves. Then it waits until open requests are done, or until the time for that is over.
 ///
-/// Returns how many connections had to be cut off.
+/// Returns the number of connections that were cut off.
 pub async fn serve(listener: TcpListener, state: AppState, shutdown: impl Future<Output = ()>) -> usize {
     let limits = *state.limits();
     let draining = state.draining().clone();
@@ -36,7 +36,7 @@ pub async fn serve(listener: TcpListener, state: AppState, shutdown: impl Future
     door.close(limits.drain_timeout).await
 }
 
-/// The same for probes and metrics alone, with places of its own that nothing else can take.
+/// Serves only probes and metrics, with places that no other request can take.
 pub async fn serve_probes(listener: TcpListener, state: AppState, shutdown: impl Future<Output = ()>) {
     let limits = *state.limits();
     let door = Door::new(probe_router(state), &limits, PROBE_CONNECTIONS_MAX);
@@ -66,7 +66,7 @@ impl Door {
         }
     }
 
-    /// Serves all connections, until `shutdown` resolves. Then the listener is closed.
+    /// Accepts and serves connections until `shutdown` resolves. Then the listener is closed.
     async fn let_in(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
@@ -85,12 +85,12 @@ impl Door {
         }
     }
 
-    /// The next connection of the kernel's queue.
+    /// Returns the next connection from the kernel's queue.
     async fn accept(&self, listener: &TcpListener) -> (TcpStream, IpAddr) {
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => {
-                    // Answers are written whole; waiting to join them with later ones only costs time.
+                    // Answers are written whole, so waiting to join small writes only costs time.
                     if let Err(error) = stream.set_nodelay(true) {
                         tracing::debug!(%error, "no TCP_NODELAY");
                     }
@@ -99,7 +99,7 @@ impl Door {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept connections");
-                    // Mostly it is descriptors that are missing.
+                    // Usually the process has no file descriptor left.
                     self.places.make_room(Duration::ZERO);
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
@@ -107,7 +107,7 @@ impl Door {
         }
     }
 
-    /// Lets open requests end; returns how many connections had to be cut off after `patience`.
+    /// Lets open requests end. Returns how many connections were cut off after `patience`.
     async fn close(self, patience: Duration) -> usize {
         self.serving.drain();
         self.connections.close();

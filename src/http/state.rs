@@ -1,4 +1,4 @@
-//! What every handler shares: the collections once they are open, the limits, the key.
+//! The state that all handlers share: the collections once they are open, the limits, the key.
 //! Knows nothing of routes.
 
 use std::sync::Arc;
@@ -18,27 +18,25 @@ use crate::config::{ApiKey, HttpLimits};
 use crate::cpu::CpuPool;
 use crate::telemetry::names;
 
-/// What the router is given.
+/// The parts from which the state is built.
 pub struct Wiring {
-    /// See [`Boot`].
     pub boot: Arc<Boot>,
-    /// See [`HttpLimits`].
     pub limits: HttpLimits,
-    /// Where set, all but the probes ask for it.
+    /// If set, all routes except the probes require it.
     pub api_key: Option<ApiKey>,
     /// Which requests are answered if no key is set.
     pub access: Access,
-    /// Writes the answer of `/metrics`.
+    /// Writes the text of `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
-    /// Where long work is done; the collections' own.
+    /// The pool for long work, shared with the collections.
     pub cpu: CpuPool,
-    /// What `PUT` fills absent fields from.
+    /// The settings that `PUT` uses for absent fields.
     pub default_settings: Settings,
-    /// What `"key": "configured"` stands for.
+    /// The fingerprint of the secret that `"key": "configured"` means.
     pub secret_fingerprint: Option<u64>,
 }
 
-/// What every handler shares. Cheap to clone.
+/// The state that all handlers share. Cheap to clone.
 #[derive(Clone)]
 pub struct AppState(Arc<Inner>);
 
@@ -56,10 +54,10 @@ struct Inner {
 }
 
 impl AppState {
-    /// Makes the counters that the limits name.
+    /// Creates the semaphores and budgets for the limits.
     pub fn new(wiring: Wiring) -> Self {
         let limits = wiring.limits;
-        // There from the start, at 0.
+        // Sets the gauges to 0, so that they exist from the start.
         for gauge in [names::HTTP_BULK_REQUESTS, names::HTTP_TEXT_STREAMS] {
             metrics::gauge!(gauge).set(0.0);
         }
@@ -81,42 +79,34 @@ impl AppState {
         &self.0.wiring.limits
     }
 
-    /// See [`Boot`].
     pub fn boot(&self) -> &Boot {
         &self.0.wiring.boot
     }
 
-    /// The key to ask for.
     pub fn api_key(&self) -> Option<&ApiKey> {
         self.0.wiring.api_key.as_ref()
     }
 
-    /// Clients that were refused lately.
     pub(super) fn refusals(&self) -> &Refusals {
         &self.0.refusals
     }
 
-    /// See [`Access`].
     pub(super) fn access(&self) -> &Access {
         &self.0.wiring.access
     }
 
-    /// The text of `/metrics`.
     pub fn metrics(&self) -> String {
         (self.0.wiring.metrics)()
     }
 
-    /// Where long work is done.
     pub fn cpu(&self) -> &CpuPool {
         &self.0.wiring.cpu
     }
 
-    /// What `PUT` fills absent fields from.
     pub fn default_settings(&self) -> &Settings {
         &self.0.wiring.default_settings
     }
 
-    /// What `"key": "configured"` stands for.
     pub fn secret_fingerprint(&self) -> Option<u64> {
         self.0.wiring.secret_fingerprint
     }
@@ -125,17 +115,17 @@ impl AppState {
         &self.0.requests
     }
 
-    /// A place for a bulk request; `None` if all are taken.
+    /// Takes a place for a bulk request; `None` if all are taken.
     pub(super) fn bulk_place(&self) -> Option<StreamPlace> {
         StreamPlace::take(&self.0.bulks, names::HTTP_BULK_REQUESTS)
     }
 
-    /// A place for a text that streams; `None` if all are taken.
+    /// Takes a place for a streamed text; `None` if all are taken.
     pub(super) fn text_stream_place(&self) -> Option<StreamPlace> {
         StreamPlace::take(&self.0.text_streams, names::HTTP_TEXT_STREAMS)
     }
 
-    /// Places for long lines of bulk requests that are arriving.
+    /// The places for long lines of bulk requests, held while a line arrives.
     pub(super) fn long_lines(&self) -> &Arc<Semaphore> {
         &self.0.long_lines
     }
@@ -148,24 +138,24 @@ impl AppState {
         &self.0.answers
     }
 
-    /// Memory for the lines of bulk answers. A client may leave them unread for long, so they have their own.
+    /// The memory for the lines of bulk answers. It is separate, because a client may leave them unread for long.
     pub(super) fn bulk_answers(&self) -> &Answers {
         &self.0.bulk_answers
     }
 
-    /// Room for an answer that would be `bytes` bytes of JSON if it had no bound.
+    /// Reserves memory for an answer of `bytes` bytes of JSON, at most for the longest answer allowed.
     pub(super) fn answer_room(&self, bytes: usize) -> Result<AnswerRoom, Problem> {
         self.answers().take(bytes.min(self.limits().answer_bytes_max))
     }
 
-    /// Cancelled once the server is going down.
+    /// Cancelled when the server shuts down.
     pub fn draining(&self) -> &CancellationToken {
         &self.0.draining
     }
 }
 
-/// Long lines that may be arriving at once: each takes the room of the longest, and its text's, and together they
-/// leave half of all room to others.
+/// Returns how many long lines may arrive at once. Each reserves memory for the longest line and its text. Together
+/// they leave half of all memory to others.
 fn long_lines_max(limits: &HttpLimits) -> usize {
     (limits.bodies_bytes_max / 2 / (2 * limits.bulk_line_bytes_max)).max(1)
 }

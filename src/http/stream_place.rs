@@ -1,17 +1,17 @@
-//! Places for requests that may be there for long: bulk requests and streamed texts.
+//! Places for requests that may last for long: bulk requests and streamed texts.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// One of a bounded number of places; given back when dropped, and counted while it is held.
+/// One of a limited number of places. Given back when dropped, and counted by a metric while held.
 pub(super) struct StreamPlace {
     _permit: OwnedSemaphorePermit,
     taken: metrics::Gauge,
 }
 
 impl StreamPlace {
-    /// `None` if all are taken; `gauge` counts those that are.
+    /// Returns `None` if all are taken. `gauge` counts those that are.
     pub(super) fn take(places: &Arc<Semaphore>, gauge: &'static str) -> Option<Self> {
         let permit = Arc::clone(places).try_acquire_owned().ok()?;
         let taken = metrics::gauge!(gauge);

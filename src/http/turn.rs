@@ -1,6 +1,6 @@
-//! A request's place among those that are being worked on.
-//! Taken once the client has done its part, so that slow sending holds none; given back when the answer is made, so
-//! that slow reading holds none. Knows nothing of bodies.
+//! A request's place among the requests that are being worked on.
+//! It is taken once the client has sent its body, and given back once the answer is made. So neither slow sending nor
+//! slow reading holds a place. Knows nothing of bodies.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::{Code, Problem};
 
-/// The place of one request. Clones are the same place.
+/// The place of one request. Clones share it.
 #[derive(Clone)]
 pub(super) struct Turn {
     places: Arc<Semaphore>,
@@ -17,12 +17,12 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// Of a request that has no place yet.
+    /// A request that has no place yet.
     pub(super) fn new(places: &Arc<Semaphore>) -> Self {
         Self { places: Arc::clone(places), held: Arc::default() }
     }
 
-    /// Takes the place, or 503 if there is none.
+    /// Takes the place; 503 if none is free.
     pub(super) fn take(&self) -> Result<(), Problem> {
         let mut held = self.held.lock();
         if held.is_none() {
@@ -31,7 +31,7 @@ impl Turn {
         Ok(())
     }
 
-    /// A place for the first piece of work, or 503 if there is none.
+    /// Returns a place for the first piece of work; 503 if none is free.
     pub(super) fn begin(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let place = Arc::clone(&self.places).try_acquire_owned();
         place.map_err(|_| Problem::new(Code::Overloaded, "too many requests at once"))
@@ -42,18 +42,17 @@ impl Turn {
         *self.held.lock() = Some(piece);
     }
 
-    /// A place for another piece of work, of a request whose client has to be waited for in between.
+    /// Waits for a place for another piece of work. For requests that wait for their client in between.
     pub(super) async fn piece(&self) -> OwnedSemaphorePermit {
         piece(&self.places).await
     }
 
-    /// Gives the place back.
     pub(super) fn end(&self) {
         self.held.lock().take();
     }
 }
 
-/// A place for one piece of work.
+/// Waits for a place for one piece of work.
 pub(super) async fn piece(places: &Arc<Semaphore>) -> OwnedSemaphorePermit {
     Arc::clone(places).acquire_owned().await.expect("the places are never closed")
 }

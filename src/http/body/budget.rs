@@ -1,4 +1,4 @@
-//! Room for bodies in memory, shared by all requests. Knows nothing of what takes it.
+//! Memory for request bodies, shared by all requests. Knows nothing of its use.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
 use crate::http::error::{Code, Problem};
 use crate::telemetry::names;
 
-/// Bytes a semaphore permit of [`Budget`] stands for.
+/// The bytes that one semaphore permit of [`Budget`] represents.
 const UNIT: usize = 4096;
-/// What counts as a small body.
+/// The largest small body.
 const SMALL_BYTES_MAX: usize = 256 * 1024;
-/// Room for bodies in memory, shared by all requests.
+/// The memory for request bodies, shared by all requests.
 #[derive(Clone)]
 pub(crate) struct Budget {
     units: Arc<Semaphore>,
     units_max: usize,
-    /// Units that large rooms leave.
+    /// Units that large bodies leave free for small ones.
     kept: usize,
-    /// Who waits for room, one after another.
+    /// Held by the one request that is waiting for a large amount of memory. The others queue here.
     waiting: Arc<Mutex<()>>,
-    /// Told when room is given back.
+    /// Notified when memory is given back.
     freed: Arc<Notify>,
 }
 
-/// Some room; given back when dropped.
+/// Reserved memory; given back when dropped.
 pub(crate) struct Room {
     permit: Option<OwnedSemaphorePermit>,
     budget: Budget,
@@ -37,20 +37,20 @@ impl Budget {
         Self { units: Arc::new(Semaphore::new(units_max)), units_max, kept: 0, waiting, freed }
     }
 
-    /// Keeps an eighth of it for bodies of up to [`SMALL_BYTES_MAX`], as far as one of `largest` bytes still fits: large
-    /// ones that do not move must not shut all others out.
+    /// Keeps an eighth of the memory for bodies of up to [`SMALL_BYTES_MAX`], or less if a body of `largest` bytes
+    /// would not fit otherwise. Without this, large bodies that make no progress would block all others.
     pub(crate) fn keeping_some_for_small_ones(mut self, largest: usize) -> Self {
         self.kept = (self.units_max / 8).min(self.units_max.saturating_sub(largest / UNIT + 1));
         self
     }
 
-    /// No room yet; [`Room::resize`] takes it.
+    /// An empty reservation; [`Room::resize`] fills it.
     pub(crate) fn room(&self) -> Room {
         Room { permit: None, budget: self.clone() }
     }
 
-    /// Waits for room, for all of it at the most. Whoever waits must not hold any: others may wait for that. What comes
-    /// free while one waits for more goes to small ones meanwhile.
+    /// Waits for memory, at most for the whole budget. The caller must hold none meanwhile, because others may be
+    /// waiting for that. Memory that becomes free while a large request waits goes to small ones.
     pub(crate) async fn wait(&self, bytes: usize) -> Room {
         let mut room = self.room();
         let bytes = bytes.min(self.units_max * UNIT);
@@ -70,7 +70,7 @@ impl Budget {
 }
 
 impl Room {
-    /// No room yet, of the same budget.
+    /// An empty reservation in the same budget.
     pub(crate) fn another(&self) -> Self {
         self.budget.room()
     }
@@ -79,17 +79,18 @@ impl Room {
         self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * UNIT
     }
 
-    /// Makes it at most `bytes` long.
+    /// Reduces it to at most `bytes`.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         self.resize(bytes.min(self.bytes())).expect("less than there is");
     }
 
-    /// Makes it long enough for what `bytes` bytes are worked into, all there is at the most: alone, it is done.
+    /// Grows it to hold the results of working on `bytes` bytes, at most to the whole budget: so a request that is
+    /// alone is never refused.
     pub(crate) fn fit(&mut self, bytes: usize) -> Result<(), Problem> {
         self.resize(bytes.min(self.budget.units_max * UNIT))
     }
 
-    /// Makes it `bytes` long in all, or 503 where that is more than there is.
+    /// Sets its size to `bytes` in total, or returns 503 if there is not enough free memory.
     pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), Problem> {
         let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let wanted = bytes.div_ceil(UNIT);
@@ -139,7 +140,7 @@ mod tests {
         assert!(budget.room().fit(1 << 19).is_ok());
     }
 
-    /// What waits for much keeps nothing from those who want little, and gets it when it is there.
+    /// A large request that waits blocks no small ones, and gets its memory once it is free.
     #[tokio::test]
     async fn small_rooms_pass_a_large_one_that_waits() {
         let budget = Budget::new(8 << 20).keeping_some_for_small_ones(1 << 20);

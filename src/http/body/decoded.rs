@@ -13,12 +13,13 @@ use tokio_util::io::StreamReader;
 use crate::http::error::{Code, Problem};
 use crate::http::pace::{Paced, Sips};
 
-/// Most memory one zstd frame may ask for, as a power of two: 8 MiB, what RFC 8878 (3.1.1.1.2) asks decoders to take.
+/// The most memory that a zstd frame may require, as a power of two: 8 MiB, the size that RFC 8878 (3.1.1.1.2)
+/// recommends decoders to support.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
-/// Bytes read at once.
+/// The bytes read at once.
 pub(super) const CHUNK: usize = 64 * 1024;
 
-/// The body as a stream of plain bytes that pauses after each piece, or 415 for an encoding that is not taken.
+/// Returns the body as a stream of plain bytes that pauses after each piece, or 415 if the encoding is not supported.
 pub(crate) fn decoded(headers: &HeaderMap, body: Body) -> Result<Box<dyn AsyncRead + Send + Unpin>, Problem> {
     let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
     let encoding = match (encodings.next(), encodings.next()) {
@@ -45,7 +46,7 @@ pub(crate) fn decoded(headers: &HeaderMap, body: Body) -> Result<Box<dyn AsyncRe
     }
 }
 
-/// What the decoder of a body may keep of what it has put out.
+/// Returns how much of its output the decoder of this body may keep in memory.
 pub(crate) fn window_bytes(headers: &HeaderMap) -> usize {
     match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
         Some(encoding) if encoding.eq_ignore_ascii_case(b"zstd") => 1 << ZSTD_WINDOW_LOG_MAX,
@@ -54,19 +55,19 @@ pub(crate) fn window_bytes(headers: &HeaderMap) -> usize {
     }
 }
 
-/// What a failed read of a body means.
+/// Returns the problem for a body that could not be read.
 pub(crate) fn broken(error: &std::io::Error) -> Problem {
-    // The client's own bytes are not quoted: the library's message says what is wrong with them.
+    // The client's bytes are not logged; the library's message says what is wrong with them.
     tracing::debug!(%error, "broken body");
     Problem::new(Code::MalformedBody, "the body broke off or its compression is broken")
 }
 
-/// The length the client announced.
+/// The length that the client announced.
 pub(crate) fn announced(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// Reads the next piece; `None` at the end. What `buffer` has room for is used again once earlier pieces are dropped.
+/// Reads the next piece; `None` at the end. The memory of `buffer` is reused once earlier pieces are dropped.
 pub(crate) async fn piece(
     reader: &mut (impl AsyncRead + Unpin),
     buffer: &mut BytesMut,

@@ -1,4 +1,4 @@
-//! What a body takes in memory while it is worked on.
+//! How much memory a body takes while it is worked on.
 
 use super::budget::Room;
 use super::decoded::CHUNK;
@@ -7,10 +7,10 @@ use crate::http::dto::document::Invalid;
 use crate::http::error::Problem;
 use crate::types::{Content, SetElement};
 
-/// What an element of a set takes: the place of its JSON, itself and its hash.
+/// The memory for one element of a set: the slice of its JSON, the element and its hash.
 const ELEMENT_BYTES: usize = size_of::<&str>() + size_of::<SetElement>() + size_of::<u64>();
 
-/// What a raw text takes at the most: ill-formed bytes become three each where they are replaced.
+/// The most memory that a raw text takes: if ill-formed bytes are replaced, each becomes three.
 pub(crate) fn text_bytes(bytes: usize, invalid: Invalid) -> usize {
     match invalid {
         Invalid::Refuse => bytes,
@@ -18,8 +18,8 @@ pub(crate) fn text_bytes(bytes: usize, invalid: Invalid) -> usize {
     }
 }
 
-/// What a document in JSON takes at the most while it is worked on: itself and its text, or the elements of its set,
-/// which may be many times as long as the digit and the comma that each has here.
+/// Returns the most memory that a JSON document takes while it is worked on: its JSON and its text, or the elements of
+/// its set. An element may take many times the memory of the digit and the comma that it has in the JSON.
 pub(crate) async fn json_bytes(json: &[u8]) -> usize {
     let (mut elements, mut quoted, mut escaped) = (0, false, false);
     for piece in json.chunks(CHUNK) {
@@ -37,7 +37,7 @@ pub(crate) async fn json_bytes(json: &[u8]) -> usize {
     2 * json.len() + elements * ELEMENT_BYTES
 }
 
-/// Makes room for a content that is all there is left of a body, and for what it is prepared into.
+/// Reserves memory for a content, the only part of the body still in use, and for the shingles prepared from it.
 pub(crate) fn fit_content(
     room: &mut Room,
     content: &Content,
@@ -46,7 +46,7 @@ pub(crate) fn fit_content(
 ) -> Result<(), Problem> {
     match content {
         Content::Text(text) => room.fit(text.len() + collection.shingle_bytes(purpose, text.len())),
-        // Counted by its elements already.
+        // `json_bytes` has already counted its elements.
         Content::Set(_) | Content::Signature { .. } => Ok(()),
     }
 }

@@ -1,5 +1,5 @@
 //! A request's body -> bytes, decompressed and counted.
-//! Knows nothing of what the bytes mean, except what they take in memory.
+//! Knows nothing of their meaning, except how much memory they take.
 
 mod budget;
 mod decoded;

@@ -1,4 +1,4 @@
-//! How long a client that sends a body is waited for.
+//! How long the server waits for a client that sends a body.
 
 use std::time::Duration;
 
@@ -7,8 +7,9 @@ use tokio::time::Instant;
 use super::decoded::broken;
 use crate::http::error::{Code, Problem};
 
-/// How long a client may yet keep us waiting: some time at a stretch, and on the whole what its bytes earn. One that
-/// sends a byte now and then uses it up; one that sends for hours does not.
+/// The time that a client may still keep the server waiting. Waiting uses it up, and each byte earns some back, up to
+/// the initial value. So a client that sends a byte now and then runs out of it, and one that sends steadily for hours
+/// does not.
 pub(crate) struct Patience {
     left: Duration,
     max: Duration,
@@ -20,7 +21,7 @@ impl Patience {
         Self { left: max, max, bytes_per_second_min }
     }
 
-    /// Waits for bytes, and returns how many there are.
+    /// Waits for bytes and returns their number.
     pub(super) async fn wait(&mut self, bytes: impl Future<Output = std::io::Result<usize>>) -> Result<usize, Problem> {
         let begun = Instant::now();
         let read = tokio::time::timeout(self.left, bytes).await;
@@ -30,23 +31,22 @@ impl Patience {
         Ok(bytes)
     }
 
-    /// How long the client may be waited for now.
     pub(crate) fn left(&self) -> Duration {
         self.left
     }
 
-    /// It was waited for, and sent so many bytes.
+    /// Records that the server waited for `time` and then got this many bytes.
     pub(crate) fn waited(&mut self, time: Duration, bytes: usize) {
         let earned = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second_min as f64);
         self.left = (self.left.saturating_sub(time) + earned).min(self.max);
     }
 
-    /// All that there was at first.
+    /// Resets it to the initial value.
     pub(crate) fn renew(&mut self) {
         self.left = self.max;
     }
 
-    /// What is wrong when nothing is left.
+    /// Returns the error text for a client that used it up.
     pub(crate) fn exhausted(&self) -> String {
         format!(
             "no bytes arrived for {} s, or fewer than {} bytes a second",

@@ -1,5 +1,6 @@
-//! A request's body -> slices, of which one at a time is in memory.
-//! Every bound holds on what comes out of the decompressor, so a small bomb is refused like a large body.
+//! A request's body -> slices. One slice is in memory at a time.
+//! All limits apply to the decompressed bytes, so a small compressed body that expands to gigabytes is refused like a
+//! large one.
 
 use axum::body::Body;
 use axum::http::HeaderMap;
@@ -15,35 +16,35 @@ use crate::config::HttpLimits;
 use crate::http::deadline::Deadline;
 use crate::http::error::{Code, Problem};
 
-/// Bytes of a streamed text that are in memory at once.
+/// The size of a slice of a streamed text.
 const SLICE_BYTES: usize = 256 * 1024;
 
-/// A body in slices, of which one at a time is in memory: a streamed text, whose length tells nothing of what it takes.
+/// A body in slices of which one is in memory at a time. It is for streamed texts, whose length does not limit their
+/// memory.
 pub(crate) struct Slices {
     reader: Box<dyn AsyncRead + Send + Unpin>,
-    /// What has arrived of the next slice.
+    /// The part of the next slice that has arrived.
     buffer: BytesMut,
     room: Room,
-    /// All bytes that have arrived.
     seen: u64,
     bytes_max: u64,
-    /// Bytes of a slice; fewer where a shorter length is announced.
+    /// The size of a slice; smaller if the announced length is shorter.
     slice_bytes: usize,
-    /// What the decoder may keep of what it has put out: counted like the slice, since a stream may be there for long.
+    /// The part of its output that the decoder may keep. It counts like the slice, because a stream may last for hours.
     window_bytes: usize,
     patience: Patience,
     deadline: Deadline,
 }
 
-/// Some of a body.
+/// A part of a body.
 pub(crate) enum Slice {
     Full(Bytes),
-    /// Nothing follows; may be empty.
+    /// The end of the body; may be empty.
     Last(Bytes),
 }
 
 impl Slice {
-    /// Without `prefix`, where it begins so.
+    /// Removes `prefix` if the slice begins with it.
     pub(crate) fn without_prefix(mut self, prefix: &[u8]) -> Self {
         let (Self::Full(bytes) | Self::Last(bytes)) = &mut self;
         if bytes.starts_with(prefix) {
@@ -54,7 +55,7 @@ impl Slice {
 }
 
 impl Slices {
-    /// Nothing has been read yet. What arrives puts off `deadline`.
+    /// Reads nothing yet. Each arriving byte postpones `deadline`.
     pub(crate) fn new(
         headers: &HeaderMap,
         body: Body,
@@ -68,7 +69,7 @@ impl Slices {
         if announced.is_some_and(|bytes| bytes > bytes_max) {
             return Err(too_large(bytes_max));
         }
-        // One byte over what is expected, so that the end is seen without growing once more.
+        // One byte more than announced, so that the end is seen without growing the buffer.
         let slice_bytes = announced.map_or(SLICE_BYTES, |bytes| SLICE_BYTES.min(bytes as usize + 1));
         let patience = Patience::new(limits.request_timeout, limits.text_bytes_per_second_min);
         let window_bytes = window_bytes(headers);
@@ -76,11 +77,12 @@ impl Slices {
         Ok(Self { reader, buffer, room, seen: 0, bytes_max, slice_bytes, window_bytes, patience, deadline })
     }
 
-    /// The next slice; none after the last.
+    /// Returns the next slice. There is none after `Last`.
     pub(crate) async fn next(&mut self) -> Result<Slice, Problem> {
         while self.buffer.len() < self.slice_bytes {
             if self.buffer.len() == self.buffer.capacity() {
-                // Room follows what has arrived, and stays: the next slice takes the same memory.
+                // The reservation grows with the bytes that have arrived. It is kept for the next slice, which uses the
+                // same memory.
                 let wanted = (self.buffer.len() * 2).max(CHUNK).min(self.slice_bytes);
                 self.room.resize((self.window_bytes + wanted).max(self.room.bytes()))?;
                 self.buffer.reserve(wanted - self.buffer.len());
@@ -98,7 +100,8 @@ impl Slices {
         Ok(Slice::Full(self.buffer.split().freeze()))
     }
 
-    /// All that follows `first`, and `first`, for work that needs it whole: at most `max` bytes.
+    /// Returns `first` and everything after it in one buffer of at most `max` bytes, for work that needs the whole
+    /// text.
     pub(crate) async fn whole(mut self, first: Slice, max: usize) -> Result<Whole, Problem> {
         let (mut bytes, mut room) = (Vec::new(), self.room.another());
         let mut slice = first;
@@ -121,7 +124,7 @@ impl Slices {
         }
     }
 
-    /// The room that the last slice takes.
+    /// Returns the reservation of the last slice.
     pub(crate) fn into_room(self) -> Room {
         self.room
     }

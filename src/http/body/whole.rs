@@ -1,5 +1,6 @@
 //! A request's body -> all its bytes, in memory.
-//! Every bound holds on what comes out of the decompressor, so a small bomb is refused like a large body.
+//! All limits apply to the decompressed bytes, so a small compressed body that expands to gigabytes is refused like a
+//! large one.
 
 use axum::body::Body;
 use axum::http::HeaderMap;
@@ -13,9 +14,9 @@ use crate::config::HttpLimits;
 use crate::http::deadline::Deadline;
 use crate::http::error::{Code, Problem};
 
-/// Bytes that a body is expected to have at least; more room is taken as it arrives.
+/// The memory reserved for a body at first. The reservation grows as bytes arrive.
 const FIRST_BYTES: usize = 4 * 1024;
-/// A whole body, and the room it takes.
+/// A whole body, and the memory reserved for it.
 pub(crate) struct Whole {
     pub(crate) bytes: Vec<u8>,
     pub(crate) room: Room,
@@ -23,7 +24,7 @@ pub(crate) struct Whole {
 
 /// Reads all of a body of at most `max` bytes.
 ///
-/// What arrives puts off `deadline`; a client that sends nothing, or too slowly, is given up.
+/// Arriving bytes postpone `deadline`. A client that sends nothing, or sends too slowly, gets 408.
 pub(crate) async fn whole(
     headers: &HeaderMap,
     body: Body,
@@ -40,15 +41,15 @@ pub(crate) async fn whole(
     if plain && announced.is_some_and(|bytes| bytes > max as u64) {
         return Err(too_large());
     }
-    // One byte over what is expected, so that the end is seen without growing once more. Room follows what has
-    // arrived: a length that is only announced takes none of it from others.
+    // One byte more than expected, so that the end is seen without growing the buffer. The reservation grows with the
+    // bytes that have arrived, so an announced length alone takes no memory from other requests.
     let whole = announced.filter(|_| plain).map_or(max, |bytes| bytes as usize) + 1;
     let (mut room, window_bytes) = (budget.room(), window_bytes(headers));
     let mut bytes = Vec::new();
     loop {
         if bytes.len() == bytes.capacity() {
             let wanted = (bytes.len() * 2).max(FIRST_BYTES).min(whole.max(bytes.len() + 1));
-            // The decoder keeps what it has put out, up to its window.
+            // The decoder keeps a copy of its output, up to its window.
             room.resize(wanted + wanted.min(window_bytes))?;
             bytes.reserve_exact(wanted - bytes.len());
         }

@@ -1,6 +1,6 @@
-//! What a connection does, and until when it may go on doing nothing.
-//! Comes in: bytes, requests, ends of answers. Goes out: the moment at which the connection has to end.
-//! Knows nothing of sockets or of HTTP.
+//! The state of one connection, and how long it may stay in that state.
+//! Comes in: bytes, requests, ends of answers. Goes out: the time at which the connection must end. Knows nothing of
+//! sockets or of HTTP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -10,39 +10,38 @@ use std::time::Duration;
 use futures::task::AtomicWaker;
 use tokio::time::Instant;
 
-/// How long a connection that was told to end may take, once nothing is being answered on it.
+/// How long a connection may still take after it was told to end and answers nothing any more.
 pub(crate) const LEAVING_TIME: Duration = Duration::from_secs(2);
 
-/// What a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionState {
-    /// A request is being answered, or an answer waits for the client to read: these have times of their own.
+    /// A request is being answered, or the client has not read all of an answer. Other time limits apply to both.
     Busy,
-    /// No request has come yet, or a part of a request's head.
+    /// No request has arrived yet, or only a part of a request's head.
     Head,
     Idle,
 }
 
-/// Times that a connection is given.
+/// The time limits of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionTimes {
-    /// For the first request to come, and for each head from its first byte on.
+    /// For the first request to arrive. For later requests, from the first byte of a head to its end.
     pub(crate) header_timeout: Duration,
     /// From the end of an answer to the first byte of the next request.
     pub(crate) keep_alive_timeout: Duration,
 }
 
-/// One connection's. Moments are milliseconds since it was opened, and one more.
+/// The state of one connection. Times are in milliseconds since it was opened, plus one.
 pub(crate) struct Activity {
     opened: Instant,
     answers: AtomicUsize,
     write_waits: AtomicBool,
-    /// The opening, or the end of the last answer.
+    /// When the connection was opened, or when its last answer ended.
     free_since: AtomicU64,
-    /// The first byte since then; 0: none came.
+    /// When the first byte after that arrived; 0 if none has.
     head_since: AtomicU64,
     begun: AtomicBool,
-    /// HTTP/2: bytes may come without being a request.
+    /// HTTP/2: arriving bytes need not be part of a request.
     multiplexed: AtomicBool,
     asked_to_leave: AtomicBool,
     over: AtomicBool,
@@ -50,7 +49,7 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    /// Of a connection that has just been opened.
+    /// A connection that has just been opened.
     pub(crate) fn new() -> Arc<Self> {
         Self::opened(Instant::now())
     }
@@ -71,7 +70,7 @@ impl Activity {
     }
 
     fn now(&self) -> u64 {
-        // Never 0, which means "not".
+        // Never 0, which means "none".
         self.opened.elapsed().as_millis() as u64 + 1
     }
 
@@ -79,14 +78,14 @@ impl Activity {
         self.opened + Duration::from_millis(ms)
     }
 
-    /// The client has sent something.
+    /// Records that the client has sent something.
     pub(crate) fn bytes_came(&self) {
         if self.answers.load(Ordering::Acquire) == 0 && self.head_since.load(Ordering::Relaxed) == 0 {
             self.head_since.store(self.now(), Ordering::Relaxed);
         }
     }
 
-    /// Whether bytes of an answer wait for the client to make room.
+    /// Records whether bytes of an answer are waiting for the client to read.
     pub(crate) fn write_waits(&self, waits: bool) {
         self.write_waits.store(waits, Ordering::Release);
         if !waits {
@@ -94,7 +93,7 @@ impl Activity {
         }
     }
 
-    /// A whole head has come; the request is being answered until what this returns is dropped.
+    /// Records that a whole head has arrived. The request counts as being answered until the returned value is dropped.
     pub(crate) fn answer(self: &Arc<Self>, multiplexed: bool) -> Answering {
         self.answers.fetch_add(1, Ordering::AcqRel);
         self.head_since.store(0, Ordering::Relaxed);
@@ -105,7 +104,6 @@ impl Activity {
         Answering(Arc::clone(self))
     }
 
-    /// What it waits for.
     pub(crate) fn state(&self) -> ConnectionState {
         if self.answers.load(Ordering::Acquire) > 0 || self.write_waits.load(Ordering::Acquire) {
             return ConnectionState::Busy;
@@ -115,13 +113,13 @@ impl Activity {
         if !begun || partial { ConnectionState::Head } else { ConnectionState::Idle }
     }
 
-    /// Since when nothing is being answered; `None`: something is, or the connection is over.
+    /// Returns since when nothing is being answered; `None` if something is, or if the connection is over.
     pub(crate) fn free_since(&self) -> Option<Instant> {
         (self.state() != ConnectionState::Busy && !self.over.load(Ordering::Relaxed))
             .then(|| self.moment(self.free_since.load(Ordering::Acquire)))
     }
 
-    /// When it has waited long enough; `None`: not as long as it is busy.
+    /// Returns when the connection has waited long enough; `None` while it is busy.
     pub(crate) fn due(&self, patience: &ConnectionTimes, leaving: Option<Instant>) -> Option<Instant> {
         let free_since = self.moment(self.free_since.load(Ordering::Acquire));
         match (self.state(), leaving) {
@@ -136,23 +134,23 @@ impl Activity {
         }
     }
 
-    /// The connection has given up its place.
+    /// Records that the connection has given up its place.
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
 
-    /// Asks the connection to make room, if it is not busy by then.
+    /// Asks the connection to make room. It ignores this if it is busy when it looks.
     pub(crate) fn ask_to_leave(&self) {
         self.asked_to_leave.store(true, Ordering::Release);
         self.waker.wake();
     }
 
-    /// Whether it was asked to, since the last time that this was called.
+    /// Whether it was asked to leave since the last call.
     pub(crate) fn take_asked_to_leave(&self) -> bool {
         self.asked_to_leave.swap(false, Ordering::AcqRel)
     }
 
-    /// Has the connection's task woken when an answer ends elsewhere, or when it is asked to leave.
+    /// Registers the connection's task to be woken when an answer ends in another task, or when it is asked to leave.
     pub(crate) fn register(&self, cx: &Context<'_>) {
         self.waker.register(cx.waker());
     }
@@ -163,7 +161,7 @@ pub(crate) struct Answering(Arc<Activity>);
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        // Before the count: a thread that sees that nothing is being answered must also see since when.
+        // Before the count: a thread that sees that nothing is being answered must also see the right `free_since`.
         self.0.free_since.store(self.0.now(), Ordering::Release);
         if self.0.answers.fetch_sub(1, Ordering::AcqRel) == 1 && self.0.multiplexed.load(Ordering::Relaxed) {
             self.0.waker.wake();

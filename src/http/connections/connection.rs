@@ -1,6 +1,6 @@
 //! One connection, from its opening to its end. Comes in: an accepted stream and its place. Goes out: answers.
-//! Ends it when it has waited long enough, when its place is needed, or when the server stops; in good order where
-//! that can be done, so that no answer is lost and no request that we have begun to read.
+//! It ends the connection when it has waited long enough, when its place is needed, or when the server stops. If
+//! possible it shuts down gracefully, so that no answer is lost, and no request of which the server has begun to read.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -32,29 +32,30 @@ use crate::http::refusals::Peer;
 use crate::http::sending::GivenUp;
 use crate::telemetry::names::{self, label, value};
 
-/// After this long without a sign of life an HTTP/2 client is asked for one, and after as long again given up.
+/// An HTTP/2 client that has been silent this long gets a ping. If it stays silent as long again, the connection is
+/// closed.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const STREAMS_PER_CONNECTION_MAX: u32 = 256;
-/// All headers of a request; an id in the query may take 6 KiB of it.
+/// The limit on all headers of a request. An id in the query may take 6 KiB of it.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
 
-/// How all connections of a listener are served.
+/// How to serve the connections of a listener.
 #[derive(Clone)]
 pub(crate) struct Serving {
     builder: auto::Builder<TokioExecutor>,
     router: Router,
     patience: ConnectionTimes,
     write_timeout: Duration,
-    /// Cancelled: no request that has not begun is taken any more.
+    /// Cancelled when the server stops: requests that have not begun are no longer accepted.
     drain: CancellationToken,
-    /// Cancelled: it ends at once.
+    /// Cancelled to close all connections immediately.
     cut: CancellationToken,
 }
 
 impl Serving {
     pub(crate) fn new(router: Router, limits: &HttpLimits) -> Self {
         let mut builder = auto::Builder::new(TokioExecutor::new());
-        // No time limit of hyper's: to it a head begins with the end of the last answer.
+        // Hyper's own timeout is off: it counts the time of a head from the end of the last answer.
         builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEADER_BYTES_MAX * 2);
         builder
             .http2()
@@ -69,12 +70,12 @@ impl Serving {
         Self { builder, router, patience, write_timeout: limits.write_timeout, drain, cut }
     }
 
-    /// From now on no request is taken that has not begun.
+    /// Stops accepting requests that have not begun.
     pub(crate) fn drain(&self) {
         self.drain.cancel();
     }
 
-    /// Ends all connections at once.
+    /// Closes all connections immediately.
     pub(crate) fn cut(&self) {
         self.cut.cancel();
     }
@@ -88,7 +89,7 @@ impl Serving {
     ) {
         let socket = Socket::new(stream, Arc::clone(&activity), self.write_timeout, place.leaving());
         let (router, counted, wanted) = (self.router, Arc::clone(&activity), place.wanted());
-        // Children: each poll locks its token, and all connections would contend for the one.
+        // Child tokens: each poll locks its token, and all connections would contend for a single one.
         let (drain, cut) = (self.drain.child_token(), self.cut.child_token());
         let (leave, close) = (drain.clone(), cut.clone());
         let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
@@ -102,8 +103,8 @@ impl Serving {
                 if let Some(given_up) = answer.extensions_mut().remove::<GivenUp>() {
                     let answering = Arc::clone(&answering);
                     given_up.then(move || match multiplexed {
-                        // The other answers are sent to their end. Then the connection is closed: a stream cannot be
-                        // ended while it has no window, and keeps a piece of its answer.
+                        // The other answers are sent to their end, then the connection is closed: a stream that has no
+                        // window cannot be ended, and holds a piece of its answer until then.
                         true => {
                             leave.cancel();
                             answering.lock().take();
@@ -127,20 +128,19 @@ impl Serving {
     }
 }
 
-/// What ends a connection that does not end by itself.
+/// Ends a connection that has waited too long, or that must make room.
 struct ConnectionWatch {
     activity: Arc<Activity>,
     place: ConnectionPlace,
     patience: ConnectionTimes,
-    /// Since when it has been told to end.
+    /// When it was told to end.
     leaving: Option<Instant>,
 }
 
-/// What becomes of a connection.
 #[derive(PartialEq)]
 enum Fate {
     GoesOn,
-    /// Told to end in good order.
+    /// Told to shut down gracefully.
     Leaves,
     IsDropped,
 }
@@ -160,7 +160,7 @@ impl ConnectionWatch {
             }
             loop {
                 self.activity.register(cx);
-                // Before all else: a request that is there already must not be closed upon.
+                // Poll first: the connection must not be closed if a request has already arrived.
                 if let Poll::Ready(result) = connection.as_mut().poll(cx) {
                     if let Err(error) = result {
                         tracing::debug!(%error, "connection ended");
@@ -187,8 +187,8 @@ impl ConnectionWatch {
         }
         loop {
             let Some(due) = self.activity.due(&self.patience, self.leaving) else { return Fate::GoesOn };
-            // Only brought forward: a moment that has moved on is looked at again when the timer fires, and so a
-            // request costs no change of the timer.
+            // The timer is only moved to an earlier time. If the connection is due later by now, that is noticed when
+            // the timer fires. So a request does not touch the timer.
             if due < timer.deadline() || timer.is_elapsed() {
                 timer.as_mut().reset(due);
             }
@@ -223,7 +223,7 @@ fn count(reason: &'static str) {
     metrics::counter!(names::HTTP_CONNECTIONS_CLOSED, label::REASON => reason).increment(1);
 }
 
-/// The body of an answer; its request is being answered until it is dropped.
+/// The body of an answer. Its request counts as being answered until this is dropped.
 struct AnswerBody {
     body: Body,
     _answering: Arc<Mutex<Option<Answering>>>,

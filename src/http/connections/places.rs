@@ -1,10 +1,11 @@
-//! Places for connections: so many at once, and which connection is on each. When all are taken and another client waits, the
-//! connection that has been without a request for longest makes room.
-//! Without that, one client with a request now and then on all places would keep all others out.
+//! The places for connections: how many may be open at once, and the connection in each place.
+//! If all places are taken and another client waits, the connection that has been without a request for longest is
+//! closed to make room. Without that, one client could hold all places with a request now and then, and keep all others
+//! out.
 //!
-//! A client that is just about to send its next request must not lose it to the close. So a connection that has answered
-//! a moment ago is spared, and the next HTTP/1 answer says `Connection: close` instead: clients that are all at work take
-//! turns.
+//! A client that is about to send its next request must not lose it because its connection closes. So a connection that
+//! has just answered is spared. Instead, the next HTTP/1 answer carries `Connection: close`, and so clients that are
+//! all busy take turns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use tokio::time::Instant;
 use super::activity::{Activity, ConnectionState};
 use crate::telemetry::names;
 
-/// Most connections that are closing, or closed and being read to their end, beyond those that have a place.
+/// The most connections without a place that may be closing, or closed and still being read to their end.
 const fn leaving_max(connections_max: usize) -> usize {
     match connections_max / 16 {
         0..4 => 4,
@@ -27,20 +28,20 @@ const fn leaving_max(connections_max: usize) -> usize {
     }
 }
 
-/// Most sockets of a listener that lets this many connections in.
+/// The most sockets of a listener with this many places.
 pub const fn sockets_max(connections_max: usize) -> usize {
-    // One is let in before it has its place.
+    // One connection is accepted before it has a place.
     connections_max + leaving_max(connections_max) + 1
 }
 
-/// How long a connection that was asked to make room has, before another one is asked.
+/// How long a connection that was asked to leave may take before the next one is asked.
 const NEXT_AFTER: Duration = Duration::from_millis(20);
-/// A connection that has answered less than this ago is asked only if nothing else has made room for as long.
+/// A connection that answered less than this ago is spared, unless a client has waited this long for a place.
 const SPARED: Duration = Duration::from_secs(1);
-/// The oldest are looked up together: for each one alone, all would have to be looked at.
+/// How many of the longest idle connections are looked up at once, because each lookup goes through all connections.
 const OLDEST_MAX: usize = 64;
 
-/// All places of one listener.
+/// The places of one listener.
 pub(crate) struct Places {
     free: Arc<Semaphore>,
     taken: Arc<Mutex<HashMap<u64, Arc<Activity>>>>,
@@ -48,11 +49,11 @@ pub(crate) struct Places {
     max: usize,
     leaving: Arc<Semaphore>,
     wanted: Arc<AtomicBool>,
-    /// Newest first.
+    /// The longest idle connections, sorted newest first.
     oldest: Mutex<Vec<(Instant, Arc<Activity>)>>,
 }
 
-/// One that is taken; free again when dropped.
+/// A taken place; free again when dropped.
 pub(crate) struct ConnectionPlace {
     number: u64,
     activity: Arc<Activity>,
@@ -75,12 +76,11 @@ impl Places {
         }
     }
 
-    /// How many are taken.
     pub(crate) fn taken(&self) -> usize {
         self.max - self.free.available_permits()
     }
 
-    /// A place, as soon as there is one; until then connections without a request are asked to leave.
+    /// Waits for a place. Meanwhile it asks connections without a request to leave.
     pub(crate) async fn take(&self, activity: &Arc<Activity>) -> ConnectionPlace {
         let begun = Instant::now();
         let permit = loop {
@@ -110,13 +110,13 @@ impl Places {
         }
     }
 
-    /// Asks the connection that has been without a request for longest to leave. `false`: all are busy, or have answered
-    /// less than `spared` ago.
+    /// Asks the connection that has been without a request for longest to leave. Returns `false` if all are busy or
+    /// have answered less than `spared` ago.
     pub(crate) fn make_room(&self, spared: Duration) -> bool {
         let mut oldest = self.oldest.lock();
-        // Twice: what was looked up some time ago, and what is looked up now.
+        // Two rounds: the first uses the last lookup, the second a new one.
         for _ in 0..2 {
-            // One that has answered a request since is no longer among the oldest.
+            // One that has answered a request since the lookup is no longer among the longest idle.
             while let Some((since, activity)) = oldest.pop() {
                 let spared = activity.state() == ConnectionState::Idle && since.elapsed() < spared;
                 if !spared && activity.free_since() == Some(since) {
@@ -144,7 +144,8 @@ impl Places {
 }
 
 impl ConnectionPlace {
-    /// Gives the place to others while the connection closes. `false`: too many are doing that, so close at once.
+    /// Gives the place to others while the connection closes. Returns `false` if too many connections are already
+    /// closing; then this one must close immediately.
     pub(crate) fn vacate(&mut self) -> bool {
         let Ok(leaving) = Arc::clone(&self.leaving).try_acquire_owned() else { return false };
         self.permit = leaving;
@@ -152,12 +153,13 @@ impl ConnectionPlace {
         true
     }
 
-    /// Whether a client waits for a place; to be taken by the connection that will be over with its answer.
+    /// Returns a flag that is set while a client waits for a place. A connection that takes it must close after its
+    /// answer.
     pub(crate) fn wanted(&self) -> Wanted {
         Wanted(Arc::clone(&self.wanted))
     }
 
-    /// Places for sockets that linger.
+    /// Returns the places for closed sockets that are still being read.
     pub(crate) fn leaving(&self) -> Arc<Semaphore> {
         Arc::clone(&self.leaving)
     }
@@ -168,14 +170,14 @@ impl ConnectionPlace {
     }
 }
 
-/// Set while a client waits for a place.
+/// A flag that is set while a client waits for a place.
 #[derive(Clone)]
 pub(crate) struct Wanted(Arc<AtomicBool>);
 
 impl Wanted {
-    /// True for one of those that ask.
+    /// Returns true to one of the callers, and clears the flag.
     pub(crate) fn take(&self) -> bool {
-        // The load first: most often it is not set, and then no core has to wait for another.
+        // Load first: the flag is rarely set, and a plain load lets the cores share the cache line.
         self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed)
     }
 }
@@ -205,7 +207,8 @@ mod tests {
         let asked = || activities.iter().position(|activity| activity.take_asked_to_leave());
         assert!(places.make_room(Duration::ZERO));
         assert_eq!(asked(), Some(2), "the second has answered since");
-        // Without a request at all, so not spared; the second has just answered, the first is being answered.
+        // The third had no request at all, so it is not spared. The second has just answered, and the first is being
+        // answered.
         places.oldest.lock().clear();
         drop(activities[2].answer(false));
         assert!(!places.make_room(SPARED));

@@ -1,6 +1,6 @@
-//! A TCP stream as a connection sees it: writes that make no progress fail, and a close loses no answer.
-//! Comes in: an accepted stream. Goes out: bytes, and to [`Activity`] when some came and whether some wait.
-//! Knows nothing of HTTP.
+//! A TCP stream for a connection. A write that makes no progress fails, and closing the stream loses no answer.
+//! Comes in: an accepted stream. Goes out: bytes, and to [`Activity`] when bytes arrived and whether a write is
+//! waiting. Knows nothing of HTTP.
 
 use std::io;
 use std::pin::Pin;
@@ -15,24 +15,24 @@ use tokio::time::{Instant, Sleep};
 
 use super::activity::Activity;
 
-/// How long a socket that we have closed still takes in what its client had sent by then.
+/// How long a closed socket is still read, to receive the bytes that its client had already sent.
 const LINGER_TIME: Duration = Duration::from_secs(2);
 
-/// A connection that fails when its client takes nothing for too long.
+/// A TCP stream whose writes fail if the client reads nothing for too long.
 pub(crate) struct Socket {
-    /// `None` only while it is dropped.
+    /// `None` only during drop.
     stream: Option<TcpStream>,
     activity: Arc<Activity>,
     timeout: Duration,
     /// Set while a write is waiting.
     waiting: Option<Pin<Box<Sleep>>>,
-    /// Both directions: we have said that no more comes, the client has.
+    /// Whether each direction has ended: ours, then the client's.
     ended: (bool, bool),
     leaving: Arc<Semaphore>,
 }
 
 impl Socket {
-    /// `leaving` are places for sockets that linger after their close.
+    /// `leaving` are places for sockets that are still read after they were closed.
     pub(crate) fn new(
         stream: TcpStream,
         activity: Arc<Activity>,
@@ -68,8 +68,8 @@ impl Socket {
 }
 
 impl Drop for Socket {
-    /// Closing a socket that holds unread bytes resets the connection, and the reset may overtake the last answer. So
-    /// after a close in good order the client gets a moment to read to the end and to close its side.
+    /// Closing a socket with unread bytes resets the connection, and the reset may overtake the last answer. So after a
+    /// graceful shutdown the client gets a moment to read to the end and to close its side.
     fn drop(&mut self) {
         let Some(stream) = self.stream.take().filter(|_| self.ended == (true, false)) else { return };
         let (Ok(runtime), Ok(place)) =
@@ -84,7 +84,7 @@ impl Drop for Socket {
 async fn linger(mut stream: TcpStream, _place: OwnedSemaphorePermit) {
     let mut piece = [0; 4096];
     let drain = async { while matches!(stream.read(&mut piece).await, Ok(read) if read > 0) {} };
-    // Either end is fine: this is a courtesy.
+    // Whether it ends or times out does not matter.
     let _ = tokio::time::timeout(LINGER_TIME, drain).await;
 }
 

@@ -1,4 +1,4 @@
-//! A backup as clients ask for it, and as they see it.
+//! Backups as JSON: the request and the status.
 
 use serde::Serialize;
 
@@ -7,10 +7,11 @@ use crate::collections::{BackupEntry, BackupName, BackupState, BackupStatus};
 use crate::http::error::Problem;
 use crate::http::json::Object;
 
-/// Most backups of a series that can be kept.
+/// The most backups of a series that can be kept.
 const KEEP_MAX: u32 = 1000;
 
-/// The body of `POST`: the name, or the time in its place; and, of a series, how many stay.
+/// Parses the body of `POST`. Returns the backup's name (the current time by default), and how many of a series to
+/// keep.
 pub fn name_and_keep(text: &str) -> Result<(BackupName, Option<u32>), Problem> {
     let mut object = Object::parse(text)?;
     let name = object.string("name")?;
@@ -28,22 +29,21 @@ pub fn name_and_keep(text: &str) -> Result<(BackupName, Option<u32>), Problem> {
     Ok((name, keep))
 }
 
-/// What is known of backups.
+/// The answer of `GET`.
 #[derive(Debug, Serialize)]
 pub struct BackupsBody {
-    /// Absent before the first of this process.
+    /// Absent before the first backup of this process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest: Option<BackupStatusBody>,
 }
 
-/// How many were called off.
+/// The answer of `DELETE`.
 #[derive(Debug, Serialize)]
 pub struct Cancelled {
-    /// 0 or 1.
+    /// How many backups were cancelled: 0 or 1.
     pub cancelled: u64,
 }
 
-/// A backup on the wire.
 #[derive(Debug, Serialize)]
 pub struct BackupStatusBody {
     name: String,

@@ -1,4 +1,4 @@
-//! Band keys that many documents share.
+//! Band keys that many documents share, as JSON.
 
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ struct BucketBody {
 }
 
 impl BucketList {
-    /// In so many bytes of JSON: ids that do not fit are left out.
+    /// In at most `bytes_max` bytes of JSON: sample ids that do not fit are left out.
     pub fn new(buckets: Vec<HotBucket>, bytes_max: usize) -> Self {
         let mut left = bytes_max.saturating_sub(buckets.len() * HotBucket::OWN_BYTES);
         let mut fits = |id: &DocId| {

@@ -1,11 +1,11 @@
-//! Clusters on the wire.
+//! Clusters as JSON.
 
 use serde::Serialize;
 
 use super::values::{ratio, timestamp};
 use crate::collections::{ClusterMember, ClusterPage, ClustersPage};
 
-/// A page of one cluster, or of all of them.
+/// A page of one cluster, or of all clusters.
 #[derive(Debug, Serialize)]
 pub struct ClusterBody {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -17,7 +17,6 @@ pub struct ClusterBody {
     next_cursor: Option<String>,
 }
 
-/// A document of a cluster.
 #[derive(Debug, Serialize)]
 pub struct MemberBody {
     id: String,
@@ -39,7 +38,7 @@ pub struct MemberBody {
 }
 
 impl ClusterBody {
-    /// Of one cluster; `next_cursor` is made of its `next`.
+    /// A page of one cluster. `next_cursor` must encode the page's `next`.
     pub fn one(page: ClusterPage, next_cursor: Option<String>) -> Self {
         Self {
             representative: Some(page.representative.as_str().to_owned()),

@@ -1,4 +1,4 @@
-//! A collection as clients ask for it, and as they see it.
+//! Collections as JSON: settings, changes and descriptions.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::http::query::choice;
 use crate::types::{CollectionName, Keep, Verify};
 use crate::verdicts::{KeyAsked, SettingsAsked, check_threshold};
 
-/// Parts of the canonical text that can be asked for by name.
+/// The parts of the canonical spec that can be given as fields.
 const NAMED_PARTS: [&str; 5] = ["fold", "marks", "digits", "shingle", "sketch"];
 
-/// The body of `PUT`: absent fields are filled from `defaults`.
+/// Parses the body of `PUT`. Absent fields take their values from `defaults`.
 pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>) -> Result<Settings, Problem> {
     let mut object = Object::parse(text)?;
     let given = object.string("spec")?;
@@ -40,7 +40,7 @@ pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>
             return Err(Problem::invalid("spec", "already says what the named parts and `key` would say"));
         }
         Some(text) => {
-            // `external:ours:128x64` is how people write it; the version is in the canonical text.
+            // Users write `external:ours:128x64`; the canonical text begins with the version.
             let text = if text.starts_with("external:") { format!("hapax1;{text}") } else { text };
             Spec::parse(&text).map_err(|error| Problem::invalid("spec", error.to_string()))?
         }
@@ -58,7 +58,7 @@ fn verify(object: &mut Object<'_>) -> Result<Option<Verify>, Problem> {
     choice("verify", &name, &Verify::ALL.map(|verify| (verify.as_str(), verify))).map(Some)
 }
 
-/// Seconds, 0 for ever: `Some(None)`.
+/// A number of seconds; 0 means for ever and gives `Some(None)`.
 fn ttl(object: &mut Object<'_>) -> Result<Option<Option<Duration>>, Problem> {
     const EXPECTED: &str = "a number of seconds, 0 for ever";
     let Some(seconds) = object.take::<f64>("ttl", EXPECTED)? else { return Ok(None) };
@@ -67,7 +67,7 @@ fn ttl(object: &mut Object<'_>) -> Result<Option<Option<Duration>>, Problem> {
     Ok(Some((!ttl.is_zero()).then_some(ttl)))
 }
 
-/// The default spec with some of its parts put in place of its own.
+/// The default spec with some of its parts replaced.
 fn named(
     default: &Spec,
     parts: &[(&str, String)],
@@ -80,7 +80,7 @@ fn named(
     };
     let mut spec = base;
     for (name, value) in parts {
-        // Through the canonical text, so that names and ranges live in the core alone.
+        // Through the canonical text, so that only the core knows names and ranges.
         let canonical = spec.to_string();
         let replaced: Vec<_> = canonical
             .split(';')
@@ -109,7 +109,7 @@ fn named(
     Ok(spec)
 }
 
-/// `banding` and `banding_by_hand`, before the shape is known.
+/// `banding` and `banding_by_hand`, until the signature's shape is known.
 struct BandingFields {
     bands_and_rows: Option<(u32, u32)>,
     by_hand: Option<bool>,
@@ -149,7 +149,7 @@ fn bands_and_rows(mut object: Object<'_>) -> Result<(u32, u32), Problem> {
     Ok(both)
 }
 
-/// The body of `PATCH`.
+/// Parses the body of `PATCH`.
 pub fn changes(text: &str, shape: SignatureShape) -> Result<Changes, Problem> {
     let mut object = Object::parse(text)?;
     let threshold = object.take::<f64>("threshold", "a number")?.map(check_threshold).transpose()?;
@@ -168,7 +168,7 @@ pub fn changes(text: &str, shape: SignatureShape) -> Result<Changes, Problem> {
     Ok(changes)
 }
 
-/// A banding on the wire.
+/// A banding as JSON.
 #[derive(Debug, Serialize)]
 pub struct BandingBody {
     bands: u32,
@@ -181,7 +181,7 @@ impl From<Banding> for BandingBody {
     }
 }
 
-/// A signature's shape on the wire.
+/// A signature's shape as JSON.
 #[derive(Debug, Serialize)]
 struct ShapeBody {
     slots: u32,
@@ -189,14 +189,14 @@ struct ShapeBody {
     bytes: usize,
 }
 
-/// Chances that a document exactly at the threshold is found.
+/// The probabilities of finding a document exactly at the threshold: as a candidate, and in the verdict.
 #[derive(Debug, Serialize)]
 struct RecallBody {
     candidate: f64,
     verdict: f64,
 }
 
-/// A collection on the wire.
+/// A collection as JSON.
 #[derive(Debug, Serialize)]
 pub struct DescriptionBody {
     name: String,
@@ -247,14 +247,13 @@ impl From<Description> for DescriptionBody {
 
 #[derive(Debug, Serialize)]
 pub struct CollectionList {
-    /// In the order of their names.
+    /// Sorted by name.
     pub collections: Vec<DescriptionBody>,
-    /// Those that are not served, likewise.
+    /// The collections that are not served, sorted by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedBody>,
 }
 
-/// A collection that is not served.
 #[derive(Debug, Serialize)]
 pub struct DamagedBody {
     name: String,
@@ -267,7 +266,7 @@ impl From<(CollectionName, CollectionError)> for DamagedBody {
     }
 }
 
-/// What a dropped collection was called.
+/// The answer of `DELETE`: the name of the dropped collection.
 #[derive(Debug, Serialize)]
 pub struct Dropped {
     pub dropped: String,

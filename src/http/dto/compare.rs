@@ -1,4 +1,4 @@
-//! Two documents to compare, and how alike they are.
+//! Two documents to compare, and the result, as JSON.
 
 use serde::Serialize;
 
@@ -35,7 +35,6 @@ fn comparand(mut object: Object<'_>) -> Result<Comparand, Problem> {
     }
 }
 
-/// A comparison on the wire.
 #[derive(Debug, Serialize)]
 pub struct ComparisonBody {
     estimate: EstimateBody,

@@ -1,4 +1,4 @@
-//! A document as clients send it, and as they get it back.
+//! Documents as JSON, as clients send them and as they are returned.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,15 +12,16 @@ use crate::http::json::{self, Object};
 use crate::http::media_type::html;
 use crate::types::{Content, DocId, Document, Metadata, SetElement};
 
-/// What some editors put before a text; no part of it, and not counted where an offset is told.
+/// A byte order mark, which some editors put before a text. It is removed, and offsets in error messages do not count
+/// it.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// What to do with a text that is not well-formed Unicode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalid {
-    /// 422.
+    /// Answer 422.
     Refuse,
-    /// Put U+FFFD in place of what is ill-formed.
+    /// Replace ill-formed sequences with U+FFFD.
     Replace,
 }
 
@@ -36,15 +37,14 @@ impl From<Invalid> for IllFormed {
 /// A document to look up or to store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DocumentInput {
-    /// Its id, where given.
     pub id: Option<DocId>,
     pub content: Content,
-    /// What to keep beside it.
+    /// The metadata to store with the document.
     pub metadata: Option<Metadata>,
 }
 
 impl DocumentInput {
-    /// The id, which storing asks for.
+    /// Returns the id, which is required to store a document.
     pub fn required_id(&self) -> Result<DocId, Problem> {
         self.id.clone().ok_or_else(|| Problem::invalid("id", "is needed to store a document"))
     }
@@ -63,7 +63,7 @@ pub fn from_json(text: &str, invalid: Invalid) -> Result<DocumentInput, Problem>
     Ok(DocumentInput { id, content: content.ok_or_else(|| nothing("text, html, signature and set"))?, metadata })
 }
 
-/// Takes a raw text as a document.
+/// Makes a document of a raw text.
 pub fn from_raw(id: Option<DocId>, mut bytes: Vec<u8>, invalid: Invalid) -> Result<DocumentInput, Problem> {
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
@@ -76,7 +76,7 @@ pub fn from_raw(id: Option<DocId>, mut bytes: Vec<u8>, invalid: Invalid) -> Resu
     Ok(DocumentInput { id, content: Content::Text(text), metadata: None })
 }
 
-/// The one content among an object's fields; `None` where there is none.
+/// Returns the one content among an object's fields; `None` if there is none.
 pub fn content(object: &mut Object<'_>, invalid: Invalid) -> Result<Option<Content>, Problem> {
     let text = object.raw("text");
     let markup = object.raw("html");
@@ -123,12 +123,12 @@ pub fn content(object: &mut Object<'_>, invalid: Invalid) -> Result<Option<Conte
     Ok(Some(Content::Signature { bytes, fingerprint }))
 }
 
-/// 422 for an object without a content.
+/// 422 for an object without content.
 pub fn nothing(choices: &str) -> Problem {
     Problem::invalid("text", format!("exactly one of {choices} must be given"))
 }
 
-/// A set's element: a string, or an integer of -2^63 ..= 2^64 - 1.
+/// Parses a set's element: a string, or an integer from -2^63 to 2^64 - 1.
 fn element(raw: &RawValue) -> Result<SetElement, Problem> {
     if raw.get().starts_with('"') {
         return json::string("set", raw).map(SetElement::Text);
@@ -140,7 +140,7 @@ fn element(raw: &RawValue) -> Result<SetElement, Problem> {
         .ok_or_else(|| Problem::invalid("set", "each element must be a string or an integer of -2^63 to 2^64 - 1"))
 }
 
-/// A stored document on the wire.
+/// A stored document as JSON.
 #[derive(Debug, Serialize)]
 pub struct DocumentRecord {
     id: String,
@@ -185,29 +185,28 @@ impl From<Document> for DocumentRecord {
 /// A page of documents.
 #[derive(Debug, Serialize)]
 pub struct DocumentPage {
-    /// The documents, in the order they were stored.
+    /// The documents, in the order in which they were stored.
     pub documents: Vec<DocumentRecord>,
-    /// Where the next page begins; absent on the last.
+    /// The start of the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 
-/// The documents of some ids.
+/// The documents with the requested ids.
 #[derive(Debug, Serialize)]
 pub struct FoundDocuments {
-    /// Those that are stored, in the order asked for.
+    /// The documents that are stored, in the order of the request.
     pub documents: Vec<DocumentRecord>,
-    /// The ids that are not.
+    /// The ids that are not stored.
     pub missing: Vec<String>,
-    /// How many ids, the last ones, are not answered for because the answer would be too long.
+    /// How many ids, counted from the end, are left out because the answer would be too long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted: Option<u64>,
 }
 
-/// How many documents were deleted.
 #[derive(Debug, Serialize)]
 pub struct Deleted {
-    /// How many of the ids were stored.
+    /// How many of the ids were stored, and are deleted now.
     pub deleted: u64,
 }
 
@@ -227,7 +226,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// Of a document that was made ready under `spec`.
+    /// The signature of a document that was prepared under `spec`.
     pub fn new(prepared: &Prepared, spec: &Spec) -> Self {
         let ranks = |ranks: &[u64]| ranks.iter().flat_map(|rank| rank.to_le_bytes()).collect::<Vec<_>>();
         Self {
@@ -258,7 +257,7 @@ pub fn ids(text: &str, max: usize) -> Result<Vec<DocId>, Problem> {
     raws.into_iter().enumerate().map(id).collect()
 }
 
-/// 413 for a batch that is too long.
+/// 413 for too many documents or ids in one request.
 pub fn too_many(what: &str, given: usize, max: usize) -> Problem {
     let detail = format!("{what}: at most {max} in one request, here are {given}");
     Problem::new(crate::http::error::Code::TooLarge, detail)

@@ -1,5 +1,5 @@
-//! The shapes on the wire, one file each: JSON -> words of the service, and back.
-//! No handler writes JSON by hand, and nothing here does any work.
+//! The JSON of requests and answers, one file for each kind.
+//! Handlers write no JSON by hand. Nothing here does any work.
 
 pub mod backup;
 pub mod buckets;

@@ -1,25 +1,25 @@
-//! What became of many documents: the counts that close a batch or a bulk answer.
+//! The counts at the end of a bulk answer and at the start of a batch answer.
 
 use serde::Serialize;
 
 use crate::types::{Verdict, VerdictKind};
 
-/// Counts over the documents of one request.
+/// Counts of the documents in one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// Documents or ids read, faulty ones included.
+    /// Documents or ids read, including faulty ones.
     pub documents: u64,
-    /// Of these, how many could not be done.
+    /// How many of them failed.
     pub errors: u64,
-    /// Verdicts `unique`.
+    /// Documents with the verdict `unique`.
     pub unique: u64,
-    /// Verdicts `near_duplicate`.
+    /// Documents with the verdict `near_duplicate`.
     pub near_duplicate: u64,
-    /// Verdicts `exact_duplicate`.
+    /// Documents with the verdict `exact_duplicate`.
     pub exact_duplicate: u64,
-    /// Verdicts `empty`.
+    /// Documents with the verdict `empty`.
     pub empty: u64,
-    /// Documents whose content is held under their id now.
+    /// Documents whose content is now stored under their id.
     pub stored: u64,
     pub deleted: u64,
 }

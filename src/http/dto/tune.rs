@@ -1,4 +1,4 @@
-//! Targets for a banding, and the banding that meets them with its curve.
+//! Targets for a banding as JSON, and the banding that meets them, with its curve.
 
 use hapax_core::tuning::{self, Asked, Choice, SketchedPair};
 use hapax_core::{SignatureShape, SketchKind};
@@ -10,7 +10,7 @@ use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::verdicts::check_threshold;
 
-/// What is asked for.
+/// The parsed request.
 #[derive(Clone, Copy, Debug)]
 pub struct TuneInput {
     asked: Asked,
@@ -20,7 +20,7 @@ pub struct TuneInput {
 }
 
 impl TuneInput {
-    /// Absent targets have the defaults of [`Asked`].
+    /// Absent targets take the defaults of [`Asked`].
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let mut object = Object::parse(text)?;
         let threshold = check_threshold(object.take::<f64>("threshold", "a number")?.unwrap_or(0.8))?;
@@ -74,7 +74,7 @@ impl TuneInput {
         Ok(Self { asked, shape, threshold, signed })
     }
 
-    /// Chooses, or says why no banding will do.
+    /// Chooses a banding, or says why none meets the targets.
     pub fn choose(self) -> Result<TuneBody, Problem> {
         let choice = tuning::choose(self.asked, self.threshold, self.shape)
             .map_err(|error| Problem::invalid("recall", error.to_string()))?;

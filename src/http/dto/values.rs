@@ -1,23 +1,23 @@
-//! Single values on the wire.
+//! Single values as JSON.
 
 use serde_json::value::RawValue;
 
 use crate::types::{Metadata, TimestampMs};
 
-/// RFC 3339, UTC.
+/// Formats a time as RFC 3339, in UTC.
 pub(super) fn timestamp(at: TimestampMs) -> String {
-    // Out of jiff's ±9999 years is no time a server has seen; the epoch is a visible sign of it.
+    // No server has seen a time outside of jiff's ±9999 years. The epoch makes such an error visible.
     jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
 }
 
-/// A ratio with at most six decimals: more would pretend a precision that no estimate has.
+/// Rounds a ratio to six decimals; no estimate is more precise.
 pub fn ratio(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
-/// Metadata as it was given: already JSON.
+/// The metadata as it was given, which is already JSON.
 pub(super) fn metadata(metadata: Metadata) -> Box<RawValue> {
-    // Only compact() makes metadata from outside, and it takes nothing but JSON.
+    // All metadata from outside passes through compact(), which accepts only JSON.
     RawValue::from_string(metadata.as_str().to_owned()).expect("stored metadata is JSON")
 }
 

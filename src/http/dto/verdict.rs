@@ -1,4 +1,4 @@
-//! A verdict on the wire. Fields that do not apply are left out, never null.
+//! A verdict as JSON. Fields that do not apply are absent, never null.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -54,7 +54,7 @@ struct MatchBody {
     metadata: Option<Box<RawValue>>,
 }
 
-/// How much was left out of an answer that would have been too long.
+/// How much was left out because the answer would have been too long.
 #[derive(Debug, Serialize)]
 struct OmittedBody {
     matches: u64,
@@ -71,7 +71,7 @@ struct PreviousBody {
 }
 
 impl VerdictBody {
-    /// The wire form of a verdict in `collection`.
+    /// The JSON form of a verdict in `collection`.
     pub fn new(collection: &CollectionName, verdict: Verdict) -> Self {
         let omitted = verdict.omitted().map(|Omitted { matches, metadata }| OmittedBody { matches, metadata });
         if omitted.is_some() {
@@ -252,7 +252,7 @@ mod tests {
             longest.omitted_matches = u64::MAX;
             let name = CollectionName::new(&"c".repeat(64)).unwrap();
             let bytes = serde_json::to_string(&VerdictBody::new(&name, longest.clone())).unwrap().len();
-            // 64 for what a line of bulk adds.
+            // 64 bytes for the fields that a line of a bulk answer adds.
             assert!(bytes + 64 <= longest.bytes(), "{bytes} of {}", longest.bytes());
             assert!(longest.bytes() <= Verdict::bytes_max(matches, true));
         }

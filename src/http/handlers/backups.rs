@@ -1,4 +1,4 @@
-//! A backup begun, looked after, called off.
+//! Handlers that start, read and cancel backups.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,7 +9,7 @@ use crate::http::error::Problem;
 use crate::http::request::{JsonText, OpenCollections};
 use crate::http::state::AppState;
 
-/// `POST /v1/backups`: 202, it has begun.
+/// `POST /v1/backups`: 202 once the backup has started.
 pub async fn start(
     State(state): State<AppState>,
     OpenCollections(collections): OpenCollections,
@@ -20,12 +20,12 @@ pub async fn start(
     Ok((StatusCode::ACCEPTED, Json(status.into())))
 }
 
-/// `GET /v1/backups`: the latest of this process.
+/// `GET /v1/backups`: the latest backup of this process.
 pub async fn read(OpenCollections(collections): OpenCollections) -> Json<BackupsBody> {
     Json(BackupsBody { latest: collections.backup_status().map(Into::into) })
 }
 
-/// `DELETE /v1/backups`: ends the one under way.
+/// `DELETE /v1/backups`: cancels the running backup.
 pub async fn cancel(OpenCollections(collections): OpenCollections) -> Json<Cancelled> {
     Json(Cancelled { cancelled: collections.cancel_backup().into() })
 }

@@ -1,4 +1,4 @@
-//! Many documents in one body.
+//! The handler for many documents in one body.
 
 use axum::Extension;
 use axum::extract::State;
@@ -51,10 +51,11 @@ pub async fn batch(
     let read = move || read(text, &query, documents_max);
     let (op, documents) = parse(state.cpu(), when_full, bytes, read).await?;
     body_room.fit(body_room.bytes() + op.shingle_bytes(&collection, bytes))?;
-    // Beside the answers, ids and names of fields may come back as they were sent.
+    // Room for the answers, and for ids and field names that may be repeated as they were sent.
     let room = state.answer_room(bytes + documents.len() * op.answer_bytes_max())?;
     let work = DocumentWork::of_request(&state, collection.clone(), op, invalid, room.json_bytes_max());
-    // Checks are made side by side before they are counted one after another: together they must not be longer either.
+    // Checks run concurrently before their answers are counted one after another, so those that run at once share the
+    // limit.
     let beside = if let Operation::Check(_) = op { ahead().min(documents.len()).max(1) } else { 1 };
     let answer_bytes_max = room.json_bytes_max() / beside;
     let input = |json| Input { tag: (), json: Ok(json), room: None, answer_bytes_max, answer: None };
@@ -64,7 +65,7 @@ pub async fn batch(
     Ok(results(&collection, &request_id.0, answers).await.into_response(room))
 }
 
-/// What became of the documents, and the counts.
+/// Builds the answer from the result of each document, and counts the results.
 async fn results(
     collection: &Collection,
     request_id: &str,
@@ -94,7 +95,7 @@ async fn results(
         results.json(&result);
     }
     results.text("]}");
-    // The counts come first, so that errors are not overlooked.
+    // The counts come first, so that errors are seen.
     let mut front = Pieces::default();
     front.text("{\"summary\":");
     front.json(&summary);
@@ -103,7 +104,7 @@ async fn results(
     results
 }
 
-/// The operation, and each document's own JSON.
+/// Returns the operation, and the JSON of each document.
 fn read(text: String, query: &Query, max: usize) -> Result<(Operation, Vec<Bytes>), Problem> {
     let text = Bytes::from(text);
     let mut object = Object::parse(std::str::from_utf8(&text).expect("it came from a String"))?;

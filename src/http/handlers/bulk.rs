@@ -1,4 +1,4 @@
-//! A stream of documents.
+//! The handler for a stream of documents.
 
 use axum::Extension;
 use axum::body::Body;
@@ -40,12 +40,12 @@ pub async fn bulk(
     }
     let place = state.bulk_place();
     let place = place.ok_or_else(|| Problem::new(Code::Overloaded, "too many bulk requests at once"))?;
-    // It may be there for long, so the decoder's memory counts from the beginning.
+    // The request may last for hours, so the decoder's memory counts from the start.
     window.resize(body::window_bytes(&parts.headers))?;
     let work = DocumentWork::of_stream(&state, collection, op, invalid);
     let bulk = Bulk { work, duplex, request_id: request_id.0, place, window };
     let answers: Body = many::start(bulk, &state, reader);
-    // Proxies must pass lines on as they come.
+    // Tells proxies to pass lines on as they arrive.
     let headers = [(CONTENT_TYPE, "application/x-ndjson"), (CACHE_CONTROL, "no-store, no-transform")];
     Ok((headers, [("x-accel-buffering", "no")], answers).into_response())
 }

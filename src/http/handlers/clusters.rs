@@ -1,4 +1,4 @@
-//! Clusters, page by page.
+//! The handler for clusters, page by page.
 
 use axum::extract::State;
 
@@ -11,7 +11,7 @@ use crate::http::query::Query;
 use crate::http::request::Target;
 use crate::http::state::AppState;
 
-/// `GET …/clusters`: the cluster of `?id=`, or all that have more than one document.
+/// `GET …/clusters`: the cluster of `?id=`, or all clusters of more than one document.
 pub async fn read(
     State(state): State<AppState>,
     Target(collection): Target,

@@ -1,4 +1,4 @@
-//! Collections: made, listed, described, changed, dropped.
+//! Handlers that create, list, describe, change and drop collections.
 
 use axum::Json;
 use axum::extract::State;
@@ -31,7 +31,7 @@ pub async fn describe(Target(collection): Target) -> Json<DescriptionBody> {
     Json(collection.describe().into())
 }
 
-/// `PUT /v1/collections/{collection}`: 201 made, 200 was there with equal settings.
+/// `PUT /v1/collections/{collection}`: 201 if it is created, 200 if it exists with equal settings.
 pub async fn create(
     State(state): State<AppState>,
     OpenCollections(collections): OpenCollections,

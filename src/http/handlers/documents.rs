@@ -1,4 +1,4 @@
-//! Single documents, and documents by id.
+//! Handlers for single documents and for lists of ids.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,7 +18,7 @@ use crate::http::request::{DocumentBody, JsonText, Subject, Target};
 use crate::http::state::AppState;
 use crate::types::{DocId, Document, Verdict};
 
-/// Records read side by side.
+/// How many records are read concurrently.
 const READS_AT_ONCE: usize = 16;
 
 /// `POST …/check`
@@ -56,7 +56,7 @@ pub async fn insert(
     Ok(Answer::new(VerdictBody::new(collection.name(), verdict), answer_room))
 }
 
-/// `GET …/documents`: one by `?id=`, or a page.
+/// `GET …/documents`: the document of `?id=`, or a page of all documents.
 pub async fn read(
     State(state): State<AppState>,
     Target(collection): Target,
@@ -128,10 +128,10 @@ pub async fn delete_many(
     Target(collection): Target,
     body: JsonText,
 ) -> Result<Json<Deleted>, Problem> {
-    // Decided one after another, made durable together.
+    // The deletions are decided one after another and made durable together.
     let mut tickets = Vec::new();
     for id in ids(&state, body).await? {
-        // A thousand of them may need nothing that is waited for.
+        // Gives other tasks a turn: a thousand deletions may need to wait for nothing.
         tokio::task::consume_budget().await;
         tickets.push(collection.delete(id).await?);
     }

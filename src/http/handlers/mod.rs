@@ -1,4 +1,5 @@
-//! One function per route: extract, ask the floor below, shape the answer. No logic of their own.
+//! One function per route: it extracts the parameters, calls the floor below and shapes the answer. No logic of its
+//! own.
 
 pub mod backups;
 pub mod batch;

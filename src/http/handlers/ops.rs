@@ -1,4 +1,4 @@
-//! Probes, metrics, and what this server is.
+//! Handlers for probes, metrics, the version and the API description.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -10,25 +10,25 @@ use crate::http::gate;
 use crate::http::state::AppState;
 use crate::types::CollectionName;
 
-/// The description of this API, as served and as tested.
+/// The OpenAPI description, as served and as tested.
 pub const OPENAPI: &str = include_str!("../../../openapi.yaml");
 
 type Text<T> = ([(HeaderName, &'static str); 1], T);
 
-/// Whether the process is well.
+/// The answer of the probes.
 #[derive(Serialize)]
 pub struct Health {
     status: &'static str,
-    /// Collections that are known to be damaged and are not served.
+    /// The number of collections that are damaged and therefore not served.
     #[serde(skip_serializing_if = "Option::is_none")]
     damaged: Option<usize>,
-    /// Collections that could not be opened for another reason.
+    /// The number of collections that could not be opened for another reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     unopened: Option<usize>,
-    /// Collections whose files vanished while no server ran.
+    /// The number of collections whose files disappeared while no server ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<usize>,
-    /// Whether the disk takes writes; if it does not, reads go on.
+    /// Whether the disk accepts writes. Reads work even if not.
     #[serde(skip_serializing_if = "Option::is_none")]
     writable: Option<bool>,
 }
@@ -45,14 +45,14 @@ pub async fn livez() -> Json<Health> {
     Json(Health { status: "alive", damaged: None, unopened: None, missing: None, writable: None })
 }
 
-/// `GET /readyz`: every collection is open, and the server is not on its way out. One that is damaged does not change
-/// that: the others are served, and no other machine has its documents.
+/// `GET /readyz`: every collection is open, and the server is not shutting down. A damaged collection does not make the
+/// server unready: it still serves the others, and no other machine has its documents.
 pub async fn readyz(State(state): State<AppState>, request: Request) -> Result<Json<Health>, Problem> {
     if state.draining().is_cancelled() {
         return Err(Problem::new(Code::ShuttingDown, "open requests are being finished"));
     }
     let collections = state.boot().ready().map_err(|mut problem| {
-        // Probes show no key and come under any name, and the collections' names are not for all.
+        // Probes show no key and may use any host name, so they must not reveal the names of collections.
         if gate::admits(&state, &request) {
             let pending = state.boot().opening().pending().into_iter();
             let progress = |(name, progress)| CollectionProgress { name: CollectionName::to_string(&name), progress };
@@ -70,7 +70,7 @@ pub async fn readyz(State(state): State<AppState>, request: Request) -> Result<J
     }))
 }
 
-/// `GET /metrics`: Prometheus' text format.
+/// `GET /metrics`: metrics in the text format of Prometheus.
 pub async fn metrics(State(state): State<AppState>) -> Text<String> {
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics())
 }

@@ -1,8 +1,8 @@
-//! What all pages have in common.
+//! The limits on pages, for all routes that return pages.
 
-/// Documents in a page that names no limit.
+/// The documents in a page if the request gives no limit.
 pub(super) const PAGE_DEFAULT: usize = 100;
-/// Most documents in a page.
+/// The most documents in a page.
 pub(super) const PAGE_MAX: usize = 1000;
-/// What a page has around its documents.
+/// The bytes of JSON around the documents of a page.
 pub(super) const ENVELOPE_BYTES: usize = 256;

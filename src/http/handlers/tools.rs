@@ -1,4 +1,4 @@
-//! Answers about documents and bandings that store nothing.
+//! Handlers that compare documents or choose bandings, and store nothing.
 
 use axum::Json;
 use axum::extract::State;
@@ -34,7 +34,7 @@ pub async fn sign(Target(collection): Target, subject: Subject) -> Result<Json<S
 pub async fn tune(State(state): State<AppState>, body: JsonText) -> Result<Json<TuneBody>, Problem> {
     let when_full = body.when_full();
     let input = body.parse(&state, TuneInput::parse).await?;
-    // Naming what can be had, if the targets cannot be met, tries every banding there is.
+    // If the targets cannot be met, every possible banding is tried to say what can be reached.
     let chosen = state.cpu().place(when_full).await?.run(move || input.choose()).await;
     Ok(Json(chosen?))
 }

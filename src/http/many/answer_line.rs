@@ -1,4 +1,4 @@
-//! A line of a bulk answer.
+//! The lines of a bulk answer.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use crate::http::dto::summary::Summary;
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::ProblemBody;
 
-/// What a line says.
+/// One line.
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum AnswerLine {
@@ -37,7 +37,7 @@ pub(super) enum AnswerLine {
 }
 
 impl AnswerLine {
-    /// Its kind, as the metric has it.
+    /// The line's kind, as in the metric's label.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Verdict { .. } => "verdict",

@@ -1,7 +1,7 @@
-//! A body of JSON lines -> a body of JSON lines, while it is still arriving.
-//! Reading, working and writing go on side by side. What is not read by the client is kept up to a bound; then
-//! reading stops; then, after a while, the stream is ended with a `fatal` line. Without a `summary` line at its
-//! end an answer is not complete.
+//! A body of JSON lines -> a body of JSON lines, while the request is still arriving.
+//! Reading, working and writing run concurrently. Answers that the client does not read are kept up to a limit. At the
+//! limit the server stops reading. If nothing changes for a while, it ends the stream with a `fatal` line. An answer is
+//! complete only if it ends with a `summary` line.
 
 use axum::body::Body;
 use futures::StreamExt;
@@ -21,26 +21,26 @@ use crate::http::state::AppState;
 use crate::http::stream_place::StreamPlace;
 
 pub(crate) struct Bulk {
-    /// What is done with each line.
+    /// The work to do for each line.
     pub(crate) work: DocumentWork,
-    /// Lifts the bounds on bytes and lines.
+    /// Removes the limits on bytes and lines.
     pub(crate) duplex: bool,
-    /// For the problems in it.
+    /// The request's id, for the problems in the answer.
     pub(crate) request_id: String,
-    /// Its place among the bulk requests.
+    /// The request's place among the bulk requests.
     pub(crate) place: StreamPlace,
-    /// The room that its decoder takes.
+    /// The memory reserved for its decoder.
     pub(crate) window: Room,
 }
 
-/// Starts the work; the answer's body ends when it is done.
+/// Starts the work. The answer's body ends when the work is done.
 pub(crate) fn start(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Send + Unpin>) -> Body {
     let limits = state.limits();
     let (writer, body) = answers(limits.bulk_answer_buffer_bytes_max, limits.bulk_stall_timeout);
     let state = state.clone();
     let run = async move {
         tokio::select! {
-            // The client has gone: what is decided is kept, the rest is not begun.
+            // The client has closed the connection: decided documents are kept, the others are not begun.
             () = writer.gone() => tracing::debug!("bulk client left"),
             () = run(bulk, &state, reader, &writer) => {}
         }
@@ -89,7 +89,7 @@ async fn run(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Send + Un
     match fatal {
         Some(problem) => {
             writer.push(&AnswerLine::Fatal { line: last_line, error: problem.into_body(&request_id) }, None);
-            // Closing on unread bytes would reset the connection, and the line be lost on its way.
+            // Closing with unread bytes would reset the connection, and the line might be lost.
             let courtesy = if stalled { state.limits().bulk_stall_timeout } else { leftover::TIME_MAX };
             let _ = tokio::time::timeout(courtesy, source.throw_away()).await;
         }

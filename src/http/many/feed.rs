@@ -1,5 +1,5 @@
-//! A bulk request's body -> its pieces, as they arrive.
-//! Bounds how many bytes there are and how long a client may keep the server waiting for them. Knows nothing of lines.
+//! A bulk request's body -> pieces, as they arrive.
+//! Limits how many bytes there are, and how long a client may keep the server waiting for them. Knows nothing of lines.
 
 use std::time::Duration;
 
@@ -13,10 +13,9 @@ use crate::http::body::{self, Patience, Room};
 use crate::http::error::{Code, Problem};
 use crate::http::leftover;
 
-/// What arrives of a request.
+/// The bytes of a request, as they arrive.
 pub(super) struct Feed {
     reader: Box<dyn AsyncRead + Send + Unpin>,
-    /// Memory for the pieces.
     buffer: BytesMut,
     bytes: u64,
     bytes_max: u64,
@@ -26,7 +25,7 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    /// Nothing has been read yet. `window` is the room that the decoder takes.
+    /// Reads nothing yet. `window` is the memory reserved for the decoder.
     pub(super) fn new(
         limits: &HttpLimits,
         reader: Box<dyn AsyncRead + Send + Unpin>,
@@ -44,7 +43,7 @@ impl Feed {
         }
     }
 
-    /// The next piece; `None` at the end. An `idle` client has more time: it owes nothing.
+    /// Returns the next piece; `None` at the end. An `idle` client, which is between two lines, has more time.
     pub(super) async fn next(&mut self, idle: bool, shutdown: &mut Shutdown) -> Result<Option<Bytes>, Problem> {
         if idle {
             self.patience.renew();
@@ -64,7 +63,7 @@ impl Feed {
         Ok(Some(piece))
     }
 
-    /// Reads on, keeping nothing.
+    /// Reads and discards the rest.
     pub(super) async fn throw_away(&mut self) {
         let mut seen = 0;
         while seen < leftover::BYTES_MAX

@@ -1,73 +1,74 @@
 //! Pieces of a stream -> its lines, numbered.
-//! Counts every line, gives out those that are not blank, and passes over those that are too long without keeping
-//! them. Pure; knows nothing of JSON.
+//! Counts all lines, returns those that are not blank, and skips those that are too long without keeping them in
+//! memory. Pure; knows nothing of JSON.
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// One line, without its line feed.
+/// A line without its line feed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NumberedLine {
-    /// From 1; blank lines count.
+    /// The line's number, from 1. Blank lines count.
     pub(super) number: u64,
-    /// The line; `None` where it is too long.
+    /// The line; `None` if it is too long.
     pub(super) text: Option<Bytes>,
 }
 
-/// Cuts a stream at its line feeds.
+/// Splits a stream at its line feeds.
 #[derive(Debug)]
 pub(super) struct Splitter {
     bytes_max: usize,
-    /// What has not been looked at yet.
+    /// The part of the last piece that has not been searched yet.
     piece: Bytes,
     held: BytesMut,
-    /// Whether what is held is blank so far: a long line is not looked at twice.
+    /// Whether the held bytes are all blank. Remembered, so that a long line is not searched twice.
     held_blank: bool,
-    /// The line being read has passed the limit: it is counted, not kept.
+    /// The current line is too long: it is counted, but not kept.
     skipping: bool,
     number: u64,
     barren: u64,
 }
 
 impl Splitter {
-    /// Lines have at most `bytes_max` bytes.
+    /// Lines may have at most `bytes_max` bytes.
     pub(super) fn new(bytes_max: usize) -> Self {
         let (piece, held) = (Bytes::new(), BytesMut::new());
         Self { bytes_max, piece, held, held_blank: true, skipping: false, number: 0, barren: 0 }
     }
 
-    /// Lines begun so far, blank ones included.
+    /// The number of lines begun so far, including blank ones.
     pub(super) fn lines(&self) -> u64 {
         self.number + u64::from(self.begun())
     }
 
-    /// Lines that have ended, blank ones included.
+    /// The number of lines that have ended, including blank ones.
     pub(super) fn ended(&self) -> u64 {
         self.number
     }
 
-    /// Whether some of a line is there, and its end is not.
+    /// Whether a line has begun and not ended.
     pub(super) fn begun(&self) -> bool {
         self.skipping || !self.held.is_empty()
     }
 
-    /// Bytes of the line that is not yet complete.
+    /// The bytes held of the line that has not ended.
     pub(super) fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Bytes since the last line that was given out, of blank lines and of one that is too long: they come to no
-    /// answer, so nothing but this bounds them.
+    /// The bytes since the last returned line, which are blank lines or a line that is too long. They produce no
+    /// answer, so only this number limits them.
     pub(super) fn barren(&self) -> u64 {
         self.barren
     }
 
-    /// Takes the next piece, once all lines of the last one have been given out.
+    /// Takes the next piece. All lines of the last piece must have been returned.
     pub(super) fn feed(&mut self, piece: Bytes) {
         debug_assert!(self.piece.is_empty(), "lines of the last piece would be lost");
         self.piece = piece;
     }
 
-    /// The next line that ends in the piece. `None`: the rest of it, if any, is kept as the beginning of a line.
+    /// Returns the next line that ends in the piece. On `None`, the rest of the piece is kept as the beginning of a
+    /// line.
     pub(super) fn next_line(&mut self) -> Option<NumberedLine> {
         while let Some(at) = self.piece.iter().position(|&byte| byte == b'\n') {
             if !self.begun() && at <= self.bytes_max && blank(&self.piece[..at]) {
@@ -87,7 +88,7 @@ impl Splitter {
         None
     }
 
-    /// The last line, where the stream does not end in a line feed.
+    /// Returns the last line, if the stream does not end with a line feed.
     pub(super) fn end(&mut self) -> Option<NumberedLine> {
         if !self.begun() {
             return None;
@@ -98,7 +99,7 @@ impl Splitter {
     fn complete(&mut self, tail: Bytes) -> Option<NumberedLine> {
         self.number += 1;
         let number = self.number;
-        // A line within one piece is a slice of it; only one that spans pieces is copied.
+        // A line within one piece is a slice of it. Only a line that spans pieces is copied.
         let (text, blank) = if self.begun() {
             self.keep(&tail);
             let kept = !std::mem::take(&mut self.skipping);

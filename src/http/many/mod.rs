@@ -1,4 +1,4 @@
-//! Many documents in one request, all at once (batch) or as they come (bulk).
+//! Many documents in one request: all at once (batch), or as they arrive (bulk).
 
 mod answer_line;
 mod bulk;

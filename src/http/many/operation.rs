@@ -1,4 +1,4 @@
-//! What is done with each of many documents.
+//! The operations on many documents: check, insert and delete.
 
 use crate::collections::{CheckOptions, Collection, InsertOptions, Purpose};
 use crate::http::error::Problem;
@@ -6,18 +6,16 @@ use crate::http::options::{check_options, insert_options};
 use crate::http::query::Query;
 use crate::types::{ID_JSON_BYTES_MAX, Verdict};
 
-/// What to do with each document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
     Check(CheckOptions),
     /// Look it up and store it.
     Insert(InsertOptions),
-    /// Delete it by its id.
     Delete,
 }
 
 impl Operation {
-    /// The operation called `name`, with what the query says about it.
+    /// The operation called `name`, with its options from the query.
     pub(crate) fn new(name: &str, query: &Query) -> Result<Self, Problem> {
         let (op, of_others): (_, &[&str]) = match name {
             "check" => (Self::Check(check_options(query)?), &["on_duplicate", "on_existing"]),
@@ -31,7 +29,7 @@ impl Operation {
         }
     }
 
-    /// What is made of a text of so many bytes beside it, at the most.
+    /// Returns the most memory that shingles of a text of this many bytes take, in addition to the text.
     pub(crate) fn shingle_bytes(&self, collection: &Collection, text_bytes: usize) -> usize {
         match self {
             Self::Check(_) => collection.shingle_bytes(Purpose::Check, text_bytes),
@@ -40,7 +38,7 @@ impl Operation {
         }
     }
 
-    /// Most bytes of the JSON of one answer.
+    /// Returns the most bytes of JSON that one answer takes.
     pub(crate) fn answer_bytes_max(&self) -> usize {
         match self {
             Self::Check(CheckOptions { limit, with_metadata, .. })

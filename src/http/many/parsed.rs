@@ -1,4 +1,4 @@
-//! One document's JSON -> what it asks for.
+//! One document's JSON -> the operation on it.
 
 use super::operation::Operation;
 use crate::collections::{CheckOptions, InsertOptions};
@@ -7,7 +7,7 @@ use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::types::DocId;
 
-/// What a document's JSON asks for.
+/// A parsed document, with its operation and options.
 pub(super) enum Parsed {
     Check(DocumentInput, CheckOptions),
     Insert(DocId, DocumentInput, InsertOptions),
@@ -43,7 +43,7 @@ fn id_alone(text: &str) -> Result<DocId, Problem> {
     Ok(DocId::new(id)?)
 }
 
-/// The id of a faulty document, where it can be told.
+/// Returns the id of a faulty document, if it has a valid one.
 fn id_of(text: &str) -> Option<DocId> {
     DocId::new(Object::parse(text).ok()?.string("id").ok()??).ok()
 }

@@ -1,9 +1,9 @@
-//! Memory for a bulk request's lines and for their answers, waited for.
+//! Memory for the lines of a bulk request and for their answers. A request waits for it.
 //!
-//! A request has [`BEGUN_BYTES`] for a line that has begun. A longer one takes one of a few places for long
-//! lines, and at once all the room that it can need: a request that has room never waits for more, so none waits for
-//! ever. Without the places 32 lines that never end would take nearly all of the room; without "at once" a line as long as
-//! all of the room would wait for what it holds itself.
+//! Each request has [`BEGUN_BYTES`] for a line that has begun. A longer line needs one of a few places for long lines,
+//! and then all the memory that it can need, at once. A request that holds memory never waits for more, so none waits
+//! for ever. Without the places, 32 lines that never end would take nearly all memory. Without taking it at once, a
+//! line as long as all memory would wait for the part that it holds itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::http::body::{Budget, Room};
 use crate::http::error::{Code, Problem};
 use crate::http::state::AppState;
 
-/// Bytes of a line that has begun which each request has memory for.
+/// The memory that each request has for a line that has begun.
 const BEGUN_BYTES: usize = 256 * 1024;
 
 /// The memory of one request.
@@ -26,16 +26,16 @@ pub(super) struct LineRooms {
     timeout: Duration,
     line_bytes_max: usize,
     long_lines: Arc<Semaphore>,
-    /// A place for a long line, and its room, while it arrives.
+    /// The place and the memory of a long line while it arrives.
     long: Option<(OwnedSemaphorePermit, Room)>,
-    /// Most bytes of a line's answer.
+    /// The most bytes of a line's answer.
     answer_bytes_max: usize,
-    /// Memory for the answers of this request, and of all bulk requests.
+    /// The memory for the answers of this request, and for those of all bulk requests.
     answers: [Answers; 2],
 }
 
 impl LineRooms {
-    /// Nothing is taken yet. An answer of more than `answer_bytes_max` bytes cannot be.
+    /// Takes nothing yet. No answer may exceed `answer_bytes_max` bytes.
     pub(super) fn new(state: &AppState, answer_bytes_max: usize) -> Self {
         let limits = state.limits();
         Self {
@@ -45,7 +45,7 @@ impl LineRooms {
             long_lines: Arc::clone(state.long_lines()),
             long: None,
             answer_bytes_max: answer_bytes_max.min(limits.answer_bytes_max),
-            // While as much is held unread as may be, there is room to answer what has begun.
+            // Even if the client leaves as much unread as it may, there is memory to answer the lines that have begun.
             answers: [
                 Answers::of_one_request(limits.bulk_answer_buffer_bytes_max + 2 * limits.answer_bytes_max),
                 state.bulk_answers().clone(),
@@ -53,13 +53,12 @@ impl LineRooms {
         }
     }
 
-    /// Most bytes of a line's answer.
     pub(super) fn answer_bytes_max(&self) -> usize {
         self.answer_bytes_max
     }
 
-    /// Before more is read of a line of which `held` bytes are there: waits for a place for a long line, and for all the
-    /// room that the line can need as it arrives.
+    /// Must be called before more is read of a line that has `held` bytes so far. Waits for a place for a long line,
+    /// and for all the memory that the line can need while it arrives.
     pub(super) async fn hold(&mut self, held: usize, shutdown: &mut Shutdown) -> Result<(), Problem> {
         if held <= BEGUN_BYTES {
             self.long = None;
@@ -73,19 +72,20 @@ impl LineRooms {
         Ok(())
     }
 
-    /// The line is not kept.
+    /// Gives the memory back, because the line is skipped.
     pub(super) fn pass_over(&mut self) {
         self.long = None;
     }
 
-    /// Room for a line that is there, and takes `bytes` bytes while it is worked on.
+    /// Reserves memory for a whole line that takes `bytes` bytes while it is worked on.
     pub(super) async fn line(&mut self, bytes: usize, shutdown: &mut Shutdown) -> Result<Room, Problem> {
         match self.long.take() {
             Some((_place, mut room)) if bytes <= room.bytes() => {
                 room.shrink(bytes);
                 Ok(room)
             }
-            // Its place bounds how many such lines wait; room that it held could be what they wait for.
+            // The places limit how many such lines wait. The memory is given back first, because the line may be
+            // waiting for that.
             Some((_place, room)) => {
                 drop(room);
                 self.room(bytes, shutdown).await
@@ -94,8 +94,8 @@ impl LineRooms {
         }
     }
 
-    /// Room for a line's answer. It comes by itself in time: a client that does not read its answers is cut off, and their
-    /// room is free.
+    /// Reserves memory for a line's answer. The wait ends in time: a client that does not read its answers is
+    /// disconnected, and their memory is given back.
     pub(super) async fn answer(&self, shutdown: &mut Shutdown) -> Result<LineRoom, Problem> {
         let [own, shared] = &self.answers;
         let own = shutdown.unless(own.wait(self.answer_bytes_max)).await?;
@@ -107,7 +107,8 @@ impl LineRooms {
         self.in_time(self.budget.wait(bytes), shutdown).await
     }
 
-    /// What others give back, for as long as a client may keep the server waiting, and not beyond a stop.
+    /// Waits until others give back memory or places, at most `request_timeout`, and not after the server was told to
+    /// stop.
     async fn in_time<T>(&self, given: impl Future<Output = T>, shutdown: &mut Shutdown) -> Result<T, Problem> {
         shutdown.unless(timeout(self.timeout, given)).await?.map_err(|_| {
             let detail = "the memory for request bodies is used up; later lines were not read";

@@ -1,5 +1,5 @@
-//! A bulk request's body -> its documents, one line after another, while it is still arriving.
-//! Bounds what a client makes the server decode and keep: lines, bytes of a line, bytes that come to no answer. Knows
+//! A bulk request's body -> its documents, line by line, while it is still arriving.
+//! Limits the work and memory that a client can cause: lines, bytes in a line, and bytes that produce no answer. Knows
 //! nothing of answers.
 
 use bytes::Bytes;
@@ -16,7 +16,7 @@ use crate::http::body::{self, Room};
 use crate::http::error::{Code, Problem};
 use crate::http::state::AppState;
 
-/// Lines of fewer bytes are copied out of the piece that they came in, so that they do not keep all of it.
+/// Shorter lines are copied out of their piece, so that they do not keep the whole piece in memory.
 const COPIED_BYTES_MAX: usize = 16 * 1024;
 
 /// The lines of a request, as they arrive.
@@ -27,19 +27,20 @@ pub(super) struct LineSource {
     shutdown: Shutdown,
     lines_max: u64,
     line_bytes_max: usize,
-    /// Most bytes in a row that come to no answer: a client that has left is noticed when answers are sent.
+    /// The most bytes in a row that produce no answer. A client that has left is only noticed when an answer is sent.
     barren_bytes_max: u64,
-    /// A client that waits for answers before it sends more may be idle between two lines, once it has sent one.
+    /// After its first line, such a client may be idle between two lines, because it may wait for answers before it
+    /// sends more.
     duplex: bool,
     op: Operation,
     collection: Collection,
     ended: bool,
-    /// Why the lines end before the body does.
+    /// Why the lines ended before the body did.
     fatal: Option<Problem>,
 }
 
 impl LineSource {
-    /// Nothing has been read yet. `window` is the room that the decoder takes.
+    /// Reads nothing yet. `window` is the memory reserved for the decoder.
     pub(super) fn new(
         state: &AppState,
         reader: Box<dyn AsyncRead + Send + Unpin>,
@@ -64,17 +65,17 @@ impl LineSource {
         }
     }
 
-    /// Lines begun so far, blank ones included.
+    /// The number of lines begun so far, including blank ones.
     pub(super) fn lines(&self) -> u64 {
         self.splitter.lines()
     }
 
-    /// Why the lines ended before the body did.
+    /// Returns why the lines ended before the body did.
     pub(super) fn fatal(&mut self) -> Option<Problem> {
         self.fatal.take()
     }
 
-    /// The next line that is not blank; `None` after the last, or when something ended the lines.
+    /// Returns the next line that is not blank; `None` after the last one, or if reading failed.
     pub(super) async fn next(&mut self) -> Option<Input<u64>> {
         let input = match self.next_line().await {
             Ok(line) => self.input(line?).await,
@@ -83,12 +84,12 @@ impl LineSource {
         input.map_err(|problem| self.fatal = Some(problem)).ok()
     }
 
-    /// Reads on, keeping nothing.
+    /// Reads and discards the rest.
     pub(super) async fn throw_away(&mut self) {
         self.feed.throw_away().await;
     }
 
-    /// Each round reads or looks at one piece, and each piece is followed by a pause: see [`pace`](crate::http::pace).
+    /// Each round reads or searches one piece, and a pause follows each piece; see [`pace`](crate::http::pace).
     async fn next_line(&mut self) -> Result<Option<NumberedLine>, Problem> {
         loop {
             let line = self.splitter.next_line();
@@ -109,7 +110,7 @@ impl LineSource {
                 return Err(Problem::new(Code::TooLarge, detail));
             }
             self.rooms.hold(self.splitter.held(), &mut self.shutdown).await?;
-            // A client that waits for answers before it sends more owes nothing between two lines.
+            // A client that waits for answers before it sends more has time between two lines.
             let idle = self.duplex && self.splitter.ended() > 0 && !self.splitter.begun();
             match self.feed.next(idle, &mut self.shutdown).await? {
                 Some(piece) => self.splitter.feed(piece),
@@ -133,7 +134,7 @@ impl LineSource {
         }
         let bytes = body::json_bytes(&json).await + self.op.shingle_bytes(&self.collection, json.len());
         let room = self.rooms.line(bytes, &mut self.shutdown).await?;
-        // Last, and by everyone: a line that has room for its answer waits for nothing more.
+        // Every line reserves this last. So a line that has memory for its answer waits for nothing else.
         let answer = Some(self.rooms.answer(&mut self.shutdown).await?);
         let answer_bytes_max = self.rooms.answer_bytes_max();
         Ok(Input { tag: number, json: Ok(json), room: Some(room), answer_bytes_max, answer })

@@ -1,6 +1,6 @@
-//! Documents, one after another -> what became of each, in the same order.
-//! Documents are parsed and signed ahead, side by side; decided strictly in their order, so that each sees those
-//! before it; and answered once they are on disk. Knows nothing of lines or of answers' shapes.
+//! Documents -> their answers, in the same order.
+//! Documents are parsed and signed ahead of their turn, concurrently. They are decided one after another, so that each
+//! sees those before it, and answered once they are on disk. Knows nothing of lines or of the JSON of answers.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -26,54 +26,54 @@ use crate::http::state::AppState;
 use crate::http::turn;
 use crate::types::{DocId, Metadata, Verdict};
 
-/// A document to be worked on. `T` comes back with its answer.
+/// A document to work on. `tag` is returned with its answer.
 pub(crate) struct Input<T> {
-    /// Line number, place in a batch …
+    /// A line number, or a place in a batch.
     pub(crate) tag: T,
-    /// Its JSON, or why there is none.
+    /// The document's JSON, or why there is none.
     pub(crate) json: Result<Bytes, Problem>,
-    /// The room its text takes, given back when it is decided.
+    /// The memory reserved for its text; given back once it is decided.
     pub(crate) room: Option<Room>,
-    /// Most bytes of its answer.
+    /// The most bytes of its answer.
     pub(crate) answer_bytes_max: usize,
-    /// The room its answer takes, if it has some of its own.
+    /// The memory reserved for its answer, if it has its own.
     pub(crate) answer: Option<LineRoom>,
 }
 
-/// What became of a document.
+/// The answer to one document.
 pub(crate) enum DocumentAnswer {
     Verdict(Verdict),
-    /// Deleted, or not there.
+    /// The document was deleted, or was not stored.
     Deleted {
         id: DocId,
-        /// Whether there was something to delete.
+        /// Whether it was stored.
         was_there: bool,
     },
     Failed {
-        /// Its id, where it has one.
+        /// The document's id, if it has a valid one.
         id: Option<DocId>,
         problem: Problem,
     },
 }
 
-/// How documents are worked on.
+/// The work on the documents of one request.
 #[derive(Clone)]
 pub(crate) struct DocumentWork {
     collection: Collection,
-    /// Where long documents are parsed; they are signed on the collection's.
+    /// The pool that parses long documents. The collection's own pool signs them.
     cpu: CpuPool,
     op: Operation,
-    /// What to do with ill-formed texts.
     invalid: Invalid,
-    /// Decisions that may wait for the disk.
+    /// The most decisions that may wait for the disk.
     open_max: usize,
-    /// If set, what all answers together may yet take, in bytes of JSON. Those of earlier documents go first.
+    /// The bytes of JSON that all answers together may still take. Earlier documents are served first. `None`: no
+    /// limit.
     answers_left: Option<Arc<AtomicUsize>>,
-    /// If set, each document takes one of these places while it is worked on: the request itself has none.
+    /// The places of which each document takes one while it is worked on. `None`: the request itself has a place.
     places: Option<Arc<Semaphore>>,
 }
 
-/// A document that is ready for its turn.
+/// A prepared document that waits for its turn.
 struct ReadyDocument<T> {
     tag: T,
     ready: Ready,
@@ -82,26 +82,26 @@ struct ReadyDocument<T> {
     answer: Option<LineRoom>,
 }
 
-/// A document that needs nothing more than its turn.
+/// The prepared part of a document.
 enum Ready {
     Done(DocumentAnswer),
     Insert(DocId, Option<Metadata>, Prepared, InsertOptions),
     Delete(DocId),
 }
 
-/// Lines wait for a processor: nothing reads on while they do, so the client is held back instead of refused.
+/// Lines wait for a free thread. Reading stops meanwhile, so the client is slowed down instead of refused.
 fn in_turn(purpose: Purpose) -> PrepareOptions {
     PrepareOptions { when_full: WhenFull::Wait, ranks: false, purpose }
 }
 
 impl DocumentWork {
-    /// As the documents of a stream are worked on: each takes a place among the requests in work.
+    /// The work on the documents of a stream. Each takes a place among the concurrent requests.
     pub(crate) fn of_stream(state: &AppState, collection: Collection, op: Operation, invalid: Invalid) -> Self {
         let (cpu, places) = (state.cpu().clone(), Some(state.requests().clone()));
         Self { collection, cpu, op, invalid, open_max: state.limits().bulk_open_max, answers_left: None, places }
     }
 
-    /// As the documents of one request are worked on, which has its place. All answers together take at most
+    /// The work on the documents of a request that has a place itself. All answers together may take
     /// `answers_bytes_max` bytes of JSON.
     pub(crate) fn of_request(
         state: &AppState,
@@ -122,7 +122,7 @@ impl DocumentWork {
         self.op
     }
 
-    /// The answers, in the order of the inputs.
+    /// Returns the answers, in the order of the inputs.
     pub(crate) fn answers<T: Send + 'static>(
         self,
         inputs: impl Stream<Item = Input<T>> + Send,
@@ -144,12 +144,13 @@ impl DocumentWork {
         decided.map(answered).buffered(open_max)
     }
 
-    /// What may yet be answered: this much, and no more than earlier documents have left.
+    /// Returns the bytes that an answer may take: at most `bytes_max`, and at most as many as earlier documents have
+    /// left.
     fn bytes_left(&self, bytes_max: usize) -> usize {
         self.answers_left.as_ref().map_or(bytes_max, |left| left.load(Ordering::Relaxed).min(bytes_max))
     }
 
-    /// Decides a document, in its turn, and counts its answer.
+    /// Decides a document in its turn, and counts its answer.
     async fn decide_in_turn(self, ready: Ready, room: Option<Room>, answer_bytes_max: usize) -> DecidedInTurn {
         let (left, bytes_max) = (self.answers_left.clone(), self.bytes_left(answer_bytes_max));
         let decided = match ready {
@@ -162,14 +163,14 @@ impl DocumentWork {
             ready => self.spawn_decide(ready, room, bytes_max).await,
         };
         if let Some(left) = left {
-            // One document after another comes here, so nothing is lost between the two.
+            // Documents come here one after another, so no update is lost between the load and the store.
             left.store(left.load(Ordering::Relaxed).saturating_sub(decided.json_bytes), Ordering::Relaxed);
         }
         decided
     }
 
-    /// In a task of its own: while the client reads nothing this is not polled, and a decision that made no progress would
-    /// keep its id and its places in the queues from others.
+    /// Decides in a separate task. This stream is not polled while the client reads nothing, and a decision that makes
+    /// no progress would block its id and its places in the queues.
     async fn spawn_decide(self, ready: Ready, room: Option<Room>, bytes_max: usize) -> DecidedInTurn {
         let decide = async move {
             let (_place, _room) = (self.place().await, room);
@@ -181,7 +182,7 @@ impl DocumentWork {
         })
     }
 
-    /// A place for one document's work.
+    /// Waits for a place to work on one document.
     async fn place(&self) -> Option<OwnedSemaphorePermit> {
         match &self.places {
             Some(places) => Some(turn::piece(places).await),
@@ -199,14 +200,14 @@ impl DocumentWork {
                 }
                 Err(problem) => failed(None, problem),
             };
-            // What is kept of a long document is as long: until it is decided, it counts as the document does. An answer
-            // waits for its turn, and for the client to read, without.
+            // A long document stays as long after it is prepared, so its memory counts until it is decided. An answer
+            // needs none of it while it waits for its turn and for the client.
             let room = room.filter(|_| !matches!(ready, Ready::Done(_)));
             (ready, room)
         };
         let task = AbortOnDropHandle::new(tokio::spawn(task.in_current_span()));
         async move {
-            // A panic over one document spoils that document only.
+            // A panic over one document fails only that document.
             let spoilt = |error: tokio::task::JoinError| (failed(None, Problem::internal(&error.to_string())), None);
             let (ready, room) = task.await.unwrap_or_else(spoilt);
             ReadyDocument { tag, ready, room, answer_bytes_max, answer }
@@ -274,9 +275,9 @@ impl DocumentWork {
     }
 }
 
-/// What became of a document, once it is on disk.
+/// A decided document. Its answer may still wait for the disk.
 struct DecidedInTurn {
-    /// Most bytes of the answer in JSON.
+    /// The most bytes of the answer's JSON.
     json_bytes: usize,
     waiting: BoxFuture<'static, DocumentAnswer>,
 }
@@ -301,7 +302,7 @@ fn deleted_bytes(id: &DocId) -> usize {
     64 + id.json_bytes()
 }
 
-/// Documents that are worked on at once: enough that no core is idle while the one in front is long.
+/// How many documents are worked on at once: enough to keep all cores busy while the first one is long.
 pub(crate) fn ahead() -> usize {
     2 * std::thread::available_parallelism().map_or(2, usize::from)
 }

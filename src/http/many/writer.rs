@@ -1,6 +1,6 @@
-//! Lines of a bulk answer -> its body.
-//! What the client does not read is kept up to a bound; then the writer waits, and after a while it is told that the
-//! client has stalled.
+//! The lines of a bulk answer -> its body.
+//! Lines that the client does not read are kept up to a limit. At the limit the writer waits, and after a while it
+//! returns [`Stalled`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use super::answer_line::AnswerLine;
 use crate::http::answer::{LineRoom, PIECE_BYTES};
 use crate::telemetry::names::{self, label};
 
-/// Answers handed to the connection at once.
+/// How many lines are handed to the connection at once.
 const ANSWERS_AT_ONCE: usize = 256;
 
-/// The end of the answers where they are made.
+/// Writes lines into the answer's body.
 pub(super) struct LineWriter {
     lines: mpsc::UnboundedSender<Unread>,
     held: Arc<UnreadBytes>,
@@ -27,20 +27,20 @@ pub(super) struct LineWriter {
     stall_timeout: Duration,
 }
 
-/// A line that the connection has not taken, and its room.
+/// A line that the connection has not taken, with its memory.
 type Unread = (Bytes, Option<LineRoom>);
 
-/// Bytes of answers that the connection has not taken.
+/// The number of bytes that the connection has not taken.
 #[derive(Default)]
 struct UnreadBytes {
     bytes: AtomicUsize,
     taken: Notify,
 }
 
-/// The client has not read for too long.
+/// The client has read nothing for too long.
 pub(super) struct Stalled;
 
-/// A writer, and the body that its lines come out of.
+/// Returns a writer, and the body that receives its lines.
 pub(super) fn answers(held_max: usize, stall_timeout: Duration) -> (LineWriter, Body) {
     let (lines, mut receiver) = mpsc::unbounded_channel::<Unread>();
     let held = Arc::new(UnreadBytes::default());
@@ -59,8 +59,8 @@ pub(super) fn answers(held_max: usize, stall_timeout: Duration) -> (LineWriter, 
     (writer, Body::from_stream(stream))
 }
 
-/// Some of the first lines, in memory of its own: joined, so that a thousand short lines are not a thousand chunks, and
-/// in pieces, so that a long one does not stay whole until its end is taken.
+/// Copies the first lines into one piece. Short lines are joined, so that a thousand of them are not a thousand chunks.
+/// A long line is split, so that it does not stay in memory whole until its end is taken.
 fn joined(unread: &mut VecDeque<Unread>) -> Bytes {
     let bytes: usize = unread.iter().map(|(line, _)| line.len()).sum();
     let mut piece = BytesMut::with_capacity(bytes.min(PIECE_BYTES));
@@ -77,30 +77,30 @@ fn joined(unread: &mut VecDeque<Unread>) -> Bytes {
 }
 
 impl LineWriter {
-    /// Resolves when the client has gone.
+    /// Resolves when the client has closed the connection.
     pub(super) async fn gone(&self) {
         self.lines.closed().await;
     }
 
-    /// Adds a line at once, whatever is held.
+    /// Adds a line without waiting, however many are held.
     pub(super) fn push(&self, line: &AnswerLine, mut room: Option<LineRoom>) {
         metrics::counter!(names::HTTP_BULK_LINES, label::KIND => line.kind()).increment(1);
-        // As long as it can get, so that a long one is not copied while it grows.
+        // Allocates the longest that the line can be, so that a long line is not copied while it grows.
         let mut bytes = Vec::with_capacity(room.as_ref().map_or(0, LineRoom::json_bytes_max).clamp(256, 1 << 30));
         serde_json::to_writer(&mut bytes, line).expect("an answer is always JSON");
         bytes.push(b'\n');
         bytes.shrink_to_fit();
         room.iter_mut().for_each(|room| room.shrink(bytes.len()));
         self.held.bytes.fetch_add(bytes.len(), Ordering::AcqRel);
-        // Fails when the client has gone, which gone() tells.
+        // Fails if the client has closed the connection, which `gone` reports.
         let _ = self.lines.send((bytes.into(), room));
     }
 
-    /// Adds a line, then waits while too much is held.
+    /// Adds a line, then waits while too many bytes are held.
     pub(super) async fn write(&self, line: &AnswerLine, room: Option<LineRoom>) -> Result<(), Stalled> {
         self.push(line, room);
         while self.held.bytes.load(Ordering::Acquire) > self.held_max {
-            // notify_one leaves a permit, so a wake-up between the load and here is not lost.
+            // notify_one stores a permit, so a wake-up between the load and this await is not lost.
             tokio::time::timeout(self.stall_timeout, self.held.taken.notified()).await.map_err(|_| Stalled)?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What a request says of its document before the body.
+//! The parts of a document request that come before the body.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -11,9 +11,9 @@ use crate::http::query::Query;
 use crate::http::state::AppState;
 use crate::types::DocId;
 
-/// What a request says of its document before the body.
+/// The parts of a document request that come before the body.
 pub(super) struct Announced {
-    /// A raw text, as against JSON.
+    /// Whether the body is a raw text and not JSON.
     pub(super) raw: bool,
     pub(super) id: Option<DocId>,
     pub(super) invalid: Invalid,

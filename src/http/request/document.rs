@@ -1,4 +1,4 @@
-//! One document that is to be kept.
+//! The body of a request that stores one document.
 
 use axum::extract::{FromRequest, Request};
 
@@ -12,13 +12,13 @@ use crate::http::error::Problem;
 use crate::http::query::Query;
 use crate::http::state::AppState;
 
-/// One document: JSON, or a raw text whose id is in the query.
+/// One document: JSON, or a raw text with its id in the query.
 pub struct DocumentBody {
     pub document: DocumentInput,
     pub query: Query,
-    /// For the work on it.
+    /// Whether the work on it waits if the pool is full.
     pub when_full: WhenFull,
-    /// The room its text takes; given back when the request is over.
+    /// The memory reserved for its text; given back when the request is over.
     pub(crate) room: Room,
 }
 

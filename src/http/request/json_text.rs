@@ -1,4 +1,4 @@
-//! A body in JSON.
+//! A JSON body.
 
 use axum::extract::{FromRequest, Request};
 
@@ -10,7 +10,7 @@ use crate::http::error::Problem;
 use crate::http::media_type::expect;
 use crate::http::state::AppState;
 
-/// A JSON body: UTF-8, not yet parsed.
+/// A JSON body that is valid UTF-8 and not parsed yet.
 pub struct JsonText {
     text: String,
     when_full: WhenFull,
@@ -32,17 +32,17 @@ impl FromRequest<AppState> for JsonText {
 }
 
 impl JsonText {
-    /// For the work on it.
+    /// Whether the work on it waits if the pool is full.
     pub(crate) fn when_full(&self) -> WhenFull {
         self.when_full
     }
 
-    /// The text, what holds for the work on it, and the room that it takes.
+    /// Returns the text, whether work on it waits if the pool is full, and the memory reserved for it.
     pub(crate) fn into_parts(self) -> (String, WhenFull, Room) {
         (self.text, self.when_full, self.room)
     }
 
-    /// What `read` makes of the text, off the async threads if it is long; and the room that it took.
+    /// Parses the text with `read`, off the async threads if it is long, and gives its memory back.
     pub(crate) async fn parse<T: Send + 'static>(
         self,
         state: &AppState,

@@ -1,6 +1,6 @@
-//! A request's parts -> what handlers ask for.
-//! Every refusal is a [`Problem`](super::error::Problem); axum's own extractors, whose rejections are plain text, are not
-//! used on bodies.
+//! A request's parts -> the arguments of handlers.
+//! Every refusal is a [`Problem`](super::error::Problem). axum's own extractors are not used on bodies, because they
+//! refuse with plain text.
 
 mod announced;
 mod document;

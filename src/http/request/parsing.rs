@@ -1,12 +1,12 @@
-//! Bytes of a body -> what they mean, off the async threads where that takes long.
+//! The bytes of a body -> their meaning, off the async threads if that takes long.
 
 use crate::cpu::{CpuPool, WhenFull};
 use crate::http::error::Problem;
 
-/// Texts up to this many bytes are parsed where they are; longer ones off the async threads.
+/// Longer texts are parsed off the async threads.
 const INLINE_BYTES_MAX: usize = 64 * 1024;
 
-/// The text of a JSON body.
+/// Decodes a JSON body, without its byte order mark.
 pub(crate) fn utf8(bytes: Vec<u8>) -> Result<String, Problem> {
     let mut text = String::from_utf8(bytes).map_err(|error| {
         Problem::invalid("body", format!("is not UTF-8 at byte {}", error.utf8_error().valid_up_to()))
@@ -17,7 +17,7 @@ pub(crate) fn utf8(bytes: Vec<u8>) -> Result<String, Problem> {
     Ok(text)
 }
 
-/// Runs `work` on a text of `bytes` bytes, off the async threads where that takes long.
+/// Runs `work` on a text of `bytes` bytes, off the async threads if it is long.
 pub(crate) async fn parse<T: Send + 'static>(
     cpu: &CpuPool,
     when_full: WhenFull,
@@ -30,7 +30,8 @@ pub(crate) async fn parse<T: Send + 'static>(
     cpu.place(when_full).await?.run_uncut(bytes, work).await
 }
 
-/// For what follows the parsing of `bytes` bytes: where that took a place already, refusing it would throw work away.
+/// For the work after parsing `bytes` bytes. If parsing already had a place in the pool, a refusal now would waste that
+/// work.
 pub(super) fn after_parsing(bytes: usize) -> WhenFull {
     if bytes <= INLINE_BYTES_MAX { WhenFull::Refuse } else { WhenFull::Wait }
 }

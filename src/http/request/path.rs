@@ -1,4 +1,4 @@
-//! What the path names.
+//! The collection in a request's path.
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
@@ -8,7 +8,7 @@ use crate::http::error::Problem;
 use crate::http::state::AppState;
 use crate::types::CollectionName;
 
-/// All collections, or 503 while they are being opened.
+/// All collections; 503 until they are known.
 pub struct OpenCollections(pub Collections);
 
 impl FromRequestParts<AppState> for OpenCollections {
@@ -19,7 +19,7 @@ impl FromRequestParts<AppState> for OpenCollections {
     }
 }
 
-/// The collection's name in the path, or 422.
+/// The collection's name in the path; 422 if it is not valid.
 pub struct PathName(pub CollectionName);
 
 impl FromRequestParts<AppState> for PathName {
@@ -34,7 +34,7 @@ impl FromRequestParts<AppState> for PathName {
     }
 }
 
-/// The collection named in the path, or 404.
+/// The collection named in the path; 404 if there is none.
 pub struct Target(pub Collection);
 
 impl FromRequestParts<AppState> for Target {

@@ -1,4 +1,4 @@
-//! A request's body, once all of it is there and the request has its place.
+//! Reads a request's whole body, and then takes the request's place among the concurrent ones.
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -10,7 +10,7 @@ use crate::http::error::Problem;
 use crate::http::state::AppState;
 use crate::http::turn::Turn;
 
-/// What the route's own layer has put into a request.
+/// Returns a value that the route's own layer attached to the request.
 pub(super) fn own<T: Clone + Send + Sync + 'static>(parts: &Parts) -> T {
     parts.extensions.get::<T>().expect("the route's own layer has set it").clone()
 }
@@ -19,7 +19,7 @@ pub(super) fn own<T: Clone + Send + Sync + 'static>(parts: &Parts) -> T {
 pub(super) async fn read(parts: &Parts, body: Body, raw: Option<Invalid>, state: &AppState) -> Result<Whole, Problem> {
     let mut whole = body::whole(&parts.headers, body, state.limits(), state.budget(), &own::<Deadline>(parts)).await?;
     own::<Turn>(parts).take()?;
-    // What it is parsed into is there beside it.
+    // The parsed value is in memory together with the body.
     let bytes = match raw {
         Some(invalid) => body::text_bytes(whole.bytes.len(), invalid),
         None => body::json_bytes(&whole.bytes).await,

@@ -1,4 +1,4 @@
-//! One document that is looked at and not kept.
+//! The body of a request that looks at one document and does not store it.
 
 use axum::extract::{FromRequest, Request};
 
@@ -17,38 +17,37 @@ use crate::http::stream_place::StreamPlace;
 use crate::http::turn::Turn;
 use crate::types::{Content, DocId};
 
-/// A raw text up to this many bytes is taken whole, like one in JSON: it is signed at once, without changing threads.
+/// A raw text up to this length is read whole, like JSON: it is signed at once, on the same thread.
 const STREAMED_BYTES_MIN: usize = 16 * 1024;
 
-/// One document to look at and not to keep: JSON, or a raw text of any length, whose id is in the query.
+/// One document to check or sign: JSON, or a raw text of any length with its id in the query.
 pub struct Subject {
-    /// Its id, where given.
     pub id: Option<DocId>,
     pub query: Query,
     pub(crate) content: SubjectContent,
 }
 
-/// What a document says that will not be kept.
+/// The content of such a document.
 pub(crate) enum SubjectContent {
     Whole {
         content: Content,
-        /// For the work on it.
+        /// Whether the work on it waits if the pool is full.
         when_full: WhenFull,
-        /// The room it takes.
+        /// The memory reserved for it.
         room: Room,
     },
     /// A raw text that is still arriving.
     Streamed(StreamedText),
 }
 
-/// A raw text that is too long to wait for.
+/// A raw text that is too long to be read whole first.
 pub(crate) struct StreamedText {
     first: Slice,
     rest: Slices,
     invalid: Invalid,
     place: StreamPlace,
     turn: Turn,
-    /// Its most bytes where it has to be taken whole.
+    /// Its limit if it must be read whole.
     whole_bytes_max: usize,
     cpu: CpuPool,
 }
@@ -69,7 +68,7 @@ impl FromRequest<AppState> for Subject {
                     SubjectContent::Whole { content, when_full: WhenFull::Refuse, room: rest.into_room() }
                 }
                 first => {
-                    // Such a request may be there for hours, and must not take every place that others need.
+                    // Such a request may last for hours, and must not take all places that others need.
                     let place = state.text_stream_place();
                     let place =
                         place.ok_or_else(|| Problem::new(Code::Overloaded, "too many texts are streaming in"))?;
@@ -88,8 +87,8 @@ impl FromRequest<AppState> for Subject {
 }
 
 impl SubjectContent {
-    /// Makes it ready to be judged, with its `ranks` where asked for; the room it takes is given back with that.
-    /// A text whose shingles are to be compared is taken whole first: they may take as much memory.
+    /// Prepares it for a lookup, with its `ranks` if requested, and then gives its memory back. A text whose shingles
+    /// will be compared is read whole first, because the shingles may take as much memory as the text.
     pub(crate) async fn prepare(
         self,
         collection: &Collection,
@@ -125,7 +124,7 @@ impl SubjectContent {
                     return Ok(signer.finish(bytes).await?);
                 }
             }
-            // The client is waited for without a place.
+            // The request gives up its place while it waits for the client.
             drop(piece);
             slice = rest.next().await?;
             piece = turn.piece().await;
