@@ -108,8 +108,8 @@ fn shown(name: &[u8]) -> String {
 
 fn strange_host(name: &[u8]) -> (Reason, Problem) {
     let detail = format!(
-        "this server does not go by the name {:?}. Without an API key it answers to loopback names and addresses only; \
-         add the name to `server.hosts`, or set an API key",
+        "the host {:?} is not one of this server's names. Without an API key it answers only to loopback names and \
+         addresses; add the name to `server.hosts`, or set an API key",
         shown(name)
     );
     (Reason::ForeignHost, Problem::new(Code::ForeignRequest, detail))
@@ -117,8 +117,8 @@ fn strange_host(name: &[u8]) -> (Reason, Problem) {
 
 fn strange_page(from: &str) -> (Reason, Problem) {
     let detail = format!(
-        "a web browser sent this for {from:?}. Without an API key, pages of other sites are refused; to admit one, add \
-         its origin to `server.cors_origins`"
+        "a web browser sent this request for {from:?}. Without an API key, pages of other sites are refused; to allow \
+         this page, add its origin to `server.cors_origins`"
     );
     (Reason::ForeignPage, Problem::new(Code::ForeignRequest, detail))
 }

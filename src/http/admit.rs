@@ -63,7 +63,8 @@ async fn answer(state: &AppState, mut request: Request, next: Next) -> Response 
     match deadline.hold(next.run(request)).await {
         Ok(response) => response,
         Err(Passed) => {
-            let detail = "the answer was not ready in time; a write may have been made, and can be sent again safely";
+            let detail =
+                "the answer was not ready in time; a write may have been made, and it is safe to send it again";
             Problem::new(Code::Overloaded, detail).into_response()
         }
     }

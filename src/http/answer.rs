@@ -83,7 +83,10 @@ impl Answers {
         });
         match permit {
             Ok(permit) => Ok(AnswerRoom::new(permit, self.taken.clone())),
-            Err(_) => Err(Problem::new(Code::Overloaded, "the memory for answers is used up")),
+            Err(_) => Err(Problem::new(
+                Code::Overloaded,
+                "all memory for answers is in use; try again later, or raise `server.answers_bytes_max`",
+            )),
         }
     }
 

@@ -131,29 +131,33 @@ impl Code {
         match self {
             Self::MalformedJson => ("malformed_json", StatusCode::BAD_REQUEST, "The body is not well-formed JSON"),
             Self::MalformedBody => ("malformed_body", StatusCode::BAD_REQUEST, "The body could not be read"),
-            Self::Unauthorized => ("unauthorized", StatusCode::UNAUTHORIZED, "A valid API key is needed"),
-            Self::ForeignRequest => {
-                ("foreign_request", StatusCode::FORBIDDEN, "Without a key, other sites and names are refused")
-            }
+            Self::Unauthorized => ("unauthorized", StatusCode::UNAUTHORIZED, "A valid API key is required"),
+            Self::ForeignRequest => (
+                "foreign_request",
+                StatusCode::FORBIDDEN,
+                "Without an API key, requests from other sites and host names are refused",
+            ),
             Self::DefaultStays => ("default_stays", StatusCode::FORBIDDEN, "The default collection cannot be dropped"),
-            Self::BackupsOff => ("backups_off", StatusCode::FORBIDDEN, "This server makes no backups"),
-            Self::BackupRunning => ("backup_running", StatusCode::CONFLICT, "Another backup is being made"),
-            Self::BackupExists => ("backup_exists", StatusCode::CONFLICT, "The backup's name is taken"),
+            Self::BackupsOff => ("backups_off", StatusCode::FORBIDDEN, "This server has no directory for backups"),
+            Self::BackupRunning => ("backup_running", StatusCode::CONFLICT, "Another backup is running"),
+            Self::BackupExists => ("backup_exists", StatusCode::CONFLICT, "A backup with this name exists"),
             Self::RouteNotFound => ("route_not_found", StatusCode::NOT_FOUND, "There is no such path"),
             Self::CollectionNotFound => ("collection_not_found", StatusCode::NOT_FOUND, "There is no such collection"),
             Self::DocumentNotFound => ("document_not_found", StatusCode::NOT_FOUND, "There is no such document"),
             Self::MethodNotAllowed => {
-                ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "The path does not take this method")
+                ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "This path does not support the method")
             }
             Self::RequestTimeout => {
                 ("request_timeout", StatusCode::REQUEST_TIMEOUT, "The request did not arrive in time")
             }
-            Self::IdConflict => ("id_conflict", StatusCode::CONFLICT, "The id holds other content"),
-            Self::SpecMismatch => ("spec_mismatch", StatusCode::CONFLICT, "Made with another spec or key"),
+            Self::IdConflict => ("id_conflict", StatusCode::CONFLICT, "The id is stored with other content"),
+            Self::SpecMismatch => {
+                ("spec_mismatch", StatusCode::CONFLICT, "The spec or the key does not match the collection's")
+            }
             Self::CollectionExists => {
                 ("collection_exists", StatusCode::CONFLICT, "The collection exists with other settings")
             }
-            Self::TooLarge => ("too_large", StatusCode::PAYLOAD_TOO_LARGE, "A size limit was passed"),
+            Self::TooLarge => ("too_large", StatusCode::PAYLOAD_TOO_LARGE, "A size limit was exceeded"),
             Self::UnsupportedMediaType => (
                 "unsupported_media_type",
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -161,9 +165,11 @@ impl Code {
             ),
             Self::InvalidValue => ("invalid_value", StatusCode::UNPROCESSABLE_ENTITY, "A value is not valid"),
             Self::TooManyCollections => {
-                ("too_many_collections", StatusCode::TOO_MANY_REQUESTS, "No room for another collection")
+                ("too_many_collections", StatusCode::TOO_MANY_REQUESTS, "The maximum number of collections is reached")
             }
-            Self::Internal => ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong in the server"),
+            Self::Internal => {
+                ("internal", StatusCode::INTERNAL_SERVER_ERROR, "An internal error happened in the server")
+            }
             Self::CollectionDamaged => {
                 ("collection_damaged", StatusCode::INTERNAL_SERVER_ERROR, "The collection's file is damaged")
             }
@@ -172,11 +178,11 @@ impl Code {
             }
             Self::Starting => ("starting", StatusCode::SERVICE_UNAVAILABLE, "The server is starting"),
             Self::ShuttingDown => ("shutting_down", StatusCode::SERVICE_UNAVAILABLE, "The server is shutting down"),
-            Self::Overloaded => ("overloaded", StatusCode::SERVICE_UNAVAILABLE, "The server has too much to do"),
+            Self::Overloaded => ("overloaded", StatusCode::SERVICE_UNAVAILABLE, "The server is overloaded"),
             Self::Stalled => ("stalled", StatusCode::REQUEST_TIMEOUT, "The stream made no progress"),
             Self::StorageFull => ("storage_full", StatusCode::INSUFFICIENT_STORAGE, "The disk is full"),
             Self::MemoryBudgetReached => {
-                ("memory_budget_reached", StatusCode::INSUFFICIENT_STORAGE, "The memory budget is reached")
+                ("memory_budget_reached", StatusCode::INSUFFICIENT_STORAGE, "The memory budget is used up")
             }
         }
     }
@@ -261,20 +267,23 @@ impl Problem {
         }
         let detail = match errors.as_slice() {
             [one] if fields == 1 => format!("{}: {}", one.field, one.detail),
-            _ => format!("{fields} fields are not valid"),
+            _ => format!("{fields} fields are not valid; `errors` lists them"),
         };
         Self { errors, ..Self::new(Code::InvalidValue, detail) }
     }
 
     /// 422 for a raw text whose first ill-formed byte is at `at`.
     pub fn ill_formed(at: u64) -> Self {
-        Self::invalid("text", format!("is not UTF-8 at byte {at}; ?invalid=replace mends it"))
+        Self::invalid(
+            "text",
+            format!("is not valid UTF-8 at byte {at}; add ?invalid=replace to replace such bytes with U+FFFD"),
+        )
     }
 
     /// 500. Only the log gets `cause`.
     pub fn internal(cause: &str) -> Self {
         tracing::error!(cause, "internal error");
-        Self::new(Code::Internal, "the server met an error of its own; its log has the cause under this request's id")
+        Self::new(Code::Internal, "an internal error happened; the server's log has its cause under this request's id")
     }
 
     /// 507 or 503. Only the log gets `cause`.
@@ -282,18 +291,21 @@ impl Problem {
         tracing::error!(cause, ?why, "write failed");
         match why {
             WriteFailure::DiskFull => {
-                Self::new(Code::StorageFull, "there is no room on the disk for this write; nothing of it was kept")
+                Self::new(Code::StorageFull, "there is no room on the disk for this write; nothing of it was stored")
             }
             WriteFailure::NothingKept => Self {
                 retry_after: Some(RETRY_WRITE),
-                ..Self::new(Code::WriteFailed, "the disk refused this write; nothing of it was kept")
+                ..Self::new(
+                    Code::WriteFailed,
+                    "the disk refused this write; nothing of it was stored, and it can be sent again",
+                )
             },
             WriteFailure::Uncertain => Self {
                 retry_after: Some(RETRY_AFTER_RESTART),
                 ..Self::new(
                     Code::WriteFailed,
-                    "the disk failed under a write of this collection, and whether that was kept shows after a restart; \
-                     until then it takes no writes, and reads go on",
+                    "the disk failed during a write to this collection, and only a restart of the server shows whether that \
+                     write was stored. Until then the collection takes no writes; reads still work",
                 )
             },
         }

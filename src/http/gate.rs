@@ -22,8 +22,8 @@ pub(super) async fn ask_key(State(state): State<AppState>, request: Request, nex
     }
     let (reason, detail) = match shown(request.headers()) {
         Some(token) if key.admits(token) => return next.run(request).await,
-        Some(_) => (Reason::WrongKey, "the key is not the right one"),
-        None => (Reason::NoKey, "send the key as `Authorization: Bearer …`"),
+        Some(_) => (Reason::WrongKey, "the API key is wrong"),
+        None => (Reason::NoKey, "the request has no API key; send it as `Authorization: Bearer KEY`"),
     };
     state.refusals().note(&request, reason);
     Problem::new(Code::Unauthorized, detail).into_response()

@@ -71,7 +71,7 @@ impl<'a> Object<'a> {
         if self.fields.is_empty() {
             return Ok(());
         }
-        let detail = format!("is not known; allowed are {}", self.known.join(", "));
+        let detail = format!("is unknown; known fields: {}", self.known.join(", "));
         let errors =
             self.fields.into_iter().map(|(name, _)| FieldError { field: name.into_owned(), detail: detail.clone() });
         Err(Problem::invalid_fields(errors.collect()))
@@ -120,7 +120,7 @@ pub fn string_lossy(name: &'static str, raw: &RawValue) -> Result<String, Proble
             rest = tail;
         }
     }
-    String::from_utf8(mended).map_err(|_| Problem::invalid(name, "is not UTF-8"))
+    String::from_utf8(mended).map_err(|_| Problem::invalid(name, "is not valid UTF-8"))
 }
 
 /// The elements of an array, not parsed.
@@ -157,7 +157,7 @@ pub fn compact(name: &'static str, raw: &RawValue) -> Result<String, Problem> {
 fn malformed(error: &serde_json::Error) -> Problem {
     let what = error.to_string();
     let known = ["recursion limit exceeded", "EOF while parsing", "trailing characters", "too many fields"];
-    let what = known.into_iter().find(|known| what.contains(known)).unwrap_or("not JSON");
+    let what = known.into_iter().find(|known| what.contains(known)).unwrap_or("not well-formed JSON");
     Problem::new(Code::MalformedJson, format!("{what} at line {} column {}", error.line(), error.column()))
 }
 
@@ -235,7 +235,7 @@ impl<'de> Visitor<'de> for Strict {
         while let Some(name) = map.next_key::<String>()? {
             map.next_value_seed(Strict)?;
             if !names.insert(name) {
-                return Err(A::Error::custom("has a key twice"));
+                return Err(A::Error::custom("has the same key twice"));
             }
         }
         Ok(())
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(object.string("id").unwrap().as_deref(), Some("a"));
         let problem = object.finish().unwrap_err();
         assert_eq!(problem.errors[0].field, "txet");
-        assert_eq!(problem.errors[0].detail, "is not known; allowed are id");
+        assert_eq!(problem.errors[0].detail, "is unknown; known fields: id");
         // Two spellings of the same key are the same key.
         let problem = Object::parse(r#"{"id":"a","\u0069d":"b"}"#).unwrap_err();
         assert_eq!((problem.code, problem.errors[0].field.as_str()), (Code::InvalidValue, "id"));

@@ -38,13 +38,16 @@ impl MediaType {
 pub(super) fn expect(headers: &HeaderMap, essences: &[&str]) -> Result<MediaType, Problem> {
     let wanted = essences[0];
     let Some(media) = MediaType::of(headers) else {
-        return Err(Problem::new(Code::UnsupportedMediaType, format!("there is no Content-Type; send {wanted}")));
+        return Err(Problem::new(
+            Code::UnsupportedMediaType,
+            format!("the Content-Type header is missing; send {wanted}"),
+        ));
     };
     if media.essence == "text/html" || media.essence == "application/xhtml+xml" {
         return Err(html());
     }
     if !essences.contains(&media.essence.as_str()) {
-        let detail = format!("the Content-Type is not one of {}", essences.join(", "));
+        let detail = format!("the Content-Type must be one of {}", essences.join(", "));
         return Err(Problem::new(Code::UnsupportedMediaType, detail));
     }
     if !media.utf8() {
@@ -55,7 +58,10 @@ pub(super) fn expect(headers: &HeaderMap, essences: &[&str]) -> Result<MediaType
 
 /// 415 for HTML.
 pub(super) fn html() -> Problem {
-    Problem::new(Code::UnsupportedMediaType, "HTML is not accepted; send its main text as `text` or text/plain")
+    Problem::new(
+        Code::UnsupportedMediaType,
+        "HTML is not accepted; extract its main text and send that, as `text` or as text/plain",
+    )
 }
 
 /// 415 unless the Content-Type is one of those for JSON lines.

@@ -30,8 +30,8 @@ impl Query {
                 }
             };
             let detail = match (allowed.iter().find(|allowed| **allowed == name), decode(value)) {
-                (None, _) if allowed.is_empty() => "is not known; there are no parameters here".to_owned(),
-                (None, _) => format!("is not known; allowed are {}", allowed.join(", ")),
+                (None, _) if allowed.is_empty() => "is unknown; this route has no parameters".to_owned(),
+                (None, _) => format!("is unknown; the parameters of this route are {}", allowed.join(", ")),
                 (Some(_), Err(detail)) => detail.to_owned(),
                 (Some(known), Ok(_)) if pairs.iter().any(|(name, _)| name == known) => "is given twice".to_owned(),
                 (Some(known), Ok(value)) => {
@@ -121,7 +121,7 @@ fn decode(text: &str) -> Result<String, &'static str> {
             byte => byte,
         });
     }
-    String::from_utf8(bytes).map_err(|_| "is not UTF-8 after percent-decoding")
+    String::from_utf8(bytes).map_err(|_| "is not valid UTF-8 after percent-decoding")
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::state::AppState;
 
 /// Builds a router of all [`ROUTES`].
 pub fn router(state: AppState) -> Router {
-    let others = async |_: Request| Problem::new(Code::RouteNotFound, "see /openapi.yaml for the paths there are");
+    let others = async |_: Request| Problem::new(Code::RouteNotFound, "no such path; /openapi.yaml lists all paths");
     observed(guarded(routes(&state, |_| true).fallback(others), &state), state)
 }
 
@@ -26,7 +26,7 @@ pub fn router(state: AppState) -> Router {
 pub(super) fn probe_router(state: AppState) -> Router {
     let probes = |route: &Route| gate::OPEN_PATHS.contains(&route.path) || route.path == "/metrics";
     let others = async |_: Request| {
-        let detail = "this address, `server.admin_listen`, has /livez, /readyz and /metrics only";
+        let detail = "this address (`server.admin_listen`) serves only /livez, /readyz and /metrics";
         Problem::new(Code::RouteNotFound, detail)
     };
     // The answer for other paths reveals nothing, so it needs no key.
@@ -40,7 +40,7 @@ fn routes(state: &AppState, chosen: impl Fn(&Route) -> bool) -> Router<AppState>
         router = router.route(route.path, (route.handler)().route_layer(admit));
     }
     router.method_not_allowed_fallback(async |_: Request| {
-        Problem::new(Code::MethodNotAllowed, "the Allow header names the methods there are")
+        Problem::new(Code::MethodNotAllowed, "the Allow header lists the methods of this path")
     })
 }
 

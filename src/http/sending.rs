@@ -141,7 +141,7 @@ impl Watched {
             (state.held.take(), state.when_given_up.take())
         };
         if held.is_some() {
-            tracing::debug!("answer given up: the client does not take it");
+            tracing::debug!("gave up an answer: the client does not take it");
             metrics::counter!(names::HTTP_ANSWERS_GIVEN_UP).increment(1);
             // Outside of the lock, because both may run other code.
             drop(held);

@@ -92,7 +92,7 @@ impl Door {
                 Ok((stream, peer)) => {
                     // Answers are written whole, so waiting to join small writes only costs time.
                     if let Err(error) = stream.set_nodelay(true) {
-                        tracing::debug!(%error, "no TCP_NODELAY");
+                        tracing::debug!(%error, "could not set TCP_NODELAY");
                     }
                     return (stream, peer.ip());
                 }

@@ -34,7 +34,12 @@ impl Turn {
     /// Returns a place for the first piece of work; 503 if none is free.
     pub(super) fn begin(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let place = Arc::clone(&self.places).try_acquire_owned();
-        place.map_err(|_| Problem::new(Code::Overloaded, "too many requests at once"))
+        place.map_err(|_| {
+            Problem::new(
+                Code::Overloaded,
+                "too many requests at once (`server.requests_concurrent_max`); try again later",
+            )
+        })
     }
 
     /// Keeps the place of the last piece of work for the rest of the request.

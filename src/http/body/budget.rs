@@ -104,7 +104,12 @@ impl Room {
                 .ok()
                 .filter(|more| *more as usize + kept <= self.budget.units.available_permits())
                 .and_then(|more| Arc::clone(&self.budget.units).try_acquire_many_owned(more).ok())
-                .ok_or_else(|| Problem::new(Code::Overloaded, "the memory for request bodies is used up"))?;
+                .ok_or_else(|| {
+                    Problem::new(
+                        Code::Overloaded,
+                        "all memory for request bodies is in use; try again later, or raise `server.bodies_bytes_max`",
+                    )
+                })?;
             match &mut self.permit {
                 Some(permit) => permit.merge(more),
                 None => self.permit = Some(more),

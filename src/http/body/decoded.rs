@@ -41,7 +41,7 @@ pub(crate) fn decoded(headers: &HeaderMap, body: Body) -> Result<Box<dyn AsyncRe
     } else {
         Err(Problem::new(
             Code::UnsupportedMediaType,
-            "the Content-Encoding must be gzip, zstd or identity, and one alone",
+            "the Content-Encoding must be exactly one of gzip, zstd and identity",
         ))
     }
 }
@@ -58,8 +58,8 @@ pub(crate) fn window_bytes(headers: &HeaderMap) -> usize {
 /// Returns the problem for a body that could not be read.
 pub(crate) fn broken(error: &std::io::Error) -> Problem {
     // The client's bytes are not logged; the library's message says what is wrong with them.
-    tracing::debug!(%error, "broken body");
-    Problem::new(Code::MalformedBody, "the body broke off or its compression is broken")
+    tracing::debug!(%error, "could not read a request body");
+    Problem::new(Code::MalformedBody, "the body ended early, or its compressed data is invalid")
 }
 
 /// The length that the client announced.

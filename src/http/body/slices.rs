@@ -108,7 +108,9 @@ impl Slices {
         loop {
             let (Slice::Full(piece) | Slice::Last(piece)) = &slice;
             if bytes.len() + piece.len() > max {
-                let detail = format!("a text to be compared exactly has at most {max} bytes, after decompression");
+                let detail = format!(
+                    "the text is longer than {max} bytes after decompression, the limit for exact verification (`server.body_bytes_max`)"
+                );
                 return Err(Problem::new(Code::TooLarge, detail));
             }
             if bytes.len() + piece.len() > bytes.capacity() {
@@ -131,7 +133,10 @@ impl Slices {
 }
 
 fn too_large(bytes_max: u64) -> Problem {
-    Problem::new(Code::TooLarge, format!("a text has at most {bytes_max} bytes, after decompression"))
+    Problem::new(
+        Code::TooLarge,
+        format!("the text is longer than {bytes_max} bytes after decompression (`server.text_body_bytes_max`)"),
+    )
 }
 
 #[cfg(test)]

@@ -36,7 +36,12 @@ pub(crate) async fn whole(
     let mut patience = Patience::new(limits.request_timeout, limits.body_bytes_per_second_min);
     let announced = announced(headers);
     let mut reader = decoded(headers, body)?;
-    let too_large = || Problem::new(Code::TooLarge, format!("a body has at most {max} bytes, after decompression"));
+    let too_large = || {
+        Problem::new(
+            Code::TooLarge,
+            format!("the body is longer than {max} bytes after decompression (`server.body_bytes_max`)"),
+        )
+    };
     let plain = !headers.contains_key(CONTENT_ENCODING);
     if plain && announced.is_some_and(|bytes| bytes > max as u64) {
         return Err(too_large());

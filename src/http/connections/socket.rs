@@ -63,7 +63,7 @@ impl Socket {
         let timeout = self.timeout;
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + timeout)));
         ready!(waiting.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads nothing")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads none of its answer")))
     }
 }
 

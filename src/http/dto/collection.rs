@@ -37,7 +37,10 @@ pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>
 
     let spec = match given {
         Some(_) if !parts.is_empty() || key.is_some() => {
-            return Err(Problem::invalid("spec", "already says what the named parts and `key` would say"));
+            return Err(Problem::invalid(
+                "spec",
+                "cannot be combined with fold, marks, digits, shingle, sketch or key: `spec` contains them all",
+            ));
         }
         Some(text) => {
             // Users write `external:ours:128x64`; the canonical text begins with the version.
@@ -95,13 +98,21 @@ fn named(
         })?;
     }
     let Spec::Text(mut spec) = spec else {
-        return Err(Problem::invalid("spec", "an external spec is given by its whole text"));
+        return Err(Problem::invalid(
+            "spec",
+            "cannot be external if parts of it are given as fields: give the whole spec instead",
+        ));
     };
     let Some(key) = key else { return Ok(spec) };
     match KeyAsked::named(key) {
         Some(KeyAsked::None) => spec.key = None,
         Some(KeyAsked::Configured) => {
-            let missing = || Problem::invalid("key", "this server is configured with no secret for keyed hashing");
+            let missing = || {
+                Problem::invalid(
+                    "key",
+                    "cannot be `configured`: this server has no secret; set `hashing.secret` or `hashing.secret_file`",
+                )
+            };
             spec.key = Some(secret_fingerprint.ok_or_else(missing)?);
         }
         None => return Err(Problem::invalid("key", "must be one of none, configured")),

@@ -97,7 +97,7 @@ pub fn content(object: &mut Object<'_>, invalid: Invalid) -> Result<Option<Conte
         return Err(Problem::invalid_fields(errors.collect()));
     }
     if fingerprint.is_some() && signature.is_none() {
-        return Err(Problem::invalid("fingerprint", "goes with a signature only"));
+        return Err(Problem::invalid("fingerprint", "is only allowed together with `signature`"));
     }
     if let Some(raw) = text {
         let text = match invalid {
@@ -137,7 +137,7 @@ fn element(raw: &RawValue) -> Result<SetElement, Problem> {
     integer
         .filter(|integer| (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(integer))
         .map(SetElement::Integer)
-        .ok_or_else(|| Problem::invalid("set", "each element must be a string or an integer of -2^63 to 2^64 - 1"))
+        .ok_or_else(|| Problem::invalid("set", "each element must be a string or an integer from -2^63 to 2^64 - 1"))
 }
 
 /// A stored document as JSON.
@@ -259,7 +259,7 @@ pub fn ids(text: &str, max: usize) -> Result<Vec<DocId>, Problem> {
 
 /// 413 for too many documents or ids in one request.
 pub fn too_many(what: &str, given: usize, max: usize) -> Problem {
-    let detail = format!("{what}: at most {max} in one request, here are {given}");
+    let detail = format!("{what}: {given} in one request; at most {max} are allowed (`server.batch_documents_max`)");
     Problem::new(crate::http::error::Code::TooLarge, detail)
 }
 

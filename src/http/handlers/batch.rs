@@ -108,8 +108,8 @@ async fn results(
 fn read(text: String, query: &Query, max: usize) -> Result<(Operation, Vec<Bytes>), Problem> {
     let text = Bytes::from(text);
     let mut object = Object::parse(std::str::from_utf8(&text).expect("it came from a String"))?;
-    let op = object.string("op")?.ok_or_else(|| Problem::invalid("op", "is needed"))?;
-    let raw = object.raw("documents").ok_or_else(|| Problem::invalid("documents", "is needed"))?;
+    let op = object.string("op")?.ok_or_else(|| Problem::invalid("op", "is required: check, insert or delete"))?;
+    let raw = object.raw("documents").ok_or_else(|| Problem::invalid("documents", "is required"))?;
     object.finish()?;
     let op = Operation::new(&op, query)?;
     let documents = json::array("documents", raw)?;

@@ -25,7 +25,7 @@ pub async fn bulk(
     request: Request,
 ) -> Result<Response, Problem> {
     let limits = *state.limits();
-    let op = query.get("op").ok_or_else(|| Problem::invalid("op", "is needed: check, insert or delete"))?;
+    let op = query.get("op").ok_or_else(|| Problem::invalid("op", "is required: check, insert or delete"))?;
     let op = Operation::new(op, &query)?;
     let invalid = options::invalid(&query)?;
     let duplex = query.flag("duplex")?;
@@ -35,11 +35,19 @@ pub async fn bulk(
     let announced = body::announced(&parts.headers).filter(|_| !parts.headers.contains_key(CONTENT_ENCODING));
     let reader = body::decoded(&parts.headers, body)?;
     if !duplex && announced.is_some_and(|bytes| bytes > limits.bulk_body_bytes_max) {
-        let detail = format!("a bulk body has at most {} bytes; ?duplex=true lifts this", limits.bulk_body_bytes_max);
+        let detail = format!(
+            "the body is longer than {} bytes (`server.bulk_body_bytes_max`); ?duplex=true lifts this limit",
+            limits.bulk_body_bytes_max
+        );
         return Err(Problem::new(Code::TooLarge, detail));
     }
     let place = state.bulk_place();
-    let place = place.ok_or_else(|| Problem::new(Code::Overloaded, "too many bulk requests at once"))?;
+    let place = place.ok_or_else(|| {
+        Problem::new(
+            Code::Overloaded,
+            "all places for bulk requests are taken (`server.bulk_requests_max`); try again later",
+        )
+    })?;
     // The request may last for hours, so the decoder's memory counts from the start.
     window.resize(body::window_bytes(&parts.headers))?;
     let work = DocumentWork::of_stream(&state, collection, op, invalid);

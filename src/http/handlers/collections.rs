@@ -76,7 +76,7 @@ pub async fn remove(
     query: Query,
 ) -> Result<Json<Dropped>, Problem> {
     if query.get("confirm") != Some(name.as_str()) {
-        return Err(Problem::invalid("confirm", "must repeat the collection's name: this drops all its documents"));
+        return Err(Problem::invalid("confirm", "must be the collection's name, because this drops all its documents"));
     }
     collections.remove(&name).await?;
     Ok(Json(Dropped { dropped: name.as_str().to_owned() }))

@@ -64,7 +64,7 @@ pub async fn read(
 ) -> Result<Response, Problem> {
     if let Some(id) = query.id()? {
         if let Some(other) = ["limit", "cursor"].into_iter().find(|other| query.get(other).is_some()) {
-            return Err(Problem::invalid(other, "goes with pages, not with an id"));
+            return Err(Problem::invalid(other, "cannot be combined with `id`; it is for pages"));
         }
         let document = collection.document(&id).await?;
         let document = document.ok_or_else(|| Problem::new(Code::DocumentNotFound, "the id is not stored here"))?;
@@ -82,7 +82,7 @@ pub async fn read(
 
 /// `DELETE …/documents?id=`
 pub async fn delete(Target(collection): Target, query: Query) -> Result<Json<Deleted>, Problem> {
-    let id = query.id()?.ok_or_else(|| Problem::invalid("id", "is needed"))?;
+    let id = query.id()?.ok_or_else(|| Problem::invalid("id", "is required"))?;
     let was_there = collection.delete(id).await?.wait().await?;
     Ok(Json(Deleted { deleted: was_there.into() }))
 }

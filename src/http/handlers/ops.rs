@@ -49,7 +49,7 @@ pub async fn livez() -> Json<Health> {
 /// server unready: it still serves the others, and no other machine has its documents.
 pub async fn readyz(State(state): State<AppState>, request: Request) -> Result<Json<Health>, Problem> {
     if state.draining().is_cancelled() {
-        return Err(Problem::new(Code::ShuttingDown, "open requests are being finished"));
+        return Err(Problem::new(Code::ShuttingDown, "the server is shutting down and finishes open requests"));
     }
     let collections = state.boot().ready().map_err(|mut problem| {
         // Probes show no key and may use any host name, so they must not reveal the names of collections.

@@ -41,7 +41,7 @@ pub(crate) fn start(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Se
     let run = async move {
         tokio::select! {
             // The client has closed the connection: decided documents are kept, the others are not begun.
-            () = writer.gone() => tracing::debug!("bulk client left"),
+            () = writer.gone() => tracing::debug!("bulk client closed the connection"),
             () = run(bulk, &state, reader, &writer) => {}
         }
     };
@@ -82,7 +82,7 @@ async fn run(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Send + Un
         }
     };
     let fatal = if stalled {
-        Some(Problem::new(Code::Stalled, "the answers were not read; what follows this line was not answered"))
+        Some(Problem::new(Code::Stalled, "the client did not read the answers; lines after this one were not answered"))
     } else {
         source.fatal()
     };

@@ -57,7 +57,10 @@ impl Feed {
         }
         self.bytes += piece.len() as u64;
         if self.bytes > self.bytes_max {
-            let detail = format!("a bulk body has at most {} bytes; ?duplex=true lifts this", self.bytes_max);
+            let detail = format!(
+                "the body is longer than {} bytes (`server.bulk_body_bytes_max`); ?duplex=true lifts this limit",
+                self.bytes_max
+            );
             return Err(Problem::new(Code::TooLarge, detail));
         }
         Ok(Some(piece))
@@ -75,7 +78,7 @@ impl Feed {
 
     fn stalled(&self, idle: bool) -> Problem {
         let detail = match idle {
-            true => format!("nothing arrived for {} s", self.idle_timeout.as_secs_f64()),
+            true => format!("no bytes arrived for {} s", self.idle_timeout.as_secs_f64()),
             false => self.patience.exhausted(),
         };
         Problem::new(Code::Stalled, format!("{detail}; later lines were not read"))

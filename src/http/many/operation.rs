@@ -24,7 +24,7 @@ impl Operation {
             _ => return Err(Problem::invalid("op", "must be one of check, insert, delete")),
         };
         match of_others.iter().find(|other| query.get(other).is_some()) {
-            Some(other) => Err(Problem::invalid(*other, format!("has no meaning for {name}"))),
+            Some(other) => Err(Problem::invalid(*other, format!("cannot be combined with op {name}"))),
             None => Ok(op),
         }
     }

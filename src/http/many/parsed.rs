@@ -20,7 +20,7 @@ impl Parsed {
         let text = match std::str::from_utf8(json) {
             Ok(text) => text,
             Err(error) => {
-                let detail = format!("is not UTF-8 at byte {}", error.valid_up_to());
+                let detail = format!("is not valid UTF-8 at byte {}", error.valid_up_to());
                 return Self::Faulty(None, Problem::invalid("body", detail));
             }
         };
@@ -38,7 +38,7 @@ impl Parsed {
 
 fn id_alone(text: &str) -> Result<DocId, Problem> {
     let mut object = Object::parse(text)?;
-    let id = object.string("id")?.ok_or_else(|| Problem::invalid("id", "is needed"))?;
+    let id = object.string("id")?.ok_or_else(|| Problem::invalid("id", "is required"))?;
     object.finish()?;
     Ok(DocId::new(id)?)
 }

@@ -111,7 +111,7 @@ impl LineRooms {
     /// stop.
     async fn in_time<T>(&self, given: impl Future<Output = T>, shutdown: &mut Shutdown) -> Result<T, Problem> {
         shutdown.unless(timeout(self.timeout, given)).await?.map_err(|_| {
-            let detail = "the memory for request bodies is used up; later lines were not read";
+            let detail = "all memory for request bodies is in use; later lines were not read and can be sent again";
             Problem::new(Code::Overloaded, detail)
         })
     }

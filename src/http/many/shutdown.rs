@@ -27,7 +27,7 @@ impl Shutdown {
             // The stop comes first, because bytes to decode are always ready.
             biased;
             () = &mut self.0 => {
-                Err(Problem::new(Code::ShuttingDown, "the server is going down; later lines were not read"))
+                Err(Problem::new(Code::ShuttingDown, "the server is shutting down; later lines were not read"))
             }
             given = given => Ok(given),
         }

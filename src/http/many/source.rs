@@ -96,7 +96,10 @@ impl LineSource {
             let line = line.or_else(|| self.ended.then(|| self.splitter.end()).flatten());
             let ended = line.as_ref().map_or(self.splitter.ended(), |line| line.number);
             if ended > self.lines_max {
-                let detail = format!("a bulk request has at most {} lines; ?duplex=true lifts this", self.lines_max);
+                let detail = format!(
+                    "the request has more than {} lines (`server.bulk_lines_max`); ?duplex=true lifts this limit",
+                    self.lines_max
+                );
                 return Err(Problem::new(Code::TooLarge, detail));
             }
             if line.is_some() || self.ended {
@@ -104,7 +107,7 @@ impl LineSource {
             }
             if self.splitter.barren() > self.barren_bytes_max {
                 let detail = format!(
-                    "blank lines in a row, or one line, have at most {} bytes; ?duplex=true does not lift this",
+                    "a line, or a row of blank lines, is longer than {} bytes (`server.bulk_body_bytes_max`); ?duplex=true does not lift this limit",
                     self.barren_bytes_max
                 );
                 return Err(Problem::new(Code::TooLarge, detail));
@@ -122,7 +125,8 @@ impl LineSource {
     async fn input(&mut self, NumberedLine { number, text }: NumberedLine) -> Result<Input<u64>, Problem> {
         let Some(mut json) = text else {
             self.rooms.pass_over();
-            let detail = format!("a line has at most {} bytes", self.line_bytes_max);
+            let detail =
+                format!("the line is longer than {} bytes (`server.bulk_line_bytes_max`)", self.line_bytes_max);
             let json = Err(Problem::new(Code::TooLarge, detail));
             return Ok(Input { tag: number, json, room: None, answer_bytes_max: 0, answer: None });
         };

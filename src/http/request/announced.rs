@@ -28,7 +28,10 @@ impl Announced {
         let invalid = options::invalid(&query)?;
         let raw = media.is("text/plain");
         if !raw && id.is_some() {
-            return Err(Problem::invalid("id", "belongs into the JSON document; in the query it names a raw text"));
+            return Err(Problem::invalid(
+                "id",
+                "must be a field of the JSON document; the query parameter is for raw texts only",
+            ));
         }
         Ok(Self { raw, id, invalid, query })
     }

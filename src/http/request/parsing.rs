@@ -9,7 +9,7 @@ const INLINE_BYTES_MAX: usize = 64 * 1024;
 /// Decodes a JSON body, without its byte order mark.
 pub(crate) fn utf8(bytes: Vec<u8>) -> Result<String, Problem> {
     let mut text = String::from_utf8(bytes).map_err(|error| {
-        Problem::invalid("body", format!("is not UTF-8 at byte {}", error.utf8_error().valid_up_to()))
+        Problem::invalid("body", format!("is not valid UTF-8 at byte {}", error.utf8_error().valid_up_to()))
     })?;
     if text.starts_with('\u{FEFF}') {
         text.drain(..'\u{FEFF}'.len_utf8());

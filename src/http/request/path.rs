@@ -28,7 +28,7 @@ impl FromRequestParts<AppState> for PathName {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
         let params = RawPathParams::from_request_parts(parts, state)
             .await
-            .map_err(|_| Problem::invalid("collection", "is not UTF-8 after percent-decoding"))?;
+            .map_err(|_| Problem::invalid("collection", "is not valid UTF-8 after percent-decoding"))?;
         let name = params.iter().find(|(name, _)| *name == "collection").map_or("", |(_, value)| value);
         Ok(Self(CollectionName::new(name)?))
     }

@@ -70,8 +70,12 @@ impl FromRequest<AppState> for Subject {
                 first => {
                     // Such a request may last for hours, and must not take all places that others need.
                     let place = state.text_stream_place();
-                    let place =
-                        place.ok_or_else(|| Problem::new(Code::Overloaded, "too many texts are streaming in"))?;
+                    let place = place.ok_or_else(|| {
+                        Problem::new(
+                            Code::Overloaded,
+                            "all places for streamed texts are taken (`server.text_streams_max`); try again later",
+                        )
+                    })?;
                     let (whole_bytes_max, cpu) = (state.limits().body_bytes_max, state.cpu().clone());
                     SubjectContent::Streamed(StreamedText { first, rest, invalid, place, turn, whole_bytes_max, cpu })
                 }

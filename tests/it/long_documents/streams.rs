@@ -73,7 +73,7 @@ fn a_stream_may_be_longer_than_a_body_and_not_longer_than_its_own_limit() {
             let (status, _, problem) = stream(server.address, target, encoding, long.chunks(50_000));
             assert_eq!((status, &problem["code"]), (413, &json!("too_large")), "{encoding}");
             let detail = problem["detail"].as_str().unwrap();
-            assert!(detail.contains("1048576 bytes, after decompression"), "{detail}");
+            assert!(detail.contains("1048576 bytes after decompression"), "{detail}");
         }
     }
     let stored = format!("{DOCUMENTS}?id=x");
