@@ -32,7 +32,7 @@ pub async fn serve(listener: TcpListener, state: AppState, shutdown: impl Future
     let door = Door::new(router(state), &limits, limits.connections_max);
     door.let_in(listener, shutdown).await;
     draining.cancel();
-    tracing::info!(connections = door.connections.len(), "draining");
+    tracing::info!(connections = door.connections.len(), "shutting down: finishing open requests");
     door.close(limits.drain_timeout).await
 }
 

@@ -1,6 +1,6 @@
 //! One connection, from its opening to its end. Comes in: an accepted stream and its place. Goes out: answers.
 //! It ends the connection when it has waited long enough, when its place is needed, or when the server stops. If
-//! possible it shuts down gracefully, so that no answer is lost, and no request of which the server has begun to read.
+//! possible it shuts down gracefully, so that no answer and no request that the server has begun to read is lost.
 
 use std::convert::Infallible;
 use std::future::poll_fn;

@@ -23,7 +23,9 @@ pub fn name_and_keep(text: &str) -> Result<(BackupName, Option<u32>), Problem> {
         }
         (Some(name), Some(_)) => BackupName::of_series(&name)?,
         (Some(name), None) => BackupName::new(&name)?,
-        (None, Some(_)) => return Err(Problem::invalid("name", "is needed with `keep`: it names the series")),
+        (None, Some(_)) => {
+            return Err(Problem::invalid("name", "is required with `keep`, because it names the series"));
+        }
         (None, None) => BackupName::of_now(),
     };
     Ok((name, keep))

@@ -152,7 +152,7 @@ fn bands_and_rows(mut object: Object<'_>) -> Result<(u32, u32), Problem> {
     let mut whole = |name| {
         object
             .take::<u32>(name, "a whole number")
-            .and_then(|value| value.ok_or_else(|| Problem::invalid(name, "is needed")))
+            .and_then(|value| value.ok_or_else(|| Problem::invalid(name, "is required")))
             .map_err(|problem| problem.within("banding"))
     };
     let both = (whole("bands")?, whole("rows")?);

@@ -16,7 +16,7 @@ pub fn comparands(text: &str) -> Result<(Comparand, Comparand), Problem> {
     let b = object.object("b")?;
     object.finish()?;
     let one = |name: &str, object: Option<Object<'_>>| {
-        let object = object.ok_or_else(|| Problem::invalid(name, "is needed"))?;
+        let object = object.ok_or_else(|| Problem::invalid(name, "is required"))?;
         comparand(object).map_err(|problem| problem.within(name))
     };
     Ok((one("a", a)?, one("b", b)?))

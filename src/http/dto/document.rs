@@ -46,7 +46,7 @@ pub struct DocumentInput {
 impl DocumentInput {
     /// Returns the id, which is required to store a document.
     pub fn required_id(&self) -> Result<DocId, Problem> {
-        self.id.clone().ok_or_else(|| Problem::invalid("id", "is needed to store a document"))
+        self.id.clone().ok_or_else(|| Problem::invalid("id", "is required to store a document"))
     }
 }
 
@@ -244,7 +244,7 @@ impl Signature {
 /// Parses `{"ids": [...]}`.
 pub fn ids(text: &str, max: usize) -> Result<Vec<DocId>, Problem> {
     let mut object = Object::parse(text)?;
-    let raw = object.raw("ids").ok_or_else(|| Problem::invalid("ids", "is needed"))?;
+    let raw = object.raw("ids").ok_or_else(|| Problem::invalid("ids", "is required"))?;
     object.finish()?;
     let raws = json::array("ids", raw)?;
     if raws.len() > max {
