@@ -250,8 +250,7 @@ fn judge_corpus_verified(corpora: &Path, file: &str, mode: &str, truth: Truth, v
         // The truth does not use NFKC: a few ligatures change a shingle.
         let differ = errors.iter().filter(|error| error.abs() > 1.5e-6).count();
         assert!(differ * 100 <= errors.len() && rmse < 0.001, "{differ} similarities differ: {line}");
-        // If a document has more neighbours than are compared, some pairs are missed, but it is always found to have
-        // one.
+        // Of a document with more neighbours than are compared some pairs are missed, but one is always found.
         assert!(share(pair_recall(THRESHOLD)) >= RECALL_AT_85, "recall at the threshold itself: {line}");
         assert!(share(verdict_recall(THRESHOLD)) >= RECALL_AT_90, "verdicts at the threshold itself: {line}");
     }
