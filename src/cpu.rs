@@ -39,7 +39,7 @@ pub enum WhenFull {
 
 /// The error that all places in the queue are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{queue_max} long jobs already wait for a processor, which is the limit")]
+#[error("the queue for long work is full: {queue_max} jobs wait for a processor; try again later")]
 pub struct Full {
     /// The number of places.
     pub queue_max: usize,

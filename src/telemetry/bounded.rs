@@ -43,7 +43,7 @@ struct Place {
 }
 
 impl Bounded {
-    /// Starts a thread that reports the lines left out, every [`PERIOD`].
+    /// Starts a thread that reports, once per [`PERIOD`], how many lines were left out.
     pub(super) fn start() -> Self {
         let bounded = Self::default();
         let places = Arc::downgrade(&bounded.0);

@@ -32,7 +32,7 @@ pub enum InvalidName {
         bytes: usize,
     },
     /// The name does not match the pattern.
-    #[error("a collection name must match [a-z0-9][a-z0-9_-]{{0,63}}")]
+    #[error("a collection name must be 1 to 64 of `a-z`, `0-9`, `-` and `_`, and begin with a letter or digit")]
     CollectionName,
 }
 

@@ -52,12 +52,12 @@ impl Overlap {
         Similarity { value, low: value, high: value, method: Method::Exact }
     }
 
-    /// Returns the share of the shingles of the document in the request that are also in the found one.
+    /// Returns the share of the query's shingles that the match has too.
     pub fn containment_in_match(self) -> f64 {
         self.both as f64 / self.query as f64
     }
 
-    /// Returns the share of the shingles of the found document that are also in the one in the request.
+    /// Returns the share of the match's shingles that the query has too.
     pub fn containment_of_match(self) -> f64 {
         self.both as f64 / self.found as f64
     }

@@ -129,8 +129,8 @@ pub struct Verdict {
     /// The similarity of the best match.
     pub similarity: Option<f64>,
     /// The id of the first-seen document of the cluster that the document was stored in; absent if that is the document
-    /// itself. If the document was not stored, and its best match is a link, the first-seen document of the cluster of
-    /// that match.
+    /// itself. If the document was not stored and its best match is a link, it is the first-seen document of that
+    /// match's cluster.
     pub representative: Option<DocId>,
     /// The threshold that was used.
     pub threshold: f64,

@@ -222,7 +222,7 @@ fn copy(old: &Connection, new: &Connection, table: RecordTable, aside: &mut Asid
     Ok(())
 }
 
-/// Moves the documents that lost a row out of the new file.
+/// Moves the rows of documents that lost a row from the new file to the file of damaged records.
 fn set_unpaired_aside(new: &Connection, meta: &Meta, aside: &mut Aside<'_>) -> Result<(), Stopped> {
     let mut flawed = Vec::new();
     walk(new, meta.keep, Seq(0), |visit| {
