@@ -1,5 +1,5 @@
-//! hapax: near-duplicate lookup as a service.
-//! Modules in floor order: each imports only floors above its own line here, or its own folder.
+//! hapax: near-duplicate lookup as a service. The modules are in the order of their floors: each imports only from
+//! floors above its line here, or from its own folder.
 
 // F1
 pub mod telemetry;

@@ -1,4 +1,4 @@
-//! Parses, runs, exits; all work is in the library.
+//! Runs the command line. All work is in the library.
 
 use std::process::ExitCode;
 

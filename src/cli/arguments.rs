@@ -1,4 +1,4 @@
-//! The arguments of the process -> the verb that they name, and its exit status.
+//! Parses the arguments of the process, runs the verb that they name, and returns its exit status.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -8,24 +8,24 @@ use clap::{Parser, Subcommand};
 use super::exit::ExitStatus;
 use super::{backup, check, export, health, import, restore, serve, tune, verify};
 
-/// 2: it could not be done. clap uses the same for wrong usage.
+/// 2: the verb failed. clap exits with the same status if the arguments are wrong.
 const EXIT_ERROR: u8 = 2;
 
 /// Have we seen this document, or nearly this document, before?
 ///
-/// hapax keeps a signature of every document it is given and answers, in well under a millisecond, which earlier
-/// ones a new document repeats.
+/// hapax stores a signature of each document. For a new document it answers, in well under a millisecond, which stored
+/// documents it repeats.
 #[derive(Debug, Parser)]
 #[command(name = "hapax", version, max_term_width = 110)]
 #[command(after_help = "Start here:
-  hapax serve                                    a server on 127.0.0.1:8080, data in ./hapax-data
-  hapax import corpus.jsonl.zst                  documents into it: {\"id\": …, \"text\": …} lines
-  hapax check new.jsonl                          which of these has it seen?
-  hapax export --pairs                           stored duplicates, each with its original
-  hapax backup nightly                           a checked copy of all of it; hapax restore brings it back
-  hapax tune --threshold 0.8 --documents 1e7     what a banding finds, and what it costs
+  hapax serve                                    start a server on 127.0.0.1:8080, data in ./hapax-data
+  hapax import corpus.jsonl.zst                  import documents, lines of {\"id\": …, \"text\": …}
+  hapax check new.jsonl                          find out which of these are duplicates
+  hapax export --pairs                           list stored duplicates, each with its original
+  hapax backup nightly                           make a checked copy; hapax restore restores it
+  hapax tune --threshold 0.8 --documents 1e7     show what a banding finds, and what it costs
 
-`hapax VERB --help` shows more examples.")]
+`hapax VERB --help` shows all options of a verb, and examples.")]
 struct Arguments {
     #[command(subcommand)]
     verb: Verb,
@@ -44,7 +44,7 @@ enum Verb {
     Verify(verify::Args),
 }
 
-/// Parses the process's arguments and does what they say.
+/// Parses the arguments of the process and runs the verb.
 pub fn run() -> ExitCode {
     let result = match Arguments::parse().verb {
         Verb::Serve(args) => serve::run(&args),
@@ -61,7 +61,7 @@ pub fn run() -> ExitCode {
         Ok(ExitStatus::Fine) => ExitCode::SUCCESS,
         Ok(ExitStatus::Found) => ExitCode::FAILURE,
         Err(error) => {
-            // Nobody is left to tell where stderr is closed.
+            // If stderr is closed, there is no way left to report the error.
             let _ = writeln!(std::io::stderr().lock(), "hapax: {error:#}");
             ExitCode::from(EXIT_ERROR)
         }

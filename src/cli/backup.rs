@@ -1,5 +1,5 @@
-//! `hapax backup`: every collection -> a folder that `hapax restore` takes; by a running server, or from its data
-//! directory.
+//! `hapax backup`: copies every collection to a folder that `hapax restore` reads. The copy is made by a running
+//! server, or from a data directory that no server uses.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -14,46 +14,52 @@ use super::exit::ExitStatus;
 use crate::collections::BackupContents;
 use crate::collections::offline::{self, BackupFolder, BackupProgress, SeriesFolder};
 
-/// Between two looks at how far it is.
+/// Time between two requests for the progress.
 const LOOK: Duration = Duration::from_millis(200);
-/// Looks in vain before a server is given up.
+/// Failed requests for the progress, one after another, before the verb gives up.
 const LOOKS_MAX: u32 = 50;
-/// Steps of the bar.
+/// Steps of the progress bar.
 const STEPS: u64 = 1000;
 
 /// Make a backup: a consistent, checked copy of every collection.
 ///
-/// A server writes it itself, under the folder that its setting `backup.dir` names (./hapax-backups). DIR is then the
-/// name of the backup's folder in there. If DIR is a path, as in ./nightly, it must be empty or missing; the finished
-/// backup is moved there from the server's folder, which must be on this machine. With --data-dir the backup is made
-/// here, without a server. What a broken-off backup left in its folder is replaced; a finished backup never is. If this
-/// verb is interrupted, the server's backup goes on.
+/// By default a running server makes the backup, in its backup directory (setting `backup.dir`, ./hapax-backups by
+/// default). DIR is then the name of a new folder in that directory.
+///
+/// If DIR is a path, such as ./nightly or /mnt/backups/1, the finished backup is moved there from the server's backup
+/// directory. The server must run on this machine, and DIR must be empty or missing.
+///
+/// With --data-dir, this command makes the backup itself, without a server.
+///
+/// Leftovers of an interrupted backup in the same folder are replaced. A finished backup is never replaced. If you
+/// interrupt this command, the server still finishes its backup.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  hapax backup nightly-2026-11-21                       the server's backup.dir gets a folder of that name
-  hapax backup nightly --keep 7                         nightly-2026-11-21T020000Z; the seven newest stay
-  hapax backup /mnt/backups/1                           by a server on this machine
+  hapax backup nightly-2026-11-21                       by the server, in its backup directory
+  hapax backup nightly --keep 7                         as nightly-2026-11-21T020000Z; keeps seven
+  hapax backup /mnt/backups/1                           by a server on this machine, then moved
   hapax backup --data-dir ./hapax-data /mnt/backups/1   without a server
-  hapax restore /mnt/backups/1 --data-dir ./restored    back again
+  hapax restore /mnt/backups/1 --data-dir ./restored    restore it
 
-The path of the backup goes to stdout.
+The path of the finished backup is printed to stdout.
 
-Exit status: 0 it is made, 2 it is not.")]
+Exit status: 0 the backup was made; 2 it was not, or that could not be found out.")]
 pub struct Args {
-    /// Where to: a name in the server's backup.dir, or a path
+    /// Where to write the backup: a name in the server's backup directory, or a path
     #[arg(value_name = "DIR")]
     dir: String,
     #[command(flatten)]
     server: ServerArgs,
-    /// Make one of a series: the time is added to DIR, and when the backup is whole, only the N newest of the series stay
+    /// Make the backup one of a series: the time is added to DIR, and after the backup is finished, only the N newest
+    /// backups of the series are kept
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     keep: Option<u32>,
-    /// Copy this data directory instead; no server may be using it
+    /// Back up this data directory instead of a server's; no server may be using it
     #[arg(long, value_name = "DIR", conflicts_with_all = ["server"])]
     data_dir: Option<PathBuf>,
 }
 
-/// What was made.
+/// A finished backup.
 struct MadeBackup {
     path: String,
     collections: usize,
@@ -73,14 +79,13 @@ impl MadeBackup {
         }
     }
 
-    /// Removes older ones of the series that it is the newest of.
+    /// Removes the older backups of the series, of which this is the newest.
     fn prune(mut self, series: &str, keep: u32) -> Self {
         self.removed = offline::prune(Path::new(&self.path), series, keep);
         self
     }
 }
 
-/// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let made = match &args.data_dir {
         Some(data_dir) => offline(data_dir, Path::new(&args.dir), args.keep)?,
@@ -90,14 +95,14 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let mut words = std::io::stderr().lock();
     writeln!(words, "backup made: {}", in_words(collections, documents, bytes))?;
     for name in removed {
-        writeln!(words, "removed an older one: {name}")?;
+        writeln!(words, "removed an older backup: {name}")?;
     }
-    writeln!(std::io::stdout().lock(), "{path}").context("cannot write the backup's path")?;
+    writeln!(std::io::stdout().lock(), "{path}").context("cannot write the path of the backup")?;
     Ok(ExitStatus::Fine)
 }
 
 fn offline(data_dir: &Path, dir: &Path, keep: Option<u32>) -> Result<MadeBackup> {
-    // Taking the lock makes what is missing; for a backup that would only hide a mistyped path.
+    // Taking the lock creates a missing directory, and that would hide a mistyped path.
     if !data_dir.is_dir() {
         bail!("--data-dir {}: there is no such directory", data_dir.display());
     }
@@ -116,16 +121,17 @@ fn offline(data_dir: &Path, dir: &Path, keep: Option<u32>) -> Result<MadeBackup>
 }
 
 fn next_of_series(dir: &Path) -> Result<SeriesFolder> {
-    SeriesFolder::next(dir).with_context(|| format!("{}: names no folder", dir.display()))
+    SeriesFolder::next(dir)
+        .with_context(|| format!("{}: must end in a name, such as /mnt/backups/nightly", dir.display()))
 }
 
-/// What a backup holds.
+/// Describes the contents of a backup in a few words.
 pub(super) fn in_words(collections: usize, documents: u64, bytes: u64) -> String {
     let s = if collections == 1 { "" } else { "s" };
     format!("{collections} collection{s}, {} documents, {}", HumanCount(documents), HumanBytes(bytes))
 }
 
-/// Works on a thread of its own beside a bar on stderr.
+/// Runs the work on a thread of its own and shows a progress bar on stderr.
 pub(super) fn watched<T: Send>(what: &'static str, work: impl FnOnce(BackupProgress) -> T + Send) -> T {
     let (progress, bar) = (BackupProgress::default(), progress_bar(what));
     let done = std::thread::scope(|scope| {
@@ -166,24 +172,27 @@ struct Statuses {
     latest: Option<Status>,
 }
 
-/// The name that a server shall give the backup, and where to move it from there.
+/// Returns the name that the server gives the backup, and the path to move it to, if DIR is a path.
 fn name_and_target(dir: &str) -> Result<(&str, Option<&Path>)> {
     let path = Path::new(dir);
     if !dir.contains(std::path::is_separator) {
         return Ok((dir, None));
     }
-    let name = path.file_name().and_then(|name| name.to_str()).with_context(|| format!("{dir}: names no folder"))?;
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .with_context(|| format!("{dir}: must end in a name, such as /mnt/backups/nightly"))?;
     Ok((name, Some(path)))
 }
 
-/// Moves what a server made.
+/// Moves a backup that a server made to `target`.
 fn relocate(made: &MadeBackup, target: &Path) -> Result<MadeBackup> {
     let from = Path::new(&made.path);
-    let there = format!("the backup is made, and is at {} where the server runs", made.path);
+    let there = format!("the backup is finished, but is still at {} on the server's machine", made.path);
     let backup = BackupFolder::read(from).with_context(|| there.clone())?;
     let found = MadeBackup::of(&backup.contents(), target);
     if (found.collections, found.documents, found.bytes) != (made.collections, made.documents, made.bytes) {
-        bail!("{there}: what is there on this machine is another one");
+        bail!("{there}: this machine has another backup at that path");
     }
     backup.relocate(target).context(there)?;
     Ok(found)
@@ -195,12 +204,12 @@ fn online(args: &Args) -> Result<MadeBackup> {
         (None, keep) => by_server(args, name, keep),
         (Some(target), None) => {
             if target.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
-                bail!("{}: is not empty", args.dir);
+                bail!("{}: is not empty; choose an empty or missing directory", args.dir);
             }
             relocate(&by_server(args, name, None)?, target)
         }
         (Some(target), Some(keep)) => {
-            // The server removes none: those of this series are elsewhere.
+            // The server must not remove any backup: the older ones of this series are in `target`'s folder.
             let made = by_server(args, name, Some(0))?;
             let next = next_of_series(target)?;
             Ok(relocate(&made, &next.path)?.prune(&next.series, keep))
@@ -210,7 +219,7 @@ fn online(args: &Args) -> Result<MadeBackup> {
 
 fn by_server(args: &Args, name: &str, keep: Option<u32>) -> Result<MadeBackup> {
     let client = Client::new(&args.server)?;
-    let foreign = || format!("{} answers what is not from hapax", client.url());
+    let foreign = || format!("the answer from {} is not from a hapax server", client.url());
     let body = match keep {
         Some(keep) => serde_json::json!({ "name": name, "keep": keep }),
         None => serde_json::json!({ "name": name }),
@@ -227,14 +236,14 @@ fn by_server(args: &Args, name: &str, keep: Option<u32>) -> Result<MadeBackup> {
                 looks += 1;
                 continue;
             }
-            Err(error) => return Err(anyhow!(error).context("what became of the backup is not known")),
+            Err(error) => return Err(anyhow!(error).context("cannot find out whether the backup was made")),
         };
         looks = 0;
         let latest = serde_json::from_str::<Statuses>(&text).with_context(foreign)?.latest;
         match latest.filter(|latest| (&latest.name, &latest.started) == (&begun.name, &begun.started)) {
             Some(latest) if latest.state == "running" => show(&bar, latest.progress),
             Some(latest) => break latest,
-            None => bail!("the server knows nothing of the backup any more: it was restarted, and none was made"),
+            None => bail!("no backup was made: the server was restarted meanwhile"),
         }
     };
     bar.finish_and_clear();
@@ -246,7 +255,7 @@ fn by_server(args: &Args, name: &str, keep: Option<u32>) -> Result<MadeBackup> {
             bytes: ended.collections.iter().map(|entry| entry.bytes).sum(),
             removed: ended.removed,
         }),
-        "cancelled" => bail!("no backup was made: it was called off"),
+        "cancelled" => bail!("no backup was made: it was cancelled"),
         _ => bail!("no backup was made: {}", ended.detail),
     }
 }
@@ -255,7 +264,7 @@ fn progress_bar(what: &'static str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{bar:30.cyan/dim} {percent:>3} % {msg}  {elapsed} gone, {eta} to go");
+    let style = ProgressStyle::with_template("{bar:30.cyan/dim} {percent:>3} % {msg}  {elapsed} elapsed, {eta} left");
     let bar = ProgressBar::new(STEPS).with_style(style.expect("the template is valid"));
     bar.set_message(what);
     bar.enable_steady_tick(LOOK);

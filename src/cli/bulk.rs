@@ -1,6 +1,5 @@
-//! One chunk through one bulk request, asked again where that helps.
-//! Comes in: a [`Chunk`]. Goes out: an answer for each of its lines, in whatever order they came.
-//! Must never know: what the answers are counted for.
+//! Sends one chunk in a bulk request, and sends lines again that may succeed later. Input: a [`Chunk`]. Output: an
+//! answer for each of its lines, in the order in which they come. It must never know what the answers are counted for.
 
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
@@ -10,20 +9,20 @@ use serde::Deserialize;
 use super::client::{Client, ClientError, Problem};
 use super::input::Chunk;
 
-/// How often one chunk is sent at most. Inserts are idempotent, so sending again is safe.
+/// Most requests for one chunk. Inserts are idempotent, so sending a line again is safe.
 const ATTEMPTS_MAX: u32 = 10;
-/// First pause before sending again; doubled each time.
+/// First pause before a line is sent again. It doubles each time.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
-/// Longest pause, whatever the server asks for.
+/// Longest pause, even if the server asks for more.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// Statuses of what may pass by itself: a slow client, a quota, a full queue.
+/// Statuses of errors that may pass by themselves: a slow client, a quota, a full queue.
 const PASSING: [u16; 3] = [408, 429, 503];
 
-/// The status of an error that stays until there is room again, on the disk or in the memory budget.
+/// The status of an error that lasts until there is room again, on the disk or in the memory budget.
 const FULL: u16 = 507;
 
-/// The part of an answer line that this client branches on.
+/// The fields of an answer line that this client needs.
 #[derive(Debug, Deserialize)]
 struct Line<'a> {
     #[serde(borrow)]
@@ -32,33 +31,33 @@ struct Line<'a> {
     error: Option<Problem>,
 }
 
-/// Why a chunk was given up.
+/// The reason why a chunk could not be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum BulkError {
     /// The request failed, and would fail again.
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The stream ended before its summary.
-    #[error("the answer of {url} ended early{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    #[error("the answer from {url} ended early{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Truncated {
         url: String,
-        /// What its last line said.
+        /// The reason that the last line gave.
         reason: Option<String>,
         /// Whether the same request may succeed a little later.
         passing: bool,
     },
-    /// A line was refused for want of room, as each of those behind it would be.
-    #[error("the server has no room for more: {detail}")]
+    /// The server had no room for a line. It would refuse each of the following lines too.
+    #[error("the server has no room for more documents: {detail}")]
     Full {
-        /// What the server says of the line.
+        /// The server's reason for refusing the line.
         detail: String,
     },
-    /// Not what a hapax answers.
-    #[error("{url} answers what this client does not understand: {line}")]
+    /// The answer is not from hapax.
+    #[error("the answer from {url} is not from a hapax server: {line}")]
     Foreign { url: String, line: String },
 }
 
-/// Sends all lines of `chunk` to `path` and gives each answer line to `answered` with its place in the chunk.
+/// Sends all lines of `chunk` to `path`, and passes each answer line to `answered`, with its place in the chunk.
 pub fn send(
     client: &Client,
     path: &str,
@@ -81,7 +80,7 @@ pub fn send(
         let mut done = vec![false; open.len()];
         let result = send_once(client, path, &body, &mut |number, line, status| {
             let Some(&place) = number.checked_sub(1).and_then(|place| open.get(place)) else { return };
-            // A line that met a full queue may pass later; any other refusal stands.
+            // A line that met a full queue may succeed later. Any other refusal is final.
             let passing = status.is_some_and(|status| PASSING.contains(&status)) && !last;
             if !passing && !std::mem::replace(&mut done[number - 1], true) {
                 answered(place, line);

@@ -1,4 +1,4 @@
-//! `hapax check`: documents in, verdicts out; against a running server, or against its data directory.
+//! `hapax check`: looks documents up on a running server or in a data directory, and prints verdicts.
 
 use std::collections::VecDeque;
 use std::io::{self, BufWriter, Write};
@@ -21,61 +21,61 @@ use crate::http::error::Problem;
 use crate::types::CollectionName;
 use crate::verdicts::check_threshold;
 
-/// Look documents up; nothing is stored.
+/// Look documents up, without storing anything.
 ///
-/// Each line of FILE is a JSON object with a text, or else a set or a signature. Each line of the output is a
-/// verdict, in the same order, with the number of its input line. A document is never its own duplicate: if it has
-/// an id, that id is passed over.
+/// Each line of FILE is a JSON object with a `text`, a `set` or a `signature`. The output has a line of JSON for each,
+/// in the same order: the verdict, with the number of the input line. If an object has an `id`, the stored document of
+/// that id does not count as its duplicate.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax check new.jsonl.gz > verdicts.jsonl
   hapax check --text page.txt && echo new
   jq -c '{id: .url, text: .body}' crawl.jsonl | hapax check - | jq -r 'select(.duplicate_of) | .id'
-  hapax check --data-dir ./hapax-data new.jsonl        without a server
+  hapax check --data-dir ./hapax-data new.jsonl         without a server
 
-Exit status: 0 no duplicate was found, 1 at least one, 2 something failed.")]
+Exit status: 0 no duplicate was found, 1 at least one was found, 2 something failed.")]
 pub struct Args {
-    /// JSON lines, plain, gzip or zstd; - is stdin
+    /// JSON Lines, plain or compressed with gzip or zstd; - reads stdin
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     server: ServerArgs,
-    /// Look in this data directory instead; no server may be using it
+    /// Look in this data directory instead of asking a server; no server may be using it
     #[arg(long, value_name = "DIR", conflicts_with_all = ["server"])]
     data_dir: Option<PathBuf>,
-    /// Configuration of the server that made the data directory
+    /// Configuration file of the server that created the data directory
     #[arg(long, value_name = "FILE", requires = "data_dir")]
     config: Option<PathBuf>,
     /// Collection to look in
     #[arg(long, value_name = "NAME", default_value = "default")]
     collection: String,
-    /// Similarity from which to report, instead of the collection's own
+    /// Report documents from this similarity on, above 0 and at most 1, such as 0.9 [default: the collection's
+    /// threshold]
     #[arg(long, value_name = "J")]
     threshold: Option<f64>,
-    /// Matches reported for each document
+    /// Most matches to report for each document, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
     #[command(flatten)]
     fields: FieldArgs,
-    /// FILE is one plain text, not JSON lines
+    /// Read FILE as one plain text instead of JSON Lines
     #[arg(long)]
     text: bool,
 }
 
-/// What was seen so far, and where verdicts go.
+/// The counts so far, and the output for verdicts.
 struct Report {
     out: BufWriter<io::StdoutLock<'static>>,
     duplicates: u64,
     failed: u64,
-    /// Lines that are no documents; each is reported in its place.
+    /// Lines that are not documents. Each is reported in its place.
     unreadable: VecDeque<(Origin, String)>,
     broken: Option<io::Error>,
 }
 
-/// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
-    if args.threshold.is_some_and(|threshold| check_threshold(threshold).is_err()) {
-        bail!("--threshold: a number above 0 and at most 1");
+    if let Some(threshold) = args.threshold.filter(|threshold| check_threshold(*threshold).is_err()) {
+        bail!("--threshold {threshold}: must be a number above 0 and at most 1");
     }
     let mut report = Report {
         out: BufWriter::new(io::stdout().lock()),
@@ -96,9 +96,9 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
             each_chunk(args, &mut report, |chunk, report| online(&client, &path, chunk, report))?;
         }
     }
-    report.out.flush().context("cannot write verdicts")?;
+    report.out.flush().context("cannot write the verdicts")?;
     if report.failed > 0 {
-        bail!("{} documents could not be checked; their lines say why", report.failed);
+        bail!("{} documents could not be checked; their lines of the output say why", report.failed);
     }
     Ok(if report.duplicates > 0 { ExitStatus::Found } else { ExitStatus::Fine })
 }
@@ -114,7 +114,7 @@ fn each_chunk(
         outcome = check(&chunk, report);
         report.unreadable_before(u64::MAX);
         if let Some(error) = report.broken.take() {
-            outcome = Err(anyhow!(error).context("cannot write verdicts"));
+            outcome = Err(anyhow!(error).context("cannot write the verdicts"));
         }
         outcome.is_ok()
     };
@@ -149,7 +149,8 @@ fn bulk_path(args: &Args) -> String {
 }
 
 fn online(client: &Client, path: &str, chunk: &Chunk, report: &mut Report) -> Result<()> {
-    // Lines that were answered after others (asked again meanwhile) wait here until it is their turn.
+    // A line that was sent again is answered after later ones. Its successors wait here, so that the output keeps the
+    // order of the input.
     let mut answers: Vec<Option<String>> = vec![None; chunk.lines.len()];
     let mut next = 0;
     bulk::send(client, path, chunk, |place, line| {
@@ -163,10 +164,10 @@ fn online(client: &Client, path: &str, chunk: &Chunk, report: &mut Report) -> Re
 }
 
 impl Report {
-    /// One line of a bulk answer; only its line number is ours.
+    /// Writes one line of a bulk answer, with the line number of the file in place of the chunk's.
     fn answer(&mut self, origin: &Origin, line: &str) {
         let Ok(fields) = serde_json::from_str::<Fields<'_>>(line) else {
-            return self.failure(origin, "the server's answer could not be read");
+            return self.failure(origin, "cannot read the server's answer");
         };
         let is = |name: &str, values: &[&str]| fields.get(name).is_some_and(|value| values.contains(&value.get()));
         self.failed += u64::from(is("kind", &["\"error\""]));
@@ -204,7 +205,7 @@ impl Report {
         }
     }
 
-    /// Reports the unreadable lines that come before this one.
+    /// Reports the unreadable lines before `line`.
     fn unreadable_before(&mut self, line: u64) {
         while let Some((origin, reason)) = self.unreadable.pop_front_if(|(origin, _)| origin.line < line) {
             self.failure(&origin, &reason);
@@ -212,14 +213,14 @@ impl Report {
     }
 }
 
-/// The data directory, opened by this process.
+/// A data directory that this process has opened.
 struct Offline {
     runtime: tokio::runtime::Runtime,
     collections: Collections,
     collection: Collection,
 }
 
-/// A verdict as the bulk route writes it.
+/// A verdict in the form of the bulk route.
 #[derive(Serialize)]
 struct VerdictLine {
     kind: &'static str,
@@ -228,7 +229,7 @@ struct VerdictLine {
     verdict: VerdictBody,
 }
 
-/// An error as the bulk route writes it.
+/// An error in the form of the bulk route.
 #[derive(Serialize)]
 struct ErrorLine<E> {
     kind: &'static str,
@@ -236,7 +237,7 @@ struct ErrorLine<E> {
     error: E,
 }
 
-/// What is wrong with a line that was never sent.
+/// The reason why a line could not be read as a document.
 #[derive(Serialize)]
 struct Unreadable<'a> {
     detail: &'a str,
@@ -244,7 +245,7 @@ struct Unreadable<'a> {
 
 impl Offline {
     fn open(args: &Args, dir: &Path) -> Result<Self> {
-        // Opening makes what is missing; for a lookup that would only hide a mistyped path.
+        // Opening creates a missing directory, and that would hide a mistyped path.
         if !dir.is_dir() {
             bail!("--data-dir {}: there is no such directory", dir.display());
         }
@@ -280,7 +281,7 @@ impl Offline {
                 }
                 Err(problem) => {
                     report.failed += 1;
-                    // Offline there is no request to name.
+                    // There is no request without a server, so there is no request id.
                     let error = problem.into_body("");
                     report.write_line(origin, &ErrorLine { kind: "error", line: origin.line, error });
                 }

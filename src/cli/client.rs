@@ -1,6 +1,5 @@
-//! The client side of the HTTP API, as far as the verbs need it.
-//! Comes in: a server's URL and a key. Goes out: answers, or errors that say what to do.
-//! Must never know: what a verb makes of an answer.
+//! The part of an HTTP client that the verbs need. Input: the URL of a server, and a key. Output: answers, or errors
+//! that say what to do. It must never know what a verb does with an answer.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -12,60 +11,46 @@ use ureq::{Agent, Body};
 
 use crate::config::read_secret;
 
-/// Where the server is, and how to be let in.
+/// The server's URL, and the key that it requires.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ServerArgs {
-    /// The server to talk to
+    /// URL of the server
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
     pub server: String,
-    /// File with the API key, if the server wants one [default: the key in $HAPAX__AUTH__API_KEY, if set]
+    /// File that holds the API key, if the server requires one [default: the key in $HAPAX__AUTH__API_KEY, if it is
+    /// set]
     #[arg(long, value_name = "FILE", env = "HAPAX__AUTH__API_KEY_FILE", hide_env_values = true)]
     pub api_key_file: Option<PathBuf>,
 }
 
-/// Why a request came to nothing.
+/// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Not a URL that this client speaks.
+    /// The URL is one that this client cannot use.
     #[error("--server {url}: {detail}")]
     Url {
-        /// As given.
         url: String,
-        /// What is allowed.
+        /// The form that a URL must have.
         detail: &'static str,
     },
-    /// The key's file cannot be used.
+    /// The key's file cannot be read.
     #[error("--api-key-file {path}: {detail}")]
-    KeyFile {
-        /// As given.
-        path: PathBuf,
-        /// Why not.
-        detail: String,
-    },
+    KeyFile { path: PathBuf, detail: String },
     /// No server answers.
-    #[error("cannot reach {url}: {detail}. Is it running? Start it with `hapax serve`, or name another with --server")]
-    Unreachable {
-        /// The server.
-        url: String,
-        /// Why not.
-        detail: String,
-    },
-    /// The connection broke while a request was under way.
-    #[error("the connection to {url} broke: {detail}")]
-    Broken {
-        /// The server.
-        url: String,
-        /// How.
-        detail: String,
-    },
-    /// The server refused.
-    #[error("the server answers {status}: {detail}{}", advice(*status))]
+    #[error(
+        "cannot reach {url}: {detail}. Start a server with `hapax serve`, or give the URL of another with --server"
+    )]
+    Unreachable { url: String, detail: String },
+    /// The connection was lost during a request.
+    #[error("lost the connection to {url}: {detail}")]
+    Broken { url: String, detail: String },
+    /// The server refused the request.
+    #[error("the server answered {status}: {detail}{}", advice(*status))]
     Refused {
-        /// HTTP status.
         status: u16,
-        /// Its sentence.
+        /// The `detail` of the server's problem.
         detail: String,
-        /// When it asks to be asked again.
+        /// How long the server asks to wait before the next attempt.
         retry_after: Option<Duration>,
     },
 }
@@ -83,22 +68,21 @@ impl ClientError {
 
 fn advice(status: u16) -> &'static str {
     match status {
-        401 => ". Give its key with --api-key-file",
+        401 => ". Give the server's API key with --api-key-file",
         _ => "",
     }
 }
 
-/// What every error body holds.
+/// The fields of a problem that the verbs need.
 #[derive(Debug, Deserialize)]
 pub struct Problem {
-    /// HTTP status.
     pub status: u16,
-    /// One sentence.
+    /// What happened, for people.
     #[serde(default)]
     pub detail: String,
 }
 
-/// A server to talk to. Cheap to clone; connections are shared.
+/// A client of one server. Cloning is cheap, and clones share connections.
 #[derive(Clone)]
 pub struct Client {
     agent: Agent,
@@ -107,7 +91,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Checks the URL and reads the key; talks to nobody yet.
+    /// Checks the URL and reads the key. It does not connect.
     pub fn new(args: &ServerArgs) -> Result<Self, ClientError> {
         let client = Self::without_key(&args.server)?;
         let key = match &args.api_key_file {
@@ -120,18 +104,18 @@ impl Client {
         Ok(Self { authorization: key.map(|key| format!("Bearer {key}")), ..client })
     }
 
-    /// For routes that need no key.
+    /// Returns a client without a key, for routes that need none.
     pub fn without_key(server: &str) -> Result<Self, ClientError> {
         let base = server.trim_end_matches('/').to_owned();
         let refuse = |detail| Err(ClientError::Url { url: server.to_owned(), detail });
         if base.starts_with("https://") {
-            return refuse("this client speaks plain HTTP; talk to the server itself, not to a TLS proxy before it");
+            return refuse("https is not supported; give the http:// URL of the server itself, not of a TLS proxy");
         }
         if !base.strip_prefix("http://").is_some_and(|host| !host.is_empty() && !host.contains('/')) {
-            return refuse("a URL such as http://127.0.0.1:8080");
+            return refuse("must be a URL such as http://127.0.0.1:8080");
         }
         let agent = Agent::config_builder()
-            // Proxies of the environment are for the web; a hapax is a neighbour.
+            // Proxies in the environment are meant for the web, and a hapax server is usually nearby.
             .proxy(None)
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(10)))
@@ -148,12 +132,13 @@ impl Client {
         &self.base
     }
 
-    /// An error at once if no server listens. Later a server that is gone is waited for: it may be restarting.
+    /// Fails at once if no server listens. Later requests are repeated while a server is gone, because it may be
+    /// restarting.
     pub fn reach(&self) -> Result<(), ClientError> {
         self.get("/livez").map(|_| ())
     }
 
-    /// Sends NDJSON and returns the answer's lines as they come. `path` begins with `/`, query included.
+    /// Sends NDJSON and returns the lines of the answer as they arrive. `path` begins with `/` and includes the query.
     pub fn post_lines(&self, path: &str, lines: &[u8]) -> Result<impl Read + use<>, ClientError> {
         let mut request = self.agent.post(format!("{}{path}", self.base)).content_type("application/x-ndjson");
         if let Some(authorization) = &self.authorization {
@@ -163,7 +148,7 @@ impl Client {
         Ok(answer.into_body().into_with_config().limit(u64::MAX).reader())
     }
 
-    /// Sends JSON and returns the answer's text; an error unless the server grants it.
+    /// Sends JSON and returns the text of the answer. A status other than success is an error.
     pub fn post_json(&self, path: &str, body: &str) -> Result<String, ClientError> {
         let mut request = self.agent.post(format!("{}{path}", self.base)).content_type("application/json");
         if let Some(authorization) = &self.authorization {
@@ -173,7 +158,7 @@ impl Client {
         answer.body_mut().read_to_string().map_err(|error| self.transport(error))
     }
 
-    /// The status and the text of a short answer.
+    /// Returns the status and the text of a short answer.
     pub fn get(&self, path: &str) -> Result<(u16, String), ClientError> {
         let mut request = self.agent.get(format!("{}{path}", self.base));
         if let Some(authorization) = &self.authorization {
@@ -184,7 +169,7 @@ impl Client {
         Ok((answer.status().as_u16(), text))
     }
 
-    /// The text of an answer of any length; an error unless the server grants it.
+    /// Returns the text of an answer of any length. A status other than success is an error.
     pub fn get_whole(&self, path: &str) -> Result<String, ClientError> {
         let mut request = self.agent.get(format!("{}{path}", self.base));
         if let Some(authorization) = &self.authorization {
@@ -205,7 +190,7 @@ impl Client {
         let text = answer.body_mut().read_to_string().unwrap_or_default();
         let detail = match serde_json::from_str::<Problem>(&text) {
             Ok(problem) => problem.detail,
-            Err(_) => "the answer is not from hapax".into(),
+            Err(_) => "the answer is not from a hapax server".into(),
         };
         Err(ClientError::Refused { status, detail, retry_after: retry_after.map(Duration::from_secs) })
     }
@@ -215,7 +200,7 @@ impl Client {
         let (url, detail) = (self.base.clone(), error.to_string());
         match error {
             ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
-                ClientError::Url { url, detail: "a URL such as http://127.0.0.1:8080" }
+                ClientError::Url { url, detail: "must be a URL such as http://127.0.0.1:8080" }
             }
             ureq::Error::HostNotFound
             | ureq::Error::ConnectionFailed
@@ -232,7 +217,7 @@ impl Client {
     }
 }
 
-/// Percent-encodes a value of a query: everything but the unreserved characters of RFC 3986, section 2.3.
+/// Percent-encodes a query value: all bytes except the unreserved characters of RFC 3986, section 2.3.
 pub fn encode(value: &str) -> String {
     use std::fmt::Write as _;
     let mut text = String::with_capacity(value.len());

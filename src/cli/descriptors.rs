@@ -1,18 +1,19 @@
-//! Connections and files of collections share what file descriptors the process may have. Comes in: the bounds of the
-//! settings. Goes out: how many connections fit, so that no crowd of clients takes what a collection needs.
-//! Without that, 200 clients under `ulimit -n 200` leave no descriptor for a new collection or a backup.
+//! Divides the process's file descriptors between connections and the files of collections. Input: limits from the
+//! settings. Output: the number of connections that fit, so that many clients cannot take the descriptors that a
+//! collection needs. Without this, 200 clients under `ulimit -n 200` leave no descriptor for a new collection or a
+//! backup.
 
 use crate::http;
 
-/// Of one collection at work: 8 readers, the writer, the checkpointer, a backup and a scrub, database and log each; and
-/// the log's index.
+/// Descriptors of one busy collection: 8 readers, the writer, the checkpointer, a backup and a scrub, each with the
+/// database and its log; and the index of the log.
 const PER_COLLECTION: u64 = 25;
-/// Standard streams, listeners, the runtime's own, locks, folders being synced, files of a backup.
+/// Standard streams, listeners, the async runtime, locks, directories being synced, files of a backup.
 const RESERVE: u64 = 48;
-/// Connections get no less than this share, even if all collections at work at once would need more.
+/// Connections get at least one in so many descriptors, even if all collections together would need more.
 const CONNECTIONS_SHARE_MIN: u64 = 4;
 
-/// Raises the process's limit to what it is allowed, and gives it. `None`: there is none, or it is not known.
+/// Raises the process's limit as far as it may, and returns it. `None`: there is no limit, or it is not known.
 #[cfg(target_os = "linux")]
 pub fn raise_limit() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -20,19 +21,19 @@ pub fn raise_limit() -> Option<u64> {
     if current != maximum
         && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
     {
-        tracing::warn!(%error, limit = current, "the limit on file descriptors cannot be raised");
+        tracing::warn!(%error, limit = current, "cannot raise the limit on file descriptors");
         return current;
     }
     maximum
 }
 
-/// Raises the process's limit to what it is allowed, and gives it. `None`: there is none, or it is not known.
+/// Raises the process's limit as far as it may, and returns it. `None`: there is no limit, or it is not known.
 #[cfg(not(target_os = "linux"))]
 pub fn raise_limit() -> Option<u64> {
     None
 }
 
-/// The most connections, at most `connections_max`, for which there are descriptors.
+/// Returns how many connections there are descriptors for, at most `connections_max`.
 pub fn connections_that_fit(limit: Option<u64>, connections_max: usize, collections_max: usize, probes: bool) -> usize {
     let Some(limit) = limit else { return connections_max };
     let others = RESERVE
@@ -54,7 +55,7 @@ pub fn connections_that_fit(limit: Option<u64>, connections_max: usize, collecti
         collections_max,
         connections = fit,
         "the limit on file descriptors (ulimit -n) is too low for server.connections_max and collections.max; \
-         fewer connections are let in"
+         accepting fewer connections"
     );
     fit
 }

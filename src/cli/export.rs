@@ -1,5 +1,5 @@
-//! `hapax export`: a collection -> NDJSON, from a running server or from its data directory.
-//! A page at a time: memory stays bounded however large the collection, or one of its clusters, is.
+//! `hapax export`: writes a collection as JSON Lines, from a running server or from a data directory. It reads a page
+//! at a time, so memory stays bounded, however large the collection or one of its clusters is.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -19,54 +19,55 @@ use crate::http::dto::document::DocumentRecord;
 use crate::http::dto::ratio;
 use crate::types::CollectionName;
 
-/// Documents asked for at once.
+/// Documents in one page.
 const PAGE: usize = 1000;
-/// Ids in one line of `--clusters`; a larger cluster takes several.
+/// Ids in one line of `--clusters`. A larger cluster takes several lines.
 const MEMBERS_PER_LINE: usize = 1000;
-/// How often one page is asked for at most.
+/// Most requests for one page.
 const ATTEMPTS_MAX: u32 = 10;
-/// First pause before asking again; doubled each time.
+/// First pause before a page is requested again. It doubles each time.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
-/// Longest pause, whatever the server asks for.
+/// Longest pause, even if the server asks for more.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// Said where people expect pairs and there is none.
+/// Printed if --pairs or --clusters finds nothing.
 const NO_DUPLICATES: &str = "no stored document is a duplicate of another. Duplicates are stored only if they are \
                              inserted with on_duplicate=link or on_duplicate=store (hapax import --on-duplicate link); \
                              with on_duplicate=skip, the default, they are not stored.";
 
-/// Write what a collection holds, a line of JSON each.
+/// Write the documents of a collection as JSON Lines.
 ///
-/// Without --pairs and --clusters: every stored document, in the order of storing, as the server shows it. If others
-/// write meanwhile, each page of up to 1,000 documents is of one moment; the whole export is not.
+/// By default, it writes every stored document in the order in which they were stored, in the form in which the server
+/// returns them. If documents are written meanwhile, each page of up to 1,000 documents is consistent; the export as a
+/// whole is not.
 ///
-/// A cluster is a document and the duplicates of it that are stored. Its representative is the document that has been
-/// stored the longest. Duplicates are stored only if they were inserted with on_duplicate=link or on_duplicate=store;
-/// the default, skip, stores none, and then there are no clusters and no pairs.
+/// A cluster is a document together with the stored duplicates of it. Its representative is the document that has been
+/// stored the longest. Duplicates are stored only if they were inserted with on_duplicate=link or on_duplicate=store.
+/// With the default, skip, they are not stored, and there are no clusters and no pairs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax export > documents.jsonl
   hapax export --pairs --output pairs.jsonl
-  hapax export --clusters | jq -r '.members[1:][]'        ids of all duplicates that are stored
+  hapax export --clusters | jq -r '.members[1:][]'        the ids of all stored duplicates
   hapax export --data-dir ./hapax-data --collection news  without a server
 
-A line of --pairs: {\"id\", \"representative\", \"similarity\", \"low\", \"high\", \"method\"}
-A line of --clusters: {\"representative\", \"members\"}, the representative first. A cluster of more
-than 1,000 members takes several lines; those after the first say \"continued\": true.
+A line of --pairs has \"id\", \"representative\", \"similarity\", \"low\", \"high\" and \"method\".
+A line of --clusters has \"representative\" and \"members\"; the representative is the first member.
+A cluster of more than 1,000 members takes several lines; all but the first have \"continued\": true.
 
---pairs writes one line for each stored duplicate, with its representative: not every pair of a
-cluster. If the first representative was deleted, the next one may be less like the others than
-the threshold. Such pairs are left out, and their number is told on stderr.
+--pairs writes one line for each stored duplicate, with its representative; it does not write every
+pair of a cluster. If the first representative was deleted, the next one may be less similar to the
+others than the threshold. Such pairs are left out, and a note on stderr says how many.
 
-Exit status: 0 all was written, or the reader of a pipe closed it; 2 something failed.")]
+Exit status: 0 everything was written, or the reader of a pipe closed it; 2 something failed.")]
 pub struct Args {
-    /// Write each stored or linked duplicate with the representative of its cluster
+    /// Write pairs: each stored or linked duplicate, with the representative of its cluster
     #[arg(long, conflicts_with = "clusters")]
     pairs: bool,
-    /// Write each cluster of more than one document
+    /// Write clusters: each cluster that has more than one document
     #[arg(long)]
     clusters: bool,
-    /// Where to write; - is stdout
+    /// File to write to; - writes to stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
     /// Collection to export
@@ -74,18 +75,17 @@ pub struct Args {
     collection: String,
     #[command(flatten)]
     server: ServerArgs,
-    /// Read this data directory instead; no server may be using it
+    /// Read this data directory instead of asking a server; no server may be using it
     #[arg(long, value_name = "DIR", conflicts_with_all = ["server"])]
     data_dir: Option<PathBuf>,
 }
 
-/// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let mut source: Box<dyn Pages> = match &args.data_dir {
         Some(dir) => Box::new(OfflineSource::open(dir, &args.collection)?),
         None => Box::new(OnlineSource::new(args)?),
     };
-    // After that, so that a mistyped name empties no file.
+    // Create the file last, so that a mistyped collection name does not empty it.
     let to_stdout = args.output == Path::new("-");
     let out: Box<dyn Write> = if to_stdout {
         Box::new(io::stdout().lock())
@@ -103,9 +103,9 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let written = written.and_then(|note| Ok((lines.out.flush()?, note).1));
     lines.bar.finish_and_clear();
     match written {
-        // Whoever read has seen enough, as `head` has.
+        // The reader of the pipe has read enough, as `head` does.
         Err(error) if is_broken_pipe(&error) => Ok(ExitStatus::Fine),
-        Err(error) => Err(error.context("not all was written")),
+        Err(error) => Err(error.context("the export is incomplete")),
         Ok(note) => {
             if let Some(note) = note {
                 writeln!(io::stderr().lock(), "note: {note}")?;
@@ -129,7 +129,7 @@ fn documents(source: &mut dyn Pages, lines: &mut Lines) -> Result<()> {
     Ok(())
 }
 
-/// Writes pairs; returns what to tell about those that are not there.
+/// Writes pairs, and returns a note about pairs that were left out.
 fn pairs(source: &mut dyn Pages, lines: &mut Lines) -> Result<Option<String>> {
     let (mut written, mut below) = (0_u64, 0_u64);
     while let Some(page) = source.members()? {
@@ -147,13 +147,13 @@ fn pairs(source: &mut dyn Pages, lines: &mut Lines) -> Result<Option<String>> {
         (0, 0) => Some(NO_DUPLICATES.to_owned()),
         (_, 0) => None,
         _ => Some(format!(
-            "left out {below} duplicates that are less like their representative than the threshold: they were stored as \
-             duplicates of another document, or while the threshold was lower. --clusters lists them."
+            "left out {below} duplicates that are less similar to their representative than the threshold: they were \
+             stored as duplicates of another document, or when the threshold was lower. --clusters lists them."
         )),
     })
 }
 
-/// Writes clusters; returns what to tell if there are none.
+/// Writes clusters, and returns a note if there are none.
 fn clusters(source: &mut dyn Pages, lines: &mut Lines) -> Result<Option<String>> {
     let mut cluster: Option<Cluster> = None;
     while let Some(page) = source.members()? {
@@ -166,7 +166,7 @@ fn clusters(source: &mut dyn Pages, lines: &mut Lines) -> Result<Option<String>>
                 if let Some(cluster) = cluster.take() {
                     lines.write(&cluster)?;
                 }
-                // One that does not begin with its representative began in an earlier line.
+                // A part that does not begin with its representative continues an earlier line.
                 let continued = representative.is_some();
                 cluster = Some(Cluster { representative: stands.clone(), members: Vec::new(), continued });
             }
@@ -207,7 +207,7 @@ struct Cluster {
     continued: bool,
 }
 
-/// Where lines go.
+/// The output, with its progress bar.
 struct Lines {
     out: BufWriter<Box<dyn Write>>,
     bar: ProgressBar,
@@ -215,31 +215,31 @@ struct Lines {
 
 impl Lines {
     fn write(&mut self, line: &impl Serialize) -> Result<()> {
-        // To a buffer first: serde_json hides what kind of error a failed write is.
+        // Serialise to a buffer first: serde_json hides the kind of error that a failed write has.
         let mut bytes = serde_json::to_vec(line)?;
         bytes.push(b'\n');
         Ok(self.out.write_all(&bytes)?)
     }
 }
 
-/// A bar on a terminal, unless the data goes there as well.
+/// Shows a bar on a terminal, unless the data goes to the terminal too.
 fn progress_bar(args: &Args, to_stdout: bool, total: Option<u64>) -> ProgressBar {
     if !io::stderr().is_terminal() || to_stdout && io::stdout().is_terminal() {
         return ProgressBar::hidden();
     }
     let style = |template| ProgressStyle::with_template(template).expect("the template is valid");
-    // How many are in clusters nobody knows beforehand.
+    // How many documents are in clusters is not known in advance.
     let bar = match total.filter(|_| !args.pairs && !args.clusters) {
         Some(total) => ProgressBar::new(total)
-            .with_style(style("{bar:30.cyan/dim} {percent:>3} %  {human_pos} documents, {per_sec}  {eta} to go")),
+            .with_style(style("{bar:30.cyan/dim} {percent:>3} %  {human_pos} documents, {per_sec}  {eta} left")),
         None => ProgressBar::no_length()
-            .with_style(style("{spinner} {human_pos} documents in clusters, {per_sec}  {elapsed} gone")),
+            .with_style(style("{spinner} {human_pos} documents in clusters, {per_sec}  {elapsed} elapsed")),
     };
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }
 
-/// A document of a cluster, as far as it is exported.
+/// A document of a cluster, with the fields that are exported.
 #[derive(Deserialize)]
 struct Member {
     id: String,
@@ -252,26 +252,26 @@ struct Member {
     below_threshold: bool,
 }
 
-/// A collection, page by page. `None`: there are no more.
+/// A collection, read page by page. `None` means that there are no more.
 trait Pages {
-    /// How many documents there are, where that is known.
+    /// Returns the number of documents, if it is known.
     fn documents_total(&self) -> Option<u64>;
-    /// The next documents.
+    /// Returns the next page of documents.
     fn documents(&mut self) -> Result<Option<Vec<Box<RawValue>>>>;
-    /// The next documents of clusters.
+    /// Returns the next page of documents that are in clusters.
     fn members(&mut self) -> Result<Option<Vec<Member>>>;
 }
 
 /// A running server.
 struct OnlineSource {
     client: Client,
-    /// Path of the collection.
+    /// The URL path of the collection.
     path: String,
     total: Option<u64>,
     at: At<String>,
 }
 
-/// How far the reading is.
+/// The place that the export has reached.
 enum At<T> {
     Begin,
     Behind(T),
@@ -307,7 +307,7 @@ impl OnlineSource {
     }
 }
 
-/// Asks again where that helps: a server may be restarted in the middle of an export.
+/// Repeats a request that may succeed later: a server may be restarted during an export.
 fn read<T: serde::de::DeserializeOwned>(client: &Client, path: &str) -> Result<T> {
     let mut pause = PAUSE_FIRST;
     let mut attempt = 1;
@@ -323,7 +323,8 @@ fn read<T: serde::de::DeserializeOwned>(client: &Client, path: &str) -> Result<T
             Err(error) => return Err(error.into()),
         }
     };
-    serde_json::from_str(&text).with_context(|| format!("{}{path} answers what is not from hapax", client.url()))
+    serde_json::from_str(&text)
+        .with_context(|| format!("the answer from {}{path} is not from a hapax server", client.url()))
 }
 
 impl Pages for OnlineSource {
@@ -362,7 +363,7 @@ struct OfflineSource {
 
 impl OfflineSource {
     fn open(dir: &Path, collection: &str) -> Result<Self> {
-        // Opening makes what is missing; for an export that would only hide a mistyped path.
+        // Opening creates a missing directory, and that would hide a mistyped path.
         if !dir.is_dir() {
             bail!("--data-dir {}: there is no such directory", dir.display());
         }

@@ -1,4 +1,4 @@
-//! `hapax health`: is a server ready? For container health checks.
+//! `hapax health`: asks whether a server is ready, for health checks of containers.
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,7 +12,7 @@ use crate::config::{self, Sources};
 
 /// Ask a server whether it is ready.
 ///
-/// It asks the server that `hapax serve` would be with the same configuration file and environment: at
+/// By default it asks the server that `hapax serve` would start with the same configuration file and environment: at
 /// server.admin_listen if that is set, else at server.listen.
 #[derive(Debug, clap::Args)]
 #[command(args_override_self = true)]
@@ -21,23 +21,22 @@ use crate::config::{self, Sources};
   hapax health --config hapax.toml
   hapax health --server http://127.0.0.1:9000 && echo ready
 
-Exit status: 0 ready, 1 not ready or not there, 2 wrong use.")]
+Exit status: 0 ready, 1 not ready or not reachable, 2 the arguments or the configuration are wrong.")]
 pub struct Args {
-    /// The server to ask, wherever it is [default: as configured]
+    /// URL of the server to ask, such as http://127.0.0.1:9000 [default: from the configuration]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     /// Configuration file of the server
     #[arg(long, value_name = "FILE", conflicts_with = "server")]
     config: Option<PathBuf>,
-    /// Address and port that the server was given
+    /// Address and port that the server was started with, if `hapax serve --listen` was used
     #[arg(long, value_name = "ADDR", conflicts_with = "server")]
     listen: Option<String>,
-    /// Not needed: taken so that all verbs that talk to a server take the same
+    /// Not used. It is accepted because the other verbs that talk to a server have it
     #[arg(long, value_name = "FILE", hide = true)]
     api_key_file: Option<PathBuf>,
 }
 
-/// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let client = Client::without_key(&match &args.server {
         Some(server) => server.clone(),
@@ -49,7 +48,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
             writeln!(std::io::stdout().lock(), "ready")?;
             return Ok(ExitStatus::Fine);
         }
-        Ok((status, text)) => writeln!(words, "not ready: {} answers {status}: {}", client.url(), text.trim_end())?,
+        Ok((status, text)) => writeln!(words, "not ready: {} answered {status}: {}", client.url(), text.trim_end())?,
         Err(error) => writeln!(words, "not ready: {error}")?,
     }
     Ok(ExitStatus::Found)
@@ -61,12 +60,14 @@ fn configured(args: &Args) -> Result<String> {
     let (listen, admin_listen) = config::addresses(&sources)?;
     let address = admin_listen.unwrap_or(listen);
     if address.port() == 0 {
-        bail!("the configured address is {address}, and port 0 is any free one; name the server with --server");
+        bail!(
+            "the configured address is {address}, and port 0 means any free port; give the server's URL with --server"
+        );
     }
     Ok(format!("http://{}", reachable(address)))
 }
 
-/// The address by which this machine reaches a server that listens there.
+/// Returns the address under which this machine reaches a server that listens on `address`.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

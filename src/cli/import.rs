@@ -1,4 +1,4 @@
-//! `hapax import`: files -> a running server, with a bar for people and counts for scripts.
+//! `hapax import`: sends files to a running server, with a progress bar for people and counts for scripts.
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -15,15 +15,16 @@ use super::client::{Client, Problem, ServerArgs, encode};
 use super::exit::ExitStatus;
 use super::input::{Chunk, FieldArgs, Origin, input_bytes, read_chunks};
 
-/// Failures shown in full; the rest is counted.
+/// Failures that are shown in full. The others are only counted.
 const FAILURES_SHOWN: usize = 10;
-/// How often words replace the bar where there is no terminal.
+/// Time between two lines of progress if stderr is not a terminal.
 const WORDS_PERIOD: Duration = Duration::from_secs(10);
 
-/// Stream documents into a running server.
+/// Import documents into a running server.
 ///
-/// Each line of a FILE is a JSON object with an id and a text. Documents that have a near duplicate are not stored,
-/// unless --on-duplicate says otherwise. Importing the same file again changes nothing.
+/// Each line of FILE is a JSON object with an `id` and a `text`; other fields are ignored, except `set`, `signature`,
+/// `fingerprint` and `metadata`. By default, a document that has a near duplicate is not stored; see --on-duplicate.
+/// You can import the same file again: documents that are already stored do not change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax import corpus.jsonl.zst
@@ -31,9 +32,9 @@ const WORDS_PERIOD: Duration = Duration::from_secs(10);
   zcat crawl.gz | jq -c '{id: .url, text: .body}' | hapax import -
   hapax import --collection news --on-duplicate store --connections 1 news.jsonl
 
-Exit status: 0 all documents were taken, 1 some failed, 2 the import could not be done.")]
+Exit status: 0 all documents were accepted, 1 some failed, 2 the import could not start or stopped early.")]
 pub struct Args {
-    /// JSON lines, plain, gzip or zstd; - is stdin
+    /// JSON Lines, plain or compressed with gzip or zstd; - reads stdin
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -44,31 +45,32 @@ pub struct Args {
     /// What to do with a document that has a duplicate
     #[arg(long, value_enum, default_value = "skip")]
     on_duplicate: OnDuplicate,
-    /// What to do when the id holds other content
+    /// What to do if the id already holds other content
     #[arg(long, value_enum, default_value = "conflict")]
     on_existing: OnExisting,
     #[command(flatten)]
     fields: FieldArgs,
-    /// Requests at once. With more than 1, documents of one file may be taken out of order
+    /// Number of requests to send at once, 1 to 64. With more than 1, documents of a file may be stored in another
+    /// order
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     connections: u32,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum OnDuplicate {
-    /// Store nothing
+    /// Do not store it
     Skip,
-    /// Keep the id as a link to the original
+    /// Store only its id, as a link to the original
     Link,
-    /// Store it all the same
+    /// Store it like any other document
     Store,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum OnExisting {
-    /// Fail the document
+    /// Count the document as failed
     Conflict,
-    /// Put the new content in place of the old
+    /// Replace the old content with the new
     Replace,
     /// Keep the old content
     Keep,
@@ -87,14 +89,14 @@ impl Args {
             OnExisting::Keep => "keep",
         };
         let collection = encode(&self.collection);
-        // One match names the original; more would only be thrown away here.
+        // The first match names the original. This verb would ignore any others.
         format!(
             "/v1/collections/{collection}/bulk?op=insert&on_duplicate={on_duplicate}&on_existing={on_existing}&limit=1"
         )
     }
 }
 
-/// What became of the documents. Each is counted in exactly one of these.
+/// Counts of documents by result. Each document is counted once.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     unique: u64,
@@ -112,7 +114,7 @@ impl Counts {
     }
 }
 
-/// What all connections write to.
+/// The state that all connections share.
 #[derive(Default)]
 struct ImportProgress {
     counts: Counts,
@@ -139,7 +141,7 @@ impl ImportProgress {
             error: Option<Problem>,
         }
         let Ok(answer) = serde_json::from_str::<Answer>(line) else {
-            return self.fail(origin, None, "the server's answer could not be read");
+            return self.fail(origin, None, "cannot read the server's answer");
         };
         if let Some(problem) = answer.error {
             return self.fail(origin, answer.id.as_deref(), &problem.detail);
@@ -151,12 +153,11 @@ impl ImportProgress {
             (_, Some("near_duplicate")) => self.counts.near += 1,
             (_, Some("exact_duplicate")) => self.counts.exact += 1,
             (_, Some("empty")) => self.counts.empty += 1,
-            _ => self.fail(origin, answer.id.as_deref(), "the server's answer holds no verdict"),
+            _ => self.fail(origin, answer.id.as_deref(), "the server's answer has no verdict"),
         }
     }
 }
 
-/// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let client = Client::new(&args.server)?;
     client.reach()?;
@@ -164,7 +165,8 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let bar = progress_bar(input_bytes(&args.files));
     let progress = Mutex::new(ImportProgress::default());
     let begun = Instant::now();
-    // As many chunks wait as are under way: memory stays bounded, and no connection waits for the reader.
+    // The channel holds as many chunks as there are connections: memory stays bounded, and no connection waits for the
+    // reader.
     let (give, take) = sync_channel::<Chunk>(args.connections as usize);
     let take = Mutex::new(take);
     std::thread::scope(|scope| {
@@ -190,9 +192,9 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     }
     let hidden = progress.counts.failed - progress.failures.len() as u64;
     if hidden > 0 {
-        writeln!(words, "failed: {} more", HumanCount(hidden))?;
+        writeln!(words, "failed: {} more documents", HumanCount(hidden))?;
     }
-    // A file that is not there, or a collection: nothing was sent, and the error says all.
+    // If a file or the collection does not exist, nothing was sent, and the error says everything.
     if progress.error.is_none() || progress.counts.documents() > 0 {
         summary(&progress, begun.elapsed()).context("cannot write the summary")?;
     }
@@ -207,7 +209,7 @@ fn locked(progress: &Mutex<ImportProgress>) -> std::sync::MutexGuard<'_, ImportP
     progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// One connection: takes chunks until there are none, or until any connection met an error that ends the import.
+/// Sends chunks on one connection, until there are none left or any connection meets an error that ends the import.
 fn send_chunks(
     client: &Client,
     path: &str,
@@ -218,7 +220,8 @@ fn send_chunks(
 ) {
     let next = || take.lock().unwrap_or_else(std::sync::PoisonError::into_inner).recv();
     while let Ok(chunk) = next() {
-        // Others may still be sending when one meets an error: their chunks are drained, so that the reader ends.
+        // Chunks that are left after an error are taken and dropped, because the reader waits until there is room for
+        // the next.
         if locked(progress).error.is_some() {
             continue;
         }
@@ -232,7 +235,7 @@ fn send_chunks(
         progress.text_bytes += chunk.text_bytes;
         if let Err(error) = sent {
             let full = matches!(error, BulkError::Full { .. });
-            let again = "the import stopped; make room and run it again, which passes over what is stored";
+            let again = "the import stopped; make room and run it again: stored documents stay as they are";
             let error = anyhow!(error);
             progress.error.get_or_insert(if full { error.context(again) } else { error });
         }
@@ -246,16 +249,16 @@ fn send_chunks(
     }
 }
 
-/// A bar on a terminal; elsewhere a line every [`WORDS_PERIOD`], for logs.
+/// Shows a bar on a terminal. Otherwise prints a line every [`WORDS_PERIOD`], for logs.
 fn progress_bar(total: Option<u64>) -> ProgressBar {
     let style = |template| ProgressStyle::with_template(template).expect("the template is valid");
     let terminal = std::io::stderr().is_terminal();
     let bar = match total {
         Some(total) => ProgressBar::new(total).with_style(style(
-            "{bar:30.cyan/dim} {percent:>3} %  {msg}  {decimal_bytes_per_sec}  {elapsed} gone, {eta} to go",
+            "{bar:30.cyan/dim} {percent:>3} %  {msg}  {decimal_bytes_per_sec}  {elapsed} elapsed, {eta} left",
         )),
         None => ProgressBar::no_length()
-            .with_style(style("{spinner} {decimal_bytes} read  {msg}  {decimal_bytes_per_sec}  {elapsed} gone")),
+            .with_style(style("{spinner} {decimal_bytes} read  {msg}  {decimal_bytes_per_sec}  {elapsed} elapsed")),
     };
     if terminal {
         bar.enable_steady_tick(Duration::from_millis(200));
@@ -271,7 +274,7 @@ fn progress_bar(total: Option<u64>) -> ProgressBar {
             }
             let share = watched.length().map(|total| {
                 let percent = 100 * watched.position() / total.max(1);
-                format!("{percent} %, {} to go, ", indicatif::HumanDuration(watched.eta()))
+                format!("{percent} %, {} left, ", indicatif::HumanDuration(watched.eta()))
             });
             let _ = writeln!(std::io::stderr(), "{}{}", share.unwrap_or_default(), watched.message());
         }

@@ -1,6 +1,6 @@
-//! Files of JSON lines -> documents as the API takes them, in chunks that fit one bulk request.
-//! Comes in: JSONL, plain, gzip or zstd (told by their first bytes), or stdin. Goes out: [`Chunk`]s.
-//! Must never know: who sends the chunks, or what comes back.
+//! Files of JSON Lines -> documents in the form of the API, in chunks that fit into one bulk request. Input: files or
+//! stdin, plain, gzip or zstd (recognised by the first bytes). Output: [`Chunk`]s. It must never know how chunks are
+//! sent, or how they are answered.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,30 +13,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Longest line that is read at all; a longer one fails.
+/// Longest line that is read. A longer one fails.
 pub const LINE_BYTES_MAX: usize = 16 << 20;
-/// Lines of one chunk, well below the server's default bound of 20,000: what is lost with a connection is sent again.
+/// Lines of one chunk, well below the server's default limit of 20,000: if a connection is lost, its chunk is sent
+/// again.
 const CHUNK_LINES_MAX: usize = 2_000;
-/// Bytes at which a chunk is full; a single longer line is a chunk of its own.
+/// Bytes at which a chunk is full. A longer line is a chunk of its own.
 const CHUNK_BYTES_MAX: usize = 4 << 20;
 
-/// Which fields of a record hold the id and the text.
+/// The names of the fields that hold the id and the text.
 #[derive(Clone, Debug, clap::Args)]
 pub struct FieldArgs {
-    /// Field that holds the document's id
+    /// Field that holds the id of the document
     #[arg(long, value_name = "FIELD", default_value = "id")]
     pub id_field: String,
-    /// Field that holds the document's text
+    /// Field that holds the text of the document
     #[arg(long, value_name = "FIELD", default_value = "text")]
     pub text_field: String,
 }
 
-/// Where a line came from.
+/// The place that a line came from.
 #[derive(Clone, Debug)]
 pub struct Origin {
-    /// The file, as given; `-` is stdin.
+    /// The file as it was given; `-` is stdin.
     pub file: Arc<str>,
-    /// From 1.
+    /// The number of the line, from 1.
     pub line: u64,
 }
 
@@ -46,16 +47,16 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Documents to send at once.
+/// Documents that are sent together.
 #[derive(Clone, Debug, Default)]
 pub struct Chunk {
-    /// One document a line, as the API takes them.
+    /// Documents in the form of the API, one a line.
     pub lines: Vec<Vec<u8>>,
-    /// Where each line came from.
+    /// The place that each line came from.
     pub origins: Vec<Origin>,
-    /// Lines that are no documents, and why.
+    /// Lines that are not documents, and the reasons.
     pub failures: Vec<(Origin, String)>,
-    /// Bytes of input behind it, as they lie on disk.
+    /// Bytes of the file that these lines take, as they are on disk.
     pub input_bytes: u64,
     /// The same, decompressed.
     pub text_bytes: u64,
@@ -63,7 +64,7 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// A document that is no line of a file.
+    /// Returns a chunk with one document, which is not a line of a file.
     pub fn single(origin: Origin, line: Vec<u8>) -> Self {
         let mut chunk = Self::default();
         chunk.push(origin, line);
@@ -82,7 +83,7 @@ impl Chunk {
     }
 }
 
-/// Reads `path` (`-` is stdin) to its end and hands over full chunks, in order. Stops when `give` says false.
+/// Reads `path` (`-` is stdin) to its end and passes full chunks to `give`, in order. Stops if `give` returns false.
 pub fn read_chunks(path: &Path, fields: &FieldArgs, mut give: impl FnMut(Chunk) -> bool) -> io::Result<()> {
     let (mut reader, consumed) = open(path)?;
     let file: Arc<str> = path.to_string_lossy().into();
@@ -100,7 +101,7 @@ pub fn read_chunks(path: &Path, fields: &FieldArgs, mut give: impl FnMut(Chunk) 
             continue;
         }
         let document = if length > LINE_BYTES_MAX as u64 {
-            Err(format!("the line has {length} bytes, at most {LINE_BYTES_MAX} are read"))
+            Err(format!("the line has {length} bytes; the most is {LINE_BYTES_MAX}"))
         } else {
             document(&buffer, fields, number == 1)
         };
@@ -122,22 +123,22 @@ pub fn read_chunks(path: &Path, fields: &FieldArgs, mut give: impl FnMut(Chunk) 
     Ok(())
 }
 
-/// The input's size as it lies on disk, where it is known.
+/// Returns the size of the input on disk, if it is known.
 pub fn input_bytes(paths: &[PathBuf]) -> Option<u64> {
     paths.iter().map(|path| path.metadata().ok().filter(|data| data.is_file()).map(|data| data.len())).sum()
 }
 
-/// One JSON line with a document made of a plain text.
+/// Returns a JSON line: a document with this text.
 pub fn text_document(text: &str) -> Vec<u8> {
     serde_json::to_vec(&serde_json::json!({ "text": text })).expect("a string is JSON")
 }
 
-/// The fields of a JSON object in their order, values as they were written.
+/// The fields of a JSON object in their order, with their values as they were written.
 #[derive(Debug)]
 pub struct Fields<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
-    /// The value of the first field of that name.
+    /// Returns the value of the first field with this name.
     pub fn get(&self, name: &str) -> Option<&'a RawValue> {
         self.0.iter().find(|(field, _)| field == name).map(|(_, value)| *value)
     }
@@ -169,10 +170,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 #[derive(serde::Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Content that the API takes besides a text, and what belongs to it; passed on as it is.
+/// Other content that the API accepts, and the fields that belong to it. They are sent unchanged.
 const PASSED_ON: [&str; 4] = ["set", "signature", "fingerprint", "metadata"];
 
-/// A record of the input as a document of the API: id and text under their API names, other fields dropped.
+/// Turns a record of the input into a document of the API: the id and the text get the API's names, and other fields
+/// are dropped.
 fn document(line: &[u8], fields: &FieldArgs, first: bool) -> Result<Vec<u8>, String> {
     let line = if first { line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line) } else { line };
     let text = std::str::from_utf8(line).map_err(|error| format!("not UTF-8: {error}"))?;
@@ -185,7 +187,7 @@ fn document(line: &[u8], fields: &FieldArgs, first: bool) -> Result<Vec<u8>, Str
         document.extend_from_slice(value.as_bytes());
     };
     if let Some(id) = record.get(&fields.id_field).map(RawValue::get) {
-        // Numbers are common as ids in data sets; the API takes strings.
+        // Ids in data sets are often numbers, but the API accepts only strings.
         let number = id.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
         if number { add("id", &format!("\"{id}\"")) } else { add("id", id) }
     }
@@ -199,14 +201,14 @@ fn document(line: &[u8], fields: &FieldArgs, first: bool) -> Result<Vec<u8>, Str
         }
     }
     if content.is_none() && record.get("set").is_none() && record.get("signature").is_none() {
-        return Err(format!("no field {:?}", fields.text_field));
+        return Err(format!("no field {:?}; name the field of the text with --text-field", fields.text_field));
     }
     document.push(b'}');
     Ok(document)
 }
 
-/// One line without its end into `buffer`; returns the bytes it took, 0 at the end of input. Of a line over
-/// [`LINE_BYTES_MAX`] only its beginning is kept.
+/// Reads one line without its newline into `buffer`, and returns the bytes that it took; 0 at the end of the input. Of
+/// a line over [`LINE_BYTES_MAX`], only the beginning is kept.
 fn read_line(reader: &mut impl BufRead, buffer: &mut Vec<u8>) -> io::Result<u64> {
     buffer.clear();
     let mut length = reader.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', buffer)? as u64;
@@ -227,7 +229,7 @@ fn read_line(reader: &mut impl BufRead, buffer: &mut Vec<u8>) -> io::Result<u64>
 
 type Input = (Box<dyn BufRead>, Arc<AtomicU64>);
 
-/// Opens and, where the first bytes say so, decompresses.
+/// Opens a file, and decompresses it if its first bytes say that it is compressed.
 fn open(path: &Path) -> io::Result<Input> {
     let consumed = Arc::new(AtomicU64::new(0));
     let raw: Box<dyn Read> =
@@ -247,7 +249,7 @@ fn open(path: &Path) -> io::Result<Input> {
     Ok((reader, consumed))
 }
 
-/// Counts what is read from the disk.
+/// Counts the bytes that are read from the disk.
 struct Counting<R> {
     raw: R,
     consumed: Arc<AtomicU64>,
@@ -305,7 +307,7 @@ mod tests {
             io::Write::write_all(&mut encoder, lines.as_bytes()).expect("compress");
             encoder.finish().expect("compress")
         };
-        // Two members in one file, as parallel compressors write.
+        // Two members in one file: parallel compressors write such files.
         let zstd = [&lines[..1000], &lines[1000..]]
             .map(|part| zstd::encode_all(part.as_bytes(), 1).expect("compress"))
             .concat();

@@ -1,4 +1,4 @@
-//! An S-curve -> an SVG: theory as lines, measurements as points, the threshold as a line across.
+//! Draws an S-curve as SVG: theory as lines, measurements as points, the threshold as a vertical line.
 
 use hapax_core::tuning::SimulatedPoint;
 use plotters::coord::Shift;
@@ -6,11 +6,11 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// Shown at this size.
+/// The size at which the picture is shown.
 const SIZE: (u32, u32) = (960, 600);
-/// Drawn so many times larger: plotters rounds to whole dots, and lines would have steps.
+/// The picture is drawn larger by this factor, because plotters rounds to whole dots and lines would have steps.
 const SCALE: u32 = 8;
-/// Steps of each line.
+/// Points of each line.
 const STEPS: u32 = 400;
 const CANDIDATE: RGBColor = RGBColor(0x1F, 0x5F, 0xA8);
 const VERDICT: RGBColor = RGBColor(0xC2, 0x4E, 0x0F);
@@ -19,15 +19,15 @@ const THRESHOLD: RGBColor = RGBColor(0x55, 0x55, 0x55);
 pub struct Curve<'a> {
     pub title: String,
     pub threshold: f64,
-    /// Jaccard similarity -> chance to be proposed.
+    /// The probability that a document of this Jaccard similarity is proposed.
     pub candidate: &'a dyn Fn(f64) -> f64,
-    /// Jaccard similarity -> chance to be reported.
+    /// The probability that a document of this Jaccard similarity is reported.
     pub verdict: &'a dyn Fn(f64) -> f64,
-    /// What a simulation found.
+    /// The results of a simulation.
     pub measured: &'a [SimulatedPoint],
 }
 
-/// The picture as SVG text.
+/// Returns the picture as SVG text.
 pub fn draw(curve: &Curve<'_>) -> Result<String, Box<dyn std::error::Error>> {
     let mut svg = String::new();
     {
@@ -37,17 +37,17 @@ pub fn draw(curve: &Curve<'_>) -> Result<String, Box<dyn std::error::Error>> {
         draw_on(&root, curve)?;
         root.present()?;
     }
-    // The drawing keeps its own measures in the viewBox; only the size it is shown at is set here.
+    // The drawing keeps its own measures in the viewBox. Only the size at which it is shown is set here.
     let drawn = format!("width=\"{}\" height=\"{}\"", SIZE.0 * SCALE, SIZE.1 * SCALE);
     Ok(svg.replacen(&drawn, &format!("width=\"{}\" height=\"{}\"", SIZE.0, SIZE.1), 1))
 }
 
-/// A length of the shown picture, in dots of the drawing.
+/// Converts a length of the shown picture to dots of the drawing.
 const fn dots(shown: u32) -> u32 {
     shown * SCALE
 }
 
-/// The coordinates that are drawn in: similarity across, probability up.
+/// The coordinates of the drawing: similarity from left to right, probability upwards.
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
@@ -136,7 +136,7 @@ fn draw_threshold_and_title(
 ) -> Drawn {
     let dashes = [(curve.threshold, 0.0), (curve.threshold, 1.0)];
     chart.draw_series(DashedLineSeries::new(dashes, dots(7), dots(5), THRESHOLD.stroke_width(dots(3) / 2)))?;
-    // Above the frame: inside, one of the curves is always in the way.
+    // The label is above the frame, because inside it one of the curves is always in the way.
     let (x, y) = chart.backend_coord(&(curve.threshold, 1.0));
     let centred = Pos::new(HPos::Center, VPos::Bottom);
     let style = ("sans-serif", dots(15)).into_text_style(root).color(&THRESHOLD).pos(centred);

@@ -1,4 +1,4 @@
-//! `hapax restore`: a backup -> a new data directory, whole or not at all.
+//! `hapax restore`: writes a backup into a new data directory, all of it or nothing.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,30 +11,29 @@ use crate::collections::offline;
 
 /// Restore a backup into an empty data directory.
 ///
-/// Refuses a backup that is damaged, was broken off, or is of a later version, and a data directory that is not empty or in
-/// use. Broken off at any moment, it leaves nothing to serve: `hapax serve` refuses the directory until the restore was
-/// run again. Collections with a secret need the same `hashing.secret` as before.
+/// The restore is refused if the backup is damaged, unfinished or made by a later version, or if the data directory is
+/// not empty or is in use. If a restore is interrupted, `hapax serve` refuses the data directory until the restore is
+/// run again. Collections that were made with a secret need the same `hashing.secret` as before.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax restore /mnt/backups/nightly --data-dir ./restored
   hapax serve --data-dir ./restored
 
-Exit status: 0 it is restored, 2 it is not.")]
+Exit status: 0 the backup was restored, 2 it was not.")]
 pub struct Args {
-    /// The backup's folder
+    /// Folder of the backup, such as /mnt/backups/nightly
     #[arg(value_name = "BACKUP")]
     backup: PathBuf,
-    /// The data directory to make; missing or empty
+    /// Data directory to create; it must be empty or missing
     #[arg(long, value_name = "DIR")]
     data_dir: PathBuf,
 }
 
-/// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let restored = watched("restored", |progress| offline::restore(&args.backup, &args.data_dir, &progress));
     let contents = restored.context("nothing was restored")?;
     let held = in_words(contents.collections.len(), contents.documents(), contents.bytes());
     let made = contents.made;
-    writeln!(std::io::stderr().lock(), "restored as of {made}: {held}")?;
+    writeln!(std::io::stderr().lock(), "restored the backup of {made}: {held}")?;
     Ok(ExitStatus::Fine)
 }

@@ -1,4 +1,4 @@
-//! `hapax serve`: settings -> a listening server, until a signal.
+//! `hapax serve`: reads the settings and runs a server until a signal stops it.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -18,46 +18,49 @@ use crate::cpu::CpuPool;
 use crate::http::{Access, AppState, Boot, Wiring};
 use crate::telemetry::{logs, memory, names, recorder::Metrics};
 
-/// Between two looks at how far the boot is.
+/// Time between two looks at the progress of the start.
 const BOOT_LOOK: Duration = Duration::from_millis(100);
 
 /// Run the server.
 ///
-/// Without any configuration it listens on 127.0.0.1:8080 and keeps its data in ./hapax-data. Once it answers, one
-/// line on stdout says so; everything else goes to stderr. SIGINT and SIGTERM let requests under way finish; a second
-/// signal does not.
+/// Without any configuration, it listens on 127.0.0.1:8080 and stores its data in ./hapax-data. When it is ready, it
+/// prints one line to stdout. All other messages go to stderr. After SIGINT or SIGTERM, it finishes open requests and
+/// stops. A second signal stops it at once.
 #[derive(Debug, clap::Args)]
-// The last of two equal flags wins, so that a wrapper's can be overridden.
+// If a flag is given twice, the last one wins, so that arguments after a wrapper's override its own.
 #[command(args_override_self = true)]
 #[command(after_help = "Examples:
   hapax serve
   hapax serve --listen 127.0.0.1:9000 --data-dir /var/lib/hapax
-  hapax serve --config hapax.toml --check-config       print what would be used, secrets masked
+  hapax serve --config hapax.toml --check-config       print the settings, with secrets masked
   HAPAX__AUTH__API_KEY_FILE=/run/secrets/key hapax serve --listen 0.0.0.0:8080
 
-Every setting is described in config/default.toml. Flags win over HAPAX__SECTION__KEY variables, these over the file.
+config/default.toml describes every setting. Flags override the variables HAPAX__SECTION__KEY, and
+these override the file.
 
-Exit status: 0 stopped by a signal, or the configuration is fine; 2 it could not start; 130 stopped by a second signal.")]
+Exit status: 0 stopped by a signal, or the configuration is valid; 2 it could not start; 130 stopped by a second signal.")]
 pub struct Args {
-    /// Address and port; beyond loopback an API key is required
+    /// Address and port to listen on. An API key is required unless the address is a loopback address [default:
+    /// server.listen, which is 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
-    /// Where documents are kept
+    /// Directory to store the data in [default: data.dir, which is ./hapax-data]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Configuration file
+    /// Configuration file, in TOML
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Print the settings that would be used, and stop
+    /// Check the settings, print the ones that would be used, and exit
     #[arg(long)]
     check_config: bool,
-    /// How long to wait for another process to leave the data directory: 500ms, 60s, 5m
+    /// How long to wait for another process to release the data directory, such as 500ms, 60s or 5m [default: 0s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     lock_wait: Option<Duration>,
-    /// auto, human or json
+    /// Format of the log: auto, human or json [default: auto, which is human on a terminal and json elsewhere]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
-    /// error, warn, info, debug, trace, or directives such as info,hapax::store=debug
+    /// What to log: error, warn, info, debug or trace, or directives such as info,hapax::store=debug [default:
+    /// info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
 }
@@ -69,9 +72,9 @@ fn duration(text: &str) -> Result<Duration, String> {
         "ms" => 1,
         "s" => 1_000,
         "m" => 60_000,
-        _ => return Err("a number with ms, s or m, such as 60s".into()),
+        _ => return Err("must be a number with ms, s or m, such as 60s".into()),
     };
-    let number: u64 = number.parse().map_err(|_| "a number with ms, s or m, such as 60s".to_owned())?;
+    let number: u64 = number.parse().map_err(|_| "must be a number with ms, s or m, such as 60s".to_owned())?;
     Ok(Duration::from_millis(number.saturating_mul(millis)))
 }
 
@@ -84,14 +87,13 @@ impl Args {
         set("--log-format", "log.format", self.log_format.clone());
         set("--log-level", "log.level", self.log_level.clone());
         if let Some(dir) = &self.data_dir {
-            let Some(dir) = dir.to_str() else { bail!("--data-dir {}: the path is not UTF-8", dir.display()) };
+            let Some(dir) = dir.to_str() else { bail!("--data-dir {}: the path must be UTF-8", dir.display()) };
             set("--data-dir", "data.dir", Some(dir.to_owned()));
         }
         Ok(Sources { file: self.config.clone(), environment: std::env::vars_os().collect(), flags })
     }
 }
 
-/// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let loaded = config::load(&args.sources()?)?;
     if args.check_config {
@@ -102,11 +104,13 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     logs::install(config.log.format, &config.log.level)?;
     logs::log_panics();
     fit_connections(&mut config.server, &config.collections);
-    let metrics = Metrics::install().map_err(|_| anyhow!("cannot record metrics: it is done already"))?;
+    let metrics =
+        Metrics::install().map_err(|_| anyhow!("cannot install the metrics recorder: there is one already"))?;
     memory::give_back_large_buffers();
     let runtime = runtime(config.server.worker_threads).context("cannot start threads")?;
     let outcome = runtime.block_on(serve(config, metrics));
-    // What still runs is a boot that a signal made pointless; nothing it does was promised to anyone.
+    // The only work left is the start-up that a signal interrupted. It has acknowledged nothing, so it may end
+    // anywhere.
     runtime.shutdown_background();
     outcome.map(|()| ExitStatus::Fine)
 }
@@ -125,8 +129,8 @@ fn runtime(worker_threads: Option<usize>) -> std::io::Result<tokio::runtime::Run
     if let Some(threads) = worker_threads {
         runtime.worker_threads(threads);
     }
-    // They do short reads of the disk, which more threads would not make faster: the rest queues, and each thread costs
-    // the allocator some megabytes.
+    // Blocking threads do short disk reads, and more threads would not make those faster. Further reads wait in a
+    // queue, and each thread costs some megabytes in the allocator.
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     runtime.max_blocking_threads(cores + 2);
     runtime.enable_all().thread_name("hapax-serve").build()
@@ -136,7 +140,7 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     let Config { server, api_key, collections: collections_config, cpu, log: _ } = config;
     let mut signals = Signals::new()?;
     if api_key.as_ref().is_some_and(ApiKey::is_short) {
-        tracing::warn!("the API key is short enough to be guessed; take 16 random characters or more");
+        tracing::warn!("the API key is short enough to be guessed; use at least 16 random characters");
     }
     let sockets = Sockets::bind(&server).await?;
     let (boot, cpu) = (Boot::new(), CpuPool::new(cpu));
@@ -150,14 +154,14 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
         default_settings: collections_config.default_settings.clone(),
         secret_fingerprint: collections_config.secret.as_ref().map(hapax_core::SecretKey::fingerprint),
     });
-    // Probes and /metrics answer while the index is being rebuilt.
+    // Probes and /metrics are answered while the collections are being opened.
     let mut serving = sockets.serve(state);
     let place = place(&collections_config);
     let boot_log = tokio::spawn(log_boot(Arc::clone(boot.opening())));
     let collections = tokio::select! {
         opened = open(collections_config, cpu, Arc::clone(boot.opening())) => opened?,
         () = signals.next() => {
-            tracing::info!("stopped while starting");
+            tracing::info!("stopped before the start was complete");
             return Ok(());
         }
     };
@@ -176,27 +180,27 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
         failed = ready => failed?,
         ended = serving.ended() => {
             ended?;
-            bail!("the server ended without being told to");
+            bail!("the server ended unexpectedly");
         }
     }
-    tracing::info!("draining; a second signal stops at once");
+    tracing::info!("finishing open requests; a second signal stops at once");
     signals.exit_at_next();
     serving.drain().await?;
-    tokio::task::spawn_blocking(move || collections.close()).await.context("closing the data broke off")?;
+    tokio::task::spawn_blocking(move || collections.close()).await.context("closing the data failed")?;
     tracing::info!("stopped");
     Ok(())
 }
 
-/// Takes the data directory, and opens `default`.
+/// Takes the data directory and opens `default`.
 async fn open(config: CollectionsConfig, cpu: CpuPool, opening: Arc<Opening>) -> Result<Collections> {
     let data_dir = config.data_dir.clone();
     let opened = tokio::task::spawn_blocking(move || Collections::open(config, cpu, opening)).await;
     opened
-        .context("opening the data directory broke off")?
+        .context("opening the data directory failed")?
         .with_context(|| format!("cannot open the data in {}", data_dir.display()))
 }
 
-/// Where documents are, for people.
+/// Describes for people where the documents are stored.
 fn place(config: &CollectionsConfig) -> String {
     match config.medium {
         Medium::Disk => config.data_dir.display().to_string(),
@@ -204,17 +208,17 @@ fn place(config: &CollectionsConfig) -> String {
     }
 }
 
-/// The one line that scripts wait for.
+/// Prints the one line that scripts wait for.
 fn announce(address: SocketAddr, probes: Option<SocketAddr>, place: &str, documents: u64) -> Result<()> {
     tracing::info!(%address, probes = probes.map(tracing::field::display), data_dir = place, documents, "ready");
-    let probes = probes.map(|probes| format!(", probes on http://{probes}")).unwrap_or_default();
+    let also = probes.map(|probes| format!(", probes on http://{probes}")).unwrap_or_default();
     let mut out = std::io::stdout().lock();
-    writeln!(out, "hapax ready on http://{address}{probes} (data in {place}, {documents} documents)")
+    writeln!(out, "hapax ready on http://{address}{also} (data in {place}, {documents} documents)")
         .and_then(|()| out.flush())
         .context("cannot write the ready line")
 }
 
-/// The text of `/metrics`; gauges of the collections and of the pool are read when somebody asks.
+/// Renders the text of `/metrics`. The gauges of the collections and of the pool are read at each request.
 fn scrape(metrics: Metrics, boot: Arc<Boot>, cpu: CpuPool) -> Arc<dyn Fn() -> String + Send + Sync> {
     Arc::new(move || {
         cpu.observe();
@@ -226,7 +230,7 @@ fn scrape(metrics: Metrics, boot: Arc<Boot>, cpu: CpuPool) -> Arc<dyn Fn() -> St
     })
 }
 
-/// A line in the log for each tenth of the boot.
+/// Logs a line for each tenth of the start.
 async fn log_boot(opening: Arc<Opening>) {
     let (begun, mut told) = (Instant::now(), 0);
     let mut looks = tokio::time::interval(BOOT_LOOK);

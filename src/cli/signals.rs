@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a shell calls "ended by SIGINT": the status of a stop that did not wait.
+/// The status that a shell uses for a process that SIGINT ended. It means that the server did not finish open requests.
 const EXIT_INTERRUPTED: i32 = 130;
 
 /// SIGINT and SIGTERM.
@@ -13,13 +13,13 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// From here on they end the process no more.
+    /// From now on, these signals no longer end the process.
     pub(super) fn new() -> Result<Self> {
         let listen = |kind| signal(kind).context("cannot listen for signals");
         Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
     }
 
-    /// Returns when one comes.
+    /// Waits for a signal.
     pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -27,7 +27,7 @@ impl Signals {
         }
     }
 
-    /// The next one ends the process at once. Acknowledged writes are on disk; only requests under way are lost.
+    /// Ends the process at the next signal, at once. Acknowledged writes are on disk; only open requests are lost.
     pub(super) fn exit_at_next(mut self) {
         tokio::spawn(async move {
             self.next().await;

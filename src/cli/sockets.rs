@@ -1,4 +1,4 @@
-//! The sockets of a server: bound, served, drained.
+//! The sockets of a server: binds, serves and drains them.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::Server;
 use crate::http::{self, AppState};
 
-/// Where the server listens.
+/// The sockets that the server listens on.
 pub(super) struct Sockets {
     listener: Bound,
     probes: Option<Bound>,
@@ -18,11 +18,11 @@ pub(super) struct Sockets {
 
 struct Bound {
     listener: TcpListener,
-    /// Port 0 takes any free one, so it may not be as set.
+    /// The address it is bound to. The configured port may be 0, which takes any free port.
     address: SocketAddr,
 }
 
-/// A server that answers.
+/// A server that accepts connections.
 pub(super) struct Serving {
     address: SocketAddr,
     probes_address: Option<SocketAddr>,
@@ -33,7 +33,7 @@ pub(super) struct Serving {
 }
 
 impl Sockets {
-    /// Binds them; nothing is accepted yet.
+    /// Binds the sockets. No connection is accepted until `serve` is called.
     pub(super) async fn bind(server: &Server) -> Result<Self> {
         let listener = Bound::new("--listen", server.listen).await?;
         let probes = match server.admin_listen {
@@ -43,7 +43,7 @@ impl Sockets {
         Ok(Self { listener, probes })
     }
 
-    /// Answers on all of them.
+    /// Accepts connections on all sockets.
     pub(super) fn serve(self, state: AppState) -> Serving {
         let (stop, drained) = (CancellationToken::new(), CancellationToken::new());
         let Self { listener: Bound { listener, address }, probes } = self;
@@ -58,7 +58,7 @@ impl Sockets {
 impl Bound {
     async fn new(setting: &str, address: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind(address).await.with_context(|| {
-            format!("cannot listen on {address} (if another server is there, {setting} takes another address)")
+            format!("cannot listen on {address} (if it is in use, choose another address with {setting})")
         })?;
         let address = listener.local_addr().context("the listener has no address")?;
         Ok(Self { listener, address })
@@ -70,27 +70,30 @@ impl Serving {
         self.address
     }
 
-    /// Where it listens for probes alone.
+    /// The address of the listener for probes, if there is one.
     pub(super) fn probes_address(&self) -> Option<SocketAddr> {
         self.probes_address
     }
 
-    /// Returns only if it ends without being told to.
+    /// Returns only if the server ends unexpectedly.
     pub(super) async fn ended(&mut self) -> Result<()> {
-        (&mut self.server).await.context("the server broke off")?;
+        (&mut self.server).await.context("the server failed")?;
         Ok(())
     }
 
-    /// Lets requests under way end; probes are answered until they have.
+    /// Waits until open requests have ended. Probes are answered until then.
     pub(super) async fn drain(self) -> Result<()> {
         self.stop.cancel();
-        let cut_off = self.server.await.context("the server broke off")?;
+        let cut_off = self.server.await.context("the server failed")?;
         if cut_off > 0 {
-            tracing::warn!(connections = cut_off, "requests took longer than server.drain_timeout_ms and were cut off");
+            tracing::warn!(
+                connections = cut_off,
+                "closed connections whose requests took longer than server.drain_timeout_ms"
+            );
         }
         self.drained.cancel();
         if let Some(probes) = self.probes {
-            probes.await.context("the listener for probes broke off")?;
+            probes.await.context("the listener for probes failed")?;
         }
         Ok(())
     }

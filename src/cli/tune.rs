@@ -1,4 +1,5 @@
-//! `hapax tune`: targets -> a banding, and what it finds at every similarity. Never chooses itself: `tuning::choose` does.
+//! `hapax tune`: targets -> a banding, and what it finds at each similarity. The choice itself is made by
+//! `tuning::choose`.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,54 +14,56 @@ use super::exit::ExitStatus;
 use super::plot::{self, Curve};
 use crate::verdicts::check_threshold;
 
-/// Similarities of the table.
+/// Similarities in the table.
 const TABLE: [f64; 15] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0];
-/// Unrelated candidates in one lookup that are worth a note.
+/// A note is printed if one lookup compares more unrelated documents than this.
 const UNRELATED_MANY: f64 = 100.0;
-/// Similarities of a simulation, closest where the curve is steep.
+/// Similarities of a simulation. They are closest together where the curve is steep.
 const SIMULATED: [f64; 19] =
     [0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.725, 0.75, 0.775, 0.8, 0.825, 0.85, 0.9, 0.95, 0.98];
 
-/// Choose bands and rows, and show what they find and cost.
+/// Choose a banding, and show what it finds and what it costs.
 ///
-/// Bands propose candidates; verification compares them. A document is reported if both succeed. More bands propose
-/// more candidates, more rows propose fewer.
+/// Bands propose candidates, and verification compares them with the document. A document is reported if it is proposed
+/// and then reaches the threshold. More bands propose more candidates; more rows propose fewer.
 ///
-/// Without targets, `tune` prints the banding that the server gives a new collection with this signature and threshold.
-/// With targets, it takes the rows that propose the fewest candidates at --s-lo and still reach --recall, and then as
-/// many bands of these rows as --bands-wanted allows.
+/// Without targets, this prints the banding that a server chooses for a new collection with this signature and
+/// threshold. With targets, it chooses the number of rows that proposes the fewest candidates at --s-lo and still
+/// reaches --recall. Then it uses as many bands of these rows as --bands-wanted allows.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax tune                                           the default: threshold 0.8, 256 slots of 8 bits
   hapax tune --threshold 0.7 --documents 5e7           the default for 0.7, and its cost among 50 million documents
   hapax tune --recall 0.999 --candidates-max 100       find more, and compare at most 100 unrelated documents a lookup
-  hapax tune --bands 16 --rows 8                       what a given banding would do
-  hapax tune --plot curve.svg                          the S-curve as a picture
-  hapax tune --simulate --plot curve.svg               with measured points beside it
-  hapax tune --json | jq .banding                      as PUT and PATCH of a collection take it")]
+  hapax tune --bands 16 --rows 8                       show what a given banding does
+  hapax tune --plot curve.svg                          draw the S-curve
+  hapax tune --simulate --plot curve.svg               draw it with measured points
+  hapax tune --json | jq .banding                      as in PUT and PATCH of a collection")]
 pub struct Args {
-    /// Similarity from which a document is a near duplicate
+    /// Similarity from which two documents are near duplicates
     #[arg(long, default_value_t = 0.8, value_parser = similarity)]
     threshold: f64,
-    /// Least share of the pairs at --s-hi that become candidates [default: 0.99]
+    /// Least share of the pairs at --s-hi that must become candidates, such as 0.999 [default: 0.99]
     #[arg(long, value_parser = similarity)]
     recall: Option<f64>,
-    /// Similarity at which --recall must hold [default: the threshold, but at most 0.8]
+    /// Similarity at which --recall must be reached [default: the threshold, but at most 0.8]
     #[arg(long, value_parser = similarity)]
     s_hi: Option<f64>,
-    /// Similarity of pairs that are not worth comparing: as few as possible become candidates [default: --s-hi less 0.2]
+    /// Similarity of pairs that are not worth comparing. As few of them as possible become candidates [default: 0.2
+    /// below --s-hi]
     #[arg(long, value_parser = similarity_or_none)]
     s_lo: Option<f64>,
-    /// Bands to have if the slots allow, even if --recall needs fewer: each finds more and takes memory [default: 31]
+    /// Number of bands to use if there are enough slots, even if --recall needs fewer. Each band finds more and takes
+    /// memory [default: 31]
     #[arg(long)]
     bands_wanted: Option<u32>,
-    /// Documents that the collection will hold [default: 1e7]
+    /// Number of documents in the collection, such as 5e7 [default: 1e7]
     #[arg(long, value_parser = documents)]
     documents: Option<f64>,
     /// Similarity of unrelated documents [default: 0.1]
     #[arg(long, value_parser = similarity_or_none)]
     s_bg: Option<f64>,
-    /// Most unrelated candidates that one lookup may have to compare [default: no limit]
+    /// Most unrelated candidates for one lookup, such as 100 [default: no limit]
     #[arg(long, value_parser = documents)]
     candidates_max: Option<f64>,
     /// Slots of a signature: a power of two, 64 to 1024
@@ -69,31 +72,32 @@ pub struct Args {
     /// Bits of a slot: 8, 16, 32 or 64
     #[arg(long, default_value_t = 8)]
     bits: u32,
-    /// Show a banding of this many bands instead of choosing one
+    /// Show a banding with this many bands instead of choosing one; needs --rows
     #[arg(long, requires = "rows", conflicts_with_all = ["recall", "bands_wanted", "candidates_max"])]
     bands: Option<u32>,
-    /// Show a banding of this many rows instead of choosing one
+    /// Show a banding with this many rows instead of choosing one; needs --bands
     #[arg(long, requires = "bands")]
     rows: Option<u32>,
     /// Draw the curve into this file, as SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Measure as well: sign random sets of known similarity
+    /// Measure the rates too, by signing random sets of known similarity
     #[arg(long)]
     simulate: bool,
-    /// Sketch that signs the documents [default: fss; classic for slots of 64 bits]
+    /// Sketch that makes the signatures [default: fss; classic for slots of 64 bits]
     #[arg(long, value_enum)]
     sketch: Option<Sketch>,
-    /// Distinct shingles in two documents together: few make estimates of fss spread less, and of oph more
+    /// Number of distinct shingles that the two documents of a pair have together. With few, estimates of fss vary less
+    /// and estimates of oph vary more
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     shingles: u64,
-    /// Pairs simulated at each similarity
+    /// Pairs to simulate at each similarity
     #[arg(long, default_value_t = 4000, requires = "simulate", value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     pairs: u32,
     /// Seed of the simulation
     #[arg(long, default_value_t = 1, requires = "simulate")]
     seed: u64,
-    /// Print one JSON object instead of words
+    /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
 }
@@ -102,15 +106,15 @@ pub struct Args {
 enum Sketch {
     /// Fast similarity sketching
     Fss,
-    /// k hash functions
+    /// One hash function for each slot
     Classic,
-    /// One permutation, densified
+    /// One permutation hashing, with densification
     Oph,
 }
 
 fn similarity(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| "a number above 0 and at most 1".to_owned())?;
-    check_threshold(value).map_err(|_| "above 0 and at most 1".into())
+    let value: f64 = text.parse().map_err(|_| "must be a number above 0 and at most 1".to_owned())?;
+    check_threshold(value).map_err(|_| "must be above 0 and at most 1".into())
 }
 
 fn similarity_or_none(text: &str) -> Result<f64, String> {
@@ -118,8 +122,8 @@ fn similarity_or_none(text: &str) -> Result<f64, String> {
 }
 
 fn documents(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| "a number such as 1e7".to_owned())?;
-    if (0.0..=1e12).contains(&value) { Ok(value) } else { Err("0 to 1e12".into()) }
+    let value: f64 = text.parse().map_err(|_| "must be a number, such as 1e7".to_owned())?;
+    if (0.0..=1e12).contains(&value) { Ok(value) } else { Err("must be between 0 and 1e12".into()) }
 }
 
 #[derive(Debug, Serialize)]
@@ -162,7 +166,6 @@ struct Measured {
     verdict: f64,
 }
 
-/// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let shape = shape(args)?;
     let targets = args.asked().targets(args.threshold);
@@ -184,7 +187,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
             verdict: &|jaccard| tuning::verdict_probability(jaccard, banding, shape, args.threshold, args.signed()),
             measured: &measured,
         };
-        let svg = plot::draw(&curve).map_err(|error| anyhow!("the plot cannot be drawn: {error}"))?;
+        let svg = plot::draw(&curve).map_err(|error| anyhow!("cannot draw the plot: {error}"))?;
         std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
     }
     let mut out = std::io::stdout().lock();
@@ -198,13 +201,13 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 
 fn shape(args: &Args) -> Result<SignatureShape> {
     if !args.k.is_power_of_two() || !(64..=1024).contains(&args.k) {
-        bail!("--k {}: must be a power of two, 64 to 1024", args.k);
+        bail!("--k {}: must be a power of two between 64 and 1024", args.k);
     }
     if ![8, 16, 32, 64].contains(&args.bits) {
         bail!("--bits {}: must be 8, 16, 32 or 64", args.bits);
     }
     if args.simulate && args.bits == 64 {
-        bail!("--bits 64: --simulate signs with a sketch of hapax's own, and these have 8, 16 or 32 bits");
+        bail!("--bits 64: cannot be simulated, because hapax's own sketches have slots of 8, 16 or 32 bits");
     }
     Ok(SignatureShape { k: args.k, bits: args.bits })
 }
@@ -256,8 +259,8 @@ fn report(
 ) -> Report {
     let candidate = |jaccard| tuning::candidate_probability(jaccard, banding, shape);
     let verdict = |jaccard| tuning::verdict_probability(jaccard, banding, shape, args.threshold, args.signed());
-    // Simulated sets have the nearest similarity that their size allows; rows of the round ones beside them would
-    // only repeat the theory.
+    // Simulated sets have the nearest similarity that their size allows. Rows for the round similarities next to them
+    // would only repeat the theory.
     let mut similarities: Vec<f64> = match measured {
         [] => TABLE.to_vec(),
         measured => measured.iter().map(|point| point.jaccard).collect(),
@@ -301,21 +304,21 @@ fn report(
     report
 }
 
-/// Closer than the table shows, and than simulated sets can tell apart.
+/// Whether two similarities are closer than the table shows and than simulated sets can tell apart.
 fn is_same_row(a: f64, b: f64) -> bool {
     (a - b).abs() < 0.001
 }
 
-/// What people are surprised by later.
+/// Returns notes on results that often surprise people later.
 fn warnings(args: &Args, targets: Targets, report: &Report) -> Vec<String> {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let mut warnings = Vec::new();
     if report.verdict_recall_at_threshold < 0.9 {
         warnings.push(format!(
-            "Of the pairs exactly at the threshold ({}) only {} are reported: an estimate falls below the truth about \
-             as often as above. Set the threshold a little under what you must not miss.",
-            args.threshold,
-            percent(report.verdict_recall_at_threshold)
+            "Only {} of the pairs exactly at the threshold ({}) are reported, because an estimate is too low about as \
+             often as it is too high. Set the threshold a little below the similarity that you must not miss.",
+            percent(report.verdict_recall_at_threshold),
+            args.threshold
         ));
     }
     if report.candidate_recall_at_threshold < 0.9 {
@@ -326,7 +329,7 @@ fn warnings(args: &Args, targets: Targets, report: &Report) -> Vec<String> {
     }
     if report.candidate_recall_at_s_hi < targets.recall {
         warnings.push(format!(
-            "The bands propose {} of the pairs at {}, less than the {} asked for.",
+            "The bands propose {} of the pairs at {}, less than the target of {}.",
             percent(report.candidate_recall_at_s_hi),
             targets.s_hi,
             percent(targets.recall)
@@ -334,14 +337,14 @@ fn warnings(args: &Args, targets: Targets, report: &Report) -> Vec<String> {
     }
     if args.s_hi.is_some_and(|s_hi| s_hi < args.threshold) {
         warnings.push(format!(
-            "--s-hi {} is below --threshold {}: those pairs are proposed and then refused.",
+            "--s-hi {} is below --threshold {}: pairs between the two are proposed, but not reported.",
             targets.s_hi, args.threshold
         ));
     }
     if report.background_candidates > args.candidates_max.unwrap_or(UNRELATED_MANY) {
         warnings.push(format!(
-            "With {:.0} documents each lookup compares about {:.0} unrelated ones. More rows, or --candidates-max, make \
-             them fewer.",
+            "With {:.0} documents, each lookup compares about {:.0} unrelated ones. Use more rows or --candidates-max \
+             to compare fewer.",
             targets.documents, report.background_candidates
         ));
     }
@@ -352,7 +355,7 @@ fn write_words(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
     writeln!(out, "banding     {} bands of {} rows", report.banding.bands, report.banding.rows)?;
     let unused = match report.slots_unused {
         0 => String::new(),
-        unused => format!(", {unused} of them in no band (they still count in the estimate)"),
+        slots => format!(", {slots} of them in no band (they still count in the estimate)"),
     };
     writeln!(out, "signature   {} slots of {} bits{unused}", report.k, report.bits)?;
     if !is_same_row(report.s_hi, report.threshold) {

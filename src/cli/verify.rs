@@ -1,4 +1,4 @@
-//! `hapax verify`: a data directory -> whether its files hold what was written; and, asked for, a repair.
+//! `hapax verify`: checks whether the files of a data directory hold what was written, and repairs them if asked.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -12,38 +12,39 @@ use super::exit::ExitStatus;
 use crate::collections::offline::{CollectionFiles, FileCheck, FileDamage, FileRepair};
 use crate::types::CollectionName;
 
-/// Findings of one collection that are shown to people; --json has all.
+/// Findings of one collection that are printed. --json prints more.
 const SHOWN_MAX: usize = 20;
-/// Steps of the bar.
+/// Steps of the progress bar.
 const STEPS: u64 = 1000;
 
-/// Read everything that a data directory holds, and check it.
+/// Read and check everything in a data directory.
 ///
-/// Each file's log, settings and ledger, every row of every table against its own checksum and against the other rows of
-/// its document, the index of clusters, and SQLite's own check. No server may be using the directory, and nothing in it
-/// is changed without --repair.
+/// For each file, it checks the log, the settings and the ledger; each row of each table against its checksum and
+/// against the other rows of its document; the index of clusters; and runs SQLite's own check. No server may be using
+/// the directory. Nothing in it is changed without --repair.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax verify --data-dir ./hapax-data
   hapax verify --data-dir ./hapax-data --collection news --json
   hapax verify --data-dir ./hapax-data --collection news --repair
 
---repair makes a new file of each damaged collection, from its documents that are whole. What could
-be read of the others is put into NAME.sqlite.damaged-1.jsonl, a line for each row. The damaged file
-is kept as NAME.sqlite.damaged-1.
+--repair makes a new file for each damaged collection, from the documents that are intact. All rows
+of the other documents that can still be read are written to NAME.sqlite.damaged-1.jsonl, one a line.
+The damaged file is kept as NAME.sqlite.damaged-1.
 
-Exit status: 0 all is sound, 1 damage was found (repaired or not), 2 it could not be checked, or not be repaired.")]
+Exit status: 0 everything is sound, 1 damage was found (repaired or not), 2 the check or the repair
+failed.")]
 pub struct Args {
-    /// The data directory
+    /// Data directory to check
     #[arg(long, value_name = "DIR", default_value = "./hapax-data")]
     data_dir: PathBuf,
-    /// Only this collection
+    /// Check only this collection [default: all]
     #[arg(long, value_name = "NAME")]
     collection: Option<String>,
-    /// Make new files of damaged collections, from what is whole
+    /// Make a new file for each damaged collection, from the documents that are intact
     #[arg(long)]
     repair: bool,
-    /// One line of JSON for each collection
+    /// Print one line of JSON for each collection instead of text
     #[arg(long)]
     json: bool,
 }
@@ -53,7 +54,7 @@ pub struct Args {
 struct ReportLine<'a> {
     collection: &'a str,
     sound: bool,
-    /// Whether all of it could be looked at.
+    /// Whether all of the file could be read.
     complete: bool,
     documents: u64,
     damaged: u64,
@@ -80,11 +81,13 @@ struct RepairLine<'a> {
     set_aside_in: &'a Path,
 }
 
-/// Runs the verb.
 pub fn run(args: &Args) -> Result<ExitStatus> {
-    // Locking makes what is missing; here that would only hide a mistyped path.
+    // Taking the lock creates a missing directory, and that would hide a mistyped path.
     if !CollectionFiles::folder(&args.data_dir).is_dir() {
-        bail!("--data-dir {}: this is not a data directory: it has no folder `collections`", args.data_dir.display());
+        bail!(
+            "--data-dir {}: not a data directory, because it has no directory `collections`",
+            args.data_dir.display()
+        );
     }
     let files = CollectionFiles::take(&args.data_dir)?;
     let mut names = files.names()?;
@@ -99,9 +102,9 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     for name in &names {
         match one(args, &files, name) {
             Ok(sound) => found |= !sound,
-            // The others are looked at all the same.
+            // Check the other collections all the same.
             Err(error) => {
-                let error = error.context(format!("collection `{name}` could not be dealt with"));
+                let error = error.context(format!("cannot check or repair collection `{name}`"));
                 if let Some(earlier) = failed.replace(error) {
                     writeln!(io::stderr().lock(), "hapax: {earlier:#}")?;
                 }
@@ -169,7 +172,7 @@ fn tell(
     if checked.is_sound() {
         return writeln!(out, "{name}: sound, {} documents", checked.documents);
     }
-    writeln!(out, "{name}: damaged; {} documents are whole, {} are not", checked.documents, checked.damaged)?;
+    writeln!(out, "{name}: damaged; {} documents are intact, {} are not", checked.documents, checked.damaged)?;
     for FileDamage { place, record, detail } in checked.damage.iter().take(SHOWN_MAX) {
         match record {
             Some(record) => writeln!(out, "  record {record}, {place}: {detail}")?,
@@ -181,11 +184,14 @@ fn tell(
         writeln!(out, "  and {more} more")?;
     }
     if !checked.complete {
-        writeln!(out, "  the rest could not be looked at")?;
+        writeln!(out, "  the rest could not be checked")?;
     }
     let Some(FileRepair { documents, set_aside, lost, kept_as, set_aside_in }) = repaired else { return Ok(()) };
-    writeln!(out, "  repaired: it holds {documents} documents now; {set_aside} were set aside, {lost} are lost")?;
-    writeln!(out, "  set aside in {}", set_aside_in.display())?;
+    writeln!(
+        out,
+        "  repaired: it holds {documents} documents now; {set_aside} damaged ones were set aside, {lost} are lost"
+    )?;
+    writeln!(out, "  the rows of the damaged ones are in {}", set_aside_in.display())?;
     writeln!(out, "  the damaged file is {}", kept_as.display())
 }
 
@@ -193,7 +199,7 @@ fn progress_bar(name: &CollectionName) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{bar:30.cyan/dim} {percent:>3} %  {msg}  {eta} to go");
+    let style = ProgressStyle::with_template("{bar:30.cyan/dim} {percent:>3} %  {msg}  {eta} left");
     let bar = ProgressBar::new(STEPS).with_style(style.expect("the template is valid")).with_message(name.to_string());
     bar.enable_steady_tick(Duration::from_millis(200));
     bar

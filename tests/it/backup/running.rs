@@ -250,5 +250,5 @@ fn the_verb_takes_a_path_on_the_servers_machine() {
     let (status, _, words_said) = run(&["backup", "..", "--server", &url]);
     assert!(status == 2 && words_said.contains("a backup's name matches"), "{words_said}");
     let (status, _, words_said) = run(&["backup", "a/..", "--server", &url]);
-    assert!(status == 2 && words_said.contains("names no folder"), "{words_said}");
+    assert!(status == 2 && words_said.contains("must end in a name"), "{words_said}");
 }
