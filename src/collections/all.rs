@@ -1,5 +1,5 @@
-//! All collections of a server, whatever keeps them: the verbs that `http` and `cli` know.
-//! Each verb is one match over the kinds.
+//! All collections of a server, wherever they are stored, with the verbs that `http` and `cli` know. Each verb is one
+//! match over the kinds of storage.
 
 use std::sync::Arc;
 
@@ -12,38 +12,38 @@ use super::{BackupName, BackupStatus, CollectionError, CollectionsConfig, Descri
 use crate::cpu::CpuPool;
 use crate::types::CollectionName;
 
-/// The collections of a server. Cheap to clone.
+/// The collections of a server. Cloning is cheap.
 #[derive(Clone)]
 pub enum Collections {
-    /// Those of a data directory of this machine.
+    /// The collections in a data directory of this machine.
     Local(Arc<DataDir>),
 }
 
 impl Collections {
-    /// Takes the data directory, and makes or opens `default`; blocking. The others are opened by
-    /// [`open_rest`](Self::open_rest), or when they are asked for. Long contents will be signed on `cpu`; `opening` is
-    /// told how far it is.
+    /// Takes the data directory, and opens or creates `default`. It blocks. The others are opened by
+    /// [`open_rest`](Self::open_rest), or by the first request for them. Long contents are signed on `cpu`. `opening`
+    /// gets the progress.
     pub fn open(config: CollectionsConfig, cpu: CpuPool, opening: Arc<Opening>) -> Result<Self> {
         DataDir::open(config, cpu, opening).map(|local| Self::Local(Arc::new(local)))
     }
 
-    /// Opens every collection that is not open yet. What is damaged, or fails for another reason, is passed over: the log
-    /// says which and why. From the call on, until the future is done, a collection that is not open yet refuses requests
-    /// with [`CollectionError::Opening`].
+    /// Opens every collection that is not open yet. A collection that is damaged, or cannot be opened for another
+    /// reason, is skipped, and the log says which and why. Until the future is done, a collection that is not open yet
+    /// refuses requests with [`CollectionError::Opening`].
     pub fn open_rest(&self) -> BoxFuture<'static, ()> {
         match self {
             Self::Local(local) => local.registry().open_rest().boxed(),
         }
     }
 
-    /// A collection, opened if it is not yet.
+    /// Returns a collection, and opens it if it is not open yet.
     pub async fn get(&self, name: &CollectionName) -> Result<Collection> {
         match self {
             Self::Local(local) => local.registry().get(name).await.map(Collection::Local),
         }
     }
 
-    /// Makes a collection. False: it was there with equal settings.
+    /// Creates a collection. False: it exists with equal settings.
     pub async fn create(&self, name: CollectionName, settings: Settings) -> Result<(Collection, bool)> {
         match self {
             Self::Local(local) => local
@@ -54,7 +54,8 @@ impl Collections {
         }
     }
 
-    /// Every collection by name, open or not, except those that are damaged; then those, and how that shows.
+    /// Returns the descriptions of all collections, open or not, by name; and the damaged collections with their
+    /// errors.
     pub async fn list(&self) -> Result<(Vec<Description>, Vec<(CollectionName, CollectionError)>)> {
         match self {
             Self::Local(local) => local.registry().list().await,
@@ -68,35 +69,35 @@ impl Collections {
         }
     }
 
-    /// Those known not to open because what is stored of them is damaged, and how that shows.
+    /// Returns the collections that are known to be damaged, with their errors.
     pub fn damaged(&self) -> Vec<(CollectionName, CollectionError)> {
         match self {
             Self::Local(local) => local.registry().faults().damaged(),
         }
     }
 
-    /// Those that could not be opened for another reason than damage, and why.
+    /// Returns the collections that could not be opened for another reason than damage, with their errors.
     pub fn unopened(&self) -> Vec<(CollectionName, CollectionError)> {
         match self {
             Self::Local(local) => local.registry().faults().unopened(),
         }
     }
 
-    /// Those that vanished while no server ran.
+    /// Returns the collections whose files vanished while no server was running.
     pub fn missing(&self) -> Vec<CollectionName> {
         match self {
             Self::Local(local) => local.registry().missing(),
         }
     }
 
-    /// Whether writes are taken, as far as that is known.
+    /// Whether writes are accepted, as far as that is known.
     pub fn is_writable(&self) -> bool {
         match self {
             Self::Local(local) => local.registry().is_writable(),
         }
     }
 
-    /// Documents in the collections that are open.
+    /// Returns the number of documents in the open collections.
     pub fn documents(&self) -> u64 {
         match self {
             Self::Local(local) => local.registry().documents(),
@@ -110,31 +111,32 @@ impl Collections {
         }
     }
 
-    /// Begins a backup; what becomes of it is asked for with [`backup_status`](Self::backup_status). An error means that
-    /// nothing was begun.
+    /// Begins a backup. [`backup_status`](Self::backup_status) returns its state. An error means that no backup was
+    /// begun.
     ///
-    /// With `keep` its folder has a name of its own, and when it is whole the oldest of the series go.
+    /// With `keep`, the time is added to its name, and when it is finished, the oldest backups of the series are
+    /// removed.
     pub async fn start_backup(&self, name: BackupName, keep: Option<u32>) -> Result<BackupStatus> {
         match self {
             Self::Local(local) => local.backups().start(name, keep).await,
         }
     }
 
-    /// The latest backup of this process.
+    /// Returns the state of the latest backup of this process.
     pub fn backup_status(&self) -> Option<BackupStatus> {
         match self {
             Self::Local(local) => local.backups().status(),
         }
     }
 
-    /// Calls off the backup under way; false: there is none.
+    /// Cancels the running backup. False: there is none.
     pub fn cancel_backup(&self) -> bool {
         match self {
             Self::Local(local) => local.backups().cancel(),
         }
     }
 
-    /// Waits until all that was taken is durable; blocking. No write is taken after.
+    /// Waits until all accepted writes are durable. It blocks. No write is accepted afterwards.
     pub fn close(&self) {
         match self {
             Self::Local(local) => local.close(),

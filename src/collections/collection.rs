@@ -1,6 +1,6 @@
-//! One collection, whatever keeps its documents: the verbs that `http` and `cli` know.
-//! Each verb is one match over the kinds. It shows no place in an index, no order and no ticket of one kind, so that a
-//! second kind only adds arms here.
+//! One collection, wherever its documents are stored, with the verbs that `http` and `cli` know. Each verb is one match
+//! over the kinds of storage. No verb shows an index place, an order or a ticket of one kind, so a second kind only
+//! adds arms here.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::engine::LocalCollection;
 use crate::types::{ClusterPlace, CollectionName, Content, DocId, Document, Metadata, Seq, Verdict};
 use hapax_core::IllFormed;
 
-/// An open collection. Cheap to clone.
+/// An open collection. Cloning is cheap.
 #[derive(Clone)]
 pub enum Collection {
-    /// Its index is in this process, its documents are in a file of this machine.
+    /// Its index is in this process, and its documents are in a file on this machine.
     Local(Arc<LocalCollection>),
 }
 
@@ -34,61 +34,61 @@ impl Collection {
         }
     }
 
-    /// Its settings and counts.
+    /// Returns its settings and counts.
     pub fn describe(&self) -> Description {
         match self {
             Self::Local(collection) => collection.describe(),
         }
     }
 
-    /// Changes settings; a new banding is built while the old one serves.
+    /// Changes settings. The old banding serves requests until the new one is built.
     pub async fn update(&self, changes: Changes) -> Result<Description> {
         match self {
             Self::Local(collection) => collection.update(changes).await,
         }
     }
 
-    /// Makes a content ready to be looked up or inserted.
+    /// Prepares a content for a lookup or an insertion.
     pub async fn prepare(&self, content: Content) -> Result<Prepared> {
         match self {
             Self::Local(collection) => collection.prepare(content).await,
         }
     }
 
-    /// As [`prepare`](Self::prepare), with options.
+    /// Like [`prepare`](Self::prepare), with options.
     pub async fn prepare_with(&self, content: Content, options: PrepareOptions) -> Result<Prepared> {
         match self {
             Self::Local(collection) => collection.prepare_with(content, options).await,
         }
     }
 
-    /// Makes a text ready that arrives in pieces.
+    /// Begins a text that arrives in pieces.
     pub fn text_signer(&self, ill_formed: IllFormed, options: PrepareOptions) -> Result<TextSigner> {
         match self {
             Self::Local(collection) => collection.text_signer(ill_formed, options),
         }
     }
 
-    /// Bytes of memory that the shingles of a text take at most, if this purpose needs them.
+    /// Returns the most bytes of memory that the shingles of a text take, if this purpose needs them.
     pub fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize) -> usize {
         match self {
             Self::Local(collection) => collection.shingle_bytes(purpose, text_bytes),
         }
     }
 
-    /// Whether a lookup compares shingles, so that it needs those of its document.
+    /// Whether a lookup compares shingles, and so needs the shingles of its document.
     pub fn compares_shingles(&self) -> bool {
         match self {
             Self::Local(collection) => collection.compares_shingles(),
         }
     }
 
-    /// Looks a document up. Never writes and never waits for a write.
+    /// Looks a document up. It never writes, and never waits for a write.
     pub async fn check(&self, id: Option<DocId>, prepared: Prepared, options: CheckOptions) -> Result<Verdict> {
         self.check_within(id, prepared, options, usize::MAX).await
     }
 
-    /// As [`check`](Self::check), for an answer of so many bytes; see [`Verdict::fit`].
+    /// Like [`check`](Self::check), for an answer of at most `bytes_max` bytes; see [`Verdict::fit`].
     pub async fn check_within(
         &self,
         id: Option<DocId>,
@@ -101,7 +101,8 @@ impl Collection {
         }
     }
 
-    /// Check-and-insert: decided when this returns, durable when the answer is.
+    /// Checks and inserts a document. The decision is made when this returns. It is durable when the pending answer is
+    /// there.
     pub async fn insert(
         &self,
         id: DocId,
@@ -112,7 +113,8 @@ impl Collection {
         self.insert_within(id, metadata, prepared, options, usize::MAX).await
     }
 
-    /// As [`insert`](Self::insert), for an answer of so many bytes; see [`Verdict::fit`]. What is stored is the same.
+    /// Like [`insert`](Self::insert), for an answer of at most `bytes_max` bytes; see [`Verdict::fit`]. The limit does
+    /// not change what is stored.
     pub async fn insert_within(
         &self,
         id: DocId,
@@ -128,26 +130,26 @@ impl Collection {
         }
     }
 
-    /// Deletes an id; the answer says whether it was there.
+    /// Deletes an id. The answer says whether it was stored.
     pub async fn delete(&self, id: DocId) -> Result<Pending<bool>> {
         match self {
             Self::Local(collection) => collection.delete(id).await.map(Pending::from),
         }
     }
 
-    /// The document of an id.
+    /// Returns the document of an id.
     pub async fn document(&self, id: &DocId) -> Result<Option<Document>> {
         match self {
             Self::Local(collection) => collection.document(id).await,
         }
     }
 
-    /// Documents in order of `seq`, from the first one or from where an earlier page ended.
+    /// Returns documents in order of `seq`, from the first one or from the end of an earlier page.
     pub async fn documents(&self, after: Option<Cursor>, limit: usize) -> Result<DocumentsPage> {
         self.documents_within(after, limit, usize::MAX).await
     }
 
-    /// As [`documents`](Self::documents), as many as fit into so many bytes of JSON and at least one.
+    /// Like [`documents`](Self::documents), for at most `bytes_max` bytes of JSON, but at least one document.
     pub async fn documents_within(
         &self,
         after: Option<Cursor>,
@@ -163,7 +165,8 @@ impl Collection {
         }
     }
 
-    /// A page of the cluster that a document is in, or of the cluster of `after`, whatever became of the document since.
+    /// Returns a page of the document's cluster. With `after`, it returns the next page of that cluster, even if the
+    /// document has left it since.
     pub async fn cluster(&self, id: DocId, after: Option<Cursor>, limit: usize) -> Result<Option<ClusterPage>> {
         match self {
             Self::Local(collection) => {
@@ -173,7 +176,7 @@ impl Collection {
         }
     }
 
-    /// A page of all clusters that have more than one document.
+    /// Returns a page of all clusters that have more than one document.
     pub async fn clusters(&self, after: Option<Cursor>, limit: usize) -> Result<ClustersPage> {
         match self {
             Self::Local(collection) => {
@@ -183,14 +186,14 @@ impl Collection {
         }
     }
 
-    /// The fullest buckets, the fullest first.
+    /// Returns the fullest buckets, the fullest first.
     pub async fn buckets(&self, limit: usize) -> Result<Vec<HotBucket>> {
         match self {
             Self::Local(collection) => collection.buckets(limit).await,
         }
     }
 
-    /// Compares two documents; both must have something to compare. `when_full` is for what is long.
+    /// Compares two documents. Both must have something to compare. `when_full` applies to long contents.
     pub async fn compare(&self, a: Comparand, b: Comparand, when_full: WhenFull) -> Result<Comparison> {
         match self {
             Self::Local(collection) => collection.compare(a, b, when_full).await,

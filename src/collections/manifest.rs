@@ -1,9 +1,9 @@
-//! What the manifest of a backup tells people.
+//! The parts of a backup's manifest that are shown to people.
 
 use crate::store::backup::{Manifest, ManifestEntry};
 use crate::verdicts::{BackupContents, BackupEntry};
 
-/// Without the sums and the names of files.
+/// Drops the checksums and the names of files.
 pub(super) fn contents(manifest: Manifest) -> BackupContents {
     let entry =
         |ManifestEntry { name, documents, last_seq, bytes, .. }| BackupEntry { name, documents, last_seq, bytes };

@@ -1,5 +1,5 @@
-//! Collections as `http` and `cli` know them: [`Collections`] and [`Collection`], closed enums over the kinds of storage.
-//! There is one kind, that of this machine.
+//! Collections in the form that `http` and `cli` know: [`Collections`] and [`Collection`], closed enums over the kinds
+//! of storage. The only kind is storage on this machine.
 
 mod all;
 mod collection;

@@ -1,4 +1,4 @@
-//! How far the collections are with being opened at start, as a whole and one by one, for `/readyz` and
+//! The progress of opening the collections at the start, in total and for each, for `/readyz` and
 //! `hapax_boot_progress_ratio`.
 
 use std::collections::BTreeMap;
@@ -7,43 +7,43 @@ use parking_lot::Mutex;
 
 use crate::types::CollectionName;
 
-/// How far the collections are with being opened. Written by what opens them, read by probes.
+/// The progress of opening the collections. The code that opens them writes it, and probes read it.
 #[derive(Debug, Default)]
 pub struct Opening {
     parts: Mutex<BTreeMap<CollectionName, Part>>,
 }
 
-/// One collection of an [`Opening`].
+/// The progress of one collection.
 #[derive(Debug)]
 struct Part {
-    /// Of its file and its log: what opening it takes is about proportional to that.
+    /// Bytes of its file and its log. The time to open it is roughly proportional to them.
     bytes: u64,
     share: f64,
     over: bool,
 }
 
 impl Opening {
-    /// Notes what is to be opened, with its size in bytes.
+    /// Adds collections that are going to be opened, with their sizes in bytes.
     pub fn expect(&self, sizes: impl IntoIterator<Item = (CollectionName, u64)>) {
         let part = |bytes| Part { bytes, share: 0.0, over: false };
         self.parts.lock().extend(sizes.into_iter().map(|(name, bytes)| (name, part(bytes))));
     }
 
-    /// How much of one is done, 0 to 1.
+    /// Sets the part of a collection that is done, 0 to 1.
     pub fn set(&self, name: &CollectionName, share: f64) {
         if let Some(part) = self.parts.lock().get_mut(name) {
             part.share = share;
         }
     }
 
-    /// It is open, or will not be.
+    /// Notes that a collection is open, or will not be opened.
     pub fn end(&self, name: &CollectionName) {
         if let Some(part) = self.parts.lock().get_mut(name) {
             (part.share, part.over) = (1.0, true);
         }
     }
 
-    /// How much of all is done, by bytes, 0 to 1; 0 as long as nothing is expected.
+    /// Returns the part of all collections that is done, by bytes, 0 to 1. It is 0 while there is nothing to open.
     pub fn share(&self) -> f64 {
         let parts = self.parts.lock();
         let weight = |part: &Part| part.bytes.max(1) as f64;
@@ -52,18 +52,18 @@ impl Opening {
         if total > 0.0 { done / total } else { 0.0 }
     }
 
-    /// Those that are not open yet, and how much of each is done.
+    /// Returns the collections that are not open yet, and the part of each that is done.
     pub fn pending(&self) -> Vec<(CollectionName, f64)> {
         let parts = self.parts.lock();
         parts.iter().filter(|(_, part)| !part.over).map(|(name, part)| (name.clone(), part.share)).collect()
     }
 
-    /// How much of one is done; `None` where nothing is left to do.
+    /// Returns the part of a collection that is done, or `None` if there is nothing left to do.
     pub(super) fn share_of(&self, name: &CollectionName) -> Option<f64> {
         self.parts.lock().get(name).filter(|part| !part.over).map(|part| part.share)
     }
 
-    /// The smallest that is not open yet.
+    /// Returns the smallest collection that is not open yet.
     pub(super) fn next(&self) -> Option<CollectionName> {
         let parts = self.parts.lock();
         let pending = parts.iter().filter(|(_, part)| !part.over);

@@ -1,4 +1,4 @@
-//! A decision on its way to being durable.
+//! A decision that is not durable yet.
 
 use std::borrow::Borrow;
 
@@ -6,7 +6,7 @@ use super::Result;
 use crate::engine::Ticket;
 use crate::types::Verdict;
 
-/// An answer that is decided, and is given once everything it rests on is durable.
+/// An answer that is decided. It is returned when everything that it depends on is durable.
 pub struct Pending<T>(PendingKind<T>);
 
 enum PendingKind<T> {
@@ -14,14 +14,15 @@ enum PendingKind<T> {
 }
 
 impl<T> Pending<T> {
-    /// Returns once everything the answer rests on is durable. An error: it is not, and the decision is undone, or may be.
+    /// Waits until everything that the answer depends on is durable. An error means that it is not, and that the
+    /// decision was undone or may have been.
     pub async fn wait(self) -> Result<T> {
         match self.0 {
             PendingKind::Local(ticket) => ticket.wait().await,
         }
     }
 
-    /// The answer's most bytes in JSON.
+    /// Returns the most bytes that the answer takes as JSON.
     pub fn json_bytes(&self) -> usize
     where
         T: Borrow<Verdict>,
@@ -31,8 +32,8 @@ impl<T> Pending<T> {
         }
     }
 
-    /// When this was decided, as a number for audits and tests, which replay answers in the order of their decisions: a
-    /// change's own number, and for an answer that changed nothing the number of the last change before it.
+    /// Returns the place of the decision in the order, for audits and tests that replay answers. It is the number of
+    /// the change, or of the last change before it if the answer changed nothing.
     pub fn decided_at(&self) -> u64 {
         match &self.0 {
             PendingKind::Local(ticket) => ticket.at().0,

@@ -1,6 +1,5 @@
-//! Settings that are possible: ranges kept, words known, secrets read.
-//! Comes in: [`Raw`]. Goes out: [`Config`]. Its holder need not check again.
-//! Must never know: HTTP, or how a collection is opened.
+//! Checks all settings: ranges, words, secrets. Input: [`Raw`]. Output: [`Config`], whose values need no further
+//! checks. It must never know HTTP, or how a collection is opened.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -18,7 +17,7 @@ use crate::collections::{BackupSettings, CollectionsConfig, Limits, Medium, Scru
 use crate::cpu::CpuConfig;
 use crate::telemetry::logs;
 
-/// Everything `hapax serve` is told.
+/// All settings of `hapax serve`.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Section `[server]`.
@@ -38,7 +37,7 @@ pub struct Config {
 #[derive(Clone, Debug)]
 pub struct LogSettings {
     pub format: logs::Format,
-    /// A filter that parses.
+    /// A filter that can be parsed.
     pub level: String,
 }
 
@@ -110,7 +109,7 @@ fn scrub(raw: &RawScrub) -> Result<Option<ScrubConfig>, ConfigError> {
 
 fn cpu(raw: &RawCpu) -> Result<CpuConfig, ConfigError> {
     let threads = match count("cpu.threads", raw.threads, 0..=1024)? {
-        // One core is left to the connections.
+        // Leave one core to the connections.
         0 => std::thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(1),
         threads => threads,
     };
@@ -135,7 +134,7 @@ fn log(raw: RawLog) -> Result<LogSettings, ConfigError> {
     )?;
     if let Err(refused) = logs::check_level(&raw.level) {
         let allowed = format!(
-            "must be a level (error, warn, info, debug, trace) or directives such as info,hapax=debug: {refused}"
+            "must be a level (error, warn, info, debug, trace) or directives such as info,hapax=debug; {refused}"
         );
         return Err(impossible("log.level", &raw.level, allowed));
     }

@@ -1,5 +1,5 @@
-//! Section `[default_collection]` -> settings of a collection, or the key that is wrong.
-//! Must never know: how a collection is opened.
+//! Turns the section `[default_collection]` into settings of a collection, or names the key that is wrong. It must
+//! never know how a collection is opened.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::raw::RawDefaultCollection;
 use crate::types::{Keep, Verify};
 use crate::verdicts::{BandingAsked, CollectionError, KeyAsked, Settings, SettingsAsked, check_threshold};
 
-/// Checks every value; `secret` is what `key = "configured"` means.
+/// Checks every value. `secret` is the one that `key = "configured"` refers to.
 pub(super) fn default_collection(
     raw: &RawDefaultCollection,
     secret: Option<&SecretKey>,
@@ -71,19 +71,19 @@ fn verify(name: &str) -> Result<Verify, ConfigError> {
     word("default_collection.verify", name, &Verify::ALL.map(|verify| (verify.as_str(), verify)))
 }
 
-/// The fingerprint of the secret to hash with.
+/// Returns the fingerprint of the secret to hash with.
 fn key(name: &str, secret: Option<&SecretKey>) -> Result<Option<u64>, ConfigError> {
     let refuse = |allowed: &str| Err(impossible("default_collection.key", format!("{name:?}"), allowed.into()));
     match (KeyAsked::named(name), secret) {
         (Some(KeyAsked::None), _) => Ok(None),
         (Some(KeyAsked::Configured), Some(secret)) => Ok(Some(secret.fingerprint())),
-        (Some(KeyAsked::Configured), None) => refuse("set hashing.secret or hashing.secret_file as well"),
+        (Some(KeyAsked::Configured), None) => refuse("needs a secret; set hashing.secret or hashing.secret_file too"),
         (None, _) => refuse("must be \"none\" or \"configured\""),
     }
 }
 
-const SKETCHES: &str = "must be \"fss\", \"classic\" or \"oph\", then slots (a power of two, 64 to 1024), \"x\", bits (8, 16 or 32), \
-                        such as \"fss256x8\"";
+const SKETCHES: &str = "must be \"fss\", \"classic\" or \"oph\", then the slots (a power of two, 64 to 1024), \"x\" \
+                        and the bits (8, 16 or 32), such as \"fss256x8\"";
 
 fn sketch(text: &str) -> Option<(SketchKind, SignatureShape)> {
     let (kind, shape) = SketchKind::split(text)?;
@@ -102,7 +102,7 @@ fn shingling(text: &str) -> Option<Shingling> {
     }
 }
 
-/// Digits only, no leading zero: `+5` and `05` parse as numbers, but are no canonical text.
+/// Parses digits without a leading zero. `+5` and `05` parse as numbers too, but they are not canonical.
 fn plain_number(digits: &str) -> Option<u32> {
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
     plain.then(|| digits.parse().ok()).flatten()

@@ -1,8 +1,8 @@
-//! Why hapax does not start with these settings: the key, where it was set, what is allowed.
+//! The reasons why hapax does not start with the given settings: the key, where it was set, what is allowed.
 
 use std::path::PathBuf;
 
-/// A setting that is refused.
+/// A setting that was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The configuration file cannot be read.
@@ -11,62 +11,62 @@ pub enum ConfigError {
     /// The configuration file is not TOML.
     #[error("{path} is not valid TOML: {detail}")]
     Toml { path: PathBuf, detail: String },
-    /// An environment variable that is nearly a setting's.
+    /// An environment variable whose name is nearly that of a setting.
     #[error(
-        "the environment variable {name} is not a setting; the setting's variable is {right}, with HAPAX in capitals and \
-         two underscores after it and after the section"
+        "the environment variable {name} is not a setting; did you mean {right}? Write HAPAX in capitals, with two \
+         underscores after it and after the section"
     )]
     MisspeltVariable {
-        /// As set; its value may be a secret.
+        /// The name only: the value may be a secret.
         name: String,
-        /// As it has to be.
+        /// The correct name.
         right: String,
     },
     #[error("unknown key {key} in {origin}; {allowed}")]
     UnknownKey {
-        /// With its section.
+        /// The key with its section.
         key: String,
-        /// Where it was set.
+        /// The place where it was set.
         origin: String,
-        /// What there is instead.
+        /// The keys that exist.
         allowed: String,
     },
-    /// A value of another type.
+    /// A value of the wrong type.
     #[error("{key} in {origin}: {detail}")]
     Type {
-        /// With its section.
+        /// The key with its section.
         key: String,
-        /// Where it was set.
+        /// The place where it was set.
         origin: String,
-        /// What was found and what was expected.
+        /// The type that is expected, and the value that was found.
         detail: String,
     },
-    /// A value that cannot be.
+    /// A value that is not allowed.
     #[error("{key} = {value}: {allowed}")]
     Impossible {
-        /// With its section.
+        /// The key with its section.
         key: &'static str,
-        /// As set; never a secret.
+        /// The value as it was set. It is never a secret.
         value: String,
         allowed: String,
     },
-    /// A secret given twice.
-    #[error("{key} and {key}_file are both set; give one of them")]
+    /// A secret that was given twice.
+    #[error("{key} and {key}_file are both set; set only one of them")]
     GivenTwice {
-        /// Without `_file`.
+        /// The key without `_file`.
         key: &'static str,
     },
-    /// A secret's file cannot be used.
+    /// The file of a secret cannot be used.
     #[error("{key} = {path}: {detail}")]
     SecretFile {
-        /// With its section.
+        /// The key with its section.
         key: &'static str,
         path: PathBuf,
         detail: String,
     },
-    /// Open to strangers, without a key.
+    /// The server would be open to other machines without a key.
     #[error(
-        "refusing to listen on {listen}, which other machines may reach, without an API key. Set one \
+        "refusing to listen on {listen} without an API key, because other machines may reach it. Set a key \
          (HAPAX__AUTH__API_KEY_FILE=/path/to/key, or HAPAX__AUTH__API_KEY), or listen on 127.0.0.1"
     )]
     OpenWithoutKey { listen: std::net::SocketAddr },

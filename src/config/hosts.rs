@@ -1,6 +1,6 @@
-//! Names of servers and of web pages, as HTTP writes them: `localhost:8080`, `[::1]`, `https://app.example`.
-//! Comes in: text from a setting or a header. Goes out: a value that compares as browsers compare it.
-//! Must never know: who may do what.
+//! Names of servers and web pages in the notation of HTTP: `localhost:8080`, `[::1]`, `https://app.example`. Input:
+//! text from a setting or a header. Output: a value that compares as browsers compare it. It must never know what a
+//! host or a page may do.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,12 +8,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
     Ip(IpAddr),
-    /// A name, in lower case, without the dot that may end it.
+    /// A name in lower case, without a dot at its end.
     Name(String),
 }
 
 impl Host {
-    /// The host of `name`, `name:port`, `1.2.3.4:port` or `[::1]:port`. `None`: the text is none of these.
+    /// Returns the host of `name`, `name:port`, `1.2.3.4:port` or `[::1]:port`, or `None` if the text has another form.
     pub fn of_authority(text: &str) -> Option<Self> {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
@@ -38,7 +38,7 @@ impl Host {
         (!name.is_empty() && name.bytes().all(plain)).then(|| Self::Name(name.to_ascii_lowercase()))
     }
 
-    /// An entry of `server.hosts`: a name or an address, without a port.
+    /// Parses an entry of `server.hosts`: a name or an address, without a port.
     pub fn of_setting(text: &str) -> Option<Self> {
         match text.parse::<IpAddr>() {
             Ok(address) => Some(Self::Ip(address.to_canonical())),
@@ -47,7 +47,7 @@ impl Host {
         }
     }
 
-    /// Whether it means this machine on every machine: RFC 6761, section 6.3, for the names.
+    /// Whether the host means the local machine on every machine. For names, see RFC 6761, section 6.3.
     pub fn is_loopback(&self) -> bool {
         match self {
             Self::Ip(address) => address.is_loopback(),
@@ -56,12 +56,12 @@ impl Host {
     }
 }
 
-/// Where a web page comes from: RFC 6454, section 6.2. `null` is one too.
+/// The origin of a web page (RFC 6454, section 6.2). `null` is an origin too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Origin(String);
 
 impl Origin {
-    /// `null`, or scheme, host and port, without a path.
+    /// Parses `null`, or a scheme, a host and a port without a path.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.to_ascii_lowercase();
         if text == "null" {
@@ -72,12 +72,12 @@ impl Origin {
         (!scheme.is_empty() && plain && Host::of_authority(authority).is_some()).then_some(Self(text))
     }
 
-    /// As a header has it.
+    /// Returns the text of the header.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// `None` for `null`.
+    /// Returns `None` for `null`.
     pub fn host(&self) -> Option<Host> {
         Host::of_authority(self.0.split_once("://")?.1)
     }

@@ -1,5 +1,5 @@
-//! The limits of HTTP, all that section `[server]` has of them. Their defaults are in `config/default.toml` alone.
-//! Must never know: how a limit is kept.
+//! The HTTP limits of the section `[server]`. Their defaults are only in `config/default.toml`. It must never know how
+//! a limit is enforced.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -8,72 +8,74 @@ use super::error::ConfigError;
 use super::ranges::{count, impossible, milliseconds, within};
 use super::raw::RawServer;
 
-/// Bounds of the HTTP floor. Passing a size is 413, passing a number of things at once is 503.
+/// The limits of the HTTP floor. A request over a size limit is answered 413; one over a limit on concurrency, 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Longest body, after decompression; bulk and streamed texts have their own.
+    /// Longest body, after decompression. Bulk requests and streamed texts have limits of their own.
     pub body_bytes_max: usize,
-    /// Bytes of a body that earn its client a second to send more.
+    /// A client gets one more second to send its body for each so many bytes.
     pub body_bytes_per_second_min: u64,
     /// Longest streamed text, after decompression.
     pub text_body_bytes_max: u64,
-    /// Bytes of a streamed text that earn its client a second to send more.
+    /// A client gets one more second to send a streamed text for each so many bytes.
     pub text_bytes_per_second_min: u64,
-    /// Longest bulk body, after decompression; `?duplex=true` lifts it.
+    /// Longest body of a bulk request, after decompression. `?duplex=true` lifts this limit.
     pub bulk_body_bytes_max: u64,
-    /// Most lines of a bulk request, blank ones included; `?duplex=true` lifts it.
+    /// Most lines of a bulk request, blank ones included. `?duplex=true` lifts this limit.
     pub bulk_lines_max: u64,
-    /// Longest line; longer ones get an error line of their own.
+    /// Longest line of a bulk request. A longer one gets an error line.
     pub bulk_line_bytes_max: usize,
-    /// Answers a bulk request may hold back before it stops reading.
+    /// Bytes of answers that a bulk request may hold before it stops reading its body.
     pub bulk_answer_buffer_bytes_max: usize,
-    /// How long full answers may stand unread before the stream is ended.
+    /// How long a client may leave these answers unread before the stream is ended.
     pub bulk_stall_timeout: Duration,
     /// How long a bulk request may send nothing before the stream is ended.
     pub bulk_idle_timeout: Duration,
-    /// Decisions of one bulk request that may wait for the disk.
+    /// Decisions of one bulk request that may wait for the disk at once.
     pub bulk_open_max: usize,
-    /// Bulk requests at once.
+    /// Most bulk requests at once.
     pub bulk_requests_max: usize,
-    /// Streamed texts at once.
+    /// Most streamed texts at once.
     pub text_streams_max: usize,
-    /// Documents or ids of one batch request.
+    /// Most documents or ids of one batch request.
     pub batch_documents_max: usize,
-    /// Requests being worked on at once, probes and metrics apart. One whose body is still arriving is not yet, one whose
-    /// answer is being sent no longer is; bulk requests and streamed texts are for each piece of work.
+    /// Most requests that are worked on at once, except probes and metrics. A request counts from the end of its body
+    /// to the beginning of its answer. Each piece of work of a bulk request or a streamed text counts like a request.
     pub requests_concurrent_max: usize,
-    /// Bytes of request bodies in memory, over all requests.
+    /// Most bytes of request bodies in memory, over all requests.
     pub bodies_bytes_max: usize,
-    /// Longest answer, in bytes of JSON; of bulk, longest line.
+    /// Longest answer, in bytes of JSON. Of a bulk answer, the longest line.
     pub answer_bytes_max: usize,
-    /// Bytes of answers in memory, over all requests: half of it for those of bulk requests.
+    /// Most bytes of answers in memory, over all requests. Bulk requests get half of them.
     pub answers_bytes_max: usize,
-    /// From the connection's opening, or the head's first byte, to the end of a request's head.
+    /// Time for the head of a request, from the opening of the connection or from the first byte of the head.
     pub header_timeout: Duration,
     /// How long a connection may stay open without a request.
     pub keep_alive_timeout: Duration,
-    /// The longest that a client may keep us waiting for more of a body at a stretch, and again for the answer to be
-    /// made. Bulk is free of it.
+    /// How long the server waits at a stretch for more of a body, and then for the answer to be made. It does not hold
+    /// for bulk requests.
     pub request_timeout: Duration,
-    /// Bytes of an answer that earn its client a second to take more.
+    /// A client gets one more second to take its answer for each so many bytes.
     pub answer_bytes_per_second_min: u64,
-    /// How long a client may leave an answer untaken before the answer is given up; on HTTP/1.1 its connection is closed.
+    /// How long a client may not take its answer before the answer is dropped. On HTTP/1.1 its connection is then
+    /// closed.
     pub write_timeout: Duration,
-    /// For open requests to end after a signal.
+    /// Time for open requests to end after a signal.
     pub drain_timeout: Duration,
-    /// Connections at once; when all are taken, the one without a request for longest makes room for the next.
+    /// Most connections at once. If all are taken, the connection that has been idle the longest is closed for a new
+    /// one.
     pub connections_max: usize,
 }
 
 impl HttpLimits {
-    /// Checks every limit, and those that depend on each other.
+    /// Checks every limit, and the limits that depend on each other.
     pub(super) fn check(raw: &RawServer) -> Result<Self, ConfigError> {
         const KIB: u64 = 1 << 10;
         const MIB: u64 = 1 << 20;
         const GIB: u64 = 1 << 30;
         const TIB: u64 = 1 << 40;
         const TIMES: RangeInclusive<u64> = 100..=3_600_000;
-        // The value of a key, checked by the function of that name.
+        // The value of a key, checked by the named function.
         macro_rules! limit {
             ($check:ident $key:ident, $range:expr) => {
                 $check(concat!("server.", stringify!($key)), raw.$key, $range)?
@@ -120,11 +122,12 @@ impl HttpLimits {
                 format!("must be at least four times server.answer_bytes_max, which is {}", self.answer_bytes_max);
             return Err(impossible("server.answers_bytes_max", self.answers_bytes_max, allowed));
         }
-        // Itself and its text; a line that takes all the room would wait for more of it.
+        // There must be room for a request and for its text. A line that takes all the room would wait for more of it.
         let largest = self.body_bytes_max.max(self.bulk_line_bytes_max);
         if self.bodies_bytes_max < 2 * largest {
             let allowed = format!(
-                "must be at least twice server.body_bytes_max and twice server.bulk_line_bytes_max, the larger of which is {largest}"
+                "must be at least twice server.body_bytes_max and twice server.bulk_line_bytes_max, the larger of \
+                 which is {largest}"
             );
             return Err(impossible("server.bodies_bytes_max", self.bodies_bytes_max, allowed));
         }

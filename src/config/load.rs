@@ -1,4 +1,4 @@
-//! All sources -> the settings to work by.
+//! Loads the settings from all sources.
 
 use std::net::SocketAddr;
 
@@ -14,18 +14,18 @@ use super::sources::Sources;
 /// Checked settings, and the text that `hapax serve --check-config` prints.
 #[derive(Debug)]
 pub struct Loaded {
-    /// What to work by.
+    /// The settings to use.
     pub config: Config,
-    /// The same as TOML, each value with its origin, secrets masked.
+    /// The same settings as TOML, each value with its origin, secrets masked.
     pub effective: String,
 }
 
-/// Where the server listens, and where for probes alone. Nothing else is checked, and no secret is read.
+/// Returns the address of the server, and that of the listener for probes. It checks nothing else and reads no secret.
 pub fn addresses(sources: &Sources) -> Result<(SocketAddr, Option<SocketAddr>), ConfigError> {
     server::addresses(&Sources::extract(&sources.merge()?)?.server)
 }
 
-/// Merges, checks and reads all settings.
+/// Reads, merges and checks all settings.
 pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     let merged = sources.merge()?;
     let config = Config::check(Sources::extract(&merged)?)?;
@@ -33,13 +33,13 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     Ok(Loaded { config, effective })
 }
 
-/// What is kept of a document follows from `verify` unless it is set. It cannot be changed later, so it is shown.
+/// Adds `keep`, because it cannot be changed later. Unless it is set, it follows from `verify`.
 fn with_keep(merged: Figment, config: &Config) -> Figment {
     let keep = config.collections.default_settings.keep.as_str();
     merged.join(Toml::string(&format!("default_collection.keep = \"{keep}\"")))
 }
 
-/// The settings of a server that is told nothing.
+/// Returns the settings of a server that is started without any.
 pub fn defaults() -> Config {
     load(&Sources::default()).expect("the defaults are possible").config
 }

@@ -1,6 +1,5 @@
-//! Settings: compiled-in defaults < file < environment < flags.
-//! Comes in: those four. Goes out: a [`Config`] whose every value is possible, or one error that names the key.
-//! Must never know: how the settings are used.
+//! Settings: compiled-in defaults < file < environment < flags. Input: these four. Output: a [`Config`] with valid
+//! values only, or an error that names the key. It must never know how the settings are used.
 
 mod api_key;
 mod checked;

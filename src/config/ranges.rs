@@ -1,5 +1,5 @@
-//! A value as it was given -> the value, or which ones are allowed.
-//! Must never know: what a key means.
+//! Checks single values: returns the value, or an error that says which values are allowed. It must never know what a
+//! key means.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -7,27 +7,27 @@ use std::time::Duration;
 
 use super::error::ConfigError;
 
-/// Refuses `value`; `allowed` says what would be taken.
+/// Refuses `value`. `allowed` says which values are valid.
 pub(super) fn impossible(key: &'static str, value: impl fmt::Display, allowed: String) -> ConfigError {
     ConfigError::Impossible { key, value: value.to_string(), allowed }
 }
 
-/// A number in `range`.
+/// Checks that a number is in `range`.
 pub(super) fn within(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<u64, ConfigError> {
     if range.contains(&value) {
         return Ok(value);
     }
-    Err(impossible(key, value, format!("must be from {} to {}", range.start(), range.end())))
+    Err(impossible(key, value, format!("must be between {} and {}", range.start(), range.end())))
 }
 
-/// A number in `range` that this machine can count to.
+/// Checks that a number is in `range` and fits this machine's `usize`.
 pub(super) fn count(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<usize, ConfigError> {
     let value = within(key, value, range)?;
     usize::try_from(value)
         .map_err(|_| impossible(key, value, format!("must be at most {} on this machine", usize::MAX)))
 }
 
-/// Every entry of a list, or the first that is refused.
+/// Parses every entry of a list. The error names the first entry that is not valid.
 pub(super) fn each<T>(
     key: &'static str,
     list: &[String],
@@ -41,12 +41,12 @@ pub(super) fn each<T>(
         .collect()
 }
 
-/// A time whose milliseconds are in `range`.
+/// Checks that a number of milliseconds is in `range`.
 pub(super) fn milliseconds(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<Duration, ConfigError> {
     within(key, value, range).map(Duration::from_millis)
 }
 
-/// The value that one of `words` stands for.
+/// Returns the value that `words` gives for `text`.
 pub(super) fn word<T: Copy>(key: &'static str, text: &str, words: &[(&str, T)]) -> Result<T, ConfigError> {
     words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
         let allowed = words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");

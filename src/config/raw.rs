@@ -1,5 +1,4 @@
-//! The shape of the settings before they are checked: any unknown key is an error.
-//! What each key means stands in `config/default.toml`.
+//! The settings before they are checked. An unknown key is an error. `config/default.toml` says what each key means.
 
 use std::path::PathBuf;
 
@@ -152,7 +151,7 @@ pub struct RawLog {
     pub level: String,
 }
 
-// Not derived: these two hold secrets, and a `{:?}` somewhere would log them.
+// Not derived, because both hold secrets, and a `{:?}` anywhere would log them.
 impl std::fmt::Debug for RawAuth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Auth").field("api_key_file", &self.api_key_file).finish_non_exhaustive()

@@ -1,5 +1,5 @@
-//! Secrets, given in place or in a file. Comes in: a text or a path. Goes out: the secret, or what is wrong and what to
-//! do about it, never with the secret in it.
+//! Secrets that are given directly or in a file. Input: a text or a path. Output: the secret, or an error that says
+//! what is wrong and what to do. The error never has the secret in it.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::error::ConfigError;
 use super::ranges::impossible;
 
-/// A secret given in place or in a file, never both.
+/// Returns a secret that is given directly or in a file. It is an error to give both.
 pub(super) fn secret<T>(
     key: &'static str,
     file_key: &'static str,
@@ -26,7 +26,7 @@ pub(super) fn secret<T>(
     }
 }
 
-/// A secret from a file, without the newline that editors put at its end.
+/// Reads a secret from a file, without the newline that editors put at its end.
 pub fn read_secret(path: &Path) -> Result<String, String> {
     let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => denied(path),
@@ -36,22 +36,23 @@ pub fn read_secret(path: &Path) -> Result<String, String> {
     if secret.is_empty() { Err("the file is empty".into()) } else { Ok(secret.to_owned()) }
 }
 
-/// What to do about a file that this process may not read: most often it is root's, and a container's user is not.
+/// Says what to do about a file that this process may not read. Most often it belongs to root, and the process in a
+/// container runs as another user.
 fn denied(path: &Path) -> String {
     use std::os::unix::fs::MetadataExt as _;
     let Ok(file) = std::fs::metadata(path) else {
-        return "permission denied: this process may not enter the file's folder".into();
+        return "permission denied: this process may not enter the directory of the file".into();
     };
     let (owner, mode) = (file.uid(), file.mode() & 0o7777);
     let Some(own) = own_uid() else {
         return format!(
-            "permission denied: the file is user {owner}'s, with mode {mode:03o}; let this process read it"
+            "permission denied: the file belongs to user {owner}, with mode {mode:03o}; let this process read it"
         );
     };
     format!(
-        "permission denied: this process runs as user {own}, and the file is user {owner}'s, with mode {mode:03o}. Give \
-         it to the process's user (`chown {own} FILE`, with mode 400), or run the process as a user who may read it \
-         (`docker run --user`)"
+        "permission denied: this process runs as user {own}, but the file belongs to user {owner}, with mode \
+         {mode:03o}. Give the file to the user of the process (`chown {own} FILE`, with mode 400), or run the process \
+         as a user that may read it (`docker run --user`)"
     )
 }
 
@@ -69,7 +70,7 @@ fn own_uid() -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Once a container whose key file was root's said "Permission denied (os error 13)" and no more.
+    /// Earlier, a container whose key file belonged to root said only "Permission denied (os error 13)".
     #[test]
     fn a_file_that_may_not_be_read_says_whose_it_is_and_what_to_do() {
         use std::os::unix::fs::PermissionsExt as _;

@@ -1,5 +1,5 @@
-//! Section `[server]`: where to listen, who may ask, and the limits of HTTP.
-//! Must never know: how a request is answered.
+//! The section `[server]`: addresses, allowed hosts and pages, and the limits of HTTP. It must never know how a request
+//! is answered.
 
 use std::net::SocketAddr;
 
@@ -9,19 +9,19 @@ use super::http_limits::HttpLimits;
 use super::ranges::{count, each, impossible};
 use super::raw::RawServer;
 
-/// Section `[server]`; each field as in `config/default.toml`.
+/// The section `[server]`. `config/default.toml` describes each field.
 #[derive(Clone, Debug)]
 pub struct Server {
     pub listen: SocketAddr,
-    /// Address and port of a listener for probes and metrics alone.
+    /// Address and port of the listener that only answers probes and serves metrics.
     pub admin_listen: Option<SocketAddr>,
-    /// Names it goes by, besides loopback ones.
+    /// Names of this server, in addition to loopback names.
     pub hosts: Vec<Host>,
-    /// Pages of other sites that may use it.
+    /// Origins of other sites whose pages may use this server.
     pub cors_origins: Vec<Origin>,
-    /// `None`: one per core.
+    /// `None`: one for each core.
     pub worker_threads: Option<usize>,
-    /// All the rest of the section.
+    /// The rest of the section.
     pub limits: HttpLimits,
 }
 
@@ -44,7 +44,7 @@ impl Server {
     }
 }
 
-/// Both addresses to listen on; they are apart.
+/// Returns both addresses to listen on. They differ.
 pub(super) fn addresses(raw: &RawServer) -> Result<(SocketAddr, Option<SocketAddr>), ConfigError> {
     let parse = |key, text: &str| {
         text.parse().map_err(|_| {
@@ -58,7 +58,7 @@ pub(super) fn addresses(raw: &RawServer) -> Result<(SocketAddr, Option<SocketAdd
     }
     let admin = parse("server.admin_listen", &raw.admin_listen)?;
     if admin == listen && listen.port() != 0 {
-        let allowed = "must be another address or port than server.listen, or empty".into();
+        let allowed = "must differ from server.listen, or be empty".into();
         return Err(impossible("server.admin_listen", admin, allowed));
     }
     Ok((listen, Some(admin)))

@@ -1,4 +1,4 @@
-//! The effective settings as TOML, each with where it came from; secrets masked.
+//! Prints the effective settings as TOML, each with its origin, secrets masked.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use figment::value::{Num, Value};
 
 use super::sources::{origin, tree};
 
-/// Keys whose values are never shown.
+/// Keys whose values are never printed.
 const SECRETS: [(&str, &str); 2] = [("auth", "api_key"), ("hashing", "secret")];
 
-/// A TOML text that says the same as all sources together.
+/// Returns a TOML text with the merged settings.
 pub(super) fn show(figment: &Figment) -> String {
     let mut text = String::new();
     for (section, content) in tree(figment) {
@@ -31,7 +31,7 @@ pub(super) fn show(figment: &Figment) -> String {
     text
 }
 
-/// A leaf as TOML writes it.
+/// Formats a single value as TOML.
 fn toml(value: &Value) -> String {
     match value {
         Value::String(_, text) => serde_json::Value::from(text.as_str()).to_string(),

@@ -1,6 +1,5 @@
-//! Defaults, file, environment and flags, merged into one tree that remembers where each value came from.
-//! Comes in: the four sources. Goes out: the merged tree and its [`Raw`] form.
-//! Must never know: which values are possible.
+//! Merges defaults, file, environment and flags into one tree that knows the origin of each value. Input: the four
+//! sources. Output: the merged tree, and its [`Raw`] form. It must never know which values are valid.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,23 +14,23 @@ use super::raw::Raw;
 
 /// The documented defaults, compiled in.
 const DEFAULTS: &str = include_str!("../../config/default.toml");
-/// Begins every environment variable that is ours. Two underscores: Kubernetes makes `HAPAX_PORT=tcp://…` for a
-/// service that is called hapax.
+/// The prefix of all our environment variables. It has two underscores because Kubernetes sets `HAPAX_PORT=tcp://…` for
+/// a service named hapax.
 const ENVIRONMENT_PREFIX: &str = "HAPAX__";
 
-/// Where settings come from, besides the defaults.
+/// The sources of settings, except the defaults.
 #[derive(Debug, Default)]
 pub struct Sources {
     /// `--config`.
     pub file: Option<PathBuf>,
-    /// Names and values. Those without `HAPAX__` in front are passed over, unless they are meant for a setting.
+    /// Names and values. A name without the prefix `HAPAX__` is ignored, unless it is a misspelt setting.
     pub environment: Vec<(OsString, OsString)>,
-    /// A flag, the key it sets (`server.listen`), its value.
+    /// A flag, the key that it sets (`server.listen`), and its value.
     pub flags: Vec<(&'static str, &'static str, String)>,
 }
 
 impl Sources {
-    /// All sources, strongest last.
+    /// Merges all sources. Later ones override earlier ones.
     pub fn merge(&self) -> Result<Figment, ConfigError> {
         let mut figment = Figment::from(Toml::string(DEFAULTS));
         let defaults = figment.clone();
@@ -65,7 +64,7 @@ impl Sources {
         Ok(figment)
     }
 
-    /// The merged settings, before checks.
+    /// Returns the merged settings, before they are checked.
     pub fn extract(figment: &Figment) -> Result<Raw, ConfigError> {
         refuse_unknown_keys(figment)?;
         figment.extract().map_err(|error: figment::Error| ConfigError::Type {
@@ -76,7 +75,7 @@ impl Sources {
     }
 }
 
-/// What was found and what is needed, without the names of Rust's types.
+/// Describes the expected type and the value found, without the names of Rust's types.
 fn wrong_type(kind: Kind) -> String {
     let (Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected)) = kind else {
         return kind.to_string();
@@ -94,7 +93,7 @@ fn wrong_type(kind: Kind) -> String {
     let expected = match expected.to_string().as_str() {
         "u32" | "u64" => "a whole number of at least 0",
         "f64" => "a number",
-        "a string" | "path string" => "a text in quotes",
+        "a string" | "path string" => "a string in quotes",
         "a boolean" => "true or false",
         "a sequence" => "a list, such as [\"one\", \"two\"]",
         other => return format!("must be {other}; it is {found}"),
@@ -102,7 +101,7 @@ fn wrong_type(kind: Kind) -> String {
     format!("must be {expected}; it is {found}")
 }
 
-/// Keys that may be set and have no default.
+/// Keys that can be set but have no default.
 const OPTIONAL: [(&str, &str); 5] = [
     ("auth", "api_key"),
     ("auth", "api_key_file"),
@@ -111,7 +110,8 @@ const OPTIONAL: [(&str, &str); 5] = [
     ("hashing", "secret_file"),
 ];
 
-/// What people write for `HAPAX__AUTH__API_KEY` and the like; a secret that is passed over leaves a door open.
+/// Common mistakes for `HAPAX__AUTH__API_KEY` and other secrets. If such a variable were ignored, the server would run
+/// without the key.
 const SECRETS_WITHOUT_SECTION: [(&str, &str); 4] = [
     ("HAPAX_API_KEY", "HAPAX__AUTH__API_KEY"),
     ("HAPAX_API_KEY_FILE", "HAPAX__AUTH__API_KEY_FILE"),
@@ -119,8 +119,9 @@ const SECRETS_WITHOUT_SECTION: [(&str, &str); 4] = [
     ("HAPAX_SECRET_FILE", "HAPAX__HASHING__SECRET_FILE"),
 ];
 
-/// The name of the setting that a variable was meant for: the same except for underscores, other marks and case.
-/// `HAPAX_PORT`, `HAPAX_SERVICE_HOST` and the like, which Kubernetes sets for a service called hapax, are like none.
+/// Returns the right name of a variable that differs from a setting's only in case, underscores or other marks.
+/// Variables such as `HAPAX_PORT` and `HAPAX_SERVICE_HOST`, which Kubernetes sets for a service named hapax, are like
+/// no setting.
 fn misspelt(name: &str) -> Option<String> {
     let folded = fold(name);
     if !folded.starts_with("HAPAX_") {
@@ -136,12 +137,12 @@ fn misspelt(name: &str) -> Option<String> {
     let right = variables.into_iter().find(|right| fold(right) == folded).or_else(|| {
         SECRETS_WITHOUT_SECTION.iter().find(|(short, _)| *short == folded).map(|(_, right)| (*right).to_owned())
     })?;
-    // Section and key may be in lower case.
+    // The section and the key may be in lower case.
     let meant = name.starts_with(ENVIRONMENT_PREFIX) && name.eq_ignore_ascii_case(&right);
     (!meant).then_some(right)
 }
 
-/// Upper case, and each run of other characters than letters and digits is one underscore.
+/// Returns the name in upper case, with one underscore for each run of characters that are not letters or digits.
 fn fold(name: &str) -> String {
     let mut folded = String::with_capacity(name.len());
     for character in name.chars() {
@@ -154,7 +155,7 @@ fn fold(name: &str) -> String {
     folded
 }
 
-/// `deny_unknown_fields` refuses as well, but says neither where the key was set nor what its section holds.
+/// `deny_unknown_fields` refuses these too, but does not say where the key was set or which keys the section has.
 fn refuse_unknown_keys(figment: &Figment) -> Result<(), ConfigError> {
     let known = tree(&Figment::from(Toml::string(DEFAULTS)));
     let origin_of = |value: &Value| origin(figment, value);
@@ -166,13 +167,13 @@ fn refuse_unknown_keys(figment: &Figment) -> Result<(), ConfigError> {
         };
         let Some(keys) = content.as_dict() else {
             let (key, origin) = (section, origin_of(&content));
-            return Err(ConfigError::Type { key, origin, detail: "this is a section, not a value".into() });
+            return Err(ConfigError::Type { key, origin, detail: "must be a section, not a value".into() });
         };
         let optional = || OPTIONAL.iter().filter(|(of, _)| *of == section).map(|(_, key)| *key);
         for (key, value) in keys {
             if !defaults.contains_key(key) && !optional().any(|known| known == key) {
                 let names: Vec<_> = defaults.keys().map(String::as_str).chain(optional()).collect();
-                let allowed = format!("section [{section}] has {}", names.join(", "));
+                let allowed = format!("the keys of [{section}] are {}", names.join(", "));
                 return Err(ConfigError::UnknownKey {
                     key: format!("{section}.{key}"),
                     origin: origin_of(value),
@@ -184,13 +185,13 @@ fn refuse_unknown_keys(figment: &Figment) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// The merged values, by section.
+/// Returns the merged values by section.
 pub(super) fn tree(figment: &Figment) -> Dict {
     let mut data = figment.data().expect("each source was parsed when it was merged");
     data.remove(&Profile::Default).unwrap_or_default()
 }
 
-/// Where a value was set.
+/// Returns the place where a value was set.
 pub(super) fn origin(figment: &Figment, value: &Value) -> String {
     let value = match value {
         Value::Dict(_, keys) => keys.values().next().unwrap_or(value),
@@ -199,7 +200,7 @@ pub(super) fn origin(figment: &Figment, value: &Value) -> String {
     figment.get_metadata(value.tag()).map_or_else(|| "the settings".into(), |metadata| metadata.name.to_string())
 }
 
-/// A file that was read already.
+/// The text of a file that was read before.
 struct FileText {
     path: PathBuf,
     text: String,
@@ -215,7 +216,7 @@ impl Provider for FileText {
     }
 }
 
-/// One value from one variable or flag. One provider each, so that an error names exactly that one.
+/// One value from one variable or flag. Each has a provider of its own, so that an error can name it.
 struct Setting {
     origin: String,
     key: String,
@@ -223,8 +224,8 @@ struct Setting {
 }
 
 impl Setting {
-    /// Text stays text unless the default of the same key is a number: a key of digits only is still a key. Lists come
-    /// with commas between their items.
+    /// A text stays a text unless the default of the key is a number: an API key of digits is still a text. The items
+    /// of a list are separated by commas.
     fn new(origin: String, key: String, text: &str, defaults: &Figment) -> Self {
         let default = defaults.find_value(&key).ok();
         if default.as_ref().is_some_and(|default| matches!(default, Value::Array(..))) {

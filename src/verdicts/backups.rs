@@ -1,4 +1,4 @@
-//! Backups as clients ask for them and see them.
+//! Backups in the form in which clients request and see them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,21 +7,23 @@ use super::{CollectionError, Result};
 use crate::store::backup::SUFFIX_BYTES_MAX;
 use crate::types::TimestampMs;
 
-/// Longest name of a backup.
+/// Longest name of a backup, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Where backups go, and how they are made.
+/// Settings of backups.
 #[derive(Clone, Debug, Default)]
 pub struct BackupSettings {
-    /// The folder under which each has its own; absent: none are made.
+    /// The directory in which each backup gets a directory of its own. If it is absent, no backups are made.
     pub dir: Option<PathBuf>,
-    /// Bytes of a copy per second; absent: as fast as the disk.
+    /// Most bytes to copy per second. If it is absent, there is no limit.
     pub bytes_per_second_max: Option<u64>,
-    /// By how much a write-ahead log may grow while its collection is copied; absent: by any length.
+    /// Most bytes by which a write-ahead log may grow while its collection is copied. If it is absent, there is no
+    /// limit.
     pub log_bytes_max: Option<u64>,
 }
 
-/// The name of a backup, and of its folder: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`, so that it leads nowhere else.
+/// The name of a backup and of its directory: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`, so that it cannot lead to another
+/// place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupName(String);
 
@@ -33,23 +35,23 @@ impl BackupName {
         if fits {
             return Ok(Self(text.to_owned()));
         }
-        let detail = "a backup's name matches [A-Za-z0-9][A-Za-z0-9._-]{0,63}; its folder of that name is under the \
-                      server's `backup.dir`";
+        let detail =
+            "must match [A-Za-z0-9][A-Za-z0-9._-]{0,63}; it is the name of a directory in the server's `backup.dir`";
         Err(CollectionError::Invalid { field: "name", detail: detail.into() })
     }
 
-    /// Of a series: there must be room for the time behind it.
+    /// Checks the name of a series. There must be room for the time after it.
     pub fn of_series(text: &str) -> Result<Self> {
         let name = Self::new(text)?;
         let max = NAME_BYTES_MAX - SUFFIX_BYTES_MAX;
         if text.len() > max {
-            let detail = format!("with `keep` the time is added to the name, which may have {max} bytes");
+            let detail = format!("may have at most {max} bytes with `keep`, because the time is added to it");
             return Err(CollectionError::Invalid { field: "name", detail });
         }
         Ok(name)
     }
 
-    /// The time, as a name.
+    /// Returns the current time as a name.
     pub fn of_now() -> Self {
         Self(jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string())
     }
@@ -59,40 +61,37 @@ impl BackupName {
     }
 }
 
-/// What is known of the latest backup.
+/// The state of the latest backup.
 #[derive(Clone, Debug)]
 pub struct BackupStatus {
     pub name: String,
     pub path: PathBuf,
     pub started: TimestampMs,
-    /// How much of it is done, 0 to 1.
+    /// The part that is done, 0 to 1.
     pub progress: f64,
-    /// What became of it.
     pub state: BackupState,
 }
 
-/// What became of a backup.
+/// The state of a backup.
 #[derive(Clone, Debug)]
 pub enum BackupState {
-    /// It is being made.
     Running,
     Done {
         contents: Arc<BackupContents>,
-        /// Older ones of its series that were removed.
+        /// Names of older backups of the series that were removed.
         removed: Vec<String>,
     },
-    /// It was called off.
     Cancelled,
-    /// It came to nothing.
+    /// It failed, for this reason.
     Failed(String),
 }
 
-/// What a whole backup holds.
+/// The contents of a finished backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupContents {
-    /// When it was made, RFC 3339, UTC.
+    /// The time when it was made, RFC 3339, UTC.
     pub made: String,
-    /// By name.
+    /// In the order of their names.
     pub collections: Vec<BackupEntry>,
 }
 
@@ -100,21 +99,21 @@ pub struct BackupContents {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupEntry {
     pub name: String,
-    /// Its documents, links included.
+    /// Its documents, including links.
     pub documents: u64,
-    /// The last `seq` given out.
+    /// The last `seq` that was assigned.
     pub last_seq: u64,
-    /// The length of its file.
+    /// The size of its file.
     pub bytes: u64,
 }
 
 impl BackupContents {
-    /// Documents of all collections, links included.
+    /// Returns the number of documents of all collections, including links.
     pub fn documents(&self) -> u64 {
         self.collections.iter().map(|entry| entry.documents).sum()
     }
 
-    /// The length of all files.
+    /// Returns the total size of all files.
     pub fn bytes(&self) -> u64 {
         self.collections.iter().map(|entry| entry.bytes).sum()
     }

@@ -1,10 +1,10 @@
-//! Clusters as clients page through them.
+//! Clusters in the form of pages for clients.
 
 use super::cursor::Cursor;
 use super::fit::fitting;
 use crate::types::{DocId, ID_JSON_BYTES_MAX, Seq, Similarity, TimestampMs};
 
-/// A document of a page without its ids.
+/// Most bytes of a document's JSON without its ids.
 const MEMBER_BYTES: usize = 256;
 
 /// A document of a cluster.
@@ -13,18 +13,18 @@ pub struct ClusterMember {
     pub id: DocId,
     /// Its place in the order.
     pub seq: Seq,
-    /// Where a page that ends with it goes on.
+    /// The cursor of the next page, if a page ends with this document.
     pub cursor: Cursor,
-    /// When this content was first stored under its id.
+    /// The time when this content was first stored under its id.
     pub first_seen: TimestampMs,
     /// Whether it is a link without postings.
     pub linked: bool,
-    /// The first document of its cluster; absent if it is that itself.
+    /// The first document of its cluster. It is absent if this document is the first.
     pub representative: Option<DocId>,
-    /// How alike the two are, as a verdict of the collection would say it.
+    /// The similarity of the two, as in a verdict of the collection.
     pub similarity: Option<Similarity>,
-    /// Whether the two are less alike than the threshold: another was the representative when the document came, or the
-    /// threshold was lower.
+    /// Whether the two are less similar than the threshold. This happens if the representative was another one when the
+    /// document came, or if the threshold was lower.
     pub below_threshold: bool,
 }
 
@@ -32,34 +32,34 @@ pub struct ClusterMember {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterPage {
     pub representative: DocId,
-    /// How many documents it has; on the first page alone.
+    /// The number of documents of the cluster. Only the first page has it.
     pub documents: Option<u64>,
-    /// In order of `seq`, so that the representative is the first of the first page.
+    /// In order of `seq`, so the representative is the first member of the first page.
     pub members: Vec<ClusterMember>,
-    /// Where the next page begins.
+    /// The cursor of the next page.
     pub next: Option<Cursor>,
 }
 
 /// A page of all clusters that have more than one document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClustersPage {
-    /// Cluster by cluster, each in order of `seq`, so that its representative comes first.
+    /// Cluster by cluster, and in order of `seq` within each, so its representative comes first.
     pub members: Vec<ClusterMember>,
-    /// Where the next page begins.
+    /// The cursor of the next page.
     pub next: Option<Cursor>,
 }
 
 impl ClusterMember {
-    /// Most bytes of the JSON of any.
+    /// Most bytes of the JSON of any member.
     pub const BYTES_MAX: usize = MEMBER_BYTES + 2 * ID_JSON_BYTES_MAX;
 
-    /// Most bytes of its JSON.
+    /// Returns the most bytes that its JSON can have.
     pub fn bytes(&self) -> usize {
         MEMBER_BYTES + self.id.json_bytes() + self.representative.as_ref().map_or(0, DocId::json_bytes)
     }
 }
 
-/// Ends a page before it gets longer than so many bytes of JSON; one document stays.
+/// Shortens a page to at most `bytes_max` bytes of JSON, but keeps at least one document.
 fn fit(members: &mut Vec<ClusterMember>, next: &mut Option<Cursor>, bytes_max: usize) {
     let fit = fitting(members, bytes_max, ClusterMember::bytes);
     if fit < members.len() {
@@ -69,14 +69,14 @@ fn fit(members: &mut Vec<ClusterMember>, next: &mut Option<Cursor>, bytes_max: u
 }
 
 impl ClusterPage {
-    /// Ends it before it gets longer than so many bytes of JSON; one document stays.
+    /// Shortens the page to at most `bytes_max` bytes of JSON, but keeps at least one document.
     pub fn fit(&mut self, bytes_max: usize) {
         fit(&mut self.members, &mut self.next, bytes_max);
     }
 }
 
 impl ClustersPage {
-    /// Ends it before it gets longer than so many bytes of JSON; one document stays.
+    /// Shortens the page to at most `bytes_max` bytes of JSON, but keeps at least one document.
     pub fn fit(&mut self, bytes_max: usize) {
         fit(&mut self.members, &mut self.next, bytes_max);
     }

@@ -1,11 +1,11 @@
-//! Two documents -> how alike they are: by their signatures, or by their shingles if these decide.
-//! Knows nothing of where either is kept.
+//! The similarity of two documents, from their signatures or, if these decide, from their shingles. It knows nothing of
+//! where documents are stored.
 
 use hapax_core::{ShingleSet, Spec, tuning, verify};
 
 use crate::types::{Method, Overlap, Similarity, Verify};
 
-/// A document that others are compared with by their shingles, and from where on two are alike.
+/// The shingles of a document that others are compared with, and the threshold.
 #[derive(Clone, Copy)]
 pub(crate) struct ShingleQuery<'a> {
     set: &'a ShingleSet,
@@ -13,40 +13,41 @@ pub(crate) struct ShingleQuery<'a> {
 }
 
 impl<'a> ShingleQuery<'a> {
-    /// Of a document with these shingles.
+    /// Returns a query for a document with these shingles.
     pub(crate) fn new(set: &'a ShingleSet, threshold: f64) -> Self {
         Self { set, threshold }
     }
 
-    /// From where on two are alike.
+    /// The similarity from which two documents are duplicates.
     pub(crate) fn threshold(&self) -> f64 {
         self.threshold
     }
 
-    /// How many distinct shingles it has.
+    /// Returns the number of distinct shingles.
     pub(crate) fn len(&self) -> u64 {
         self.set.len()
     }
 
-    /// `J <= min / max`, so documents of too different sizes need not be compared.
+    /// Whether a document with so many shingles can reach the threshold: `J <= min / max`, so documents of very
+    /// different sizes need not be compared.
     pub(crate) fn fits(&self, shingles: u64) -> bool {
         let len = self.set.len();
         verify::reaches(len.min(shingles), len.max(shingles), self.threshold)
     }
 
-    /// What the two share; `None` if by their sizes alone they cannot be alike.
+    /// Counts the shared shingles. `None`: the sizes alone rule out that the threshold is reached.
     pub(crate) fn compare(&self, other: &ShingleSet) -> Option<Overlap> {
         self.fits(other.len()).then(|| self.overlap(other))
     }
 
-    /// What the two share.
+    /// Counts the shared shingles.
     pub(crate) fn overlap(&self, other: &ShingleSet) -> Overlap {
         let both = self.set.compare(other).intersection;
         Overlap { both, query: self.set.len(), found: other.len() }
     }
 }
 
-/// Equal slots from which a candidate is a match, or survives to be compared exactly.
+/// Returns the number of equal slots from which a candidate is a match, or must be compared exactly.
 pub(crate) fn matching_min(verify: Verify, threshold: f64, spec: &Spec) -> u32 {
     match verify {
         Verify::Estimate => verify::matching_min(threshold, spec.shape()),
@@ -54,7 +55,7 @@ pub(crate) fn matching_min(verify: Verify, threshold: f64, spec: &Spec) -> u32 {
     }
 }
 
-/// The one number for a pair, wherever it is asked for.
+/// Returns the similarity of a pair. Every answer takes it from here, so it is the same in all of them.
 pub(crate) fn similarity(spec: &Spec, matching: u32, same_content: bool, overlap: Option<Overlap>) -> Similarity {
     if same_content {
         return Similarity { value: 1.0, low: 1.0, high: 1.0, method: Method::Exact };

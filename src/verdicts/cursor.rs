@@ -1,5 +1,5 @@
-//! Where a page ends and the next one begins: a text for clients, a place in the order for the kind of collection that
-//! made the page. Also a page of documents.
+//! The end of a page, where the next page begins. It is a text for clients, and a place in the order for the kind of
+//! collection that made the page. Also a page of documents.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::error::{CollectionError, Result};
 use crate::types::{ClusterPlace, Document, Seq};
 
-/// Where a page ends. Opaque: only the kind of collection that made the page reads it.
+/// The end of a page. It is opaque: only the kind of collection that made the page can read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor(SmallVec<[u8; 16]>);
 
@@ -16,24 +16,24 @@ pub struct Cursor(SmallVec<[u8; 16]>);
 #[derive(Clone, Debug, PartialEq)]
 pub struct DocumentsPage {
     pub documents: Vec<Document>,
-    /// Where the next page begins, if more may follow.
+    /// The cursor of the next page, if there may be more documents.
     pub next: Option<Cursor>,
 }
 
 impl Cursor {
-    /// From the text that a page gave.
+    /// Parses the text of a cursor.
     pub fn parse(text: &str) -> Result<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| foreign())?;
         Ok(Self(SmallVec::from_slice(&bytes)))
     }
 
-    /// The document that a page of documents ended with.
+    /// Returns the last document of a page of documents.
     pub(crate) fn document(&self) -> Result<Seq> {
         let bytes = <[u8; 8]>::try_from(&*self.0).map_err(|_| foreign())?;
         Ok(Seq(u64::from_be_bytes(bytes)))
     }
 
-    /// The place that a page of clusters ended with.
+    /// Returns the last place of a page of clusters.
     pub(crate) fn cluster(&self) -> Result<ClusterPlace> {
         let both = <[u8; 16]>::try_from(&*self.0).map(u128::from_be_bytes).map_err(|_| foreign())?;
         Ok(ClusterPlace { cluster: Seq((both >> 64) as u64), seq: Seq(both as u64) })
@@ -41,7 +41,7 @@ impl Cursor {
 }
 
 fn foreign() -> CollectionError {
-    CollectionError::Invalid { field: "cursor", detail: "is not one that a page gave".into() }
+    CollectionError::Invalid { field: "cursor", detail: "is not a cursor from a page of this kind".into() }
 }
 
 impl From<Seq> for Cursor {
@@ -64,7 +64,7 @@ impl std::fmt::Display for Cursor {
 }
 
 impl DocumentsPage {
-    /// Of documents in order of `seq`; `more` may follow.
+    /// Makes a page of documents in order of `seq`. `more` says whether others may follow.
     pub(crate) fn new(documents: Vec<Document>, more: bool) -> Self {
         let next = documents.last().filter(|_| more).map(|last| Cursor::from(last.seq));
         Self { documents, next }

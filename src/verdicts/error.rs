@@ -1,6 +1,5 @@
-//! What can go wrong with a collection, in its own words. `http/error.rs` gives each a status.
-//! It is the same for every kind of collection. A kind that cannot serve a verb will answer by a variant here,
-//! `not_in_this_store`; there is no such kind yet.
+//! The errors of a collection, in its own words. `http/error.rs` gives each a status. They are the same for every kind
+//! of collection. A kind that cannot serve a verb will return a variant `not_in_this_store`; there is no such kind yet.
 
 use std::time::Duration;
 
@@ -10,50 +9,52 @@ use crate::cpu::Full;
 use crate::store::{self, StoreError};
 use crate::types::{CollectionName, DocId, Seq};
 
-/// Result of a collection's verbs.
+/// The result of a collection's verbs.
 pub type Result<T> = std::result::Result<T, CollectionError>;
 
-/// Why a verb did nothing. No variant leaves a write half done.
+/// The reason why a verb did nothing. No variant leaves a write half done.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CollectionError {
-    /// No file of that name.
-    #[error("there is no collection `{0}`; PUT /v1/collections/{0} makes it")]
+    /// There is no file with that name.
+    #[error("there is no collection `{0}`; create it with PUT /v1/collections/{0}")]
     NoSuchCollection(CollectionName),
-    /// It exists with other settings.
-    #[error("collection `{name}` exists with {held}; asked for was {asked}")]
+    /// The collection exists with other settings.
+    #[error("collection `{name}` exists with other settings: it has {held}; the request has {asked}")]
     CollectionExists {
         name: CollectionName,
         held: String,
-        /// The settings asked for.
+        /// The settings that were requested.
         asked: String,
     },
-    /// A spec, a key or a signature of another make.
+    /// The spec, the key or the signature does not fit the collection.
     #[error("collection `{name}` was made with {held}, but {asked}")]
     SpecMismatch {
         name: CollectionName,
-        /// What it was made with.
+        /// The spec or key that the collection was made with.
         held: String,
-        /// What was given, as a clause.
+        /// The one that was given, as a clause.
         asked: String,
     },
     /// The limit on collections is reached.
-    #[error("there are {max} collections, the most that `collections.max` allows; drop one or raise it")]
+    #[error(
+        "there are already {max} collections, the most that `collections.max` allows; drop one, or raise the limit"
+    )]
     TooManyCollections { max: usize },
     /// `default` always exists.
-    #[error("`default` always exists and can't be dropped; delete its documents, or use another collection")]
+    #[error("`default` always exists and cannot be dropped; delete its documents, or use another collection")]
     DefaultStays,
-    /// The id holds other content and `on_existing` is `conflict`.
-    #[error("id `{id}` holds other content; `on_existing=replace` or `keep` says what to do with it")]
+    /// The id holds other content, and `on_existing` is `conflict`.
+    #[error("id `{id}` holds other content; replace it with `on_existing=replace`, or keep it with `on_existing=keep`")]
     IdConflict { id: DocId },
-    /// No document of that id.
+    /// There is no document with that id.
     #[error("there is no document with id `{id}`")]
     NoSuchDocument { id: DocId },
-    /// A value that this collection cannot take.
+    /// The collection cannot take this value.
     #[error("{detail}")]
     Invalid {
-        /// The field at fault.
+        /// The field that has it.
         field: &'static str,
-        /// What is wrong and what is allowed.
+        /// What is wrong, and what is allowed.
         detail: String,
     },
     /// A text given as bytes is not UTF-8.
@@ -62,75 +63,76 @@ pub enum CollectionError {
     #[error("{detail}")]
     Overloaded {
         detail: String,
-        /// When to try again.
+        /// How long to wait before the next attempt.
         retry_after: Duration,
     },
-    /// It is still being opened at start.
+    /// The collection is still being opened at the start.
     #[error("collection `{name}` is still being opened: {:.0} % done", .progress * 100.0)]
     Opening {
         name: CollectionName,
-        /// How much of it is done, 0 to 1.
+        /// The part that is done, 0 to 1.
         progress: f64,
     },
-    /// The write did not become durable.
+    /// The write was not made durable.
     #[error("{detail}")]
     WriteFailed {
-        /// What failed, and what became of the write.
+        /// The failure, and its effect on the write.
         detail: String,
-        /// What to do about it.
+        /// The kind of failure, which decides what to do next.
         why: WriteFailure,
     },
-    /// It is unclear whether the document is there.
+    /// It is not known whether the document is stored.
     #[error(
-        "the disk failed under a write that was to delete or replace `{id}`; whether it is still stored shows after a \
-         restart of the server"
+        "the disk failed during a write that deletes or replaces `{id}`; restart the server to find out whether it is \
+         still stored"
     )]
     Doubtful { id: DocId },
-    /// The memory budget has no room for a document more. Nothing was stored.
+    /// The memory budget has no room for another document. Nothing was stored.
     #[error(
-        "the index takes {used} of the {max} bytes that `limits.memory_max_bytes` allows, and one document more does not \
-         fit; delete documents, let them expire with a `ttl`, or raise the limit"
+        "the index takes {used} of the {max} bytes that `limits.memory_max_bytes` allows, and another document does \
+         not fit; delete documents, let them expire with a `ttl`, or raise the limit"
     )]
     MemoryBudget { used: u64, max: u64 },
-    /// No folder for backups is configured.
-    #[error("this server is given no folder for backups; set `backup.dir`")]
+    /// No directory for backups is configured.
+    #[error("this server has no directory for backups; set `backup.dir`")]
     BackupsOff,
-    /// One backup at a time.
-    #[error("the backup `{name}` is being made; wait for its end, or call it off with DELETE /v1/backups")]
+    /// Only one backup can be made at a time.
+    #[error("the backup `{name}` is running; wait until it ends, or cancel it with DELETE /v1/backups")]
     BackupRunning { name: String },
-    /// The backup's name is taken, by another backup or by something else.
+    /// The name is taken by another backup or by something else.
     #[error("{detail}")]
     BackupExists {
-        /// What is in the way.
+        /// The thing that is in the way.
         detail: String,
     },
-    /// The collection's file does not hold what was written. What is not touched by it is answered; where it does not
-    /// open at all, nothing is.
+    /// The collection's file does not hold what was written to it. Requests that the damage does not affect are still
+    /// answered, unless the file cannot be opened at all.
     #[error("collection `{collection}` is damaged{}: {detail}", at(.record))]
     Damaged {
         collection: String,
-        /// The record, by its place in the order, where it is known.
+        /// The record, by its place in the order, if it is known.
         record: Option<Seq>,
         detail: String,
     },
-    /// The data directory or a file in it can't be used.
+    /// The data directory or a file in it cannot be used.
     #[error("{0}")]
     Store(String),
 }
 
-/// What a failed write leaves.
+/// The effect of a failed write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteFailure {
-    /// Nothing of it was kept; there must be room on the disk first.
+    /// Nothing of the write was kept. It can succeed only after there is room on the disk.
     DiskFull,
-    /// Nothing of it was kept; the next one may succeed.
+    /// Nothing of the write was kept. The next write may succeed.
     NothingKept,
-    /// Whether it was kept shows when the file is opened again. Until then the collection takes no writes.
+    /// It is not known whether the write was kept until the file is opened again. Until then the collection takes no
+    /// writes.
     Uncertain,
 }
 
 impl CollectionError {
-    /// The collection takes no more writes.
+    /// The collection is closing and takes no more writes.
     pub(crate) fn closed() -> Self {
         Self::Overloaded {
             detail: "the collection is closing; nothing was written".into(),
@@ -143,7 +145,8 @@ impl CollectionError {
         Self::WriteFailed { detail: format!("the disk refused the write: {}", error.chain()), why }
     }
 
-    /// Of a collection that was to be made or dropped; a disk that fails then leaves the given.
+    /// Turns an error of a create or drop into a collection's error. If the disk failed, `why` says what is known about
+    /// the write.
     pub(crate) fn of_file(error: StoreError, why: WriteFailure) -> Self {
         match error {
             error if store::out_of_descriptors(&error) => Self::no_descriptor(),
@@ -156,21 +159,21 @@ impl CollectionError {
 }
 
 impl CollectionError {
-    /// An error of the system about something beside a collection's file.
+    /// Turns a system error into a collection's error, for files other than a collection's own.
     pub(crate) fn of_system(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
         if store::out_of_descriptors(error) { Self::no_descriptor() } else { Self::Store(format!("{what}: {error}")) }
     }
 
     pub(crate) fn no_descriptor() -> Self {
-        let detail = "the server has no file descriptor left for this; its limit (ulimit -n) is too low".into();
-        // Connections come to their end all the time.
+        let detail = "the server has no free file descriptor; its limit (ulimit -n) is too low".into();
+        // A retry may soon succeed, because connections end all the time.
         Self::Overloaded { detail, retry_after: Duration::from_secs(1) }
     }
 }
 
 impl From<Full> for CollectionError {
     fn from(full: Full) -> Self {
-        // What waits is done in milliseconds each; a second sees most of it gone.
+        // Each waiting task takes milliseconds, so most of them are done within a second.
         Self::Overloaded { detail: full.to_string(), retry_after: Duration::from_secs(1) }
     }
 }

@@ -1,6 +1,6 @@
-//! Answers of many parts, cut to fit.
+//! Shortens answers that consist of many parts.
 
-/// How many of `parts`, from the first on, fit into so many bytes; the first always does.
+/// Returns how many of `parts`, from the first, fit into `bytes_max` bytes. The first always counts as fitting.
 pub fn fitting<T>(parts: &[T], bytes_max: usize, bytes: impl Fn(&T) -> usize) -> usize {
     let mut all = 0;
     let fit = parts.iter().take_while(|part| {

@@ -1,6 +1,6 @@
-//! What every kind of collection needs: settings, errors, contents made ready (`prepare/`), two documents compared
-//! (`comparing.rs`), verdicts worded (`wording.rs`), answers cut to fit.
-//! Knows nothing of where documents are kept, except how the store's errors and settings read in these words.
+//! The code that every kind of collection needs: settings, errors, prepared documents (`prepare/`), the comparison of
+//! two documents (`comparing.rs`), the making of verdicts (`wording.rs`), and limits on answers. It knows nothing of
+//! where documents are stored. It only translates the store's errors and settings.
 
 mod backups;
 mod clusters;

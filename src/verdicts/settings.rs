@@ -1,4 +1,4 @@
-//! What a collection is made with, how it describes itself, and the bounds that all collections work within.
+//! The settings of a collection, its description, and the limits that hold for all collections.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -13,123 +13,124 @@ use super::{BackupSettings, CollectionError, Result};
 use crate::store::{Changeable, Meta};
 use crate::types::{CollectionName, Keep, TimestampMs, Verify};
 
-/// How long a document may be asked to stay: up to a hundred years.
+/// The allowed range of a `ttl`: up to a hundred years.
 const TTL: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(100 * 365 * 86_400);
 
-/// All that the collections of one data directory need to know.
+/// All settings that the collections of one data directory need.
 #[derive(Clone, Debug)]
 pub struct CollectionsConfig {
-    /// Where the files are.
+    /// The directory of the files.
     pub data_dir: PathBuf,
-    /// How long to wait for another process to give up the data directory.
+    /// How long to wait for another process to release the data directory.
     pub lock_wait: Duration,
     /// Most collections, open or not.
     pub collections_max: usize,
     /// The secret of collections with keyed hashing.
     pub secret: Option<SecretKey>,
-    /// How `default` is made. Its spec must agree where it exists; banding and threshold may have been changed since.
+    /// Settings of the collection `default`. If it exists, its spec must be the same; its banding and threshold may
+    /// have been changed.
     pub default_settings: Settings,
-    /// Bounds of each collection's work.
+    /// Limits of each collection's work.
     pub limits: Limits,
-    /// Memory that the documents of all collections may take in the index; `None`: as much as there is.
+    /// Most bytes of memory that the documents of all collections may take in the index. `None`: as much as there is.
     pub memory_max_bytes: Option<u64>,
-    /// What outlives the process.
+    /// Whether documents outlive the process.
     pub medium: Medium,
-    /// Where backups go, and how they are made.
+    /// Settings of backups.
     pub backup: BackupSettings,
-    /// How stored records are read again; `None`: they are not.
+    /// How often stored records are read again. `None`: never.
     pub scrub: Option<ScrubConfig>,
 }
 
 /// Whether documents outlive the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// They do: an answer waits for the disk.
+    /// Documents outlive the process: an answer waits for the disk.
     Disk,
-    /// Nothing does, for trials and measurements: files in the data directory are written, but never synced, and removed
-    /// at the end.
+    /// Nothing outlives the process. This is for trials and measurements: the files in the data directory are never
+    /// synced, and are removed at the end.
     Memory,
 }
 
 /// How fast and how often records are read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScrubConfig {
-    /// Bytes a second, over all collections; over 0.
+    /// Bytes per second over all collections, above 0.
     pub bytes_per_second: u64,
-    /// From the end of a collection's pass to the beginning of its next.
+    /// Time from the end of a collection's pass to the beginning of its next.
     pub interval: Duration,
 }
 
-/// Bounds of one collection's work.
+/// Limits of one collection's work.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Postings read per band key in one probe.
+    /// Most postings read for a band key in one probe.
     pub bucket_read_max: usize,
-    /// Distinct documents verified in one lookup.
+    /// Most distinct documents verified in one lookup.
     pub candidates_max: usize,
-    /// Survivors of the estimate whose shingles are compared in one lookup that verifies exactly.
+    /// Most candidates whose shingles are compared in one lookup, if matches are verified exactly.
     pub exact_reads_max: usize,
-    /// Bytes of shingles or texts read from disk for that; one document is read whatever its length.
+    /// Most bytes of shingles or texts read from disk for that. One document is always read, whatever its length.
     pub exact_bytes_max: u64,
-    /// Decisions waiting for the disk.
+    /// Most decisions that may wait for the disk.
     pub commit_queue_max: usize,
-    /// Decisions in one transaction.
+    /// Most decisions in one transaction.
     pub commit_batch_max: usize,
     /// Least time between the beginnings of two transactions.
     pub commit_window: Duration,
-    /// Bytes of what is kept beside signatures, shingles in memory included, of decisions waiting for the disk.
+    /// Most bytes of payloads and shingles in memory for decisions that wait for the disk.
     pub commit_payload_bytes_max: usize,
     /// How long a write may wait for a place in the queue before it is refused as overloaded.
     pub commit_queue_wait: Duration,
-    /// Bits of an id's fingerprint that memory tells ids apart by: 64. Tests take fewer, so that ids often collide.
+    /// Bits of an id's fingerprint that memory tells ids apart by: 64. Tests use fewer, so that ids often collide.
     pub id_fingerprint_bits: u32,
 }
 
-/// What a collection is made with. Its spec and what it keeps are frozen; the rest can be changed.
+/// The settings of a collection. Its spec and `keep` are frozen; the rest can be changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub spec: Spec,
-    /// What is kept beside signatures.
+    /// The data that is stored with signatures.
     pub keep: Keep,
     pub banding: Banding,
-    /// Whether a client or the configuration gave the banding; else it follows the threshold.
+    /// Whether the banding was given by a client or the configuration. If not, it follows the threshold.
     pub banding_by_hand: bool,
-    /// Similarity from which two documents are near-duplicates.
+    /// The similarity from which two documents are near duplicates.
     pub threshold: f64,
-    /// How matches are confirmed.
+    /// The way matches are confirmed.
     pub verify: Verify,
-    /// How long a document stays after it was last seen; absent: for ever.
+    /// How long a document stays after it was last seen. If it is absent, it stays for ever.
     pub ttl: Option<Duration>,
     /// Whether a document counts as seen when a duplicate of it is inserted.
     pub touch: bool,
 }
 
-/// New settings; what is absent stays, except that an automatic banding follows the threshold.
+/// New settings. An absent one stays as it is, except that an automatic banding follows the threshold.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     pub banding: Option<BandingAsked>,
-    /// Similarity from which two documents are near-duplicates.
+    /// The similarity from which two documents are near duplicates.
     pub threshold: Option<f64>,
-    /// How matches are confirmed.
+    /// The way matches are confirmed.
     pub verify: Option<Verify>,
-    /// How long a document stays; `Some(None)`: for ever.
+    /// How long a document stays. `Some(None)`: for ever.
     pub ttl: Option<Option<Duration>>,
     /// Whether a document counts as seen when a duplicate of it is inserted.
     pub touch: Option<bool>,
 }
 
 impl Changes {
-    /// Whether nothing is asked for.
+    /// Whether nothing is to change.
     pub fn is_empty(&self) -> bool {
         let Self { banding, threshold, verify, ttl, touch } = self;
         banding.is_none() && threshold.is_none() && verify.is_none() && ttl.is_none() && touch.is_none()
     }
 
-    /// The settings with these in place of their own.
+    /// Returns `settings` with these changes.
     pub(crate) fn applied_to(self, settings: Settings) -> Settings {
         let threshold = self.threshold.unwrap_or(settings.threshold);
         let asked = self.banding.or({
-            // A threshold that stays keeps its banding, even if today's default is another than when it was chosen.
+            // If the threshold stays, so does the banding, even if a newer version would choose another.
             let follows = !settings.banding_by_hand && threshold != settings.threshold;
             follows.then_some(BandingAsked::Automatic)
         });
@@ -152,7 +153,7 @@ impl Changes {
 }
 
 impl Settings {
-    /// With everything that may be left out left out, and a banding given by hand.
+    /// Returns settings with a banding that was given by hand, and defaults for all optional settings.
     pub fn new(spec: Spec, banding: Banding, threshold: f64) -> Self {
         Self {
             spec,
@@ -166,10 +167,10 @@ impl Settings {
         }
     }
 
-    /// What a new collection is made with: what was asked for, and `default` where nothing was. The default banding serves
-    /// the default shape and threshold alone. Exact verification needs something to compare, so that shingles are kept
-    /// if nothing else is said; an external spec has nothing to keep. What is impossible is refused by
-    /// [`checked`](Self::checked).
+    /// Returns the settings of a new collection: the requested ones, and those of `default` for the others. The default
+    /// banding is used only with the default shape and threshold. Exact verification needs something to compare, so
+    /// shingles are kept unless `keep` is given; an external spec has nothing to keep. [`checked`](Self::checked)
+    /// refuses settings that are not possible.
     pub fn asked(asked: SettingsAsked, default: &Self) -> Self {
         let SettingsAsked { spec, keep, banding, threshold, verify, ttl, touch } = asked;
         let threshold = threshold.unwrap_or(default.threshold);
@@ -192,16 +193,16 @@ impl Settings {
         Self { spec, keep, banding, banding_by_hand, threshold, verify, ttl, touch }
     }
 
-    /// Whether a collection made with these settings is what `asked` asks for. Two automatic bandings are the same
-    /// wish, even if a version between them changed the default. A banding by hand is the same as an equal automatic
-    /// one: collections of format 2 and earlier did not note which it is.
+    /// Whether a collection with these settings is the one that `asked` asks for. Two automatic bandings count as
+    /// equal, even if the default changed between two versions. A banding by hand equals an automatic one with the same
+    /// values, because collections of format 2 and earlier do not say which of the two it is.
     pub fn answers(&self, asked: &Self) -> bool {
         let both_automatic = !self.banding_by_hand && !asked.banding_by_hand;
         let banding = if both_automatic { self.banding } else { asked.banding };
         *self == Self { banding, banding_by_hand: self.banding_by_hand, ..asked.clone() }
     }
 
-    /// Refuses what is impossible or contradicts itself.
+    /// Refuses settings that are not possible or contradict each other.
     pub fn checked(self) -> Result<Self> {
         check_threshold(self.threshold)?;
         let refuse = |field, detail: String| Err(CollectionError::Invalid { field, detail });
@@ -209,20 +210,23 @@ impl Settings {
             return refuse("banding", error.to_string());
         }
         if self.keep != Keep::Signature && matches!(self.spec, Spec::External { .. }) {
-            return refuse("keep", "an external spec takes signatures, so there is nothing else to keep".into());
+            return refuse(
+                "keep",
+                "must be signature with an external spec, because there is nothing else to store".into(),
+            );
         }
         if self.verify == Verify::Exact && self.keep == Keep::Signature {
-            let detail = "exact verification needs what it compares: `keep` must be shingles or text".into();
+            let detail = "exact verification compares shingles, so `keep` must be shingles or text".into();
             return refuse("verify", detail);
         }
         if self.ttl.is_some_and(|ttl| !TTL.contains(&ttl)) {
             let (least, most) = (TTL.start().as_secs(), TTL.end().as_secs());
-            return refuse("ttl", format!("a document stays between {least} and {most} seconds"));
+            return refuse("ttl", format!("must be between {least} and {most} seconds"));
         }
         Ok(self)
     }
 
-    /// As kept in a file.
+    /// Returns the settings that a file holds.
     pub(crate) fn of(meta: &Meta, spec: Spec) -> std::result::Result<Self, hapax_core::BandingError> {
         let Changeable { bands, rows, banding_by_hand, threshold, verify, ttl_ms, touch } = meta.changeable;
         let banding = Banding::new(bands, rows, spec.shape())?;
@@ -230,7 +234,7 @@ impl Settings {
         Ok(Self { spec, keep, banding, banding_by_hand, threshold, verify, ttl, touch })
     }
 
-    /// The part that can change, as a file keeps it.
+    /// Returns the settings that can change, in the form of a file.
     pub(crate) fn changeable(&self) -> Changeable {
         Changeable {
             bands: self.banding.bands(),
@@ -258,28 +262,28 @@ impl std::fmt::Display for Settings {
     }
 }
 
-/// A collection at one moment.
+/// The state of a collection at one moment.
 #[derive(Clone, Debug)]
 pub struct Description {
     pub name: CollectionName,
     pub settings: Settings,
     /// Fingerprint of the spec.
     pub fingerprint: Fingerprint,
-    /// When it was made.
+    /// The time when it was made.
     pub created: TimestampMs,
-    /// Durable documents, links included.
+    /// Durable documents, including links.
     pub documents: u64,
-    /// Links among them; absent where the collection is not open.
+    /// The number of links among them. It is absent if the collection is not open.
     pub linked: Option<u64>,
-    /// Chance that a document exactly at the threshold is proposed.
+    /// The probability that a document exactly at the threshold is proposed.
     pub candidate_recall_at_threshold: f64,
-    /// Chance that a document exactly at the threshold is also judged so; about one half by the estimate's spread, and
-    /// nearly that of being proposed where matches are verified exactly.
+    /// The probability that a document exactly at the threshold is reported. It is about one half, because of the
+    /// spread of the estimate. If matches are verified exactly, it is nearly the probability of being proposed.
     pub verdict_recall_at_threshold: f64,
 }
 
 impl Description {
-    /// From what a file or a collection in memory knows of itself.
+    /// Describes a collection from the values that its file or its memory holds.
     pub(crate) fn new(
         name: CollectionName,
         settings: Settings,

@@ -1,5 +1,5 @@
-//! What a new collection is asked to be, by a client or by the configuration. What is left out is filled in by
-//! [`Settings::asked`](super::Settings::asked).
+//! The settings that a client or the configuration requests for a new collection.
+//! [`Settings::asked`](super::Settings::asked) fills in those that are absent.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use hapax_core::{Banding, Spec};
 
 use crate::types::{Keep, Verify};
 
-/// What a banding is asked to be.
+/// A requested banding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BandingAsked {
     /// The default for the shape and the threshold, now and after each change of the threshold.
     Automatic,
-    /// This one, whatever the threshold becomes.
+    /// This banding, even if the threshold changes.
     ByHand(Banding),
-    /// The present one, whatever the threshold becomes.
+    /// The present banding, even if the threshold changes.
     Kept,
 }
 
-/// What hashing is asked to be keyed with.
+/// A requested key of the hashing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyAsked {
     None,
@@ -27,7 +27,7 @@ pub enum KeyAsked {
 }
 
 impl KeyAsked {
-    /// By name. `configured` and `secret` are the same; the first is documented.
+    /// Parses a name. `configured` and `secret` mean the same; only the first is documented.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "none" => Some(Self::None),
@@ -37,18 +37,19 @@ impl KeyAsked {
     }
 }
 
-/// What a new collection is asked to be. What is absent is as in another collection's settings, where that is possible.
+/// Requested settings of a new collection. Absent ones are taken from another collection's settings, if that is
+/// possible.
 #[derive(Clone, Debug)]
 pub struct SettingsAsked {
     pub spec: Spec,
-    /// What is kept beside signatures.
+    /// The data to store with signatures.
     pub keep: Option<Keep>,
     pub banding: Option<BandingAsked>,
-    /// Similarity from which two documents are near-duplicates.
+    /// The similarity from which two documents are near duplicates.
     pub threshold: Option<f64>,
-    /// How matches are confirmed.
+    /// The way matches are confirmed.
     pub verify: Option<Verify>,
-    /// How long a document stays; `Some(None)`: for ever.
+    /// How long a document stays. `Some(None)`: for ever.
     pub ttl: Option<Option<Duration>>,
     /// Whether a document counts as seen when a duplicate of it is inserted.
     pub touch: Option<bool>,

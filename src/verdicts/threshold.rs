@@ -1,13 +1,13 @@
-//! Which numbers are thresholds: the one place that says it.
+//! The only place that says which numbers are valid thresholds.
 
 use super::{CollectionError, Result};
 
-/// Refuses what is no similarity from which two documents can be near-duplicates.
+/// Refuses a number that is not a valid threshold.
 pub fn check_threshold(threshold: f64) -> Result<f64> {
     if threshold > 0.0 && threshold <= 1.0 {
         return Ok(threshold);
     }
-    Err(CollectionError::Invalid { field: "threshold", detail: "must be a number over 0 and at most 1".into() })
+    Err(CollectionError::Invalid { field: "threshold", detail: "must be a number above 0 and at most 1".into() })
 }
 
 #[cfg(test)]

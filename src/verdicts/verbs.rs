@@ -1,51 +1,51 @@
-//! What verbs are asked, and what they answer beside verdicts.
+//! The options of verbs, and their answers other than verdicts.
 
 use crate::types::{Content, DocId, ID_JSON_BYTES_MAX, OnDuplicate, OnExisting, Similarity};
 
-/// How to look a document up.
+/// Options of a lookup.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckOptions {
-    /// In place of the collection's own.
+    /// A threshold that replaces the collection's own.
     pub threshold: Option<f64>,
     /// Most matches in the answer.
     pub limit: usize,
-    /// Whether matches bring their metadata.
+    /// Whether matches have their metadata.
     pub with_metadata: bool,
 }
 
-/// How to insert a document.
+/// Options of an insertion.
 #[derive(Clone, Copy, Debug)]
 pub struct InsertOptions {
-    /// What to do when it has a duplicate.
+    /// What to do if the document has a duplicate.
     pub on_duplicate: OnDuplicate,
-    /// What to do when its id holds other content.
+    /// What to do if its id holds other content.
     pub on_existing: OnExisting,
     /// Most matches in the answer.
     pub limit: usize,
-    /// Whether matches bring their metadata.
+    /// Whether matches have their metadata.
     pub with_metadata: bool,
 }
 
 /// One side of a comparison.
 #[derive(Clone, Debug)]
 pub enum Comparand {
-    /// Given with the request.
+    /// A content in the request.
     Content(Content),
     Id(DocId),
 }
 
-/// How alike two documents are.
+/// The similarity of two documents.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparison {
     pub estimate: Similarity,
-    /// From their shingles, where those of both are at hand: given, or kept.
+    /// The exact similarity, if the shingles of both are given or stored.
     pub exact: Option<ExactComparison>,
 }
 
-/// Two sets of shingles side by side.
+/// The comparison of two sets of shingles.
 #[derive(Clone, Copy, Debug)]
 pub struct ExactComparison {
-    /// Shared shingles in all shingles.
+    /// Shared shingles divided by all shingles.
     pub jaccard: f64,
     /// Share of a's shingles that are in b.
     pub containment_a_in_b: f64,
@@ -55,26 +55,26 @@ pub struct ExactComparison {
     pub shingles_a: u64,
     /// Distinct shingles of b.
     pub shingles_b: u64,
-    /// Distinct shingles of both.
+    /// Distinct shingles that both have.
     pub intersection: u64,
 }
 
 /// Documents that share a band key.
 #[derive(Clone, Debug)]
 pub struct HotBucket {
-    /// Which band, from 0.
+    /// The number of the band, from 0.
     pub band: u32,
     pub key: u64,
     pub documents: u64,
-    /// Some of them, old and new.
+    /// The ids of some of the documents, old and new ones.
     pub sample: Vec<DocId>,
 }
 
 impl HotBucket {
-    /// Most ids named of each.
+    /// Most ids in the sample.
     pub const SAMPLE_MAX: usize = 10;
     /// Most bytes of its JSON without the ids.
     pub const OWN_BYTES: usize = 128;
-    /// Most bytes of the JSON of any.
+    /// Most bytes of the JSON of any bucket.
     pub const BYTES_MAX: usize = Self::OWN_BYTES + Self::SAMPLE_MAX * (3 + ID_JSON_BYTES_MAX);
 }

@@ -1,5 +1,5 @@
-//! What was found -> a verdict. The only place where one is made, and it is made whole.
-//! Knows nothing of how it was found, or of where documents are kept.
+//! Makes verdicts from findings. This is the only place that makes a verdict, and it makes it as a whole. It knows
+//! nothing of how the documents were found, or of where they are stored.
 
 use hapax_core::Spec;
 
@@ -8,25 +8,25 @@ use crate::types::{
     DocId, Match, Metadata, Method, Outcome, Overlap, Previous, Similarity, TimestampMs, Verdict, VerdictKind,
 };
 
-/// A document that a verdict cites.
+/// A document that a verdict lists.
 #[derive(Clone, Debug)]
 pub(crate) struct Cited {
     pub id: DocId,
-    /// When it was first stored.
+    /// The time when it was first stored.
     pub first_seen: TimestampMs,
-    /// Equal slots.
+    /// The number of equal slots.
     pub matching: u32,
-    /// Whether it has just the same content.
+    /// Whether it has the same content.
     pub same_content: bool,
-    /// Shared shingles, if they were compared.
+    /// The shared shingles, if they were compared.
     pub overlap: Option<Overlap>,
-    /// Its metadata, if it was asked for.
+    /// Its metadata, if they were requested.
     pub metadata: Option<Metadata>,
-    /// Whether it has some that was asked for and left out.
+    /// Whether requested metadata were left out.
     pub metadata_omitted: bool,
 }
 
-/// What was found, in the words of a verdict.
+/// The findings of a lookup, in the terms of a verdict.
 #[derive(Clone, Debug)]
 pub(crate) struct Findings {
     kind: VerdictKind,
@@ -35,32 +35,32 @@ pub(crate) struct Findings {
     matches: Vec<Match>,
 }
 
-/// What else a verdict says.
+/// The other parts of a verdict.
 #[derive(Clone, Debug)]
 pub(crate) struct VerdictContext {
     pub outcome: Outcome,
-    /// Whether this content is durably held under this id now.
+    /// Whether this content is now durably stored under this id.
     pub stored: bool,
-    /// The id asked about, if one was given.
+    /// The id in the request, if there was one.
     pub id: Option<DocId>,
     /// See [`Verdict::representative`].
     pub representative: Option<DocId>,
-    /// The threshold judged by.
+    /// The threshold that was used.
     pub threshold: f64,
     pub candidates: u32,
-    /// Postings and candidates that a limit kept from being looked at.
+    /// Postings and candidates that were not read because of a limit.
     pub unread: u64,
-    /// Shingles in the document.
+    /// The number of shingles of the document.
     pub shingles: Option<u64>,
-    /// The id's earlier content, if there is one and it differs.
+    /// The earlier content of the id, if there is one and it differs.
     pub previous: Option<Previous>,
-    /// Chance that a document exactly at a lowered threshold is proposed at all.
+    /// The probability that a document exactly at a lowered threshold is proposed.
     pub expected_recall: Option<f64>,
 }
 
 impl Findings {
-    /// Of the documents found, the best first: at most `limit` of them are listed, but the best one says what the document
-    /// is even if none is.
+    /// Makes findings of the documents that were found, the best first. At most `limit` are listed. The best one
+    /// decides the verdict even if none is listed.
     pub(crate) fn of(spec: &Spec, cited: impl Iterator<Item = Cited>, limit: usize) -> Self {
         let mut matches: Vec<Match> = cited.map(|cited| worded(spec, cited)).collect();
         let (kind, duplicate_of, similarity) = match matches.first() {
@@ -74,7 +74,7 @@ impl Findings {
         Self { kind, duplicate_of, similarity, matches }
     }
 
-    /// Of an earlier verdict that is given again: `cited` are those of its matches that are still there.
+    /// Makes findings that repeat an earlier verdict. `cited` are its matches that are still stored.
     pub(crate) fn again(
         spec: &Spec,
         (kind, duplicate_of, similarity): (VerdictKind, Option<DocId>, Option<f64>),
@@ -83,22 +83,22 @@ impl Findings {
         Self { kind, duplicate_of, similarity, matches: cited.map(|cited| worded(spec, cited)).collect() }
     }
 
-    /// Of a document without a token.
+    /// Makes findings for a document without a token.
     pub(crate) fn of_nothing() -> Self {
         Self { kind: VerdictKind::Empty, duplicate_of: None, similarity: None, matches: Vec::new() }
     }
 
-    /// What the document is.
+    /// The kind of the verdict.
     pub(crate) fn kind(&self) -> VerdictKind {
         self.kind
     }
 
-    /// The best match's id.
+    /// The id of the best match.
     pub(crate) fn duplicate_of(&self) -> Option<&DocId> {
         self.duplicate_of.as_ref()
     }
 
-    /// Those that are listed.
+    /// The matches that are listed.
     pub(crate) fn matches(&self) -> &[Match] {
         &self.matches
     }
@@ -127,15 +127,15 @@ impl Findings {
     }
 }
 
-/// The verdict on a document without a token, which is never stored. `replaced`: when the content was first stored that
-/// it takes the place of.
+/// Returns the verdict on a document without a token. Such a document is never stored. `replaced` is the time when the
+/// content that it replaces was first stored.
 pub(crate) fn empty_verdict(
     id: Option<DocId>,
     outcome: Outcome,
     threshold: f64,
     replaced: Option<TimestampMs>,
 ) -> Verdict {
-    // Nothing has no shingle in common with anything.
+    // An empty document shares no shingle with any other.
     let similarity = Similarity { value: 0.0, low: 0.0, high: 0.0, method: Method::Exact };
     Findings::of_nothing().verdict(VerdictContext {
         outcome,

@@ -87,7 +87,7 @@ fn a_damaged_collection_leaves_the_others_alone() {
             let line = format!("hapax_collection_damaged{{collection=\"{name}\"}} {value}\n");
             assert!(metrics.contains(&line), "{line} is not there");
         }
-        assert!(server.log_tail().contains("damaged and not served"), "{}", server.log_tail());
+        assert!(server.log_tail().contains("damaged and is not served"), "{}", server.log_tail());
 
         if damaged != "default" {
             let dropped = format!("/v1/collections/{damaged}?confirm={damaged}");

@@ -11,8 +11,8 @@ use crate::support::library::dir;
 use crate::support::local::Setup;
 use crate::support::server::Server;
 
-const GONE: &str = "removed what a crash left of a creation or a drop";
-const STRANGER: &str = "ignoring it: not a collection";
+const GONE: &str = "removed leftovers of an unfinished create or drop";
+const STRANGER: &str = "ignoring a file that is not a collection";
 
 /// Counts the log lines that begin with `message` and are about `path`.
 fn logged(data: &Path, message: &str, path: &Path) -> usize {

@@ -169,7 +169,7 @@ fn a_file_that_vanished_under_a_stopped_server_is_missed_by_name() {
     let server = Server::start(&data);
     let client = Client::new(server.url(""));
     let of = |name: &str, words: &str| log().lines().filter(|line| line.contains(name) && line.contains(words)).count();
-    assert_eq!((of("default", "an EMPTY one takes its place"), of("news", "it was not dropped")), (1, 1), "{}", log());
+    assert_eq!((of("default", "an EMPTY one replaces it"), of("news", "it was not dropped")), (1, 1), "{}", log());
     assert_eq!(client.get("/readyz").ok()["missing"], 1);
     client.get("/v1/collections/news").problem(404, "collection_not_found");
     client.delete("/v1/collections/news?confirm=news").ok();
@@ -186,7 +186,7 @@ fn a_file_that_vanished_under_a_stopped_server_is_missed_by_name() {
     std::fs::write(data.join("collections/lost.sqlite-wal"), "x").unwrap();
     let server = Server::start(&data);
     assert_eq!(
-        (of("default", "an EMPTY one"), of("lost.sqlite-wal", "a log without its database")),
+        (of("default", "an EMPTY one"), of("lost.sqlite-wal", "a write-ahead log without its database")),
         (2, 1),
         "{}",
         log()

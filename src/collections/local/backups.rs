@@ -1,5 +1,5 @@
-//! Backups of a data directory in use: one at a time, collection by collection, in a task of its own that outlives the
-//! request which began it.
+//! Backups of a data directory in use. Only one runs at a time. It copies collection by collection, in a task that
+//! outlives the request that began it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,13 +21,13 @@ pub(in crate::collections) struct Backups {
     latest: Arc<LatestBackup>,
 }
 
-/// Backups that follow each other, and how many of them stay; 0: all.
+/// A series of backups, and how many of them to keep. 0 keeps all.
 struct Series {
     name: String,
     keep: usize,
 }
 
-/// A backup under way.
+/// A running backup.
 struct BackupRun {
     registry: Arc<Registry>,
     progress: Arc<Progress>,
@@ -40,12 +40,13 @@ impl Backups {
         Self { registry, settings, latest: Arc::new(latest) }
     }
 
-    /// Begins one; what becomes of it is asked for with [`status`](Self::status). An error means that nothing was begun.
+    /// Begins a backup. [`status`](Self::status) returns its state. An error means that no backup was begun.
     ///
-    /// With a series its folder has a name of its own, and when it is whole the oldest of the series go.
+    /// With `keep`, the time is added to its name, and when it is finished, the oldest backups of the series are
+    /// removed.
     pub(in crate::collections) async fn start(&self, name: BackupName, keep: Option<u32>) -> Result<BackupStatus> {
         let Some(dir) = &self.settings.dir else { return Err(CollectionError::BackupsOff) };
-        // Who is told may stand in another directory.
+        // The client may have another working directory, so the path that it gets must be absolute.
         let dir = std::path::absolute(dir).unwrap_or(dir.clone());
         let series = keep.map(|keep| Series { name: name.as_str().to_owned(), keep: keep as usize });
         let name = match &series {
@@ -58,7 +59,7 @@ impl Backups {
         let run = BackupRun { registry: Arc::clone(&self.registry), progress, folder, series };
         match run.begin(self.copy_limits()).await? {
             Ok(backup) => {
-                tracing::info!(name = status.name, path = %status.path.display(), "backup begun");
+                tracing::info!(name = status.name, path = %status.path.display(), "started a backup");
                 tokio::spawn(run.run(backup, end));
                 Ok(status)
             }
@@ -75,12 +76,12 @@ impl Backups {
         CopyLimits { bytes_per_second_max, log_bytes_max }
     }
 
-    /// The latest of this process.
+    /// Returns the state of the latest backup of this process.
     pub(in crate::collections) fn status(&self) -> Option<BackupStatus> {
         self.latest.status()
     }
 
-    /// Calls off the one under way; false: there is none.
+    /// Cancels the running backup. False: there is none.
     pub(in crate::collections) fn cancel(&self) -> bool {
         self.latest.cancel()
     }
@@ -89,7 +90,7 @@ impl Backups {
         self.latest.observe();
     }
 
-    /// Calls off what is under way, and waits for its end; blocking. None begins after.
+    /// Cancels the running backup and waits for its end. It blocks. No backup begins afterwards.
     pub(super) fn close(&self) {
         self.latest.close();
     }
@@ -113,11 +114,11 @@ impl BackupRun {
         let state = match self.copy_all(backup).await {
             Ok(manifest) => self.done(contents(manifest)).await,
             Err(_) if self.progress.is_cancelled() => {
-                tracing::info!("backup called off");
+                tracing::info!("cancelled the backup");
                 BackupState::Cancelled
             }
             Err(error) => {
-                tracing::error!(%error, "backup failed");
+                tracing::error!(%error, "the backup failed");
                 BackupState::Failed(error.to_string())
             }
         };
@@ -126,7 +127,7 @@ impl BackupRun {
 
     async fn done(self, contents: BackupContents) -> BackupState {
         let (collections, documents) = (contents.collections.len(), contents.documents());
-        tracing::info!(collections, documents, bytes = self.progress.copied_bytes(), "backup made");
+        tracing::info!(collections, documents, bytes = self.progress.copied_bytes(), "finished a backup");
         let removed = match self.series {
             Some(series) => prune(&self.folder, series).await,
             None => Vec::new(),
@@ -139,7 +140,7 @@ impl BackupRun {
         let sources: Vec<_> = registry.names()?.into_iter().map(|name| (registry.path(&name), name)).collect();
         progress.expect(sources.iter().map(|(path, _)| backup::units(path)).sum());
         for (path, name) in sources {
-            // Else the copy would hold up all that changes the list of collections for as long as that takes.
+            // Without this, the copy would hold the lock on the list of collections until the collection is open.
             registry.opened_or_over(&name, || progress.is_cancelled()).await;
             let settle = |path: PathBuf| backup::settle(&path).map_err(failed);
             let Some(source) = registry.settled(&name, settle).await? else { continue };
@@ -158,7 +159,7 @@ impl BackupRun {
     }
 }
 
-/// Whether a collection was dropped while it was copied, or the server is going down.
+/// Whether the collection was dropped during the copy, or the server is shutting down.
 fn is_gone(source: &SettledFile) -> bool {
     match source {
         SettledFile::Open(collection) => collection.is_closed(),
@@ -166,13 +167,13 @@ fn is_gone(source: &SettledFile) -> bool {
     }
 }
 
-/// Removes older ones of the series that the backup in `folder` is the newest of.
+/// Removes the older backups of the series. The backup in `folder` is the newest.
 async fn prune(folder: &Path, series: Series) -> Vec<String> {
     let Some((dir, newest)) = backup::split(folder) else { return Vec::new() };
     let prune = move || Ok(backup::prune(&dir, &series.name, series.keep, &newest));
     let removed = blocking(prune).await.unwrap_or_default();
     if !removed.is_empty() {
-        tracing::info!(removed = removed.join(" "), "older backups of the series were removed");
+        tracing::info!(removed = removed.join(" "), "removed older backups of the series");
     }
     removed
 }

@@ -1,5 +1,5 @@
-//! Which collections are open, or about to be: a cell for each, filled once, by what opens, makes or drops the collection
-//! first. Whatever needs a collection's file to itself goes through its cell.
+//! The collections that are open or being opened. Each has a cell, which is filled once, by the first caller that
+//! opens, creates or drops the collection. Code that needs a collection's file for itself uses its cell.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 use crate::engine::LocalCollection;
 use crate::types::CollectionName;
 
-/// `None`: it was dropped.
+/// `None` means that the collection was dropped.
 pub(super) type Cell = Arc<OnceCell<Option<Arc<LocalCollection>>>>;
 
 #[derive(Default)]
@@ -19,12 +19,13 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// A collection's cell, made where there is none.
+    /// Returns a collection's cell, and makes it if there is none.
     pub(super) fn of(&self, name: &CollectionName) -> Cell {
         Arc::clone(self.cells.lock().entry(name.clone()).or_default())
     }
 
-    /// As [`of`](Self::of), unless there is no cell and no such collection either, as `exists` tells.
+    /// Like [`of`](Self::of), but returns `None` if there is no cell and `exists` says that there is no such
+    /// collection.
     pub(super) fn of_existing(&self, name: &CollectionName, exists: impl FnOnce() -> bool) -> Option<Cell> {
         let mut cells = self.cells.lock();
         match cells.get(name) {
@@ -37,17 +38,17 @@ impl Cells {
         self.cells.lock().insert(name, Arc::new(OnceCell::new_with(Some(Some(collection)))));
     }
 
-    /// It is no more, or was never made.
+    /// Removes the cell of a collection that was dropped or could not be created.
     pub(super) fn forget(&self, name: &CollectionName) {
         self.cells.lock().remove(name);
     }
 
-    /// Every collection that is open.
+    /// Returns every open collection.
     pub(super) fn open(&self) -> Vec<Arc<LocalCollection>> {
         open(&self.cells.lock())
     }
 
-    /// Gives every collection that is open, each time it is called, as long as the cells are there.
+    /// Returns a function that lists every open collection, until the cells are dropped.
     pub(super) fn watch(&self) -> impl Fn() -> Option<Vec<Arc<LocalCollection>>> + Clone + Send + use<> {
         let cells = Arc::downgrade(&self.cells);
         move || cells.upgrade().map(|cells| open(&cells.lock()))

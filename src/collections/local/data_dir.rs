@@ -1,4 +1,4 @@
-//! One data directory: its collections, and its backups.
+//! One data directory with its collections and its backups.
 
 use std::sync::Arc;
 
@@ -18,15 +18,15 @@ use crate::store;
 use crate::types::CollectionName;
 use crate::verdicts::{CollectionsConfig, Medium, Result};
 
-/// The data directory. Close it before it is dropped.
+/// The data directory. It must be closed before it is dropped.
 pub struct DataDir {
     registry: Arc<Registry>,
     backups: Arc<Backups>,
 }
 
 impl DataDir {
-    /// Takes it, and makes or opens `default`; blocking. Long contents will be signed on `cpu`; `opening` is told how far
-    /// it is.
+    /// Takes the data directory, and opens or creates `default`. It blocks. Long contents are signed on `cpu`.
+    /// `opening` gets the progress.
     pub(in crate::collections) fn open(config: CollectionsConfig, cpu: CpuPool, opening: Arc<Opening>) -> Result<Self> {
         let CollectionsConfig { data_dir, lock_wait, collections_max, secret, default_settings, .. } = config;
         let CollectionsConfig { limits, memory_max_bytes, medium, backup, scrub, .. } = config;
@@ -63,7 +63,7 @@ impl DataDir {
         self.backups.observe();
     }
 
-    /// Waits until all that was taken is on disk; blocking. No write is taken after, and no backup begins.
+    /// Waits until all accepted writes are on disk. It blocks. No write is accepted and no backup begins afterwards.
     pub(in crate::collections) fn close(&self) {
         self.backups.close();
         self.registry.close();

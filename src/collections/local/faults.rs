@@ -1,4 +1,5 @@
-//! Collections that are not served, and why: their files are damaged, or could not be opened for another reason.
+//! Collections that are not served, and the reasons: their files are damaged, or could not be opened for another
+//! reason.
 
 use std::collections::BTreeMap;
 
@@ -9,38 +10,41 @@ use crate::telemetry::names::{self, label};
 use crate::types::CollectionName;
 use crate::verdicts::{CollectionError, Result};
 
-/// The collections that are known to have one.
+/// The collections that are known to have a fault.
 #[derive(Default)]
 pub(in crate::collections) struct Faults {
-    /// Each is looked at once: a file does not mend itself, and reading it through takes long.
+    /// A damaged file is not opened again, because it does not repair itself and reading all of it takes long.
     damaged: Mutex<BTreeMap<CollectionName, CollectionError>>,
-    /// Each is tried again at the next request.
+    /// The next request for such a collection tries again.
     unopened: Mutex<BTreeMap<CollectionName, CollectionError>>,
 }
 
 impl Faults {
-    /// From here on the collection is refused with this error, until the process is restarted or it is dropped.
+    /// From now on, requests for the collection fail with this error, until it is dropped or the process restarts.
     pub(super) fn note_damage(&self, name: &CollectionName, error: &CollectionError) {
-        tracing::error!(collection = %name, %error, "a collection is damaged and not served; `hapax verify` tells more");
+        tracing::error!(
+            collection = %name, %error,
+            "a collection is damaged and is not served; run `hapax verify` for details"
+        );
         meters::admit(name);
         self.damaged.lock().insert(name.clone(), error.clone());
     }
 
-    /// It could not be opened.
+    /// Notes that a collection could not be opened.
     pub(super) fn note_unopened(&self, name: &CollectionName, error: CollectionError) {
         tracing::error!(
             collection = %name, %error,
-            "a collection could not be opened; the next request for it tries again"
+            "cannot open a collection; the next request for it tries again"
         );
         self.unopened.lock().insert(name.clone(), error);
     }
 
-    /// An error if it is damaged.
+    /// Returns an error if the collection is damaged.
     pub(super) fn refuse_damaged(&self, name: &CollectionName) -> Result<()> {
         self.damaged.lock().get(name).map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// It could be opened after all, or is dropped.
+    /// Forgets the fault of a collection that was opened after all or was dropped.
     pub(super) fn forget_unopened(&self, name: &CollectionName) {
         self.unopened.lock().remove(name);
     }
@@ -49,12 +53,12 @@ impl Faults {
         self.damaged.lock().remove(name);
     }
 
-    /// Those that are damaged, and how that shows.
+    /// Returns the damaged collections, with their errors.
     pub(in crate::collections) fn damaged(&self) -> Vec<(CollectionName, CollectionError)> {
         self.damaged.lock().iter().map(|(name, error)| (name.clone(), error.clone())).collect()
     }
 
-    /// Those that could not be opened for another reason, and why.
+    /// Returns the collections that could not be opened for another reason, with their errors.
     pub(in crate::collections) fn unopened(&self) -> Vec<(CollectionName, CollectionError)> {
         self.unopened.lock().iter().map(|(name, error)| (name.clone(), error.clone())).collect()
     }

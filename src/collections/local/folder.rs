@@ -1,6 +1,6 @@
-//! The folder with the collections' files, one file a collection: `collections/NAME.sqlite`.
-//! In: a data directory, which belongs to this process while the value lives. Out: names and paths. Knows nothing of what
-//! is in the files.
+//! The directory of the collections' files, one file for each: `collections/NAME.sqlite`. Input: a data directory,
+//! which belongs to this process while the value lives. Output: names and paths. It knows nothing of the contents of
+//! the files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use crate::store::{self, backup};
 use crate::types::CollectionName;
 use crate::verdicts::{CollectionError, Medium, Result};
 
-/// Where collections are, in the data directory.
+/// The directory of the collections, in the data directory.
 const KEPT: &str = "collections";
-/// Where they are with [`Medium::Memory`].
+/// The directory of the collections with [`Medium::Memory`].
 const NOT_KEPT: &str = "collections.memory";
 
-/// The folder. Its process lets go of the data directory when this is dropped.
+/// The directory. The lock on the data directory is released when this is dropped.
 pub(super) struct Folder {
     dir: PathBuf,
     medium: Medium,
@@ -24,7 +24,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Locks the data directory, removes what a crash left there, and names in the log what is foreign.
+    /// Locks the data directory, removes leftovers of a crash, and logs files that do not belong there.
     pub(super) fn take(data_dir: &Path, lock_wait: Duration, medium: Medium) -> Result<Self> {
         let lock =
             DataDirLock::acquire(data_dir, lock_wait).map_err(|error| CollectionError::Store(error.to_string()))?;
@@ -44,7 +44,7 @@ impl Folder {
         Ok(Self { dir, medium, _lock: lock })
     }
 
-    /// A collection's file, there or not.
+    /// Returns the path of a collection's file. The file may be missing.
     pub(super) fn path(&self, name: &CollectionName) -> PathBuf {
         store::path_of(&self.dir, name)
     }
@@ -54,45 +54,45 @@ impl Folder {
         store::list(&self.dir).map_err(|error| CollectionError::of_system(self.dir.display(), &error))
     }
 
-    /// The bytes of a collection's file and of its log.
+    /// Returns the size of a collection's file and of its log, in bytes.
     pub(super) fn bytes_of(&self, name: &CollectionName) -> u64 {
         let bytes = |path: &Path| path.metadata().map_or(0, |metadata| metadata.len());
         let path = self.path(name);
         bytes(&path) + bytes(&store::log_of(&path))
     }
 
-    /// Removes what was not to be kept, once every file is closed.
+    /// Removes the directory of [`Medium::Memory`], after every file was closed.
     pub(super) fn leave(&self) {
         if self.medium == Medium::Memory
             && let Err(error) = remove_all(&self.dir)
         {
-            tracing::warn!(%error, "what was not to be kept is removed at the next start");
+            tracing::warn!(%error, "cannot remove the data of data.store = \"memory\"; the next start removes it");
         }
     }
 }
 
-/// Makes the folder where it is missing, and looks through it.
+/// Creates the directory if it is missing, and looks through it.
 fn clean(dir: &Path) -> io::Result<()> {
     store::make_dir(dir)?;
     for leftover in store::clean_leftovers(dir)? {
-        tracing::warn!(path = %leftover.display(), "removed what a crash left of a creation or a drop");
+        tracing::warn!(path = %leftover.display(), "removed leftovers of an unfinished create or drop");
     }
     for stranger in store::strangers(dir)? {
         match store::log_without_database(&stranger) {
             Some(name) => tracing::warn!(
                 path = %stranger.display(), collection = %name,
-                "ignoring it: not a collection, but a log without its database, whose file is gone; restore a backup"
+                "ignoring a write-ahead log without its database: the file of this collection is gone; restore a backup"
             ),
-            None => tracing::warn!(path = %stranger.display(), "ignoring it: not a collection"),
+            None => tracing::warn!(path = %stranger.display(), "ignoring a file that is not a collection"),
         }
     }
     Ok(())
 }
 
-/// Removes the folder of collections that are not kept; nothing else is ever written there.
+/// Removes the directory of [`Medium::Memory`]. Nothing else is ever written there.
 fn remove_all(dir: &Path) -> Result<()> {
     match std::fs::remove_dir_all(dir) {
-        Ok(()) => tracing::info!(path = %dir.display(), "removed what was not to be kept"),
+        Ok(()) => tracing::info!(path = %dir.display(), "removed the data of data.store = \"memory\""),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(CollectionError::Store(format!("{}: {error}", dir.display()))),
     }

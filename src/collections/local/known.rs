@@ -1,6 +1,5 @@
-//! The list of the collections that a data directory should hold, so that a file that vanished while no server ran is
-//! missed.
-//! If the list cannot be read or written, something may go unnoticed; nothing else depends on it.
+//! The list of the collections that a data directory should hold. It shows if a file vanished while no server was
+//! running. If the list cannot be read or written, a lost file may go unnoticed. Nothing else depends on it.
 
 use std::path::Path;
 
@@ -11,12 +10,12 @@ use crate::types::CollectionName;
 
 #[derive(Default)]
 pub(super) struct Known {
-    /// Absent if nothing is kept, or if it cannot be read or written.
+    /// Absent if data is not stored, or if the list cannot be read or written.
     inventory: Mutex<Option<Inventory>>,
 }
 
 impl Known {
-    /// Reads the list, and logs what is missing.
+    /// Reads the list, and logs the collections that are missing.
     pub(super) fn read(data_dir: &Path, present: &[CollectionName]) -> Self {
         Self { inventory: Mutex::new(missed(data_dir, present)) }
     }
@@ -27,19 +26,19 @@ impl Known {
         }
     }
 
-    /// It is to be dropped.
+    /// Removes a collection that is going to be dropped.
     pub(super) fn remove(&self, name: &CollectionName) {
         if let Some(inventory) = &mut *self.inventory.lock() {
             warn_unlisted(inventory.remove(name));
         }
     }
 
-    /// Collections whose files vanished while no server ran.
+    /// Returns the collections whose files vanished while no server was running.
     pub(super) fn missing(&self) -> Vec<CollectionName> {
         self.inventory.lock().iter().flat_map(Inventory::missing).cloned().collect()
     }
 
-    /// Forgets one whose file vanished. False: there is none of this name.
+    /// Forgets a collection whose file vanished. False: there is none with this name.
     pub(super) fn forget_missing(&self, name: &CollectionName) -> bool {
         let mut inventory = self.inventory.lock();
         let Some(inventory) = inventory.as_mut().filter(|inventory| inventory.missing().contains(name)) else {
@@ -54,24 +53,25 @@ fn missed(data_dir: &Path, present: &[CollectionName]) -> Option<Inventory> {
     let inventory = match Inventory::open(data_dir, present) {
         Ok(inventory) => inventory,
         Err(error) => {
-            tracing::warn!(%error, "the list of collections is of no use; a file that vanishes would not be missed");
+            tracing::warn!(%error, "cannot use the list of collections; a file that vanishes will not be noticed");
             return None;
         }
     };
     let default = CollectionName::default_collection();
-    // A directory of an earlier version has no list, but always had this one.
+    // A directory of an earlier version has no list, but it always had this collection.
     let used = inventory.missing().contains(&default) || !present.is_empty();
     if used && !present.contains(&default) {
         tracing::error!(
             collection = %default,
-            "the file of this collection is gone, and an EMPTY one takes its place; if this is not intended, stop the \
+            "the file of this collection is gone, and an EMPTY one replaces it; if that is not intended, stop the \
              server and restore a backup"
         );
     }
     for name in inventory.missing().iter().filter(|name| **name != default) {
         tracing::error!(
             collection = %name,
-            "the file of this collection is gone, though it was not dropped; restore a backup, or forget it with DELETE"
+            "the file of this collection is gone, but it was not dropped; restore a backup, or accept the loss with \
+             DELETE"
         );
     }
     Some(inventory)
@@ -79,6 +79,6 @@ fn missed(data_dir: &Path, present: &[CollectionName]) -> Option<Inventory> {
 
 fn warn_unlisted(noted: std::io::Result<()>) {
     if let Err(error) = noted {
-        tracing::warn!(%error, "the list of collections could not be written; a file that vanishes may not be missed");
+        tracing::warn!(%error, "cannot write the list of collections; a file that vanishes may not be noticed");
     }
 }

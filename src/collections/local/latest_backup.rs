@@ -1,5 +1,5 @@
-//! What is known of the latest backup of this process: begun, under way, over.
-//! One is made at a time. Knows nothing of how.
+//! The state of the latest backup of this process. Only one backup runs at a time. This knows nothing of how it is
+//! made.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::telemetry::names::{self, label, value};
 use crate::types::TimestampMs;
 use crate::verdicts::{BackupState, BackupStatus, CollectionError, Result};
 
-/// How long a stop waits for a backup that was called off. It ends within a fraction of a second.
+/// How long a stop waits for a cancelled backup, which normally ends within a fraction of a second.
 const END_WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl LatestRun {
 }
 
 impl LatestBackup {
-    /// None has begun in this process; one of an earlier process was made then, if any.
+    /// No backup has begun in this process. `made` is the time of the latest one that an earlier process made.
     pub(super) fn new(made: Option<TimestampMs>) -> Self {
         for result in [value::RESULT_DONE, value::RESULT_CANCELLED, value::RESULT_FAILED] {
             metrics::counter!(names::BACKUPS, label::RESULT => result).increment(0);
@@ -50,7 +50,7 @@ impl LatestBackup {
         Self::default()
     }
 
-    /// One begins now, unless another is under way.
+    /// Begins a backup, unless another is running.
     pub(super) fn begin(
         self: &Arc<Self>,
         name: &str,
@@ -92,34 +92,34 @@ impl LatestBackup {
         self.ended.notify_all();
     }
 
-    /// What is known of it.
+    /// Returns the state of the latest backup.
     pub(super) fn status(&self) -> Option<BackupStatus> {
         let latest = self.latest.lock();
         let run = latest.run.as_ref()?;
         Some(BackupStatus { progress: run.progress.share(), ..run.status.clone() })
     }
 
-    /// Calls off the one under way; false: there is none.
+    /// Cancels the running backup. False: there is none.
     pub(super) fn cancel(&self) -> bool {
         let latest = self.latest.lock();
         let running = latest.run.as_ref().filter(|run| run.is_running());
         running.map(|run| run.progress.cancel()).is_some()
     }
 
-    /// Calls off the one under way, and waits for its end; blocking. None begins after.
+    /// Cancels the running backup and waits for its end. It blocks. No backup begins afterwards.
     pub(super) fn close(&self) {
         let mut latest = self.latest.lock();
         latest.closed = true;
         while let Some(run) = latest.run.as_ref().filter(|run| run.is_running()) {
             run.progress.cancel();
             if self.ended.wait_for(&mut latest, END_WAIT).timed_out() {
-                tracing::warn!("a backup that was called off did not end in time");
+                tracing::warn!("a cancelled backup did not end in time");
                 return;
             }
         }
     }
 
-    /// Sets the gauge of its progress.
+    /// Sets the gauge of the progress.
     pub(super) fn observe(&self) {
         let share = self.latest.lock().run.as_ref().map_or(0.0, |run| match run.status.state {
             BackupState::Running | BackupState::Done { .. } => run.progress.share(),
@@ -129,14 +129,14 @@ impl LatestBackup {
     }
 }
 
-/// Ends a run that nothing else ended: its task was dropped, or panicked.
+/// Ends a run whose task was dropped or panicked.
 pub(super) struct EndOnDrop {
     of: Arc<LatestBackup>,
     progress: Option<Arc<Progress>>,
 }
 
 impl EndOnDrop {
-    /// The run is over.
+    /// Ends the run with this state.
     pub(super) fn end(mut self, state: BackupState) {
         self.progress = None;
         self.of.end(state);
@@ -147,7 +147,7 @@ impl Drop for EndOnDrop {
     fn drop(&mut self) {
         if let Some(progress) = self.progress.take() {
             progress.cancel();
-            self.of.end(BackupState::Failed("it broke off".into()));
+            self.of.end(BackupState::Failed("it was interrupted".into()));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The collections of a data directory of this machine: opened, made, listed, dropped, backed up.
+//! The collections in a data directory of this machine: opens, creates, lists, drops and backs them up.
 
 mod backups;
 mod cells;

@@ -1,6 +1,6 @@
-//! How the collections of a data directory come to be open: `default` first, then the others, the smallest first and one
-//! after another, because each is read by all cores; or when a request asks for one. Each answers as soon as it is open.
-//! Also what a collection is that is not open.
+//! Opens the collections of a data directory: `default` first, then the others, beginning with the smallest. They are
+//! opened one after another, because all cores read each of them. A request can also open one. Each collection answers
+//! as soon as it is open. It also describes collections that are not open.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,24 +21,24 @@ use crate::store::{Opened, Store};
 use crate::types::CollectionName;
 use crate::verdicts::{CollectionError, Description, Result, Settings};
 
-/// Between two looks at a collection that is being opened.
+/// Time between two looks at a collection that is being opened.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Opens and describes collections, each through its cell.
+/// Opens and describes collections. Each goes through its cell.
 pub(super) struct Opener {
     common: Common,
     folder: Folder,
     cells: Cells,
     faults: Faults,
     progress: Arc<Opening>,
-    /// While those that are not open yet refuse requests.
+    /// Whether collections that are not open yet refuse requests.
     opening_rest: AtomicBool,
-    /// Those that are being opened, as they were before.
+    /// The collections that are being opened, as they were before that.
     described: Mutex<BTreeMap<CollectionName, Description>>,
 }
 
 impl Opener {
-    /// Nothing is open yet; `progress` is told what there is to open.
+    /// Opens nothing yet. `progress` gets the collections that there are.
     pub(super) fn new(common: Common, folder: Folder, progress: Arc<Opening>) -> Result<Self> {
         let expected: Vec<_> = folder.names()?.into_iter().chain([CollectionName::default_collection()]).collect();
         expected.iter().for_each(meters::admit);
@@ -73,8 +73,8 @@ impl Opener {
         &self.faults
     }
 
-    /// Opens `default`, or makes it as asked; blocking. If it is damaged, the others are well, and it says what is wrong
-    /// when it is asked for.
+    /// Opens `default`, or creates it with these settings. It blocks. If `default` is damaged, the other collections
+    /// can still be used, and requests for `default` get the error.
     pub(super) fn open_default(&self, asked: Settings) -> Result<()> {
         let name = CollectionName::default_collection();
         match self.default(&name, asked) {
@@ -96,20 +96,23 @@ impl Opener {
             return Err(CollectionError::SpecMismatch {
                 name: name.clone(),
                 held: format!("spec `{}`", held.spec),
-                asked: format!("`default_collection` of the configuration asks for spec `{}`", asked.spec),
+                asked: format!("[default_collection] of the configuration has spec `{}`", asked.spec),
             });
         }
         let default = boot::open(&path, &self.common, &|share| self.progress.set(name, share))?;
         let held = default.settings();
         if held != asked {
-            tracing::info!(%held, %asked, "`default` keeps its settings; those of the configuration are for a new one");
+            tracing::info!(
+                %held, %asked,
+                "`default` keeps its settings; those of the configuration only hold for a new collection"
+            );
         }
         Ok(default)
     }
 
-    /// Opens every collection that is not open yet. What is damaged, or fails for another reason, is passed over: the log
-    /// says which and why. From the call on, until the future is done, a collection that is not open yet refuses requests
-    /// with [`CollectionError::Opening`].
+    /// Opens every collection that is not open yet. A collection that is damaged, or cannot be opened for another
+    /// reason, is skipped, and the log says which and why. Until the future is done, a collection that is not open yet
+    /// refuses requests with [`CollectionError::Opening`].
     pub(super) fn open_rest(self: &Arc<Self>) -> impl Future<Output = ()> + Send + use<> {
         self.opening_rest.store(true, Ordering::Release);
         let this = Arc::clone(self);
@@ -125,7 +128,7 @@ impl Opener {
         }
     }
 
-    /// An error while [`open_rest`](Self::open_rest) has not come to the end of this one.
+    /// Returns an error if [`open_rest`](Self::open_rest) has not dealt with this collection yet.
     pub(super) fn refuse_while_opening(&self, name: &CollectionName) -> Result<()> {
         if !self.opening_rest.load(Ordering::Acquire) {
             return Ok(());
@@ -136,14 +139,14 @@ impl Opener {
         }
     }
 
-    /// Waits until [`open_rest`](Self::open_rest) has come to the end of this one, or until `stop`.
+    /// Waits until [`open_rest`](Self::open_rest) has dealt with this collection, or until `stop`.
     pub(super) async fn opened_or_over(&self, name: &CollectionName, stop: impl Fn() -> bool) {
         while self.refuse_while_opening(name).is_err() && !stop() {
             tokio::time::sleep(LOOK).await;
         }
     }
 
-    /// Opens a collection through its cell, or waits until another request has. `None`: it was dropped.
+    /// Opens a collection through its cell, or waits until another request has opened it. `None`: it was dropped.
     pub(super) async fn open(
         self: Arc<Self>,
         cell: Cell,
@@ -166,25 +169,26 @@ impl Opener {
 
     fn open_file(&self, name: &CollectionName) -> Result<Option<Arc<LocalCollection>>> {
         let path = self.folder.path(name);
-        // It was being made, and that came to nothing.
+        // Its creation failed meanwhile.
         if !path.exists() {
             return Ok(None);
         }
-        // From here on its file changes while it is read; meanwhile a list of all collections shows this description.
+        // From now on the file changes while it is read. Until it is open, a list of the collections shows this
+        // description.
         let description = describe_closed(&path)?;
         self.described.lock().insert(name.clone(), description);
         boot::open(&path, &self.common, &|share| self.progress.set(name, share)).map(Some)
     }
 
-    /// What a collection is, open or not; `None`: it was dropped meanwhile.
+    /// Describes a collection, open or not. `None`: it was dropped meanwhile.
     pub(super) async fn describe(&self, name: &CollectionName) -> Result<Option<Description>> {
         self.faults.refuse_damaged(name)?;
         let path = self.folder.path(name);
         if !path.exists() {
             return Ok(None);
         }
-        // Through its cell, so that nothing opens the file meanwhile: half of what opening does to the files looks like
-        // damage. The cell stays empty.
+        // The cell keeps others from opening the file meanwhile: a file that is half opened looks damaged. The cell
+        // stays empty.
         let cell = self.cells.of(name);
         let peek = || async { Err(blocking(move || describe_closed(&path)).await) };
         let mut looked = std::pin::pin!(cell.get_or_try_init(peek));
@@ -195,7 +199,7 @@ impl Opener {
                     Ok(opened) => Ok(opened.as_ref().map(|collection| collection.describe())),
                     Err(described) => described.map(Some),
                 },
-                // Opening it may be long, but shows what it is soon after its begin.
+                // Opening may take long, but its description is there soon after its beginning.
                 () = tokio::time::sleep(LOOK) => {
                     if let Some(description) = self.described.lock().get(name) {
                         return Ok(Some(description.clone()));
@@ -205,7 +209,7 @@ impl Opener {
         }
     }
 
-    /// Those that are not open yet.
+    /// Returns the collections that are not open yet.
     pub(super) fn pending(&self) -> impl Iterator<Item = CollectionName> {
         self.progress.pending().into_iter().map(|(name, _)| name)
     }

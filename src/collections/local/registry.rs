@@ -1,4 +1,5 @@
-//! Every collection of a data directory: given to requests, made, listed, dropped. One of these changes at a time.
+//! Every collection of a data directory: hands them to requests, creates, lists and drops them. Only one of these
+//! changes runs at a time.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::telemetry::names::{self, label};
 use crate::types::CollectionName;
 use crate::verdicts::{CollectionError, Description, Result, Settings, WriteFailure};
 
-/// How long a request waits for a collection to be opened before it is told to come again.
+/// How long a request waits for a collection to be opened, before it is refused and told to come again.
 const OPEN_WAIT: Duration = Duration::from_secs(20);
 
 /// The collections of one data directory.
@@ -23,19 +24,19 @@ pub(in crate::collections) struct Registry {
     known: Known,
     background: Background,
     collections_max: usize,
-    /// Held while a collection is made or dropped.
+    /// Held while a collection is created or dropped.
     changing: tokio::sync::Mutex<()>,
 }
 
-/// A collection's file while nothing opens or drops it.
+/// A collection's file while no other code opens or drops it.
 pub(super) enum SettledFile {
     Open(Arc<LocalCollection>),
-    /// Nothing has it open.
+    /// The file is not open.
     Settled,
 }
 
 impl Registry {
-    /// Of what `opener` opens.
+    /// Makes a registry of the collections that `opener` opens.
     pub(super) fn new(opener: Arc<Opener>, known: Known, background: Background, collections_max: usize) -> Self {
         Self { opener, known, background, collections_max, changing: tokio::sync::Mutex::default() }
     }
@@ -45,7 +46,7 @@ impl Registry {
         self.opener.open_rest()
     }
 
-    /// A collection, opened if it is not yet.
+    /// Returns a collection, and opens it if it is not open yet.
     pub(in crate::collections) async fn get(&self, name: &CollectionName) -> Result<Arc<LocalCollection>> {
         let missing = || CollectionError::NoSuchCollection(name.clone());
         self.opener.faults().refuse_damaged(name)?;
@@ -55,7 +56,7 @@ impl Registry {
             return opened.clone().ok_or_else(missing);
         }
         self.opener.refuse_while_opening(name)?;
-        // In a task of its own: a client that leaves must not stop what others wait for.
+        // This runs in a task of its own, so that a client that leaves does not stop an opening that others wait for.
         let opening = tokio::spawn(Arc::clone(&self.opener).open(cell, name.clone()));
         match tokio::time::timeout(OPEN_WAIT, opening).await {
             Ok(opened) => finished(opened)?.ok_or_else(missing),
@@ -66,7 +67,7 @@ impl Registry {
         }
     }
 
-    /// Makes a collection. False: it was there with equal settings.
+    /// Creates a collection. False: it exists with equal settings.
     pub(in crate::collections) async fn create(
         self: &Arc<Self>,
         name: CollectionName,
@@ -74,7 +75,7 @@ impl Registry {
     ) -> Result<(Arc<LocalCollection>, bool)> {
         let settings = settings.checked()?;
         let this = Arc::clone(self);
-        // A task of its own, so that a client that leaves does not leave a file that nobody knows.
+        // This runs in a task of its own, so that a client that leaves does not leave an unregistered file.
         finished(tokio::spawn(async move { this.create_whole(name, settings).await }).await)
     }
 
@@ -97,7 +98,7 @@ impl Registry {
         if self.opener.folder().names()?.len() >= max {
             return Err(CollectionError::TooManyCollections { max });
         }
-        // Made through its cell, so that whoever asks for it meanwhile waits and does not open the file beside us.
+        // The cell makes other requests for this name wait, so that they do not open the file meanwhile.
         let cell = self.opener.cells().of(&name);
         let (for_file, this) = (name.clone(), Arc::clone(&self));
         let make = || {
@@ -117,7 +118,8 @@ impl Registry {
         }
     }
 
-    /// Every collection by name, open or not, except those that are damaged; then those, and how that shows.
+    /// Returns the descriptions of all collections, open or not, by name; and the damaged collections with their
+    /// errors.
     pub(in crate::collections) async fn list(
         &self,
     ) -> Result<(Vec<Description>, Vec<(CollectionName, CollectionError)>)> {
@@ -150,7 +152,7 @@ impl Registry {
             return if forgotten { Ok(()) } else { Err(CollectionError::NoSuchCollection(name)) };
         }
         self.opener.refuse_while_opening(&name)?;
-        // Waits for an opening under way, and bars those that come later.
+        // Waits for an opening that is under way, and prevents later ones.
         let opened = self.opener.cells().of(&name).get_or_init(|| async { None }).await.clone();
         let (this, dropped) = (Arc::clone(&self), name.clone());
         let removed = blocking(move || {
@@ -164,7 +166,7 @@ impl Registry {
         self.opener.faults().forget_unopened(&name);
         if removed.is_ok() {
             self.opener.faults().forget_damage(&name);
-            // Last: what is looked up under this name from here on is not shown.
+            // This comes last, so that no series of this name comes back.
             meters::forget(&name);
         }
         removed
@@ -172,7 +174,8 @@ impl Registry {
 
     fn remove_file(&self, name: &CollectionName) -> Result<()> {
         let path = self.opener.folder().path(name);
-        // Before its file goes: a crash between the two must not have it missed.
+        // The list is changed before the file is removed: after a crash between the two, the file must not count as
+        // missing.
         self.known.remove(name);
         let removed = Store::remove(&path);
         if removed.is_err() && path.exists() {
@@ -181,8 +184,8 @@ impl Registry {
         removed.map_err(|error| CollectionError::of_file(error, WriteFailure::Uncertain))
     }
 
-    /// A collection's file, such that a copy can be taken from it, which `settle` sees to where it is not open; `None`: it
-    /// was dropped.
+    /// Returns a collection's file in a state in which it can be copied. If it is not open, `settle` prepares it.
+    /// `None`: the collection was dropped.
     pub(super) async fn settled(
         &self,
         name: &CollectionName,
@@ -193,7 +196,7 @@ impl Registry {
         if !path.exists() {
             return Ok(None);
         }
-        // Through its cell, so that nothing opens the file meanwhile. That stays empty: for a copy it needs no index.
+        // The cell keeps others from opening the file meanwhile. It stays empty, because a copy needs no index.
         let settle = || async { Err(blocking(move || settle(path)).await) };
         match self.opener.cells().of(name).get_or_try_init(settle).await {
             Ok(opened) => Ok(opened.clone().map(SettledFile::Open)),
@@ -201,37 +204,37 @@ impl Registry {
         }
     }
 
-    /// Waits until a collection is open, or will not be at this start, or until `stop`.
+    /// Waits until a collection is open or will not be opened at this start, or until `stop`.
     pub(super) async fn opened_or_over(&self, name: &CollectionName, stop: impl Fn() -> bool) {
         self.opener.opened_or_over(name, stop).await;
     }
 
-    /// A collection's file, there or not.
+    /// Returns the path of a collection's file. The file may be missing.
     pub(super) fn path(&self, name: &CollectionName) -> PathBuf {
         self.opener.folder().path(name)
     }
 
-    /// Every collection, open or not.
+    /// Returns every collection, open or not.
     pub(super) fn names(&self) -> Result<Vec<CollectionName>> {
         self.opener.folder().names()
     }
 
-    /// Those that are not served.
+    /// The collections that are not served.
     pub(in crate::collections) fn faults(&self) -> &Faults {
         self.opener.faults()
     }
 
-    /// Collections whose files vanished while no server ran.
+    /// Returns the collections whose files vanished while no server was running.
     pub(in crate::collections) fn missing(&self) -> Vec<CollectionName> {
         self.known.missing()
     }
 
-    /// Whether the data directory takes writes, as far as that is known.
+    /// Whether the data directory accepts writes, as far as that is known.
     pub(in crate::collections) fn is_writable(&self) -> bool {
         self.opener.common().disk.is_writable()
     }
 
-    /// Documents in the collections that are open.
+    /// Returns the number of documents in the open collections.
     pub(in crate::collections) fn documents(&self) -> u64 {
         self.opener.cells().open().iter().map(|collection| collection.describe().documents).sum()
     }
@@ -252,7 +255,7 @@ impl Registry {
         self.opener.common().disk.observe();
     }
 
-    /// Waits until all that was taken is on disk; blocking. No write is taken after.
+    /// Waits until all accepted writes are on disk. It blocks. No write is accepted afterwards.
     pub(super) fn close(&self) {
         self.background.stop();
         for collection in self.opener.cells().open() {

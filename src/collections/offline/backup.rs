@@ -1,4 +1,4 @@
-//! Backups made, moved, thinned out and restored by a process of their own.
+//! Makes, moves, prunes and restores backups without a server.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,34 +9,35 @@ use crate::store::backup::{self, Manifest, Progress};
 use crate::types::TimestampMs;
 use crate::verdicts::BackupContents;
 
-/// How far a backup or a restore is. Clones share it.
+/// The progress of a backup or a restore. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct BackupProgress(Arc<Progress>);
 
 impl BackupProgress {
-    /// The share that is done, 0 to 1; 1 only when all is.
+    /// Returns the part that is done, 0 to 1. It is 1 only at the end.
     pub fn share(&self) -> f64 {
         self.0.share()
     }
 }
 
-/// The folder of the next backup of a series.
+/// The directory of the next backup of a series.
 #[derive(Clone, Debug)]
 pub struct SeriesFolder {
-    /// The folder, which is not there yet.
+    /// The directory, which does not exist yet.
     pub path: PathBuf,
     pub series: String,
 }
 
 impl SeriesFolder {
-    /// Of the series whose folders are named after `dir`, with the time added; `None`: `dir` names no folder.
+    /// Returns the next directory of the series that `dir` names, with the time added. `None`: `dir` does not end in a
+    /// name.
     pub fn next(dir: &Path) -> Option<Self> {
         let (parent, series) = backup::split(dir)?;
         Some(Self { path: parent.join(backup::dated(&parent, &series, TimestampMs::now())), series })
     }
 }
 
-/// Makes a backup of a data directory in `folder`; of a series, if one is named.
+/// Backs a data directory up into `folder`, as part of a series if one is named.
 pub fn back_up(
     data_dir: &Path,
     folder: &Path,
@@ -46,19 +47,20 @@ pub fn back_up(
     Ok(contents(backup::offline(data_dir, folder, series, TimestampMs::now(), progress.0)?))
 }
 
-/// Brings a backup back, into a data directory that is empty or missing. After an error there is nothing to serve in it,
-/// as before.
+/// Restores a backup into a data directory that is empty or missing. After an error, the directory still has nothing
+/// that can be served.
 pub fn restore(folder: &Path, data_dir: &Path, progress: &BackupProgress) -> Result<BackupContents, OfflineError> {
     Ok(contents(backup::restore(folder, data_dir, &progress.0)?))
 }
 
-/// Removes the oldest backups of a series beyond `keep`, beside the newest one; 0 keeps all. Names those that were whole.
+/// Removes the oldest backups of a series, so that `keep` remain, next to the newest one. 0 keeps all. Returns the
+/// names of the removed backups that were finished.
 pub fn prune(newest: &Path, series: &str, keep: u32) -> Vec<String> {
     let Some((dir, newest)) = backup::split(newest) else { return Vec::new() };
     backup::prune(&dir, series, keep as usize, &newest)
 }
 
-/// A whole backup in its folder.
+/// A finished backup in its directory.
 #[derive(Debug)]
 pub struct BackupFolder {
     path: PathBuf,
@@ -66,7 +68,7 @@ pub struct BackupFolder {
 }
 
 impl BackupFolder {
-    /// Reads its manifest; its other files are not looked at.
+    /// Reads its manifest. It does not look at the other files.
     pub fn read(path: &Path) -> Result<Self, OfflineError> {
         Ok(Self { path: path.to_owned(), manifest: Manifest::read(path)? })
     }
@@ -75,7 +77,7 @@ impl BackupFolder {
         contents(self.manifest.clone())
     }
 
-    /// Moves it to a folder that is empty or missing.
+    /// Moves it to a directory that is empty or missing.
     pub fn relocate(self, to: &Path) -> Result<(), OfflineError> {
         Ok(backup::relocate(&self.manifest, &self.path, to)?)
     }

@@ -1,4 +1,4 @@
-//! Why work on a data directory came to nothing.
+//! The reasons why work on a data directory failed.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,23 +7,22 @@ use crate::store::StoreError;
 use crate::store::backup::BackupError;
 use crate::store::lock::LockError;
 
-/// Why it came to nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum OfflineError {
     /// Another process uses the data directory, or it cannot be locked.
     #[error(transparent)]
     Locked(#[from] LockError),
-    /// The folder with the files cannot be read.
+    /// The directory with the files cannot be read.
     #[error("cannot read {}", dir.display())]
     Unreadable {
         dir: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A collection's file could not be read or written.
     #[error(transparent)]
     File(#[from] StoreError),
-    /// No backup was made, or none restored.
+    /// No backup was made or restored.
     #[error(transparent)]
     Backup(#[from] BackupError),
 }

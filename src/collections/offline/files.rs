@@ -1,4 +1,5 @@
-//! The collections' files of a data directory: whether they hold what was written, and new ones made of what is whole.
+//! The files of the collections in a data directory: checks whether they hold what was written, and makes new ones from
+//! the intact documents.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,54 +10,55 @@ use crate::store::lock::DataDirLock;
 use crate::store::{self, Finding, Inspection, Repaired};
 use crate::types::CollectionName;
 
-/// The files of a data directory, which no other process uses while this value lives.
+/// The files of a data directory. No other process uses it while this value lives.
 pub struct CollectionFiles {
     dir: PathBuf,
     _lock: DataDirLock,
 }
 
-/// What a check saw of a collection's file.
+/// The result of checking a collection's file.
 #[derive(Clone, Debug)]
 pub struct FileCheck {
-    /// Documents that are whole.
+    /// Documents that are intact.
     pub documents: u64,
-    /// Records that are not.
+    /// Records that are damaged.
     pub damaged: u64,
-    /// What is wrong, as far as it was kept.
+    /// The damage that was found. Only the first part of a long list is kept.
     pub damage: Vec<FileDamage>,
-    /// How much is wrong.
+    /// The total number of findings.
     pub damage_total: u64,
-    /// Whether all could be looked at.
+    /// Whether all of the file could be read.
     pub complete: bool,
 }
 
-/// Something that is wrong with a collection's file.
+/// One finding of damage in a collection's file.
 #[derive(Clone, Debug)]
 pub struct FileDamage {
-    /// Where: a table, `file`, `log`, `settings`, `ledger` or `clusters`.
+    /// The place: a table, `file`, `log`, `settings`, `ledger` or `clusters`.
     pub place: &'static str,
-    /// The `seq` of the record, if it is the damage of one.
+    /// The `seq` of the record, if a record is damaged.
     pub record: Option<u64>,
     pub detail: String,
 }
 
-/// What a repair did.
+/// The result of a repair.
 #[derive(Clone, Debug)]
 pub struct FileRepair {
     /// Documents in the new file.
     pub documents: u64,
-    /// Records that are damaged, set aside as far as they could be read.
+    /// Damaged records. Their readable parts were set aside.
     pub set_aside: u64,
-    /// Documents that were counted before and are in neither.
+    /// Documents that the old ledger counted and that are in neither file.
     pub lost: u64,
-    /// Where the damaged file is now.
+    /// The path of the damaged file.
     pub kept_as: PathBuf,
-    /// Where the damaged records are, a line of JSON for each row.
+    /// The path of the damaged records, one line of JSON for each row.
     pub set_aside_in: PathBuf,
 }
 
 impl CollectionFiles {
-    /// Locks the data directory, and finishes the repairs that a crash cut off. There must be one: locking would make it.
+    /// Locks the data directory, and finishes repairs that a crash interrupted. The directory must exist, because
+    /// locking would create it.
     pub fn take(data_dir: &Path) -> Result<Self, OfflineError> {
         let lock = DataDirLock::acquire(data_dir, Duration::ZERO)?;
         let files = Self { dir: Self::folder(data_dir), _lock: lock };
@@ -64,22 +66,22 @@ impl CollectionFiles {
         Ok(files)
     }
 
-    /// Where they are in a data directory.
+    /// Returns the directory of the files in a data directory.
     pub fn folder(data_dir: &Path) -> PathBuf {
         data_dir.join("collections")
     }
 
-    /// The collections, by name.
+    /// Returns the collections by name.
     pub fn names(&self) -> Result<Vec<CollectionName>, OfflineError> {
         store::list(&self.dir).map_err(self.unreadable())
     }
 
-    /// Checks one. `progress` is told shares from 0 to 1. An error: it could not be looked at.
+    /// Checks a collection. `progress` gets numbers from 0 to 1. An error means that the file could not be read.
     pub fn check(&self, name: &CollectionName, progress: &dyn Fn(f64)) -> Result<FileCheck, OfflineError> {
         Ok(store::inspect(&store::path_of(&self.dir, name), progress)?.into())
     }
 
-    /// Makes a new file of what is whole.
+    /// Makes a new file from the intact documents.
     pub fn repair(&self, name: &CollectionName) -> Result<FileRepair, OfflineError> {
         Ok(store::repair(&store::path_of(&self.dir, name))?.into())
     }
@@ -91,7 +93,7 @@ impl CollectionFiles {
 }
 
 impl FileCheck {
-    /// Whether nothing is wrong.
+    /// Whether there is no damage.
     pub fn is_sound(&self) -> bool {
         self.damage_total == 0
     }

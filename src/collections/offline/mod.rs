@@ -1,5 +1,5 @@
-//! Work on a data directory that no server uses: check and repair its files, read a collection, back up and restore.
-//! Answers are plain; what makes them is the store's.
+//! Work on a data directory without a server: checks and repairs files, reads collections, makes and restores backups.
+//! The results are plain values. The store does the work.
 
 mod backup;
 mod error;

@@ -1,5 +1,5 @@
-//! A collection's file without its index: for what reads every document and looks none up.
-//! Takes the data directory as a server does, and no memory for documents.
+//! A collection's file without its index, for work that reads every document and looks none up. It takes the data
+//! directory as a server does, and needs no memory for documents.
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -13,22 +13,22 @@ use crate::store::{self, Opened, Store, Writer};
 use crate::types::{ClusterPlace, CollectionName, Seq};
 use crate::verdicts::{ClustersPage, CollectionError, Cursor, DocumentsPage, Result, Settings};
 
-/// Bytes of shingles and texts that are compared for one page.
+/// Most bytes of shingles and texts that are compared for one page.
 const PAGE_BYTES_MAX: u64 = 32 << 20;
 
-/// A collection's records, all of them held against the ledger.
+/// The records of a collection, after all of them were checked against the ledger.
 pub struct StoredCollection {
     store: Store,
     writer: Option<Writer>,
     settings: Settings,
-    /// Makes shingles of kept texts.
+    /// The pipeline that makes shingles of stored texts.
     pipeline: Option<Pipeline>,
     documents: u64,
     _lock: DataDirLock,
 }
 
 impl StoredCollection {
-    /// Opens a collection of a data directory that nobody else uses, and reads it through once; blocking.
+    /// Opens a collection of a data directory that no other process uses, and reads all of it once. It blocks.
     pub fn open(data_dir: &Path, lock_wait: Duration, name: &CollectionName) -> Result<Self> {
         let lock =
             DataDirLock::acquire(data_dir, lock_wait).map_err(|error| CollectionError::Store(error.to_string()))?;
@@ -47,12 +47,12 @@ impl StoredCollection {
         Ok(Self { store, writer: Some(writer), settings, pipeline, documents, _lock: lock })
     }
 
-    /// How many documents there are, links included.
+    /// Returns the number of documents, including links.
     pub fn documents_total(&self) -> u64 {
         self.documents
     }
 
-    /// Documents in order of `seq`, from the first one or from where an earlier page ended.
+    /// Returns documents in order of `seq`, from the first one or from the end of an earlier page.
     pub fn documents(&self, after: Option<&Cursor>, limit: usize) -> Result<DocumentsPage> {
         let after = after.map_or(Ok(Seq(0)), Cursor::document)?;
         let documents = self.store.page(after, limit)?;
@@ -60,7 +60,7 @@ impl StoredCollection {
         Ok(DocumentsPage::new(documents, more))
     }
 
-    /// A page of all clusters that have more than one document.
+    /// Returns a page of all clusters that have more than one document.
     pub fn clusters(&self, after: Option<&Cursor>, limit: usize) -> Result<ClustersPage> {
         let after = after.map_or(Ok(ClusterPlace::default()), Cursor::cluster)?;
         let (stretches, next) = self.store.clusters(after, limit)?;
@@ -71,7 +71,7 @@ impl StoredCollection {
     }
 }
 
-/// Two texts share as many shingles by one key as by another, so a file is read without its secret.
+/// The key does not change how many shingles two texts share, so a file can be read without its secret.
 fn without_key(spec: &Spec) -> std::result::Result<Option<Pipeline>, SpecError> {
     let Spec::Text(text) = spec else { return Ok(None) };
     Pipeline::new(&TextSpec { key: None, ..text.clone() }, None).map(Some)
@@ -82,7 +82,7 @@ impl Drop for StoredCollection {
         if let Some(writer) = self.writer.take()
             && let Err(error) = writer.close()
         {
-            tracing::error!(%error, "the file could not be closed; its log is replayed at the next start");
+            tracing::error!(%error, "cannot close the file; its log is replayed at the next start");
         }
     }
 }

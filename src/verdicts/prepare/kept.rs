@@ -1,5 +1,5 @@
-//! Shingles and canonical text of a document <-> what is kept of it beside its signature.
-//! Knows nothing of who compares what, or when.
+//! Turns the shingles and the canonical text of a document into the payload that is stored with its signature, and
+//! back. It knows nothing of which documents are compared, or when.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use zstd::bulk::{Compressor, Decompressor};
 
 use crate::types::{Keep, Payload, PayloadKind};
 
-/// Level of zstd for texts: more halves no text and costs more than all of signing.
+/// The level of zstd for texts. Higher levels save less than half of the bytes and cost more than all of signing.
 const ZSTD_LEVEL: i32 = 3;
 
 thread_local! {
@@ -18,16 +18,16 @@ thread_local! {
     static SCRATCH: RefCell<SignScratch> = RefCell::default();
 }
 
-/// What there is of a document beside its signature. Cheap to clone.
+/// The data of a document other than its signature. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     pub set: Arc<ShingleSet>,
-    /// What goes to the disk; absent for a document that is only looked up.
+    /// The data to store on disk. It is absent for a document that is only looked up.
     pub payload: Option<Arc<Payload>>,
 }
 
 impl Kept {
-    /// Of a document whose shingles alone are known: a set, or a text that is only looked up.
+    /// Makes it from shingles alone: those of a set, or of a text that is only looked up.
     pub(crate) fn of_shingles(set: ShingleSet, keep: Keep) -> Self {
         let payload = (keep != Keep::Signature).then(|| Payload {
             kind: PayloadKind::Shingles,
@@ -47,7 +47,7 @@ impl Kept {
         Self { set: Arc::new(set), payload: Some(Arc::new(payload)) }
     }
 
-    /// Bytes of memory it takes.
+    /// Returns the bytes of memory that it takes.
     pub(crate) fn bytes(&self) -> usize {
         self.set.bytes() + self.payload.as_ref().map_or(0, |payload| payload.bytes.len())
     }
@@ -74,7 +74,8 @@ fn decompressed(bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// The shingles that a payload was made of, which a pipeline makes of a text; `None` if the payload is not what was made.
+/// Returns the shingles of a payload. Those of a text are made by `pipeline`. `None`: the payload is not one that was
+/// stored.
 pub(crate) fn set_of(pipeline: Option<&Pipeline>, payload: &Payload) -> Option<ShingleSet> {
     match payload.kind {
         PayloadKind::Shingles => ShingleSet::from_bytes(&payload.bytes, payload.shingles),
@@ -86,7 +87,7 @@ pub(crate) fn set_of(pipeline: Option<&Pipeline>, payload: &Payload) -> Option<S
     }
 }
 
-/// Bytes that a payload is made of; a text that repeats itself is much longer than what is kept of it.
+/// Returns the bytes of a payload after decompression. A repetitive text is much longer than its stored form.
 pub(crate) fn unpacked_bytes(payload: &Payload) -> u64 {
     match payload.kind {
         PayloadKind::Shingles => payload.bytes.len() as u64,

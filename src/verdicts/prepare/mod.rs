@@ -1,6 +1,5 @@
-//! Content -> what a decision needs of it: signature, content hash, shingles.
-//! The processor's share of a request, done before any lock is taken. Knows no index, no store and no setting that can
-//! change.
+//! Turns content into the data that a decision needs: signature, content hash, shingles. This is the CPU work of a
+//! request, and it is done before any lock is taken. It knows no index, no store and no setting that can change.
 
 mod kept;
 mod prepared;

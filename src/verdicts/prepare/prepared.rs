@@ -1,4 +1,4 @@
-//! A document made ready to be judged, and the options it was prepared with.
+//! A prepared document, and the options of preparing it.
 
 use hapax_core::ContentHash;
 
@@ -6,31 +6,32 @@ use super::kept::Kept;
 use crate::cpu::WhenFull;
 use crate::types::content_prefix;
 
-/// How a content is prepared.
+/// Options of preparing a content.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrepareOptions {
-    /// What to do with a long content where too many others wait for a processor.
+    /// What to do with a long content if too many others wait for a processor.
     pub when_full: WhenFull,
-    /// Whether to keep the ranks, which merge as signatures do not.
+    /// Whether to keep the ranks. They can be merged, signatures cannot.
     pub ranks: bool,
-    /// What it is prepared for.
+    /// The purpose of the document.
     pub purpose: Purpose,
 }
 
-/// What a content is prepared for: what is made of it beside its signature takes time and memory.
+/// The purpose of a prepared document. Data other than its signature takes time and memory, and is made only if it is
+/// needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
     Sign,
-    /// To be compared with another document: its shingles are needed, whatever the collection keeps.
+    /// To compare it with another document. Its shingles are needed, even if the collection does not store any.
     Compare,
-    /// To be looked up, and not stored: a collection that keeps something beside signatures refuses to insert it.
+    /// To look it up, and not to store it. A collection that stores payloads refuses to insert it.
     Check,
-    /// To be looked up, and stored.
+    /// To look it up and store it.
     #[default]
     Insert,
 }
 
-/// A document, ready to be judged. `made` is absent for an empty one.
+/// A document that is ready for a verdict. `made` is absent for an empty document.
 #[derive(Debug)]
 pub struct Prepared {
     made: Option<Made>,
@@ -39,18 +40,18 @@ pub struct Prepared {
     empty_slots: Option<u32>,
 }
 
-/// What a document that is not empty was made into.
+/// The data of a document that is not empty.
 #[derive(Debug)]
 pub(crate) struct Made {
     pub signature: Vec<u8>,
-    /// Absent for a given signature.
+    /// The hash of its content. It is absent if only a signature was given.
     pub content: Option<ContentHash>,
-    /// Its shingles, where they are kept or compared.
+    /// Its shingles, if they are stored or compared.
     pub kept: Option<Kept>,
 }
 
 impl Made {
-    /// The part of the content hash that memory keeps; 0 says there is none.
+    /// Returns the part of the content hash that is kept in memory. 0 means that there is none.
     pub(crate) fn content_prefix(&self) -> u64 {
         self.content.map_or(0, |content| content_prefix(content).max(1))
     }
@@ -69,27 +70,28 @@ impl Prepared {
         Self { empty_slots, ..self }
     }
 
-    /// What it was made into, `None` for an empty document; and how many shingles it has.
+    /// Returns its data (`None` for an empty document) and its number of shingles.
     pub(crate) fn into_parts(self) -> (Option<Made>, Option<u64>) {
         (self.made, self.shingles)
     }
 
-    /// Packed slots; `None` for an empty document.
+    /// Returns the packed slots, or `None` for an empty document.
     pub fn signature(&self) -> Option<&[u8]> {
         self.made.as_ref().map(|made| &made.signature[..])
     }
 
-    /// Shingles, repeats counted; `None` for a given signature.
+    /// Returns the number of shingles with repetitions, or `None` for a given signature.
     pub fn shingles(&self) -> Option<u64> {
         self.shingles
     }
 
-    /// The least rank in each slot, 2^64 - 1 where there is none; `None` where they were not asked for.
+    /// Returns the least rank in each slot, 2^64 - 1 for a slot without one; or `None` if the ranks were not requested.
     pub fn ranks(&self) -> Option<&[u64]> {
         self.ranks.as_deref()
     }
 
-    /// Slots that no shingle reached; `None` except for texts and sets in a collection with an `oph` sketch.
+    /// Returns the number of slots that no shingle reached. It is known only for texts and sets in a collection with an
+    /// `oph` sketch.
     pub fn empty_slots(&self) -> Option<u32> {
         self.empty_slots
     }

@@ -1,5 +1,5 @@
-//! Content -> a document ready to be judged. Small contents are signed on the thread that asks, long ones on the pool.
-//! Only text and sets are signed; a content of another kind, such as HTML, is to be made into text here first.
+//! Prepares documents. Small contents are signed on the calling thread, long ones on the pool. Only texts and sets can
+//! be signed. Another kind of content, such as HTML, must be turned into text here first.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::cpu::{CpuPool, WhenFull};
 use crate::types::{CollectionName, Content, Keep, Verify};
 use crate::verdicts::error::Result;
 
-/// Contents up to this size are signed where they are, in some ten microseconds per 2 KB: handing them to another
-/// thread and back costs more. Larger ones must not keep the connections of an async thread waiting.
+/// Contents up to this size are signed on the calling thread, which takes about ten microseconds for 2 KB: passing them
+/// to another thread and back would cost more. Larger ones would delay the other connections of an async thread.
 const HERE_BYTES_MAX: usize = 16 * 1024;
 
-/// Prepares the documents of one collection. Cheap to clone. It has what is frozen when a collection is made; `verify`,
-/// which can change, comes with each call.
+/// Prepares the documents of one collection. Cloning is cheap. It holds the settings that are frozen when a collection
+/// is made. `verify` can change, so each call gives it.
 #[derive(Clone)]
 pub(crate) struct Preparer {
     signing: Arc<Signing>,
@@ -26,7 +26,7 @@ pub(crate) struct Preparer {
 }
 
 impl Preparer {
-    /// Refuses a spec with a key that `secret` is not.
+    /// Fails if the spec has a key that is not that of `secret`.
     pub(crate) fn new(
         name: &CollectionName,
         spec: &Spec,
@@ -37,7 +37,7 @@ impl Preparer {
         Ok(Self { signing: Arc::new(Signing::new(name, spec, secret, keep)?), cpu })
     }
 
-    /// How texts are signed.
+    /// The spec that texts are signed with.
     pub(crate) fn spec(&self) -> &Spec {
         self.signing.spec()
     }
@@ -47,17 +47,17 @@ impl Preparer {
         self.signing.shape()
     }
 
-    /// What is kept beside signatures.
+    /// The data that is stored with signatures.
     pub(crate) fn keep(&self) -> Keep {
         self.signing.keep()
     }
 
-    /// `None` where only signatures are taken.
+    /// `None` if the collection only takes signatures.
     pub(crate) fn pipeline(&self) -> Option<&Pipeline> {
         self.signing.pipeline()
     }
 
-    /// Makes a document ready to be judged.
+    /// Prepares a document.
     pub(crate) async fn prepare(&self, content: Content, options: PrepareOptions, verify: Verify) -> Result<Prepared> {
         self.signing.check_ranks(options.ranks)?;
         let bytes = content.bytes();
@@ -73,7 +73,7 @@ impl Preparer {
         }
     }
 
-    /// Begins a text that will be given in pieces.
+    /// Begins a text that is given in pieces.
     pub(crate) fn text_signer(
         &self,
         ill_formed: IllFormed,
@@ -83,13 +83,13 @@ impl Preparer {
         TextSigner::new(&self.signing, &self.cpu, ill_formed, options, verify)
     }
 
-    /// Bytes that a text of so many takes at the most beside itself while it is prepared: its shingles, where they are
-    /// kept or compared.
+    /// Returns the most bytes of shingles that a text of this length needs while it is prepared, if its shingles are
+    /// stored or compared.
     pub(crate) fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize, verify: Verify) -> usize {
         self.signing.shingle_bytes(purpose, text_bytes, verify)
     }
 
-    /// Works on contents of so many bytes: on this thread where they are few, else on the pool.
+    /// Does work on a content of this length: on this thread if it is short, else on the pool.
     pub(crate) async fn compute<T: Send + 'static>(
         &self,
         bytes: usize,

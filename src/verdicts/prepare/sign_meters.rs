@@ -1,4 +1,4 @@
-//! What signing costs, and how full its sketches are.
+//! Metrics of signing: its time, and the fill of sketches.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use metrics::{Histogram, histogram};
 use crate::telemetry::names::{self, label};
 use crate::telemetry::recorder;
 
-/// The meters of one collection. Their series are of a sketch: all collections that have it share them, and they go with
-/// the last.
+/// The metrics of one collection. Their series are labelled by sketch. Collections with the same sketch share them, and
+/// they are removed with the last of these collections.
 pub(super) struct SignMeters {
     seconds: Histogram,
-    /// Absent but with an `oph` sketch.
+    /// Present only for an `oph` sketch.
     empty_slots_ratio: Option<Histogram>,
     sketch: String,
 }
@@ -33,7 +33,7 @@ impl SignMeters {
         self.seconds.record(took);
     }
 
-    /// `empty` of `k` slots were reached by no shingle.
+    /// Records that no shingle reached `empty` of `k` slots.
     pub(super) fn empty_slots(&self, empty: u32, k: u32) {
         if let Some(ratio) = &self.empty_slots_ratio {
             ratio.record(f64::from(empty) / f64::from(k));
@@ -47,7 +47,7 @@ impl Drop for SignMeters {
     }
 }
 
-/// The sketch as the spec names it.
+/// Returns the name of the sketch as in the spec.
 fn sketch_name(spec: &Spec) -> String {
     let SignatureShape { k, bits } = spec.shape();
     match spec {

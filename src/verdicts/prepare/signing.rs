@@ -1,5 +1,5 @@
-//! Content -> signature, content hash and shingles, on the thread that asks. What a collection is made with decides
-//! how. Whether a lookup compares shingles can change, so the caller says it each time.
+//! Turns content into signature, content hash and shingles, on the calling thread. The frozen settings of a collection
+//! decide how. Whether a lookup compares shingles can change, so each call says it.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ thread_local! {
     static SCRATCH: RefCell<SignScratch> = RefCell::default();
 }
 
-/// How the documents of one collection are signed.
+/// The frozen settings of signing for one collection.
 pub(super) struct Signing {
     name: CollectionName,
     spec: Spec,
     shape: SignatureShape,
     fingerprint: Fingerprint,
-    /// Absent in a collection that takes only given signatures.
+    /// Absent if the collection only takes signatures.
     pipeline: Option<Arc<Pipeline>>,
     keep: Keep,
     meters: SignMeters,
 }
 
 impl Signing {
-    /// Refuses a spec with a key that `secret` is not.
+    /// Fails if the spec has a key that is not that of `secret`.
     pub(super) fn new(name: &CollectionName, spec: &Spec, secret: Option<&SecretKey>, keep: Keep) -> Result<Self> {
         Ok(Self {
             pipeline: pipeline(name, spec, secret)?.map(Arc::new),
@@ -62,15 +62,18 @@ impl Signing {
         self.pipeline.as_deref()
     }
 
-    /// The pipeline, for a content given as `field`.
+    /// Returns the pipeline, or an error that names the field of the content.
     pub(super) fn pipeline_for(&self, field: &'static str) -> Result<&Arc<Pipeline>> {
         self.pipeline.as_ref().ok_or_else(|| CollectionError::Invalid {
             field,
-            detail: format!("collection `{}` is `{}` and takes only given signatures", self.name, self.spec),
+            detail: format!(
+                "collection `{}` has the external spec `{}` and only takes signatures",
+                self.name, self.spec
+            ),
         })
     }
 
-    /// What is wanted of a text beside its signature.
+    /// Returns the data that is needed of a text, other than its signature.
     pub(super) fn collect(&self, purpose: Purpose, verify: Verify) -> Collect {
         match purpose {
             Purpose::Sign => Collect::default(),
@@ -80,12 +83,12 @@ impl Signing {
         }
     }
 
-    /// Bytes that a text of so many takes at the most beside itself while it is prepared: its shingles, where they are
-    /// kept or compared.
+    /// Returns the most bytes of shingles that a text of this length needs while it is prepared, if its shingles are
+    /// stored or compared.
     pub(super) fn shingle_bytes(&self, purpose: Purpose, text_bytes: usize, verify: Verify) -> usize {
         let Collect { shingles, canonical } = self.collect(purpose, verify);
-        // Each character begins one, or each word, which is a letter and a space at the least. Memory for them grows by
-        // doubling, and sorting takes half as much.
+        // Each character begins a shingle, or each word; a word takes at least a letter and a space. Memory for
+        // shingles grows by doubling, and sorting takes half as much again.
         let each = match self.pipeline().map(|pipeline| pipeline.spec().shingling) {
             _ if !shingles => 0,
             Some(Shingling::Char(_)) => 20,
@@ -94,13 +97,16 @@ impl Signing {
         text_bytes * (each + usize::from(canonical))
     }
 
-    /// Ranks are whole hashes, and mixing is no secret: from those of a text of one word anyone could compute what the
-    /// secret makes of the word, which is what it is there to hide.
+    /// Ranks are whole hashes, and their mixing is public. From the ranks of a text with one word, anyone could compute
+    /// the keyed hash of that word, which the secret must hide.
     pub(super) fn check_ranks(&self, asked: bool) -> Result<()> {
         match &self.spec {
             Spec::Text(TextSpec { key: Some(_), .. }) if asked => Err(CollectionError::Invalid {
                 field: "ranks",
-                detail: format!("would give away what the secret of collection `{}` makes of texts", self.name),
+                detail: format!(
+                    "cannot be returned, because they would reveal the keyed hashes of collection `{}`",
+                    self.name
+                ),
             }),
             _ => Ok(()),
         }
@@ -142,7 +148,7 @@ impl Signing {
         }))
     }
 
-    /// The text that was signed last on `scratch`, which took so long.
+    /// Returns the text that was signed last on `scratch`. Signing it took `took`.
     pub(super) fn signed(
         &self,
         pipeline: &Pipeline,
@@ -158,7 +164,7 @@ impl Signing {
         self.prepared(pipeline, signed, kept, scratch, ranks)
     }
 
-    /// What was signed last on `scratch`.
+    /// Returns the document that was signed last on `scratch`.
     fn prepared(
         &self,
         pipeline: &Pipeline,
@@ -170,7 +176,7 @@ impl Signing {
         let k = self.shape.k;
         let oph = pipeline.spec().sketch == SketchKind::Oph;
         let Some(Signed { signature, content, shingles, empty_slots }) = signed else {
-            // The ranks of nothing: merged with others they change none.
+            // The ranks of an empty document. Merging them with others changes nothing.
             let ranks = ranks.then(|| vec![u64::MAX; k as usize]);
             return Prepared::new(None, Some(0)).with_ranks(ranks).with_empty_slots(oph.then_some(k));
         };
@@ -181,21 +187,22 @@ impl Signing {
             .with_empty_slots(oph.then_some(empty_slots))
     }
 
-    /// What is to be kept on disk of a document that was prepared for this.
+    /// Returns the data to store on disk for a document with this purpose.
     fn keep_for(&self, purpose: Purpose) -> Keep {
         if purpose == Purpose::Insert { self.keep } else { Keep::Signature }
     }
 
-    /// Refuses a given signature where it is not enough.
+    /// Refuses a given signature if the collection needs more than that.
     fn check_given(&self, options: PrepareOptions, verify: Verify) -> Result<()> {
         let refuse = |field, detail: String| Err(CollectionError::Invalid { field, detail });
         if options.ranks {
-            let detail = "cannot be had of a signature, which keeps but some bits of each; give the text or the set";
+            let detail =
+                "cannot be computed from a signature, which has only some bits of each rank; send the text or the set";
             return refuse("ranks", detail.into());
         }
         if options.purpose != Purpose::Compare && self.collect(options.purpose, verify).shingles {
             let detail = format!(
-                "collection `{}` compares or keeps shingles, which cannot be had of a signature; give the text or the set",
+                "collection `{}` compares or stores shingles, and a signature has none; send the text or the set",
                 self.name
             );
             return refuse("signature", detail);
@@ -203,7 +210,7 @@ impl Signing {
         Ok(())
     }
 
-    /// Refuses a signature of another spec.
+    /// Refuses a signature that was made with another spec.
     fn check_made_here(&self, fingerprint: Option<Fingerprint>) -> Result<()> {
         let ours = self.fingerprint;
         match fingerprint.or(matches!(self.spec, Spec::External { .. }).then_some(ours)) {
@@ -216,22 +223,23 @@ impl Signing {
             None => Err(CollectionError::Invalid {
                 field: "fingerprint",
                 detail: format!(
-                    "a signature needs the fingerprint of the spec it was made with; this collection's is {ours}"
+                    "is needed with a signature: it names the spec that the signature was made with; the one of this \
+                     collection is {ours}"
                 ),
             }),
         }
     }
 
-    /// Takes a signature, if it has the collection's shape.
+    /// Accepts a signature if it has the collection's shape.
     fn given(&self, signature: Vec<u8>) -> Result<Prepared> {
         let (SignatureShape { k, bits }, bytes) = (self.shape, self.shape.bytes());
         if signature.len() != bytes {
             let given = signature.len();
-            let detail =
-                format!("a signature here has {k} slots of {bits} bits, {bytes} bytes; this one has {given} bytes");
+            let detail = format!("must have {k} slots of {bits} bits, which is {bytes} bytes; it has {given} bytes");
             return Err(CollectionError::Invalid { field: "signature", detail });
         }
-        // A sketch of nothing has all its slots alike; were it taken, all empty documents would be duplicates.
+        // In a signature of nothing, all slots are equal. If it were accepted, all empty documents would be duplicates
+        // of each other.
         let slot_bytes = (bits / 8) as usize;
         let empty = signature.chunks(slot_bytes).all(|slot| slot == &signature[..slot_bytes]);
         let made = (!empty).then_some(Made { signature, content: None, kept: None });
@@ -239,7 +247,7 @@ impl Signing {
     }
 }
 
-/// The pipeline of a spec; `None` for one that takes only given signatures.
+/// Returns the pipeline of a spec, or `None` for a spec that only takes signatures.
 fn pipeline(name: &CollectionName, spec: &Spec, secret: Option<&SecretKey>) -> Result<Option<Pipeline>> {
     let Spec::Text(text) = spec else { return Ok(None) };
     let asked = secret.map(SecretKey::fingerprint);

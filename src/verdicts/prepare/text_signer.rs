@@ -1,5 +1,5 @@
-//! A text in pieces -> a document ready to be judged. A long text is signed slice by slice, so that others get their
-//! turn, and so that it need never be whole.
+//! Prepares a text that comes in pieces. A long text is signed slice by slice, so that others get their turn and the
+//! text is never in memory as a whole.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,14 +14,14 @@ use crate::cpu::{CpuPool, QueuePlace, WhenFull};
 use crate::types::Verify;
 use crate::verdicts::error::Result;
 
-/// Text signed in one go on a thread of the pool: less than a millisecond of most, after which others have their turn. A
-/// text of characters that fold to eighteen each takes 20 ms.
+/// Bytes of text that are signed at a stretch on a thread of the pool. Most take less than a millisecond, and then
+/// others get their turn. Text whose characters fold to eighteen each takes 20 ms.
 const SLICE_BYTES: usize = 64 * 1024;
-/// Scratches kept for long texts to come.
+/// Scratches that are kept for later texts.
 const SPARE_SCRATCHES_MAX: usize = 16;
 
-/// A text given in pieces, cut anywhere, of any length. Each is signed on the pool; between two of them the text takes
-/// no thread, so a client may take its time.
+/// A text of any length that is given in pieces, cut anywhere. Each piece is signed on the pool. Between pieces the
+/// text occupies no thread, so a client may be slow.
 pub struct TextSigner {
     signing: Arc<Signing>,
     pipeline: Arc<Pipeline>,
@@ -34,7 +34,7 @@ pub struct TextSigner {
     begun: bool,
     /// Bytes signed so far.
     bytes: usize,
-    /// Time that signing took, without the waiting.
+    /// Time spent signing, without waiting.
     spent: Duration,
 }
 
@@ -49,7 +49,7 @@ impl TextSigner {
         signing.check_ranks(options.ranks)?;
         let (pipeline, collect) = (Arc::clone(signing.pipeline_for("text")?), signing.collect(options.purpose, verify));
         let mut scratch = Lent::new();
-        // Begins the text in the scratch; each piece resumes it.
+        // Begins the text in the scratch. Each piece resumes it.
         pipeline.signer(scratch.scratch()).collect(collect);
         Ok(Self {
             signing: Arc::clone(signing),
@@ -74,7 +74,7 @@ impl TextSigner {
         Ok(self)
     }
 
-    /// Signs the last piece, which may be empty.
+    /// Signs the last piece, which may be empty, and returns the document.
     pub async fn finish(mut self, mut piece: Bytes) -> Result<Prepared> {
         let rest = piece.split_off(piece.len().saturating_sub(SLICE_BYTES));
         self = self.push(piece).await?;
@@ -82,13 +82,13 @@ impl TextSigner {
         place.run_uncut(bytes, move || self.push_now(&rest)?.finish_now()).await
     }
 
-    /// What is done in one go at the end: its shingles are sorted.
+    /// The work at the end that cannot be divided: sorting the shingles.
     fn uncut_bytes(&self) -> usize {
         if self.collect.shingles { self.bytes } else { 0 }
     }
 
     async fn place(&self) -> Result<QueuePlace> {
-        // Refusing a text halfway would throw away what was done for it.
+        // A text that was begun is not refused: the work on it would be lost.
         let when_full = if self.begun { WhenFull::Wait } else { self.options.when_full };
         Ok(self.cpu.place(when_full).await?)
     }
@@ -110,7 +110,7 @@ impl TextSigner {
     }
 }
 
-/// A scratch that changes threads, and so cannot be a thread's own; kept for the next text when dropped.
+/// A scratch that moves between threads, so it cannot be thread-local. It is kept for the next text when it is dropped.
 struct Lent(Option<SignScratch>);
 
 static SPARE_SCRATCHES: Mutex<Vec<SignScratch>> = Mutex::new(Vec::new());

@@ -248,7 +248,7 @@ fn the_verb_takes_a_path_on_the_servers_machine() {
         fs::remove_dir_all(restored).unwrap();
     }
     let (status, _, words_said) = run(&["backup", "..", "--server", &url]);
-    assert!(status == 2 && words_said.contains("a backup's name matches"), "{words_said}");
+    assert!(status == 2 && words_said.contains("name: must match"), "{words_said}");
     let (status, _, words_said) = run(&["backup", "a/..", "--server", &url]);
     assert!(status == 2 && words_said.contains("must end in a name"), "{words_said}");
 }
