@@ -1,6 +1,6 @@
-//! Durable inserts by many clients at once, next to the same load on a server that keeps nothing.
-//! Both servers run throughout and take turns: in each round either gets the same documents, every client one request
-//! after the other. What the machine does meanwhile is thus done to both, and a round's ratio is between neighbours.
+//! Durable inserts by many clients, compared with the same load on a server that stores nothing. Both servers run all
+//! the time and take turns. In each round, both get the same documents, and each client sends one request after the
+//! other. Other work of the machine thus affects both, and the ratio of a round compares neighbours.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,50 +14,50 @@ use crate::server::{Server, agent, buckets, sum};
 use crate::text::Texts;
 use crate::{Latencies, in_threads, latencies, nanos, report};
 
-/// Where the server that keeps nothing writes, if it is there: a file system that has no disk.
+/// The directory of the server that stores nothing, if it exists: a file system without a disk.
 const MEMORY_DIR: &str = "/dev/shm";
 const COMMIT_DOCUMENTS: &str = "hapax_commit_documents";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The server's program, started on empty directories
+    /// Program of the server, which is started on empty directories
     #[arg(long, default_value = "target/release/hapax")]
     binary: PathBuf,
-    /// Clients at once, each with one request at a time
+    /// Number of clients, each with one request at a time
     #[arg(long, default_value_t = 64)]
     clients: usize,
-    /// Rounds; one before them is not counted
+    /// Rounds to measure, after one that is not counted
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// Documents of a round
+    /// Documents in each round
     #[arg(long, default_value_t = 10_000)]
     documents: usize,
-    /// Bytes of each
+    /// Bytes of each document
     #[arg(long, default_value_t = 2048)]
     bytes: usize,
-    /// In place of the default of `commit.window_ms`
+    /// Value of `commit.window_ms` [default: the server's]
     #[arg(long)]
     window_ms: Option<u64>,
-    /// Where the server that keeps documents keeps them [default: the system's directory for temporary files]
+    /// Directory for the data of the server that stores documents [default: the system's directory for temporary files]
     #[arg(long, value_name = "DIR")]
     disk_dir: Option<PathBuf>,
-    /// Of the documents
+    /// Seed of the documents
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Fail where the median ratio is below this
+    /// Fail if the median ratio is lower than this
     #[arg(long, default_value_t = 0.0)]
     ratio_min: f64,
 }
 
-/// One of the two servers, and what was seen of it.
+/// One of the two servers, with its measurements.
 struct Side {
     name: &'static str,
     server: Server,
-    /// Documents a second, by round.
+    /// Documents per second, by round.
     rates: Vec<f64>,
-    /// Transactions a second, by round.
+    /// Transactions per second, by round.
     commits: Vec<f64>,
-    /// Transactions by their documents: upper bounds and counts, cumulative.
+    /// A histogram of the documents in a transaction: upper bounds and cumulative counts.
     sizes: Vec<(f64, f64)>,
     latencies: Latencies,
 }
@@ -77,11 +77,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         args.clients,
         args.bytes,
         args.seed,
-        args.window_ms.map_or("as it comes".to_owned(), |window| window.to_string()),
+        args.window_ms.map_or("default".to_owned(), |window| window.to_string()),
     )?;
     for round in 0..=args.rounds {
         let bodies = bodies(args, &texts, round);
-        // Who is first changes, so that neither always comes after the other's last writes.
+        // The order changes each round, so that neither server always comes after the other's last writes.
         let sides = if round % 2 == 0 { [&mut disk, &mut memory] } else { [&mut memory, &mut disk] };
         for side in sides {
             side.round(args, &bodies, round > 0)?;
@@ -115,12 +115,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let most = ratios.iter().copied().fold(0.0, f64::max);
     writeln!(out, "ratio     {ratio:.3} of the speed in memory (median; {least:.3} to {most:.3})")?;
     if ratio < args.ratio_min {
-        bail!("the ratio is below {}", args.ratio_min);
+        bail!("the ratio is below the minimum of {}", args.ratio_min);
     }
     Ok(())
 }
 
-/// Unlike one another: every insert stores.
+/// Makes documents that differ from each other, so that every insert stores one.
 fn bodies(args: &Args, texts: &Texts, round: usize) -> Vec<String> {
     let first = (round * args.documents) as u64;
     (first..first + args.documents as u64)
@@ -151,7 +151,7 @@ impl Side {
                 let text = answer.body_mut().read_to_string()?;
                 own.saturating_record(nanos(sent.elapsed()));
                 if !text.contains("\"stored\":true") {
-                    bail!("not stored: {text}");
+                    bail!("a document was not stored: {text}");
                 }
             }
             all.lock().expect("no thread panics with it").add(&own).context("equal ranges")
@@ -165,7 +165,7 @@ impl Side {
             self.latencies.add(all.into_inner().expect("no thread panics with it")).context("equal ranges")?;
             self.count_sizes(&buckets(&before, COMMIT_DOCUMENTS), &buckets(&after, COMMIT_DOCUMENTS));
         }
-        // What was moved from log to database in the background is not to be the other side's burden.
+        // A pause, so that the other server does not pay for this one's background checkpoint.
         std::thread::sleep(Duration::from_millis(300));
         Ok(())
     }
@@ -179,7 +179,7 @@ impl Side {
     }
 }
 
-/// The bound of the bucket that this share of the observations does not exceed.
+/// Returns the upper bound of the bucket that this share of the observations does not exceed.
 fn size_at(buckets: &[(f64, f64)], share: f64) -> f64 {
     let total = buckets.last().map_or(0.0, |(_, count)| *count);
     buckets.iter().find(|(_, count)| *count >= share * total).map_or(0.0, |(bound, _)| *bound)

@@ -1,6 +1,6 @@
-//! A scenario: preload a collection, then look documents up at a fixed rate, then one after another.
-//! Latency at a fixed rate counts from the time a request was due, not from the time it was sent: a server that
-//! stalls is charged for every request that had to wait (no coordinated omission).
+//! Load scenarios. The default one imports documents, then looks documents up at a fixed rate, then one after another.
+//! At a fixed rate, latency counts from the time when a request was due, not from the time when it was sent. If the
+//! server stalls, every request that had to wait counts (no coordinated omission).
 
 mod durable;
 mod server;
@@ -23,44 +23,44 @@ use text::Texts;
 /// Lines of one bulk request.
 const BULK_LINES: u64 = 2_000;
 
-/// Preload documents, then measure lookups; or another scenario.
+/// Measure a server under load: import documents, then measure lookups. Other scenarios have a subcommand.
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Args {
     #[command(subcommand)]
     scenario: Option<Scenario>,
-    /// The server's program, started on an empty directory
+    /// Program of the server, which is started on an empty directory
     #[arg(long, default_value = "target/release/hapax", conflicts_with = "server")]
     binary: PathBuf,
-    /// A server that runs already, with an empty collection `default`
+    /// URL of a running server to use instead, with an empty collection `default`
     #[arg(long, value_name = "URL")]
     server: Option<String>,
-    /// Documents to preload
+    /// Documents to import
     #[arg(long, default_value_t = 100_000)]
     documents: u64,
-    /// Bytes of each
+    /// Bytes of each document
     #[arg(long, default_value_t = 2048)]
     bytes: usize,
-    /// Connections that preload
+    /// Connections for the import
     #[arg(long, default_value_t = 4)]
     importers: usize,
-    /// Lookups a second of the scheduled part
+    /// Lookups per second in the part with a fixed rate
     #[arg(long, default_value_t = 500.0)]
     rate: f64,
-    /// Seconds of the scheduled part, and of the part with one client
+    /// Seconds for the part with a fixed rate, and for the part with one client
     #[arg(long, default_value_t = 20)]
     seconds: u64,
-    /// Connections of the scheduled part
+    /// Connections for the part with a fixed rate
     #[arg(long, default_value_t = 32)]
     connections: usize,
-    /// Of the documents
+    /// Seed of the documents
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Scenario {
-    /// Durable inserts by many clients, next to the same with nothing kept
+    /// Measure durable inserts by many clients, compared with a server that stores nothing
     Durable(durable::Args),
 }
 
@@ -102,7 +102,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Stores all documents, duplicates too, so that the collection holds as many as asked for.
+/// Stores all documents, including duplicates, so that the collection has the requested size.
 fn preload(args: &Args, server: &Server, agent: &Agent, texts: &Texts) -> Result<()> {
     let url = format!("{}/v1/collections/default/bulk?op=insert&on_duplicate=store&limit=1", server.url);
     let next = AtomicU64::new(0);
@@ -129,7 +129,7 @@ fn preload(args: &Args, server: &Server, agent: &Agent, texts: &Texts) -> Result
     })
 }
 
-/// One client, one request after the other.
+/// Sends one request after the other, with one client.
 fn closed_loop(args: &Args, server: &Server, texts: &Texts) -> Result<Latencies> {
     let agent = agent(1);
     let mut latencies = latencies()?;
@@ -145,7 +145,7 @@ fn closed_loop(args: &Args, server: &Server, texts: &Texts) -> Result<Latencies>
     Ok(latencies)
 }
 
-/// Requests due at equal distances, sent by whichever connection is free.
+/// Sends requests that are due at equal intervals. Each uses a connection that is free.
 fn open_loop(args: &Args, server: &Server, agent: &Agent, texts: &Texts) -> Result<Latencies> {
     let total = (args.rate * args.seconds as f64) as u64;
     let next = AtomicU64::new(0);
@@ -158,7 +158,7 @@ fn open_loop(args: &Args, server: &Server, agent: &Agent, texts: &Texts) -> Resu
             if n >= total {
                 break;
             }
-            // Made before it is due: the client's own work is not the server's latency.
+            // The text is made before it is due, because the client's own work does not count as latency.
             let text = texts.document(args.documents + n);
             let due = begun + Duration::from_secs_f64(n as f64 / args.rate);
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -175,12 +175,12 @@ fn check(agent: &Agent, server: &Server, text: &str) -> Result<()> {
     let body = serde_json::json!({ "text": text });
     let answer = agent.post(url).send_json(body)?.body_mut().read_to_string()?;
     if !answer.contains("\"verdict\"") {
-        bail!("no verdict: {answer}");
+        bail!("the answer has no verdict: {answer}");
     }
     Ok(())
 }
 
-/// Runs `work` in so many threads and returns the first error.
+/// Runs `work` in `count` threads, and returns the first error.
 fn in_threads(count: usize, work: impl Fn() -> Result<()> + Sync) -> Result<()> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..count).map(|_| scope.spawn(&work)).collect();
@@ -188,7 +188,7 @@ fn in_threads(count: usize, work: impl Fn() -> Result<()> + Sync) -> Result<()> 
     })
 }
 
-/// 1 µs to 60 s, three digits.
+/// Returns a histogram from 1 µs to 60 s, with three digits.
 fn latencies() -> Result<Latencies> {
     Histogram::new_with_bounds(1_000, 60_000_000_000, 3).context("valid bounds")
 }

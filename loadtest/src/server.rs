@@ -1,4 +1,4 @@
-//! The server under load: started here on an empty directory, or somebody else's.
+//! The server under load: one that is started here on an empty directory, or one that is already running.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use ureq::Agent;
 
-/// A server to send to. One that was started here ends with this value.
+/// A server to send requests to. A server that was started here ends when this is dropped.
 pub(crate) struct Server {
     pub(crate) url: String,
     own: Option<(Child, tempfile::TempDir)>,
 }
 
 impl Server {
-    /// One that runs already.
+    /// Uses a running server.
     pub(crate) fn running(url: &str) -> Self {
         Self { url: url.trim_end_matches('/').to_owned(), own: None }
     }
@@ -25,7 +25,8 @@ impl Server {
         Self::start_in(binary, &std::env::temp_dir(), &[])
     }
 
-    /// As [`start`](Self::start), with its directory in `parent`, and more settings, as environment variables.
+    /// Like [`start`](Self::start), with the server's directory in `parent`, and more settings as environment
+    /// variables.
     pub(crate) fn start_in(binary: &Path, parent: &Path, settings: &[(&str, &str)]) -> Result<Self> {
         let dir = tempfile::tempdir_in(parent).context("cannot make a directory")?;
         let mut child = Command::new(binary)
@@ -37,27 +38,27 @@ impl Server {
             .with_context(|| format!("cannot start {}", binary.display()))?;
         let mut line = String::new();
         let out = child.stdout.take().context("the server has no stdout")?;
-        BufReader::new(out).read_line(&mut line).context("the server's ready line")?;
+        BufReader::new(out).read_line(&mut line).context("cannot read the server's ready line")?;
         let url = line.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned);
         let server = Self { url: url.clone().unwrap_or_default(), own: Some((child, dir)) };
         if url.is_none() {
-            bail!("the server did not get ready: {line:?}");
+            bail!("the server did not become ready: {line:?}");
         }
         Ok(server)
     }
 
-    /// The sum of a metric over its series, from `/metrics`.
+    /// Reads `/metrics` and returns the sum of a metric over its series.
     pub(crate) fn metric(&self, agent: &Agent, name: &str) -> Result<f64> {
         Ok(sum(&self.scrape(agent)?, name))
     }
 
-    /// The text of `/metrics`.
+    /// Returns the text of `/metrics`.
     pub(crate) fn scrape(&self, agent: &Agent) -> Result<String> {
         Ok(agent.get(format!("{}/metrics", self.url)).call()?.body_mut().read_to_string()?)
     }
 }
 
-/// The sum of a metric over its series.
+/// Returns the sum of a metric over its series.
 pub(crate) fn sum(scrape: &str, name: &str) -> f64 {
     let values = scrape.lines().filter_map(|line| {
         let rest = line.strip_prefix(name)?;
@@ -69,7 +70,7 @@ pub(crate) fn sum(scrape: &str, name: &str) -> f64 {
     values.sum()
 }
 
-/// A histogram with one series: upper bounds and counts, cumulative, ascending.
+/// Returns a histogram that has one series: upper bounds and cumulative counts, ascending.
 pub(crate) fn buckets(scrape: &str, name: &str) -> Vec<(f64, f64)> {
     let bucket = |line: &str| {
         let rest = line.strip_prefix(name)?.strip_prefix("_bucket{")?;
@@ -91,7 +92,7 @@ impl Drop for Server {
     }
 }
 
-/// A client with one connection a thread.
+/// Returns a client with one connection for each thread.
 pub(crate) fn agent(threads: usize) -> Agent {
     Agent::config_builder()
         .proxy(None)

@@ -1,12 +1,12 @@
-//! A seed -> English-like documents: words by Zipf's law, a share of them near duplicates of earlier ones.
-//! Document `n` of a seed is the same on every machine, whoever asks for it and in whatever order.
+//! A seed -> documents that resemble English: words follow Zipf's law, and some documents are near duplicates of
+//! earlier ones. Document `n` of a seed is the same on every machine, in whatever order documents are made.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Distinct words; text of a few hundred words uses a few dozen of them again and again, as English does.
+/// Distinct words. A text of a few hundred words repeats a few dozen of them, as English does.
 const VOCABULARY: usize = 20_000;
-/// Of ten documents, so many repeat an earlier one.
+/// So many of ten documents repeat an earlier one.
 const NEAR_OF_TEN: u64 = 3;
 
 /// The documents of one seed.
@@ -19,7 +19,7 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    /// Documents of about `bytes` bytes.
+    /// Makes documents of about `bytes` bytes.
     pub(crate) fn new(seed: u64, bytes: usize) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let words = (0..VOCABULARY).map(|_| word(&mut rng)).collect();
@@ -32,14 +32,14 @@ impl Texts {
         Self { seed, words, weights, bytes }
     }
 
-    /// Document `n`.
+    /// Returns document `n`.
     pub(crate) fn document(&self, n: u64) -> String {
         let mut rng = self.rng(n);
         let near = n >= 10 && n % 10 < NEAR_OF_TEN;
         if !near {
             return self.fresh(&mut rng);
         }
-        // An original: numbers that end in 3 to 9 are.
+        // Numbers that end in 3 to 9 are originals.
         let original = rng.random_range(0..n / 10) * 10 + rng.random_range(NEAR_OF_TEN..10);
         let text = self.fresh(&mut self.rng(original));
         let mut words: Vec<&str> = text.split(' ').collect();
