@@ -45,7 +45,7 @@ The path of the finished backup is printed to stdout.
 
 Exit status: 0 the backup was made; 2 it was not, or that could not be found out.")]
 pub struct Args {
-    /// Where to write the backup: a name in the server's backup directory, or a path
+    /// Destination of the backup: a name in the server's backup directory, or a path
     #[arg(value_name = "DIR")]
     dir: String,
     #[command(flatten)]

@@ -77,7 +77,7 @@ fn advice(status: u16) -> &'static str {
 #[derive(Debug, Deserialize)]
 pub struct Problem {
     pub status: u16,
-    /// What happened, for people.
+    /// A sentence that says what happened.
     #[serde(default)]
     pub detail: String,
 }

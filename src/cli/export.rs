@@ -252,7 +252,7 @@ struct Member {
     below_threshold: bool,
 }
 
-/// A collection, read page by page. `None` means that there are no more.
+/// A collection, read page by page. `None` means that there are no further pages.
 trait Pages {
     /// Returns the number of documents, if it is known.
     fn documents_total(&self) -> Option<u64>;

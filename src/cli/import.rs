@@ -42,10 +42,10 @@ pub struct Args {
     /// Collection to import into
     #[arg(long, value_name = "NAME", default_value = "default")]
     collection: String,
-    /// What to do with a document that has a duplicate
+    /// Action for a document that has a duplicate
     #[arg(long, value_enum, default_value = "skip")]
     on_duplicate: OnDuplicate,
-    /// What to do if the id already holds other content
+    /// Action for a document whose id already holds other content
     #[arg(long, value_enum, default_value = "conflict")]
     on_existing: OnExisting,
     #[command(flatten)]

@@ -59,7 +59,7 @@ pub struct Args {
     /// Format of the log: auto, human or json [default: auto, which is human on a terminal and json elsewhere]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
-    /// What to log: error, warn, info, debug or trace, or directives such as info,hapax::store=debug [default:
+    /// Log level: error, warn, info, debug or trace, or directives such as info,hapax::store=debug [default:
     /// info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,

@@ -1,5 +1,4 @@
-//! `hapax tune`: targets -> a banding, and what it finds at each similarity. The choice itself is made by
-//! `tuning::choose`.
+//! `hapax tune`: targets -> a banding, and its recall at each similarity. `tuning::choose` makes the choice.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -22,7 +21,7 @@ const UNRELATED_MANY: f64 = 100.0;
 const SIMULATED: [f64; 19] =
     [0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.725, 0.75, 0.775, 0.8, 0.825, 0.85, 0.9, 0.95, 0.98];
 
-/// Choose a banding, and show what it finds and what it costs.
+/// Choose a banding, and show its recall and its cost.
 ///
 /// Bands propose candidates, and verification compares them with the document. A document is reported if it is proposed
 /// and then reaches the threshold. More bands propose more candidates; more rows propose fewer.

@@ -26,7 +26,7 @@ pub enum ConfigError {
     UnknownKey {
         /// The key with its section.
         key: String,
-        /// The place where it was set.
+        /// The source that set it.
         origin: String,
         /// The keys that exist.
         allowed: String,
@@ -36,7 +36,7 @@ pub enum ConfigError {
     Type {
         /// The key with its section.
         key: String,
-        /// The place where it was set.
+        /// The source that set it.
         origin: String,
         /// The type that is expected, and the value that was found.
         detail: String,

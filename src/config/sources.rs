@@ -191,7 +191,7 @@ pub(super) fn tree(figment: &Figment) -> Dict {
     data.remove(&Profile::Default).unwrap_or_default()
 }
 
-/// Returns the place where a value was set.
+/// Returns the source that set a value.
 pub(super) fn origin(figment: &Figment, value: &Value) -> String {
     let value = match value {
         Value::Dict(_, keys) => keys.values().next().unwrap_or(value),

@@ -16,9 +16,9 @@ pub struct CheckOptions {
 /// Options of an insertion.
 #[derive(Clone, Copy, Debug)]
 pub struct InsertOptions {
-    /// What to do if the document has a duplicate.
+    /// The action if the document has a duplicate.
     pub on_duplicate: OnDuplicate,
-    /// What to do if its id holds other content.
+    /// The action if its id holds other content.
     pub on_existing: OnExisting,
     /// Most matches in the answer.
     pub limit: usize,

@@ -1,5 +1,4 @@
-//! Makes verdicts from findings. This is the only place that makes a verdict, and it makes it as a whole. It knows
-//! nothing of how the documents were found, or of where they are stored.
+//! Makes verdicts from findings. This is the only place that makes a verdict, and it makes it as a whole. It knows nothing of lookups or of storage.
 
 use hapax_core::Spec;
 

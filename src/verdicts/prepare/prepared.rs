@@ -9,7 +9,7 @@ use crate::types::content_prefix;
 /// Options of preparing a content.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrepareOptions {
-    /// What to do with a long content if too many others wait for a processor.
+    /// The action for a long content if too many others wait for a processor.
     pub when_full: WhenFull,
     /// Whether to keep the ranks. They can be merged, signatures cannot.
     pub ranks: bool,

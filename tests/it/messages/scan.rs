@@ -1,7 +1,7 @@
 //! Source text -> the sentences in it that a person may read.
 //!
 //! It reads tokens, not syntax: most sentences are in arguments of macros, which syntax trees leave unread. It does not
-//! know where a sentence ends up. For that reason it takes every string of two words or more, except in code of tests,
+//! know how a sentence is used. For that reason it takes every string of two words or more, except in code of tests,
 //! in panics and assertions, in attributes and in SQL.
 
 use std::sync::LazyLock;
