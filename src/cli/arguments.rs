@@ -18,7 +18,7 @@ const EXIT_ERROR: u8 = 2;
 #[derive(Debug, Parser)]
 #[command(name = "hapax", version, max_term_width = 110)]
 #[command(after_help = "Start here:
-  hapax serve                                    start a server on 127.0.0.1:8080, data in ./hapax-data
+  hapax serve                                    start a server on 127.0.0.1:8080
   hapax import corpus.jsonl.zst                  import documents, lines of {\"id\": …, \"text\": …}
   hapax check new.jsonl                          find out which of these are duplicates
   hapax export --pairs                           list stored duplicates, each with its original

@@ -60,7 +60,7 @@ pub struct Args {
 enum OnDuplicate {
     /// Do not store it
     Skip,
-    /// Store only its id, as a link to the original
+    /// Store it as a link to the original: it is remembered, but near duplicates of it are not found
     Link,
     /// Store it like any other document
     Store,

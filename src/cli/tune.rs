@@ -31,13 +31,13 @@ const SIMULATED: [f64; 19] =
 /// reaches --recall. Then it uses as many bands of these rows as --bands-wanted allows.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  hapax tune                                           the default: threshold 0.8, 256 slots of 8 bits
-  hapax tune --threshold 0.7 --documents 5e7           the default for 0.7, and its cost among 50 million documents
-  hapax tune --recall 0.999 --candidates-max 100       find more, and compare at most 100 unrelated documents a lookup
-  hapax tune --bands 16 --rows 8                       show what a given banding does
-  hapax tune --plot curve.svg                          draw the S-curve
-  hapax tune --simulate --plot curve.svg               draw it with measured points
-  hapax tune --json | jq .banding                      as in PUT and PATCH of a collection")]
+  hapax tune                                       the default for threshold 0.8
+  hapax tune --threshold 0.7 --documents 5e7       the default for 0.7, and its cost
+  hapax tune --recall 0.999 --candidates-max 100   find more, within a limit on unrelated documents
+  hapax tune --bands 16 --rows 8                   show what a given banding does
+  hapax tune --plot curve.svg                      draw the S-curve
+  hapax tune --simulate --plot curve.svg           draw it with measured points
+  hapax tune --json | jq .banding                  as in PUT and PATCH of a collection")]
 pub struct Args {
     /// Similarity from which two documents are near duplicates
     #[arg(long, default_value_t = 0.8, value_parser = similarity)]
@@ -90,10 +90,10 @@ pub struct Args {
     /// and estimates of oph vary more
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     shingles: u64,
-    /// Pairs to simulate at each similarity
+    /// Pairs to simulate at each similarity, with --simulate
     #[arg(long, default_value_t = 4000, requires = "simulate", value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     pairs: u32,
-    /// Seed of the simulation
+    /// Seed of the simulation, with --simulate
     #[arg(long, default_value_t = 1, requires = "simulate")]
     seed: u64,
     /// Print one JSON object instead of text

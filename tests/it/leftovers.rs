@@ -12,7 +12,7 @@ use crate::support::local::Setup;
 use crate::support::server::Server;
 
 const GONE: &str = "removed leftovers of an unfinished create or drop";
-const STRANGER: &str = "ignoring a file that is not a collection";
+const STRANGER: &str = "ignoring a path that is not a collection";
 
 /// Counts the log lines that begin with `message` and are about `path`.
 fn logged(data: &Path, message: &str, path: &Path) -> usize {

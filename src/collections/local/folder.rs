@@ -81,9 +81,10 @@ fn clean(dir: &Path) -> io::Result<()> {
         match store::log_without_database(&stranger) {
             Some(name) => tracing::warn!(
                 path = %stranger.display(), collection = %name,
-                "ignoring a write-ahead log without its database: the file of this collection is gone; restore a backup"
+                "ignoring a path that is not a collection: a write-ahead log without its database, whose file is gone; \
+                 restore a backup"
             ),
-            None => tracing::warn!(path = %stranger.display(), "ignoring a file that is not a collection"),
+            None => tracing::warn!(path = %stranger.display(), "ignoring a path that is not a collection"),
         }
     }
     Ok(())
