@@ -204,8 +204,35 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("width", "word99"),
 ];
 
-/// The same for expressions that have another meaning in one file: the end of its path, the expression, an example.
-const IN_FILES: &[(&str, &str, &str)] = &[
+/// The same for expressions that have another meaning in one place: a part of a path, or an error; the expression; an
+/// example. The first that fits is taken.
+const IN_PLACES: &[(&str, &str, &str)] = &[
+    ("BackupError::DataDirNotEmpty", "dir", "/srv/hapax/data"),
+    ("BackupError::Foreign", "detail", "its manifest.json was not written by hapax"),
+    ("BackupError::HalfRestored", "dir", "/srv/hapax/data"),
+    ("ClientError::Broken", "detail", "Connection reset by peer (os error 104)"),
+    ("ClientError::KeyFile", "detail", "the file is empty"),
+    ("ClientError::Refused", "detail", "the key is wrong"),
+    ("ClientError::Url", "detail", "must be a URL such as http://127.0.0.1:8080"),
+    ("ClientError::Url", "url", "localhost"),
+    ("CollectionError::BackupRunning", "name", "nightly"),
+    ("CollectionError::TooManyCollections", "max", "64"),
+    ("ConfigError::GivenTwice", "key", "auth.api_key"),
+    ("ConfigError::Impossible", "allowed", "must be between 1 and 10000"),
+    ("ConfigError::Impossible", "key", "collections.max"),
+    ("ConfigError::Impossible", "value", "0"),
+    ("ConfigError::SecretFile", "detail", "the file is empty"),
+    ("ConfigError::SecretFile", "key", "auth.api_key_file"),
+    ("ConfigError::SecretFile", "path", "/run/secrets/key"),
+    ("ConfigError::Toml", "detail", "expected `]`"),
+    ("ConfigError::Type", "detail", "must be a number; it is \"x\""),
+    ("ConfigError::Type", "key", "default_collection.threshold"),
+    ("ConfigError::UnknownKey", "allowed", "the keys of [limits] are candidates_max, memory_max_bytes"),
+    ("InvalidName::MetadataTooLong", "bytes", "5000"),
+    ("StoreError::Busy", "detail", "database is locked"),
+    ("StoreError::NotAStore", "detail", "it is not a SQLite database"),
+    ("StoreError::NotBegun", "detail", "database is locked"),
+    ("StoreError::OutOfOrder", "detail", "it must be above 4712"),
     ("backup/check.rs", "what", "documents"),
     ("cli/arguments.rs", "error", "cannot read corpus.jsonl: No such file or directory (os error 2)"),
     ("cli/backup.rs", "detail", "the disk is full"),
@@ -230,6 +257,7 @@ const IN_FILES: &[(&str, &str, &str)] = &[
     ("cli/restore.rs", "held", "3 collections, 1,200,000 documents, 1.20 GiB"),
     ("cli/serve.rs", "also", ", probes on http://127.0.0.1:9090"),
     ("cli/tune.rs", "bits", "12"),
+    ("cli/tune.rs", "documents", "10000000"),
     ("cli/tune.rs", "k", "100"),
     ("cli/tune.rs", "path", "recall.svg"),
     ("cli/tune.rs", "slots", "16"),
@@ -270,8 +298,9 @@ const IN_FILES: &[(&str, &str, &str)] = &[
     ("store/backup/error.rs", "max", "67108864"),
     ("store/backup/manifest.rs", "there.len()", "1187"),
     ("store/error.rs", "found", "9"),
+    ("store/format/payload.rs", "expected", "1200"),
     ("telemetry/recorder.rs", "name", "hapax_documents"),
-    ("tuning/choice.rs", "most", ", or the most recall within 10 is 0.9312, by 64x4"),
+    ("tuning/choice.rs", "most", "; within it the best recall is 0.9312, with 64x4"),
     ("tuning/choice.rs", "name", "recall"),
     ("tuning/choice.rs", "value", "1.5"),
     ("verdicts/backups.rs", "max", "47"),
@@ -287,11 +316,11 @@ const IN_FILES: &[(&str, &str, &str)] = &[
 /// The ends of expressions that only say how a value is shown.
 const SHOWN: [&str; 7] = [".display()", ".as_str()", ".0", ".chain()", ".as_secs_f64()", ".len()", "()"];
 
-/// The example for an expression in the file of this path.
-pub fn of(path: &str, expression: &str) -> Option<&'static str> {
+/// The example for an expression in this place: a path, and the name of the error whose text has it.
+pub fn of(place: &str, expression: &str) -> Option<&'static str> {
     let name = name(expression);
     let means = |of: &str| of == expression || of == name;
-    let here = IN_FILES.iter().find(|(file, of, _)| path.ends_with(file) && means(of));
+    let here = IN_PLACES.iter().find(|(part, of, _)| place.contains(part) && means(of));
     let anywhere = || EXAMPLES.iter().find(|(of, _)| means(of));
     here.map(|(_, _, example)| *example).or_else(|| anywhere().map(|(_, example)| *example))
 }

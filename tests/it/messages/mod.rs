@@ -96,7 +96,7 @@ fn sentences(text: &mut String) -> Vec<String> {
         write!(text, "\n## {}\n\n", source.path).unwrap();
         let mut told = BTreeSet::new();
         for message in &messages {
-            match message.template.read(&source.path) {
+            match message.template.read(&place(&source.path, message)) {
                 Ok(sentence) => {
                     let line = line(&source.path, message, &sentence);
                     if told.insert(line.clone()) {
@@ -104,8 +104,8 @@ fn sentences(text: &mut String) -> Vec<String> {
                     }
                 }
                 Err(expressions) => {
-                    let place = |of: &String| format!("`{of}` in {}: {:?}", source.path, message.template.source());
-                    missing.extend(expressions.iter().map(place));
+                    let told = |of: &String| format!("`{of}` in {}: {:?}", source.path, message.template.source());
+                    missing.extend(expressions.iter().map(told));
                 }
             }
         }
@@ -115,6 +115,14 @@ fn sentences(text: &mut String) -> Vec<String> {
 
 fn of_tests(path: &str) -> bool {
     path.contains("/tests/") || path.ends_with("tests.rs")
+}
+
+/// The place of a message, for [`examples`].
+fn place(path: &str, message: &Message) -> String {
+    match &message.kind {
+        Kind::Error(name) => format!("{path} {name}"),
+        _ => path.to_owned(),
+    }
 }
 
 fn line(path: &str, message: &Message, sentence: &str) -> String {

@@ -93,7 +93,7 @@ fn strings_that_nobody_reads_are_left_out() {
         /// Another comment.
         #[serde(rename = "two words")]
         fn f() {
-            let name = "word"; let bytes = b"two words";
+            let name = "word"; let columns = "s.seq, s.bytes, s.sum, d.id"; let bytes = b"two words";
             db.query("SELECT seq FROM rows", format!("{} WHERE {p}.seq = 1", select)).expect("the row is there");
             assert!(x, "x must hold"); unreachable!("it never comes here");
             let line = format!("{path}: {detail}");

@@ -47,11 +47,11 @@ const FORMATTING: [&str; 10] =
     ["format", "format_args", "write", "writeln", "print", "println", "eprint", "eprintln", "bail", "anyhow"];
 const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
+/// Statements of SQL, their parts, and lists of columns.
 static SQL: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(
-        r"^(\{\})?\s*(SELECT|INSERT|UPDATE|DELETE FROM|CREATE|DROP|PRAGMA|ALTER|WITH|BEGIN|FROM|WHERE|LEFT JOIN|ORDER BY|GROUP BY|VALUES|ON CONFLICT|ATTACH|DETACH|VACUUM|REINDEX|SAVEPOINT)\b",
-    )
-    .unwrap()
+    let words = "SELECT|INSERT|UPDATE|DELETE FROM|CREATE|DROP|PRAGMA|ALTER|WITH|BEGIN|FROM|WHERE|LEFT JOIN|ORDER BY|\
+                 GROUP BY|VALUES|ON CONFLICT|ATTACH|DETACH|VACUUM|REINDEX|SAVEPOINT";
+    Regex::new(&format!(r"^(\{{\}})?\s*({words})\b|^[a-z_.]+(, [a-z_.]+){{3,}}$")).unwrap()
 });
 static ONLY_IN_TESTS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^(test|cfg\((all\(.*\b)?test\b.*\))$").unwrap());
 

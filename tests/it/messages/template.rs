@@ -66,7 +66,7 @@ impl Template {
     }
 
     /// The sentence. `Err` lists the expressions that have no example.
-    pub fn read(&self, path: &str) -> Result<String, Vec<String>> {
+    pub fn read(&self, place: &str) -> Result<String, Vec<String>> {
         if self.is_one_value() {
             return Ok("(a text from elsewhere)".to_owned());
         }
@@ -75,7 +75,7 @@ impl Template {
             match part {
                 Part::Words(words) => text.push_str(&words),
                 Part::Value(expression, format) => {
-                    let Some(example) = examples::of(path, &expression) else {
+                    let Some(example) = examples::of(place, &expression) else {
                         missing.push(expression);
                         continue;
                     };
