@@ -10,6 +10,8 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 const SIZE: (u32, u32) = (960, 600);
 /// The picture is drawn larger by this factor, because plotters rounds to whole dots and lines would have steps.
 const SCALE: u32 = 8;
+/// Half the width of the text above the threshold, which must stay in the picture.
+const LABEL_HALF: u32 = 190;
 /// Points of each line.
 const STEPS: u32 = 400;
 const CANDIDATE: RGBColor = RGBColor(0x1F, 0x5F, 0xA8);
@@ -134,13 +136,21 @@ fn draw_threshold_and_title(
     root: &DrawingArea<SVGBackend<'_>, Shift>,
     curve: &Curve<'_>,
 ) -> Drawn {
+    let (candidate, verdict) = ((curve.candidate)(curve.threshold), (curve.verdict)(curve.threshold));
     let dashes = [(curve.threshold, 0.0), (curve.threshold, 1.0)];
     chart.draw_series(DashedLineSeries::new(dashes, dots(7), dots(5), THRESHOLD.stroke_width(dots(3) / 2)))?;
+    for (value, colour) in [(candidate, CANDIDATE), (verdict, VERDICT)] {
+        let dot = |style| Circle::new((curve.threshold, value), dots(5), style);
+        chart.draw_series([dot(WHITE.filled()), dot(colour.stroke_width(dots(5) / 2))])?;
+    }
+    // Above the frame: inside, one of the curves is always in the way.
     // The label is above the frame, because inside it one of the curves is always in the way.
     let (x, y) = chart.backend_coord(&(curve.threshold, 1.0));
+    let x = x.clamp(dots(LABEL_HALF) as i32, dots(SIZE.0 - LABEL_HALF) as i32);
     let centred = Pos::new(HPos::Center, VPos::Bottom);
     let style = ("sans-serif", dots(15)).into_text_style(root).color(&THRESHOLD).pos(centred);
-    root.draw_text(&format!("threshold {}", curve.threshold), &style, (x, y - dots(8) as i32))?;
+    let label = format!("threshold {}: {candidate:.3} proposed, {verdict:.3} reported", curve.threshold);
+    root.draw_text(&label, &style, (x, y - dots(8) as i32))?;
     let style = ("sans-serif", dots(20)).into_text_style(root).pos(centred);
     root.draw_text(&curve.title, &style, ((dots(SIZE.0) / 2) as i32, dots(36) as i32))?;
     Ok(())

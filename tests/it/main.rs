@@ -24,6 +24,7 @@ mod decision;
 mod descriptors;
 mod docs;
 mod docs_examples;
+mod docs_pictures;
 mod doubt;
 mod english;
 mod errors;
