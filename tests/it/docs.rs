@@ -42,9 +42,9 @@ const COMING: [&str; 18] = [
     "spec.md",
 ];
 const SOURCES: [&str; 5] = ["src", "crates", "tests", "loadtest", "benches"];
-/// A folder that the docs name as the place of what is not there yet.
+/// A folder that the docs name and that does not exist yet.
 const PLANNED: &str = "src/extract";
-/// What stands behind `hapax` in the line of a server that is ready, which docs quote.
+/// The word after `hapax` in the line of a server that is ready, which docs quote.
 const SAID: &str = "ready";
 
 static FILE: LazyLock<Regex> =
@@ -68,7 +68,7 @@ enum Kind {
     Verb,
 }
 
-/// What a text names.
+/// Returns everything that a text names.
 fn named(text: &str) -> BTreeSet<(Kind, String)> {
     let kinds = [
         (Kind::File, &FILE),
@@ -101,7 +101,7 @@ impl Repository {
         Self { root, paths, targets }
     }
 
-    /// Whether it exists; a path may leave out the folders above it, a link starts at the folder of its `page`.
+    /// Returns whether it exists. A path may leave out the folders above it; a link starts at the folder of its `page`.
     fn has(&self, page: &Path, kind: Kind, name: &str) -> bool {
         match kind {
             Kind::File | Kind::Folder => {
@@ -113,7 +113,7 @@ impl Repository {
         }
     }
 
-    /// Whether the file exists and has the heading that the link names. A link without a file means its own page.
+    /// Returns whether the file exists and has the heading that the link names. A link without a file means its own page.
     fn has_link(&self, page: &Path, link: &str) -> bool {
         let (file, anchor) = link.split_once('#').map_or((link, None), |(file, anchor)| (file, Some(anchor)));
         let target = match file {
@@ -126,7 +126,7 @@ impl Repository {
         anchor.is_none_or(|anchor| fs::read_to_string(target).is_ok_and(|text| anchors(&text).contains(anchor)))
     }
 
-    /// Paths of pages, from the root.
+    /// Returns the paths of the pages, from the root.
     fn pages(&self) -> Vec<PathBuf> {
         let is_page = |path: &&str| {
             let folder = Path::new(path).parent().expect("a path has a folder");
@@ -159,7 +159,7 @@ impl Repository {
     }
 }
 
-/// The anchors of a page's headings, as forges make them: lower case, hyphens for spaces, other punctuation left out, and
+/// Returns the anchors of a page's headings as forges make them: lower case, hyphens for spaces, other punctuation left out, and
 /// a number for the second of its name.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();

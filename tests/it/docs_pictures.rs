@@ -32,14 +32,14 @@ fn hold(name: &str, drawn: &str) {
     assert!(kept == drawn, "docs/images/{name} is not what hapax draws: run this test with HAPAX_RECORD=1");
 }
 
-/// The signatures of the example.
+/// Signs the texts of the example.
 fn signatures() -> [Vec<u8>; 2] {
     let pipeline = Pipeline::new(&TextSpec::default(), None).unwrap();
     let mut scratch = SignScratch::default();
     EXAMPLE.map(|text| pipeline.sign(&mut scratch, text).unwrap().signature)
 }
 
-/// Both signatures, slot by slot: a column for each band, and the slots in no band at the right.
+/// Draws both signatures slot by slot: a column for each band, and the slots in no band at the right.
 fn bands(signatures: &[Vec<u8>; 2]) -> String {
     let [a, b] = signatures;
     let banding = tuning::default_banding(TextSpec::default().shape, 0.8);

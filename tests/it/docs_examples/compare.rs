@@ -1,4 +1,4 @@
-//! The output that a page shows and the output of the example -> the first difference.
+//! The output that a page shows and the output of its example -> the first difference between them.
 //! JSON is compared by value, text line by line. Times are never compared, and `…` matches anything.
 
 use std::sync::LazyLock;
@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-/// Fields whose values differ from run to run.
+/// The fields whose values differ from run to run.
 const MASKED: [&str; 5] = ["first_seen", "last_seen", "id_first_seen", "request_id", "version"];
 const ANYTHING: &str = "…";
 
 static TIME: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:?\d\d:?\d\d(?:[.,]\d+)?Z").unwrap());
 
-/// The first difference, in words.
+/// Returns the first difference, in words.
 pub fn difference(is_json: bool, shown: &str, printed: &str) -> Option<String> {
     if is_json { json(shown, printed) } else { text(shown, printed) }
 }
@@ -63,7 +63,7 @@ fn text(shown: &str, printed: &str) -> Option<String> {
     Some(format!("the page shows:\n{shown}\nit printed:\n{printed}"))
 }
 
-/// A line of only `…` stands for any lines, also for none; elsewhere `…` stays within its line.
+/// A line of only `…` matches any number of lines, also none; elsewhere `…` stays within its line.
 fn matches(shown: &str, printed: &str) -> bool {
     let line = |line: &str| match line.trim() {
         ANYTHING => r"(?:.*\n)*?".to_owned(),

@@ -18,12 +18,12 @@ use std::thread;
 use page::{Example, Kind, Page};
 use session::Session;
 
-/// Pages that need no examples.
+/// The pages that need no examples.
 const WITHOUT_EXAMPLES: [&str; 3] = ["docs/README.md", "docs/inside.md", "docs/spec.md"];
-/// Pages at a time.
+/// How many pages run at once.
 const THREADS: usize = 2;
 
-/// A page, run.
+/// The result of running a page.
 #[derive(Debug, Default)]
 struct Outcome {
     examples: usize,
@@ -107,7 +107,7 @@ fn follow(session: &mut Session, example: &Example) -> Result<(), Failure> {
     }
 }
 
-/// The README and the pages of `docs/`, from the root of the checkout.
+/// Returns the paths of the README and of the pages of `docs/`, from the root of the checkout.
 fn pages() -> Vec<String> {
     let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
     let docs = docs.filter_map(|name| name.into_string().ok()).filter(|name| name.ends_with(".md"));

@@ -9,7 +9,7 @@ use regex::Regex;
 static FENCE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^( *)(```+) *([A-Za-z0-9_-]*)").unwrap());
 static DIRECTIVE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^ *<!-- *(exit|server|not run): *(.*?) *-->$").unwrap());
-/// `hapax serve` at the start of a command, after any variables. With `--check-config` or `--help` it is no server.
+/// A command that starts a server: `hapax serve`, after any variables. With `--check-config` or `--help` it starts none.
 static SERVE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^([A-Za-z_]\w*=\S* +)*hapax serve\b").unwrap());
 
 /// The examples of one page, and the mistakes in how they are written.
@@ -19,7 +19,7 @@ pub struct Page {
     pub mistakes: Vec<Mistake>,
 }
 
-/// A mistake, and the line of the page where it is; lines count from 1.
+/// A mistake, and its line in the page; lines count from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Mistake {
     pub line: usize,
@@ -41,7 +41,7 @@ pub struct Example {
 pub enum Kind {
     /// Commands that are run.
     Shell,
-    /// Commands of which the last one becomes the server of the page.
+    /// Commands; the last one becomes the server of the page.
     Serve,
     /// A configuration file that `hapax serve --check-config` accepts.
     Config,
@@ -51,7 +51,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
     Stopped,
-    /// Started again on the same data, with these environment variables.
+    /// A new start on the same data, with these environment variables.
     With(Vec<(String, String)>),
 }
 
@@ -134,7 +134,7 @@ impl Page {
         }
     }
 
-    /// Takes a block in. Returns whether the next block may be its output.
+    /// Adds a block. Returns whether the next block may be its output.
     fn add(&mut self, block: Block, pending: Pending, after_example: bool) -> bool {
         if pending.not_run {
             return false;
@@ -165,7 +165,7 @@ impl Page {
     }
 }
 
-/// The block whose opening fence is line `at`, without the indentation of the fence.
+/// Returns the block whose opening fence is line `at`, without the indentation of the fence.
 fn block(lines: &[&str], at: usize) -> Block {
     let fence = FENCE.captures(lines[at]).expect("a fence");
     let inside = &lines[at + 1..];
@@ -179,7 +179,7 @@ fn block(lines: &[&str], at: usize) -> Block {
     }
 }
 
-/// A server that is meant to fail is a command like any other.
+/// Returns the kind of a block of commands. A server that must fail is a command like any other.
 fn shell_kind(text: &str, exit: Option<i32>) -> Kind {
     let joined = text.replace("\\\n", " ");
     let last = joined.trim_end().lines().last().unwrap_or_default();

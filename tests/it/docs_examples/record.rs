@@ -1,11 +1,11 @@
-//! The JSON that an example printed -> the lines that a page shows of it.
+//! The JSON that an example printed -> the lines that go into the page.
 
 use serde::de::IgnoredAny;
 
-/// A value that is longer is broken between its fields.
+/// The width in characters beyond which a value is broken between its fields.
 const WIDTH: usize = 110;
 
-/// JSON values, each on lines of its own.
+/// Formats JSON values, each on lines of its own.
 pub fn json(printed: &str) -> String {
     let is_value = |line: &str| serde_json::from_str::<IgnoredAny>(line).is_ok();
     if printed.lines().all(is_value) {
@@ -15,7 +15,7 @@ pub fn json(printed: &str) -> String {
     }
 }
 
-/// One value, as many fields in a line as there is room for.
+/// Formats one value, with as many fields in a line as fit.
 fn filled(value: &str) -> String {
     let (mut done, mut line) = (String::new(), String::new());
     for (depth, piece) in pieces(value) {
@@ -29,7 +29,7 @@ fn filled(value: &str) -> String {
     done + &line
 }
 
-/// The value cut behind each comma, with a space behind commas and colons; each piece with the depth where it begins.
+/// Cuts a value after each comma and adds a space after commas and colons. Each piece comes with its depth.
 fn pieces(value: &str) -> Vec<(usize, String)> {
     let mut pieces = vec![(0, String::new())];
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);

@@ -24,9 +24,9 @@ const SERVER_WITHIN: Duration = Duration::from_secs(60);
 const PORT: u16 = 8080;
 /// The folder that pages name, in place of the temporary one.
 const FOLDER: &str = "/srv/hapax";
-/// Below the ports that systems hand out by themselves.
+/// The ports to choose from. Systems hand out ports above these by themselves.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
-/// Verbs that talk to a server.
+/// The verbs that talk to a server.
 const CLIENTS: &str = "import|check|export|backup|health";
 
 static ADDRESS: LazyLock<Regex> =
@@ -35,17 +35,18 @@ static ADDRESS: LazyLock<Regex> =
 pub struct Session {
     root: library::Dir,
     server: Option<Child>,
-    /// Environment variables of the page's server.
+    /// The environment variables of the page's server.
     variables: Vec<(String, String)>,
-    /// Ports that the page names, and those that are used for them.
+    /// The ports that the page names, and the ports that are used for them.
     ports: BTreeMap<u16, u16>,
 }
 
 /// The result of a command.
 pub struct Ran {
     pub status: i32,
+    /// With stderr, in the order of writing, if that was not kept apart.
     pub stdout: String,
-    /// Both, in the order of writing, if stderr was not kept apart.
+    /// Empty if stderr was not kept apart.
     pub stderr: String,
 }
 
@@ -59,7 +60,7 @@ impl Session {
         session
     }
 
-    /// Puts a `hapax` on the path that asks the page's server if its arguments do not say which.
+    /// Puts a script `hapax` on the path. It adds the page's server to arguments that name no server.
     fn write_hapax(&mut self) {
         let (binary, port) = (command::binary(), self.port(PORT));
         let script = format!(
@@ -73,12 +74,12 @@ impl Session {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// The port that is used for one that the page names.
+    /// Returns the port that is used for one that the page names.
     fn port(&mut self, named: u16) -> u16 {
         *self.ports.entry(named).or_insert_with(free_port)
     }
 
-    /// The text of a page, with ports and paths of this session.
+    /// Replaces the ports and paths that pages name by those of this session.
     fn localised(&mut self, text: &str) -> String {
         let address = |found: &Captures<'_>| match found[2].parse() {
             Ok(port) => format!("{}:{}", &found[1], self.port(port)),
@@ -88,7 +89,7 @@ impl Session {
         text.replace(FOLDER, self.folder().to_str().expect("UTF-8"))
     }
 
-    /// An output, with the ports and paths that pages name.
+    /// Replaces the ports and paths of this session by those that pages name.
     fn published(&self, text: &str) -> String {
         let mut text = text.replace(self.folder().to_str().expect("UTF-8"), FOLDER);
         for (named, port) in &self.ports {
@@ -101,7 +102,7 @@ impl Session {
         self.root.path().join("page")
     }
 
-    /// Makes the server what an example needs: as it was, stopped, or with other variables.
+    /// Stops, starts or restarts the server, as an example needs it.
     pub fn prepare(&mut self, directive: Option<&Directive>) -> Result<(), String> {
         match directive {
             Some(Directive::Stopped) => {
@@ -137,7 +138,7 @@ impl Session {
         Ok(Ran { status: status.code().unwrap_or(-1), stdout: self.printed("out"), stderr })
     }
 
-    /// Runs commands of which the last one is a server, in place of the one that runs. Returns its first output.
+    /// Runs commands; the last one is a server, which takes the place of the one that runs. Returns its first output.
     pub fn start(&mut self, text: &str) -> Result<String, String> {
         self.stop();
         let text = text.replace("\\\n", " ");
@@ -223,7 +224,7 @@ fn wait(child: &mut Child, within: Duration) -> Option<ExitStatus> {
     None
 }
 
-/// To the child and to all that it has started.
+/// Sends a signal to the child and to every process that it has started.
 fn signal(child: &Child, signal: &str) {
     let _ = Command::new("kill").args([signal, "--", &format!("-{}", child.id())]).status();
 }
