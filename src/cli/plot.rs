@@ -143,7 +143,6 @@ fn draw_threshold_and_title(
         let dot = |style| Circle::new((curve.threshold, value), dots(5), style);
         chart.draw_series([dot(WHITE.filled()), dot(colour.stroke_width(dots(5) / 2))])?;
     }
-    // Above the frame: inside, one of the curves is always in the way.
     // The label is above the frame, because inside it one of the curves is always in the way.
     let (x, y) = chart.backend_coord(&(curve.threshold, 1.0));
     let x = x.clamp(dots(LABEL_HALF) as i32, dots(SIZE.0 - LABEL_HALF) as i32);
