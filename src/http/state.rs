@@ -24,7 +24,7 @@ pub struct Wiring {
     pub limits: HttpLimits,
     /// If set, all routes except the probes require it.
     pub api_key: Option<ApiKey>,
-    /// Which requests are answered if no key is set.
+    /// Decides which requests are answered if no key is set.
     pub access: Access,
     /// Writes the text of `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,

@@ -39,18 +39,20 @@ fn the_description_is_served_as_it_is_kept() {
     assert_eq!(Client::of(&server).get("/openapi.yaml").text(), OPENAPI);
 }
 
+/// Calls `visit` with every field of every object in `value`.
+fn walk(value: &Value, visit: &mut impl FnMut(&str, &Value)) {
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(name, field)| {
+            visit(name, field);
+            walk(field, visit);
+        }),
+        Value::Array(items) => items.iter().for_each(|item| walk(item, visit)),
+        _ => {}
+    }
+}
+
 #[test]
 fn generators_find_what_they_need() {
-    fn walk(value: &Value, visit: &mut impl FnMut(&str, &Value)) {
-        match value {
-            Value::Object(fields) => fields.iter().for_each(|(name, field)| {
-                visit(name, field);
-                walk(field, visit);
-            }),
-            Value::Array(items) => items.iter().for_each(|item| walk(item, visit)),
-            _ => {}
-        }
-    }
     let mut operation_ids = BTreeSet::new();
     walk(&DESCRIPTION, &mut |name, value| {
         assert!(!["oneOf", "anyOf", "allOf", "nullable"].contains(&name), "{name}: {value}");
@@ -67,6 +69,24 @@ fn the_problem_schema_knows_every_code() {
     let described: BTreeSet<_> = schema.as_array().unwrap().iter().map(|code| code.as_str().unwrap()).collect();
     let codes: BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
     assert_eq!(described, codes);
+}
+
+/// Returns the field `name` of `problem`, or an empty text.
+fn text<'a>(problem: &'a Value, name: &str) -> &'a str {
+    problem[name].as_str().unwrap_or_default()
+}
+
+#[test]
+fn problems_in_examples_have_the_type_title_and_status_of_their_code() {
+    let mut problems = 0;
+    walk(&DESCRIPTION, &mut |_, value| {
+        let Some(suffix) = text(value, "type").strip_prefix("urn:hapax:problem:") else { return };
+        let code = Code::ALL.iter().find(|code| code.as_str() == text(value, "code")).expect("a known code");
+        assert_eq!(suffix, code.as_str().replace('_', "-"));
+        assert_eq!((text(value, "title"), &value["status"]), (code.title(), &json!(code.status().as_u16())));
+        problems += 1;
+    });
+    assert!(problems > 10, "{problems} examples");
 }
 
 /// Statuses that no request causes, each with the reason.

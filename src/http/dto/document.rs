@@ -16,7 +16,7 @@ use crate::types::{Content, DocId, Document, Metadata, SetElement};
 /// it.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// What to do with a text that is not well-formed Unicode.
+/// The treatment of a text that is not well-formed Unicode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalid {
     /// Answer 422.
