@@ -93,7 +93,7 @@ fn tell(places: &Weak<Mutex<Places>>) {
                 total += left_out;
                 let place = format!("{}:{}", metadata.file().unwrap_or_default(), metadata.line().unwrap_or_default());
                 let collection = Some(collection).filter(|name| !name.is_empty());
-                tracing::warn!(target: TARGET, left_out, like = message, place, collection, "lines were left out");
+                tracing::warn!(target: TARGET, left_out, like = message, place, collection, "left out similar log lines");
             }
         }
         metrics::counter!(names::LOG_LINES_LEFT_OUT).increment(total);

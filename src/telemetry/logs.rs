@@ -67,7 +67,12 @@ pub fn log_panics() {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         let message = panic.payload().downcast_ref::<&'static str>().copied().unwrap_or("message withheld");
         let thread = std::thread::current();
-        tracing::error!(place, message, thread = thread.name().unwrap_or("unnamed"), "a bug: panic");
+        tracing::error!(
+            place,
+            message,
+            thread = thread.name().unwrap_or("unnamed"),
+            "a thread panicked; this is a bug in hapax"
+        );
     }));
 }
 

@@ -165,7 +165,7 @@ impl CollectionError {
     }
 
     pub(crate) fn no_descriptor() -> Self {
-        let detail = "the server has no free file descriptor; its limit (ulimit -n) is too low".into();
+        let detail = "the server has no free file descriptor; raise its limit (ulimit -n)".into();
         // A retry may soon succeed, because connections end all the time.
         Self::Overloaded { detail, retry_after: Duration::from_secs(1) }
     }

@@ -212,7 +212,7 @@ impl Settings {
         if self.keep != Keep::Signature && matches!(self.spec, Spec::External { .. }) {
             return refuse(
                 "keep",
-                "must be signature with an external spec, because there is nothing else to store".into(),
+                "must be `signature` with an external spec, because there is nothing else to store".into(),
             );
         }
         if self.verify == Verify::Exact && self.keep == Keep::Signature {

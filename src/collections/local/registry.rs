@@ -61,7 +61,7 @@ impl Registry {
         match tokio::time::timeout(OPEN_WAIT, opening).await {
             Ok(opened) => finished(opened)?.ok_or_else(missing),
             Err(_) => Err(CollectionError::Overloaded {
-                detail: "the collection is still being opened".into(),
+                detail: "the collection is still being opened; try again later".into(),
                 retry_after: OPEN_WAIT,
             }),
         }

@@ -223,8 +223,8 @@ impl Signing {
             None => Err(CollectionError::Invalid {
                 field: "fingerprint",
                 detail: format!(
-                    "is needed with a signature: it names the spec that the signature was made with; the one of this \
-                     collection is {ours}"
+                    "is required with a signature, to tell which spec made it; the fingerprint of this collection is \
+                     {ours}"
                 ),
             }),
         }
@@ -234,8 +234,9 @@ impl Signing {
     fn given(&self, signature: Vec<u8>) -> Result<Prepared> {
         let (SignatureShape { k, bits }, bytes) = (self.shape, self.shape.bytes());
         if signature.len() != bytes {
-            let given = signature.len();
-            let detail = format!("must have {k} slots of {bits} bits, which is {bytes} bytes; it has {given} bytes");
+            let given_bytes = signature.len();
+            let detail =
+                format!("must have {k} slots of {bits} bits, which is {bytes} bytes; it has {given_bytes} bytes");
             return Err(CollectionError::Invalid { field: "signature", detail });
         }
         // In a signature of nothing, all slots are equal. If it were accepted, all empty documents would be duplicates
