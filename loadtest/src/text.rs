@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 /// Distinct words. A text of a few hundred words repeats a few dozen of them, as English does.
 const VOCABULARY: usize = 20_000;
-/// So many of ten documents repeat an earlier one.
+/// The number of documents in ten that repeat an earlier one.
 const NEAR_OF_TEN: u64 = 3;
 
 /// The documents of one seed.

@@ -149,8 +149,8 @@ fn bulk_path(args: &Args) -> String {
 }
 
 fn online(client: &Client, path: &str, chunk: &Chunk, report: &mut Report) -> Result<()> {
-    // A line that was sent again is answered after later ones. Its successors wait here, so that the output keeps the
-    // order of the input.
+    // A line that was sent again is answered after later ones. The answers of those later lines wait here,
+    // so that the output keeps the order of the input.
     let mut answers: Vec<Option<String>> = vec![None; chunk.lines.len()];
     let mut next = 0;
     bulk::send(client, path, chunk, |place, line| {

@@ -10,7 +10,7 @@ use crate::http;
 const PER_COLLECTION: u64 = 25;
 /// Standard streams, listeners, the async runtime, locks, directories being synced, files of a backup.
 const RESERVE: u64 = 48;
-/// Connections get at least one in so many descriptors, even if all collections together would need more.
+/// At least one descriptor in this many is for connections, even if all collections together would need more.
 const CONNECTIONS_SHARE_MIN: u64 = 4;
 
 /// Raises the process's limit as far as it may, and returns it. `None`: there is no limit, or it is not known.

@@ -13,11 +13,11 @@ use super::raw::RawServer;
 pub struct HttpLimits {
     /// Longest body, after decompression. Bulk requests and streamed texts have limits of their own.
     pub body_bytes_max: usize,
-    /// A client gets one more second to send its body for each so many bytes.
+    /// Each time a client sends this many bytes, it gets one more second to send its body.
     pub body_bytes_per_second_min: u64,
     /// Longest streamed text, after decompression.
     pub text_body_bytes_max: u64,
-    /// A client gets one more second to send a streamed text for each so many bytes.
+    /// Each time a client sends this many bytes, it gets one more second to send its streamed text.
     pub text_bytes_per_second_min: u64,
     /// Longest body of a bulk request, after decompression. `?duplex=true` lifts this limit.
     pub bulk_body_bytes_max: u64,
@@ -55,7 +55,7 @@ pub struct HttpLimits {
     /// How long the server waits at a stretch for more of a body, and then for the answer to be made. It does not hold
     /// for bulk requests.
     pub request_timeout: Duration,
-    /// A client gets one more second to take its answer for each so many bytes.
+    /// Each time a client takes this many bytes of an answer, it gets one more second to take the rest.
     pub answer_bytes_per_second_min: u64,
     /// How long a client may not take its answer before the answer is dropped. On HTTP/1.1 its connection is then
     /// closed.
