@@ -23,7 +23,7 @@ const EXIT_ERROR: u8 = 2;
   hapax check new.jsonl                          find out which of these are duplicates
   hapax export --pairs                           list stored duplicates, each with its original
   hapax backup nightly                           make a checked copy; hapax restore restores it
-  hapax tune --threshold 0.8 --documents 1e7     show what a banding finds, and what it costs
+  hapax tune --threshold 0.8 --documents 1e7     show the recall and the cost of a banding
 
 `hapax VERB --help` shows all options of a verb, and examples.")]
 struct Arguments {
