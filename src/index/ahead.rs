@@ -1,22 +1,23 @@
-//! Memory made ready ahead of its use, in huge pages: looks at random places then seldom wait for an address to be
-//! translated. Whoever touches such a page first waits until all of it is zeroed, which takes milliseconds, on some
-//! virtual machines tens of them. So a thread does it, one page ahead of what is in use. Where it is late, or the system
-//! declines, memory comes as it always does.
+//! Prepares memory before it is used, in huge pages. With them, reads of random places rarely wait for an address
+//! translation. But the first thread that touches a huge page waits until all of it is zeroed, which takes
+//! milliseconds, on some virtual machines tens of them. So a background thread touches pages, one page ahead of the
+//! memory in use. If it is late, or the system declines, memory is prepared on first use as always.
 //!
-//! What it is worth: 1 M documents, 31x8, five rounds with and without in turns on two processors that others used too,
-//! medians. Of the CPU time of its thread an insertion takes 5.2 us instead of 7.2 (1.2 to 1.7 times in each round), the
-//! slowest 0.67 ms instead of 1.09; two threads that insert take half the time on the wall (1.7 to 4.0 times in each
-//! round). Checks gain 5 %, less than they vary. It costs 1.3 % of memory, 552 bytes a document instead of 545.
+//! Measured with 1 M documents, 31x8, five rounds with and without in turns on two processors that were also used
+//! otherwise; medians. An insertion takes 5.2 us of its thread's CPU time instead of 7.2 (a factor of 1.2 to 1.7 in
+//! each round); the slowest takes 0.67 ms instead of 1.09. Two inserting threads take half the wall-clock time (a
+//! factor of 1.7 to 4.0 in each round). Checks gain 5 %, which is less than they vary. It costs 1.3 % of memory: 552
+//! bytes a document instead of 545.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 const REGION_BYTES: usize = 2 << 20;
-/// Requests that may wait; more are dropped.
+/// The requests that may wait; more are dropped.
 const QUEUE: usize = 64;
 
-/// Notes that the `bytes` at `place` come into use, part of the memory that ends at `end`, which is used front to back.
-/// Where they begin a region, the next one is made ready.
+/// Notes that the `bytes` at `place` come into use. They are part of memory that ends at `end` and is used front to
+/// back. If they reach a new region, prepares the one after it.
 #[inline]
 pub(super) fn used(place: usize, bytes: usize, end: usize) {
     let region = (place + bytes) / REGION_BYTES;
@@ -34,7 +35,7 @@ fn make_ready(region: usize) {
         std::thread::Builder::new().name("hapax-memory".into()).spawn(work).is_ok().then_some(sender)
     });
     if let Some(worker) = worker {
-        // A full queue: it will be made when it is touched.
+        // If the queue is full, the memory is prepared when it is touched.
         let _ = worker.try_send(region);
     }
 }
@@ -43,7 +44,8 @@ fn make_ready(region: usize) {
 fn populate(region: usize) {
     use rustix::mm::{Advice, madvise};
     for advice in [Advice::LinuxHugepage, Advice::LinuxPopulateWrite] {
-        // SAFETY: neither advice changes what memory holds, whosever it is by now; where there is none, it fails.
+        // SAFETY: neither advice changes the content of memory, whatever it is used for by now; if there is no memory
+        // at the address, the call fails.
         let advised = unsafe { madvise(std::ptr::without_provenance_mut(region), REGION_BYTES, advice) };
         if let Err(error) = advised {
             tracing::trace!(%error, "a huge page was declined");
@@ -51,6 +53,6 @@ fn populate(region: usize) {
     }
 }
 
-// Miri knows no advice.
+// Miri does not support `madvise`.
 #[cfg(any(not(target_os = "linux"), miri))]
 fn populate(_: usize) {}

@@ -1,8 +1,9 @@
-//! Place -> signature, `seq` and what else a lookup needs of a document.
-//! One writer at a time (the collection's decision lock sees to it), any number of readers without a lock.
-//! A reader takes `seq`, copies, and takes `seq` again: where the two differ the place was freed or reused meanwhile
-//! and the copy is dropped (a sequence lock; Boehm, "Can seqlocks get along with programming language memory
-//! models?", 2012). All cells are atomics, so a torn copy is a value to discard, never undefined behaviour.
+//! Place -> signature, `seq` and the other facts that a lookup needs about a document.
+//! There is one writer at a time, which the collection's decision lock ensures, and any number of readers without a
+//! lock. A reader reads `seq`, copies the row, and reads `seq` again. If the two values differ, the place was freed or
+//! reused in between, and the copy is dropped. (This is a sequence lock; Boehm, "Can seqlocks get along with
+//! programming language memory models?", 2012.) All cells are atomics, so a torn copy is a value to discard, never
+//! undefined behaviour.
 
 use hapax_core::SignatureShape;
 
@@ -11,12 +12,13 @@ use super::place::Place;
 use super::sync::{AtomicU64, Ordering, fence};
 use crate::types::{Seq, TimestampMs};
 
-/// Most documents that an index holds. Places are 31 bits wide: tables use the last bit for themselves.
+/// The most documents that an index holds. Places have 31 bits, because tables use the last bit for themselves.
 pub const PLACES_MAX: u64 = ROWS_MAX;
 
 /// The cells of a place: these, then its signature.
 const SEQ: usize = 0;
-/// The place at which it is removed, shifted by one bit; the last bit says that it is a link.
+/// The place in the commit order at which the document is removed, shifted by one bit. The last bit says whether it is
+/// a link.
 const REMOVED: usize = 1;
 const CONTENT: usize = 2;
 const ID: usize = 3;
@@ -24,36 +26,36 @@ const SIGNATURE: usize = 4;
 
 const LINKED: u64 = 1;
 
-/// A document on its way to a place.
+/// A document to put at a place.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     pub seq: Seq,
     /// 64 bits of its id.
     pub id_fingerprint: u64,
-    /// 64 bits of its content hash; 0 where it has none.
+    /// 64 bits of its content hash; 0 if it has none.
     pub content: u64,
     /// Whether it is a link, which has no postings.
     pub linked: bool,
     /// Its packed slots.
     pub signature: &'a [u8],
-    /// When it was last seen: noted if last-seen times are kept.
+    /// The time it was last seen, which is stored if last-seen times are kept.
     pub last_seen: TimestampMs,
 }
 
-/// What a place held at the moment it was read.
+/// The document at a place at the moment it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupant {
-    /// The document that is there.
+    /// The document's `seq`.
     pub seq: Seq,
-    /// The place in the order at which it is removed; `Seq(0)` while nothing removes it.
+    /// The place in the commit order at which it is removed; `Seq(0)` if it is not being removed.
     pub removed: Seq,
-    /// 64 bits of its content hash; 0 where it has none.
+    /// 64 bits of its content hash; 0 if it has none.
     pub content: u64,
     /// Whether it is a link.
     pub linked: bool,
 }
 
-/// All signatures of a collection.
+/// The rows of all documents of a collection.
 pub(super) struct Arena {
     words: usize,
     signature_bytes: usize,
@@ -61,19 +63,19 @@ pub(super) struct Arena {
 }
 
 impl Arena {
-    /// An empty arena for signatures of this shape.
+    /// Makes an empty arena for signatures of this shape.
     pub(super) fn new(shape: SignatureShape) -> Self {
         let signature_bytes = shape.bytes();
         let words = signature_bytes.div_ceil(8);
         Self { words, signature_bytes, rows: Chunks::new(SIGNATURE + words) }
     }
 
-    /// 64-bit words a signature takes.
+    /// Returns the number of 64-bit words that a signature takes.
     pub(super) fn words(&self) -> usize {
         self.words
     }
 
-    /// Puts a document at a place that is free. The last store makes it visible.
+    /// Puts a document at a free place. The last store makes it visible.
     pub(super) fn publish(&self, place: Place, entry: Entry<'_>) {
         assert_eq!(entry.signature.len(), self.signature_bytes, "signatures of one collection have one length");
         let cells = self.rows.make(place.0);
@@ -89,25 +91,25 @@ impl Arena {
         cells[SEQ].store(entry.seq.0, Ordering::Release);
     }
 
-    /// Says at which place in the order the document goes; `Seq(0)` takes it back.
+    /// Sets the place in the commit order at which the document is removed; `Seq(0)` undoes this.
     pub(super) fn set_removed(&self, place: Place, removed: Seq) {
         let cell = &self.published(place)[REMOVED];
         cell.store(removed.0 << 1 | cell.load(Ordering::Relaxed) & LINKED, Ordering::Release);
     }
 
-    /// Makes the document a link, or an ordinary one.
+    /// Makes the document a link or an ordinary document.
     pub(super) fn set_linked(&self, place: Place, linked: bool) {
         let cell = &self.published(place)[REMOVED];
         cell.store(cell.load(Ordering::Relaxed) & !LINKED | u64::from(linked), Ordering::Release);
     }
 
-    /// Empties a place whose postings are gone.
+    /// Empties a place whose postings have been removed.
     pub(super) fn free(&self, place: Place) {
         self.published(place)[SEQ].store(0, Ordering::Release);
     }
 
-    /// What is at the place, and its signature into `words`, as much as there is room for; `None` where it is free or
-    /// changes while being read.
+    /// Returns the document at the place, and copies its signature into `words`, as much as fits. Returns `None` if the
+    /// place is free or changes while it is read.
     pub(super) fn read(&self, place: Place, words: &mut [u64]) -> Option<Occupant> {
         let cells = self.rows.row(place.0)?;
         let seq = cells[SEQ].load(Ordering::Acquire);
@@ -125,41 +127,41 @@ impl Arena {
         unchanged.then_some(occupant)
     }
 
-    /// [`Arena::read`] without the signature.
+    /// Like [`Arena::read`], without the signature.
     pub(super) fn peek(&self, place: Place) -> Option<Occupant> {
         self.read(place, &mut [])
     }
 
-    /// Whether the document at the place is a link, which has no postings.
+    /// Returns whether the document at the place is a link, which has no postings.
     pub(super) fn is_linked(&self, place: Place) -> bool {
         self.rows.row(place.0).is_some_and(|cells| cells[REMOVED].load(Ordering::Relaxed) & LINKED != 0)
     }
 
-    /// The fingerprint of the id at a place. This and what follows mean something only while the caller keeps the place
-    /// from being freed, as a posting under its table's lock does.
+    /// Returns the fingerprint of the id at a place. The result of this function and of those below is valid only while
+    /// the caller keeps the place from being freed. A posting does that while its table is locked.
     pub(super) fn id_fingerprint(&self, place: Place) -> u64 {
         self.published(place)[ID].load(Ordering::Relaxed)
     }
 
-    /// The `seq` at a place.
+    /// Returns the `seq` at a place.
     #[inline]
     pub(super) fn seq(&self, place: Place) -> Seq {
         Seq(self.published(place)[SEQ].load(Ordering::Relaxed))
     }
 
-    /// 64 bits of the content hash at a place; 0 if there is none.
+    /// Returns 64 bits of the content hash at a place; 0 if there is none.
     #[inline]
     pub(super) fn content(&self, place: Place) -> u64 {
         self.published(place)[CONTENT].load(Ordering::Relaxed)
     }
 
-    /// The cells of a signature.
+    /// Returns the cells of the signature at a place.
     #[inline]
     pub(super) fn signature(&self, place: Place) -> &[AtomicU64] {
         &self.published(place)[SIGNATURE..]
     }
 
-    /// Has a word of the signature fetched from memory, for a look soon after.
+    /// Prefetches a word of the signature from memory.
     #[inline]
     pub(super) fn prefetch(&self, place: Place, word: usize) {
         if let Some(cells) = self.rows.row(place.0) {
@@ -167,7 +169,7 @@ impl Arena {
         }
     }
 
-    /// As [`Self::prefetch`], of the id's fingerprint and what is beside it.
+    /// Like [`Self::prefetch`], for the id's fingerprint and the cells next to it.
     #[inline]
     pub(super) fn prefetch_head(&self, place: Place) {
         if let Some(cells) = self.rows.row(place.0) {
@@ -175,7 +177,7 @@ impl Arena {
         }
     }
 
-    /// As [`Self::prefetch`], of what [`Self::read`] reads for so many words.
+    /// Like [`Self::prefetch`], for everything that [`Self::read`] reads for `words` words.
     #[inline]
     pub(super) fn prefetch_row(&self, place: Place, words: usize) {
         if let Some(cells) = self.rows.row(place.0) {
@@ -184,7 +186,7 @@ impl Arena {
         }
     }
 
-    /// Bytes in use for so many places.
+    /// Returns the bytes that this many places take.
     pub(super) fn bytes_for(&self, places: u64) -> u64 {
         places * (SIGNATURE + self.words) as u64 * size_of::<u64>() as u64
     }
@@ -195,7 +197,8 @@ impl Arena {
     }
 }
 
-/// Packed slots as words in memory order, the missing bytes zero: a slice of words read as bytes is the signature.
+/// Converts packed slots to words in memory order, with the missing bytes zero. A slice of the words read as bytes is
+/// the signature.
 pub(super) fn words_of(signature: &[u8], words: &mut Vec<u64>) {
     words.clear();
     words.extend(signature.chunks(8).map(word));

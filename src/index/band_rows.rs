@@ -1,4 +1,4 @@
-//! Where the rows of a band are among the words of a signature: comparing them, and their key in a table.
+//! The position of a band's rows among the words of a signature. Compares the rows, and makes their key in a table.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use super::shard::Keys;
 use super::sync::Ordering;
 use crate::types::Seq;
 
-/// Where the rows of a band are among the words of a signature.
+/// The position of a band's rows among the words of a signature.
 #[derive(Clone)]
 pub(super) struct BandRows {
     words: Range<usize>,
-    /// The bytes of the first and of the last word that are rows of the band.
+    /// Masks for the bytes of the first and of the last word that are rows of the band.
     first_mask: u64,
     last_mask: u64,
-    /// Whether the words do not fit into one, each byte in its place.
+    /// Whether the rows have more than 8 bytes, so that their words cannot be merged into one without overlap.
     overlap: bool,
     seed: Seed,
 }
@@ -37,19 +37,19 @@ impl BandRows {
         }
     }
 
-    /// Has memory fetch the rows of a place.
+    /// Prefetches the rows of a place.
     #[inline]
     pub(super) fn prefetch(&self, arena: &Arena, place: Place) {
         arena.prefetch(place, self.words.start);
     }
 
-    /// The keys of all places, for a table.
+    /// Returns the keys of all places, for a table.
     #[inline]
     pub(super) fn keys<'a>(&'a self, arena: &'a Arena) -> BandKeys<'a> {
         BandKeys { rows: self, arena }
     }
 
-    /// Whether a place has the rows of a signature.
+    /// Returns whether a place has the same rows as a signature.
     #[inline]
     pub(super) fn equal(&self, arena: &Arena, place: Place, signature: &[u64]) -> bool {
         let held = &arena.signature(place)[self.words.clone()];
@@ -57,14 +57,14 @@ impl BandRows {
         self.same(|word| held[word].load(Ordering::Relaxed) ^ asked[word])
     }
 
-    /// Whether two places have the same rows.
+    /// Returns whether two places have the same rows.
     #[inline]
     pub(super) fn equal_of(&self, arena: &Arena, a: Place, b: Place) -> bool {
         let (a, b) = (&arena.signature(a)[self.words.clone()], &arena.signature(b)[self.words.clone()]);
         self.same(|word| a[word].load(Ordering::Relaxed) ^ b[word].load(Ordering::Relaxed))
     }
 
-    /// Whether nothing differs in the rows.
+    /// Returns whether no bit of the rows differs.
     #[inline]
     fn same(&self, difference: impl Fn(usize) -> u64) -> bool {
         let last = self.words.len() - 1;
@@ -73,8 +73,8 @@ impl BandRows {
             && (1..last).all(|word| difference(word) == 0)
     }
 
-    /// The key of the rows among the words of a signature: what tables go by. The band's key on the wire is another,
-    /// which takes longer and has no seed.
+    /// Returns the key that tables use for the rows of a signature. The band's key in answers to clients is another
+    /// one, which takes longer to compute and has no seed.
     #[inline]
     pub(super) fn key(&self, signature: impl Fn(usize) -> u64) -> u64 {
         let (first, last) = (self.words.start, self.words.end - 1);
@@ -90,7 +90,7 @@ impl BandRows {
         self.seed.key(rows)
     }
 
-    /// The key of a place.
+    /// Returns the key of a place.
     #[inline]
     pub(super) fn key_of(&self, arena: &Arena, place: Place) -> u64 {
         let cells = arena.signature(place);

@@ -1,7 +1,7 @@
 //! Band key -> places, without storing the keys.
-//! A posting is a 32-bit place and an 8-bit tag (`table.rs`); which key it stands for is seen from the signature in the
-//! [`Arena`]. Each band has a table of its own. Documents with equal signatures would be in the same buckets of every
-//! band: they share the postings of one of them (`equals.rs`). Here is how documents come and go; `probe.rs` looks them
+//! A posting is a 32-bit place and an 8-bit tag (`table.rs`). Its key is computed from the signature in the [`Arena`].
+//! Each band has a table of its own. Documents with equal signatures would be in the same buckets of every band, so
+//! they share the postings of one of them (`equals.rs`). This file adds and removes documents; `probe.rs` looks them
 //! up.
 
 use std::ops::Deref;
@@ -22,7 +22,7 @@ use super::seed::Seed;
 use super::shard::Shard;
 use super::table::Table;
 
-/// The postings of some documents under one banding.
+/// The postings of documents under one banding.
 pub(super) struct BandTables {
     bands: Bands,
     tables: Box<[Table]>,
@@ -43,42 +43,43 @@ impl BandTables {
         }
     }
 
-    /// What they are laid out by.
+    /// Returns the bands of this banding.
     #[inline]
     pub(super) fn bands(&self) -> &Bands {
         &self.bands
     }
 
-    /// The table of each band.
+    /// Returns the table of each band.
     pub(super) fn tables(&self) -> &[Table] {
         &self.tables
     }
 
-    /// The documents by their whole signatures.
+    /// Returns the documents by their whole signatures.
     #[inline]
     pub(super) fn equals(&self) -> &Equals {
         &self.equals
     }
 
-    /// The shards of some keys, one a band, locked.
+    /// Locks the shards of some keys, one key per band, for reading.
     #[inline]
     pub(super) fn shards(&self, keys: &[u64]) -> SmallVec<[RwLockReadGuard<'_, Shard>; BANDS]> {
         self.tables.iter().zip(keys).for_each(|(table, &key)| table.prefetch(key));
         self.tables.iter().zip(keys).map(|(table, &key)| table.read(key)).collect()
     }
 
-    /// How many documents share a key.
+    /// Returns how many documents share a key.
     pub(super) fn fullness(&self) -> Fullness {
         self.sizes.fullness()
     }
 
-    /// Bytes of all postings, lists and groups.
+    /// Returns the bytes of all postings, lists and groups.
     pub(super) fn bytes(&self) -> u64 {
         self.pool.bytes() + self.equals.bytes()
     }
 
-    /// Adds a published place that is not here yet. One that is not `findable`, as a link, gets no postings: only a
-    /// lookup of its signature finds it. One change at a time, here and in what follows.
+    /// Adds a published place that is not here yet. If it is not `findable`, like a link, it gets no postings, and only
+    /// a lookup of its whole signature finds it. Only one change may run at a time; this holds for the functions below
+    /// too.
     pub(super) fn insert(&self, arena: &Arena, place: Place, findable: bool) {
         self.equals.flags().enter(place, findable);
         match self.equals.leader(arena, place) {
@@ -96,8 +97,8 @@ impl BandTables {
         }
     }
 
-    /// Adds many places to an empty index, in parallel; `done` is told how many postings were placed. The places must be
-    /// published.
+    /// Adds many places to an empty index, in parallel. `done` is called with the number of postings placed. The places
+    /// must be published.
     pub(super) fn insert_all(
         &self,
         arena: &Arena,
@@ -121,7 +122,7 @@ impl BandTables {
         );
     }
 
-    /// Takes a place out again, before it is freed. One that is not here is passed over.
+    /// Removes a place before it is freed. Does nothing if the place is not here.
     pub(super) fn remove(&self, arena: &Arena, place: Place) {
         let Some(leader) = self.here(place).then(|| self.equals.leader(arena, place)).flatten() else { return };
         match self.equals.led_by(leader) {
@@ -168,12 +169,12 @@ impl BandTables {
         }
     }
 
-    /// Whether a place is here.
+    /// Returns whether a place is here.
     pub(super) fn here(&self, place: Place) -> bool {
         self.equals.flags().has(place, Flag::Here)
     }
 
-    /// Whether a place that is here can be found by its bands.
+    /// Returns whether a place that is here can be found by its bands.
     pub(super) fn is_findable(&self, place: Place) -> bool {
         self.equals.flags().has(place, Flag::Findable)
     }
@@ -194,7 +195,7 @@ impl BandTables {
         self.equals.flags().set(place, Flag::Posted, true);
     }
 
-    /// Takes the postings of a place away, if it has any.
+    /// Removes the postings of a place, if it has any.
     fn unpost(&self, arena: &Arena, place: Place) {
         if !self.equals.flags().has(place, Flag::Posted) {
             return;
@@ -209,7 +210,7 @@ impl BandTables {
         self.equals.flags().set(place, Flag::Posted, false);
     }
 
-    /// The first of a group that can be found leads it, for it has the postings.
+    /// Makes a place the leader of its group, with postings, if it is the first member that can be found by its bands.
     fn lead_if_first(&self, arena: &Arena, leader: Place, place: Place) {
         if !self.is_findable(place) || self.equals.flags().has(leader, Flag::Posted) {
             return;
@@ -220,8 +221,9 @@ impl BandTables {
         }
     }
 
-    /// Another member leads a group. If it can be found, it gets the postings, all at once: a lookup that meets one of
-    /// them holds its shard, and sees the group by the one or by the other. No other lookup is in the way.
+    /// Makes `heir` the leader of the group that `place` leads. If the heir can be found by its bands, it gets the
+    /// postings, all at once: the shards of all keys are locked for this. A lookup that meets one of the postings holds
+    /// the lock of its shard, so it sees the group under the old leader or the new one. No other lookup is blocked.
     fn hand_over(&self, arena: &Arena, place: Place, heir: Place) {
         if !self.is_findable(heir) {
             self.unpost(arena, place);
@@ -242,15 +244,16 @@ impl BandTables {
         self.equals.hand_over(arena, &self.pool, place, heir);
     }
 
-    /// Notes that a group has so many findable members in place of so many. One alone is no bucket.
+    /// Notes that the number of findable members of a group changed from `from` to `to`. A group of one does not count
+    /// as a bucket.
     fn resized(&self, from: usize, to: usize) {
         let size = |members: usize| if members < 2 { 0 } else { members };
         self.sizes.changed(size(from), size(to));
     }
 
-    /// Finds equal signatures among many places; returns the leaders.
+    /// Finds equal signatures among many places, and returns the leaders.
     fn join_equals(&self, arena: &Arena, places: &[Place]) -> Vec<Place> {
-        // A hash of 32 bits beside each place: memory for a moment, 8 bytes a document.
+        // This keeps a 32-bit hash with each place: 8 bytes a document for a moment.
         let mut hashed: Vec<u64> = places.par_iter().map(|&place| self.equals.hashed(arena, place)).collect();
         hashed.par_sort_unstable();
         let mut leaders: Vec<Place> = Vec::with_capacity(places.len());
@@ -261,8 +264,8 @@ impl BandTables {
     }
 }
 
-/// The buckets of some keys, one a band, on their way from memory. Each step asks for all it needs at once: many looks
-/// into memory then take little longer than one.
+/// Prefetches the buckets of some keys, one key per band. Each step requests everything it needs at once: then many
+/// memory accesses take little longer than one.
 #[inline]
 pub(super) fn prefetch_homes<'a>(
     shards: &'a [impl Deref<Target = Shard>],

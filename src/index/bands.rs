@@ -1,5 +1,5 @@
-//! A banding as a value: where each band is in a signature, and which keys tables go by.
-//! Knows nothing of tables, or of which documents there are.
+//! A banding as a value: the position of each band in a signature, and the keys that tables use.
+//! Knows nothing of tables, or of the documents.
 
 use hapax_core::{BandKey, Banding, SignatureShape};
 use smallvec::SmallVec;
@@ -9,7 +9,7 @@ use super::band_rows::BandRows;
 use super::place::Place;
 use super::seed::Seed;
 
-/// Bands whose keys and shards are on the stack; more take a heap buffer.
+/// The bands whose keys and shards fit on the stack; more take a heap buffer.
 pub(super) const BANDS: usize = 32;
 
 /// The bands of signatures of one shape.
@@ -26,7 +26,7 @@ impl Bands {
         Self { banding, shape, rows }
     }
 
-    /// How many bands of how many rows.
+    /// Returns the number of bands and of their rows.
     pub(super) fn banding(&self) -> Banding {
         self.banding
     }
@@ -35,26 +35,26 @@ impl Bands {
         self.shape
     }
 
-    /// The rows of each band.
+    /// Returns the rows of each band.
     #[inline]
     pub(super) fn rows(&self) -> &[BandRows] {
         &self.rows
     }
 
-    /// The keys that tables go by, one a band, of the words of a signature.
+    /// Computes the keys of a signature, one per band, for the tables.
     #[inline]
     pub(super) fn keys(&self, words: &[u64], keys: &mut Vec<u64>) {
         keys.clear();
         keys.extend(self.rows.iter().map(|rows| rows.key(|word| words[word])));
     }
 
-    /// The keys that tables go by of the document at a place.
+    /// Returns the keys of the document at a place, one per band, for the tables.
     #[inline]
     pub(super) fn keys_of(&self, arena: &Arena, place: Place) -> SmallVec<[u64; BANDS]> {
         self.rows.iter().map(|rows| rows.key_of(arena, place)).collect()
     }
 
-    /// The key of one band as clients know it.
+    /// Returns the key of one band as it appears in answers to clients.
     pub(super) fn key_on_the_wire(&self, signature: &[u8], band: u32) -> BandKey {
         self.banding.key(signature, self.shape, band)
     }

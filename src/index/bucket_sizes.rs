@@ -1,9 +1,9 @@
 //! How many documents share a band key: a running count of buckets per size class.
-//! Kept up to date with every posting, because sweeping all keys for a scrape would stall a large index.
+//! It is updated with every posting, because counting all keys for each scrape would stall a large index.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Sizes below this have a class each; above, eight classes to an octave (within 12.5 %).
+/// Sizes below this have a class each. Above, there are eight classes per octave, so a class is exact to 12.5 %.
 const EXACT: usize = 16;
 const PER_OCTAVE: usize = 8;
 const CLASSES: usize = EXACT + PER_OCTAVE * 28;
@@ -11,13 +11,13 @@ const CLASSES: usize = EXACT + PER_OCTAVE * 28;
 /// How many documents share a band key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fullness {
-    /// In the fullest bucket, to within an eighth.
+    /// The number of documents in the fullest bucket, to within an eighth.
     pub largest: u64,
-    /// In 99 of 100 buckets at most, to within an eighth.
+    /// The number of documents that 99 of 100 buckets do not exceed, to within an eighth.
     pub p99: u64,
 }
 
-/// Buckets per size class.
+/// The number of buckets in each size class.
 pub(super) struct BucketSizes {
     counts: [AtomicU64; CLASSES],
 }
@@ -29,7 +29,7 @@ impl Default for BucketSizes {
 }
 
 impl BucketSizes {
-    /// Notes that a bucket of `from` documents now has `to`; 0 means it is not there.
+    /// Notes that a bucket of `from` documents now has `to`. 0 means that the bucket does not exist.
     pub(super) fn changed(&self, from: usize, to: usize) {
         let (from, to) = (class(from), class(to));
         if from == to {
@@ -43,7 +43,7 @@ impl BucketSizes {
         }
     }
 
-    /// Buckets with at least one document.
+    /// Returns the number of buckets with at least one document.
     pub(super) fn buckets(&self) -> u64 {
         self.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
@@ -52,13 +52,13 @@ impl BucketSizes {
         Fullness { largest: self.largest(), p99: self.quantile(0.99) }
     }
 
-    /// Documents in the largest bucket, rounded down to its class; 0 where there is none.
+    /// Returns the number of documents in the largest bucket, rounded down to its class; 0 if there is none.
     pub(super) fn largest(&self) -> u64 {
         let class = self.counts.iter().rposition(|count| count.load(Ordering::Relaxed) != 0);
         class.map_or(0, floor)
     }
 
-    /// The size that `share` (0 to 1) of all buckets do not pass, rounded down to its class.
+    /// Returns the size that `share` (0 to 1) of all buckets do not exceed, rounded down to its class.
     pub(super) fn quantile(&self, share: f64) -> u64 {
         let target = (self.buckets() as f64 * share).ceil() as u64;
         let mut seen = 0;

@@ -1,16 +1,16 @@
-//! Rows of cells by number, in chunks that never move: a row is read without a lock while others are added.
-//! Each chunk is twice as large as the one before. Chunks come zeroed from the system, so pages of memory that nobody
-//! has written to take none.
+//! Numbered rows of cells, in chunks that never move. So a row is read without a lock while others are added.
+//! Each chunk is twice as large as the one before. The system provides chunks zeroed, so pages that were never written
+//! to take no memory.
 
 use super::ahead;
 use super::sync::{AtomicU64, OnceLock, zeroed};
 
-/// Rows in the first chunk.
+/// The rows in the first chunk.
 const FIRST_ROWS: u64 = 64;
 const CHUNKS: usize = 25;
-/// Rows there can be: a little less than 2^31, so that the last bit of a row's number is free for others.
+/// The most rows: a little less than 2^31, so that the last bit of a row's number is free for other uses.
 pub(super) const ROWS_MAX: u64 = FIRST_ROWS * ((1 << CHUNKS) - 1);
-/// Bytes that go from memory to a processor together.
+/// The bytes of a cache line.
 pub(super) const LINE_BYTES: usize = 64;
 
 /// Rows of a fixed number of 64-bit cells.
@@ -21,7 +21,7 @@ pub(super) struct Chunks {
 
 struct Chunk {
     cells: Box<[AtomicU64]>,
-    /// The first cell that begins a line.
+    /// The first cell at the beginning of a cache line.
     first: usize,
 }
 
@@ -30,7 +30,7 @@ impl Chunks {
         Self { cells_per_row, chunks: std::array::from_fn(|_| OnceLock::new()) }
     }
 
-    /// A row, made if need be; zeroed until written to.
+    /// Returns a row, and allocates its chunk if necessary. A row is zeroed until it is written to.
     pub(super) fn make(&self, row: u32) -> &[AtomicU64] {
         let (level, offset) = locate(row);
         let chunk = self.chunks[level].get_or_init(|| {
@@ -45,7 +45,7 @@ impl Chunks {
         row
     }
 
-    /// A row; `None` where none near it has been made.
+    /// Returns a row; `None` if its chunk has not been allocated.
     #[inline]
     pub(super) fn row(&self, row: u32) -> Option<&[AtomicU64]> {
         let (level, offset) = locate(row);

@@ -1,6 +1,6 @@
-//! The index against a plain map, while other threads look documents up that never go.
-//! Groups of equal signatures change hands all the time: their leaders go, links become findable and stop being so, and
-//! new indexes are built beside the old one.
+//! The index against a plain map, while other threads look up documents that are never removed.
+//! Groups of equal signatures get new leaders all the time: their leaders are removed, links become findable and
+//! unfindable again, and new indexes are built next to the old one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,7 +39,7 @@ struct World {
     banding: Banding,
 }
 
-/// How a run is made: few families and few signatures make large groups.
+/// The parameters of a run. Few families and few signatures make large groups.
 #[derive(Clone, Copy)]
 struct Plan {
     bands: u32,
@@ -49,7 +49,7 @@ struct Plan {
     steps: usize,
 }
 
-/// All that a lookup found, members of groups one by one.
+/// Everything that a lookup found, with the members of groups one by one.
 fn hits(
     world: &World,
     index: &BandTables,
@@ -94,19 +94,19 @@ fn signature(rng: &mut ChaCha8Rng, families: u8, pool: &[Vec<u8>]) -> Vec<u8> {
     (0..SHAPE.bytes()).map(|at| if rng.random_bool(noise) { rng.random() } else { byte(at) }).collect()
 }
 
-/// The writer, with what it expects of the index.
+/// The writer, with the state that it expects of the index.
 struct Writer<'a> {
     world: &'a World,
     rng: ChaCha8Rng,
     plan: Plan,
     pool: Vec<Vec<u8>>,
     model: Model,
-    /// Documents that readers look up.
+    /// The documents that readers look up.
     stable: BTreeSet<Place>,
     free: Vec<Place>,
     places: u32,
     seq: u64,
-    /// An index that is being built, and how far.
+    /// An index that is being built, and its progress.
     next: Option<(BandTables, u32)>,
     probe: Probe,
 }
@@ -141,7 +141,7 @@ impl Writer<'_> {
         self.free.push(place);
     }
 
-    /// One of those that readers do not look up.
+    /// Returns a document that readers do not look up.
     fn any(&mut self) -> Option<Place> {
         let skip = Place(self.rng.random_range(0..self.places));
         let places = self.model.range(skip..).chain(&self.model).map(|(&place, _)| place);
@@ -166,7 +166,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Rebands beside the old index, a few places a step.
+    /// Builds a new index next to the old one, a few places per step.
     fn reband(&mut self) {
         let Some((next, at)) = &mut self.next else {
             let (bands, rows) = [(12, 5), (6, 10), (64, 1), (2, 32), (31, 2), (8, 8)][self.rng.random_range(0..6)];
@@ -194,7 +194,7 @@ impl Writer<'_> {
         assert_eq!(found.iter().copied().collect::<BTreeSet<_>>(), full);
         assert_eq!((found.len(), probed.unread), (full.len(), 0), "each once");
         self.check_twin(&query, &probed);
-        // With a bound: what is told is true, and what is not read is counted.
+        // With a limit: findings are true, and postings that were not read are counted.
         let cap = self.rng.random_range(1..20);
         let (found, probed) = hits(self.world, index, &query, cap, &mut self.probe);
         assert!(found.iter().all(|hit| full.iter().any(|full| full.place == hit.place && full.bands >= hit.bands)));
@@ -204,7 +204,8 @@ impl Writer<'_> {
         self.check_twin(&query, &probed);
     }
 
-    /// All documents with the query's own signature are at hand, links too, each content in the order of storing.
+    /// Checks that all documents with the query's own signature are found, links included, each content in the order of
+    /// storing.
     fn check_twin(&self, query: &[u8], probed: &Probed) {
         let mut equal: Vec<(u64, Seq, Place)> = self
             .model
@@ -242,7 +243,7 @@ fn read(world: &World, seed: u64, stable: &[(Place, Vec<u8>)], done: &AtomicBool
         let met: Vec<Hit> = found.into_iter().filter(|hit| hit.place == *place).collect();
         if met != [Hit { place: *place, bands: world.banding.bands() }] {
             done.store(true, Ordering::Relaxed);
-            panic!("seed {seed}: {place:?}, which never goes, was found as {met:?}");
+            panic!("seed {seed}: {place:?}, which is never removed, was found as {met:?}");
         }
         if rng.random_bool(0.01) {
             fullest(&world.index, &world.arena, 5, 3, true);
@@ -260,7 +261,7 @@ fn run(seed: u64, plan: Plan) {
     let (model, stable) = (Model::new(), BTreeSet::new());
     let (free, next, probe) = (Vec::new(), None, Probe::default());
     let mut writer = Writer { world: &world, rng, plan, pool, model, stable, free, places: 0, seq: 0, next, probe };
-    // Leaders that will go, stable ones behind them, and more behind those.
+    // Leaders that will be removed, then stable documents, then more that will be removed.
     for round in 0..3 {
         for signature in writer.pool.clone() {
             let place = writer.insert(signature, true);
@@ -323,8 +324,8 @@ fn lookups_find_what_never_goes_whatever_changes_beside_them() {
     }
 }
 
-/// Given signatures could be made whose keys shared shard, bucket and tag, since the tables' keys had a constant for a
-/// seed: each lookup looked at all of them, and so did each insertion, under the decision lock.
+/// Tables once used a constant as the seed of their keys. Then signatures could be crafted whose keys shared a shard,
+/// bucket and tag. Each lookup, and each insertion under the decision lock, looked at all of them.
 #[test]
 fn crafted_signatures_do_not_meet_in_a_bucket() {
     let inverse =
@@ -371,7 +372,8 @@ fn crafted_signatures_do_not_meet_in_a_bucket() {
     assert!(probe.looked_at() < 31 * 8, "{} postings were looked at", probe.looked_at());
 }
 
-/// The leader of a large group went, and each lookup of the collection began again, over and over while others went too.
+/// Once, when the leader of a large group was removed, each lookup of the collection started again. While more members
+/// were removed, it started again over and over.
 #[test]
 fn lookups_of_others_go_on_while_a_group_changes_hands() {
     const EQUALS: u32 = 30_000;
@@ -402,13 +404,13 @@ fn lookups_of_others_go_on_while_a_group_changes_hands() {
         while lookups.load(Ordering::Relaxed) == 0 {
             std::thread::yield_now();
         }
-        // The leader goes, each time. No pause in between: a lookup that had to begin again would never end.
+        // Removes the leader each time, without a pause: a lookup that had to start again would never end.
         let from = lookups.load(Ordering::Relaxed);
         let mut left = EQUALS - 1;
         let mut probe = Probe::default();
         while left > 0 && lookups.load(Ordering::Relaxed) < from + 100 {
             let twin = &probe.all_bands(&index, &arena, &common, 1).twin;
-            let leader = twin.as_ref().expect("the rest is there").leader;
+            let leader = twin.as_ref().expect("the other members are still there").leader;
             index.remove(&arena, leader);
             arena.free(leader);
             left -= 1;

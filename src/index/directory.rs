@@ -1,4 +1,4 @@
-//! Which places are in use, and which may hold an id (`ids.rs`). Knows nothing of signatures or bands.
+//! The places in use, and the places that may hold an id (`ids.rs`). Knows nothing of signatures or bands.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,7 +15,7 @@ pub(super) struct Directory {
     ids: IdIndex,
     /// Places below this have been used.
     used: AtomicU32,
-    /// Used places that are empty.
+    /// The places that have been used and are empty.
     free: Mutex<Vec<Place>>,
 }
 
@@ -24,18 +24,18 @@ impl Directory {
         Self { ids: IdIndex::new(id_fingerprint_bits, seed), used: AtomicU32::new(0), free: Mutex::default() }
     }
 
-    /// A place for a document that is loaded; from several threads at once.
+    /// Returns a place for a document that is loaded. May be called from several threads at once.
     #[inline]
     pub(super) fn next(&self) -> Place {
         Place(self.used.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// An empty place; `None` if there is none left. One at a time.
+    /// Returns an empty place; `None` if there is none left. Only one call may run at a time.
     pub(super) fn take(&self) -> Option<Place> {
         self.free.lock().pop().or_else(|| (u64::from(self.used()) < PLACES_MAX).then(|| self.next()))
     }
 
-    /// A place is empty again.
+    /// Takes back a place that is empty again.
     pub(super) fn give_back(&self, place: Place) {
         self.free.lock().push(place);
     }
@@ -46,27 +46,27 @@ impl Directory {
         self.ids.insert(arena, place);
     }
 
-    /// Takes the id of a document out again, before its place is freed.
+    /// Removes the id of a document before its place is freed.
     pub(super) fn leave(&self, arena: &Arena, place: Place) {
         self.ids.remove(arena, place);
     }
 
-    /// Every place whose document's id may be the one with this fingerprint.
+    /// Returns every place whose document may have the id with this fingerprint.
     pub(super) fn held_by(&self, arena: &Arena, id_fingerprint: u64) -> SmallVec<[Place; 8]> {
         self.ids.candidates(arena, id_fingerprint)
     }
 
-    /// Places below this have been used.
+    /// Returns a bound: places below it have been used.
     pub(super) fn used(&self) -> u32 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// How many used places are empty.
+    /// Returns how many places have been used and are empty.
     pub(super) fn empty(&self) -> u64 {
         self.free.lock().len() as u64
     }
 
-    /// Bytes of the table of ids.
+    /// Returns the bytes of the table of ids.
     pub(super) fn bytes(&self) -> u64 {
         self.ids.bytes()
     }

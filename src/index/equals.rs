@@ -1,8 +1,9 @@
 //! Signature -> the documents that have it, links included.
-//! Documents with equal signatures form a group. One of them leads it: it is in the table, and where any of the group can
-//! be found by its bands, it alone has the postings, for they would be in the same buckets of every band. A lookup
-//! compares the group once and lists its members, the first stored first, or first those of equal content.
-//! The table is like that of ids: a document alone takes seven bytes or so.
+//! Documents with equal signatures form a group with a leader, which is the one in the table. If any member can be
+//! found by its bands, the leader alone has the postings, because all members would be in the same buckets of every
+//! band. A lookup compares the group once and lists its members in the order of storing, or those of equal content
+//! first.
+//! The table works like the table of ids: a document on its own takes about seven bytes.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub(super) struct Equals {
     /// The leaders: one place for each signature.
     table: Table,
     seed: Seed,
-    /// Groups of several, by their leader.
+    /// Groups of two or more documents, by leader.
     groups: DashMap<Place, Arc<Group>>,
     flags: Flags,
     group_count: AtomicU64,
@@ -34,11 +35,11 @@ pub(super) struct Equals {
 /// The documents that have a signature.
 #[derive(Clone)]
 pub(super) struct Twin {
-    /// One of them, or the only one.
+    /// The leader of the group, or the only document.
     pub leader: Place,
-    /// Whether the only one can be found by its bands.
+    /// Whether the only document can be found by its bands.
     pub alone_findable: bool,
-    /// The others, and itself.
+    /// The whole group, if there are several documents.
     pub group: Option<Arc<Group>>,
 }
 
@@ -73,9 +74,9 @@ impl Equals {
         }
     }
 
-    /// Bytes of groups and flags; the table's are the pool's.
+    /// Returns the bytes of groups and flags. The pool counts those of the table.
     pub(super) fn bytes(&self) -> u64 {
-        // An entry of the map and its control byte, at two thirds of the places in use, and the group.
+        // An entry of the map with its control byte, in a map that is two thirds full, and the group.
         const ENTRY_BYTES: usize = (size_of::<(Place, Arc<Group>)>() + 1) * 3 / 2 + 2 * size_of::<usize>();
         let groups = self.group_count.load(Ordering::Relaxed);
         self.flags.bytes()
@@ -83,20 +84,20 @@ impl Equals {
             + groups * (ENTRY_BYTES + size_of::<Group>()) as u64
     }
 
-    /// What there is to know of each place.
+    /// Returns the flags of all places.
     #[inline]
     pub(super) fn flags(&self) -> &Flags {
         &self.flags
     }
 
-    /// Whether there is any group.
+    /// Returns whether there is any group.
     #[inline]
     pub(super) fn any(&self) -> bool {
         self.group_count.load(Ordering::Relaxed) > 0
     }
 
-    /// The group that a place leads. Means something while the caller keeps the place from losing its postings, or its
-    /// place in the table, as the lock of either does.
+    /// Returns the group that a place leads. The result is valid only while the caller keeps the place from losing its
+    /// postings, or its entry in the table. Holding the lock of either does that.
     #[inline]
     pub(super) fn led_by(&self, place: Place) -> Option<Arc<Group>> {
         if !self.flags.has(place, Flag::Leads) {
@@ -105,7 +106,7 @@ impl Equals {
         self.groups.get(&place).map(|group| Arc::clone(&group))
     }
 
-    /// The documents that have a signature; `key` is what [`Self::prefetch`] returned.
+    /// Returns the documents that have a signature. `key` is the value that [`Self::prefetch`] returned.
     pub(super) fn twin(&self, arena: &Arena, words: &[u64], key: u64) -> Option<Twin> {
         let shard = self.table.read(key);
         let equal = |held: Place| {
@@ -117,38 +118,38 @@ impl Equals {
         Some(Twin { leader, alone_findable, group })
     }
 
-    /// The key of a signature for [`Self::twin`], and memory on its way.
+    /// Returns the key of a signature for [`Self::twin`], and starts to prefetch what that reads.
     pub(super) fn prefetch(&self, words: &[u64]) -> u64 {
         let key = self.seed.key_of_all(words.iter().copied());
         self.table.prefetch(key);
         key
     }
 
-    /// More memory on its way, once what [`Self::prefetch`] asked for is there.
+    /// Prefetches the next step, once the memory of [`Self::prefetch`] has arrived.
     pub(super) fn prefetch_home(&self, key: u64) {
         self.table.read(key).prefetch_home(key);
     }
 
-    /// The leader of the documents with the signature of a published place.
+    /// Returns the leader of the documents with the signature of a published place.
     pub(super) fn leader(&self, arena: &Arena, place: Place) -> Option<Place> {
         let key = self.keys(arena).key(place);
         let shard = self.table.read(key);
         shard.members(key, |held| equal(arena, held, place)).iter().next()
     }
 
-    /// Adds a place whose signature no other has.
+    /// Adds a place whose signature no other document has.
     pub(super) fn alone(&self, arena: &Arena, pool: &Pool, place: Place) {
         let keys = self.keys(arena);
         self.table.insert(pool, keys.key(place), place, |held| equal(arena, held, place), &keys);
     }
 
-    /// Takes out a place whose signature no other has.
+    /// Removes a place whose signature no other document has.
     pub(super) fn not_alone(&self, arena: &Arena, pool: &Pool, place: Place) {
         let keys = self.keys(arena);
         self.table.remove(pool, keys.key(place), place, |held| equal(arena, held, place), &keys);
     }
 
-    /// Adds a place to those that another leads; returns how many of them are findable now.
+    /// Adds a place to the documents that `leader` leads. Returns how many of them are findable now.
     pub(super) fn join(&self, arena: &Arena, leader: Place, place: Place) -> usize {
         let findable = |place| self.flags.has(place, Flag::Findable);
         match self.led_by(leader) {
@@ -162,13 +163,13 @@ impl Equals {
         }
     }
 
-    /// Changes whether a member can be found; returns how many can be then.
+    /// Changes whether a member can be found. Returns how many members can be found now.
     pub(super) fn set_findable(&self, arena: &Arena, group: &Group, place: Place, findable: bool) -> usize {
         self.change(group, |members| members.set_findable(arena, place, findable))
     }
 
-    /// Takes a place out of a group; returns how many of it can be found. A group of one is none: if one is left, it
-    /// leads itself only.
+    /// Removes `place` from the group led by `leader`. Returns how many members can be found now. If one member is
+    /// left, the group is dissolved.
     pub(super) fn part(&self, arena: &Arena, leader: Place, group: &Group, place: Place) -> usize {
         let findable = self.change(group, |members| members.remove(arena, place));
         let left = {
@@ -188,7 +189,8 @@ impl Equals {
     pub(super) fn hand_over(&self, arena: &Arena, pool: &Pool, from: Place, to: Place) {
         let keys = self.keys(arena);
         let key = keys.key(from);
-        // Held until the group is found by its new leader: a lookup of the signature finds it by the one or the other.
+        // The lock is held until the group is stored under its new leader: a lookup of the signature finds it under the
+        // old leader or the new one.
         let mut shard = self.table.write(key);
         shard.replace(pool, key, (from, to), |held| equal(arena, held, from), |place| keys.order(place));
         if let Some((_, group)) = self.groups.remove(&from) {
@@ -198,7 +200,7 @@ impl Equals {
         }
     }
 
-    /// Adds many places to an empty index, given as [`Self::hashed`] and in that order; collects the leaders.
+    /// Adds many places to an empty index, given as [`Self::hashed`] and sorted. Collects the leaders.
     pub(super) fn add_all(&self, arena: &Arena, hashed: &[u64], leaders: &mut Vec<Place>) {
         let findable = |place| self.flags.has(place, Flag::Findable);
         for run in hashed.chunk_by(|a, b| a >> 32 == b >> 32) {
@@ -219,17 +221,18 @@ impl Equals {
         }
     }
 
-    /// 32 bits of each signature, above the place.
+    /// Returns 32 bits of the signature's hash in the upper half, and the place in the lower half.
     pub(super) fn hashed(&self, arena: &Arena, place: Place) -> u64 {
         self.keys(arena).key(place) >> 32 << 32 | u64::from(place.0)
     }
 
-    /// Places leaders in an empty table.
+    /// Puts leaders into an empty table.
     pub(super) fn place_all(&self, arena: &Arena, pool: &Pool, leaders: &[Place]) {
         self.table.fill(pool, leaders, |a, b| equal(arena, a, b), &self.keys(arena), |_| {}, |_| {});
     }
 
-    /// How many can be found of each group, with its leader. Copied, so that no thread waits.
+    /// Returns the leader of each group, with the number of members that can be found. The result is a copy, so no
+    /// thread waits for the caller.
     pub(super) fn sizes(&self) -> Vec<(Place, usize)> {
         self.groups.iter().map(|group| (*group.key(), group.members().findable().len())).collect()
     }

@@ -1,10 +1,10 @@
-//! What the tables of one banding know of a place, a bit each, in rows that never move.
+//! Facts about a place under one banding, a bit each, in rows that never move.
 
 use super::chunks::Chunks;
 use super::place::Place;
 use super::sync::{AtomicU64, Ordering};
 
-/// What there is to know of a place.
+/// A fact about a place.
 #[derive(Clone, Copy)]
 pub(super) enum Flag {
     /// It is in the index.
@@ -12,7 +12,7 @@ pub(super) enum Flag {
     /// It can be found by its bands: itself, or through the leader of its group.
     Findable,
     Posted,
-    /// It leads a group of several.
+    /// It leads a group of two or more documents.
     Leads,
 }
 
@@ -20,9 +20,9 @@ const FLAGS: usize = 4;
 
 /// The flags of all places.
 pub(super) struct Flags {
-    /// Those of 64 places in a row.
+    /// Each row has the flags of 64 places.
     rows: Chunks,
-    /// Places that have been here: their flags take memory.
+    /// The number of places that have been here. Their flags take memory.
     places: AtomicU64,
 }
 
@@ -31,14 +31,14 @@ impl Flags {
         Self { rows: Chunks::new(FLAGS), places: AtomicU64::new(0) }
     }
 
-    /// A place is in the index from here on.
+    /// Marks a place as being in the index.
     pub(super) fn enter(&self, place: Place, findable: bool) {
         self.places.fetch_max(u64::from(place.0) + 1, Ordering::Relaxed);
         self.set(place, Flag::Here, true);
         self.set(place, Flag::Findable, findable);
     }
 
-    /// Forgets all about a place.
+    /// Clears all flags of a place.
     pub(super) fn clear(&self, place: Place) {
         [Flag::Here, Flag::Findable, Flag::Posted, Flag::Leads]
             .into_iter()

@@ -1,4 +1,4 @@
-//! The buckets that most documents share, from the lists of the tables and the groups of equal signatures.
+//! The buckets that the most documents share, computed from the lists of the tables and the groups of equal signatures.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -16,12 +16,12 @@ pub struct FullBucket {
     pub band: u32,
     pub key: BandKey,
     pub documents: usize,
-    /// Some of them, old and new.
+    /// Some of them, both old and new ones.
     pub sample: Vec<Occupant>,
 }
 
-/// The fullest buckets, at most `limit`, each with up to `samples` of its documents; the fullest first. Buckets of up to
-/// eight documents are looked at only with `all`, which takes a look at every posting.
+/// Returns the fullest buckets, at most `limit`, the fullest first, each with up to `samples` of its documents. Buckets
+/// of up to eight documents are included only with `all`, which reads every posting.
 pub(super) fn fullest(tables: &BandTables, arena: &Arena, limit: usize, samples: usize, all: bool) -> Vec<FullBucket> {
     let mut fullest = Fullest { tables, arena, limit, floor: 2, keys: HashMap::new() };
     for (band, table) in tables.tables().iter().enumerate() {
@@ -44,7 +44,7 @@ pub(super) fn fullest(tables: &BandTables, arena: &Arena, limit: usize, samples:
     buckets
 }
 
-/// The bucket of a key that `one` has.
+/// Returns the bucket of a key that `one` has.
 fn bucket(tables: &BandTables, arena: &Arena, (band, key): (usize, u64), one: Place, samples: usize) -> FullBucket {
     let rows = &tables.bands().rows()[band];
     let shard = tables.tables()[band].read(key);
@@ -55,7 +55,7 @@ fn bucket(tables: &BandTables, arena: &Arena, (band, key): (usize, u64), one: Pl
     for (leader, group) in members.iter().filter_map(|place| Some((place, tables.equals().led_by(place)?))) {
         let members = group.members();
         documents += members.findable().len() - 1;
-        // It is one of its group.
+        // The leader is a member of its group, which is added below.
         sample.retain(|&place| place != leader);
         members.findable().spread(samples.saturating_sub(sample.len()), (0, 1), &mut sample);
     }
@@ -66,19 +66,20 @@ fn bucket(tables: &BandTables, arena: &Arena, (band, key): (usize, u64), one: Pl
     FullBucket { band: band as u32, key, documents, sample }
 }
 
-/// Keys of many documents.
+/// Collects the keys that many documents share.
 struct Fullest<'a> {
     tables: &'a BandTables,
     arena: &'a Arena,
     limit: usize,
-    /// Fewer documents are not worth noting.
+    /// Buckets with fewer documents are not noted.
     floor: usize,
-    /// Band and key -> documents, and one of them.
+    /// Band and key -> the number of documents, and one of them.
     keys: HashMap<(usize, u64), (usize, Place)>,
 }
 
 impl Fullest<'_> {
-    /// A key may come several times, once for its list and once for each group of equal signatures: the most counts.
+    /// Notes a key and how many documents have it. The same key may be noted several times, once for its list and once
+    /// for each group of equal signatures; the largest number counts.
     fn consider(&mut self, documents: usize, band: usize, place: Place) {
         if documents < self.floor {
             return;
@@ -88,13 +89,13 @@ impl Fullest<'_> {
         if noted.0 < documents {
             *noted = (documents, place);
         }
-        // More than asked for: what a key has in several groups is added up only later.
+        // Twice as many are kept as requested, because the groups of a key are added up only later.
         let kept = 2 * self.limit;
         if self.keys.len() > 2 * kept {
             let mut counts: Vec<usize> = self.keys.values().map(|&(documents, _)| documents).collect();
             counts.sort_unstable_by(|a, b| b.cmp(a));
             let last = counts[kept - 1];
-            // Many may be as full as the last that is kept: any of them will do, and no more of them are needed.
+            // Many may be as full as the last one that is kept. Any of these will do, and no more of them are needed.
             let mut ties = kept - counts.iter().filter(|&&documents| documents > last).count();
             self.keys.retain(|_, &mut (documents, _)| {
                 let tie = documents == last && ties > 0;

@@ -1,4 +1,4 @@
-//! Documents with equal signatures, in the orders that lookups list them in.
+//! Documents with equal signatures, in the orders in which lookups list them.
 
 use parking_lot::{RwLock, RwLockReadGuard};
 
@@ -7,16 +7,16 @@ use super::place::Place;
 use super::place_list::PlaceList;
 use crate::types::Seq;
 
-/// Documents with equal signatures. A reader may keep it: it stays the same group when another leads it.
+/// Documents with equal signatures. A reader may keep the group: it stays the same object when another member leads it.
 pub(super) struct Group(RwLock<GroupMembers>);
 
-/// The members of a group, while nothing changes them: each stays where it is.
+/// The members of a group. Each keeps its place while the group is locked.
 pub(super) struct GroupMembers {
-    /// All of them, by content and `seq`.
+    /// All members, by content and `seq`.
     all: PlaceList,
-    /// Those that can be found by their bands, by `seq`; absent if that is all of them in the same order.
+    /// The members that can be found by their bands, by `seq`. Absent if these are all members in the same order.
     findable: Option<Box<PlaceList>>,
-    /// The content of all, as long as `findable` is absent.
+    /// The content of all members, as long as `findable` is absent.
     content: u64,
 }
 
@@ -25,18 +25,18 @@ impl Group {
         Self(RwLock::new(members))
     }
 
-    /// Changes its members; lookups in the group wait meanwhile.
+    /// Changes the members. Lookups in the group wait until that is done.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut GroupMembers) -> T) -> T {
         change(&mut self.0.write())
     }
 
-    /// Its members as they are now; changes wait meanwhile.
+    /// Locks the members for reading. Changes wait until the guard is dropped.
     pub(super) fn members(&self) -> RwLockReadGuard<'_, GroupMembers> {
         self.0.read()
     }
 
-    /// The member to lead instead of one that goes: of those that can be found, if there is another. The last one,
-    /// which expiry takes last.
+    /// Returns the member that leads the group instead of `of`: one that can be found, if there is another. Takes the
+    /// last one, because expiry reaches that last.
     pub(super) fn heir(&self, of: Place) -> Option<Place> {
         let members = self.0.read();
         let other = |list: &PlaceList| list.iter().rev().find(|&place| place != of);
@@ -45,7 +45,7 @@ impl Group {
 }
 
 impl GroupMembers {
-    /// Of places whose signatures are equal.
+    /// Makes a group of places whose signatures are equal.
     pub(super) fn of(arena: &Arena, mut places: Vec<Place>, findable: impl Fn(Place) -> bool) -> Self {
         places.sort_unstable_by_key(|&place| by_content(arena)(place));
         let content = arena.content(places[0]);
@@ -63,17 +63,17 @@ impl GroupMembers {
         self.all.len()
     }
 
-    /// Those that can be found by their bands, the first stored first.
+    /// Returns the members that can be found by their bands, in the order of storing.
     pub(super) fn found(&self) -> impl Iterator<Item = Place> {
         self.findable().iter()
     }
 
-    /// Those of a content, links too, the first stored first. 0 is no content.
+    /// Returns the members of a content, links included, in the order of storing. 0 is no content.
     pub(super) fn of_content<'a>(&'a self, arena: &'a Arena, content: u64) -> impl Iterator<Item = Place> + 'a {
         self.since_content(arena, content).take_while(move |&place| content != 0 && arena.content(place) == content)
     }
 
-    /// All from a content on, by content and `seq`.
+    /// Returns all members from a content on, by content and `seq`.
     pub(super) fn since_content<'a>(&'a self, arena: &'a Arena, content: u64) -> impl Iterator<Item = Place> + 'a {
         self.all.from((content, Seq(0)), by_content(arena))
     }
@@ -84,7 +84,7 @@ impl GroupMembers {
 
     pub(super) fn add(&mut self, arena: &Arena, place: Place, findable: bool) {
         if self.findable.is_none() && (!findable || arena.content(place) != self.content) {
-            // Until here both are the same, in the same order: a copy of memory.
+            // Until now both lists are the same, so the new one is a copy.
             self.findable = Some(Box::new(self.all.clone()));
         }
         self.all.insert(place, by_content(arena));

@@ -1,6 +1,6 @@
 //! Document id -> place, by a 64-bit fingerprint of the id.
-//! Ids are long and are in the store; two ids may share a fingerprint, so a place found here is a guess that the
-//! caller confirms against the record. The fingerprints are in the [`Arena`]; here is a table of places alone.
+//! Ids are long and are kept in the store. Two ids may share a fingerprint, so a place found here is a guess that the
+//! caller confirms with the record. The fingerprints are in the [`Arena`]; this is a table of places alone.
 
 use smallvec::SmallVec;
 
@@ -42,7 +42,7 @@ impl Keys for IdKeys<'_> {
 }
 
 impl IdIndex {
-    /// Tells ids apart by 1 to 64 bits of their fingerprints.
+    /// Makes an index that distinguishes ids by 1 to 64 bits of their fingerprints.
     pub(super) fn new(bits: u32, seed: Seed) -> Self {
         Self { table: Table::new(0, 1), pool: Pool::default(), mask: u64::MAX >> (64 - bits), seed }
     }
@@ -54,14 +54,14 @@ impl IdIndex {
         self.table.insert(&self.pool, key, place, |held| keys.key(held) == key, &keys);
     }
 
-    /// Takes a place out again, before it is freed.
+    /// Removes a place before it is freed.
     pub(super) fn remove(&self, arena: &Arena, place: Place) {
         let keys = self.keys(arena);
         let key = keys.key(place);
         self.table.remove(&self.pool, key, place, |held| keys.key(held) == key, &keys);
     }
 
-    /// Every place whose id may be the one with this fingerprint. Copied, so that no lock is held.
+    /// Returns every place whose id may be the one with this fingerprint. The result is a copy, so no lock is held.
     pub(super) fn candidates(&self, arena: &Arena, fingerprint: u64) -> SmallVec<[Place; 8]> {
         let keys = self.keys(arena);
         let key = self.seed.key(fingerprint & self.mask);
@@ -69,7 +69,7 @@ impl IdIndex {
         shard.members(key, |held| keys.key(held) == key).iter().collect()
     }
 
-    /// Bytes of the table.
+    /// Returns the bytes of the table.
     pub(super) fn bytes(&self) -> u64 {
         self.pool.bytes()
     }

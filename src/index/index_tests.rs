@@ -1,4 +1,4 @@
-//! The whole index through its door, against a plain map.
+//! The whole index, through its public functions, against a plain map.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -46,14 +46,14 @@ struct Held {
     id_fingerprint: u64,
     occupant: Occupant,
     findable: bool,
-    /// On disk it is gone.
+    /// It is deleted on disk.
     leaving: bool,
-    /// Nobody can tell whether it is on disk.
+    /// It is unknown whether it is on disk.
     doubtful: bool,
 }
 
 impl Held {
-    /// Whether a view has it; said here in other words than in the index.
+    /// Returns whether a view shows it. Written in other terms than in the index.
     fn is_seen_by(&self, view: View) -> bool {
         let Occupant { seq, removed, .. } = self.occupant;
         let until = if removed == Seq(0) { u64::MAX } else { removed.0 };
@@ -64,14 +64,14 @@ impl Held {
         }
     }
 
-    /// Whether a view finds it by its bands: a link that is being promoted only once that is durable.
+    /// Returns whether a view finds it by its bands. A link that is being promoted is found only once that is durable.
     fn is_found_by(&self, view: View) -> bool {
         let promoted = !self.occupant.linked || matches!(view, View::Decided);
         self.findable && promoted && self.is_seen_by(view)
     }
 }
 
-/// The index, and what is expected of it.
+/// The index, and the expected state.
 struct World {
     index: Index,
     rng: ChaCha8Rng,
@@ -98,17 +98,17 @@ impl World {
             place,
             Held { signature, id_fingerprint, occupant, findable: !linked, leaving: false, doubtful: false },
         );
-        assert!(before.is_none(), "{place:?} is given out twice");
+        assert!(before.is_none(), "{place:?} was assigned twice");
         place
     }
 
-    /// A document that is there.
+    /// Returns a document that exists.
     fn any(&mut self) -> Option<Place> {
         let there = self.model.iter().filter(|(_, held)| held.occupant.removed == Seq(0));
         there.map(|(&place, _)| place).choose(&mut self.rng)
     }
 
-    /// A document goes, and that is durable, undone, or unclear.
+    /// Removes a document. The removal becomes durable, is undone, or stays unknown.
     fn remove(&mut self, place: Place) {
         self.seq += 1;
         self.index.leave(place, Seq(self.seq));
@@ -176,7 +176,7 @@ impl World {
         }
     }
 
-    /// What a search has to find, best first.
+    /// Returns what a search must find, best first.
     fn expected(&self, view: View, query: &Query<'_>) -> Vec<Candidate> {
         let (bands, rows) = (self.index.banding().bands() as usize, self.index.banding().rows() as usize);
         let shares = |held: &Held| {
@@ -355,7 +355,7 @@ fn what_is_known_by_other_means_counts_only_if_it_is_still_there() {
     let Ok(mut search) = index.search(View::Decided, &query, BOUNDS);
     assert!(search.found.is_empty());
     index.consider(&mut search, &query, &[(Seq(1), far), (Seq(5), near), (Seq(2), far)]);
-    assert!(search.found.is_empty(), "another is there, or it is not like the query");
+    assert!(search.found.is_empty(), "another document is there, or it is not similar to the query");
     index.consider(&mut search, &query, &[(Seq(1), near)]);
     assert_eq!(search.found.iter().map(|found| (found.seq, found.matching)).collect::<Vec<_>>(), [(Seq(1), 51)]);
     assert_eq!((search.candidates, search.above), (2, 1));
@@ -388,7 +388,7 @@ fn last_seen_times_come_with_documents_while_they_are_kept() {
     assert!(index.last_seen().is_none());
 }
 
-/// What documents claim covers what they take, and a removal gives back what an entry took.
+/// The claim of documents covers the bytes they take, and a removal returns what an insertion claimed.
 #[test]
 fn a_claim_covers_the_bytes_and_shrinks_with_a_removal() {
     let mut rng = ChaCha8Rng::seed_from_u64(8);
@@ -414,7 +414,7 @@ fn a_claim_covers_the_bytes_and_shrinks_with_a_removal() {
     index.gone(places);
     let half = index.claim();
     assert_eq!((index.documents(), index.next_removable()), (2500, None));
-    assert!(half < full * 6 / 10, "{half} of {full}, though a reader keeps all of it");
+    assert!(half < full * 6 / 10, "{half} of {full}, although a reader keeps all documents");
     drop(reading);
     while let Some(place) = index.next_removable() {
         index.remove(place);

@@ -1,6 +1,6 @@
-//! Place -> when its document was last seen: four bytes a document, in chunks that never move.
-//! Readers and writers take no lock. What is noted for a place means nothing once the place is reused; whoever acts on
-//! it looks again under the decision lock.
+//! Place -> the time its document was last seen: four bytes a document, in chunks that never move.
+//! Readers and writers take no lock. The time of a place means nothing once the place is reused, so code that acts on
+//! it checks again under the decision lock.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,49 +9,51 @@ use std::time::Duration;
 use super::place::Place;
 use crate::types::TimestampMs;
 
-/// Times are kept in half seconds since the collection was made, rounded up, so that no document goes early.
+/// Times are counted in half seconds since the collection was created, rounded up, so that no document expires early.
 const TICK_MS: i64 = 500;
 /// Marks a time that is later than the one on disk.
 const UNWRITTEN: u32 = 1 << 31;
-/// The last time that can be told, 34 years after the collection was made; later ones are taken for it.
+/// The last time that can be represented, 34 years after the collection was created. Later times are stored as this
+/// one.
 const TICK_MAX: u32 = UNWRITTEN - 1;
-/// A last-seen time is written to disk if it falls into another of so many parts of the time to live than the one there.
+/// The time to live is divided into this many parts. A last-seen time is written to disk if it is in another part than
+/// the time on disk.
 const PARTS_OF_TTL: i64 = 64;
 
-/// Places in the first chunk; each further chunk doubles, so 22 chunks hold every place.
+/// The places in the first chunk. Each further chunk doubles, so 22 chunks hold every place.
 const FIRST_CHUNK_PLACES: u64 = 1024;
 const CHUNKS: usize = 22;
 
-/// When the document of each place was last seen.
+/// The time at which the document of each place was last seen.
 pub struct LastSeen {
     made: TimestampMs,
     chunks: [OnceLock<Box<[AtomicU32]>>; CHUNKS],
 }
 
-/// What is to be done about a document, as far as its last-seen time tells.
+/// The work that a document's last-seen time calls for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     Nothing,
-    /// None was noted since there has been a time to live: read it from the disk.
+    /// The time is not known in memory since the time to live was set: read it from the disk.
     Read,
-    /// Too long ago: delete the document.
+    /// The time is too long ago: delete the document.
     Delete,
-    /// Later than on disk: write it.
+    /// The time is later than on disk: write it.
     Write,
 }
 
 impl LastSeen {
-    /// Without a time yet, for a collection made then.
+    /// Makes an empty set of times, for a collection created at `made`.
     pub(super) fn new(made: TimestampMs) -> Self {
         Self { made, chunks: [const { OnceLock::new() }; CHUNKS] }
     }
 
-    /// Notes the time of a document that has just come to the place.
+    /// Sets the time of a document that has just been put at the place.
     pub(super) fn set(&self, place: Place, seen: TimestampMs) {
         self.cell(place).store(self.tick(seen), Ordering::Relaxed);
     }
 
-    /// Notes that the document was seen; says whether that is later than what was noted.
+    /// Notes that the document was seen. Returns whether that is later than the time so far.
     pub fn touch(&self, place: Place, seen: TimestampMs, ttl: Duration) -> bool {
         let new = self.tick(seen);
         let part = (ttl.as_millis() as i64 / PARTS_OF_TTL / TICK_MS).clamp(1, i64::from(TICK_MAX)) as u32;
@@ -63,18 +65,19 @@ impl LastSeen {
         self.cell(place).fetch_update(Ordering::Relaxed, Ordering::Relaxed, later).is_ok()
     }
 
-    /// Notes the time that was found on disk, where none is known.
+    /// Sets the time that was found on disk, if none is known.
     pub fn learn(&self, place: Place, seen: TimestampMs) {
-        // One that was noted meanwhile is later.
+        // A time that was noted in the meantime is later.
         _ = self.cell(place).compare_exchange(0, self.tick(seen), Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Forgets what is noted of a place that is empty. Should it be taken just now, its time is not known at worst.
+    /// Forgets the time of an empty place. If a document takes the place at this moment, its time becomes unknown at
+    /// worst.
     pub fn forget(&self, place: Place) {
         self.cell(place).store(0, Ordering::Relaxed);
     }
 
-    /// What is to be done about a place.
+    /// Returns the work that is due for a place.
     pub fn due(&self, place: Place, now: TimestampMs, ttl: Duration) -> Due {
         let value = self.get(place);
         let last_seen = self.time(value & TICK_MAX);
@@ -86,29 +89,30 @@ impl LastSeen {
         }
     }
 
-    /// When the document at the place was last seen, up to half a second later than it was; `None` if that is not known.
+    /// Returns the time the document at the place was last seen, rounded up by half a second at most; `None` if it is
+    /// not known.
     pub fn last_seen(&self, place: Place) -> Option<TimestampMs> {
         let tick = self.get(place) & TICK_MAX;
         (tick > 0).then(|| self.time(tick))
     }
 
-    /// The time to be written to disk, taken for written from here on.
+    /// Returns the time to write to disk, and counts it as written from here on.
     pub fn take_unwritten(&self, place: Place) -> Option<TimestampMs> {
         let value = self.cell(place).fetch_and(TICK_MAX, Ordering::Relaxed);
         (value & UNWRITTEN != 0).then(|| self.time(value & TICK_MAX))
     }
 
-    /// The disk refused the time.
+    /// Marks a time as unwritten again, because the disk refused it.
     pub fn not_written(&self, place: Place) {
         self.cell(place).fetch_or(UNWRITTEN, Ordering::Relaxed);
     }
 
-    /// Bytes for so many places.
+    /// Returns the bytes that this many places take.
     pub(super) fn bytes_for(places: u64) -> u64 {
         places * size_of::<AtomicU32>() as u64
     }
 
-    /// At least 1: 0 says that nothing is known.
+    /// Converts a time to ticks. The result is at least 1, because 0 says that no time is known.
     fn tick(&self, at: TimestampMs) -> u32 {
         let since = at.0.saturating_sub(self.made.0).max(1);
         since.saturating_add(TICK_MS - 1).saturating_div(TICK_MS).min(i64::from(TICK_MAX)) as u32
@@ -131,7 +135,7 @@ impl LastSeen {
     }
 }
 
-/// For how long a document that was last seen then should have been gone.
+/// Returns how long ago a document that was last seen at `last_seen` should have expired.
 pub fn overdue(last_seen: TimestampMs, now: TimestampMs, ttl: Duration) -> Duration {
     let gone = last_seen.0.saturating_add(ttl.as_millis() as i64);
     Duration::from_millis(now.0.saturating_sub(gone).max(0) as u64)

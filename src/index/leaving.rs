@@ -1,7 +1,7 @@
 //! Removed documents wait for earlier readers.
-//! A reader takes the durable place in the order and then reads what was durable there, while the order moves on. Until
-//! the last reader that may look from an earlier place has left, a document that is gone keeps its postings and its
-//! place.
+//! A reader takes the durable place in the commit order, and then reads data that was durable at that place while the
+//! order moves on. A document that is deleted keeps its postings and its place in the index until the last reader with
+//! an earlier place has left.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,28 +11,28 @@ use parking_lot::Mutex;
 
 use super::place::Place;
 
-/// Who reads since when, and what is gone and may still be read. Each batch that goes takes the present token with it; a
-/// token that nobody else holds has no readers left.
+/// The readers, and the deleted documents that they may still read. Each batch of deleted documents takes the current
+/// token. A token that is held by nothing else has no readers left.
 #[derive(Default)]
 pub(super) struct Leaving {
     now: Mutex<Arc<()>>,
-    /// In the order in which it went.
+    /// Batches in the order of their deletion.
     waiting: Mutex<VecDeque<(Arc<()>, std::vec::IntoIter<Place>)>>,
-    /// Documents that are gone and have not been removed yet.
+    /// The number of documents that are deleted and not removed yet.
     count: AtomicU64,
 }
 
-/// A reader, from before it takes the durable place in the order until it has read all it needs.
+/// A reader, from before it takes the durable place in the commit order until it has read everything it needs.
 pub struct Reading(#[allow(dead_code, reason = "held for its count")] Arc<()>);
 
 impl Leaving {
-    /// Call it before taking the durable place.
+    /// Registers a reader. Call it before taking the durable place.
     pub(super) fn reading(&self) -> Reading {
         Reading(Arc::clone(&self.now.lock()))
     }
 
-    /// Adds what went with the step to the present durable place. Call it after moving that on: who comes from here on
-    /// sees the new place.
+    /// Adds documents that were deleted by the step to the present durable place. Call it after that place has
+    /// advanced: readers that register from here on see the new place.
     pub(super) fn gone(&self, places: Vec<Place>) {
         if !places.is_empty() {
             self.count.fetch_add(places.len() as u64, Ordering::Relaxed);
@@ -41,7 +41,7 @@ impl Leaving {
         }
     }
 
-    /// The oldest that no reader can still look for.
+    /// Returns the oldest document, if no reader may still read it.
     pub(super) fn next_removable(&self) -> Option<Place> {
         let mut waiting = self.waiting.lock();
         let (readers, places) = waiting.front_mut()?;
@@ -59,12 +59,12 @@ impl Leaving {
         !self.waiting.lock().is_empty()
     }
 
-    /// One has been removed.
+    /// Counts a document as removed.
     pub(super) fn removed(&self) {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// How many are gone and have not been removed yet.
+    /// Returns how many documents are deleted and not removed yet.
     pub(super) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }

@@ -27,7 +27,7 @@ fn publish(arena: &Arena, seq: u64) {
     );
 }
 
-/// What is read is one document, whole, or nothing.
+/// A read returns one whole document, or nothing.
 fn check(arena: &Arena) {
     let mut words = [0; 2];
     if let Some(occupant) = arena.read(PLACE, &mut words) {

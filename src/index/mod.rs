@@ -1,11 +1,12 @@
-//! The index: what is in memory of every document of a collection, found by signature or by id.
-//! In: packed signatures with their `seq`. Out: [`Place`]s of documents, what is known of each, and those like a query.
-//! Knows nothing of ids' text, of storage, or of what becomes of what it finds.
+//! The index: the documents of a collection in memory, found by signature or by id.
+//! In: packed signatures with their `seq`. Out: the [`Place`]s of documents, facts about each, and the documents
+//! similar to a query.
+//! Knows nothing of the text of ids, of storage, or of how its findings are used.
 //!
-//! [`Index`] is the one door: whoever changes a document changes it everywhere, through one call. Behind it is a
-//! directory of places and ids (`directory.rs`) above parts. Today there is one part, in memory (`part.rs`): a row of
-//! each document (`arena.rs`), and for each banding (`bands.rs`) tables over the rows (`band_tables.rs`), which searches
-//! probe (`probe.rs`). A part on disk would be another, which [`NeedsDisk`] tells of.
+//! [`Index`] is the only entrance: one call changes a document everywhere. Behind it are a directory of places and ids
+//! (`directory.rs`) and the parts that hold documents. Today there is one part, in memory (`part.rs`). It has a row for
+//! each document (`arena.rs`) and, for each banding (`bands.rs`), tables over the rows (`band_tables.rs`) that searches
+//! probe (`probe.rs`). A part on disk would be a second one; [`NeedsDisk`] is for that.
 
 mod ahead;
 mod arena;
@@ -68,28 +69,29 @@ pub use place::{Place, Walk};
 pub use search::{Bounds, Candidate, Cost, Query, Search};
 pub use view::View;
 
-/// How an index is made.
+/// The options of a new index.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexOptions {
-    /// Of all its signatures.
+    /// The shape of all signatures.
     pub shape: SignatureShape,
-    /// The banding to begin with.
+    /// The first banding.
     pub banding: Banding,
-    /// Bits by which ids are told apart, 1 to 64.
+    /// The number of bits that distinguish ids, 1 to 64.
     pub id_fingerprint_bits: u32,
-    /// Decides how tables are laid out: the process's own if absent. For tests and measurements.
+    /// The seed of the tables; the process's own if absent. For tests and measurements.
     pub seed: Option<u64>,
 }
 
-/// A part that is on disk, which a search has to read first. Uninhabited today: the one part is in memory. A part on disk
-/// makes values of it; they are resolved outside the decision lock, by [`Index::fetch`].
+/// A part on disk that a search has to read first. It has no values today, because the only part is in memory. A part
+/// on disk would return values of it, and the caller would resolve them outside the decision lock with
+/// [`Index::fetch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NeedsDisk {}
 
 /// All documents of a collection, in memory.
 ///
-/// Opening comes first: [`load`](Self::load) from any threads, then [`build`](Self::build). After that changes come one
-/// at a time, under the caller's decision lock, while any number of readers look without one.
+/// To open an index, call [`load`](Self::load) from any number of threads, then [`build`](Self::build). After that,
+/// changes come one at a time under the caller's decision lock, while any number of readers search without a lock.
 pub struct Index {
     directory: Directory,
     part: MemoryPart,
@@ -109,7 +111,8 @@ impl Index {
 
     // Opening.
 
-    /// Adds a document without its postings: [`build`](Self::build) makes those. From several threads at once.
+    /// Adds a document without its postings, which [`build`](Self::build) makes. May be called from several threads at
+    /// once.
     pub fn load(&self, entry: Entry<'_>) -> Place {
         let place = self.directory.next();
         self.part.load(place, entry);
@@ -117,15 +120,15 @@ impl Index {
         place
     }
 
-    /// Makes the postings of all that was loaded, in parallel; once, before anything else. `progress` is told the share
-    /// that is done, from 0 to 1.
+    /// Makes the postings of all loaded documents, in parallel. Call it once, before anything else. `progress` is
+    /// called with the share that is done, from 0 to 1.
     pub fn build(&self, progress: impl Fn(f64) + Sync) {
         self.part.build(self.directory.used(), progress);
     }
 
     // Changes, one at a time.
 
-    /// Adds a document; `None` if the index holds [`PLACES_MAX`].
+    /// Adds a document. Returns `None` if the index holds [`PLACES_MAX`] documents.
     pub fn enter(&self, entry: Entry<'_>) -> Option<Place> {
         let place = self.directory.take()?;
         self.part.enter(place, entry);
@@ -133,11 +136,11 @@ impl Index {
         Some(place)
     }
 
-    /// Removes a document at once, which undoes [`enter`](Self::enter). Returns which it was.
+    /// Removes a document at once, which undoes [`enter`](Self::enter). Returns its `seq`.
     pub fn withdraw(&self, place: Place) -> Seq {
         let rows = self.part.rows();
         let occupant = rows.peek(place).expect("a place is emptied once");
-        // Postings first, so that none ever names an empty place.
+        // Postings are removed first, so that no posting ever names an empty place.
         self.part.unpost(place);
         self.directory.leave(rows, place);
         rows.free(place);
@@ -145,56 +148,59 @@ impl Index {
         occupant.seq
     }
 
-    /// A document is removed at that place in the order: views from there on do not have it.
+    /// Marks a document as removed at a place in the commit order. Views from that place on do not show it.
     pub fn leave(&self, place: Place, at: Seq) {
         self.part.rows().set_removed(place, at);
     }
 
-    /// Takes [`leave`](Self::leave) back.
+    /// Undoes [`leave`](Self::leave).
     pub fn stay(&self, place: Place) {
         self.part.rows().set_removed(place, Seq(0));
     }
 
-    /// Marks a document in doubt: it is unclear whether it is on disk. No view has it any more.
+    /// Marks a document as being in doubt: it is unknown whether it is on disk. No view shows it any more.
     pub fn doubt(&self, place: Place) {
         self.part.rows().set_removed(place, view::DOUBTFUL);
     }
 
-    /// Makes a link findable by its bands, or unfindable again. A banding that is being built and has not got to it yet
-    /// takes it as it is then.
+    /// Makes a link findable by its bands, or no longer findable. If a new banding is being built and has not reached
+    /// the link yet, it later takes the link as it is then.
     pub fn set_findable(&self, place: Place, findable: bool) {
         self.part.set_findable(place, findable);
     }
 
-    /// Makes a document a link, or an ordinary one.
+    /// Makes a document a link or an ordinary document.
     pub fn set_linked(&self, place: Place, linked: bool) {
         self.part.rows().set_linked(place, linked);
     }
 
     // Removal, once earlier readers have left.
 
-    /// Keeps what is readable now readable until dropped. Call it before taking the durable place in the order.
+    /// Keeps everything that is readable now readable until the guard is dropped. Call it before reading the durable
+    /// place in the commit order.
     pub fn reading(&self) -> Reading {
         self.leaving.reading()
     }
 
-    /// These documents are gone, on disk too. They wait for readers that came before; call it after moving the durable
-    /// place on.
+    /// Takes documents that are deleted on disk. They stay until the readers that came before have left. Call it after
+    /// advancing the durable place in the commit order.
     pub fn gone(&self, places: Vec<Place>) {
         self.leaving.gone(places);
     }
 
-    /// The document to [`remove`](Self::remove) next; `None` if none is waiting, or a reader may look for the oldest.
+    /// Returns the next document to [`remove`](Self::remove). `None` if none is waiting, or a reader may still read the
+    /// oldest.
     pub fn next_removable(&self) -> Option<Place> {
         self.leaving.next_removable()
     }
 
-    /// Whether any documents wait to be removed.
+    /// Returns whether any documents wait to be removed.
     pub fn has_leaving(&self) -> bool {
         self.leaving.any()
     }
 
-    /// Removes what [`next_removable`](Self::next_removable) returned; a change like the others. Returns which it was.
+    /// Removes the document that [`next_removable`](Self::next_removable) returned, and returns its `seq`. Counts as a
+    /// change.
     pub fn remove(&self, place: Place) -> Seq {
         let seq = self.withdraw(place);
         self.leaving.removed();
@@ -203,90 +209,92 @@ impl Index {
 
     // Reading.
 
-    /// Every place whose document's id may be the one with this fingerprint.
+    /// Returns every place whose document may have the id with this fingerprint.
     pub fn held_by(&self, id_fingerprint: u64) -> SmallVec<[Place; 8]> {
         self.directory.held_by(self.part.rows(), id_fingerprint)
     }
 
-    /// What is at a place; `None` if it is empty or changes while being read.
+    /// Returns the document at a place; `None` if the place is empty or changes while it is read.
     pub fn peek(&self, place: Place) -> Option<Occupant> {
         self.part.rows().peek(place)
     }
 
-    /// Finds the documents of a view that are like a query.
+    /// Finds the documents of a view that are similar to a query.
     pub fn search(&self, view: View, query: &Query<'_>, bounds: Bounds) -> Result<Search, NeedsDisk> {
         Ok(self.part.search(view, query, bounds))
     }
 
-    /// Adds documents that are known by other means, if they are still at their places, and ranks again.
+    /// Adds documents that the caller knows by other means, if they are still at their places, and ranks the result
+    /// again.
     pub fn consider(&self, search: &mut Search, query: &Query<'_>, known: &[(Seq, Place)]) {
         search::consider(self.part.rows(), self.part.shape(), search, query, known);
     }
 
-    /// How many of the documents at these places have as many equal slots as the query asks for.
+    /// Returns how many of the documents at these places have at least as many equal slots as the query requires.
     pub fn matching(&self, query: &Query<'_>, places: impl Iterator<Item = Place>) -> usize {
         search::matching(self.part.rows(), self.part.shape(), query, places)
     }
 
-    /// Reads what a search needs from the disk. Not under the decision lock.
+    /// Reads the data that a search needs from the disk. Must not be called under the decision lock.
     pub fn fetch(&self, needs: NeedsDisk) {
         match needs {}
     }
 
-    /// The banding that searches go by.
+    /// Returns the banding that searches use.
     pub fn banding(&self) -> Banding {
         self.part.banding()
     }
 
-    /// How many documents share a band key.
+    /// Returns how many documents share a band key.
     pub fn fullness(&self) -> Fullness {
         self.part.fullness()
     }
 
-    /// The fullest buckets, at most `limit`, each with up to `samples` of its documents; the fullest first. Buckets of
-    /// up to eight documents are looked at only with `all`, which takes a look at every posting.
+    /// Returns the fullest buckets, at most `limit`, the fullest first, each with up to `samples` of its documents.
+    /// Buckets of up to eight documents are included only with `all`, which reads every posting.
     pub fn fullest(&self, limit: usize, samples: usize, all: bool) -> Vec<FullBucket> {
         self.part.fullest(limit, samples, all)
     }
 
     // Another banding. The caller holds its decision lock for each call.
 
-    /// Begins to build another banding beside the present one. `through` is the last `seq` given out: later documents
-    /// enter both. One at a time.
+    /// Starts to build another banding next to the present one. `through` is the last `seq` assigned: later documents
+    /// enter both bandings. Only one can be built at a time.
     pub fn begin_banding(&self, banding: Banding, through: Seq) -> NextBanding {
         self.part.begin_banding(banding, through, self.directory.used())
     }
 
-    /// Adds documents that were there before, looking at no more than so many; says whether that was all.
+    /// Adds documents that existed before to the next banding. Looks at `documents_max` places at most, and returns
+    /// whether those were the last.
     pub fn fill(&self, next: &mut NextBanding, documents_max: u32) -> bool {
         self.part.fill(next, documents_max)
     }
 
-    /// Searches go by a complete new banding from here on.
+    /// Makes searches use a complete new banding from now on.
     pub fn take_over(&self, next: NextBanding) {
         self.part.take_over(next);
     }
 
-    /// Forgets a banding that was being built. Its memory is given back when `next` is dropped, which may take long: not
-    /// under the decision lock.
+    /// Forgets a banding that was being built. Its memory is freed when `next` is dropped, which may take long and must
+    /// not happen under the decision lock.
     pub fn abandon(&self, next: &NextBanding) {
         self.part.abandon(next);
     }
 
     // Last-seen times.
 
-    /// Keeps last-seen times, of a collection made then, or with `None` no longer. If they are kept already, nothing
-    /// changes. A change like the others.
+    /// Starts to keep last-seen times, for a collection created at `made`, or stops keeping them if `made` is `None`.
+    /// Changes nothing if they are kept already. Counts as a change.
     pub fn keep_last_seen(&self, made: Option<TimestampMs>) {
         self.part.keep_last_seen(made);
     }
 
-    /// When documents were last seen; absent if that is not kept.
+    /// Returns the last-seen times; `None` if they are not kept.
     pub fn last_seen(&self) -> Option<Arc<LastSeen>> {
         self.part.last_seen()
     }
 
-    /// Every place that has been used so far, whether or not a document is there now.
+    /// Returns every place that has been used so far, whether or not it holds a document now.
     pub fn places(&self, from: Walk) -> impl Iterator<Item = Place> + use<> {
         from.places(self.directory.used())
     }
@@ -303,17 +311,17 @@ impl Index {
         }
     }
 
-    /// Places in use, without those whose document is gone and only waits for earlier readers.
+    /// Returns the number of documents. Deleted documents that only wait for earlier readers do not count.
     pub fn documents(&self) -> u64 {
         u64::from(self.directory.used()).saturating_sub(self.empty())
     }
 
-    /// What the documents take of the memory budget.
+    /// Returns the bytes of the memory budget that the documents take.
     pub fn claim(&self) -> u64 {
         self.holding().claim()
     }
 
-    /// What one document more takes of the memory budget.
+    /// Returns the bytes of the memory budget that one more document would take.
     pub fn claim_of_one(&self) -> u64 {
         self.holding().claim_of_one()
     }

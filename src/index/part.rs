@@ -1,5 +1,5 @@
-//! Documents in memory: a row of each, and tables over the rows for each banding.
-//! Any number of readers look while one changes. Knows nothing of ids, or of which places are in use.
+//! Documents in memory: a row for each, and tables over the rows for each banding.
+//! Any number of readers search while one writer makes changes. Knows nothing of ids, or of which places are in use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,31 +19,31 @@ use super::seed::Seed;
 use super::view::View;
 use crate::types::{Seq, TimestampMs};
 
-/// The part of an index that is in memory, and takes all changes.
+/// The part of an index that is in memory and takes all changes.
 pub(super) struct MemoryPart {
     shape: SignatureShape,
     seed: Seed,
     arena: Arena,
     tables: RwLock<Tables>,
-    /// Whether last-seen times are kept: loading threads would get in each other's way with the lock.
+    /// Whether last-seen times are kept. A copy, because loading threads would contend for the lock.
     keeps_last_seen: AtomicBool,
 }
 
-/// What can be exchanged while others look.
+/// The parts that can be exchanged while others search.
 struct Tables {
     now: Arc<BandTables>,
-    /// Under a new banding, while they are being built.
+    /// The tables of a new banding, while they are being built.
     next: Option<Arc<BandTables>>,
-    /// When documents were last seen; absent if they stay for ever.
+    /// Last-seen times; absent if documents never expire.
     last_seen: Option<Arc<LastSeen>>,
 }
 
-/// A banding that is being built beside the present one. From [`Index::begin_banding`](super::Index::begin_banding) on
-/// every change keeps it up to date, until it is given back.
+/// A banding that is being built next to the present one. After [`Index::begin_banding`](super::Index::begin_banding),
+/// every change keeps it up to date until it takes over or is abandoned.
 #[must_use]
 pub struct NextBanding {
     tables: Arc<BandTables>,
-    /// Documents up to here were there before changes began to enter it themselves.
+    /// Documents up to this `seq` existed before changes began to enter this banding.
     through: Seq,
     /// The next place to look at.
     at: u32,
@@ -77,7 +77,8 @@ impl MemoryPart {
         self.shape
     }
 
-    /// Puts a document at an empty place, without postings: [`Self::build`] makes those. From several threads at once.
+    /// Puts a document at an empty place, without postings, which [`Self::build`] makes. May be called from several
+    /// threads at once.
     pub(super) fn load(&self, place: Place, entry: Entry<'_>) {
         self.arena.publish(place, entry);
         if self.keeps_last_seen.load(Ordering::Relaxed)
@@ -87,7 +88,8 @@ impl MemoryPart {
         }
     }
 
-    /// Makes the postings of so many places, in parallel. `progress` is told the share that is done, from 0 to 1.
+    /// Makes the postings of the first `places` places, in parallel. `progress` is called with the share that is done,
+    /// from 0 to 1.
     pub(super) fn build(&self, places: u32, progress: impl Fn(f64) + Sync) {
         let places: Vec<Place> = (0..places).map(Place).collect();
         let tables = self.tables.read();
@@ -107,7 +109,7 @@ impl MemoryPart {
     /// Puts a document at an empty place, with its postings.
     pub(super) fn enter(&self, place: Place, entry: Entry<'_>) {
         let tables = self.tables.read();
-        // Before the sweeper can take it for the document that was here.
+        // Set first, so that expiry cannot see the new document with the time of the place's former one.
         if let Some(last_seen) = &tables.last_seen {
             last_seen.set(place, entry.last_seen);
         }
@@ -115,19 +117,19 @@ impl MemoryPart {
         tables.all().for_each(|tables| tables.insert(&self.arena, place, !entry.linked));
     }
 
-    /// Takes the postings of a document away.
+    /// Removes the postings of a document.
     pub(super) fn unpost(&self, place: Place) {
         self.tables.read().all().for_each(|tables| tables.remove(&self.arena, place));
     }
 
-    /// Makes a document findable by its bands, or unfindable again.
+    /// Makes a document findable by its bands, or no longer findable.
     pub(super) fn set_findable(&self, place: Place, findable: bool) {
         self.tables.read().all().for_each(|tables| tables.set_findable(&self.arena, place, findable));
     }
 
-    /// Finds the documents of a view that are like a query.
+    /// Finds the documents of a view that are similar to a query.
     pub(super) fn search(&self, view: View, query: &Query<'_>, bounds: Bounds) -> Search {
-        // Held until the search is over: a banding that has been taken over is no longer kept up to date.
+        // The lock is held until the search is over, because a banding that was replaced is no longer kept up to date.
         let tables = self.tables.read();
         search(&self.arena, &tables.now, view, query, bounds)
     }
@@ -140,28 +142,29 @@ impl MemoryPart {
         self.tables.read().now.fullness()
     }
 
-    /// The fullest buckets, at most `limit`, each with up to `samples` of its documents.
+    /// Returns the fullest buckets, at most `limit`, each with up to `samples` of its documents.
     pub(super) fn fullest(&self, limit: usize, samples: usize, all: bool) -> Vec<FullBucket> {
-        // It takes long: no lock is held meanwhile.
+        // This takes long, so the lock is not held for it.
         let now = Arc::clone(&self.tables.read().now);
         fullest(&now, &self.arena, limit, samples, all)
     }
 
-    /// Begins to build another banding of places below `end`.
+    /// Starts to build another banding for the places below `end`.
     pub(super) fn begin_banding(&self, banding: Banding, through: Seq, end: u32) -> NextBanding {
         let tables = Arc::new(BandTables::new(banding, self.shape, self.seed));
         self.tables.write().next = Some(Arc::clone(&tables));
         NextBanding { tables, through, at: 0, end }
     }
 
-    /// Adds documents that were there before, looking at no more than so many; says whether that was all.
+    /// Adds documents that existed before to the next banding. Looks at `documents_max` places at most, and returns
+    /// whether those were the last.
     pub(super) fn fill(&self, next: &mut NextBanding, documents_max: u32) -> bool {
         let tables = self.tables.read();
         let end = next.end.min(next.at.saturating_add(documents_max));
         for place in (next.at..end).map(Place) {
             let older = self.arena.peek(place).is_some_and(|seen| seen.seq <= next.through);
-            // By what the present banding has, and not by the arena's flags: a link that is being promoted can be found,
-            // and may be in the new banding already.
+            // Decided by the present banding, not by the arena's flags: a link that is being promoted can be found, and
+            // may be in the new banding already.
             if older && tables.now.here(place) && !next.tables.here(place) {
                 next.tables.insert(&self.arena, place, tables.now.is_findable(place));
             }
@@ -170,18 +173,18 @@ impl MemoryPart {
         end == next.end
     }
 
-    /// Searches go by a complete new banding from here on.
+    /// Makes searches use a complete new banding from now on.
     pub(super) fn take_over(&self, next: NextBanding) {
         let mut tables = self.tables.write();
-        // Both at once: a change between the two would enter its postings twice.
+        // Both are exchanged under one lock: a change between the two would enter its postings twice.
         let old = std::mem::replace(&mut tables.now, next.tables);
         tables.next = None;
-        // Searches need not wait until its memory is given back.
+        // The lock is released first, so that searches do not wait until the memory is freed.
         drop(tables);
         drop(old);
     }
 
-    /// No change enters a banding any more that was being built.
+    /// Stops changes from entering a banding that was being built.
     pub(super) fn abandon(&self, _next: &NextBanding) {
         self.tables.write().next = None;
     }
@@ -197,7 +200,7 @@ impl MemoryPart {
         self.tables.read().last_seen.clone()
     }
 
-    /// What it takes in memory.
+    /// Returns the memory that this part takes.
     pub(super) fn bytes(&self) -> PartBytes {
         let tables = self.tables.read();
         let bands = |tables: &BandTables| tables.bands().banding().bands();

@@ -1,16 +1,16 @@
-//! Where documents are, as the rest of the service sees it: a number that only the index can read.
+//! The places of documents: numbers that only the index can interpret.
 
-/// Where a document is in the index. Opaque: it means something to [`Index`](super::Index) only, and is reused after
-/// the document is removed.
+/// The place of a document in the index. Opaque: it means something to [`Index`](super::Index) only, and it is reused
+/// after the document is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place(pub(super) u32);
 
-/// Where a walk over all places begins.
+/// The start of a walk over all places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk(u32);
 
 impl Walk {
-    /// At the first place.
+    /// Starts at the first place.
     pub fn start() -> Self {
         Self(0)
     }
@@ -19,7 +19,7 @@ impl Walk {
         Self(place.0 + 1)
     }
 
-    /// The places from here to the end of those in use so far.
+    /// Returns the places from here to the last one used so far.
     pub(super) fn places(self, used: u32) -> impl Iterator<Item = Place> + use<> {
         (self.0..used).map(Place)
     }

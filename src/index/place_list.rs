@@ -1,14 +1,14 @@
-//! Places in an order that the caller knows: by the `seq` of their documents, or by content and `seq`.
-//! A list is cut into chunks, so that adding and taking out cost the same whatever its length: with one vector for all,
-//! removing the first of 300,000 moved a megabyte.
+//! A list of places, in an order that the caller defines: by the `seq` of their documents, or by content and `seq`.
+//! A list is cut into chunks, so that adding and removing a place costs the same in a list of any length. With one
+//! vector for all places, removing the first of 300,000 moved a megabyte.
 
 use smallvec::SmallVec;
 
 use super::place::Place;
 
-/// Places in a chunk at most.
+/// The most places in a chunk.
 const CHUNK_MAX: usize = 1024;
-/// Two neighbours that have fewer together become one.
+/// Two neighbouring chunks with this many places together, or fewer, are joined.
 const CHUNKS_JOIN: usize = CHUNK_MAX / 2;
 
 /// Places in ascending order of their keys, which are distinct.
@@ -18,12 +18,12 @@ pub(super) enum PlaceList {
     Many(Box<Many>),
 }
 
-/// No chunk is empty.
+/// A list of several chunks, none of which is empty.
 #[derive(Clone)]
 pub(super) struct Many {
     chunks: Vec<Vec<Place>>,
     len: usize,
-    /// Bytes of all chunks.
+    /// The bytes of all chunks.
     bytes: usize,
 }
 
@@ -34,12 +34,12 @@ impl Default for PlaceList {
 }
 
 impl PlaceList {
-    /// Of places that are in order.
+    /// Makes a list of places that are already in order.
     pub(super) fn of(places: &[Place]) -> Self {
         if places.len() <= CHUNK_MAX {
             return Self::Few(SmallVec::from_slice(places));
         }
-        // Not full, since those in the middle get more in time.
+        // Chunks are not filled up, because those in the middle will get more places.
         let chunks: Vec<Vec<Place>> = places.chunks(CHUNK_MAX * 3 / 4).map(<[Place]>::to_vec).collect();
         let bytes = chunks.iter().map(bytes_of).sum();
         Self::Many(Box::new(Many { chunks, len: places.len(), bytes }))
@@ -52,7 +52,7 @@ impl PlaceList {
         }
     }
 
-    /// Bytes it has beyond its own.
+    /// Returns the bytes that the list has allocated.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Few(places) if places.spilled() => places.capacity() * size_of::<Place>(),
@@ -66,7 +66,7 @@ impl PlaceList {
         few.iter().chain(many.iter().flatten()).copied()
     }
 
-    /// The places from the first whose key is not less.
+    /// Returns the places whose keys are at least `least`.
     pub(super) fn from<K: Ord>(&self, least: K, key: impl Fn(Place) -> K) -> impl Iterator<Item = Place> {
         let (few, many) = self.parts();
         let few = &few[few.partition_point(|&place| key(place) < least)..];
@@ -81,8 +81,8 @@ impl PlaceList {
         few.first().or_else(|| many.first()?.first()).copied()
     }
 
-    /// Adds up to `max` places, spread over the list and, from one `part` of `parts` to the next, over different ones of
-    /// it; returns how many were left out.
+    /// Adds up to `max` places to `places`, spread evenly over the list. Another `part` of `parts` takes different
+    /// places. Returns how many were left out.
     pub(super) fn spread(&self, max: usize, (part, parts): (usize, usize), places: &mut Vec<Place>) -> u64 {
         let len = self.len();
         if len <= max {
@@ -102,7 +102,7 @@ impl PlaceList {
         (len - max) as u64
     }
 
-    /// Adds a place whose key is none of those here.
+    /// Adds a place whose key is not in the list.
     pub(super) fn insert<K: Ord>(&mut self, place: Place, key: impl Fn(Place) -> K) {
         if let Self::Few(places) = self {
             if places.len() < CHUNK_MAX {
@@ -121,7 +121,7 @@ impl PlaceList {
         }
     }
 
-    /// Takes a place out; false if it is not here.
+    /// Removes a place. Returns false if it is not in the list.
     pub(super) fn remove<K: Ord>(&mut self, place: Place, key: impl Fn(Place) -> K) -> bool {
         let removed = match self {
             Self::Few(places) => {
@@ -158,7 +158,7 @@ impl Many {
     fn insert<K: Ord>(&mut self, place: Place, key: impl Fn(Place) -> K) {
         let mut at = self.chunk(place, &key);
         if self.chunks[at].len() >= CHUNK_MAX {
-            // What comes last is likely to be followed by more.
+            // If the new place comes last, more places are likely to follow it.
             let is_last =
                 at + 1 == self.chunks.len() && self.chunks[at].last().is_some_and(|&last| key(last) < key(place));
             let cut = if is_last { CHUNK_MAX } else { CHUNK_MAX / 2 };
@@ -211,14 +211,14 @@ impl Many {
         true
     }
 
-    /// The chunk that a place is in, or belongs in.
+    /// Returns the chunk that holds a place, or should hold it.
     fn chunk<K: Ord>(&self, place: Place, key: impl Fn(Place) -> K) -> usize {
         let wanted = key(place);
         self.chunks.partition_point(|chunk| chunk.first().is_some_and(|&first| key(first) <= wanted)).saturating_sub(1)
     }
 }
 
-/// Where a place is in a chunk, or belongs: at the end more often than not.
+/// Returns the position of a place in a chunk, or the one where it should be. Usually that is the end.
 fn position<K: Ord>(chunk: &[Place], place: Place, key: impl Fn(Place) -> K) -> usize {
     let wanted = key(place);
     match chunk.last() {
@@ -240,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    /// Places are in another order than their keys.
+    /// Gives places an order that differs from their numbers.
     fn key(place: Place) -> u32 {
         place.0.wrapping_mul(2_654_435_761)
     }
@@ -304,7 +304,7 @@ mod tests {
         }
     }
 
-    /// What is added and taken out in order, as by expiry, keeps few bytes a place.
+    /// Places that are added and removed in order, as by expiry, leave few bytes behind.
     #[test]
     fn a_list_gives_memory_back() {
         let mut list = PlaceList::default();

@@ -1,7 +1,8 @@
-//! Buckets of postings, handed out a page at a time.
-//! Here a bucket is a cache line, not all documents of one band key: twelve entries of 32 bits, a tag of eight bits for
-//! each, how many it holds, and how many went past it because it was full. Pages that a table gives up are kept for the
-//! next that asks: tables grow all the time, and an allocator would leave holes of every size behind.
+//! Buckets of postings, handed out in pages.
+//! Here a bucket is a cache line, not all documents of one band key. It has twelve entries of 32 bits, a tag of eight
+//! bits for each, the number of its entries, and the number of entries that belong here but went to a later bucket
+//! because this one was full. Pages that a table returns are kept for the next request: tables grow all the time, and
+//! an allocator would leave holes of every size behind.
 
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -14,14 +15,14 @@ use parking_lot::Mutex;
 use super::ahead;
 use super::chunks::LINE_BYTES;
 
-/// Entries in a bucket.
+/// The entries in a bucket.
 pub(super) const BUCKET_ENTRIES: usize = 12;
-/// Buckets in a page: the steps in which tables grow.
+/// The buckets in a page. Tables grow in steps of a page.
 pub(super) const PAGE_BUCKETS: usize = 64;
-/// Pages in the first slab; each further one is as large as all before, up to the second number (64 MiB). What is not
-/// in use yet takes no memory.
+/// The pages in the first slab. Each further slab is as large as all before it, up to the second number (64 MiB). Pages
+/// that are not used yet take no memory.
 const SLAB_PAGES: [usize; 2] = [16, 1 << 14];
-/// Where the count of those that went past stays, once there: it is no longer known.
+/// The value at which the count of passed entries stays once it is reached, because it is no longer exact.
 const PASSED_MAX: u8 = u8::MAX;
 
 /// Twelve entries with their tags.
@@ -37,12 +38,12 @@ pub(super) struct Bucket {
 
 const _: () = assert!(size_of::<Bucket>() == LINE_BYTES);
 
-/// All pages of some tables.
+/// The pages of some tables.
 #[derive(Default)]
 pub(super) struct Pool {
     pages: Mutex<Pages>,
     used: AtomicU64,
-    /// Bytes that lists of postings keep elsewhere.
+    /// The bytes that lists of postings take outside of pages.
     list_bytes: AtomicU64,
 }
 
@@ -50,19 +51,19 @@ pub(super) struct Pool {
 struct Pages {
     free: Vec<Page>,
     made: usize,
-    /// The newest slab, of which pages from `next` to `end` have not been handed out.
+    /// The newest slab. Its pages from `next` to `end` have not been handed out.
     slab: Option<Arc<Slab>>,
     next: usize,
     end: usize,
 }
 
-/// Some buckets, and the right to them.
+/// Some buckets, owned exclusively.
 pub(super) struct Page {
     buckets: NonNull<[Bucket; PAGE_BUCKETS]>,
     _slab: Arc<Slab>,
 }
 
-/// Zeroed memory for pages, with room to begin at a line.
+/// Zeroed memory for pages, with room to align them to a cache line.
 struct Slab(NonNull<[u64]>);
 
 impl Pool {
@@ -77,12 +78,12 @@ impl Pool {
         self.pages.lock().free.extend(pages);
     }
 
-    /// Notes that a list took or gave back so many bytes.
+    /// Notes that the bytes of a list changed from `from` to `to`.
     pub(super) fn lists_changed(&self, from: u64, to: u64) {
         self.list_bytes.fetch_add(to.wrapping_sub(from), Ordering::Relaxed);
     }
 
-    /// Bytes of pages in use and of lists.
+    /// Returns the bytes of pages in use and of lists.
     pub(super) fn bytes(&self) -> u64 {
         let pages = self.used.load(Ordering::Relaxed) * size_of::<[Bucket; PAGE_BUCKETS]>() as u64;
         pages + self.list_bytes.load(Ordering::Relaxed)
@@ -109,7 +110,8 @@ impl Pages {
 impl Slab {
     fn new(pages: usize) -> Self {
         let words = (pages * size_of::<[Bucket; PAGE_BUCKETS]>() + LINE_BYTES) / size_of::<u64>();
-        // As words and not as buckets: for those the allocator would zero by hand what the system has zeroed.
+        // Allocated as words and not as buckets: for buckets, the allocator would write zeros over memory that the
+        // system has zeroed.
         let words = Box::leak(bytemuck::allocation::zeroed_slice_box::<u64>(words));
         Self(NonNull::from(words))
     }
@@ -120,23 +122,23 @@ impl Slab {
         assert!(offset + size_of::<[Bucket; PAGE_BUCKETS]>() <= self.0.len() * size_of::<u64>(), "a page of this slab");
         let end = start.addr().get() + self.0.len() * size_of::<u64>();
         ahead::used(start.addr().get() + offset, size_of::<[Bucket; PAGE_BUCKETS]>(), end);
-        // SAFETY: within the slab, as has just been checked.
+        // SAFETY: the page is within the slab, as has just been checked.
         unsafe { start.add(offset) }.cast()
     }
 }
 
 impl Drop for Slab {
     fn drop(&mut self) {
-        // SAFETY: it came from a box, and all pages, which hold this slab, are gone.
+        // SAFETY: the pointer came from a box, and all pages, which hold this slab, are gone.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 
-// SAFETY: a slab owns its memory, and the thread that drops it may be any: no page is left that looks at it.
+// SAFETY: a slab owns its memory, and any thread may drop it: no page is left that refers to it.
 unsafe impl Send for Slab {}
-// SAFETY: a shared slab gives out addresses of pages and reads nothing of them.
+// SAFETY: a shared slab hands out addresses of pages and reads nothing of them.
 unsafe impl Sync for Slab {}
-// SAFETY: a page owns its buckets, which are plain numbers: each is handed out once and given back whole.
+// SAFETY: a page owns its buckets, which are plain numbers: each page is handed out once and returned whole.
 unsafe impl Send for Page {}
 // SAFETY: a shared page is only read: writing takes `&mut Page`, and no two pages have a bucket in common.
 unsafe impl Sync for Page {}
@@ -146,7 +148,8 @@ impl Deref for Page {
 
     #[inline]
     fn deref(&self) -> &Self::Target {
-        // SAFETY: aligned and within a slab that is kept for as long; zeroed, which is a valid bucket; nobody else has it.
+        // SAFETY: aligned and within a slab that lives as long as the page; initialized to zeros, which are a valid
+        // bucket; no other page has these buckets.
         unsafe { self.buckets.as_ref() }
     }
 }
@@ -154,8 +157,8 @@ impl Deref for Page {
 impl DerefMut for Page {
     #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
-        // SAFETY: aligned and within a slab that is kept for as long; zeroed, which is a valid bucket; no other page has these
-        // buckets, and `&mut self` is the only way to this one.
+        // SAFETY: aligned and within a slab that lives as long as the page; initialized to zeros, which are a valid
+        // bucket; no other page has these buckets, and `&mut self` is the only way to this page.
         unsafe { self.buckets.as_mut() }
     }
 }
@@ -166,13 +169,13 @@ impl Bucket {
         &self.entries[..usize::from(self.len).min(BUCKET_ENTRIES)]
     }
 
-    /// Whether entries that belong here or before may stand in the next bucket.
+    /// Returns whether entries that belong here or in an earlier bucket may be in the next bucket.
     #[inline]
     pub(super) fn passed(&self) -> bool {
         self.passed != 0
     }
 
-    /// Positions whose tag is this one, in ascending order, with the entries there.
+    /// Returns the positions with this tag, in ascending order, with the entries there.
     #[inline]
     pub(super) fn tagged(&self, tag: u8) -> impl Iterator<Item = (usize, u32)> {
         let [t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, ta, tb] = self.tags;
@@ -190,7 +193,7 @@ impl Bucket {
         })
     }
 
-    /// Adds an entry; false if there is no room.
+    /// Adds an entry. Returns false if there is no room.
     #[inline]
     pub(super) fn push(&mut self, tag: u8, entry: u32) -> bool {
         let len = usize::from(self.len);
@@ -202,24 +205,24 @@ impl Bucket {
         true
     }
 
-    /// Takes an entry out; the last one takes its position.
+    /// Removes an entry. The last entry takes its position.
     pub(super) fn swap_remove(&mut self, at: usize) {
         self.len -= 1;
         let last = usize::from(self.len);
         (self.tags[at], self.entries[at]) = (self.tags[last], self.entries[last]);
     }
 
-    /// Puts another entry of the same key in the place of one.
+    /// Replaces an entry with another of the same key.
     pub(super) fn set_entry(&mut self, at: usize, entry: u32) {
         self.entries[at] = entry;
     }
 
-    /// Notes that an entry went past.
+    /// Notes that an entry passed this bucket and went to a later one.
     pub(super) fn pass(&mut self) {
         self.passed = self.passed.saturating_add(1);
     }
 
-    /// Notes that one that had gone past is gone.
+    /// Notes that an entry which had passed this bucket was removed.
     pub(super) fn unpass(&mut self) {
         if self.passed < PASSED_MAX {
             self.passed -= 1;
@@ -227,14 +230,14 @@ impl Bucket {
     }
 }
 
-/// The highest bit of each byte that is 0, and no other.
+/// Returns the highest bit of each byte that is 0, and no other bits.
 #[inline]
 fn zero_bytes(word: u64) -> u64 {
     const LOW: u64 = 0x7F7F_7F7F_7F7F_7F7F;
     !(((word & LOW) + LOW) | word | LOW)
 }
 
-/// Bit 8i+7 becomes bit i.
+/// Moves bit 8i+7 to bit i.
 #[inline]
 fn gather(word: u64) -> u32 {
     ((word >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
@@ -248,7 +251,7 @@ mod tests {
     fn a_bucket_finds_just_what_it_holds() {
         let mut bucket = Bucket::zeroed();
         let mut model: Vec<(u8, u32)> = Vec::new();
-        // Miri is a thousand times as slow.
+        // Miri is a thousand times slower.
         for step in 0..if cfg!(miri) { 100 } else { 5000_u32 } {
             let random = step.wrapping_mul(2_654_435_761) >> 7;
             let tag = [0, 1, 0x7F, 0x80, 0xFF][random as usize % 5];
@@ -281,7 +284,7 @@ mod tests {
         assert!(!bucket.passed());
         (0..300).for_each(|_| bucket.pass());
         (0..300).for_each(|_| bucket.unpass());
-        assert!(bucket.passed(), "after 255 nobody knows");
+        assert!(bucket.passed(), "after 255 the count is unknown");
     }
 
     #[test]
@@ -302,11 +305,12 @@ mod tests {
         drop(pool);
         assert!(again.iter().all(|bucket| bucket.entries().is_empty()), "a page keeps its memory");
     }
-    /// Pages are written by the thread that has them, read by all, given back by any, and outlive their pool.
+    /// Pages are written by the thread that owns them, read by all threads, returned by any thread, and outlive their
+    /// pool.
     #[test]
     fn pages_go_between_threads() {
         const THREADS: u32 = 3;
-        // More than the first slab has, so that slabs are made and freed by different threads.
+        // More than the first slab has, so that different threads make and free slabs.
         let pages_each = if cfg!(miri) { 8 } else { 200 };
         let pool = Pool::default();
         let fill = |thread: u32| {

@@ -1,5 +1,5 @@
-//! Signature -> places that share a band with it, and those that have it.
-//! Each step asks memory for all that the next one needs.
+//! Signature -> the places that share a band with it, and the places with the same signature.
+//! Each step prefetches everything that the next one needs.
 
 use std::sync::Arc;
 
@@ -13,11 +13,12 @@ use super::group::Group;
 use super::place::Place;
 use super::shard::Shard;
 
-/// Postings of other keys that are looked at in one band, beside `bucket_read_max` of the query's. Tags of eight bits leave
-/// fewer than one in a hundred, and the seed keeps clients from making more.
+/// The postings of other keys that may be looked at in one band, in addition to `bucket_read_max` postings of the
+/// query's key. Tags of eight bits let through fewer than one in a hundred of the other postings, and the seed keeps
+/// clients from making more.
 const OTHERS_MAX: usize = 64;
 
-/// Probes all bands; keeps its memory from one query to the next.
+/// Probes all bands. Keeps its buffers from one query to the next.
 #[derive(Default)]
 pub(super) struct Probe {
     probed: Probed,
@@ -28,18 +29,20 @@ pub(super) struct Probe {
     places: Vec<Place>,
 }
 
-/// What probing all bands of a query found.
+/// The result of probing all bands of a query.
 #[derive(Default)]
 pub(super) struct Probed {
-    /// Each place that shares a band with the query, and how many bands it shares: those that have no equals.
+    /// The places that share a band with the query, and how many bands they share. Each is the only document with its
+    /// signature.
     pub hits: Vec<Hit>,
     /// Groups of equal signatures that share a band with the query.
     pub groups: Vec<GroupHit>,
-    /// The documents with the query's own signature, which are neither hits nor groups. No bound hides them.
+    /// The documents with the query's own signature. They are neither in `hits` nor in `groups`, and no limit hides
+    /// them.
     pub twin: Option<Twin>,
-    /// Postings that were not read: a document may be counted once for each band.
+    /// The postings that were not read. A document may be counted once per band.
     pub unread: u64,
-    /// Documents in the fullest bucket among the query's keys.
+    /// The number of documents in the fullest bucket among the query's keys.
     pub fullest: usize,
 }
 
@@ -53,15 +56,15 @@ pub(super) struct Hit {
 /// A group of equal signatures that shares bands with a query.
 #[derive(Clone)]
 pub(super) struct GroupHit {
-    /// Its leader when it was found.
+    /// Its leader at the time it was found.
     pub leader: Place,
     pub bands: u32,
     pub group: Arc<Group>,
 }
 
 impl Probe {
-    /// Finds the places that share a key with a packed signature, and those that have it. At most `bucket_read_max` postings
-    /// of a key are read, spread evenly over the list and, from band to band, over different members of it.
+    /// Finds the places that share a key with a packed signature, and the places with the same signature. Reads at most
+    /// `bucket_read_max` postings of a key, spread evenly over its list. Each band takes different members of the list.
     pub(super) fn all_bands(
         &mut self,
         tables: &BandTables,
@@ -74,19 +77,20 @@ impl Probe {
         bands.keys(&self.words, &mut self.keys);
         let twin_key = equals.prefetch(&self.words);
         (self.probed.unread, self.probed.fullest) = (0, 0);
-        // Held until groups are known: a leader keeps its postings, and its group, meanwhile.
+        // The locks are held until the groups are known: meanwhile a leader keeps its postings and its group.
         let shards = tables.shards(&self.keys);
         self.tagged(&shards, bucket_read_max);
         equals.prefetch_home(twin_key);
         self.of_the_keys(bands, arena, &shards, bucket_read_max);
         self.together(equals);
-        // Under the same locks: no other place can come to lead, so what was met in the bands is known by its leader.
+        // Done under the same locks, so no other document can become the leader: the bands' findings and the twin name
+        // the same leader.
         self.probed.twin = equals.twin(arena, &self.words, twin_key);
         self.probed.without_twin();
         &mut self.probed
     }
 
-    /// Entries that may be of the query's keys, by their tags alone.
+    /// Collects the entries that may have the query's keys, judged by their tags alone.
     #[inline]
     fn tagged(&mut self, shards: &[RwLockReadGuard<'_, Shard>], bucket_read_max: usize) {
         let Self { probed: Probed { unread, .. }, keys, entries, .. } = self;
@@ -104,7 +108,7 @@ impl Probe {
         }
     }
 
-    /// Places of the entries that are of the query's keys, once for each band.
+    /// Collects the places of the entries that have the query's keys, once per band.
     #[inline]
     fn of_the_keys(
         &mut self,
@@ -119,7 +123,7 @@ impl Probe {
         for &(band, entry) in &*entries {
             rows[band as usize].prefetch(arena, shards[band as usize].first(entry));
         }
-        // Places of one key are together; so many beside each other, or one list.
+        // The entries of one key are adjacent: either a few places, or one list.
         let (mut last_band, mut beside) = (u32::MAX, 0);
         for &(band, entry) in &*entries {
             let (shard, rows) = (&shards[band as usize], &rows[band as usize]);
@@ -145,7 +149,7 @@ impl Probe {
         }
     }
 
-    /// Each place with how many bands it shares; leaders with their groups.
+    /// Counts the bands of each place, and turns leaders into groups.
     #[inline]
     fn together(&mut self, equals: &Equals) {
         let Self { probed: Probed { hits, groups, fullest, .. }, places, .. } = self;
@@ -163,7 +167,7 @@ impl Probe {
         }
     }
 
-    /// How many entries the last query looked at.
+    /// Returns how many entries the last query looked at.
     #[cfg(all(test, not(hapax_loom)))]
     pub(super) fn looked_at(&self) -> usize {
         self.entries.len()
@@ -171,7 +175,7 @@ impl Probe {
 }
 
 impl Probed {
-    /// Takes the query's twins out of what the bands found.
+    /// Removes the documents with the query's own signature from the findings of the bands.
     fn without_twin(&mut self) {
         let Self { hits, groups, twin: Some(Twin { leader, .. }), .. } = self else { return };
         if let Ok(at) = hits.binary_search_by_key(leader, |hit| hit.place) {

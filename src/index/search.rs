@@ -1,6 +1,6 @@
-//! Signature -> the documents like it, best first.
-//! Probes all bands, verifies every candidate, ranks by equal slots. Who may see which document is the [`View`]'s to
-//! say. Knows nothing of ids, of the store, or of what becomes of what it finds.
+//! Signature -> the documents similar to it, best first.
+//! Probes all bands, verifies every candidate, and ranks them by equal slots. The [`View`] decides which documents a
+//! search may see. Knows nothing of ids, of the store, or of how its findings are used.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -19,74 +19,75 @@ use super::verifier::Verifier;
 use super::view::View;
 use crate::types::Seq;
 
-/// What is looked up.
+/// A query for similar documents.
 pub struct Query<'a> {
-    /// Packed slots.
+    /// The packed slots.
     pub signature: &'a [u8],
     /// 64 bits of the content hash; 0 if there is none.
     pub content: u64,
-    /// The asking document's own place: a document is never its own match.
+    /// The place of the query's own document, if it is stored. A document never matches itself.
     pub own: Option<Place>,
-    /// Equal slots from which a candidate counts.
+    /// The least number of equal slots for a match.
     pub matching_min: u32,
-    /// Most documents of one signature that are listed: they were compared as one, and the rest are no less alike.
+    /// The most documents of one signature to list. They were compared as one, and the documents left out are equally
+    /// similar.
     pub members_max: usize,
-    /// In place of that, most different contents of one signature, if each is to be compared by its shingles.
+    /// If each content is to be compared by its shingles, this limit replaces `members_max`: the most different
+    /// contents of one signature to list.
     pub contents_max: Option<usize>,
-    /// Documents whose content turned out to be another, though 64 bits of its hash are equal.
+    /// Documents that have other content than the query although 64 bits of the hash are equal.
     pub mistaken: &'a HashSet<Seq>,
 }
 
 /// The limits of one search.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Most documents that are read of one bucket.
+    /// The most documents to read from one bucket.
     pub bucket_read_max: usize,
-    /// Most documents that are compared.
+    /// The most documents to compare.
     pub candidates_max: usize,
 }
 
-/// A document at or above the least number of equal slots.
+/// A document with at least the required number of equal slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
     pub seq: Seq,
-    /// Where it is, as long as it is there.
+    /// Its place, as long as it is there.
     pub place: Place,
-    /// Equal slots out of k.
+    /// The number of equal slots out of k.
     pub matching: u32,
     /// 64 bits of its content hash; 0 if it has none.
     pub content: u64,
-    /// Whether the content hashes agree, as far as memory knows them.
+    /// Whether the content hashes agree, as far as memory has them.
     pub same_content: bool,
-    /// Whether it is a link.
     pub linked: bool,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug)]
 pub struct Search {
-    /// Best first: equal contents, then more equal slots, then earlier `seq`. Each document once.
+    /// Best first: equal contents, then more equal slots, then the lower `seq`. Each document appears once.
     pub found: Vec<Candidate>,
-    /// Distinct documents compared; those of one signature are one.
+    /// The number of documents compared. Documents with the same signature count as one.
     pub candidates: u32,
-    /// How many of them reach the least number of equal slots.
+    /// How many of them have the required number of equal slots.
     pub above: u32,
-    /// Postings that a limit kept from being read, and candidates that one kept from being compared.
+    /// The postings that were not read, and the candidates that were not compared, because of a limit.
     pub unread: u64,
     pub cost: Cost,
 }
 
-/// What a search cost, for the metrics.
+/// The cost of a search, for the metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     pub probe: Duration,
     pub verify: Duration,
-    /// Documents in the fullest bucket among the query's keys.
+    /// The number of documents in the fullest bucket among the query's keys.
     pub fullest_bucket: usize,
 }
 
 impl<'a> Query<'a> {
-    /// Compares candidates with it.
+    /// Makes a verifier that compares candidates with this query.
     fn verifier(&self, arena: &'a Arena, shape: SignatureShape, words: &'a mut Vec<u64>) -> Verifier<'a> {
         Verifier::new(arena, self.signature, shape, self.matching_min, words)
     }
@@ -95,7 +96,7 @@ impl<'a> Query<'a> {
         self.own == Some(place)
     }
 
-    /// Whether a document has the query's content, as far as memory knows.
+    /// Returns whether a document has the query's content, as far as memory has the hashes.
     fn same_content(&self, occupant: &Occupant) -> bool {
         self.content != 0 && occupant.content == self.content && !self.mistaken.contains(&occupant.seq)
     }
@@ -137,7 +138,7 @@ pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Que
         if let Some(twin) = &found.twin {
             look.at_twin(twin, &mut verifier, &mut search);
         }
-        // No lookup keeps a group from being forgotten.
+        // Cleared, so that the thread's buffers do not keep a group alive.
         found.groups.clear();
         found.twin = None;
         search.rank();
@@ -147,7 +148,7 @@ pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Que
     })
 }
 
-/// Adds documents that are known by other means, if they are still at their places.
+/// Adds documents that the caller knows by other means, if they are still at their places.
 pub(super) fn consider(
     arena: &Arena,
     shape: SignatureShape,
@@ -165,7 +166,7 @@ pub(super) fn consider(
     search.rank();
 }
 
-/// How many of these documents reach the query's least number of equal slots.
+/// Returns how many of these documents have the number of equal slots that the query requires.
 pub(super) fn matching(
     arena: &Arena,
     shape: SignatureShape,
@@ -178,7 +179,7 @@ pub(super) fn matching(
     places.filter(|&place| reaches(place)).count()
 }
 
-/// A lookup in documents of equal signatures.
+/// A lookup in groups of equal signatures.
 struct Look<'a> {
     arena: &'a Arena,
     tables: &'a BandTables,
@@ -188,7 +189,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// What is at a place, if it is to be found by its bands.
+    /// Returns the document at a place, if a search may find it by its bands.
     fn found(&self, place: Place) -> Option<(Place, Occupant)> {
         self.other(place).filter(|(_, occupant)| self.view.finds(occupant))
     }
@@ -197,11 +198,11 @@ impl Look<'_> {
         if self.query.is_own(place) { None } else { self.arena.peek(place).map(|occupant| (place, occupant)) }
     }
 
-    /// A group whose signature may be like the query's: one verifier for all.
+    /// Looks at a group whose signature may be similar to the query's. It is compared once for all members.
     fn at_group(&self, group: &Group, verifier: &mut Verifier<'_>, search: &mut Search) {
         let members = group.members();
         let mut found = members.found();
-        // Any of them: a place that is listed has the signature.
+        // Any member will do: every place in the list has the signature.
         let Some((_, matching)) = found.next().and_then(|place| verifier.with(place)) else { return };
         if matching < self.query.matching_min {
             search.candidates += u32::from(members.found().any(|place| self.found(place).is_some()));
@@ -210,7 +211,8 @@ impl Look<'_> {
         self.list(&members, matching, search);
     }
 
-    /// Documents with the query's own signature. Those of its content are first, links too, and no bound hides them.
+    /// Looks at the documents with the query's own signature. Those with its content come first, links included, and no
+    /// limit hides them.
     fn at_twin(&self, twin: &Twin, verifier: &mut Verifier<'_>, search: &mut Search) {
         let Some(group) = &twin.group else {
             let place = twin.leader;
@@ -234,7 +236,7 @@ impl Look<'_> {
         }
     }
 
-    /// Lists the members of a group that is at or above the threshold, except those of the query's content.
+    /// Lists the members of a group that has the required number of equal slots, except those of the query's content.
     fn list(&self, members: &GroupMembers, matching: u32, search: &mut Search) {
         let others = |place| {
             self.found(place).filter(|(_, occupant)| matching < self.shape.k || !self.query.same_content(occupant))
@@ -256,7 +258,7 @@ impl Look<'_> {
                 return;
             };
             from = content.checked_add(1);
-            // Those of the query's content are listed already.
+            // The members with the query's content are listed already.
             if matching == self.shape.k && content == self.query.content && self.query.mistaken.is_empty() {
                 continue;
             }
@@ -275,7 +277,7 @@ impl Look<'_> {
 }
 
 impl Search {
-    /// Takes one candidate into account, with so many equal slots.
+    /// Counts one candidate, and lists it if it has enough equal slots.
     fn add(&mut self, query: &Query<'_>, shape: SignatureShape, place: Place, occupant: &Occupant, matching: u32) {
         let above = matching >= query.matching_min;
         self.counts(true, above);
@@ -284,7 +286,7 @@ impl Search {
         }
     }
 
-    /// Counts a candidate, or does not.
+    /// Counts a candidate if `is_one`.
     fn counts(&mut self, is_one: bool, above: bool) {
         self.candidates += u32::from(is_one);
         self.above += u32::from(is_one && above);
@@ -296,16 +298,17 @@ impl Search {
         self.found.push(Candidate { seq, place, matching, content, same_content, linked });
     }
 
-    /// Puts the best first.
+    /// Sorts the findings, best first.
     fn rank(&mut self) {
         self.found.sort_unstable_by_key(|found| (Reverse(found.same_content), Reverse(found.matching), found.seq));
-        // One that was met alone may have been met in its group too, if another joined it meanwhile.
+        // A document that was found on its own may have been found in its group too, if another document joined it in
+        // the meantime.
         self.found.dedup_by_key(|found| found.seq);
     }
 }
 
-/// If there are more than `max`, those that share the most bands with the query stay: they are the likeliest to be like
-/// it. Returns how many were dropped.
+/// If there are more than `max`, keeps those that share the most bands with the query, because they are the most likely
+/// to be similar. Returns how many were dropped.
 fn keep_most_hit(hits: &mut Vec<Hit>, groups: &mut Vec<GroupHit>, max: usize) -> u64 {
     let dropped = (hits.len() + groups.len()).saturating_sub(max);
     if dropped > 0 {

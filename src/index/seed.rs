@@ -1,13 +1,13 @@
-//! What tables mix into their keys, so that no client can choose which keys meet in a bucket.
-//! Signatures and content hashes may be given by clients. Without a seed of the process, documents could be made whose
-//! keys share shard, bucket and tag, and every lookup and insertion would look at all of them.
+//! Secret numbers that tables mix into their keys, so that no client can choose which keys meet in a bucket.
+//! Signatures and content hashes may be given by clients. Without a seed, a client could make documents whose keys
+//! share a shard, bucket and tag, and every lookup and insertion would look at all of them.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
 use hapax_core::fmix64;
 
-/// Two secret numbers. Tables go by them and nothing on disk does, so each process may have its own.
+/// Two secret numbers. Only tables in memory use them and nothing on disk does, so each process may have its own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seed {
     before: u64,
@@ -15,41 +15,41 @@ pub(super) struct Seed {
 }
 
 impl Seed {
-    /// The seed of this process.
+    /// Returns the seed of this process.
     pub(super) fn of_process() -> Self {
         static SEED: OnceLock<Seed> = OnceLock::new();
-        // `RandomState` takes its keys from the system; `fixed` makes two numbers of one.
+        // `RandomState` gets its keys from the system. `fixed` makes two numbers from one.
         *SEED.get_or_init(|| Self::fixed(RandomState::new().hash_one(0_u64)))
     }
 
-    /// The same in every process, for tests.
+    /// Makes a seed that is the same in every process, for tests.
     pub(super) fn fixed(number: u64) -> Self {
         let before = fmix64(number ^ 0x6861_7061_7821);
-        // Odd, and with its last bit set, so that no product loses bits of the other factor.
+        // Odd, and with its highest bit set, so that no product loses bits of the other factor.
         let factor = fmix64(before.wrapping_add(0x9E37_79B9_7F4A_7C15)) | 1 << 63 | 1;
         Self { before, factor }
     }
 
-    /// A key of 64 bits of input. Both numbers have to be known to find inputs whose keys are alike.
+    /// Returns the key of 64 bits of input. Finding inputs with similar keys takes both secret numbers.
     #[inline]
     pub(super) fn key(self, input: u64) -> u64 {
         fold(fmix64(input ^ self.before), self.factor)
     }
 
-    /// A key of many words.
+    /// Returns the key of many words.
     #[inline]
     pub(super) fn key_of_all(self, words: impl Iterator<Item = u64>) -> u64 {
         self.key(words.fold(self.before, |key, word| fold(key ^ word, self.factor).wrapping_add(key.rotate_left(29))))
     }
 
-    /// One step of a key of a few words: [`Self::key`] finishes it.
+    /// Computes one step of the key of a few words. [`Self::key`] finishes it.
     #[inline]
     pub(super) fn step(self, key: u64, word: u64) -> u64 {
         fmix64(fold(key ^ self.before, self.factor)) ^ word
     }
 }
 
-/// The upper and the lower half of the product.
+/// Combines the upper and the lower half of the product.
 #[inline]
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
@@ -69,7 +69,7 @@ mod tests {
         };
         assert!((0..4096).all(|n| one.key(n) != other.key(n)));
         assert!((0..4096).all(|n| one.key_of_all([n, 1].into_iter()) != other.key_of_all([n, 1].into_iter())));
-        // 4,096 balls in 4,096 boxes fill 63 % of them.
+        // 4,096 balls thrown into 4,096 boxes fill 63 % of them.
         for seed in [one, other, Seed::of_process()] {
             assert!((2450..2730).contains(&together(seed, 12)), "{}", together(seed, 12));
         }

@@ -1,9 +1,10 @@
 //! A part of a table: the entries of some keys, in buckets of memory pages.
 //!
-//! An entry is a place in a bucket of its key's tag (`pool.rs`), in the bucket that the key says or, if that is full, in
-//! the next that has room. A few places of one key are beside each other; more are kept in a list, and one entry names
-//! the list. A shard grows by 40 to 80 %, each by another share, so that few grow at once. Growing looks at every place of
-//! the shard for its key, a few ahead of time so that memory answers in parallel. Knows nothing of other shards.
+//! An entry is a place, with its key's tag, in a bucket (`pool.rs`): the bucket that the key determines or, if that is
+//! full, the next one with room. A few places of one key are separate entries; more of them are kept in a list, and one
+//! entry names the list. A shard grows by 40 to 80 %, each shard by a different share, so that few grow at the same
+//! time. Growing computes the key of every place in the shard again. It prefetches some places ahead, so that memory
+//! accesses overlap. Knows nothing of other shards.
 
 use hapax_core::prefetch;
 use smallvec::SmallVec;
@@ -15,31 +16,32 @@ use crate::types::Seq;
 
 /// Marks an entry that is the number of a list instead of a place.
 const LIST: u32 = 1 << 31;
-/// Places of one key beside each other at most; and how few bring a list back.
+/// The most places of one key as separate entries; and the number at which a shrinking list becomes separate entries
+/// again.
 pub(super) const INLINE_MAX: usize = 8;
 const INLINE_AGAIN: usize = 4;
 
-/// Places of a shard in use, in hundredths: it grows above the first, to one between the other two. Shards differ in the
-/// load they grow to, or all of them would grow at once.
+/// The load of a shard in percent. A shard grows above the first number, to a load between the other two. Shards differ
+/// in that load, so that they do not all grow at the same time.
 const LOAD_MAX: usize = 93;
 const LOAD_GROWN: [usize; 2] = [52, 66];
-/// Below this it shrinks.
+/// A shard shrinks below this load.
 const LOAD_MIN: usize = 30;
 
-/// How many entries ahead memory is asked for.
+/// How many entries ahead memory is prefetched.
 const AHEAD: usize = 32;
 
-/// How a table finds the key of a place again.
+/// Computes the key of a place for a table.
 pub(super) trait Keys {
-    /// The key, of which all 64 bits vary.
+    /// Returns the key. All of its 64 bits vary.
     fn key(&self, place: Place) -> u64;
-    /// By which places of one key are in order: old ones first. No two have the same.
+    /// Returns the order of places with the same key: old ones first. No two are the same.
     fn order(&self, place: Place) -> Seq;
-    /// Has memory fetch what [`Self::key`] reads.
+    /// Prefetches what [`Self::key`] reads.
     fn prefetch(&self, place: Place);
 }
 
-/// Entries, with room for some more. With its lock it takes one cache line.
+/// A shard's entries, with room for some more. With its lock it takes one cache line.
 #[derive(Default)]
 pub(super) struct Shard {
     pages: Vec<Page>,
@@ -48,15 +50,15 @@ pub(super) struct Shard {
     depth: u8,
 }
 
-/// Places of keys that have too many of them to be in buckets.
+/// The places of keys that have too many of them for buckets.
 #[derive(Default)]
 struct Lists {
     places: Vec<PlaceList>,
-    /// Numbers of those that are not in use.
+    /// The numbers of lists that are not in use.
     free: Vec<u32>,
 }
 
-/// Where an entry is.
+/// The position of an entry.
 #[derive(Clone, Copy)]
 struct Position {
     bucket: u32,
@@ -64,7 +66,7 @@ struct Position {
     entry: u32,
 }
 
-/// Where the entries of a key are: one list, or places.
+/// The positions of a key's entries: one list, or places.
 type Positions = SmallVec<[Position; INLINE_MAX]>;
 
 /// The places of one key.
@@ -81,7 +83,7 @@ impl KeyMembers<'_> {
         }
     }
 
-    /// One after the other.
+    /// Returns the places one after the other.
     pub(super) fn iter(&self) -> impl Iterator<Item = Place> {
         let (inline, list) = match self {
             Self::Inline(places) => (&places[..], None),
@@ -90,7 +92,7 @@ impl KeyMembers<'_> {
         inline.iter().copied().chain(list.into_iter().flatten())
     }
 
-    /// Adds up to `max` of them, spread evenly; returns how many were left out.
+    /// Adds up to `max` places to `places`, spread evenly. Returns how many were left out.
     pub(super) fn spread(&self, max: usize, places: &mut Vec<Place>) -> u64 {
         match self {
             Self::Inline(inline) => {
@@ -103,23 +105,24 @@ impl KeyMembers<'_> {
 }
 
 impl Shard {
-    /// How many bits of a key name it.
+    /// Returns how many bits of a key select this shard.
     pub(super) fn depth(&self) -> u8 {
         self.depth
     }
 
-    /// How many entries it has.
+    /// Returns the number of entries.
     pub(super) fn entries(&self) -> usize {
         self.entries as usize
     }
 
-    /// Makes room for so many entries in an empty shard, which so many bits name.
+    /// Makes room for `entries` in an empty shard that `depth` bits of a key select.
     pub(super) fn reserve(&mut self, pool: &Pool, depth: u8, entries: usize, vary: usize) {
         self.depth = depth;
         self.pages = (0..pages_for(entries, vary)).map(|_| pool.take()).collect();
     }
 
-    /// Moves the places whose next bit is set to another, empty shard. Both have numbers that decide how large they get.
+    /// Moves the entries whose next bit is set to another, empty shard. The numbers of both decide how large they
+    /// become.
     pub(super) fn split(
         &mut self,
         pool: &Pool,
@@ -144,7 +147,7 @@ impl Shard {
         self.lists.iter().flat_map(|lists| &lists.places).filter(|list| list.len() > 0)
     }
 
-    /// Every place that is in no list, with its key. Looks at every place for it.
+    /// Visits every place that is in no list, with its key. Looks at every place to compute its key.
     pub(super) fn few(&self, keys: &impl Keys, mut visit: impl FnMut(u64, Place)) {
         self.each_with_key(keys, |key, entry| {
             if entry & LIST == 0 {
@@ -153,7 +156,7 @@ impl Shard {
         });
     }
 
-    /// The places of a key.
+    /// Returns the places of a key.
     pub(super) fn members(&self, key: u64, same: impl Fn(Place) -> bool) -> KeyMembers<'_> {
         let mut positions = Positions::new();
         self.positions(key, same, &mut positions);
@@ -163,8 +166,8 @@ impl Shard {
         }
     }
 
-    /// Entries that may be of this key, by their tags alone: for [`Self::first`] and [`Self::resolve`]. `home` is what
-    /// [`Self::prefetch_home`] returned.
+    /// Visits the entries that may have this key, judged by their tags alone. Pass them to [`Self::first`] and
+    /// [`Self::resolve`]. `home` is the bucket that [`Self::prefetch_home`] returned.
     #[inline]
     pub(super) fn tagged(&self, key: u64, home: Option<&Bucket>, mut visit: impl FnMut(u32)) {
         let Some(home) = home else { return };
@@ -175,13 +178,13 @@ impl Shard {
         }
     }
 
-    /// A place that has the key an entry stands for.
+    /// Returns a place that has the key of an entry.
     #[inline]
     pub(super) fn first(&self, entry: u32) -> Place {
         if entry & LIST == 0 { Place(entry) } else { self.list(entry).first().expect("a list has places") }
     }
 
-    /// The list an entry stands for, if it is one.
+    /// Returns the list that an entry names, if it names one.
     #[inline]
     pub(super) fn resolve(&self, entry: u32) -> Option<&PlaceList> {
         (entry & LIST != 0).then(|| self.list(entry))
@@ -229,7 +232,7 @@ impl Shard {
         if bucket + 1 == self.buckets() { 0 } else { bucket + 1 }
     }
 
-    /// Has the number of the page fetched that [`Self::prefetch_home`] needs.
+    /// Prefetches the pointer to the page that [`Self::prefetch_home`] needs.
     #[inline]
     pub(super) fn prefetch_page(&self, key: u64) {
         if let Some(page) = self.pages.get(self.home(key) / PAGE_BUCKETS) {
@@ -237,7 +240,7 @@ impl Shard {
         }
     }
 
-    /// The bucket of a key, on its way from memory; `None` where there is none yet.
+    /// Prefetches the bucket of a key and returns it; `None` if the shard has none yet.
     #[inline]
     pub(super) fn prefetch_home(&self, key: u64) -> Option<&Bucket> {
         if self.pages.is_empty() {
@@ -276,8 +279,8 @@ impl Shard {
         });
     }
 
-    /// Adds a place, for which there is room, and returns how many of its key there were. `same` tells whether a place
-    /// has the key.
+    /// Adds a place, for which there must be room. Returns how many places of its key there were. `same` tells whether
+    /// a place has the key.
     #[inline]
     pub(super) fn insert(
         &mut self,
@@ -320,7 +323,7 @@ impl Shard {
                 let mut list = PlaceList::default();
                 positions.iter().for_each(|position| list.insert(Place(position.entry), &order));
                 list.insert(place, &order);
-                // Backwards: taking an entry out moves those behind it.
+                // From the last to the first, because removing an entry moves those behind it.
                 positions.iter().rev().for_each(|&position| self.take(key, position));
                 pool.lists_changed(0, bytes_of(&list));
                 let entry = self.adopt(list);
@@ -330,7 +333,7 @@ impl Shard {
         }
     }
 
-    /// Takes a place out, and returns how many of its key there were; `None` if it was not here.
+    /// Removes a place. Returns how many places of its key there were, or `None` if it was not here.
     pub(super) fn remove(
         &mut self,
         pool: &Pool,
@@ -366,7 +369,7 @@ impl Shard {
         }
     }
 
-    /// Puts another place of the same key instead of one.
+    /// Replaces a place with another of the same key.
     pub(super) fn replace(
         &mut self,
         pool: &Pool,
@@ -394,7 +397,7 @@ impl Shard {
         }
     }
 
-    /// Puts an entry where it belongs; there is room.
+    /// Puts an entry into its bucket or the next one with room. There must be room.
     #[inline]
     fn put(&mut self, key: u64, entry: u32) {
         debug_assert!((self.entries as usize) < self.buckets() * BUCKET_ENTRIES, "a shard has room when it is put to");
@@ -432,7 +435,7 @@ impl Shard {
         list
     }
 
-    /// Makes it as large as its entries need; `vary` decides how large within limits.
+    /// Makes the shard as large as its entries need. `vary` decides the exact size within limits.
     pub(super) fn resize(&mut self, pool: &Pool, keys: &impl Keys, vary: usize) {
         let mut entries = Vec::with_capacity(self.entries as usize);
         self.each_with_key(keys, |key, entry| entries.push((key, entry)));
@@ -451,7 +454,7 @@ impl Shard {
         }
     }
 
-    /// Holds just these entries from here on, in as many pages as they need.
+    /// Replaces all entries by these, in as many pages as they need.
     fn refill(&mut self, pool: &Pool, entries: Vec<(u64, u32)>, vary: usize) {
         pool.give(std::mem::take(&mut self.pages));
         self.pages = (0..pages_for(entries.len(), vary)).map(|_| pool.take()).collect();
@@ -460,7 +463,7 @@ impl Shard {
     }
 }
 
-/// Pages for so many entries and some to come. `vary` decides how many.
+/// Returns the number of pages for `entries` and some more. `vary` decides how many more.
 fn pages_for(entries: usize, vary: usize) -> usize {
     let [least, most] = LOAD_GROWN;
     let load = least + vary % (most - least + 1);

@@ -1,4 +1,5 @@
-//! The atomics of this folder: the machine's, or under `--cfg hapax_loom` those of a model that tries every order.
+//! The atomics of this folder: those of the machine or, under `--cfg hapax_loom`, those of a model that tries every
+//! order.
 
 pub(super) use std::sync::OnceLock;
 #[cfg(not(hapax_loom))]
@@ -7,13 +8,13 @@ pub(super) use std::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(hapax_loom)]
 pub(super) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// So many cells, all 0.
+/// Returns `cells` cells, all 0.
 #[cfg(not(hapax_loom))]
 pub(super) fn zeroed(cells: usize) -> Box<[AtomicU64]> {
     bytemuck::allocation::zeroed_slice_box(cells)
 }
 
-/// So many cells, all 0.
+/// Returns `cells` cells, all 0.
 #[cfg(hapax_loom)]
 pub(super) fn zeroed(cells: usize) -> Box<[AtomicU64]> {
     (0..cells).map(|_| AtomicU64::new(0)).collect()

@@ -1,6 +1,6 @@
-//! Key -> places, without the keys: who asks knows how to tell from a place whether it has the key.
-//! The table is cut into shards (`shard.rs`) with a lock each. One that has grown large splits in two, as growing it
-//! further would take long.
+//! Key -> places, without the keys: the caller can tell from a place whether it has the key.
+//! The table is cut into shards (`shard.rs`) with a lock each. A shard that has become large splits in two, because
+//! growing it further would take long.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -14,30 +14,30 @@ use super::place_list::PlaceList;
 use super::pool::Pool;
 use super::shard::{INLINE_MAX, Keys, Shard};
 
-/// Bits of the key that tell shards apart, once there are all of them.
+/// The most bits of a key that select a shard.
 const DEPTH_MAX: u8 = 11;
 const SHARDS_MAX: usize = 1 << DEPTH_MAX;
-/// Entries from which a shard splits instead of growing, as long as it may: between these two, so that the tables of an
-/// index, which hold as many entries each, do not all split at once.
+/// The number of entries at which a shard splits instead of growing, as long as it may. Each table has its own number
+/// between these two: the tables of an index have equally many entries, and they should not all split at the same time.
 const SPLIT_ENTRIES: [usize; 2] = [3 * 1024, 6 * 1024];
 
-/// Places entered at a time when many are: their keys are sorted by shard first, so that one shard after the other is in
-/// the cache.
+/// The places to enter at a time when many are added. Their keys are sorted by shard first, so that one shard after the
+/// other is in the cache.
 const PLACED_AT_ONCE: usize = 1 << 19;
 
-/// How many places ahead memory is asked for.
+/// How many places ahead memory is prefetched.
 const AHEAD: usize = 32;
 
 pub(super) struct Table {
-    /// Entries from which a shard splits.
+    /// The number of entries at which a shard splits.
     split_entries: usize,
-    /// By the last bits of a key: how many of them name its shard.
+    /// By the last bits of a key: how many of its bits select its shard.
     depths: Box<[AtomicU8; SHARDS_MAX]>,
-    /// Shard 0, then 1, then 2 and 3, then 4 to 7: each split of shard `i` at depth `d` makes shard `i + 2^d`.
+    /// Shard 0, then 1, then 2 and 3, then 4 to 7: a split of shard `i` at depth `d` makes shard `i + 2^d`.
     levels: [OnceLock<Box<[Locked]>>; DEPTH_MAX as usize + 1],
 }
 
-/// A shard and its lock, apart from all others.
+/// A shard and its lock, on a cache line of their own.
 #[derive(Default)]
 #[repr(align(64))]
 struct Locked(RwLock<Shard>);
@@ -45,7 +45,7 @@ struct Locked(RwLock<Shard>);
 const _: () = assert!(size_of::<Locked>() == 64);
 
 impl Table {
-    /// The table `number` of so many that grow together.
+    /// Makes table `number` of `of` tables that grow together.
     pub(super) fn new(number: usize, of: usize) -> Self {
         let [least, most] = SPLIT_ENTRIES;
         let table = Self {
@@ -57,8 +57,8 @@ impl Table {
         table
     }
 
-    /// Adds a place that is not here yet, and returns how many of its key there were. `same` tells whether a place has
-    /// the key.
+    /// Adds a place that is not here yet. Returns how many places of its key there were. `same` tells whether a place
+    /// has the key.
     pub(super) fn insert(
         &self,
         pool: &Pool,
@@ -70,8 +70,8 @@ impl Table {
         self.with_room(pool, key, keys).insert(pool, key, place, same, |place| keys.order(place))
     }
 
-    /// Adds many places to an empty table; `same` tells whether two have one key, `added` is told how many of its key there
-    /// were before each, and `done` how many have been placed.
+    /// Adds many places to an empty table. `same` tells whether two places have the same key. `added` is called for
+    /// each place with the number of places of its key before it, and `done` with the number of places added.
     pub(super) fn fill(
         &self,
         pool: &Pool,
@@ -116,7 +116,7 @@ impl Table {
         }
     }
 
-    /// The shard of a key, locked for writing, with room for one more entry.
+    /// Locks the shard of a key for writing, and makes room in it for one more entry.
     pub(super) fn with_room(&self, pool: &Pool, key: u64, keys: &impl Keys) -> RwLockWriteGuard<'_, Shard> {
         loop {
             let mut shard = self.write(key);
@@ -131,7 +131,7 @@ impl Table {
         }
     }
 
-    /// Takes a place out, and returns how many of its key there were; `None` if it was not here.
+    /// Removes a place. Returns how many places of its key there were, or `None` if it was not here.
     pub(super) fn remove(
         &self,
         pool: &Pool,
@@ -142,20 +142,21 @@ impl Table {
     ) -> Option<usize> {
         let mut shard = self.write(key);
         let before = shard.remove(pool, key, place, same, |place| keys.order(place))?;
-        // A list that has become short has put its places beside each other.
+        // A list that has become short turns into separate entries, so the shard may even be full now.
         if shard.is_sparse() || shard.is_full() {
             shard.resize(pool, keys, key as usize);
         }
         Some(before)
     }
 
-    /// Has the shard of a key fetched, for [`Self::read`].
+    /// Prefetches the shard of a key, for [`Self::read`].
     #[inline]
     pub(super) fn prefetch(&self, key: u64) {
         prefetch(self.shard_of(key).0);
     }
 
-    /// Locks the shard of a key for reading. Whoever locks several tables does it in their order.
+    /// Locks the shard of a key for reading. Code that locks shards of several tables must lock them in the order of
+    /// the tables.
     #[inline]
     pub(super) fn read(&self, key: u64) -> RwLockReadGuard<'_, Shard> {
         loop {
@@ -167,7 +168,7 @@ impl Table {
         }
     }
 
-    /// Makes room for so many places in an empty table.
+    /// Makes room for `places` in an empty table.
     fn reserve(&self, pool: &Pool, places: usize) {
         let depth = (0..DEPTH_MAX).find(|depth| places >> depth <= self.split_entries * 3 / 4).unwrap_or(DEPTH_MAX);
         for number in 0..1_usize << depth {
@@ -177,14 +178,14 @@ impl Table {
         self.depths.iter().for_each(|held| held.store(depth, Ordering::Release));
     }
 
-    /// Every list, with the shard's lock held for reading.
+    /// Visits every list, with the shard's lock held for reading.
     pub(super) fn for_each_list(&self, mut visit: impl FnMut(&PlaceList)) {
         for shard in self.shards() {
             shard.read().lists().for_each(&mut visit);
         }
     }
 
-    /// The places of every key that stand beside each other, in the same way. Looks at every place for its key.
+    /// Visits the places of every key that has no list. Looks at every place to compute its key.
     pub(super) fn for_each_few(&self, keys: &impl Keys, mut visit: impl FnMut(&[Place])) {
         let mut places: Vec<(u64, Place)> = Vec::new();
         for shard in self.shards() {
@@ -201,12 +202,12 @@ impl Table {
         self.levels.iter().filter_map(OnceLock::get).flat_map(|level| level.iter()).map(|shard| &shard.0)
     }
 
-    /// The number of the shard that keys fall into.
+    /// Returns the number of the shard for a key, if there were all shards.
     fn shard_number(key: u64) -> usize {
         (key >> 8) as usize & (SHARDS_MAX - 1)
     }
 
-    /// Locks the shard of a key for writing, in the order of tables as [`Self::read`].
+    /// Locks the shard of a key for writing. The order of tables is that of [`Self::read`].
     pub(super) fn write(&self, key: u64) -> RwLockWriteGuard<'_, Shard> {
         loop {
             let (shard, depth) = self.shard_of(key);
@@ -237,12 +238,12 @@ impl Table {
         self.levels[level].get_or_init(|| (0..1_usize << level.saturating_sub(1)).map(|_| Locked::default()).collect())
     }
 
-    /// Moves the places whose next bit is set to a shard of their own.
+    /// Moves the entries whose next bit is set to a new shard.
     fn split(&self, pool: &Pool, shard: &mut Shard, key: u64, keys: &impl Keys) {
         let depth = shard.depth();
         let number = Self::shard_number(key) & ((1 << depth) - 1);
         let other_number = number | 1 << depth;
-        // Nobody else knows of it yet, so this waits for no one.
+        // No other thread knows of the new shard yet, so this does not wait.
         let mut other = self.shard(other_number).write();
         shard.split(pool, &mut other, [number, other_number], keys);
         for at in (number..SHARDS_MAX).step_by(1 << depth) {
@@ -251,7 +252,7 @@ impl Table {
     }
 }
 
-/// Keys and places in the order of their shards.
+/// Sorts keys and places by shard.
 fn sort_by_shard(
     keys: impl ExactSizeIterator<Item = (u64, Place)>,
     sorted: &mut Vec<(u64, Place)>,

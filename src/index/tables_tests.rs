@@ -1,4 +1,4 @@
-//! The tables of the index and its rows, one by one, against plain maps.
+//! The tables and the rows of the index, one by one, against plain maps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,14 +26,14 @@ fn entry(seq: u64, signature: &[u8]) -> Entry<'_> {
     Entry { seq: Seq(seq), id_fingerprint: seq, content: seq, linked: false, signature, last_seen: TimestampMs(0) }
 }
 
-/// Few distinct values a row, so that keys collide often; some signatures are equal.
+/// Few distinct values per row, so that keys collide often; some signatures are equal.
 fn signature(rng: &mut ChaCha8Rng) -> Vec<u8> {
     let family = rng.random_range(0..4_u8);
     let noise = if rng.random_bool(0.1) { 0.0 } else { 0.1 };
     (0..SHAPE.bytes()).map(|_| if rng.random_bool(noise) { rng.random() } else { family }).collect()
 }
 
-/// What a probe found, with all members of groups among the hits.
+/// Returns the findings of a probe, with all members of groups among the hits.
 fn probe(index: &BandTables, arena: &Arena, signature: &[u8], per_key_max: usize) -> Probed {
     let mut probe = std::mem::take(Probe::default().all_bands(index, arena, signature, per_key_max));
     for GroupHit { bands, group, .. } in std::mem::take(&mut probe.groups) {
@@ -50,12 +50,12 @@ fn probe(index: &BandTables, arena: &Arena, signature: &[u8], per_key_max: usize
     probe
 }
 
-/// Bands that two signatures share.
+/// Returns the number of bands that two signatures share.
 fn shared(a: &[u8], b: &[u8]) -> u32 {
     (0..12).filter(|band| a[band * 5..][..5] == b[band * 5..][..5]).count() as u32
 }
 
-/// An arena and an index of some signatures, place by place.
+/// Makes an arena and an index of some signatures, place by place.
 fn filled(signatures: &[Vec<u8>]) -> (Arena, BandTables) {
     let (arena, index) = (Arena::new(SHAPE), BandTables::new(banding(), SHAPE, Seed::fixed(1)));
     for (place, signature) in signatures.iter().enumerate() {
@@ -124,7 +124,8 @@ fn building_in_parallel_gives_the_same_buckets() {
     assert_eq!(one_by_one.fullness(), at_once.fullness());
 }
 
-/// Many distinct keys, so that shards grow and split: all of it is found again, and takes as much as it should.
+/// Many distinct keys, so that shards grow and split. All places are found again, and they take as many bytes as they
+/// should.
 #[test]
 fn a_large_index_finds_all_and_gives_memory_back() {
     const DOCUMENTS: u32 = 30_000;
@@ -136,7 +137,7 @@ fn a_large_index_finds_all_and_gives_memory_back() {
         assert!(probe(&index, &arena, &signatures[place as usize], 64).hits.contains(&hit(place)));
     }
     let per_posting = index.bytes() as f64 / f64::from(DOCUMENTS * 12);
-    // Between full tables and ones that have all just grown.
+    // Between the bytes of full tables and those of tables that have all just grown.
     assert!((5.5..9.1).contains(&per_posting), "{per_posting} bytes a posting");
     for place in (0..DOCUMENTS).filter(|place| place % 10 != 0) {
         index.remove(&arena, Place(place));
@@ -151,7 +152,7 @@ fn a_large_index_finds_all_and_gives_memory_back() {
 
 #[test]
 fn a_capped_bucket_says_so_and_shows_old_and_new() {
-    // All share the first band, nothing else.
+    // All share the first band and nothing else.
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let signatures: Vec<Vec<u8>> =
         (0..1000).map(|_| (0..SHAPE.bytes()).map(|at| if at < 5 { 3 } else { rng.random() }).collect()).collect();
@@ -159,7 +160,7 @@ fn a_capped_bucket_says_so_and_shows_old_and_new() {
     let probe_one = || probe(&index, &arena, &signatures[500], 64);
     let probe = probe_one();
     assert_eq!((probe.unread, probe.fullest), (1000 - 64, 1000));
-    // Found by its other bands, whether or not it was read here.
+    // Found by its other bands, whether or not it was read in the first one.
     assert!(probe.hits.iter().any(|hit| hit.place == Place(500) && hit.bands >= 11));
     assert!(probe.hits.iter().any(|hit| hit.place.0 < 20) && probe.hits.iter().any(|hit| hit.place.0 > 980));
     let read: Vec<Place> = probe.hits.iter().map(|hit| hit.place).filter(|&place| place != Place(500)).collect();
@@ -168,21 +169,21 @@ fn a_capped_bucket_says_so_and_shows_old_and_new() {
     let again = probe_one();
     assert_eq!(again.unread, 1000 - 64 - 1);
     assert!(again.hits.iter().all(|hit| hit.place != read[10]));
-    assert!(again.hits.len() >= 64, "another is read in its place");
+    assert!(again.hits.len() >= 64, "another one is read instead");
 }
 
 #[test]
 fn equal_signatures_share_postings() {
     let signatures = vec![vec![3; 64]; 1000];
     let (arena, index) = filled(&signatures);
-    // A page a table takes most of it: twelve bands and the table of signatures.
+    // Most of it is one page per table: twelve bands and the table of signatures.
     assert!(index.bytes() < 65_000, "{} bytes", index.bytes());
     let found = probe(&index, &arena, &signatures[0], 64);
-    // Once compared, all of them are known: no bound on reading hides one.
+    // One comparison decides all of them, so no limit on reading hides one.
     assert_eq!((found.hits.len(), found.unread, found.fullest), (1000, 0, 1000));
     assert!(found.hits.iter().all(|hit| hit.bands == 12));
     assert!(found.hits.iter().any(|hit| hit.place.0 > 980));
-    // The one that has the postings goes, and all that go after it.
+    // Removes the document that has the postings, and then each one that takes over from it.
     for place in 0..999 {
         index.remove(&arena, Place(place));
         arena.free(Place(place));
@@ -287,14 +288,14 @@ fn readers_drop_a_place_that_changes_under_them() {
     });
 }
 
-/// Lists that become short put their places back beside each other, which takes room in a shard that may have none.
+/// Lists that become short turn into separate entries, which need room in a shard that may have none.
 #[test]
 fn many_lists_that_become_short_at_once_find_room() {
     const FAMILIES: u32 = 600;
     const MEMBERS: u32 = 9;
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     let hearts: Vec<Vec<u8>> = (0..FAMILIES).map(|_| (0..SHAPE.bytes()).map(|_| rng.random()).collect()).collect();
-    // Members differ in the last slot, which no band looks at: all their keys are equal, and their signatures are not.
+    // Members differ in the last slot, which is in no band: all their keys are equal, and their signatures are not.
     let signatures: Vec<Vec<u8>> = (0..FAMILIES * MEMBERS)
         .map(|place| {
             let mut signature = hearts[(place % FAMILIES) as usize].clone();

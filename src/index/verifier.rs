@@ -1,6 +1,7 @@
-//! How many slots of the documents a probe found equal those of the query.
-//! Most of what shares a band by chance, or by the boilerplate that many share, differs from its first slots on: so much
-//! is looked at, and the rest only where it can still be like the query. Each look into memory is asked for a few ahead.
+//! Counts how many slots of the documents that a probe found equal those of the query.
+//! Most documents that share a band by chance, or because of common boilerplate, differ from their first slots on. So
+//! these are compared first, and the rest only if the document can still be similar to the query. Memory is prefetched
+//! a few documents ahead.
 
 use hapax_core::{SignatureShape, verify};
 
@@ -8,9 +9,10 @@ use super::arena::{Arena, Occupant};
 use super::place::Place;
 use super::probe::Hit;
 
-/// Documents ahead of the one being compared that memory is asked for.
+/// How many documents ahead memory is prefetched.
 const AHEAD: usize = 4;
-/// Slots that one with nothing in common may share at the first look: those of the band that found it, and a few.
+/// The slots that a document with nothing in common may share in the first look: those of the band that found it, and a
+/// few more.
 const BY_CHANCE: u32 = 16;
 
 /// A query that is compared with one document after the other.
@@ -19,13 +21,13 @@ pub(super) struct Verifier<'a> {
     query: &'a [u8],
     shape: SignatureShape,
     matching_min: u32,
-    /// Of the signature, at the first look.
+    /// The shape of the part of the signature that the first look compares.
     first: SignatureShape,
     words: &'a mut Vec<u64>,
 }
 
 impl<'a> Verifier<'a> {
-    /// Looks for at least `matching_min` slots equal to those of a packed signature; `words` is a buffer.
+    /// Makes a verifier that looks for at least `matching_min` equal slots. `words` is a buffer.
     pub(super) fn new(
         arena: &'a Arena,
         query: &'a [u8],
@@ -36,13 +38,14 @@ impl<'a> Verifier<'a> {
         words.resize(arena.words(), 0);
         let slots_per_word = u64::BITS / shape.bits;
         let decisive = (shape.k.saturating_sub(matching_min) + BY_CHANCE).next_multiple_of(slots_per_word);
-        // A first look at nearly all of it would be one too many.
+        // If the first look would cover nearly everything, it covers everything.
         let first = if decisive <= shape.k / 4 * 3 { decisive } else { shape.k };
         Self { arena, query, shape, matching_min, first: SignatureShape { k: first, ..shape }, words }
     }
 
-    /// What is at a place, and how many slots of its signature are equal; where these are fewer than `matching_min`,
-    /// perhaps not all of them are counted. `None` where the place is free or changes while being read.
+    /// Returns the document at a place, and how many slots of its signature are equal. If these are fewer than
+    /// `matching_min`, they may not all have been counted. Returns `None` if the place is free or changes while it is
+    /// read.
     pub(super) fn with(&mut self, place: Place) -> Option<(Occupant, u32)> {
         if self.first.k < self.shape.k {
             let (occupant, matching) = self.look(place, self.first)?;
@@ -53,7 +56,7 @@ impl<'a> Verifier<'a> {
         self.look(place, self.shape)
     }
 
-    /// [`Self::with`] of many, those left out that are not there.
+    /// Calls [`Self::with`] for many places, and skips those without a document.
     pub(super) fn each(&mut self, hits: &[Hit], mut visit: impl FnMut(Place, Occupant, u32)) {
         hits.iter().take(AHEAD).for_each(|hit| self.prefetch(hit));
         for (at, &Hit { place, .. }) in hits.iter().enumerate() {
@@ -74,7 +77,7 @@ impl<'a> Verifier<'a> {
     }
 
     fn prefetch(&self, hit: &Hit) {
-        // What shares several bands is likely to be like the query.
+        // Documents that share several bands are likely to be similar to the query.
         let part = if hit.bands > 1 { self.shape } else { self.first };
         self.arena.prefetch_row(hit.place, part.bytes().div_ceil(size_of::<u64>()));
     }
@@ -134,7 +137,7 @@ mod tests {
                     }
                     visited += 1;
                 });
-                assert_eq!(visited, 200, "all but the place that is free");
+                assert_eq!(visited, 200, "all except the free place");
             }
         }
     }

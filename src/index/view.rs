@@ -1,23 +1,23 @@
-//! What a lookup may see, by the commit order.
+//! The documents that a lookup may see, according to the commit order.
 
 use super::arena::Occupant;
 use crate::types::Seq;
 
-/// Marks a document in doubt, instead of the place in the order where it is removed. No change has this place: the order
-/// ends before it.
+/// Marks a document in doubt, in place of the commit-order place at which it is removed. No change has this place,
+/// because the order ends before it.
 pub(super) const DOUBTFUL: Seq = Seq(u64::MAX >> 1);
 
-/// From where in the commit order a lookup sees.
+/// The point in the commit order from which a lookup sees.
 #[derive(Clone, Copy, Debug)]
 pub enum View {
-    /// What is on disk up to here: checks.
+    /// Everything on disk up to this place: for checks.
     Durable(Seq),
-    /// All that has been decided: under the decision lock.
+    /// Everything that has been decided: under the decision lock.
     Decided,
 }
 
 impl View {
-    /// Whether a document is there in this view.
+    /// Returns whether a document exists in this view.
     pub fn sees(self, occupant: &Occupant) -> bool {
         match self {
             Self::Durable(_) if occupant.removed == DOUBTFUL => false,
@@ -28,8 +28,8 @@ impl View {
         }
     }
 
-    /// Whether a document that has postings may be found in this view. A link has them only while it is being promoted,
-    /// and that is not durable.
+    /// Returns whether a document that has postings may be found in this view. A link has postings only while it is
+    /// being promoted, and that is not durable yet.
     pub(super) fn finds(self, occupant: &Occupant) -> bool {
         self.sees(occupant) && !(occupant.linked && matches!(self, Self::Durable(_)))
     }
