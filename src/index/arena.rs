@@ -12,13 +12,13 @@ use super::place::Place;
 use super::sync::{AtomicU64, Ordering, fence};
 use crate::types::{Seq, TimestampMs};
 
-/// The most documents that an index holds. Places have 31 bits, because tables use the last bit for themselves.
+/// The most documents that an index holds. Places have 31 bits, because tables use the highest bit for themselves.
 pub const PLACES_MAX: u64 = ROWS_MAX;
 
 /// The cells of a place: these, then its signature.
 const SEQ: usize = 0;
-/// The place in the commit order at which the document is removed, shifted by one bit. The last bit says whether it is
-/// a link.
+/// The place in the commit order at which the document is removed, shifted by one bit. The lowest bit says whether it
+/// is a link.
 const REMOVED: usize = 1;
 const CONTENT: usize = 2;
 const ID: usize = 3;

@@ -98,7 +98,7 @@ mod tests {
     fn a_class_starts_at_its_floor_and_is_an_eighth_of_an_octave_wide() {
         for size in 1..100_000_usize {
             let low = floor(class(size));
-            assert!(low as usize <= size && size as f64 <= low as f64 * 1.125, "{size} is filed under {low}");
+            assert!(low as usize <= size && size as f64 <= low as f64 * 1.125, "{size} is in the class of {low}");
         }
         assert!(class(u32::MAX as usize) < CLASSES);
     }

@@ -8,7 +8,7 @@ use super::sync::{AtomicU64, OnceLock, zeroed};
 /// The rows in the first chunk.
 const FIRST_ROWS: u64 = 64;
 const CHUNKS: usize = 25;
-/// The most rows: a little less than 2^31, so that the last bit of a row's number is free for other uses.
+/// The most rows: a little less than 2^31, so that the highest bit of a row's number is free for other uses.
 pub(super) const ROWS_MAX: u64 = FIRST_ROWS * ((1 << CHUNKS) - 1);
 /// The bytes of a cache line.
 pub(super) const LINE_BYTES: usize = 64;

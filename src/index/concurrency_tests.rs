@@ -418,5 +418,5 @@ fn lookups_of_others_go_on_while_a_group_changes_hands() {
         done.store(true, Ordering::Relaxed);
         left
     });
-    assert!(left > 0, "{} lookups ended while all went", lookups.into_inner());
+    assert!(left > 0, "only {} lookups ended while the group was removed", lookups.into_inner());
 }

@@ -185,7 +185,8 @@ impl Equals {
         findable
     }
 
-    /// Another member leads a group from here on. The caller holds the locks of the postings, where these go with it.
+    /// Makes `to` the leader of the group that `from` leads. If the postings move too, the caller holds the locks of
+    /// their shards.
     pub(super) fn hand_over(&self, arena: &Arena, pool: &Pool, from: Place, to: Place) {
         let keys = self.keys(arena);
         let key = keys.key(from);

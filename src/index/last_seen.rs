@@ -34,7 +34,7 @@ pub struct LastSeen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     Nothing,
-    /// The time is not known in memory since the time to live was set: read it from the disk.
+    /// No time is known since the time to live was set: read it from the disk.
     Read,
     /// The time is too long ago: delete the document.
     Delete,
@@ -187,7 +187,7 @@ mod tests {
         let mut written = 0;
         for second in 1..=3600 {
             assert!(seen.touch(Place(7), at(second * 1000), HOUR));
-            assert!(!seen.touch(Place(7), at(second * 1000 - 700), HOUR), "an earlier one says nothing new");
+            assert!(!seen.touch(Place(7), at(second * 1000 - 700), HOUR), "an earlier time changes nothing");
             assert_eq!(seen.last_seen(Place(7)), Some(at(second * 1000)));
             if seen.due(Place(7), at(second * 1000), HOUR) == Due::Write {
                 assert_eq!(seen.take_unwritten(Place(7)), Some(at(second * 1000)));

@@ -31,8 +31,8 @@ impl Leaving {
         Reading(Arc::clone(&self.now.lock()))
     }
 
-    /// Adds documents that were deleted by the step to the present durable place. Call it after that place has
-    /// advanced: readers that register from here on see the new place.
+    /// Adds the documents that were deleted when the durable place advanced to its present value. Call it after that:
+    /// readers that register from here on see the new place.
     pub(super) fn gone(&self, places: Vec<Place>) {
         if !places.is_empty() {
             self.count.fetch_add(places.len() as u64, Ordering::Relaxed);
@@ -85,7 +85,7 @@ mod tests {
         drop(early);
         assert_eq!(leaving.next_removable(), Some(Place(1)));
         assert_eq!(leaving.next_removable(), Some(Place(3)));
-        assert_eq!(leaving.next_removable(), None, "the late reader may look for the second");
+        assert_eq!(leaving.next_removable(), None, "the late reader may still read the second batch");
         drop(late);
         assert!(leaving.any());
         assert_eq!(leaving.next_removable(), Some(Place(2)));

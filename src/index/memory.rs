@@ -1,10 +1,10 @@
 //! The bytes of the index that documents take, for the memory budget.
 //!
 //! The index keeps the memory it has taken from the system for later documents, so a delete does not make the process
-//! smaller. What counts here is the share of that memory that documents use: their places, and for each posting and id
-//! its part of a table at the size the table has after growing. So a delete makes room for another document, nothing
-//! has to grow past the budget later, and if nothing was deleted, the index is at most that large, except for a page of
-//! 4 KiB per table and collection.
+//! smaller. This file counts the share of that memory that documents use: their places, and for each posting and id its
+//! part of a table at the size the table has after growing. So a delete makes room for another document, and nothing
+//! has to grow past the budget later. If nothing was deleted, the index is at most that large, except for a page of 4
+//! KiB per table and collection.
 
 /// The tenths of a byte that a posting or an id takes in tables that have just grown. These are 59 % full on average,
 /// and 64 bytes hold twelve entries at most. This is on the safe side: on average, tables are three quarters full.

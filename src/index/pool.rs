@@ -101,7 +101,7 @@ impl Pages {
             (self.next, self.end) = (0, pages);
             self.made += pages;
         }
-        let slab = self.slab.as_ref().expect("it has just been made, or has pages left");
+        let slab = self.slab.as_ref().expect("the slab has just been made, or has pages left");
         self.next += 1;
         Page { buckets: slab.page(self.next - 1), _slab: Arc::clone(slab) }
     }

@@ -191,12 +191,12 @@ impl Shard {
     }
 
     fn list(&self, entry: u32) -> &PlaceList {
-        let lists = self.lists.as_ref().expect("an entry names a list only where there is one");
+        let lists = self.lists.as_ref().expect("an entry names a list only if there is one");
         &lists.places[(entry & !LIST) as usize]
     }
 
     fn list_mut(&mut self, entry: u32) -> &mut PlaceList {
-        let lists = self.lists.as_mut().expect("an entry names a list only where there is one");
+        let lists = self.lists.as_mut().expect("an entry names a list only if there is one");
         &mut lists.places[(entry & !LIST) as usize]
     }
 
@@ -400,7 +400,10 @@ impl Shard {
     /// Puts an entry into its bucket or the next one with room. There must be room.
     #[inline]
     fn put(&mut self, key: u64, entry: u32) {
-        debug_assert!((self.entries as usize) < self.buckets() * BUCKET_ENTRIES, "a shard has room when it is put to");
+        debug_assert!(
+            (self.entries as usize) < self.buckets() * BUCKET_ENTRIES,
+            "the caller has made room in the shard"
+        );
         let mut number = self.home(key);
         while !self.bucket_mut(number).push(key as u8, entry) {
             self.bucket_mut(number).pass();

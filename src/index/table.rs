@@ -31,7 +31,7 @@ const AHEAD: usize = 32;
 pub(super) struct Table {
     /// The number of entries at which a shard splits.
     split_entries: usize,
-    /// By the last bits of a key: how many of its bits select its shard.
+    /// For each value of [`Self::shard_number`]: how many of its bits select the shard.
     depths: Box<[AtomicU8; SHARDS_MAX]>,
     /// Shard 0, then 1, then 2 and 3, then 4 to 7: a split of shard `i` at depth `d` makes shard `i + 2^d`.
     levels: [OnceLock<Box<[Locked]>>; DEPTH_MAX as usize + 1],

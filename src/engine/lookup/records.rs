@@ -94,7 +94,7 @@ impl Records {
 
     /// Returns the record of a document whose deletion or replacement was undone, and no longer keeps it as leaving.
     pub(crate) fn stays(&self, seq: Seq) -> Arc<Record> {
-        self.leaving.write().remove(&seq).expect("what leaves is noted until it stays or is gone")
+        self.leaving.write().remove(&seq).expect("a leaving document is kept until it stays or is gone")
     }
 
     /// Keeps the new metadata of a document whose update has been decided.

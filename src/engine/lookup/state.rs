@@ -170,7 +170,7 @@ impl Lookup {
         self.index.search(view, query, Bounds { bucket_read_max, candidates_max })
     }
 
-    /// Returns the limits of what a lookup may read from disk to compare.
+    /// Returns the limits on reading from disk to compare.
     pub(crate) fn read_bounds(&self) -> ReadBounds {
         let Limits { exact_reads_max: documents_max, exact_bytes_max: bytes_max, .. } = self.limits;
         ReadBounds { documents_max, bytes_max }

@@ -43,7 +43,7 @@ enum Compared {
     Gone,
 }
 
-/// The limits of what one lookup may read from disk to compare.
+/// The limits on reading from disk in one lookup, to compare.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadBounds {
     pub documents_max: usize,
@@ -93,7 +93,7 @@ impl Survivors {
         let mut stand_ins = stand_ins.into_iter();
         let len = query.len();
         judgement.ranked_mut().retain_mut(|ranked| {
-            let overlap = match stand_ins.next().expect("there is one for each") {
+            let overlap = match stand_ins.next().expect("every ranked document has a stand-in") {
                 // Equal texts have equal shingles. Nothing needs to be read, so no limit on reading can hide it.
                 None => Overlap { both: len, query: len, found: len },
                 Some(seq) => match self.compared.get(&seq).filter(|_| read.contains(&seq)) {

@@ -38,7 +38,7 @@ impl Rounds {
                 }
             }
         };
-        let thread = Builder::new().name(name.into()).spawn(run).expect("the system has room for one thread more");
+        let thread = Builder::new().name(name.into()).spawn(run).expect("the system can start one more thread");
         Self { name, stop, thread: Mutex::new(Some(thread)) }
     }
 

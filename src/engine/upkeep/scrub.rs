@@ -38,7 +38,7 @@ pub(super) fn start(config: ScrubConfig, open: impl Fn() -> Option<Vec<ScrubTarg
         let next = collections.iter().min_by_key(|collection| passes[&collection.name].due);
         match next.filter(|collection| passes[&collection.name].is_due()) {
             Some(collection) => {
-                let pass = passes.get_mut(&collection.name).expect("it was just entered");
+                let pass = passes.get_mut(&collection.name).expect("every open collection has just got a pass");
                 pass.step(collection, config)
             }
             None => IDLE,

@@ -26,7 +26,7 @@ pub(crate) fn start(writes: &Arc<Writes>, collection: &CollectionName, writer: W
     let pace = CommitPace::new(writes.lookup().limits().commit_window);
     let committer = Committer { writes: Arc::clone(writes), collection: collection.clone(), writer, pace };
     let thread = std::thread::Builder::new().name(format!("commit {collection}")).spawn(move || committer.run());
-    writes.set_committer(thread.expect("the system has room for one thread more"));
+    writes.set_committer(thread.expect("the system can start one more thread"));
 }
 
 struct Committer {

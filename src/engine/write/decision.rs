@@ -1,5 +1,5 @@
-//! The rules of a write. In: the client's options, what its id holds, and what the lookup found. Out: the answer, and
-//! the changes to make. Pure: it knows nothing of the index, the store, locks or time.
+//! The rules of a write. In: the client's options, the content that its id holds, and the findings of the lookup. Out:
+//! the answer, and the changes to make. Pure: it knows nothing of the index, the store, locks or time.
 //!
 //! The caller asks in this order and stops at the first plan:
 //! 1. [`of_empty`] if the content has no token. Such content is never stored, and no lookup is made.

@@ -77,7 +77,9 @@ pub(crate) fn expire(writes: &Writes, existing: &Existing, is_due: impl Fn() -> 
         return Ok(None);
     }
     let leaves = heir_is_link(writes.lookup(), &order, existing);
-    let Effect::Remove(departure) = decision::of_delete(Some(leaves)) else { unreachable!("what is there is removed") };
+    let Effect::Remove(departure) = decision::of_delete(Some(leaves)) else {
+        unreachable!("an existing document is removed")
+    };
     Ok(Some(decide_removal(writes, &mut order, existing, departure, turn)))
 }
 

@@ -48,7 +48,7 @@ pub(crate) async fn insert(writes: &Arc<Writes>, mut insertion: Insertion) -> Re
         Decided::Later(insertion, turn) => {
             match beside(writes, move |writes| decide(writes, insertion, turn, Disk::Now)).await? {
                 Decided::Now(ticket) => ticket,
-                Decided::Later(..) => unreachable!("the disk was to be read at once"),
+                Decided::Later(..) => unreachable!("this attempt may read the disk"),
             }
         }
     };
@@ -82,7 +82,7 @@ fn decide(writes: &Writes, insertion: Box<Insertion>, turn: WriteTurn, disk: Dis
             Err(missing) => {
                 if disk == Disk::Later {
                     drop(deciding);
-                    return Ok(Decided::Later(insertion, turn.take().expect("it is given up with a ticket")));
+                    return Ok(Decided::Later(insertion, turn.take().expect("only a ticket uses it up")));
                 }
                 deciding.fetch(missing)?;
             }
@@ -246,7 +246,7 @@ impl<'a> Deciding<'a> {
         Ok(())
     }
 
-    /// Makes the decision with what was found, and carries it out.
+    /// Makes the decision from the findings, and carries it out.
     fn conclude(
         &self,
         order: &mut Order,

@@ -43,7 +43,7 @@ impl Latches {
                 }
             }
         };
-        turn.await.expect("a latch is handed on before its waiters are forgotten")
+        turn.await.expect("a latch is handed to every waiter in turn")
     }
 }
 

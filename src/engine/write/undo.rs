@@ -56,7 +56,7 @@ fn undo_step(lookup: &Lookup, order: &mut Order, step: Step, in_doubt: bool) {
 
 /// Undoes a deletion or replacement, or marks the document as being in doubt if the outcome on disk is unknown.
 fn stay(lookup: &Lookup, place: Place, in_doubt: bool) {
-    let occupant = lookup.index().peek(place).expect("what leaves keeps its place until that is durable");
+    let occupant = lookup.index().peek(place).expect("a leaving document keeps its place until its removal is durable");
     let record = lookup.records().stays(occupant.seq);
     if in_doubt {
         lookup.doubts().add(occupant.seq, place, record.id.clone());
