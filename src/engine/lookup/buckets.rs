@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::records::Heads;
-use super::state::Lookup;
+use super::sources::Lookup;
 use crate::engine::long_work::beside;
 use crate::index::FullBucket;
 use crate::types::Seq;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::existing::Existing;
 use super::pairs::{Paired, Pairs, Representative};
 use super::retry::{ATTEMPTS, changing, wait_for_commit};
-use super::state::Lookup;
+use super::sources::Lookup;
 use crate::engine::long_work::beside;
 use crate::index::View;
 use crate::store::{ClusterRows, ClusterStart, Stretch};

@@ -6,7 +6,7 @@ use hapax_core::{ShingleSet, verify};
 
 use super::existing::Existing;
 use super::retry::{ATTEMPTS, changing, wait_for_commit};
-use super::state::Lookup;
+use super::sources::Lookup;
 use crate::cpu::WhenFull;
 use crate::engine::long_work::beside;
 use crate::types::{Content, DocId, Keep};

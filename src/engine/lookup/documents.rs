@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::existing::{Existing, representative_of};
-use super::state::Lookup;
+use super::sources::Lookup;
 use crate::engine::long_work::beside;
 use crate::types::{DocId, Document, Seq};
 use crate::verdicts::{Result, fitting};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use hapax_core::verify;
 
-use super::state::{Lookup, shingle_query};
+use super::query::shingle_query;
+use super::sources::Lookup;
 use crate::index::{Place, View};
 use crate::store::{Record, id_fingerprint};
 use crate::types::{DocId, Previous, Seq, TimestampMs};

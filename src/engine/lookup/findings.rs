@@ -5,7 +5,7 @@ use hapax_core::ContentHash;
 
 use super::judgement::Judgement;
 use super::records::Heads;
-use super::state::Lookup;
+use super::sources::Lookup;
 use crate::store::{Head, StoredMatch};
 use crate::types::Metadata;
 use crate::verdicts::{Cited, Findings};

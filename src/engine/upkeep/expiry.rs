@@ -104,7 +104,7 @@ struct Task {
 type Unwritten = (Place, Seq, TimestampMs);
 
 impl Expiry {
-    /// Starts the expiry of a collection that has just been opened.
+    /// Makes the expiry of a collection that has just been opened.
     pub(crate) fn new(collection: CollectionName, writes: Arc<Writes>) -> Self {
         Self { collection, writes, sweep: Mutex::default() }
     }

@@ -9,9 +9,9 @@ use super::effects::{NewDocument, held, remove, store, stored_verdict, touch};
 use super::insertion::Insertion;
 use super::order::{Order, Step};
 use super::repeat::repeat;
-use super::state::Writes;
 use super::ticket::Ticket;
 use super::turn::WriteTurn;
+use super::writes::Writes;
 use crate::engine::long_work::beside;
 use crate::engine::lookup::{
     ATTEMPTS, Existing, Heads, IN_PASSING, Judgement, Lookup, Policy, Survivors, changing, findings, query,

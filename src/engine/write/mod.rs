@@ -16,10 +16,10 @@ mod order;
 mod pace;
 mod payload_room;
 mod repeat;
-mod state;
 mod ticket;
 mod turn;
 mod undo;
+mod writes;
 
 pub(crate) use clusters::Clusters;
 pub(crate) use commit::start as start_committer;
@@ -27,5 +27,5 @@ pub(crate) use delete::{delete, expire, insert_empty};
 pub(crate) use insert::insert;
 pub(crate) use insertion::Insertion;
 pub(crate) use order::Order;
-pub(crate) use state::Writes;
 pub use ticket::Ticket;
+pub(crate) use writes::Writes;

@@ -3,7 +3,7 @@
 
 use super::effects::{rejoin_cluster, withdraw};
 use super::order::{Order, QueuedWrite, Step, Work};
-use super::state::Writes;
+use super::writes::Writes;
 use crate::engine::lookup::Lookup;
 use crate::index::Place;
 use crate::store::StoreError;

@@ -1,24 +1,24 @@
 //! `Lookup`: everything that lookups read, which is the index, the records, the documents in doubt, the settings, and
-//! how far the commit order is on disk. Writers change index and records under the decision lock; lookups take no lock
-//! for reading.
+//! how far the commit order is on disk. Writes change index and records under the decision lock. Lookups never take that
+//! lock.
 
-use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hapax_core::ShingleSet;
 use parking_lot::{RwLock, RwLockReadGuard};
 
+use super::counts::DocumentCounts;
 use super::doubts::Doubts;
 use super::judgement::Judgement;
 use super::payloads::set_of;
 use super::records::Records;
 use super::survivors::{ReadBounds, Survivors};
 use crate::engine::meters::Meters;
-use crate::index::{Bounds, Index, NeedsDisk, Place, Query, Reading, Search, View};
+use crate::index::{Bounds, Index, NeedsDisk, Query, Reading, Search, View};
 use crate::store::{Looked, Record};
-use crate::types::{Keep, Overlap, Seq, Similarity, TimestampMs, Verify};
-use crate::verdicts::{Limits, Made, Preparer, Result, Settings, ShingleQuery, matching_min, similarity};
+use crate::types::{Keep, Overlap, Seq, Similarity, TimestampMs};
+use crate::verdicts::{Limits, Preparer, Result, Settings, ShingleQuery, matching_min, similarity};
 
 /// Everything that lookups need.
 pub(crate) struct Lookup {
@@ -52,44 +52,8 @@ impl Policy {
     }
 }
 
-/// The numbers of documents on disk.
-#[derive(Debug, Default)]
-pub(crate) struct DocumentCounts {
-    documents: AtomicI64,
-    linked: AtomicI64,
-}
-
-impl DocumentCounts {
-    /// Starts with `documents`, links included, of which `linked` are links.
-    pub(crate) fn new(documents: i64, linked: i64) -> Self {
-        Self { documents: documents.into(), linked: linked.into() }
-    }
-
-    /// Adds to both counts. Negative numbers subtract.
-    pub(crate) fn add(&self, documents: i64, linked: i64) {
-        self.documents.fetch_add(documents, Ordering::Relaxed);
-        self.linked.fetch_add(linked, Ordering::Relaxed);
-    }
-
-    /// Returns the number of documents, links included.
-    pub(crate) fn documents(&self) -> u64 {
-        counted(&self.documents)
-    }
-
-    pub(crate) fn linked(&self) -> u64 {
-        counted(&self.linked)
-    }
-}
-
-/// Reads a count. A negative count is a bug in hapax: only counted documents are ever subtracted.
-fn counted(count: &AtomicI64) -> u64 {
-    let count = count.load(Ordering::Relaxed);
-    debug_assert!(count >= 0, "{count} documents");
-    count.max(0) as u64
-}
-
 impl Lookup {
-    /// Starts for a collection that has just been opened: everything up to `durable` is on disk.
+    /// Makes the lookup of a collection that has just been opened: everything up to `durable` is on disk.
     pub(crate) fn new(
         (index, records): (Index, Records),
         policy: Policy,
@@ -216,33 +180,4 @@ impl Lookup {
             meters.exact_read_bytes.increment(read_bytes);
         }
     }
-}
-
-/// Makes the query for documents similar to `made`. `contents_max` is given if the survivors will be compared by their
-/// shingles.
-pub(crate) fn query<'a>(
-    made: &'a Made,
-    own: Option<Place>,
-    matching_min: u32,
-    limit: usize,
-    contents_max: Option<usize>,
-    mistaken: &'a HashSet<Seq>,
-) -> Query<'a> {
-    // The limit after the first mistaken document: if one has been mistaken, many may be.
-    const MISTAKEN: usize = 1024;
-    Query {
-        signature: &made.signature,
-        content: made.content_prefix(),
-        own,
-        matching_min,
-        members_max: limit.max(if mistaken.is_empty() { 1 } else { MISTAKEN }),
-        contents_max,
-        mistaken,
-    }
-}
-
-/// Returns the query by shingles, if shingles decide.
-pub(crate) fn shingle_query<'a>(made: &'a Made, settings: &Settings, threshold: f64) -> Option<ShingleQuery<'a>> {
-    let exact = settings.verify == Verify::Exact;
-    made.kept.as_ref().filter(|_| exact).map(|kept| ShingleQuery::new(&kept.set, threshold))
 }

@@ -43,7 +43,7 @@ pub(crate) struct QueueGauges {
 }
 
 impl Writes {
-    /// Starts the writes of a collection that has just been opened.
+    /// Makes the writes of a collection that has just been opened.
     pub(crate) fn new(lookup: Arc<Lookup>, order: Order, disk: Arc<DataDisk>) -> Self {
         let limits = lookup.limits();
         let turns = WriteTurns::new(limits.commit_queue_max, limits.commit_queue_wait);
