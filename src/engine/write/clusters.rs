@@ -81,15 +81,15 @@ impl Clusters {
     /// Returns the match whose cluster a new document joins: the best match that is a representative once `leaving` has
     /// left.
     pub(super) fn choose(&self, ranked: &[Ranked], leaving: Option<Seq>) -> Option<(Seq, Place)> {
-        let stands = |ranked: &&Ranked| match self.joined.get(&ranked.found.seq) {
+        let represents = |ranked: &&Ranked| match self.joined.get(&ranked.found.seq) {
             None => true,
             Some(&cluster) => self.first(cluster, leaving).is_some_and(|(first, _)| first == ranked.found.seq),
         };
-        ranked.iter().find(stands).map(|ranked| (ranked.found.seq, ranked.found.place))
+        ranked.iter().find(represents).map(|ranked| (ranked.found.seq, ranked.found.place))
     }
 
     /// Returns the representative of a document that joined a cluster, once `leaving` has left.
-    pub(super) fn stands_for(&self, seq: Seq, leaving: Option<Seq>) -> Option<(Seq, Place)> {
+    pub(super) fn representative_of(&self, seq: Seq, leaving: Option<Seq>) -> Option<(Seq, Place)> {
         self.first(*self.joined.get(&seq)?, leaving)
     }
 

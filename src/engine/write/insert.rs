@@ -189,7 +189,7 @@ impl<'a> Deciding<'a> {
 
     fn representatives(&self, order: &Order, judgement: &Judgement) -> Representatives {
         let leaving = self.leaving();
-        let of_link = judgement.best_link().and_then(|link| order.clusters().stands_for(link.seq, leaving));
+        let of_link = judgement.best_link().and_then(|link| order.clusters().representative_of(link.seq, leaving));
         let to_join = match self.insertion.options.on_duplicate {
             OnDuplicate::Skip => None,
             OnDuplicate::Link | OnDuplicate::Store => {

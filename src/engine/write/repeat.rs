@@ -86,7 +86,7 @@ fn see(lookup: &Lookup, existing: &Existing, seen_again: SeenAgain) {
         let places = index.held_by(id_fingerprint(original));
         // If another document takes over the place at this moment, that one gets a slightly later last-seen time. That
         // is harmless.
-        let stands = |place: &&Place| index.peek(**place).is_some_and(|held| held.seq == best.seq);
-        places.iter().filter(stands).for_each(|&place| touch(lookup, place));
+        let holds_it = |place: &&Place| index.peek(**place).is_some_and(|held| held.seq == best.seq);
+        places.iter().filter(holds_it).for_each(|&place| touch(lookup, place));
     }
 }
