@@ -20,7 +20,7 @@ const TRIAL_NAME: &str = "trial.tmp";
 #[derive(Debug)]
 pub(crate) struct DataDisk {
     dir: PathBuf,
-    /// Set when a write is refused, and cleared once a test file could be written.
+    /// Set when a write is refused. Cleared once a test file could be written and no collection refuses writes.
     refused: AtomicBool,
     free_bytes: AtomicU64,
 }

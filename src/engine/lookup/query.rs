@@ -1,4 +1,5 @@
-//! A prepared document -> the queries that look for similar ones: by signature for the index, by shingles for `survivors`.
+//! A prepared document -> the queries that look for similar documents: by signature for the index, by shingles for
+//! `survivors`.
 
 use std::collections::HashSet;
 

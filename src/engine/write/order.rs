@@ -105,7 +105,7 @@ impl Work {
 }
 
 impl Order {
-    /// Starts the order of a collection that has just been opened.
+    /// Makes the order of a collection that has just been opened.
     pub(crate) fn new(last: Seq, clusters: Clusters, memory: BudgetShare) -> Self {
         Self { last, queue: VecDeque::new(), clusters, closed: false, refused: None, memory }
     }
