@@ -153,7 +153,7 @@ impl<'a> Line<'a> {
     }
 
     /// Returns all columns that the rules predict.
-    fn foretold(&self) -> Vec<(&'static str, String)> {
+    fn predicted(&self) -> Vec<(&'static str, String)> {
         if self.get("op") == "delete" {
             let heir_is_link = match self.held() {
                 Held::Other { heir_is_link } => Some(heir_is_link),
@@ -173,17 +173,17 @@ fn yes(value: bool) -> &'static str {
 }
 
 #[test]
-fn the_rules_foretell_what_was_recorded() {
+fn the_rules_predict_what_was_recorded() {
     let mut lines = TABLE.lines().filter(|line| !line.starts_with('#'));
     let columns: Vec<&str> = lines.next().expect("a header").split('\t').collect();
     let (mut compared, mut wrong) = (0, Vec::new());
     for text in lines {
         let line = Line { columns: &columns, values: text.split('\t').collect() };
         assert_eq!(line.values.len(), columns.len(), "{text}");
-        for (name, foretold) in line.foretold() {
+        for (name, predicted) in line.predicted() {
             compared += 1;
-            if line.get(name) != foretold {
-                wrong.push(format!("the predicted {name} is {foretold}: {text}"));
+            if line.get(name) != predicted {
+                wrong.push(format!("the predicted {name} is {predicted}: {text}"));
             }
         }
     }
