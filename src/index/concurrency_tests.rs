@@ -314,7 +314,7 @@ fn run(seed: u64, plan: Plan) {
 }
 
 #[test]
-fn lookups_find_what_never_goes_whatever_changes_beside_them() {
+fn lookups_find_stable_documents_while_others_change() {
     for (seed, (bands, rows, families, most)) in
         [(12, 5, 4, 1200), (6, 10, 40, 1200), (64, 1, 200, 400), (31, 2, 3, 800), (2, 32, 250, 1200), (1, 64, 5, 800)]
             .into_iter()

@@ -327,7 +327,7 @@ fn loading_and_building_gives_what_entering_one_by_one_does() {
 }
 
 #[test]
-fn what_is_known_by_other_means_counts_only_if_it_is_still_there() {
+fn a_known_document_counts_only_if_it_is_still_at_its_place() {
     let index = index();
     let entry = |seq, signature| Entry {
         seq: Seq(seq),

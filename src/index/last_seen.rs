@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_beyond_all_that_can_be_told_is_the_last_one() {
+    fn a_time_out_of_range_becomes_the_last_one() {
         let seen = LastSeen::new(MADE);
         for far in [i64::MAX - MADE.0, i64::from(TICK_MAX) * TICK_MS * 3] {
             seen.set(Place(0), at(far));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_disk_knows_gives_way_to_what_was_noted() {
+    fn a_noted_time_overrides_the_time_on_disk() {
         let seen = LastSeen::new(MADE);
         assert_eq!(seen.due(Place(1), at(0), HOUR), Due::Read);
         seen.learn(Place(1), at(1000));

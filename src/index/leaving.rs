@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_gone_waits_for_readers_that_came_before_and_not_for_later_ones() {
+    fn a_deleted_document_waits_for_earlier_readers_only() {
         let leaving = Leaving::default();
         let early = leaving.reading();
         leaving.gone(vec![Place(1), Place(3)]);

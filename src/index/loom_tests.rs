@@ -69,7 +69,7 @@ fn a_place_that_is_freed_and_used_again_while_it_is_read() {
 }
 
 #[test]
-fn a_removal_is_seen_by_who_sees_what_came_after() {
+fn a_removal_is_read_whole_while_it_is_written() {
     loom::model(|| {
         let arena = Arc::new(Arena::new(SHAPE));
         publish(&arena, 1);

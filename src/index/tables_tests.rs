@@ -315,7 +315,7 @@ fn many_lists_that_become_short_at_once_find_room() {
 }
 
 #[test]
-fn what_is_here_is_told_from_what_is_not() {
+fn a_removed_place_is_no_longer_here() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);
     let signatures: Vec<Vec<u8>> = (0..500).map(|_| signature(&mut rng)).collect();
     let (arena, index) = filled(&signatures);

@@ -93,7 +93,7 @@ mod tests {
     use crate::types::{Seq, TimestampMs};
 
     #[test]
-    fn what_reaches_the_minimum_is_counted_whole_and_nothing_else_reaches_it() {
+    fn documents_at_the_minimum_are_counted_in_full_and_no_others_reach_it() {
         let mut rng = ChaCha8Rng::seed_from_u64(11);
         for (k, bits) in [(128, 8), (256, 8), (64, 16), (20, 8), (128, 32), (16, 64)] {
             let shape = SignatureShape { k, bits };

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_window_nobody_waits() {
+    fn without_a_window_no_transaction_waits() {
         let mut pace = CommitPace::new(Duration::ZERO);
         pace.begin();
         assert_eq!(pace.wait(), None);
