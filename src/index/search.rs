@@ -32,8 +32,8 @@ pub struct Query<'a> {
     /// The most documents of one signature to list. They were compared as one, and the documents left out are equally
     /// similar.
     pub members_max: usize,
-    /// The most different contents of one signature to list. Replaces `members_max` if contents are compared by their
-    /// shingles.
+    /// The most different contents of one signature to list, if contents are compared by their shingles. `members_max`
+    /// then applies to each content.
     pub contents_max: Option<usize>,
     /// Documents that have other content than the query although 64 bits of the hash are equal.
     pub mistaken: &'a HashSet<Seq>,
