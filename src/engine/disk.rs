@@ -1,6 +1,6 @@
 //! Watches whether the data directory accepts writes, and how much room its disk has.
 //! In: commits that the disk refused. Out: `"writable"` in `/readyz`, and `hapax_data_free_bytes`. After a refusal, or
-//! while the disk is nearly full, a test file is written every few seconds. So it is noticed that there is room again
+//! while the disk is nearly full, a test file is written every few seconds. So hapax notices that there is room again
 //! before a request has to try.
 
 use std::fs::{self, File};

@@ -30,7 +30,7 @@ const LINKED: u64 = 1;
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     pub seq: Seq,
-    /// 64 bits of its id.
+    /// A 64-bit fingerprint of its id.
     pub id_fingerprint: u64,
     /// 64 bits of its content hash; 0 if it has none.
     pub content: u64,

@@ -202,7 +202,7 @@ impl Table {
         self.levels.iter().filter_map(OnceLock::get).flat_map(|level| level.iter()).map(|shard| &shard.0)
     }
 
-    /// Returns the number of the shard for a key, if there were all shards.
+    /// Returns the number that a key's shard has once the table has all its shards.
     fn shard_number(key: u64) -> usize {
         (key >> 8) as usize & (SHARDS_MAX - 1)
     }

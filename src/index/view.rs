@@ -12,7 +12,7 @@ pub(super) const DOUBTFUL: Seq = Seq(u64::MAX >> 1);
 pub enum View {
     /// Everything on disk up to this place: for checks.
     Durable(Seq),
-    /// Everything that has been decided: under the decision lock.
+    /// Everything that has been decided, whether or not it is on disk: for writes.
     Decided,
 }
 

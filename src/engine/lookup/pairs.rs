@@ -21,7 +21,7 @@ pub(crate) struct Pairs<'a> {
     bytes_left: u64,
 }
 
-/// A representative, and its shingles once they have been needed.
+/// A representative, and its shingles once a comparison has loaded them.
 pub(crate) struct Representative<'a> {
     member: &'a Member,
     set: Option<Unpacked>,

@@ -52,12 +52,12 @@ pub(crate) struct ReadBounds {
 }
 
 impl Survivors {
-    /// Makes the query again that was settled last.
+    /// Returns the query that [`Self::settle`] was last called with.
     pub(crate) fn query_again<'a>(&self, made: &'a Made) -> Option<ShingleQuery<'a>> {
         made.kept.as_ref().map(|kept| ShingleQuery::new(&kept.set, self.threshold))
     }
 
-    /// Returns the documents that do not have the content that they seem to have.
+    /// Returns the documents that seemed to have the query's content but have other content.
     pub(crate) fn mistaken(&self) -> &HashSet<Seq> {
         &self.mistaken
     }
