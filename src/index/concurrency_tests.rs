@@ -324,7 +324,7 @@ fn lookups_find_stable_documents_while_others_change() {
     }
 }
 
-/// Tables once used a constant as the seed of their keys. Then signatures could be crafted whose keys shared a shard,
+/// The bug: tables used a constant as the seed of their keys. So signatures could be crafted whose keys shared a shard,
 /// bucket and tag. Each lookup, and each insertion under the decision lock, looked at all of them.
 #[test]
 fn crafted_signatures_do_not_meet_in_a_bucket() {
@@ -372,8 +372,8 @@ fn crafted_signatures_do_not_meet_in_a_bucket() {
     assert!(probe.looked_at() < 31 * 8, "{} postings were looked at", probe.looked_at());
 }
 
-/// Once, when the leader of a large group was removed, each lookup of the collection started again. While more members
-/// were removed, it started again over and over.
+/// The bug: when the leader of a large group was removed, each lookup of the collection started again, and again for
+/// each further member that was removed.
 #[test]
 fn lookups_of_others_go_on_while_a_group_changes_hands() {
     const EQUALS: u32 = 30_000;
