@@ -1,4 +1,5 @@
-//! How many documents share a band key: a running count of buckets per size class.
+//! The sizes of buckets, which are the numbers of documents that share a band key: a running count of buckets per size
+//! class.
 //! It is updated with every posting, because counting all keys for each scrape would stall a large index.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +9,7 @@ const EXACT: usize = 16;
 const PER_OCTAVE: usize = 8;
 const CLASSES: usize = EXACT + PER_OCTAVE * 28;
 
-/// How many documents share a band key.
+/// The sizes of the largest buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fullness {
     /// The number of documents in the fullest bucket, to within an eighth.

@@ -1,4 +1,4 @@
-//! What a lookup does if the documents it needs change while it reads them: it tries again, a limited number of times.
+//! Repeats a lookup, a limited number of times, if the documents it needs change while it reads them.
 
 use std::time::Duration;
 

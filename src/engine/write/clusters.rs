@@ -1,4 +1,4 @@
-//! Which stored document represents which: a cluster is a star around its first-seen representative.
+//! Clusters of stored documents: a cluster is a star around its first-seen representative.
 //! A document that is stored although it has duplicates joins the cluster of the representative that it is most similar
 //! to. If it is similar to no representative, it founds a cluster of its own, so chains never form. A cluster is named
 //! by the `seq` of its founder. Its representative is its living document of the lowest `seq`, so a deletion promotes

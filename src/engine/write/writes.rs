@@ -33,7 +33,7 @@ pub(crate) struct Writes {
     committer: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// How full the queue for the disk is.
+/// The fill of the queue for the disk.
 pub(crate) struct QueueGauges {
     pub depth: usize,
     /// The bytes of payloads that wait.
