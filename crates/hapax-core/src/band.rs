@@ -1,7 +1,7 @@
 //! Packed signature -> band keys. The rows of band j are the slots j·r..(j+1)·r, hashed in order together with the
 //! band's number. Slots from b·r on are in no band, but verification counts them. Knows nothing of buckets or storage.
-//! Keys are computed again from the signatures at every boot; still, code that stores keys has to follow a change here,
-//! so `tests/vectors.json` pins the output.
+//! The server shows these keys to name buckets, and others may store them: `tests/vectors.json` pins the output. Its index
+//! does not go by them.
 
 use std::ops::Range;
 
