@@ -2,6 +2,7 @@
 //! new ones: undo the change, or make it a new spec version. The file was written by `cargo run -p hapax-core --example
 //! vectors > crates/hapax-core/tests/vectors.json`, which is for adding cases; this test only compares.
 
+mod spec_page;
 mod stages;
 
 use serde_json::Value;
