@@ -52,6 +52,7 @@ mod pairs;
 mod quality;
 mod races;
 mod ranks;
+mod reference_pages;
 mod reference_tokens;
 mod request_schemas;
 mod routes;
