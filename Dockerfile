@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# Two stages; the second holds the binary and its debug information. Each RUN can be typed by hand on a Debian machine.
+# Two stages; the second has only the binary and its debug information. Each RUN also works by hand on a Debian machine.
 
 FROM rust:1.95-slim-trixie AS build
 RUN apt-get update && apt-get install -y --no-install-recommends build-essential && rm -rf /var/lib/apt/lists/*
@@ -14,12 +14,14 @@ COPY --from=build /build/target/release/hapax.dwp /usr/local/bin/hapax.dwp
 USER 10001
 VOLUME /var/lib/hapax
 EXPOSE 8080
-# Beyond loopback hapax refuses to start without a key. User 10001 must be able to read its file: `chown 10001 key`.
+# On an address that other machines can reach, hapax does not start without an API key. User 10001 must be able to read
+# the file with the key: `chown 10001 key`.
 #   docker run -p 8080:8080 -v hapax:/var/lib/hapax -v ./key:/run/secrets/key:ro \
 #     -e HAPAX__AUTH__API_KEY_FILE=/run/secrets/key hapax
 ENV HAPAX__SERVER__LISTEN=0.0.0.0:8080 HAPAX__DATA__DIR=/var/lib/hapax/data \
     HAPAX__BACKUP__DIR=/var/lib/hapax/backups
-# Requests under way get server.drain_timeout_ms (20 s); Docker's own patience is 10 s: `docker stop --time 30`.
+# A stop waits up to server.drain_timeout_ms (20 s) for requests in progress. Docker kills the process after 10 s, unless
+# it is stopped with `docker stop --time 30`.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10m CMD ["hapax", "health"]
 ENTRYPOINT ["hapax"]
