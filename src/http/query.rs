@@ -11,6 +11,9 @@ use super::error::{FieldError, Problem};
 use crate::types::DocId;
 use crate::verdicts::check_threshold;
 
+/// The longest part of a value that an error message repeats.
+const SHOWN_CHARS_MAX: usize = 40;
+
 /// The parameters of one request. Each is in the route's table and is given once.
 #[derive(Clone, Debug, Default)]
 pub struct Query(Vec<(&'static str, String)>);
@@ -65,7 +68,9 @@ impl Query {
         match usize::from_str(text) {
             Ok(value) if digits && range.contains(&value) => Ok(value),
             _ => {
-                Err(Problem::invalid(name, format!("must be a whole number from {} to {}", range.start(), range.end())))
+                let (low, high) = (range.start(), range.end());
+                let detail = format!("must be a whole number from {low} to {high}; it is `{}`", shown(text));
+                Err(Problem::invalid(name, detail))
             }
         }
     }
@@ -100,8 +105,14 @@ impl<S: Sync> FromRequestParts<S> for Query {
 pub fn choice<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Problem> {
     choices.iter().find(|(known, _)| *known == text).map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<_> = choices.iter().map(|(known, _)| *known).collect();
-        Problem::invalid(name, format!("must be one of {}", names.join(", ")))
+        Problem::invalid(name, format!("must be one of {}; it is `{}`", names.join(", "), shown(text)))
     })
+}
+
+/// Returns the beginning of a value, because a long value must not make the answer long.
+fn shown(text: &str) -> String {
+    let beginning: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    if beginning.len() < text.len() { beginning + "…" } else { beginning }
 }
 
 /// Percent-decodes one name or value. `+` means a space.
@@ -155,6 +166,17 @@ mod tests {
     #[test]
     fn a_parameter_given_twice_is_refused() {
         assert_eq!(fields(Query::parse("id=1&id=1", &["id"])), ["id"]);
+    }
+
+    #[test]
+    fn an_error_shows_the_value_up_to_a_bound() {
+        let query = Query::parse("limit=10x&with=metdata", &["limit", "with"]).unwrap();
+        let detail = query.integer("limit", 10, 1..=1000).unwrap_err().detail;
+        assert_eq!(detail, "limit: must be a whole number from 1 to 1000; it is `10x`");
+        let detail = query.choice("with", &[("none", false), ("metadata", true)]).unwrap_err().detail;
+        assert_eq!(detail, "with: must be one of none, metadata; it is `metdata`");
+        let long = Query::parse(&format!("limit={}", "9".repeat(5000)), &["limit"]).unwrap();
+        assert!(long.integer("limit", 10, 1..=1000).unwrap_err().detail.len() < 200);
     }
 
     #[test]

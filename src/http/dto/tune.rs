@@ -26,10 +26,11 @@ impl TuneInput {
         let threshold = check_threshold(object.take::<f64>("threshold", "a number")?.unwrap_or(0.8))?;
         let mut number = |name: &'static str, low: f64, high: f64| {
             let value = object.take::<f64>(name, "a number")?;
-            if value.is_none_or(|value| (low..=high).contains(&value)) {
-                Ok(value)
-            } else {
-                Err(Problem::invalid(name, format!("must be from {low} to {high}")))
+            match value {
+                Some(value) if !(low..=high).contains(&value) => {
+                    Err(Problem::invalid(name, format!("must be from {low} to {high}; it is {value}")))
+                }
+                value => Ok(value),
             }
         };
         let asked = Asked {
@@ -50,15 +51,15 @@ impl TuneInput {
         let asked = Asked { bands_wanted, ..asked };
         let s_hi = asked.targets(threshold).s_hi;
         for (name, value) in [("s_lo", asked.s_lo), ("s_bg", asked.s_bg)] {
-            if value.is_some_and(|value| value >= s_hi) {
-                return Err(Problem::invalid(name, format!("must be less than s_hi, which is {s_hi}")));
+            if let Some(value) = value.filter(|value| *value >= s_hi) {
+                return Err(Problem::invalid(name, format!("must be less than s_hi, which is {s_hi}; it is {value}")));
             }
         }
         if ![64.0, 128.0, 256.0, 512.0, 1024.0].contains(&k) {
-            return Err(Problem::invalid("k", "must be 64, 128, 256, 512 or 1024"));
+            return Err(Problem::invalid("k", format!("must be 64, 128, 256, 512 or 1024; it is {k}")));
         }
         if ![8.0, 16.0, 32.0, 64.0].contains(&bits) {
-            return Err(Problem::invalid("bits", "must be 8, 16, 32 or 64"));
+            return Err(Problem::invalid("bits", format!("must be 8, 16, 32 or 64; it is {bits}")));
         }
         let sketch = match sketch.as_deref() {
             None if bits == 64.0 => SketchKind::Classic,
@@ -68,7 +69,7 @@ impl TuneInput {
             Some(_) => return Err(Problem::invalid("sketch", "must be fss, classic or oph")),
         };
         if !(1..=1_000_000).contains(&shingles) {
-            return Err(Problem::invalid("shingles", "must be from 1 to 1000000"));
+            return Err(Problem::invalid("shingles", format!("must be from 1 to 1000000; it is {shingles}")));
         }
         let (shape, signed) = (SignatureShape { k: k as u32, bits: bits as u32 }, SketchedPair { sketch, shingles });
         Ok(Self { asked, shape, threshold, signed })

@@ -3,10 +3,10 @@
 use axum::extract::State;
 
 use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
-use crate::collections::{ClusterMember, Cursor};
+use crate::collections::{ClusterMember, CollectionError, Cursor};
 use crate::http::answer::Answer;
 use crate::http::dto::cluster::ClusterBody;
-use crate::http::error::{Code, Problem};
+use crate::http::error::Problem;
 use crate::http::query::Query;
 use crate::http::request::Target;
 use crate::http::state::AppState;
@@ -27,8 +27,8 @@ pub async fn read(
         let next_cursor = page.next.as_ref().map(Cursor::to_string);
         return Ok(Answer::new(ClusterBody::all(page, next_cursor), room));
     };
-    let page = collection.cluster(id, after, limit).await?;
-    let mut page = page.ok_or_else(|| Problem::new(Code::DocumentNotFound, "the id is not stored here"))?;
+    let page = collection.cluster(id.clone(), after, limit).await?;
+    let mut page = page.ok_or(CollectionError::NoSuchDocument { id })?;
     page.fit(room.json_bytes_max());
     let next_cursor = page.next.as_ref().map(Cursor::to_string);
     room.is_made(2 * ENVELOPE_BYTES + page.members.iter().map(ClusterMember::bytes).sum::<usize>());

@@ -6,12 +6,12 @@ use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, TryStreamExt};
 
 use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
-use crate::collections::{Cursor, DocumentsPage, PrepareOptions, Purpose};
+use crate::collections::{CollectionError, Cursor, DocumentsPage, PrepareOptions, Purpose};
 use crate::http::answer::Answer;
 use crate::http::body;
 use crate::http::dto::document::{self, Deleted, DocumentPage, DocumentRecord, FoundDocuments};
 use crate::http::dto::verdict::VerdictBody;
-use crate::http::error::{Code, Problem};
+use crate::http::error::Problem;
 use crate::http::options;
 use crate::http::query::Query;
 use crate::http::request::{DocumentBody, JsonText, Subject, Target};
@@ -67,7 +67,7 @@ pub async fn read(
             return Err(Problem::invalid(other, "cannot be combined with `id`; it is for pages"));
         }
         let document = collection.document(&id).await?;
-        let document = document.ok_or_else(|| Problem::new(Code::DocumentNotFound, "the id is not stored here"))?;
+        let document = document.ok_or(CollectionError::NoSuchDocument { id })?;
         return Ok(Json(DocumentRecord::from(document)).into_response());
     }
     let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
