@@ -209,6 +209,13 @@ fn what_the_pages_name_exists() {
     }
 }
 
+/// A stranger reads it in three minutes; everything else has a page in `docs`.
+#[test]
+fn the_readme_is_short() {
+    let lines = fs::read_to_string(Repository::read().root.join("README.md")).unwrap().lines().count();
+    assert!(lines <= 150, "README.md has {lines} lines");
+}
+
 #[test]
 fn what_comments_name_exists() {
     let repository = Repository::read();
