@@ -3,7 +3,7 @@
 use serde::de::IgnoredAny;
 
 /// The width in characters beyond which a value is broken between its fields.
-const WIDTH: usize = 110;
+const WIDTH: usize = 118;
 
 /// Formats JSON values, each on lines of its own.
 pub fn json(printed: &str) -> String {
@@ -63,7 +63,7 @@ fn pieces(value: &str) -> Vec<(usize, String)> {
 fn long_json_is_broken_between_fields() {
     assert_eq!(json("{\"a\":1,\"b\":\"x,:{\\\"\"}\n{\"c\":[]}\n"), "{\"a\": 1, \"b\": \"x,:{\\\"\"}\n{\"c\": []}");
     assert_eq!(json("{\n  \"a\": 1,\n  \"b\": 2\n}\n"), "{\"a\": 1, \"b\": 2}");
-    let long = format!("{{\"a\":\"{0}\",\"b\":[{{\"c\":\"{0}\",\"d\":1}}],\"e\":2}}", "x".repeat(70));
-    let wanted = format!("{{\"a\": \"{0}\",\n \"b\": [{{\"c\": \"{0}\", \"d\": 1}}], \"e\": 2}}", "x".repeat(70));
+    let long = format!("{{\"a\":\"{0}\",\"b\":[{{\"c\":\"{0}\",\"d\":1}}],\"e\":2}}", "x".repeat(80));
+    let wanted = format!("{{\"a\": \"{0}\",\n \"b\": [{{\"c\": \"{0}\", \"d\": 1}}], \"e\": 2}}", "x".repeat(80));
     assert_eq!(json(&long), wanted);
 }
