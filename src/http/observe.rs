@@ -92,7 +92,10 @@ impl Drop for InFlight {
 /// Turns a panic into a problem. Its message stays in the log, because it may contain a client's data.
 pub(crate) fn panicked(cause: Box<dyn Any + Send>) -> Response {
     // A formatted message may quote the data that was being worked on. A literal one is our own.
-    let cause = cause.downcast_ref::<&str>().copied().unwrap_or("see the panic's place in the log");
+    let cause = cause
+        .downcast_ref::<&str>()
+        .copied()
+        .unwrap_or("message withheld; the log line of the panic has its place in the source");
     Problem::internal(&format!("panic: {cause}")).into_response()
 }
 
