@@ -33,7 +33,7 @@ pub struct Metric {
 
 /// Label names.
 pub mod label {
-    /// The route template, such as `/v1/collections/{c}/check`; never the path itself.
+    /// The route template, such as `/v1/collections/{collection}/check`; never the path itself.
     pub const ROUTE: &str = "route";
     pub const METHOD: &str = "method";
     /// The HTTP status, three digits.

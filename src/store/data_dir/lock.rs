@@ -20,7 +20,8 @@ const POLL: Duration = Duration::from_millis(50);
 pub enum LockError {
     /// Another process holds the lock.
     #[error(
-        "the data directory {} is in use by {}; stop it, choose another directory, or wait longer with --lock-wait",
+        "the data directory {} is in use by {}; stop it, choose another directory, or let `hapax serve` wait with \
+         --lock-wait",
         dir.display(),
         holder(.pid)
     )]
