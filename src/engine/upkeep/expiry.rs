@@ -4,8 +4,8 @@
 //!
 //! The last-seen time is updated in memory at once. It is written to disk in the background, within seconds, and only
 //! if it falls into another 64th of the time to live than the one on disk. So a document that is seen each second is
-//! not rewritten each second, and a crash may cost a document a 64th of its time. No answer depends on a last-seen
-//! time.
+//! not rewritten each second. A stop does not write the rest, so a restart may cost a document a 64th of its time, with
+//! or without a crash. No answer depends on a last-seen time.
 //!
 //! An expiry is a delete like a client's: it takes the id's latch, a place in the queue and its own place in the order.
 //! An expired document that is not yet deleted is still found, and stays if it is seen again.
