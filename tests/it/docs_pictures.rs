@@ -89,12 +89,17 @@ fn bands(signatures: &[Vec<u8>; 2]) -> String {
     svg + "</svg>\n"
 }
 
+/// The README names the command that draws the picture it shows.
 #[test]
-fn the_s_curve_is_what_tune_draws() {
+fn the_s_curve_is_what_the_command_in_the_readme_draws() {
+    let readme = fs::read_to_string(page("../README.md")).unwrap();
+    let (before, _) = readme.split_once(" docs/images/s-curve.svg`").expect("the command");
+    let (_, arguments) = before.rsplit_once("`hapax ").expect("the command");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s-curve.svg");
-    let ran = command::run(&["tune", "--plot", path.to_str().unwrap()]);
-    assert!(ran.status.success(), "{ran:?}");
+    let arguments: Vec<_> = arguments.split(' ').chain(path.to_str()).collect();
+    let ran = command::run(&arguments);
+    assert!(ran.status.success(), "{arguments:?}: {ran:?}");
     hold("s-curve.svg", &fs::read_to_string(path).unwrap());
 }
 
