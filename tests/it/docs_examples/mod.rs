@@ -11,6 +11,7 @@ mod session;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -20,6 +21,8 @@ use session::Session;
 
 /// The pages that need no examples.
 const WITHOUT_EXAMPLES: [&str; 3] = ["docs/README.md", "docs/inside.md", "docs/spec.md"];
+/// The programs that examples call, next to those that every system has.
+const TOOLS: [&str; 3] = ["curl", "jq", "zstd"];
 /// How many pages run at once.
 const THREADS: usize = 2;
 
@@ -127,6 +130,10 @@ fn root() -> PathBuf {
 
 #[test]
 fn print_what_the_pages_show() {
+    for tool in TOOLS {
+        let found = Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
+        assert!(found, "the examples call `{tool}`: install it");
+    }
     let pages = pages();
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
