@@ -21,7 +21,8 @@ use session::Session;
 
 /// The pages that need no examples.
 const WITHOUT_EXAMPLES: [&str; 3] = ["docs/README.md", "docs/inside.md", "docs/spec.md"];
-/// The programs that examples call, next to those that every system has.
+/// The programs that examples call, next to those that every system has. In CI all of them must be there; elsewhere a
+/// page that calls a missing one is left out, with a note.
 const TOOLS: [&str; 3] = ["curl", "jq", "zstd"];
 /// How many pages run at once.
 const THREADS: usize = 2;
@@ -124,22 +125,29 @@ fn pages() -> Vec<String> {
     pages
 }
 
+fn is_installed(tool: &str) -> bool {
+    Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
 #[test]
 fn print_what_the_pages_show() {
-    for tool in TOOLS {
-        let found = Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
-        assert!(found, "the examples call `{tool}`: install it");
-    }
+    let missing: Vec<_> = TOOLS.into_iter().filter(|tool| !is_installed(tool)).collect();
+    assert!(missing.is_empty() || env::var_os("CI").is_none(), "the examples call {missing:?}: install them");
     let pages = pages();
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some(page) = pages.get(next.fetch_add(1, Ordering::Relaxed)) {
             let path = root().join(page);
-            let outcome = run(page, &fs::read_to_string(&path).unwrap());
+            let text = fs::read_to_string(&path).unwrap();
+            if let Some(tool) = missing.iter().find(|tool| text.contains(**tool)) {
+                eprintln!("LEFT OUT: the examples of {page} were not run, because `{tool}` is not installed");
+                continue;
+            }
+            let outcome = run(page, &text);
             println!("{page}: {} examples, {} failures", outcome.examples, outcome.failures.len());
             if env::var_os("HAPAX_RECORD").is_some() {
                 fs::write(path, outcome.recorded).unwrap();
