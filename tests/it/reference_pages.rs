@@ -1,4 +1,4 @@
-//! Pages that list all settings and all metrics: what they list is what there is, no more and no less.
+//! Pages that list settings, limits and metrics: they list all of them, no others, and with the right numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,6 +13,9 @@ use regex::Regex;
 static SETTING: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?m)^\| `([a-z_]+\.[a-z_]+)` \| (?:none|`([^`]*)`(?: = ([^|]+))?) \| ([^|]*)\| .+ \|$").unwrap()
 });
+/// A number, perhaps with its unit, and the setting whose default it is.
+static LIMIT: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"([\d,]+(?: (?:KiB|MiB|GiB|s|minutes)\b)?)[^(|\d]*\(`([a-z_]+\.[a-z_]+)`\)").unwrap());
 /// A row of a table of metrics: name and labels.
 static METRIC: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?m)^\| `(hapax_[a-z0-9_]+)` \| ([^|]*)\| .+ \|$").unwrap());
@@ -49,10 +52,11 @@ fn amount(text: &str, key: &str) -> u64 {
         "TiB" => 1 << 40,
         "PiB" => 1 << 50,
         "s" => second,
-        "min" => 60 * second,
+        "min" | "minutes" => 60 * second,
         "day" => 86_400 * second,
         other => panic!("{key}: unit {other:?}"),
     };
+    let number = number.replace(',', "");
     number.parse::<u64>().unwrap_or_else(|_| panic!("{key}: {text:?} is not a number with a unit")) * factor
 }
 
@@ -105,6 +109,18 @@ fn the_ranges_of_settings_are_those_that_the_server_checks() {
         checked += 1;
     }
     assert!(checked > 30, "{checked} ranges: is the page still understood?");
+}
+
+#[test]
+fn the_limits_are_the_defaults_of_their_settings() {
+    let (page, defaults) = (read("docs/limits.md"), defaults());
+    let mut checked = 0;
+    for limit in LIMIT.captures_iter(&page) {
+        let (told, key) = (&limit[1], &limit[2]);
+        assert_eq!(defaults.get(key), Some(&Some(amount(told, key).to_string())), "{key}: the page says {told}");
+        checked += 1;
+    }
+    assert!(checked > 20, "{checked} limits: is the page still understood?");
 }
 
 #[test]
