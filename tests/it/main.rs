@@ -56,6 +56,7 @@ mod reference_pages;
 mod reference_tokens;
 mod request_schemas;
 mod routes;
+mod spec_page;
 mod stalled_readers;
 mod support;
 mod upgrade;
