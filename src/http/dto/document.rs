@@ -60,7 +60,7 @@ pub fn from_json(text: &str, invalid: Invalid) -> Result<DocumentInput, Problem>
         .transpose()?;
     let content = content(&mut object, invalid)?;
     object.finish()?;
-    Ok(DocumentInput { id, content: content.ok_or_else(|| nothing("text, html, signature and set"))?, metadata })
+    Ok(DocumentInput { id, content: content.ok_or_else(|| nothing("text, set and signature"))?, metadata })
 }
 
 /// Makes a document of a raw text.
@@ -92,7 +92,7 @@ pub fn content(object: &mut Object<'_>, invalid: Invalid) -> Result<Option<Conte
         .filter_map(|(name, raw)| raw.map(|_| name))
         .collect();
     if given.len() > 1 {
-        let detail = "only one of text, html, signature and set can be given";
+        let detail = "only one of text, set and signature can be given";
         let errors = given.into_iter().map(|name| FieldError { field: name.to_owned(), detail: detail.to_owned() });
         return Err(Problem::invalid_fields(errors.collect()));
     }
