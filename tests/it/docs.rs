@@ -21,8 +21,6 @@ const PAGES: [&str; 8] = [
     "crates/hapax-core/benches",
 ];
 const SOURCES: [&str; 5] = ["src", "crates", "tests", "loadtest", "benches"];
-/// A folder that the docs name and that does not exist yet.
-const PLANNED: &str = "src/extract";
 /// The word after `hapax` in the line of a server that is ready, which docs quote.
 const SAID: &str = "ready";
 
@@ -83,9 +81,7 @@ impl Repository {
     /// Returns whether it exists. A path may leave out the folders above it; a link starts at the folder of its `page`.
     fn has(&self, page: &Path, kind: Kind, name: &str) -> bool {
         match kind {
-            Kind::File | Kind::Folder => {
-                name == PLANNED || self.paths.iter().any(|path| path.ends_with(&format!("/{name}")))
-            }
+            Kind::File | Kind::Folder => self.paths.iter().any(|path| path.ends_with(&format!("/{name}"))),
             Kind::Link => self.has_link(page, name),
             Kind::Target => self.targets.contains(name),
             Kind::Verb => name == SAID || command::run(&[name, "--help"]).status.success(),

@@ -24,7 +24,6 @@ const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/messages/m
 const METRICS: &str = "src/telemetry/names.rs";
 
 #[test]
-#[ignore = "recorded when the texts are done"]
 fn the_snapshot_is_up_to_date() {
     let now = snapshot();
     if env::var_os("HAPAX_RECORD").is_some() {

@@ -117,7 +117,7 @@ fn placeholders_have_examples_or_are_named() {
         Template::filled(text.to_owned(), arguments).read("src/x.rs")
     };
     let read = filled("{{{max}}} of {:.1}, {x:?}", &["self.max.len()", "x=path.display()"]);
-    assert_eq!(read, Ok("{10} of 10, \"/srv/hapax/data/collections/news.db\"".to_owned()));
+    assert_eq!(read, Ok("{10} of 10, \"/srv/hapax/data/collections/news.sqlite\"".to_owned()));
     assert_eq!(filled("{unheard} of", &[]), Err(vec!["unheard".to_owned()]));
     assert_eq!(Template::plain("a {brace}".to_owned()).read("src/x.rs"), Ok("a {brace}".to_owned()));
 }
