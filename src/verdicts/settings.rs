@@ -221,7 +221,7 @@ impl Settings {
         }
         if self.ttl.is_some_and(|ttl| !TTL.contains(&ttl)) {
             let (least, most) = (TTL.start().as_secs(), TTL.end().as_secs());
-            return refuse("ttl", format!("must be between {least} and {most} seconds"));
+            return refuse("ttl", format!("must be between {least} and {most} seconds, or 0 for ever"));
         }
         Ok(self)
     }
