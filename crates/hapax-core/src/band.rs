@@ -52,7 +52,8 @@ impl Banding {
 
     /// Returns the key of one band of a packed signature.
     ///
-    /// # Panics If the band or the signature does not fit this banding and shape.
+    /// # Panics
+    /// If the band or the signature does not fit this banding and shape.
     #[inline]
     pub fn key(self, signature: &[u8], shape: SignatureShape, band: u32) -> BandKey {
         debug_assert!(band < self.bands && signature.len() == shape.bytes());

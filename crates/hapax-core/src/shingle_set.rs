@@ -6,8 +6,9 @@
 //! sets is called exact. (An attacker who knows how the hashes are made can craft collisions of 48 bits, as of 64.
 //! Keyed specs protect against that.)
 //!
-//! As bytes, a set is its hashes in ascending order, each as the gap to the one before in a Rice code: about `(49.6 -
-//! log2 n) / 8` bytes a shingle, 5.4 at 100 shingles, 5.2 at 300, 5.0 at 1,000. The format is on disk, so it is frozen.
+//! As bytes, a set is its hashes in ascending order, each as the gap to the one before in a Rice code: about
+//! `(49.6 - log2 n) / 8` bytes a shingle, 5.4 at 100 shingles, 5.2 at 300, 5.0 at 1,000. The format is on disk, so it is
+//! frozen.
 
 use crate::verify;
 

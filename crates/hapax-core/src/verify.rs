@@ -6,7 +6,8 @@ use crate::spec::{SignatureShape, SketchKind};
 
 /// Counts the equal slots of two packed signatures.
 ///
-/// # Panics If a signature does not have the shape.
+/// # Panics
+/// If a signature does not have the shape.
 pub fn matching_slots(a: &[u8], b: &[u8], shape: SignatureShape) -> u32 {
     assert!(a.len() == shape.bytes() && b.len() == shape.bytes(), "both signatures have the shape");
     match shape.bits {

@@ -82,7 +82,8 @@ impl Pipeline {
     /// Continues the text that [`Pipeline::signer`] began on this scratch. The scratch may have moved to another
     /// thread, but must not have been used for anything else.
     ///
-    /// # Panics If no text was begun.
+    /// # Panics
+    /// If no text was begun.
     pub fn resume<'a>(&'a self, scratch: &'a mut SignScratch) -> Signer<'a> {
         Signer::resume(&self.tools, scratch)
     }

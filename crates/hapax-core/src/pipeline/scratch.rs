@@ -27,7 +27,8 @@ impl SignScratch {
 
     /// Returns the state of the text that was begun last.
     ///
-    /// # Panics If no text was begun.
+    /// # Panics
+    /// If no text was begun.
     pub(super) fn resume(&mut self) -> (&mut Stream, &mut SketchState, &mut Collector) {
         (self.stream.as_mut().expect("a text was begun"), &mut self.sketch, &mut self.collector)
     }

@@ -1,9 +1,9 @@
 //! Fast similarity sketching (Dahlgaard, Knudsen, Thorup, arXiv:1704.04370), version 1.
 //!
-//! In round t a shingle x goes to one slot, `v = fmix64(x ^ c_t)`: the low bits of v choose the slot, and `t << 56 | v
-//! >> 8` is its rank. Every slot keeps its minimum, so once a round ends with no empty slot, later rounds cannot change
-//! anything and are not run. Slots that are empty after round 15 take the minimum of `16 << 56 | (fmix64(x ^ d) * a_i)
-//! >> 8`.
+//! In round t a shingle x goes to one slot, `v = fmix64(x ^ c_t)`: the low bits of v choose the slot, and
+//! `t << 56 | v >> 8` is its rank. Every slot keeps its minimum, so once a round ends with no empty slot, later rounds
+//! cannot change anything and are not run. Slots that are empty after round 15 take the minimum of
+//! `16 << 56 | (fmix64(x ^ d) * a_i) >> 8`.
 
 use crate::mix::{SplitMix64, named_seed};
 use crate::simd::{self, BATCH, SLOTS_MAX, Simd, SlotSet, lanes};

@@ -29,7 +29,8 @@ impl Ranks {
 
     /// Makes this the sketch of the union of both sets: the smaller rank of each slot.
     ///
-    /// # Panics If the ranks are of different kinds or lengths: they cannot be compared.
+    /// # Panics
+    /// If the ranks are of different kinds or lengths: they cannot be compared.
     pub fn merge(&mut self, other: &Self) {
         assert_eq!((self.kind, self.k()), (other.kind, other.k()), "ranks of one spec");
         for (mine, theirs) in self.slots.iter_mut().zip(&other.slots) {
