@@ -1,5 +1,5 @@
 //! Sends one chunk in a bulk request, and sends lines again that may succeed later. Input: a [`Chunk`]. Output: an
-//! answer for each of its lines, in the order in which they come. It must never know what the answers are counted for.
+//! answer for each of its lines, in the order in which they come. It must never know what is done with the answers.
 
 use std::io::{BufRead, BufReader};
 use std::time::Duration;

@@ -49,11 +49,11 @@ pub struct Args {
     /// Collection to look in
     #[arg(long, value_name = "NAME", default_value = "default")]
     collection: String,
-    /// Report documents from this similarity on, above 0 and at most 1, such as 0.9 [default: the collection's
-    /// threshold]
+    /// Report documents that are at least this similar, above 0 and at most 1, such as 0.9 [default: the
+    /// collection's threshold]
     #[arg(long, value_name = "J")]
     threshold: Option<f64>,
-    /// Most matches to report for each document, 1 to 1000
+    /// Largest number of matches to report for each document, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
     #[command(flatten)]

@@ -50,8 +50,8 @@ pub struct Args {
     on_existing: OnExisting,
     #[command(flatten)]
     fields: FieldArgs,
-    /// Number of requests to send at once, 1 to 64. With more than 1, documents of a file may be stored in another
-    /// order
+    /// Number of requests to send at once, 1 to 64. With more than 1, documents may be stored in a different order
+    /// than in the file
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     connections: u32,
 }

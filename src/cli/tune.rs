@@ -42,7 +42,7 @@ pub struct Args {
     /// Similarity from which two documents are near duplicates
     #[arg(long, default_value_t = 0.8, value_parser = similarity)]
     threshold: f64,
-    /// Least share of the pairs at --s-hi that must become candidates, such as 0.999 [default: 0.99]
+    /// Smallest share of the pairs at --s-hi that must become candidates, such as 0.999 [default: 0.99]
     #[arg(long, value_parser = similarity)]
     recall: Option<f64>,
     /// Similarity at which --recall must be reached [default: the threshold, but at most 0.8]
@@ -52,8 +52,8 @@ pub struct Args {
     /// below --s-hi]
     #[arg(long, value_parser = similarity_or_none)]
     s_lo: Option<f64>,
-    /// Number of bands to use if there are enough slots, even if --recall needs fewer. Each band finds more and takes
-    /// memory [default: 31]
+    /// Number of bands to use if there are enough slots, even if --recall needs fewer. More bands find more pairs and
+    /// take more memory [default: 31]
     #[arg(long)]
     bands_wanted: Option<u32>,
     /// Number of documents in the collection, such as 5e7 [default: 1e7]
@@ -62,7 +62,7 @@ pub struct Args {
     /// Similarity of unrelated documents [default: 0.1]
     #[arg(long, value_parser = similarity_or_none)]
     s_bg: Option<f64>,
-    /// Most unrelated candidates for one lookup, such as 100 [default: no limit]
+    /// Largest number of unrelated candidates for one lookup, such as 100 [default: no limit]
     #[arg(long, value_parser = documents)]
     candidates_max: Option<f64>,
     /// Slots of a signature: a power of two, 64 to 1024
@@ -86,8 +86,8 @@ pub struct Args {
     /// Sketch that makes the signatures [default: fss; classic for slots of 64 bits]
     #[arg(long, value_enum)]
     sketch: Option<Sketch>,
-    /// Number of distinct shingles that the two documents of a pair have together. With few, estimates of fss vary less
-    /// and estimates of oph vary more
+    /// Number of distinct shingles that the two documents of a pair have together. With few shingles, estimates of fss
+    /// vary less and estimates of oph vary more
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     shingles: u64,
     /// Pairs to simulate at each similarity, with --simulate

@@ -29,8 +29,8 @@ const STEPS: u64 = 1000;
   hapax verify --data-dir ./hapax-data --collection news --repair
 
 --repair makes a new file for each damaged collection, from the documents that are intact. All rows
-of the other documents that can still be read are written to NAME.sqlite.damaged-1.jsonl, one a line.
-The damaged file is kept as NAME.sqlite.damaged-1.
+of the other documents that can still be read are written to NAME.sqlite.damaged-1.jsonl, one per
+line. The damaged file is kept as NAME.sqlite.damaged-1.
 
 Exit status: 0 everything is sound, 1 damage was found (repaired or not), 2 the check or the repair
 failed.")]

@@ -120,7 +120,7 @@ impl Watched {
         (since > 0).then(|| Duration::from_millis(self.now().saturating_sub(since)))
     }
 
-    /// Gives the answer up once the client's time is used up.
+    /// Drops the answer once the client has used up its time to read it.
     async fn watch(self: Arc<Self>) {
         loop {
             let left = self.state.lock().left;
@@ -141,7 +141,7 @@ impl Watched {
             (state.held.take(), state.when_given_up.take())
         };
         if held.is_some() {
-            tracing::debug!("gave up an answer: the client does not take it");
+            tracing::debug!("dropped an answer: the client did not read it");
             metrics::counter!(names::HTTP_ANSWERS_GIVEN_UP).increment(1);
             // Outside of the lock, because both may run other code.
             drop(held);
@@ -238,7 +238,7 @@ impl HttpBody for Sending {
         shared.waker.register(cx.waker());
         let mut state = shared.state.lock();
         if state.given_up {
-            return Poll::Ready(Some(Err(axum::Error::new("the client did not take the answer"))));
+            return Poll::Ready(Some(Err(axum::Error::new("the client did not read the answer"))));
         }
         if let Some(waited) = shared.waited() {
             state.taken(waited, &shared.pace);

@@ -218,7 +218,7 @@ metrics_table! {
     TOUCHED_DOCUMENTS = "hapax_touched_documents_total", Kind::Counter, None, [label::COLLECTION],
         "Times that a stored document was seen again, which postpones its expiry.";
     EXPIRY_LAG = "hapax_expiry_lag_seconds", Kind::Gauge, Some(Unit::Seconds), [label::COLLECTION],
-        "How overdue the most overdue document was that the last rounds of expiry found; 0 if none was.";
+        "How late expiry is: the longest delay that the last two rounds of expiry found; 0 if there was none.";
     COMMIT_PAYLOAD_BYTES = "hapax_commit_payload_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION],
         "Bytes of shingles and texts of documents that wait for the disk.";
     COMMIT_PAYLOAD_BYTES_MAX = "hapax_commit_payload_max_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION],

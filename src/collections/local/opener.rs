@@ -104,7 +104,7 @@ impl Opener {
         if held != asked {
             tracing::info!(
                 %held, %asked,
-                "`default` keeps its settings; those of the configuration only hold for a new collection"
+                "`default` keeps its settings; those of the configuration apply only to new collections"
             );
         }
         Ok(default)

@@ -43,7 +43,7 @@ impl WriteTurns {
         };
         tokio::time::timeout(self.wait_max, taken).await.map_err(|_| CollectionError::Overloaded {
             detail: format!(
-                "{} writes, or an earlier one of the same id, are waiting for the disk; nothing was written; try again",
+                "the write waited too long for {} others, or for an earlier write of the same id; nothing was written; try again",
                 self.taken()
             ),
             retry_after: self.wait_max.max(Duration::from_secs(1)),

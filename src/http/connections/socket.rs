@@ -1,6 +1,6 @@
-//! A TCP stream for a connection. A write that makes no progress fails, and closing the stream loses no answer.
-//! Comes in: an accepted stream. Goes out: bytes, and to [`Activity`] when bytes arrived and whether a write is
-//! waiting. Knows nothing of HTTP.
+//! A TCP stream for a connection. A write that makes no progress fails, and closing the stream loses no answer. In: an
+//! accepted stream. Out: bytes. It tells [`Activity`] when bytes arrive, and whether a write is waiting. Knows nothing
+//! of HTTP.
 
 use std::io;
 use std::pin::Pin;
@@ -63,7 +63,7 @@ impl Socket {
         let timeout = self.timeout;
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + timeout)));
         ready!(waiting.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads none of its answer")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read its answer")))
     }
 }
 

@@ -107,7 +107,7 @@ impl LineSource {
             }
             if self.splitter.barren() > self.barren_bytes_max {
                 let detail = format!(
-                    "a line, or a row of blank lines, is longer than {} bytes (`server.bulk_body_bytes_max`); ?duplex=true does not lift this limit",
+                    "a line, or a run of blank lines, is longer than {} bytes (`server.bulk_body_bytes_max`); ?duplex=true does not lift this limit",
                     self.barren_bytes_max
                 );
                 return Err(Problem::new(Code::TooLarge, detail));

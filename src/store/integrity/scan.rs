@@ -210,7 +210,7 @@ fn bounds(readers: &Readers) -> Result<(i64, i64)> {
         .and_then(|min| Ok((min.unwrap_or(0), bound("SELECT max(seq) FROM signature")?.unwrap_or(0))));
     let (first, last) = bounds.map_err(|error| scanning(readers, error))?;
     if first < 0 || last < first {
-        let detail = format!("its records run from {first} to {last}");
+        let detail = format!("its first record is {first} and its last is {last}, which is not possible");
         return Err(StoreError::damaged(readers.collection(), None, detail));
     }
     Ok((first, last))
