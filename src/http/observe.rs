@@ -19,7 +19,7 @@ use super::sending::{SendingPace, watched};
 use crate::config::HttpLimits;
 use crate::telemetry::names::{self, label};
 
-/// Gives the request its id and span, counts it, writes out problems, and watches the client take the answer.
+/// Gives the request its id and span, counts it, writes out problems, and watches the client read the answer.
 pub(crate) async fn observe(State(limits): State<HttpLimits>, mut request: Request, next: Next) -> Response {
     let version = request.version();
     let bytes_per_second_min = Some(limits.answer_bytes_per_second_min);

@@ -1,6 +1,6 @@
-//! The index against a plain map, while other threads look up documents that are never removed.
-//! Groups of equal signatures get new leaders all the time: their leaders are removed, links become findable and
-//! unfindable again, and new indexes are built next to the old one.
+//! Compares the index with a plain map, while other threads look up documents that are never removed. Groups of equal
+//! signatures get new leaders all the time: their leaders are removed, links become findable and unfindable again, and
+//! new indexes are built next to the old one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -58,7 +58,7 @@ struct Lists {
     free: Vec<u32>,
 }
 
-/// The position of an entry.
+/// An entry and its position: the bucket, and the index in the bucket.
 #[derive(Clone, Copy)]
 struct Position {
     bucket: u32,

@@ -260,7 +260,7 @@ fn a_freed_place_reads_as_nothing_and_can_be_reused() {
     assert_eq!(arena.peek(Place(5)), Some(occupant(9, 0, true)));
 }
 
-/// A reader never takes the words of one document under the `seq` of another.
+/// A reader never gets the signature of one document together with the `seq` of another.
 #[test]
 fn readers_drop_a_place_that_changes_under_them() {
     let arena = Arena::new(SHAPE);

@@ -49,7 +49,7 @@ impl Store {
         Ok((store, writer, opened))
     }
 
-    /// Reads the settings and the counts of a collection, which need not be open.
+    /// Reads the settings and the counts of a collection. The collection need not be open.
     pub fn peek(path: &Path) -> Result<Opened> {
         peek(path)
     }

@@ -54,7 +54,7 @@ pub enum CollectionError {
     Invalid {
         /// The field that has it.
         field: &'static str,
-        /// The error, and the values that are allowed.
+        /// The fault of the value, and the values that are allowed.
         detail: String,
     },
     /// A text given as bytes is not UTF-8.

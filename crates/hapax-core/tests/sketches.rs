@@ -149,8 +149,8 @@ fn verdicts_follow_the_prediction_of_their_sketch_and_number_of_shingles() {
     }
 }
 
-/// FSS slots are slightly correlated: the rate is within a tenth in the tail, and no pair that must be found is lost to
-/// it.
+/// The slots of FSS are slightly correlated. So at low rates the share of candidates differs from theory by up to a
+/// tenth. Pairs that must be found are still found.
 #[test]
 fn fss_candidates_stay_near_the_curve_and_never_lose_recall() {
     println!("seed {SEED}");

@@ -48,7 +48,7 @@ impl Cells {
         open(&self.cells.lock())
     }
 
-    /// Returns a function that lists every open collection, until the cells are dropped.
+    /// Returns a function that lists every open collection. It returns `None` after the cells were dropped.
     pub(super) fn watch(&self) -> impl Fn() -> Option<Vec<Arc<LocalCollection>>> + Clone + Send + use<> {
         let cells = Arc::downgrade(&self.cells);
         move || cells.upgrade().map(|cells| open(&cells.lock()))

@@ -39,7 +39,7 @@ impl Judgement {
         &self.ranked
     }
 
-    /// Returns the matches for changes by a closer comparison.
+    /// Returns the matches, so that a closer comparison can change them.
     pub(super) fn ranked_mut(&mut self) -> &mut Vec<Ranked> {
         &mut self.ranked
     }

@@ -1,7 +1,6 @@
 //! The scrub: a thread that reads every record of the open collections again, at a bounded rate, and reports those that
 //! differ from the data that was written. So damage is found while there are still backups, and not only when a request
-//! reads the record.
-//! It rests between two steps for the time that the bytes it read take at that rate.
+//! reads the record. After each step it rests for as long as reading the bytes of that step takes at this rate.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};

@@ -18,7 +18,8 @@ use crate::store::{Change, Changeable, StoreError, Writer};
 use crate::types::{CollectionName, Seq};
 use crate::verdicts::Result;
 
-/// How long the memory of a removed document may stay in use after its last reader has left, if no write comes first.
+/// How long the memory of a removed document may stay in use after its last reader has left. A write in the meantime
+/// frees it earlier.
 const LEAVING_CHECK: Duration = Duration::from_millis(20);
 
 /// Starts the committer. It ends once the collection is closed and its queue is empty.

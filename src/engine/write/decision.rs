@@ -140,7 +140,7 @@ pub(crate) struct SeenAgain {
 }
 
 impl Effect {
-    /// Returns whether a document enters, which needs room.
+    /// Returns whether a document is added to the index, which needs room in the memory budget.
     pub(crate) fn stores(self) -> bool {
         matches!(self, Self::Insert(_) | Self::Replace(..))
     }

@@ -353,9 +353,9 @@ impl<'a> Deciding<'a> {
     }
 }
 
-/// Adds representatives of the clusters found that the lookup did not find itself. The limits of a lookup or the chance
-/// of the bands may have missed them, and without them the same cluster would be founded again and again. Adds at most
-/// as many as there are matches.
+/// Adds the representatives of the clusters that the search found documents of, if the search did not find them itself.
+/// A limit of the lookup may have hidden them, or the bands may not have proposed them. Without them, each such
+/// document would start another cluster. Adds at most as many as there are matches.
 fn with_representatives(lookup: &Lookup, order: &Order, search: &mut Search, query: &Query<'_>, leaving: Option<Seq>) {
     let index = lookup.index();
     let mut unfound = order.clusters().unfound(&search.found, leaving);

@@ -144,7 +144,7 @@ impl Drop for Backup {
         if self.finished {
             return;
         }
-        // The marker goes last. As long as it exists, the rest is known to be ours.
+        // The marker is removed last. As long as it exists, the other files are known to be this backup's.
         let remove = || {
             for name in entries(&self.dir)?.iter().filter(|name| *name != PARTIAL) {
                 fs::remove_file(self.dir.join(name))?;

@@ -182,7 +182,8 @@ pub(in crate::store) fn finish_creation(path: &Path) -> io::Result<()> {
     File::open(&temporary)?.sync_all()?;
     fs::rename(&temporary, path)?;
     sync_dir(parent(path)).inspect_err(|_| {
-        // If the name may be lost, no write to the file may be acknowledged.
+        // Without the sync of the directory, a crash may lose the name, and with it every write that was acknowledged.
+        // So the file is removed, and the creation fails.
         let _ = fs::remove_file(path);
     })
 }

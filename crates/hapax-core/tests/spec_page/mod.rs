@@ -1,5 +1,5 @@
-//! The figures of `docs/spec.md`, which says how to make the same signatures in another language, are those of the code.
-//! A figure that is missing on the page fails with its name.
+//! Compares the figures of `docs/spec.md` with the code. That page says how to make the same signatures in another
+//! language. If a figure is missing on the page, the test fails with its name.
 
 use hapax_core::verify::{interval95, matching_min, similarity};
 use hapax_core::{
