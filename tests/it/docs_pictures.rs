@@ -77,7 +77,7 @@ fn bands(signatures: &[Vec<u8>; 2]) -> String {
     let _ =
         writeln!(svg, "<text class=\"small\" x=\"{}\" y=\"66\" text-anchor=\"end\">no band</text>", width - LEFT + 6);
     let legend =
-        [("found", "slot of a band that is equal as a whole"), ("equal", "equal slot"), ("other", "different slot")];
+        [("found", "in a band whose 8 slots are all equal"), ("equal", "equal slot"), ("other", "different slot")];
     for ((class, words), x) in legend.iter().zip([LEFT, LEFT + 320, LEFT + 450]) {
         let _ = writeln!(
             svg,
