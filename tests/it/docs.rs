@@ -33,7 +33,8 @@ static LINK: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"(?:\]\(|\b(?:src|srcset|href)=")([^)":\s]+)[)"]"#).unwrap());
 static HEADING: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^#{1,6} +(.*?) *#*$").unwrap());
 static LINK_IN_HEADING: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\[([^\]]*)\]\([^)]*\)").unwrap());
-static TARGET: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?m)(?:`|^)make ([a-z][a-z-]*)").unwrap());
+static TARGET: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?m)(?:`|^)make ([a-z][a-z-]*)(?:`|\s*$|\s+[A-Z#])").unwrap());
 static VERB: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"`hapax ([a-z]+)").unwrap());
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
