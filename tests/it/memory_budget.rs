@@ -79,7 +79,7 @@ fn logged(data: &std::path::Path, what: &str) -> usize {
 
 #[test]
 fn a_full_index_refuses_what_would_store_and_nothing_else() {
-    const WARNING: &str = "passed 80 % of limits.memory_max_bytes";
+    const WARNING: &str = "uses more than 80 % of limits.memory_max_bytes";
     let dir = library::dir();
     let data = dir.path().join("data");
     let (server, client) = start(&data, MAX);
@@ -109,7 +109,7 @@ fn a_full_index_refuses_what_would_store_and_nothing_else() {
     let again = fill(&client, full + 1000) - (full + 1000);
     assert!((full * 2 / 5..=full * 3 / 5).contains(&again), "{again} documents went into the room of {}", full / 2);
     assert!(metric(&client, names::INDEX_BYTES) <= PAGES * MAX as f64);
-    assert_eq!(logged(&data, "below 75 % of limits.memory_max_bytes"), 1, "{}", server.log_tail());
+    assert_eq!(logged(&data, "uses less than 75 % of limits.memory_max_bytes again"), 1, "{}", server.log_tail());
     // The second warning is left out of the log if it comes within 10 s of the first.
     let warned = logged(&data, WARNING);
     assert!((1..=2).contains(&warned), "{}", server.log_tail());
