@@ -45,7 +45,7 @@ struct Arguments {
     #[arg(long, value_delimiter = ',', default_values = ["hapax", "gaoya", "dashmap"])]
     only: Vec<String>,
     /// Documents that hapax reads of one bucket, as `limits.bucket_read_max`.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 256)]
     bucket_read_max: usize,
     /// Fails if the bytes per document are over their limit, or if hapax and the plain map do not find the same.
     #[arg(long)]

@@ -9,7 +9,7 @@ use crate::process::Figures;
 const MACHINE_BYTES: f64 = 24.0 * 1024.0 * 1024.0 * 1024.0;
 const CPU_MAX_NS: f64 = 5e6;
 const GROWTH_MAX: f64 = 2.5;
-const HOT_MAX: f64 = 2.0;
+const HOT_MAX: f64 = 4.0;
 
 /// The figures of one contender; times in nanoseconds. A pass that it does not make is empty.
 #[derive(Default)]
