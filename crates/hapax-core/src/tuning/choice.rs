@@ -286,7 +286,7 @@ mod tests {
         );
         let candidates = message(Asked { documents: Some(1e12), candidates_max: Some(0.5), ..ASKED });
         assert!(candidates.contains("candidates_max 0.5") && candidates.contains("at least"), "{candidates}");
-        assert!(candidates.contains("the most recall within 0.5 is 0."), "{candidates}");
+        assert!(candidates.contains("within it the best recall is 0."), "{candidates}");
         for (wrong, name) in [
             (Asked { recall: Some(1.5), ..ASKED }, "recall"),
             (Asked { s_hi: Some(f64::NAN), ..ASKED }, "s_hi"),
