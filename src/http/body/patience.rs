@@ -49,7 +49,7 @@ impl Patience {
     /// Returns the error text for a client that used it up.
     pub(crate) fn exhausted(&self) -> String {
         format!(
-            "no bytes arrived for {} s, or fewer than {} bytes a second",
+            "no bytes arrived for {} s, or fewer than {} bytes per second",
             self.max.as_secs_f64(),
             self.bytes_per_second_min
         )
