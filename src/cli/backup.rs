@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::client::{Client, ServerArgs};
 use super::exit::ExitStatus;
+use super::plural::plural;
 use crate::collections::BackupContents;
 use crate::collections::offline::{self, BackupFolder, BackupProgress, SeriesFolder};
 
@@ -127,8 +128,9 @@ fn next_of_series(dir: &Path) -> Result<SeriesFolder> {
 
 /// Describes the contents of a backup in a few words.
 pub(super) fn in_words(collections: usize, documents: u64, bytes: u64) -> String {
-    let s = if collections == 1 { "" } else { "s" };
-    format!("{collections} collection{s}, {} documents, {}", HumanCount(documents), HumanBytes(bytes))
+    let s = plural(collections as u64);
+    let (documents, documents_s) = (HumanCount(documents), plural(documents));
+    format!("{collections} collection{s}, {documents} document{documents_s}, {}", HumanBytes(bytes))
 }
 
 /// Runs the work on a thread of its own and shows a progress bar on stderr.

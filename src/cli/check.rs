@@ -12,6 +12,7 @@ use super::bulk;
 use super::client::{Client, ServerArgs, encode};
 use super::exit::ExitStatus;
 use super::input::{Chunk, FieldArgs, Fields, Origin, read_chunks, text_document};
+use super::plural::plural;
 use crate::collections::{CheckOptions, Collection, Collections};
 use crate::config::{self, Sources};
 use crate::cpu::CpuPool;
@@ -98,7 +99,8 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     }
     report.out.flush().context("cannot write the verdicts")?;
     if report.failed > 0 {
-        bail!("{} documents could not be checked; their lines of the output say why", report.failed);
+        let (failed, s) = (report.failed, plural(report.failed));
+        bail!("{failed} document{s} could not be checked; the error lines of the output say why");
     }
     Ok(if report.duplicates > 0 { ExitStatus::Found } else { ExitStatus::Fine })
 }

@@ -14,6 +14,7 @@ use super::bulk::{self, BulkError};
 use super::client::{Client, Problem, ServerArgs, encode};
 use super::exit::ExitStatus;
 use super::input::{Chunk, FieldArgs, Origin, input_bytes, read_chunks};
+use super::plural::plural;
 
 /// Failures that are shown in full. The others are only counted.
 const FAILURES_SHOWN: usize = 10;
@@ -192,7 +193,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     }
     let hidden = progress.counts.failed - progress.failures.len() as u64;
     if hidden > 0 {
-        writeln!(words, "failed: {} more documents", HumanCount(hidden))?;
+        writeln!(words, "failed: {} more document{}", HumanCount(hidden), plural(hidden))?;
     }
     // If a file or the collection does not exist, nothing was sent, and the error says everything.
     if progress.error.is_none() || progress.counts.documents() > 0 {
@@ -242,8 +243,9 @@ fn send_chunks(
         bar.inc(chunk.input_bytes);
         let (documents, seconds) = (progress.counts.documents(), begun.elapsed().as_secs_f64());
         bar.set_message(format!(
-            "{} documents, {}/s",
+            "{} document{}, {}/s",
             HumanCount(documents),
+            plural(documents),
             HumanCount((documents as f64 / seconds) as u64)
         ));
     }

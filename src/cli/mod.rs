@@ -13,6 +13,7 @@ pub mod health;
 pub mod import;
 pub mod input;
 pub mod plot;
+mod plural;
 pub mod restore;
 pub mod serve;
 mod signals;

@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::exit::ExitStatus;
+use super::plural::plural;
 use crate::collections::offline::{CollectionFiles, FileCheck, FileDamage, FileRepair};
 use crate::types::CollectionName;
 
@@ -169,10 +170,14 @@ fn tell(
     checked: &FileCheck,
     repaired: Option<&FileRepair>,
 ) -> io::Result<()> {
+    let is = |count| if count == 1 { "is" } else { "are" };
+    let (documents, damaged) = (checked.documents, checked.damaged);
+    let s = plural(documents);
     if checked.is_sound() {
-        return writeln!(out, "{name}: sound, {} documents", checked.documents);
+        return writeln!(out, "{name}: sound, {documents} document{s}");
     }
-    writeln!(out, "{name}: damaged; {} documents are intact, {} are not", checked.documents, checked.damaged)?;
+    let (intact_is, damaged_is) = (is(documents), is(damaged));
+    writeln!(out, "{name}: damaged; {documents} document{s} {intact_is} intact, {damaged} {damaged_is} not")?;
     for FileDamage { place, record, detail } in checked.damage.iter().take(SHOWN_MAX) {
         match record {
             Some(record) => writeln!(out, "  record {record}, {place}: {detail}")?,
@@ -189,7 +194,10 @@ fn tell(
     let Some(FileRepair { documents, set_aside, lost, kept_as, set_aside_in }) = repaired else { return Ok(()) };
     writeln!(
         out,
-        "  repaired: it holds {documents} documents now; {set_aside} damaged ones were set aside, {lost} are lost"
+        "  repaired: it holds {documents} document{} now; {set_aside} damaged {} set aside, {lost} {} lost",
+        plural(*documents),
+        if *set_aside == 1 { "one was" } else { "ones were" },
+        is(*lost)
     )?;
     writeln!(out, "  the rows of the damaged ones are in {}", set_aside_in.display())?;
     writeln!(out, "  the damaged file is {}", kept_as.display())
