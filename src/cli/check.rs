@@ -139,7 +139,8 @@ fn read_text(path: &Path) -> Result<Chunk> {
     } else {
         std::fs::read(path)?
     };
-    let text = String::from_utf8(bytes).map_err(|error| anyhow!("not UTF-8: {}", error.utf8_error()))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|error| anyhow!("not valid UTF-8 at byte {}", error.utf8_error().valid_up_to()))?;
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
     let origin = Origin { file: path.to_string_lossy().into(), line: 1 };
     Ok(Chunk::single(origin, text_document(text)))

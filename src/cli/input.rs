@@ -177,8 +177,13 @@ const PASSED_ON: [&str; 4] = ["set", "signature", "fingerprint", "metadata"];
 /// are dropped.
 fn document(line: &[u8], fields: &FieldArgs, first: bool) -> Result<Vec<u8>, String> {
     let line = if first { line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line) } else { line };
-    let text = std::str::from_utf8(line).map_err(|error| format!("not UTF-8: {error}"))?;
-    let record: Fields<'_> = serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
+    let text =
+        std::str::from_utf8(line).map_err(|error| format!("not valid UTF-8 (column {})", error.valid_up_to() + 1))?;
+    // serde_json numbers the lines of one record, so its "line 1" would contradict the line of the file.
+    let record: Fields<'_> = serde_json::from_str(text).map_err(|error| match error.is_eof() {
+        true => format!("not a complete JSON object: it ends too early (column {})", error.column()),
+        false => format!("not a JSON object (column {})", error.column().max(1)),
+    })?;
     let mut document = Vec::with_capacity(line.len() + 16);
     let mut add = |name: &str, value: &str| {
         document.extend_from_slice(if document.is_empty() { b"{\"" } else { b",\"" });
@@ -292,10 +297,12 @@ mod tests {
 
     #[test]
     fn lines_that_are_no_documents_say_why() {
-        assert!(mapped("[1]").is_err_and(|reason| reason.contains("object")));
-        assert!(mapped("{\"url\":").is_err_and(|reason| reason.contains("EOF")));
+        assert_eq!(mapped("[1]"), Err("not a JSON object (column 1)".into()));
+        assert_eq!(mapped("nonsense"), Err("not a JSON object (column 2)".into()));
+        assert_eq!(mapped("{\"url\":"), Err("not a complete JSON object: it ends too early (column 7)".into()));
         assert!(mapped(r#"{"url":"a"}"#).is_err_and(|reason| reason.contains("\"body\"")));
-        assert!(document(b"{\"body\":\"\xFF\"}", &fields(), false).is_err_and(|reason| reason.contains("UTF-8")));
+        let broken = document(b"{\"body\":\"\xFF\"}", &fields(), false);
+        assert_eq!(broken, Err("not valid UTF-8 (column 10)".into()));
     }
 
     #[test]

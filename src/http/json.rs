@@ -24,10 +24,10 @@ impl<'a> Object<'a> {
             // Well-formed JSON of another type is an invalid value; anything else is malformed.
             return Err(match serde_json::from_str::<IgnoredAny>(text) {
                 Ok(_) => Problem::new(Code::InvalidValue, "the body must be a JSON object"),
-                Err(error) => malformed(&error),
+                Err(error) => malformed(text, &error),
             });
         }
-        let ObjectFields(fields) = serde_json::from_str(text).map_err(|error| malformed(&error))?;
+        let ObjectFields(fields) = serde_json::from_str(text).map_err(|error| malformed(text, &error))?;
         for (at, (name, _)) in fields.iter().enumerate() {
             if fields[..at].iter().any(|(earlier, _)| earlier == name) {
                 return Err(Problem::invalid(name.clone().into_owned(), "is given twice"));
@@ -138,7 +138,7 @@ pub fn compact(name: &'static str, raw: &RawValue) -> Result<String, Problem> {
     }
     Strict
         .deserialize(&mut serde_json::Deserializer::from_str(raw.get()))
-        .map_err(|error| Problem::invalid(name, error.to_string()))?;
+        .map_err(|error| Problem::invalid(name, refused(&error)))?;
     let mut text = String::with_capacity(raw.get().len());
     let (mut quoted, mut escaped) = (false, false);
     for character in raw.get().chars() {
@@ -153,13 +153,44 @@ pub fn compact(name: &'static str, raw: &RawValue) -> Result<String, Problem> {
     Ok(text)
 }
 
-/// 400 with the position of the error, but without any of the text.
-fn malformed(error: &serde_json::Error) -> Problem {
-    let what = error.to_string();
-    let known = ["recursion limit exceeded", "EOF while parsing", "trailing characters", "too many fields"];
-    let what = known.into_iter().find(|known| what.contains(known)).unwrap_or("not well-formed JSON");
-    Problem::new(Code::MalformedJson, format!("{what} at line {} column {}", error.line(), error.column()))
+/// 400 with the position of the error, but without any of the text. A text of one line gets no line number: it may be
+/// any line of a bulk request.
+fn malformed(text: &str, error: &serde_json::Error) -> Problem {
+    let what = in_plain_words(error).unwrap_or("not well-formed JSON");
+    let (line, column) = (error.line(), error.column());
+    let detail = if text.trim_ascii().is_empty() {
+        "the body is empty; it must be a JSON object".to_owned()
+    } else if line > 1 || text.trim_ascii_end().contains('\n') {
+        format!("{what} at line {line} column {column}")
+    } else {
+        format!("{what} at column {column}")
+    };
+    Problem::new(Code::MalformedJson, detail)
 }
+
+/// The fault of a well-formed value that [`Strict`] refused. Its position would be one inside the value, not inside the
+/// body.
+fn refused(error: &serde_json::Error) -> &'static str {
+    in_plain_words(error).unwrap_or("has a value that is not valid JSON")
+}
+
+/// Returns the fault that serde_json found, in the API's words.
+fn in_plain_words(error: &serde_json::Error) -> Option<&'static str> {
+    let known = [
+        ("recursion limit exceeded", "nested too deeply"),
+        ("EOF while parsing", "the JSON ends too early"),
+        ("trailing characters", "something follows the JSON object"),
+        ("too many fields", "too many fields"),
+        (TWICE, TWICE),
+        ("number out of range", "has a number that is out of range"),
+        ("hex escape", "has an unpaired surrogate escape"),
+    ];
+    let text = error.to_string();
+    known.into_iter().find(|(of_library, _)| text.contains(of_library)).map(|(_, ours)| ours)
+}
+
+/// The fault of an object that has a key twice.
+const TWICE: &str = "has the same key twice";
 
 struct ObjectFields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -235,7 +266,7 @@ impl<'de> Visitor<'de> for Strict {
         while let Some(name) = map.next_key::<String>()? {
             map.next_value_seed(Strict)?;
             if !names.insert(name) {
-                return Err(A::Error::custom("has the same key twice"));
+                return Err(A::Error::custom(TWICE));
             }
         }
         Ok(())
@@ -274,6 +305,19 @@ mod tests {
     fn malformed_json_does_not_come_back_in_the_answer() {
         let problem = Object::parse(r#"{"id": secret}"#).unwrap_err();
         assert!(!problem.detail.contains("secret"), "{}", problem.detail);
+    }
+
+    #[test]
+    fn only_a_body_of_several_lines_has_line_numbers() {
+        let detail = |text| Object::parse(text).unwrap_err().detail;
+        assert_eq!(detail("{\"id\": x}\r\n"), "not well-formed JSON at column 8");
+        assert_eq!(detail("{\n\"id\": x}"), "not well-formed JSON at line 2 column 7");
+        assert_eq!(detail("{\"id\":"), "the JSON ends too early at column 6");
+        assert_eq!(detail("\r\n"), "the body is empty; it must be a JSON object");
+        let detail = |text| compact("metadata", &raw(text)).unwrap_err().detail;
+        assert_eq!(detail(r#"{"k":1,"k":2}"#), "metadata: has the same key twice");
+        assert_eq!(detail(r#"{"k":1e400}"#), "metadata: has a number that is out of range");
+        assert_eq!(detail(r#"{"k":"\ud800"}"#), "metadata: has an unpaired surrogate escape");
     }
 
     #[test]

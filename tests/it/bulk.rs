@@ -115,6 +115,7 @@ fn one_bad_line_gives_one_error_line_and_spoils_nothing_else() {
         "too_large",
     ];
     assert_eq!(codes, expected);
+    assert_eq!(lines[1]["error"]["detail"], "the JSON ends too early at column 2", "no line number");
     assert_eq!(lines[2 * 6 + 1]["id"], "x", "the id is told where there is one");
     assert_eq!(lines[2 * bad.len() + 1]["id"], "last");
     assert_eq!((&summary(&lines)["unique"], &summary(&lines)["errors"]), (&json!(11), &json!(11)));
