@@ -5,6 +5,9 @@ use axum::http::header::CONTENT_TYPE;
 
 use super::error::{Code, Problem};
 
+/// The most characters of a Content-Type that an error shows.
+const SHOWN_CHARS_MAX: usize = 100;
+
 /// The Content-Type without its parameters, and the charset.
 pub(super) struct MediaType {
     essence: String,
@@ -12,8 +15,7 @@ pub(super) struct MediaType {
 }
 
 impl MediaType {
-    fn of(headers: &HeaderMap) -> Option<Self> {
-        let text = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    fn of(text: &str) -> Self {
         let mut parts = text.split(';');
         let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
         let charset = parts.find_map(|part| {
@@ -21,7 +23,7 @@ impl MediaType {
             let named = name.trim().eq_ignore_ascii_case("charset");
             named.then(|| value.trim().trim_matches('"').to_ascii_lowercase())
         });
-        Some(Self { essence, charset })
+        Self { essence, charset }
     }
 
     /// Whether it is this type.
@@ -37,23 +39,43 @@ impl MediaType {
 /// 415 unless the Content-Type is one of `essences` and the charset is UTF-8.
 pub(super) fn expect(headers: &HeaderMap, essences: &[&str]) -> Result<MediaType, Problem> {
     let wanted = essences[0];
-    let Some(media) = MediaType::of(headers) else {
+    let Some(sent) = headers.get(CONTENT_TYPE) else {
         return Err(Problem::new(
             Code::UnsupportedMediaType,
             format!("the Content-Type header is missing; send {wanted}"),
         ));
     };
+    let ascii = sent.to_str().is_ok();
+    let sent = String::from_utf8_lossy(sent.as_bytes());
+    let media = MediaType::of(&sent);
     if media.essence == "text/html" || media.essence == "application/xhtml+xml" {
         return Err(html());
     }
-    if !essences.contains(&media.essence.as_str()) {
-        let detail = format!("the Content-Type must be one of {}", essences.join(", "));
+    if !ascii || !essences.contains(&media.essence.as_str()) {
+        let allowed = match essences {
+            [one] => (*one).to_owned(),
+            several => format!("one of {}", several.join(", ")),
+        };
+        // The type that curl sends with -d, unless it is told another.
+        let advice = match media.is("application/x-www-form-urlencoded") {
+            true => format!("; with curl, add -H 'content-type: {wanted}'"),
+            false => String::new(),
+        };
+        let detail = format!("the Content-Type is `{}`; it must be {allowed}{advice}", shown(&sent));
         return Err(Problem::new(Code::UnsupportedMediaType, detail));
     }
     if !media.utf8() {
-        return Err(Problem::new(Code::UnsupportedMediaType, "the charset must be utf-8"));
+        let detail = format!("the charset must be utf-8; the Content-Type is `{}`", shown(&sent));
+        return Err(Problem::new(Code::UnsupportedMediaType, detail));
     }
     Ok(media)
+}
+
+/// Returns the beginning of a header's value. Control characters and ill-formed bytes are replaced.
+fn shown(sent: &str) -> String {
+    let printable = |character: char| if character.is_control() { char::REPLACEMENT_CHARACTER } else { character };
+    let beginning: String = sent.chars().map(printable).take(SHOWN_CHARS_MAX).collect();
+    if sent.chars().nth(SHOWN_CHARS_MAX).is_some() { beginning + "…" } else { beginning }
 }
 
 /// 415 for HTML.
@@ -68,4 +90,40 @@ pub(super) fn html() -> Problem {
 pub(super) fn expect_lines(headers: &HeaderMap) -> Result<(), Problem> {
     expect(headers, &["application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-lines"])
         .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn refusal(content_type: &[u8], essences: &[&str]) -> String {
+        let value = HeaderValue::from_bytes(content_type).unwrap();
+        expect(&HeaderMap::from_iter([(CONTENT_TYPE, value)]), essences).map(drop).unwrap_err().detail
+    }
+
+    #[test]
+    fn a_refusal_names_the_type_that_was_sent() {
+        let json = ["application/json"];
+        assert_eq!(
+            refusal(b"application/xml", &["application/json", "text/plain"]),
+            "the Content-Type is `application/xml`; it must be one of application/json, text/plain"
+        );
+        assert_eq!(
+            refusal(b"application/x-www-form-urlencoded", &json),
+            "the Content-Type is `application/x-www-form-urlencoded`; it must be application/json; with curl, add -H \
+             'content-type: application/json'"
+        );
+        assert_eq!(
+            refusal(b"application/json; charset=latin1", &json),
+            "the charset must be utf-8; the Content-Type is `application/json; charset=latin1`"
+        );
+        assert_eq!(
+            refusal(b"a\tb\xFF", &json),
+            "the Content-Type is `a\u{FFFD}b\u{FFFD}`; it must be application/json"
+        );
+        let long = refusal(&[b'x'; 5000], &json);
+        assert!(long.contains(&format!("`{}…`", "x".repeat(100))), "{long}");
+    }
 }

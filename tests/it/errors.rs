@@ -114,7 +114,11 @@ fn content_types_that_are_not_taken() {
         "nonsense",
     ] {
         let answer = client.send("POST", CHECK, &[("content-type", content_type)], b"{\"text\":\"a\"}");
-        answer.problem(415, "unsupported_media_type");
+        let problem = answer.problem(415, "unsupported_media_type");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(content_type == "text/html" || detail.contains(&format!("`{content_type}`")), "{detail}");
+        let advice = detail.contains("with curl, add -H 'content-type: application/json'");
+        assert_eq!(advice, content_type == "application/x-www-form-urlencoded", "{detail}");
     }
     client.post(CHECK, &json!({"html": "<p>a</p>"})).problem(415, "unsupported_media_type");
     for content_type in ["application/json; charset=UTF-8", "APPLICATION/JSON", "application/json;charset=\"utf-8\""] {
