@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -57,9 +57,9 @@ impl Sockets {
 
 impl Bound {
     async fn new(setting: &str, address: SocketAddr) -> Result<Self> {
-        let listener = TcpListener::bind(address).await.with_context(|| {
-            format!("cannot listen on {address} (if it is in use, choose another address with {setting})")
-        })?;
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|error| anyhow!("cannot listen on {address}: {error}; choose another address with {setting}"))?;
         let address = listener.local_addr().context("the listener has no address")?;
         Ok(Self { listener, address })
     }

@@ -279,6 +279,7 @@ const IN_PLACES: &[(&str, &str, &str)] = &[
     ("cli/plot.rs", "verdict", "0.497"),
     ("cli/restore.rs", "held", "3 collections, 1,200,000 documents, 1.20 GiB"),
     ("cli/serve.rs", "also", ", probes on http://127.0.0.1:9090"),
+    ("cli/sockets.rs", "error", "Address already in use (os error 98)"),
     ("cli/tune.rs", "bits", "12"),
     ("cli/tune.rs", "documents", "10000000"),
     ("cli/tune.rs", "k", "100"),
