@@ -80,6 +80,11 @@ fn wrong_type(kind: Kind) -> String {
     let (Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected)) = kind else {
         return kind.to_string();
     };
+    let negative = match found {
+        Actual::Signed(number) => number < 0,
+        Actual::Float(number) => number < 0.0,
+        _ => false,
+    };
     let found = match found {
         Actual::Str(text) => format!("{text:?}"),
         Actual::Bool(value) => value.to_string(),
@@ -91,7 +96,8 @@ fn wrong_type(kind: Kind) -> String {
         other => other.to_string(),
     };
     let expected = match expected.to_string().as_str() {
-        "u32" | "u64" => "a whole number of at least 0",
+        "u32" | "u64" if negative => "a whole number of at least 0",
+        "u32" | "u64" => "a whole number",
         "f64" => "a number",
         "a string" | "path string" => "a string in quotes",
         "a boolean" => "true or false",

@@ -184,6 +184,9 @@ fn values_of_the_wrong_type_are_refused_with_key_and_origin() {
     assert!(message.contains("server.listen") && message.contains("hapax.toml"), "{message}");
     let message = refusal(with_environment(&[("HAPAX__COLLECTIONS__MAX", "many")]));
     assert!(message.contains("collections.max") && message.contains("HAPAX__COLLECTIONS__MAX"), "{message}");
+    assert!(message.ends_with(": must be a whole number; it is \"many\""), "{message}");
+    let message = refusal(with_environment(&[("HAPAX__COLLECTIONS__MAX", "-5")]));
+    assert!(message.ends_with(": must be a whole number of at least 0; it is -5"), "{message}");
     let message = refusal(with_file("server = 5\n"));
     assert!(message.contains("server"), "{message}");
     let message = refusal(with_file("[server\n"));
