@@ -12,6 +12,10 @@ use figment::{Figment, Metadata, Profile, Provider};
 use super::error::ConfigError;
 use super::raw::Raw;
 
+/// The most letters in which a misspelt key differs from the key that was meant.
+const EDITS_MAX: usize = 2;
+/// The least common beginning of an unknown key and the key that was meant.
+const BEGINNING_MIN: usize = 4;
 /// The documented defaults, compiled in.
 const DEFAULTS: &str = include_str!("../../config/default.toml");
 /// The prefix of all our environment variables. It has two underscores because Kubernetes sets `HAPAX_PORT=tcp://…` for
@@ -168,7 +172,10 @@ fn refuse_unknown_keys(figment: &Figment) -> Result<(), ConfigError> {
     for (section, content) in tree(figment) {
         let Some(defaults) = known.get(&section).and_then(Value::as_dict) else {
             let sections: Vec<_> = known.keys().map(String::as_str).collect();
-            let allowed = format!("the sections are {}", sections.join(", "));
+            let allowed = match nearest(&section, &sections) {
+                Some(near) => format!("did you mean {near}? The sections are {}", sections.join(", ")),
+                None => format!("the sections are {}", sections.join(", ")),
+            };
             return Err(ConfigError::UnknownKey { key: section, origin: origin_of(&content), allowed });
         };
         let Some(keys) = content.as_dict() else {
@@ -179,7 +186,12 @@ fn refuse_unknown_keys(figment: &Figment) -> Result<(), ConfigError> {
         for (key, value) in keys {
             if !defaults.contains_key(key) && !optional().any(|known| known == key) {
                 let names: Vec<_> = defaults.keys().map(String::as_str).chain(optional()).collect();
-                let allowed = format!("the keys of [{section}] are {}", names.join(", "));
+                let allowed = match nearest(key, &names) {
+                    Some(near) => {
+                        format!("did you mean {section}.{near}? The keys of [{section}] are {}", names.join(", "))
+                    }
+                    None => format!("the keys of [{section}] are {}", names.join(", ")),
+                };
                 return Err(ConfigError::UnknownKey {
                     key: format!("{section}.{key}"),
                     origin: origin_of(value),
@@ -189,6 +201,19 @@ fn refuse_unknown_keys(figment: &Figment) -> Result<(), ConfigError> {
         }
     }
     Ok(())
+}
+
+/// Returns the name that was probably meant: one that differs in at most [`EDITS_MAX`] letters, or else the one with the
+/// longest common beginning, if that is most of `name` or all of the other.
+fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let distance = |other: &&str| strsim::osa_distance(name, other);
+    let typo = known.iter().copied().min_by_key(|other| distance(other));
+    let common = |other: &&str| name.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    let begun = known.iter().copied().rev().max_by_key(common);
+    typo.filter(|other| distance(other) <= EDITS_MAX && distance(other) < other.len().min(name.len())).or_else(|| {
+        let long = |other: &&str| common(other) * 2 > name.len() || common(other) == other.len();
+        begun.filter(|other| common(other) >= BEGINNING_MIN && long(other))
+    })
 }
 
 /// Returns the merged values by section.

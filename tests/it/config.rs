@@ -122,6 +122,21 @@ fn unknown_keys_are_refused_with_key_and_origin() {
     assert!(message.contains("listen, "), "says what there is: {message}");
     let message = refusal(with_file("[sever]\nlisten = \"127.0.0.1:1\"\n"));
     assert!(message.contains("sever") && message.contains("hapax.toml"), "{message}");
+    assert!(message.contains("; did you mean server? The sections are auth, "), "{message}");
+    for (wrong, right) in [
+        ("server.listn", Some("server.listen")),
+        ("server.listen_adress", Some("server.listen")),
+        ("server.body_bytes", Some("server.body_bytes_max")),
+        ("limits.max_candidates", None),
+        ("limits.candidates_limit", Some("limits.candidates_max")),
+        ("default_collection.treshold", Some("default_collection.threshold")),
+        ("data.path", None),
+    ] {
+        let variable = format!("HAPAX__{}", wrong.to_uppercase().replace('.', "__"));
+        let message = refusal(with_environment(&[(&variable, "1")]));
+        let meant = message.split("did you mean ").nth(1).and_then(|rest| rest.split('?').next());
+        assert_eq!(meant, right, "{message}");
+    }
     let message = refusal(with_environment(&[("HAPAX__LOG__COLOUR", "1")]));
     assert!(message.contains("log.colour") && message.contains("HAPAX__LOG__COLOUR"), "{message}");
     let message = refusal(with_environment(&[("HAPAX__LISTEN", "127.0.0.1:1")]));

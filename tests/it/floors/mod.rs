@@ -64,7 +64,7 @@ const OTHER_CRATES: [(&str, &str); 11] = [
     ("verdicts", "base64 bytes hapax_core jiff metrics parking_lot smallvec thiserror zstd"),
     ("engine", "futures hapax_core hashbrown metrics parking_lot rustix tokio tracing"),
     ("collections", "futures hapax_core metrics parking_lot thiserror tokio tracing"),
-    ("config", "figment hapax_core rustix serde serde_json subtle thiserror"),
+    ("config", "figment hapax_core rustix serde serde_json strsim subtle thiserror"),
     (
         "http",
         "async_compression axum base64 bytes futures hapax_core hyper hyper_util jiff metrics parking_lot serde \

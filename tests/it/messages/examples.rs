@@ -125,6 +125,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("name(&most)", "64x4"),
     ("NAMES.join(\",\")", "unicode, fold, marks, digits, shingle, sketch, key"),
     ("names.join(\",\")", "skip, link, store"),
+    ("near", "listen"),
     ("note", "no stored document is a duplicate of another"),
     ("noted.frames", "40"),
     ("noted.frames-noted.moved", "10"),
