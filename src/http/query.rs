@@ -77,8 +77,14 @@ impl Query {
 
     /// A threshold: above 0 and at most 1.
     pub fn threshold(&self) -> Result<Option<f64>, Problem> {
-        let threshold = |text| check_threshold(f64::from_str(text).unwrap_or(f64::NAN));
-        Ok(self.get("threshold").map(threshold).transpose()?)
+        let Some(text) = self.get("threshold") else { return Ok(None) };
+        match f64::from_str(text) {
+            Ok(number) => Ok(Some(check_threshold(number)?)),
+            Err(_) => {
+                let detail = format!("must be a number above 0 and at most 1; it is `{}`", shown(text));
+                Err(Problem::invalid("threshold", detail))
+            }
+        }
     }
 
     /// `true` or `false`; false if absent.
@@ -175,6 +181,9 @@ mod tests {
         assert_eq!(detail, "limit: must be a whole number from 1 to 1000; it is `10x`");
         let detail = query.choice("with", &[("none", false), ("metadata", true)]).unwrap_err().detail;
         assert_eq!(detail, "with: must be one of none, metadata; it is `metdata`");
+        let query = |text: &str| Query(vec![("threshold", text.to_owned())]).threshold().unwrap_err().detail;
+        assert_eq!(query("1.5"), "threshold: must be a number above 0 and at most 1; it is 1.5");
+        assert_eq!(query("high"), "threshold: must be a number above 0 and at most 1; it is `high`");
         let long = Query::parse(&format!("limit={}", "9".repeat(5000)), &["limit"]).unwrap();
         assert!(long.integer("limit", 10, 1..=1000).unwrap_err().detail.len() < 200);
     }

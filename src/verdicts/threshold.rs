@@ -7,7 +7,11 @@ pub fn check_threshold(threshold: f64) -> Result<f64> {
     if threshold > 0.0 && threshold <= 1.0 {
         return Ok(threshold);
     }
-    Err(CollectionError::Invalid { field: "threshold", detail: "must be a number above 0 and at most 1".into() })
+    // The shortest form, but `1e300` instead of 300 zeros.
+    let given = format!("{threshold:?}");
+    let given = given.strip_suffix(".0").unwrap_or(&given);
+    let detail = format!("must be a number above 0 and at most 1; it is {given}");
+    Err(CollectionError::Invalid { field: "threshold", detail })
 }
 
 #[cfg(test)]
@@ -21,6 +25,14 @@ mod tests {
         }
         for refused in [0.0, -0.0, -0.5, 1.0 + f64::EPSILON, f64::INFINITY, f64::NAN] {
             assert!(check_threshold(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_number() {
+        for (refused, shown) in [(0.0, "0"), (-0.5, "-0.5"), (2.0, "2"), (1e300, "1e300"), (f64::NAN, "NaN")] {
+            let detail = check_threshold(refused).unwrap_err().to_string();
+            assert_eq!(detail, format!("must be a number above 0 and at most 1; it is {shown}"));
         }
     }
 }

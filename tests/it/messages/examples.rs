@@ -349,6 +349,7 @@ const IN_PLACES: &[(&str, &str, &str)] = &[
     ("verdicts/prepare/signing.rs", "bytes", "256"),
     ("verdicts/prepare/signing.rs", "given", "fedcba9876543210fedcba9876543210"),
     ("verdicts/settings.rs", "keep", "shingles"),
+    ("verdicts/threshold.rs", "given", "1.5"),
 ];
 
 /// The ends of expressions that only say how a value is shown.
