@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::client::{Client, ServerArgs};
 use super::exit::ExitStatus;
+use super::in_use::{ASK_THE_SERVER, advise};
 use super::plural::plural;
 use crate::collections::BackupContents;
 use crate::collections::offline::{self, BackupFolder, BackupProgress, SeriesFolder};
@@ -89,7 +90,9 @@ impl MadeBackup {
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let made = match &args.data_dir {
-        Some(data_dir) => offline(data_dir, Path::new(&args.dir), args.keep)?,
+        Some(data_dir) => {
+            offline(data_dir, Path::new(&args.dir), args.keep).map_err(|error| advise(error, ASK_THE_SERVER))?
+        }
         None => online(args)?,
     };
     let MadeBackup { path, collections, documents, bytes, removed } = made;

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::bulk;
 use super::client::{Client, ServerArgs, encode};
 use super::exit::ExitStatus;
+use super::in_use::{ASK_THE_SERVER, advise};
 use super::input::{Chunk, FieldArgs, Fields, Origin, read_chunks, text_document};
 use super::plural::plural;
 use crate::collections::{CheckOptions, Collection, Collections};
@@ -87,7 +88,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     };
     match &args.data_dir {
         Some(dir) => {
-            let offline = Offline::open(args, dir)?;
+            let offline = Offline::open(args, dir).map_err(|error| advise(error, ASK_THE_SERVER))?;
             each_chunk(args, &mut report, |chunk, report| offline.check(args, chunk, report))?;
         }
         None => {

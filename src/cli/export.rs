@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use super::client::{Client, ClientError, ServerArgs, encode};
 use super::exit::ExitStatus;
+use super::in_use::{ASK_THE_SERVER, advise};
 use crate::collections::Cursor;
 use crate::collections::offline::StoredCollection;
 use crate::http::dto::document::DocumentRecord;
@@ -82,7 +83,10 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let mut source: Box<dyn Pages> = match &args.data_dir {
-        Some(dir) => Box::new(OfflineSource::open(dir, &args.collection)?),
+        Some(dir) => {
+            let source = OfflineSource::open(dir, &args.collection);
+            Box::new(source.map_err(|error| advise(error, ASK_THE_SERVER))?)
+        }
         None => Box::new(OnlineSource::new(args)?),
     };
     // Create the file last, so that a mistyped collection name does not empty it.

@@ -11,6 +11,7 @@ mod exit;
 pub mod export;
 pub mod health;
 pub mod import;
+mod in_use;
 pub mod input;
 pub mod plot;
 mod plural;

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 
 use super::backup::{in_words, watched};
 use super::exit::ExitStatus;
+use super::in_use::advise;
 use crate::collections::offline;
 
 /// Restore a backup into an empty data directory.
@@ -31,7 +32,9 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let restored = watched("restored", |progress| offline::restore(&args.backup, &args.data_dir, &progress));
-    let contents = restored.context("nothing was restored")?;
+    let contents = restored
+        .context("nothing was restored")
+        .map_err(|error| advise(error, "stop it, or restore into another directory"))?;
     let held = in_words(contents.collections.len(), contents.documents(), contents.bytes());
     let made = contents.made;
     writeln!(std::io::stderr().lock(), "restored the backup of {made}: {held}")?;

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::descriptors;
 use super::exit::ExitStatus;
+use super::in_use::advise;
 use super::signals::Signals;
 use super::sockets::Sockets;
 use crate::collections::{Collections, CollectionsConfig, Medium, Opening};
@@ -198,6 +199,7 @@ async fn open(config: CollectionsConfig, cpu: CpuPool, opening: Arc<Opening>) ->
     opened
         .context("opening the data directory failed")?
         .with_context(|| format!("cannot open the data in {}", data_dir.display()))
+        .map_err(|error| advise(error, "stop it, choose another directory with --data-dir, or wait with --lock-wait"))
 }
 
 /// Describes for people where the documents are stored.

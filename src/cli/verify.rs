@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::exit::ExitStatus;
+use super::in_use::advise;
 use super::plural::plural;
 use crate::collections::offline::{CollectionFiles, FileCheck, FileDamage, FileRepair};
 use crate::types::CollectionName;
@@ -90,7 +91,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
             args.data_dir.display()
         );
     }
-    let files = CollectionFiles::take(&args.data_dir)?;
+    let files = CollectionFiles::take(&args.data_dir).map_err(|error| advise(error, "stop it first"))?;
     let mut names = files.names()?;
     if let Some(name) = &args.collection {
         let name = CollectionName::new(name).map_err(|error| anyhow!("--collection: {error}"))?;

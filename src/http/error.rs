@@ -404,7 +404,7 @@ impl From<CollectionError> for Problem {
                 tracing::error!(cause = detail, "a collection is damaged");
                 Self::new(Code::CollectionDamaged, detail)
             }
-            CollectionError::Store(cause) => Self::internal(&cause),
+            CollectionError::DataDirInUse { detail: cause } | CollectionError::Store(cause) => Self::internal(&cause),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use hapax_core::NotUtf8;
 
 use crate::cpu::Full;
+use crate::store::lock::LockError;
 use crate::store::{self, StoreError};
 use crate::types::{CollectionName, DocId, Seq};
 
@@ -114,6 +115,12 @@ pub enum CollectionError {
         record: Option<Seq>,
         detail: String,
     },
+    /// Another process uses the data directory.
+    #[error("{detail}")]
+    DataDirInUse {
+        /// The directory and the process.
+        detail: String,
+    },
     /// The data directory or a file in it cannot be used.
     #[error("{0}")]
     Store(String),
@@ -175,6 +182,15 @@ impl From<Full> for CollectionError {
     fn from(full: Full) -> Self {
         // Each waiting task takes milliseconds, so most of them are done within a second.
         Self::Overloaded { detail: full.to_string(), retry_after: Duration::from_secs(1) }
+    }
+}
+
+impl From<LockError> for CollectionError {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Held { .. } => Self::DataDirInUse { detail: error.to_string() },
+            LockError::Io { .. } => Self::Store(error.to_string()),
+        }
     }
 }
 

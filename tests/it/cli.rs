@@ -157,9 +157,20 @@ fn a_second_process_on_the_same_data_is_refused_or_waits() {
     let second = run(&["serve", "--listen", "127.0.0.1:0", "--data-dir", path(&data)]);
     assert_eq!(code(&second), 2, "{second:?}");
     assert!(text(&second.stderr).contains(path(&data)), "{second:?}");
+    assert!(text(&second.stderr).contains("or wait with --lock-wait"), "{second:?}");
     assert!(second.stdout.is_empty(), "no ready line");
-    let offline = run(&["check", "--data-dir", path(&data), path(&data)]);
-    assert_eq!(code(&offline), 2, "{offline:?}");
+    let (target, in_use) = (dir.path().join("target"), format!("{} is in use by process ", path(&data)));
+    for (verb, advice) in [
+        (["check", path(&data)].as_slice(), "stop it, or leave out --data-dir"),
+        (&["export", "--output", path(&target)], "stop it, or leave out --data-dir"),
+        (&["backup", path(&target)], "stop it, or leave out --data-dir"),
+        (&["verify"], "stop it first"),
+    ] {
+        let offline = run(&[verb, &["--data-dir", path(&data)]].concat());
+        assert_eq!(code(&offline), 2, "{offline:?}");
+        let said = text(&offline.stderr);
+        assert!(said.contains(&in_use) && said.contains(advice) && !said.contains("--lock-wait"), "{said}");
+    }
 
     let waiting = Starting::spawn_with(&data, &["--lock-wait", "60s"], &[]);
     std::thread::sleep(std::time::Duration::from_millis(300));

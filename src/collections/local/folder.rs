@@ -26,8 +26,7 @@ pub(super) struct Folder {
 impl Folder {
     /// Locks the data directory, removes leftovers of a crash, and logs files that do not belong there.
     pub(super) fn take(data_dir: &Path, lock_wait: Duration, medium: Medium) -> Result<Self> {
-        let lock =
-            DataDirLock::acquire(data_dir, lock_wait).map_err(|error| CollectionError::Store(error.to_string()))?;
+        let lock = DataDirLock::acquire(data_dir, lock_wait)?;
         let not_kept = data_dir.join(NOT_KEPT);
         remove_all(&not_kept)?;
         let dir = match medium {

@@ -26,3 +26,10 @@ pub enum OfflineError {
     #[error(transparent)]
     Backup(#[from] BackupError),
 }
+
+impl OfflineError {
+    /// Whether another process uses the data directory.
+    pub fn is_in_use(&self) -> bool {
+        matches!(self, Self::Locked(LockError::Held { .. }) | Self::Backup(BackupError::Lock(LockError::Held { .. })))
+    }
+}

@@ -30,8 +30,7 @@ pub struct StoredCollection {
 impl StoredCollection {
     /// Opens a collection of a data directory that no other process uses, and reads all of it once. It blocks.
     pub fn open(data_dir: &Path, lock_wait: Duration, name: &CollectionName) -> Result<Self> {
-        let lock =
-            DataDirLock::acquire(data_dir, lock_wait).map_err(|error| CollectionError::Store(error.to_string()))?;
+        let lock = DataDirLock::acquire(data_dir, lock_wait)?;
         store::backup::refuse_half_restored(data_dir).map_err(|error| CollectionError::Store(error.chain()))?;
         let path = store::path_of(&data_dir.join("collections"), name);
         if !path.exists() {

@@ -19,12 +19,7 @@ const POLL: Duration = Duration::from_millis(50);
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process holds the lock.
-    #[error(
-        "the data directory {} is in use by {}; stop it, choose another directory, or let `hapax serve` wait with \
-         --lock-wait",
-        dir.display(),
-        holder(.pid)
-    )]
+    #[error("the data directory {} is in use by {}", dir.display(), holder(.pid))]
     Held {
         dir: PathBuf,
         /// The process that holds the lock, if the lock file says so.

@@ -279,6 +279,8 @@ const IN_PLACES: &[(&str, &str, &str)] = &[
     ("cli/plot.rs", "candidate", "0.989"),
     ("cli/plot.rs", "verdict", "0.497"),
     ("cli/restore.rs", "held", "3 collections, 1,200,000 documents, 1.20 GiB"),
+    ("cli/in_use.rs", "advice", "stop it, or leave out --data-dir to ask the running server instead"),
+    ("cli/in_use.rs", "error", "the data directory /srv/hapax/data is in use by process 4711"),
     ("cli/serve.rs", "also", ", probes on http://127.0.0.1:9090"),
     ("cli/sockets.rs", "error", "Address already in use (os error 98)"),
     ("cli/tune.rs", "bits", "12"),

@@ -1,0 +1,23 @@
+//! Says what to do if another process uses the data directory. That depends on the verb, so the store does not know it.
+
+use std::error::Error;
+
+use anyhow::anyhow;
+
+use crate::collections::CollectionError;
+use crate::collections::offline::OfflineError;
+
+/// The advice for verbs that can ask a server too.
+pub(super) const ASK_THE_SERVER: &str = "stop it, or leave out --data-dir to ask the running server instead";
+
+/// Returns the error with the advice if it says that another process uses the data directory, and any other error
+/// unchanged.
+pub(super) fn advise(error: impl Into<anyhow::Error>, advice: &str) -> anyhow::Error {
+    let error = error.into();
+    if error.chain().any(is_in_use) { anyhow!("{error:#}; {advice}") } else { error }
+}
+
+fn is_in_use(cause: &(dyn Error + 'static)) -> bool {
+    matches!(cause.downcast_ref(), Some(CollectionError::DataDirInUse { .. }))
+        || cause.downcast_ref().is_some_and(OfflineError::is_in_use)
+}
