@@ -112,8 +112,8 @@ enum Sketch {
 }
 
 fn similarity(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| "must be a number above 0 and at most 1".to_owned())?;
-    check_threshold(value).map_err(|_| "must be a number above 0 and at most 1".into())
+    let value = text.parse().ok().and_then(|value| check_threshold(value).ok());
+    value.ok_or_else(|| "must be a number above 0 and at most 1".into())
 }
 
 fn similarity_or_none(text: &str) -> Result<f64, String> {

@@ -3,6 +3,7 @@
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 
+use super::beginning::beginning;
 use super::error::{Code, Problem};
 
 /// The most characters of a Content-Type that an error shows.
@@ -74,8 +75,7 @@ pub(super) fn expect(headers: &HeaderMap, essences: &[&str]) -> Result<MediaType
 /// Returns the beginning of a header's value. Control characters and ill-formed bytes are replaced.
 fn shown(sent: &str) -> String {
     let printable = |character: char| if character.is_control() { char::REPLACEMENT_CHARACTER } else { character };
-    let beginning: String = sent.chars().map(printable).take(SHOWN_CHARS_MAX).collect();
-    if sent.chars().nth(SHOWN_CHARS_MAX).is_some() { beginning + "…" } else { beginning }
+    beginning(&sent.chars().map(printable).collect::<String>(), SHOWN_CHARS_MAX)
 }
 
 /// 415 for HTML.

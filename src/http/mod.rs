@@ -7,6 +7,7 @@ pub mod error;
 mod access;
 mod admit;
 mod answer;
+mod beginning;
 mod body;
 mod boot;
 mod connections;

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 
+use super::beginning::beginning;
 use super::error::{FieldError, Problem};
 use crate::types::DocId;
 use crate::verdicts::check_threshold;
@@ -115,10 +116,8 @@ pub fn choice<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<
     })
 }
 
-/// Returns the beginning of a value, because a long value must not make the answer long.
 fn shown(text: &str) -> String {
-    let beginning: String = text.chars().take(SHOWN_CHARS_MAX).collect();
-    if beginning.len() < text.len() { beginning + "…" } else { beginning }
+    beginning(text, SHOWN_CHARS_MAX)
 }
 
 /// Percent-decodes one name or value. `+` means a space.
