@@ -4,6 +4,8 @@
 //! comparison of 15.6 MB takes 10 s, and a check of 22 KB must not wait behind it.
 //! This file does not know what the jobs do. A job must not wait for anything, because it would block a thread.
 
+mod delay_limit;
+
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -12,6 +14,8 @@ use std::time::Instant;
 use metrics::Histogram;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+pub use delay_limit::DelayLimit;
 
 use crate::telemetry::names;
 

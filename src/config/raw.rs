@@ -31,6 +31,8 @@ pub struct RawServer {
     pub worker_threads: u64,
     pub connections_max: u64,
     pub requests_concurrent_max: u64,
+    pub admin_requests_max: u64,
+    pub queue_delay_max_ms: u64,
     pub bodies_bytes_max: u64,
     pub body_bytes_max: u64,
     pub body_bytes_per_second_min: u64,

@@ -6,6 +6,7 @@ use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::admission::Class;
 use super::deadline::{Deadline, Passed};
 use super::error::{Code, Problem};
 use super::query::Query;
@@ -35,10 +36,11 @@ pub(crate) async fn admit(
         response.extensions_mut().insert(AnyProgress);
         return response;
     }
-    let turn = Turn::new(state.requests());
-    if !route.unbounded
-        && !takes_body(route)
-        && let Err(problem) = turn.take()
+    let class = route.class();
+    let places = state.admission().of(class);
+    let turn = Turn::new(places);
+    if class != Class::Probe
+        && let Err(problem) = places.arrive().and_then(|()| if takes_body(route) { Ok(()) } else { turn.take() })
     {
         return problem.into_response();
     }

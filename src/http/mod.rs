@@ -5,6 +5,7 @@ pub mod dto;
 pub mod error;
 
 mod access;
+mod admission;
 mod admit;
 mod answer;
 mod beginning;
@@ -27,6 +28,7 @@ mod request;
 mod request_id;
 mod router;
 mod routes;
+mod run_queue;
 mod sending;
 mod serve;
 mod state;

@@ -4,6 +4,7 @@
 use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
+use super::admission::Class;
 use super::handlers::{backups, batch, bulk, clusters, collections, documents, ops, tools};
 use super::state::AppState;
 
@@ -22,6 +23,18 @@ pub struct Route {
     /// Whether it is exempt from the limit on concurrent requests.
     pub unbounded: bool,
     pub(super) handler: fn() -> MethodRouter<AppState>,
+}
+
+impl Route {
+    /// The class of its requests.
+    pub(super) fn class(&self) -> Class {
+        match self {
+            Self { unbounded: true, .. } => Class::Probe,
+            Self { streams: true, .. } => Class::Bulk,
+            Self { path, .. } if path.starts_with("/v1/collections/{collection}/") => Class::Single,
+            _ => Class::Admin,
+        }
+    }
 }
 
 /// A route that does not stream.
@@ -85,3 +98,17 @@ pub static ROUTES: &[Route] = &[
     Route { unbounded: true, ..route!(GET "/metrics" ?[] -> [200, 401, 403, 422, 500] get(ops::metrics)) },
     route!(GET "/openapi.yaml" ?[] -> [200, 401, 403, 422, 500, 503] get(ops::openapi)),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_has_the_class_of_its_work() {
+        let of = |class| ROUTES.iter().filter(move |route| route.class() == class).map(|route| route.path);
+        assert!(of(Class::Bulk).eq(["/v1/collections/{collection}/bulk"]));
+        assert!(of(Class::Probe).eq(["/livez", "/readyz", "/metrics"]));
+        assert!(of(Class::Single).all(|path| path.starts_with("/v1/collections/{collection}/")));
+        assert!(of(Class::Admin).any(|path| path == "/v1/collections/{collection}"));
+    }
+}

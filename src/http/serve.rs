@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::connections::{Activity, Places, Serving};
 use super::router::{probe_router, router};
+use super::run_queue::Timed;
 use super::state::AppState;
 use crate::config::HttpLimits;
 use crate::telemetry::names::{self, label, value};
@@ -81,7 +82,7 @@ impl Door {
                 () = &mut shutdown => return,
                 coming = coming => coming,
             };
-            self.connections.spawn(self.serving.clone().serve(stream, activity, place));
+            self.connections.spawn(Timed::new(self.serving.clone().serve(stream, activity, place)));
         }
     }
 

@@ -7,6 +7,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
+use super::admission::{Admission, Class};
 use super::answer::{AnswerRoom, Answers};
 use super::body::Budget;
 use super::boot::Boot;
@@ -42,7 +43,7 @@ pub struct AppState(Arc<Inner>);
 
 struct Inner {
     wiring: Wiring,
-    requests: Arc<Semaphore>,
+    admission: Admission,
     bulks: Arc<Semaphore>,
     text_streams: Arc<Semaphore>,
     long_lines: Arc<Semaphore>,
@@ -62,7 +63,7 @@ impl AppState {
             metrics::gauge!(gauge).set(0.0);
         }
         Self(Arc::new(Inner {
-            requests: Arc::new(Semaphore::new(limits.requests_concurrent_max)),
+            admission: Admission::new(&limits),
             bulks: Arc::new(Semaphore::new(limits.bulk_requests_max)),
             text_streams: Arc::new(Semaphore::new(limits.text_streams_max)),
             long_lines: Arc::new(Semaphore::new(long_lines_max(&limits))),
@@ -111,18 +112,24 @@ impl AppState {
         self.0.wiring.secret_fingerprint
     }
 
-    pub(super) fn requests(&self) -> &Arc<Semaphore> {
-        &self.0.requests
+    /// The places of each class of requests.
+    pub(super) fn admission(&self) -> &Admission {
+        &self.0.admission
     }
 
-    /// Takes a place for a bulk request; `None` if all are taken.
-    pub(super) fn bulk_place(&self) -> Option<StreamPlace> {
-        StreamPlace::take(&self.0.bulks, names::HTTP_BULK_REQUESTS)
+    /// Takes a place for a bulk request; 503 if all are taken.
+    pub(super) fn bulk_place(&self) -> Result<StreamPlace, Problem> {
+        let place = StreamPlace::take(&self.0.bulks, names::HTTP_BULK_REQUESTS);
+        place.ok_or_else(|| self.0.admission.of(Class::Bulk).full())
     }
 
-    /// Takes a place for a streamed text; `None` if all are taken.
-    pub(super) fn text_stream_place(&self) -> Option<StreamPlace> {
-        StreamPlace::take(&self.0.text_streams, names::HTTP_TEXT_STREAMS)
+    /// Takes a place for a streamed text; 503 if all are taken.
+    pub(super) fn text_stream_place(&self) -> Result<StreamPlace, Problem> {
+        let place = StreamPlace::take(&self.0.text_streams, names::HTTP_TEXT_STREAMS);
+        place.ok_or_else(|| {
+            let detail = "all places for streamed texts are taken (`server.text_streams_max`); try again later";
+            self.0.admission.of(Class::Single).refuse(detail)
+        })
     }
 
     /// The places for long lines of bulk requests, held while a line arrives.

@@ -51,6 +51,8 @@ pub mod label {
     pub const SKETCH: &str = "sketch";
     /// `postings`, `signatures`, `ids`, `clusters` or `seen_times`.
     pub const PART: &str = "part";
+    /// `single`, `bulk` or `admin`.
+    pub const CLASS: &str = "class";
     /// The reason why something was refused or closed.
     pub const REASON: &str = "reason";
     /// Labels with values that clients choose, so that series come and go. `recorder.rs` keeps a series only while the
@@ -62,6 +64,12 @@ pub mod label {
 
 /// Values of labels that are no words of the API.
 pub mod value {
+    /// [`super::label::CLASS`]: one answer about documents, such as a check, an insertion or a batch.
+    pub const CLASS_SINGLE: &str = "single";
+    /// [`super::label::CLASS`]: a stream of documents.
+    pub const CLASS_BULK: &str = "bulk";
+    /// [`super::label::CLASS`]: about the server or whole collections.
+    pub const CLASS_ADMIN: &str = "admin";
     /// [`super::label::OP`]: a lookup that never writes.
     pub const OP_CHECK: &str = "check";
     /// [`super::label::REASON`]: 401 for a request without a key.
@@ -141,6 +149,10 @@ metrics_table! {
         "Connections open now.";
     HTTP_REFUSED = "hapax_http_refused_total", Kind::Counter, None, [label::REASON],
         "Requests refused before they were read, because of a missing or wrong key, a foreign host or a foreign page.";
+    HTTP_SHED = "hapax_http_shed_total", Kind::Counter, None, [label::CLASS],
+        "Requests refused with 503 before any work was done for them, because the server had too much to do.";
+    HTTP_QUEUE_WAIT = "hapax_http_queue_wait_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [],
+        "Time that a request about documents waited for a thread after its connection was ready.";
     HTTP_CONNECTIONS_MAX = "hapax_http_connections_max", Kind::Gauge, None, [],
         "The most connections that may be open.";
     HTTP_CONNECTIONS_CLOSED = "hapax_http_connections_closed_total", Kind::Counter, None, [label::REASON],

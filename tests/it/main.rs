@@ -48,6 +48,7 @@ mod metrics;
 mod not_kept;
 mod openapi;
 mod opening;
+mod overload;
 mod pairs;
 mod quality;
 mod races;

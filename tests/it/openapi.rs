@@ -255,7 +255,7 @@ fn before_and_beyond_what_it_can_do(met: &mut Met) {
     let starting_dir = dir();
     let starting = Setup { boots: false, ..Setup::new(&starting_dir) }.start();
     let full_dir = dir();
-    let full = Setup::new(&full_dir).limits(|limits| limits.requests_concurrent_max = 0).start();
+    let full = Setup::new(&full_dir).limits(|limits| limits.admin_requests_max = 0).start();
     for route in declared(503) {
         let server = if route.path == "/openapi.yaml" { &full } else { &starting };
         met.by(route, send(&Client::of(server), route, good(route)));

@@ -15,7 +15,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header::CONNECTION;
 use axum::http::{HeaderValue, Request, Version};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulConnection;
 use parking_lot::Mutex;
@@ -29,6 +29,7 @@ use super::places::ConnectionPlace;
 use super::socket::Socket;
 use crate::config::HttpLimits;
 use crate::http::refusals::Peer;
+use crate::http::run_queue::TimedExecutor;
 use crate::http::sending::GivenUp;
 use crate::telemetry::names::{self, label, value};
 
@@ -42,7 +43,7 @@ const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// How to serve the connections of a listener.
 #[derive(Clone)]
 pub(crate) struct Serving {
-    builder: auto::Builder<TokioExecutor>,
+    builder: auto::Builder<TimedExecutor>,
     router: Router,
     patience: ConnectionTimes,
     write_timeout: Duration,
@@ -54,7 +55,7 @@ pub(crate) struct Serving {
 
 impl Serving {
     pub(crate) fn new(router: Router, limits: &HttpLimits) -> Self {
-        let mut builder = auto::Builder::new(TokioExecutor::new());
+        let mut builder = auto::Builder::new(TimedExecutor);
         // Hyper's own timeout is off: it counts the time of a head from the end of the last answer.
         builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEADER_BYTES_MAX * 2);
         builder

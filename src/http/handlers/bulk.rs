@@ -41,13 +41,7 @@ pub async fn bulk(
         );
         return Err(Problem::new(Code::TooLarge, detail));
     }
-    let place = state.bulk_place();
-    let place = place.ok_or_else(|| {
-        Problem::new(
-            Code::Overloaded,
-            "all places for bulk requests are taken (`server.bulk_requests_max`); try again later",
-        )
-    })?;
+    let place = state.bulk_place()?;
     // The request may last for hours, so the decoder's memory counts from the start.
     window.resize(body::window_bytes(&parts.headers))?;
     let work = DocumentWork::of_stream(&state, collection, op, invalid);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{Stream, StreamExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
@@ -17,13 +17,13 @@ use super::operation::Operation;
 use super::parsed::Parsed;
 use crate::collections::{Collection, InsertOptions, PrepareOptions, Prepared, Purpose};
 use crate::cpu::{CpuPool, WhenFull};
+use crate::http::admission::{Class, Places};
 use crate::http::answer::LineRoom;
 use crate::http::body::Room;
 use crate::http::dto::document::{DocumentInput, Invalid};
 use crate::http::error::Problem;
 use crate::http::request::parse;
 use crate::http::state::AppState;
-use crate::http::turn;
 use crate::types::{DocId, Metadata, Verdict};
 
 /// A document to work on. `tag` is returned with its answer.
@@ -70,7 +70,7 @@ pub(crate) struct DocumentWork {
     /// limit.
     answers_left: Option<Arc<AtomicUsize>>,
     /// The places of which each document takes one while it is worked on. `None`: the request itself has a place.
-    places: Option<Arc<Semaphore>>,
+    places: Option<Arc<Places>>,
 }
 
 /// A prepared document that waits for its turn.
@@ -95,9 +95,9 @@ fn in_turn(purpose: Purpose) -> PrepareOptions {
 }
 
 impl DocumentWork {
-    /// The work on the documents of a stream. Each takes a place among the concurrent requests.
+    /// The work on the documents of a stream. Each takes a place among those of all streams.
     pub(crate) fn of_stream(state: &AppState, collection: Collection, op: Operation, invalid: Invalid) -> Self {
-        let (cpu, places) = (state.cpu().clone(), Some(state.requests().clone()));
+        let (cpu, places) = (state.cpu().clone(), Some(Arc::clone(state.admission().of(Class::Bulk))));
         Self { collection, cpu, op, invalid, open_max: state.limits().bulk_open_max, answers_left: None, places }
     }
 
@@ -185,7 +185,7 @@ impl DocumentWork {
     /// Waits for a place to work on one document.
     async fn place(&self) -> Option<OwnedSemaphorePermit> {
         match &self.places {
-            Some(places) => Some(turn::piece(places).await),
+            Some(places) => Some(places.piece().await),
             None => None,
         }
     }

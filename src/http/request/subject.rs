@@ -10,7 +10,7 @@ use crate::cpu::{CpuPool, WhenFull};
 use crate::http::body::{self, Room, Slice, Slices, Whole};
 use crate::http::deadline::Deadline;
 use crate::http::dto::document::{self, BYTE_ORDER_MARK, DocumentInput, Invalid};
-use crate::http::error::{Code, Problem};
+use crate::http::error::Problem;
 use crate::http::query::Query;
 use crate::http::state::AppState;
 use crate::http::stream_place::StreamPlace;
@@ -69,13 +69,7 @@ impl FromRequest<AppState> for Subject {
                 }
                 first => {
                     // Such a request may last for hours, and must not take all places that others need.
-                    let place = state.text_stream_place();
-                    let place = place.ok_or_else(|| {
-                        Problem::new(
-                            Code::Overloaded,
-                            "all places for streamed texts are taken (`server.text_streams_max`); try again later",
-                        )
-                    })?;
+                    let place = state.text_stream_place()?;
                     let (whole_bytes_max, cpu) = (state.limits().body_bytes_max, state.cpu().clone());
                     SubjectContent::Streamed(StreamedText { first, rest, invalid, place, turn, whole_bytes_max, cpu })
                 }

@@ -25,6 +25,10 @@ pub struct Setup {
     pub boots: bool,
     /// Whether probes have a listener of their own.
     pub probes: bool,
+    /// Threads that serve connections; one per core if `None`.
+    pub workers: Option<usize>,
+    /// The text of `/metrics`.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
 fn listen() -> (std::net::TcpListener, SocketAddr) {
@@ -45,16 +49,23 @@ pub struct Local {
 }
 
 impl Setup {
-    /// Limits with enough time for a busy machine; a test of a deadline sets its own.
+    /// Limits with enough time for a busy machine, which never refuse a request for its wait; a test of a deadline sets
+    /// its own.
     pub fn new(dir: &Dir) -> Self {
         Self {
-            limits: HttpLimits { request_timeout: Duration::from_secs(600), ..config::defaults().server.limits },
+            limits: HttpLimits {
+                request_timeout: Duration::from_secs(600),
+                queue_delay_max: Duration::ZERO,
+                ..config::defaults().server.limits
+            },
             api_key: None,
             access: Access::default(),
             collections: library::config(dir),
             cpu: library::CPU,
             boots: true,
             probes: false,
+            workers: None,
+            metrics: Arc::new(|| "# none\n".to_owned()),
         }
     }
 
@@ -77,7 +88,7 @@ impl Setup {
             limits: self.limits,
             api_key: self.api_key.map(|key| ApiKey::new(key).expect("a key")),
             access: self.access,
-            metrics: Arc::new(|| "# none\n".to_owned()),
+            metrics: self.metrics,
             cpu: cpu.clone(),
             default_settings: self.collections.default_settings.clone(),
             secret_fingerprint: self.collections.secret.as_ref().map(SecretKey::fingerprint),
@@ -90,14 +101,16 @@ impl Setup {
     }
 
     pub fn start(self) -> Local {
-        let probes = self.probes;
+        let (probes, workers) = (self.probes, self.workers);
         let (state, collections) = self.wire();
         let (listener, address) = listen();
         let (probes, probes_address) = probes.then(listen).unzip();
         let stop = CancellationToken::new();
         let (stopped, serving) = (stop.clone(), state.clone());
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+            let mut runtime = tokio::runtime::Builder::new_multi_thread();
+            workers.into_iter().for_each(|workers| _ = runtime.worker_threads(workers));
+            let runtime = runtime.enable_all().build().unwrap();
             let cut = runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::from_std(listener).unwrap();
                 if let Some(probes) = probes {

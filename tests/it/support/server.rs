@@ -56,6 +56,8 @@ impl Starting {
         let child = command
             .arg(data_dir)
             .args(arguments)
+            // A busy machine makes requests wait; only tests of overload want them refused for that.
+            .env("HAPAX__SERVER__QUEUE_DELAY_MAX_MS", "0")
             .envs(environment.iter().copied())
             .current_dir(data_dir.parent().expect("the data directory has a parent"))
             .stdout(Stdio::piped())
