@@ -45,7 +45,7 @@ bench-boot: ## measure the opening of a collection of DOCUMENTS (5000000)
 
 bench-server: ## measure checks of a real server, at a fixed rate, against 100,000 documents
 	cargo build --release --locked --workspace
-	./target/release/hapax-loadtest --binary ./target/release/hapax
+	./target/release/hapax-loadtest check --documents 100000 --rate 500 --seconds 20 --binary ./target/release/hapax
 
 DURABLE_OPTIONS ?=
 bench-durable: ## measure inserts by 64 clients; on disk they must be at least half as fast as in memory
