@@ -66,6 +66,8 @@ pub struct HttpLimits {
     pub write_timeout: Duration,
     /// Time for open requests to end after a signal.
     pub drain_timeout: Duration,
+    /// How long a connection without a request stays open after a signal.
+    pub drain_idle: Duration,
     /// Most connections at once. If all are taken, the connection that has been idle the longest is closed for a new
     /// one.
     pub connections_max: usize,
@@ -113,6 +115,7 @@ impl HttpLimits {
             request_timeout: limit!(milliseconds request_timeout_ms, TIMES),
             write_timeout: limit!(milliseconds write_timeout_ms, TIMES),
             drain_timeout: limit!(milliseconds drain_timeout_ms, 0..=3_600_000),
+            drain_idle: limit!(milliseconds drain_idle_ms, 0..=3_600_000),
         };
         limits.fit_together()?;
         Ok(limits)

@@ -56,6 +56,7 @@ pub struct RawServer {
     pub request_timeout_ms: u64,
     pub write_timeout_ms: u64,
     pub drain_timeout_ms: u64,
+    pub drain_idle_ms: u64,
 }
 
 #[derive(Deserialize)]

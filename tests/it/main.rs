@@ -59,6 +59,7 @@ mod request_schemas;
 mod routes;
 mod spec_page;
 mod stalled_readers;
+mod stopping;
 mod support;
 mod upgrade;
 mod verify;

@@ -24,7 +24,7 @@ use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
-use super::activity::{Activity, Answering, ConnectionState, ConnectionTimes};
+use super::activity::{Activity, Answering, ConnectionState, ConnectionTimes, Ending};
 use super::places::ConnectionPlace;
 use super::socket::Socket;
 use crate::config::HttpLimits;
@@ -47,7 +47,7 @@ pub(crate) struct Serving {
     router: Router,
     patience: ConnectionTimes,
     write_timeout: Duration,
-    /// Cancelled when the server stops: requests that have not begun are no longer accepted.
+    /// Cancelled when the server stops: each connection takes the requests that are on their way, and ends.
     drain: CancellationToken,
     /// Cancelled to close all connections immediately.
     cut: CancellationToken,
@@ -65,13 +65,17 @@ impl Serving {
             .keep_alive_timeout(PING_INTERVAL)
             .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
             .max_header_list_size(HEADER_BYTES_MAX as u32);
-        let patience =
-            ConnectionTimes { header_timeout: limits.header_timeout, keep_alive_timeout: limits.keep_alive_timeout };
+        let patience = ConnectionTimes {
+            header_timeout: limits.header_timeout,
+            keep_alive_timeout: limits.keep_alive_timeout,
+            // The other half is for the answers.
+            drain_idle: limits.drain_idle.min(limits.drain_timeout / 2),
+        };
         let (drain, cut) = (CancellationToken::new(), CancellationToken::new());
         Self { builder, router, patience, write_timeout: limits.write_timeout, drain, cut }
     }
 
-    /// Stops accepting requests that have not begun.
+    /// Tells every client to send its next request elsewhere, and closes connections without a request soon.
     pub(crate) fn drain(&self) {
         self.drain.cancel();
     }
@@ -103,6 +107,7 @@ impl Serving {
                 let Ok(mut answer) = answer.await;
                 if let Some(given_up) = answer.extensions_mut().remove::<GivenUp>() {
                     let answering = Arc::clone(&answering);
+                    let leave = leave.clone();
                     given_up.then(move || match multiplexed {
                         // The other answers are sent to their end, then the connection is closed: a stream that has no
                         // window cannot be ended, and holds a piece of its answer until then.
@@ -113,15 +118,18 @@ impl Serving {
                         false => close.cancel(),
                     });
                 }
-                if !multiplexed && wanted.take() {
+                let makes_room = !multiplexed && wanted.take();
+                if makes_room {
                     count(value::CLOSED_FOR_ROOM);
+                }
+                if makes_room || (!multiplexed && leave.is_cancelled()) {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
                 Ok::<_, Infallible>(answer.map(|body| AnswerBody { body, _answering: answering }))
             }
         });
         let connection = self.builder.serve_connection(TokioIo::new(socket), service).into_owned();
-        let watch = ConnectionWatch { activity, place, patience: self.patience, leaving: None };
+        let watch = ConnectionWatch { activity, place, patience: self.patience, ending: Ending::No };
         tokio::select! {
             () = watch.until_over(connection, drain) => {}
             () = cut.cancelled() => {}
@@ -134,8 +142,7 @@ struct ConnectionWatch {
     activity: Arc<Activity>,
     place: ConnectionPlace,
     patience: ConnectionTimes,
-    /// When it was told to end.
-    leaving: Option<Instant>,
+    ending: Ending,
 }
 
 #[derive(PartialEq)]
@@ -155,9 +162,8 @@ impl ConnectionWatch {
         let mut drained = pin!(drain.cancelled());
         let mut timer = pin!(tokio::time::sleep(self.patience.header_timeout));
         poll_fn(|cx| {
-            if self.leaving.is_none() && drained.as_mut().poll(cx).is_ready() {
-                self.leaving = Some(Instant::now());
-                connection.as_mut().graceful_shutdown();
+            if self.ending == Ending::No && drained.as_mut().poll(cx).is_ready() {
+                self.ending = Ending::Stopping(Instant::now());
             }
             loop {
                 self.activity.register(cx);
@@ -179,15 +185,23 @@ impl ConnectionWatch {
     }
 
     fn next(&mut self, mut timer: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Fate {
-        if self.activity.take_asked_to_leave() && self.leaving.is_none() {
+        // An HTTP/2 client is told at once: it sends no further request, and those on their way are answered. HTTP/1 has
+        // no such message. So the next answer carries `Connection: close`.
+        if matches!(self.ending, Ending::Stopping(_)) && self.activity.is_multiplexed() {
+            return self.leaves();
+        }
+        if self.activity.take_asked_to_leave() && !matches!(self.ending, Ending::Leaving(_)) {
             match self.activity.state() {
                 ConnectionState::Busy => {}
-                ConnectionState::Idle if self.place.vacate() => return self.leaves(value::CLOSED_FOR_ROOM),
+                ConnectionState::Idle if self.place.vacate() => {
+                    count(value::CLOSED_FOR_ROOM);
+                    return self.leaves();
+                }
                 ConnectionState::Idle | ConnectionState::Head => return dropped(value::CLOSED_FOR_ROOM),
             }
         }
         loop {
-            let Some(due) = self.activity.due(&self.patience, self.leaving) else { return Fate::GoesOn };
+            let Some(due) = self.activity.due(&self.patience, self.ending) else { return Fate::GoesOn };
             // The timer is only moved to an earlier time. If the connection is due later by now, that is noticed when
             // the timer fires. So a request does not touch the timer.
             if due < timer.deadline() || timer.is_elapsed() {
@@ -199,17 +213,21 @@ impl ConnectionWatch {
             if due > Instant::now() {
                 continue;
             }
-            return match (self.leaving, self.activity.state()) {
-                (None, ConnectionState::Idle) => self.leaves(value::CLOSED_IDLE),
-                (None, _) => dropped(value::CLOSED_NO_REQUEST),
-                (Some(_), _) => Fate::IsDropped,
+            return match (self.ending, self.activity.state()) {
+                (Ending::No, ConnectionState::Idle) => {
+                    count(value::CLOSED_IDLE);
+                    self.leaves()
+                }
+                (Ending::No, _) => dropped(value::CLOSED_NO_REQUEST),
+                // If a part of a head has arrived, the rest of it has LEAVING_TIME.
+                (Ending::Stopping(_), _) => self.leaves(),
+                (Ending::Leaving(_), _) => Fate::IsDropped,
             };
         }
     }
 
-    fn leaves(&mut self, reason: &'static str) -> Fate {
-        self.leaving = Some(Instant::now());
-        count(reason);
+    fn leaves(&mut self) -> Fate {
+        self.ending = Ending::Leaving(Instant::now());
         Fate::Leaves
     }
 }
