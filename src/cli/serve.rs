@@ -10,7 +10,10 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::descriptors;
 use super::exit::ExitStatus;
+use super::given::Given;
 use super::in_use::advise;
+use super::plural::plural;
+use super::service::ServiceManager;
 use super::signals::Signals;
 use super::sockets::Sockets;
 use crate::collections::{Collections, CollectionsConfig, Medium, Opening};
@@ -102,6 +105,8 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         return Ok(ExitStatus::Fine);
     }
     let mut config = loaded.config;
+    // Before the first thread starts, because it changes the environment.
+    let given = Given::take()?;
     logs::install(config.log.format, &config.log.level)?;
     logs::log_panics();
     fit_connections(&mut config.server, &config.collections);
@@ -109,7 +114,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         Metrics::install().map_err(|_| anyhow!("cannot install the metrics recorder: there is one already"))?;
     memory::give_back_large_buffers();
     let runtime = runtime(config.server.worker_threads).context("cannot start threads")?;
-    let outcome = runtime.block_on(serve(config, metrics));
+    let outcome = runtime.block_on(serve(config, metrics, given));
     // The only work left is the start-up that a signal interrupted. It has acknowledged nothing, so it may end
     // anywhere.
     runtime.shutdown_background();
@@ -137,19 +142,21 @@ fn runtime(worker_threads: Option<usize>) -> std::io::Result<tokio::runtime::Run
     runtime.enable_all().thread_name("hapax-serve").build()
 }
 
-async fn serve(config: Config, metrics: Metrics) -> Result<()> {
-    let Config { server, api_key, collections: collections_config, cpu, log: _ } = config;
+async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
     let mut signals = Signals::new()?;
+    let sockets = bind(&config, given).await?;
+    let manager = ServiceManager::of_environment();
+    tokio::spawn(manager.clone().keep_alive());
+    let Config { server, api_key, collections: collections_config, cpu, log: _ } = config;
     if api_key.as_ref().is_some_and(ApiKey::is_short) {
         tracing::warn!("the API key is short enough to be guessed; use at least 16 random characters");
     }
-    let sockets = Sockets::bind(&server).await?;
     let (boot, cpu) = (Boot::new(), CpuPool::new(cpu));
     let state = AppState::new(Wiring {
         boot: Arc::clone(&boot),
         limits: server.limits,
         api_key,
-        access: Access::new(server.listen.ip(), &server.hosts, &server.cors_origins),
+        access: Access::new(sockets.address().ip(), &server.hosts, &server.cors_origins),
         metrics: scrape(metrics, Arc::clone(&boot), cpu.clone()),
         cpu: cpu.clone(),
         default_settings: collections_config.default_settings.clone(),
@@ -158,7 +165,7 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     // Probes and /metrics are answered while the collections are being opened.
     let mut serving = sockets.serve(state);
     let place = place(&collections_config);
-    let boot_log = tokio::spawn(log_boot(Arc::clone(boot.opening())));
+    let boot_log = tokio::spawn(report_boot(manager.clone(), Arc::clone(boot.opening())));
     let collections = tokio::select! {
         opened = open(collections_config, cpu, Arc::clone(boot.opening())) => opened?,
         () = signals.next() => {
@@ -173,7 +180,9 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
         rest.await;
         boot_log.abort();
         boot.finish(collections.clone());
-        announce(address, probes_address, &place, collections.documents())?;
+        let documents = collections.documents();
+        manager.ready(&count(documents));
+        announce(address, probes_address, &place, documents)?;
         std::future::pending::<Result<()>>().await
     };
     tokio::select! {
@@ -186,10 +195,19 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
     }
     tracing::info!("finishing open requests; a second signal stops at once");
     signals.exit_at_next();
+    manager.stopping(server.limits.drain_timeout);
     serving.drain().await?;
+    manager.closing();
     tokio::task::spawn_blocking(move || collections.close()).await.context("closing the data failed")?;
     tracing::info!("stopped");
     Ok(())
+}
+
+async fn bind(config: &Config, given: Given) -> Result<Sockets> {
+    let sockets = Sockets::bind(&config.server, given).await?;
+    // A given socket need not have the configured address.
+    sockets.addresses().try_for_each(|address| config.protects(address))?;
+    Ok(sockets)
 }
 
 /// Takes the data directory and opens `default`.
@@ -210,12 +228,17 @@ fn place(config: &CollectionsConfig) -> String {
     }
 }
 
+/// Returns a number of documents in words.
+fn count(documents: u64) -> String {
+    format!("{documents} document{}", plural(documents))
+}
+
 /// Prints the one line that scripts wait for.
 fn announce(address: SocketAddr, probes: Option<SocketAddr>, place: &str, documents: u64) -> Result<()> {
     tracing::info!(%address, probes = probes.map(tracing::field::display), data_dir = place, documents, "ready");
     let also = probes.map(|probes| format!(", probes on http://{probes}")).unwrap_or_default();
     let mut out = std::io::stdout().lock();
-    writeln!(out, "hapax ready on http://{address}{also} (data in {place}, {documents} documents)")
+    writeln!(out, "hapax ready on http://{address}{also} (data in {place}, {})", count(documents))
         .and_then(|()| out.flush())
         .context("cannot write the ready line")
 }
@@ -232,8 +255,13 @@ fn scrape(metrics: Metrics, boot: Arc<Boot>, cpu: CpuPool) -> Arc<dyn Fn() -> St
     })
 }
 
+/// Logs the progress of the start, and reports it to the service manager.
+async fn report_boot(manager: ServiceManager, opening: Arc<Opening>) {
+    tokio::join!(log_boot(&opening), manager.report(&opening));
+}
+
 /// Logs a line for each tenth of the start.
-async fn log_boot(opening: Arc<Opening>) {
+async fn log_boot(opening: &Opening) {
     let (begun, mut told) = (Instant::now(), 0);
     let mut looks = tokio::time::interval(BOOT_LOOK);
     loop {

@@ -7,6 +7,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::given::Given;
 use crate::config::Server;
 use crate::http::{self, AppState};
 
@@ -33,14 +34,28 @@ pub(super) struct Serving {
 }
 
 impl Sockets {
-    /// Binds the sockets. No connection is accepted until `serve` is called.
-    pub(super) async fn bind(server: &Server) -> Result<Self> {
-        let listener = Bound::new("--listen", server.listen).await?;
-        let probes = match server.admin_listen {
-            Some(address) => Some(Bound::new("server.admin_listen", address).await?),
-            None => None,
+    /// Takes the sockets that were given, and binds the others. No connection is accepted until `serve` is called.
+    pub(super) async fn bind(server: &Server, given: Given) -> Result<Self> {
+        let listener = match given.http {
+            Some(socket) => Bound::given("server.listen", socket)?,
+            None => Bound::new("--listen", server.listen).await?,
+        };
+        let probes = match (given.admin, server.admin_listen) {
+            (Some(socket), _) => Some(Bound::given("server.admin_listen", socket)?),
+            (None, Some(address)) => Some(Bound::new("server.admin_listen", address).await?),
+            (None, None) => None,
         };
         Ok(Self { listener, probes })
+    }
+
+    /// The address of the listener for requests.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.listener.address
+    }
+
+    /// The addresses of all listeners.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        [Some(self.listener.address), self.probes.as_ref().map(|probes| probes.address)].into_iter().flatten()
     }
 
     /// Accepts connections on all sockets.
@@ -61,6 +76,16 @@ impl Bound {
             .await
             .map_err(|error| anyhow!("cannot listen on {address}: {error}; choose another address with {setting}"))?;
         let address = listener.local_addr().context("the listener has no address")?;
+        Ok(Self { listener, address })
+    }
+
+    /// Takes a socket that the service manager listens on. It replaces the address of `setting`.
+    fn given(setting: &str, socket: std::net::TcpListener) -> Result<Self> {
+        let context = "cannot use a socket of LISTEN_FDS";
+        let address = socket.local_addr().context(context)?;
+        socket.set_nonblocking(true).context(context)?;
+        let listener = TcpListener::from_std(socket).context(context)?;
+        tracing::info!(%address, instead_of = setting, "listening on a socket of the service manager");
         Ok(Self { listener, address })
     }
 }

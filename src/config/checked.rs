@@ -1,6 +1,7 @@
 //! Checks all settings: ranges, words, secrets. Input: [`Raw`]. Output: [`Config`], whose values need no further
 //! checks. It must never know HTTP, or how a collection is opened.
 
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -47,11 +48,6 @@ impl Config {
         let server = Server::check(&raw.server)?;
         let api_key =
             secret("auth.api_key", "auth.api_key_file", raw.auth.api_key, raw.auth.api_key_file, ApiKey::new)?;
-        let mut addresses = [Some(server.listen), server.admin_listen].into_iter().flatten();
-        let beyond_loopback = addresses.find(|address| !address.ip().is_loopback());
-        if let (None, Some(listen)) = (&api_key, beyond_loopback) {
-            return Err(ConfigError::OpenWithoutKey { listen });
-        }
         let hashing =
             secret("hashing.secret", "hashing.secret_file", raw.hashing.secret, raw.hashing.secret_file, |text| {
                 SecretKey::from_hex(text).map_err(|_| "must be 32 hexadecimal digits".to_owned())
@@ -75,7 +71,18 @@ impl Config {
             backup: backup(raw.backup)?,
             scrub: scrub(&raw.scrub)?,
         };
-        Ok(Self { server, api_key, collections, cpu: cpu(&raw.cpu)?, log: log(raw.log)? })
+        let config = Self { server, api_key, collections, cpu: cpu(&raw.cpu)?, log: log(raw.log)? };
+        let addresses = [Some(config.server.listen), config.server.admin_listen].into_iter().flatten();
+        addresses.into_iter().try_for_each(|address| config.protects(address))?;
+        Ok(config)
+    }
+
+    /// Refuses an address that other machines can reach, if no key protects the server.
+    pub fn protects(&self, address: SocketAddr) -> Result<(), ConfigError> {
+        match &self.api_key {
+            None if !address.ip().is_loopback() => Err(ConfigError::OpenWithoutKey { listen: address }),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -57,6 +57,7 @@ mod reference_pages;
 mod reference_tokens;
 mod request_schemas;
 mod routes;
+mod service_manager;
 mod spec_page;
 mod stalled_readers;
 mod stopping;

@@ -7,5 +7,5 @@ mod socket;
 
 pub(super) use activity::Activity;
 pub(super) use connection::Serving;
-pub(super) use places::{ConnectionPlace, Places};
 pub use places::sockets_max;
+pub(super) use places::{ConnectionPlace, Places};

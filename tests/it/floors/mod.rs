@@ -72,8 +72,8 @@ const OTHER_CRATES: [(&str, &str); 11] = [
     ),
     (
         "cli",
-        "anyhow clap flate2 hapax_core indicatif metrics plotters rayon rustix serde serde_json thiserror tokio \
-         tokio_util tracing ureq zstd",
+        "anyhow clap flate2 hapax_core indicatif listenfd metrics plotters rayon rustix sd_notify serde serde_json \
+         thiserror tokio tokio_util tracing ureq zstd",
     ),
 ];
 
