@@ -185,3 +185,20 @@ fn fields_of_bodies_are_taken_and_refused_as_described() {
         client.post(target, &body).problem(422, "invalid_value");
     }
 }
+
+/// A threshold of 5e-324 was accepted and came back as 0, which is not a threshold; every threshold came back rounded to
+/// six decimals.
+#[test]
+fn a_threshold_comes_back_as_it_was_given() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let check = |target: &str| client.post(target, &json!({ "text": words(1) })).ok()["threshold"].clone();
+    for (at, threshold) in [5e-324, 0.123_456_789, 0.8, 1.0].into_iter().enumerate() {
+        let path = format!("/v1/collections/of-{at}");
+        assert_eq!(client.json("PUT", &path, &json!({ "threshold": threshold })).json()["threshold"], json!(threshold));
+        assert_eq!(client.get(&path).ok()["threshold"], json!(threshold));
+        assert_eq!(check(&format!("{path}/check")), json!(threshold));
+        assert_eq!(check(&format!("/v1/collections/default/check?threshold={threshold}")), json!(threshold));
+    }
+}

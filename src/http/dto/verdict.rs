@@ -86,7 +86,7 @@ impl VerdictBody {
             duplicate_of: verdict.duplicate_of.map(|id| id.as_str().to_owned()),
             similarity: verdict.similarity.map(ratio),
             representative: verdict.representative.map(|id| id.as_str().to_owned()),
-            threshold: ratio(verdict.threshold),
+            threshold: verdict.threshold,
             matches: verdict.matches.into_iter().map(MatchBody::from).collect(),
             omitted,
             candidates: verdict.candidates,
