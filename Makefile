@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable peers quality races chaos churn crash corruption neon miri fuzz loom docker-context
+.PHONY: help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable peers quality races chaos churn crash corruption neon miri fuzz loom docker-context
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -10,7 +10,7 @@ run: ## build a server and start it on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
 # In CI also the slow ones: fuzzing, crashes, and the checks of unsafe code.
-test: fmt lint test-rust openapi $(if $(CI),quality races chaos churn crash corruption neon miri fuzz loom docker-context) ## run everything that must pass before a commit
+test: fmt lint test-rust openapi $(if $(CI),quality races chaos churn crash corruption neon miri fuzz loom docker-context conformance deny) ## run everything that must pass before a commit
 
 test-rust: ## run all Rust tests
 	cargo test --workspace --locked
@@ -28,9 +28,28 @@ target/tools/bin/openapi-spec-validator:
 	python3 -m venv target/tools
 	target/tools/bin/python -m pip install --quiet --disable-pip-version-check 'openapi-spec-validator>=0.7,<0.8'
 
-check: test ## run the tests, and check licences and advisories of all dependencies
-	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
-	cargo deny check
+# By hand: make conformance CONFORMANCE_SEED=7 CONFORMANCE_EXAMPLES=300
+CONFORMANCE_SEED ?=
+CONFORMANCE_EXAMPLES ?= 20
+conformance: target/tools/bin/schemathesis ## send a real server CONFORMANCE_EXAMPLES (20) requests of each kind, and compare its answers with openapi.yaml
+	cargo build --locked
+	target/tools/bin/python tests/conformance/run.py target/debug/hapax --examples $(CONFORMANCE_EXAMPLES) \
+		$(if $(CONFORMANCE_SEED),--seed $(CONFORMANCE_SEED))
+
+target/tools/bin/schemathesis:
+	python3 -m venv target/tools
+	target/tools/bin/python -m pip install --quiet --disable-pip-version-check 'schemathesis==4.32.5'
+
+DENY = target/tools/bin/cargo-deny
+deny: $(DENY) ## check the licences and the sources of all dependencies
+	cargo fetch --locked
+	$(DENY) --offline check licenses bans sources
+
+$(DENY):
+	cargo install --locked --root target/tools cargo-deny --version '^0.20'
+
+check: test deny ## run the tests, and check licences, sources and advisories of all dependencies
+	$(DENY) check advisories
 
 bench: bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable ## run all of the following benchmarks; speed is always a ratio within one run
 
