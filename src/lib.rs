@@ -8,6 +8,7 @@ pub mod types;
 // F2
 pub mod cpu;
 pub mod index;
+pub mod keys;
 pub mod store;
 
 // F3

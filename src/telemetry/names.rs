@@ -76,6 +76,10 @@ pub mod value {
     pub const REFUSED_NO_KEY: &str = "no_key";
     /// [`super::label::REASON`]: 401 for a request with another key.
     pub const REFUSED_WRONG_KEY: &str = "wrong_key";
+    /// [`super::label::REASON`]: 401 for a request with a key that was valid once.
+    pub const REFUSED_EXPIRED_KEY: &str = "expired_key";
+    /// [`super::label::REASON`]: 403 for a request that its key does not allow.
+    pub const REFUSED_FORBIDDEN: &str = "forbidden";
     /// [`super::label::REASON`]: 403 for a `Host` that is not this server's.
     pub const REFUSED_FOREIGN_HOST: &str = "foreign_host";
     /// [`super::label::REASON`]: 403 for a page of another site.
@@ -148,11 +152,18 @@ metrics_table! {
     HTTP_CONNECTIONS = "hapax_http_connections", Kind::Gauge, None, [],
         "Connections open now.";
     HTTP_REFUSED = "hapax_http_refused_total", Kind::Counter, None, [label::REASON],
-        "Requests refused before they were read, because of a missing or wrong key, a foreign host or a foreign page.";
+        "Requests refused before they were read, because of a missing, wrong or expired key, of what the key may not do, of \
+         a foreign host or a foreign page.";
     HTTP_SHED = "hapax_http_shed_total", Kind::Counter, None, [label::CLASS],
         "Requests refused with 503 before any work was done for them, because the server had too much to do.";
     HTTP_QUEUE_WAIT = "hapax_http_queue_wait_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [],
         "Time that a request about documents waited for a thread after its connection was ready.";
+    KEYS_VALID = "hapax_keys_valid", Kind::Gauge, None, [],
+        "Keys that are accepted now; 0 if the server asks for none.";
+    KEYS_FILE_BAD = "hapax_keys_file_bad", Kind::Gauge, None, [],
+        "1 while the keys file is missing or cannot be used, and the keys of before stay valid; 0 otherwise.";
+    KEYS_FILE_ERRORS = "hapax_keys_file_errors_total", Kind::Counter, None, [],
+        "Looks at the keys file, one each second, that found it missing or unusable.";
     HTTP_CONNECTIONS_MAX = "hapax_http_connections_max", Kind::Gauge, None, [],
         "The most connections that may be open.";
     HTTP_CONNECTIONS_CLOSED = "hapax_http_connections_closed_total", Kind::Counter, None, [label::REASON],
