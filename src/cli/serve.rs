@@ -20,6 +20,7 @@ use crate::collections::{Collections, CollectionsConfig, Medium, Opening};
 use crate::config::{self, ApiKey, Config, Server, Sources};
 use crate::cpu::CpuPool;
 use crate::http::{Access, AppState, Boot, Wiring};
+use crate::keys::{self, KeyRing, KeysFile};
 use crate::telemetry::{logs, memory, names, recorder::Metrics};
 
 /// Time between two looks at the progress of the start.
@@ -147,15 +148,12 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
     let sockets = bind(&config, given).await?;
     let manager = ServiceManager::of_environment();
     tokio::spawn(manager.clone().keep_alive());
-    let Config { server, api_key, collections: collections_config, cpu, log: _ } = config;
-    if api_key.as_ref().is_some_and(ApiKey::is_short) {
-        tracing::warn!("the API key is short enough to be guessed; use at least 16 random characters");
-    }
+    let Config { server, api_key, keys_file, collections: collections_config, cpu, log: _ } = config;
     let (boot, cpu) = (Boot::new(), CpuPool::new(cpu));
     let state = AppState::new(Wiring {
         boot: Arc::clone(&boot),
         limits: server.limits,
-        api_key,
+        keys: key_ring(api_key, keys_file)?,
         access: Access::new(sockets.address().ip(), &server.hosts, &server.cors_origins),
         metrics: scrape(metrics, Arc::clone(&boot), cpu.clone()),
         cpu: cpu.clone(),
@@ -208,6 +206,14 @@ async fn bind(config: &Config, given: Given) -> Result<Sockets> {
     // A given socket need not have the configured address.
     sockets.addresses().try_for_each(|address| config.protects(address))?;
     Ok(sockets)
+}
+
+/// Returns the keys of clients, and follows their file.
+fn key_ring(api_key: Option<ApiKey>, file: Option<KeysFile>) -> Result<KeyRing> {
+    if api_key.as_ref().is_some_and(ApiKey::is_short) {
+        tracing::warn!("the API key is short enough to be guessed; use at least 16 random characters");
+    }
+    keys::ring(api_key.map(|key| key.digest()), file).context("cannot start the thread of the keys file")
 }
 
 /// Takes the data directory and opens `default`.

@@ -12,10 +12,11 @@ use super::default_collection::default_collection;
 use super::error::ConfigError;
 use super::ranges::{count, impossible, milliseconds, within, word};
 use super::raw::{Raw, RawBackup, RawCommit, RawCpu, RawLimits, RawLog, RawScrub};
-use super::secrets::secret;
+use super::secrets::{keys_file, secret};
 use super::server::Server;
 use crate::collections::{BackupSettings, CollectionsConfig, Limits, Medium, ScrubConfig};
 use crate::cpu::CpuConfig;
+use crate::keys::KeysFile;
 use crate::telemetry::logs;
 
 /// All settings of `hapax serve`.
@@ -23,8 +24,10 @@ use crate::telemetry::logs;
 pub struct Config {
     /// Section `[server]`.
     pub server: Server,
-    /// The key that clients must send.
+    /// A key that may do everything.
     pub api_key: Option<ApiKey>,
+    /// The file of further keys. If it is set, or `api_key` is, clients must send a key.
+    pub keys_file: Option<KeysFile>,
     /// Sections `[data]`, `[collections]`, `[default_collection]`, `[hashing]`, `[limits]`, `[commit]`, `[backup]` and
     /// `[scrub]`.
     pub collections: CollectionsConfig,
@@ -48,6 +51,7 @@ impl Config {
         let server = Server::check(&raw.server)?;
         let api_key =
             secret("auth.api_key", "auth.api_key_file", raw.auth.api_key, raw.auth.api_key_file, ApiKey::new)?;
+        let keys_file = raw.auth.keys_file.map(keys_file).transpose()?;
         let hashing =
             secret("hashing.secret", "hashing.secret_file", raw.hashing.secret, raw.hashing.secret_file, |text| {
                 SecretKey::from_hex(text).map_err(|_| "must be 32 hexadecimal digits".to_owned())
@@ -71,7 +75,7 @@ impl Config {
             backup: backup(raw.backup)?,
             scrub: scrub(&raw.scrub)?,
         };
-        let config = Self { server, api_key, collections, cpu: cpu(&raw.cpu)?, log: log(raw.log)? };
+        let config = Self { server, api_key, keys_file, collections, cpu: cpu(&raw.cpu)?, log: log(raw.log)? };
         let addresses = [Some(config.server.listen), config.server.admin_listen].into_iter().flatten();
         addresses.into_iter().try_for_each(|address| config.protects(address))?;
         Ok(config)
@@ -79,10 +83,11 @@ impl Config {
 
     /// Refuses an address that other machines can reach, if no key protects the server.
     pub fn protects(&self, address: SocketAddr) -> Result<(), ConfigError> {
-        match &self.api_key {
-            None if !address.ip().is_loopback() => Err(ConfigError::OpenWithoutKey { listen: address }),
-            _ => Ok(()),
+        let open = self.api_key.is_none() && self.keys_file.is_none();
+        if open && !address.ip().is_loopback() {
+            return Err(ConfigError::OpenWithoutKey { listen: address });
         }
+        Ok(())
     }
 }
 

@@ -64,6 +64,7 @@ pub struct RawServer {
 pub struct RawAuth {
     pub api_key: Option<String>,
     pub api_key_file: Option<PathBuf>,
+    pub keys_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -157,7 +158,10 @@ pub struct RawLog {
 // Not derived, because both hold secrets, and a `{:?}` anywhere would log them.
 impl std::fmt::Debug for RawAuth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Auth").field("api_key_file", &self.api_key_file).finish_non_exhaustive()
+        f.debug_struct("Auth")
+            .field("api_key_file", &self.api_key_file)
+            .field("keys_file", &self.keys_file)
+            .finish_non_exhaustive()
     }
 }
 

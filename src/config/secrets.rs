@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::ConfigError;
 use super::ranges::impossible;
+use crate::keys::{KeysError, KeysFile};
 
 /// Returns a secret that is given directly or in a file. It is an error to give both.
 pub(super) fn secret<T>(
@@ -34,6 +35,17 @@ pub fn read_secret(path: &Path) -> Result<String, String> {
     })?;
     let secret = text.strip_suffix('\n').map_or(&*text, |line| line.strip_suffix('\r').unwrap_or(line));
     if secret.is_empty() { Err("the file is empty".into()) } else { Ok(secret.to_owned()) }
+}
+
+/// Reads a keys file for the first time.
+pub(super) fn keys_file(path: PathBuf) -> Result<KeysFile, ConfigError> {
+    KeysFile::read(&path).map_err(|error| {
+        let detail = match &error {
+            KeysError::Read(error) if error.kind() == ErrorKind::PermissionDenied => denied(&path),
+            error => error.to_string(),
+        };
+        ConfigError::SecretFile { key: "auth.keys_file", path, detail }
+    })
 }
 
 /// Says what to do about a file that this process may not read. Most often it belongs to root, and the process in a

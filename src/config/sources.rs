@@ -112,9 +112,10 @@ fn wrong_type(kind: Kind) -> String {
 }
 
 /// Keys that can be set but have no default.
-const OPTIONAL: [(&str, &str); 5] = [
+const OPTIONAL: [(&str, &str); 6] = [
     ("auth", "api_key"),
     ("auth", "api_key_file"),
+    ("auth", "keys_file"),
     ("default_collection", "keep"),
     ("hashing", "secret"),
     ("hashing", "secret_file"),
@@ -122,9 +123,10 @@ const OPTIONAL: [(&str, &str); 5] = [
 
 /// Common mistakes for `HAPAX__AUTH__API_KEY` and other secrets. If such a variable were ignored, the server would run
 /// without the key.
-const SECRETS_WITHOUT_SECTION: [(&str, &str); 4] = [
+const SECRETS_WITHOUT_SECTION: [(&str, &str); 5] = [
     ("HAPAX_API_KEY", "HAPAX__AUTH__API_KEY"),
     ("HAPAX_API_KEY_FILE", "HAPAX__AUTH__API_KEY_FILE"),
+    ("HAPAX_KEYS_FILE", "HAPAX__AUTH__KEYS_FILE"),
     ("HAPAX_SECRET", "HAPAX__HASHING__SECRET"),
     ("HAPAX_SECRET_FILE", "HAPAX__HASHING__SECRET_FILE"),
 ];

@@ -1,5 +1,5 @@
-//! The checks that every route makes before and around its handler: query parameters, whether the server has started,
-//! the limit on concurrent requests, and the time limit.
+//! The checks that every route makes before and around its handler: what the key allows, query parameters, whether the
+//! server has started, the limit on concurrent requests, and the time limit.
 
 use axum::extract::{Request, State};
 use axum::http::Method;
@@ -7,21 +7,31 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::admission::Class;
+use super::caller::Caller;
 use super::deadline::{Deadline, Passed};
 use super::error::{Code, Problem};
 use super::query::Query;
+use super::refusals::Reason;
+use super::requires::Requires;
 use super::routes::Route;
 use super::sending::AnyProgress;
 use super::state::AppState;
 use super::turn::Turn;
 
-/// Checks the parameters and whether the server has started, then holds the request to the limits on concurrency and
-/// time. Bulk requests are exempt from the last two. Probes and metrics are exempt from the limit on concurrency.
+/// Checks what the key allows, the parameters and whether the server has started, then holds the request to the limits on
+/// concurrency and time. Bulk requests are exempt from the last two. Probes and metrics are exempt from the limit on
+/// concurrency.
 pub(crate) async fn admit(
     State((state, route)): State<(AppState, &'static Route)>,
     mut request: Request,
     next: Next,
 ) -> Response {
+    if route.requires != Requires::Nothing
+        && let Err(problem) = route.requires.check(Caller::of(request.extensions()))
+    {
+        state.refusals().note(request.extensions(), Reason::Forbidden);
+        return problem.into_response();
+    }
     match Query::parse(request.uri().query().unwrap_or_default(), route.query) {
         Ok(query) => request.extensions_mut().insert(query),
         Err(problem) => return problem.into_response(),
@@ -85,6 +95,7 @@ mod tests {
     use crate::http::boot::Boot;
     use crate::http::observe::tests::answered;
     use crate::http::state::Wiring;
+    use crate::keys::KeyRing;
 
     #[tokio::test]
     async fn an_answer_that_takes_too_long_is_given_up() {
@@ -92,6 +103,7 @@ mod tests {
             method: Method::GET,
             path: "/test",
             query: &[],
+            requires: Requires::Nothing,
             statuses: &[503],
             streams: false,
             unbounded: false,
@@ -105,7 +117,7 @@ mod tests {
                 request_timeout: Duration::from_millis(10),
                 ..crate::config::defaults().server.limits
             },
-            api_key: None,
+            keys: KeyRing::open(),
             access: Access::default(),
             metrics: Arc::new(String::new),
             cpu: CpuPool::new(CpuConfig { threads: 1, queue_max: 1 }),

@@ -29,6 +29,8 @@ pub enum Code {
     MalformedBody,
     /// The API key is missing or wrong.
     Unauthorized,
+    /// The API key does not allow the request.
+    Forbidden,
     /// Without an API key: a page of another site, or a host name that is not the server's.
     ForeignRequest,
     /// The collection `default` cannot be dropped.
@@ -85,6 +87,7 @@ impl Code {
         Self::MalformedJson,
         Self::MalformedBody,
         Self::Unauthorized,
+        Self::Forbidden,
         Self::ForeignRequest,
         Self::DefaultStays,
         Self::BackupsOff,
@@ -132,6 +135,7 @@ impl Code {
             Self::MalformedJson => ("malformed_json", StatusCode::BAD_REQUEST, "The body is not well-formed JSON"),
             Self::MalformedBody => ("malformed_body", StatusCode::BAD_REQUEST, "The body could not be read"),
             Self::Unauthorized => ("unauthorized", StatusCode::UNAUTHORIZED, "A valid API key is required"),
+            Self::Forbidden => ("forbidden", StatusCode::FORBIDDEN, "The API key does not allow this"),
             Self::ForeignRequest => (
                 "foreign_request",
                 StatusCode::FORBIDDEN,

@@ -1,4 +1,4 @@
-//! The state that all handlers share: the collections once they are open, the limits, the key.
+//! The state that all handlers share: the collections once they are open, the limits, the keys.
 //! Knows nothing of routes.
 
 use std::sync::Arc;
@@ -15,16 +15,17 @@ use super::error::Problem;
 use super::refusals::Refusals;
 use super::stream_place::StreamPlace;
 use crate::collections::Settings;
-use crate::config::{ApiKey, HttpLimits};
+use crate::config::HttpLimits;
 use crate::cpu::CpuPool;
+use crate::keys::KeyRing;
 use crate::telemetry::names;
 
 /// The parts from which the state is built.
 pub struct Wiring {
     pub boot: Arc<Boot>,
     pub limits: HttpLimits,
-    /// If set, all routes except the probes require it.
-    pub api_key: Option<ApiKey>,
+    /// The keys of clients. Unless it is open, all routes except the probes require one.
+    pub keys: KeyRing,
     /// Decides which requests are answered if no key is set.
     pub access: Access,
     /// Writes the text of `/metrics`.
@@ -84,8 +85,8 @@ impl AppState {
         &self.0.wiring.boot
     }
 
-    pub fn api_key(&self) -> Option<&ApiKey> {
-        self.0.wiring.api_key.as_ref()
+    pub fn keys(&self) -> &KeyRing {
+        &self.0.wiring.keys
     }
 
     pub(super) fn refusals(&self) -> &Refusals {

@@ -38,6 +38,7 @@ mod hostile_ids;
 mod hot_buckets;
 mod identity;
 mod idle_clients;
+mod keys;
 mod leftovers;
 mod linearizable;
 mod logs;

@@ -1,10 +1,11 @@
-//! `openapi.yaml` and the router agree: routes, methods, parameters and statuses; and each declared status can occur.
+//! `openapi.yaml` and the router agree: routes, methods, parameters, scopes and statuses; and each declared status can occur.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use hapax::http::error::Code;
-use hapax::http::{OPENAPI, ROUTES, Route};
+use hapax::http::{OPENAPI, ROUTES, Requires, Route};
+use hapax::keys::Scope;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, Raw, encode, words};
@@ -19,7 +20,11 @@ fn router_and_description_name_the_same() {
         .map(|route| {
             let query = route.query.iter().map(|name| (*name).to_owned()).collect();
             let statuses = route.statuses.iter().copied().collect();
-            ((route.method.to_string(), route.path.to_owned()), Entry { query, statuses })
+            let mut scopes: BTreeSet<_> = route.requires.scopes().iter().map(Scope::to_string).collect();
+            if route.requires == Requires::Key {
+                scopes.insert(String::new());
+            }
+            ((route.method.to_string(), route.path.to_owned()), Entry { query, statuses, scopes })
         })
         .collect();
     assert_eq!(table.len(), ROUTES.len(), "no route stands in the table twice");

@@ -7,6 +7,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 
 use crate::http::body;
+use crate::http::caller::Caller;
 use crate::http::error::{Code, Problem};
 use crate::http::many::{self, Bulk, DocumentWork, Operation};
 use crate::http::media_type::expect_lines;
@@ -19,6 +20,7 @@ use crate::http::state::AppState;
 /// `POST …/bulk?op=`
 pub async fn bulk(
     State(state): State<AppState>,
+    caller: Caller,
     Target(collection): Target,
     Extension(request_id): Extension<RequestId>,
     query: Query,
@@ -26,7 +28,7 @@ pub async fn bulk(
 ) -> Result<Response, Problem> {
     let limits = *state.limits();
     let op = query.get("op").ok_or_else(|| Problem::invalid("op", "is required: check, insert or delete"))?;
-    let op = Operation::new(op, &query)?;
+    let op = Operation::new(op, &query, &caller)?;
     let invalid = options::invalid(&query)?;
     let duplex = query.flag("duplex")?;
     let (parts, body) = request.into_parts();
@@ -44,7 +46,7 @@ pub async fn bulk(
     let place = state.bulk_place()?;
     // The request may last for hours, so the decoder's memory counts from the start.
     window.resize(body::window_bytes(&parts.headers))?;
-    let work = DocumentWork::of_stream(&state, collection, op, invalid);
+    let work = DocumentWork::of_stream(&state, caller, collection, op, invalid);
     let bulk = Bulk { work, duplex, request_id: request_id.0, place, window };
     let answers: Body = many::start(bulk, &state, reader);
     // Tells proxies to pass lines on as they arrive.

@@ -9,6 +9,7 @@ use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
 use crate::collections::{CollectionError, Cursor, DocumentsPage, PrepareOptions, Purpose};
 use crate::http::answer::Answer;
 use crate::http::body;
+use crate::http::caller::Caller;
 use crate::http::dto::document::{self, Deleted, DocumentPage, DocumentRecord, FoundDocuments};
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
@@ -24,11 +25,12 @@ const READS_AT_ONCE: usize = 16;
 /// `POST …/check`
 pub async fn check(
     State(state): State<AppState>,
+    caller: Caller,
     Target(collection): Target,
     subject: Subject,
 ) -> Result<Answer<VerdictBody>, Problem> {
     let Subject { id, query, content } = subject;
-    let options = options::check_options(&query)?;
+    let options = options::check_options(&query, &caller)?;
     let prepared = content.prepare(&collection, Purpose::Check, false).await?;
     let mut room = state.answer_room(Verdict::bytes_max(options.limit, options.with_metadata))?;
     let verdict = collection.check_within(id, prepared, options, room.json_bytes_max()).await?;
@@ -39,11 +41,12 @@ pub async fn check(
 /// `POST …/documents`
 pub async fn insert(
     State(state): State<AppState>,
+    caller: Caller,
     Target(collection): Target,
     body: DocumentBody,
 ) -> Result<Answer<VerdictBody>, Problem> {
     let DocumentBody { document, query, when_full, mut room } = body;
-    let options = options::insert_options(&query)?;
+    let options = options::insert_options(&query, &caller)?;
     let id = document.required_id()?;
     body::fit_content(&mut room, &document.content, &collection, Purpose::Insert)?;
     let prepare = PrepareOptions { when_full, ranks: false, purpose: Purpose::Insert };

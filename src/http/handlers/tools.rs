@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 
 use crate::collections::Purpose;
+use crate::http::caller::Caller;
 use crate::http::dto::compare::{self, ComparisonBody};
 use crate::http::dto::document::Signature;
 use crate::http::dto::tune::{TuneBody, TuneInput};
@@ -14,12 +15,13 @@ use crate::http::state::AppState;
 /// `POST …/compare`
 pub async fn compare(
     State(state): State<AppState>,
+    caller: Caller,
     Target(collection): Target,
     body: JsonText,
 ) -> Result<Json<ComparisonBody>, Problem> {
     let (text, when_full, mut room) = body.into_parts();
     room.fit(room.bytes() + collection.shingle_bytes(Purpose::Compare, text.len()))?;
-    let (a, b) = parse(state.cpu(), when_full, text.len(), move || compare::comparands(&text)).await?;
+    let (a, b) = parse(state.cpu(), when_full, text.len(), move || compare::comparands(&text, &caller)).await?;
     Ok(Json(collection.compare(a, b, when_full).await?.into()))
 }
 

@@ -20,6 +20,7 @@ use crate::cpu::{CpuPool, WhenFull};
 use crate::http::admission::{Class, Places};
 use crate::http::answer::LineRoom;
 use crate::http::body::Room;
+use crate::http::caller::Caller;
 use crate::http::dto::document::{DocumentInput, Invalid};
 use crate::http::error::Problem;
 use crate::http::request::parse;
@@ -59,6 +60,7 @@ pub(crate) enum DocumentAnswer {
 /// The work on the documents of one request.
 #[derive(Clone)]
 pub(crate) struct DocumentWork {
+    caller: Caller,
     collection: Collection,
     /// The pool that parses long documents. The collection's own pool signs them.
     cpu: CpuPool,
@@ -96,22 +98,38 @@ fn in_turn(purpose: Purpose) -> PrepareOptions {
 
 impl DocumentWork {
     /// The work on the documents of a stream. Each takes a place among those of all streams.
-    pub(crate) fn of_stream(state: &AppState, collection: Collection, op: Operation, invalid: Invalid) -> Self {
+    pub(crate) fn of_stream(
+        state: &AppState,
+        caller: Caller,
+        collection: Collection,
+        op: Operation,
+        invalid: Invalid,
+    ) -> Self {
         let (cpu, places) = (state.cpu().clone(), Some(Arc::clone(state.admission().of(Class::Bulk))));
-        Self { collection, cpu, op, invalid, open_max: state.limits().bulk_open_max, answers_left: None, places }
+        Self {
+            caller,
+            collection,
+            cpu,
+            op,
+            invalid,
+            open_max: state.limits().bulk_open_max,
+            answers_left: None,
+            places,
+        }
     }
 
     /// The work on the documents of a request that has a place itself. All answers together may take
     /// `answers_bytes_max` bytes of JSON.
     pub(crate) fn of_request(
         state: &AppState,
+        caller: Caller,
         collection: Collection,
         op: Operation,
         invalid: Invalid,
         answers_bytes_max: usize,
     ) -> Self {
         let answers_left = Some(Arc::new(AtomicUsize::new(answers_bytes_max)));
-        Self { answers_left, places: None, ..Self::of_stream(state, collection, op, invalid) }
+        Self { answers_left, places: None, ..Self::of_stream(state, caller, collection, op, invalid) }
     }
 
     pub(crate) fn collection(&self) -> &Collection {
@@ -215,8 +233,9 @@ impl DocumentWork {
     }
 
     async fn prepare(&self, json: Bytes, answer_bytes_max: usize) -> Ready {
-        let (op, invalid) = (self.op, self.invalid);
-        let parsed = parse(&self.cpu, WhenFull::Wait, json.len(), move || Ok(Parsed::new(&json, op, invalid))).await;
+        let (op, invalid, caller) = (self.op, self.invalid, self.caller.clone());
+        let (bytes, read) = (json.len(), move || Ok(Parsed::new(&json, op, invalid, &caller)));
+        let parsed = parse(&self.cpu, WhenFull::Wait, bytes, read).await;
         match parsed {
             Ok(Parsed::Check(DocumentInput { id, content, .. }, options)) => {
                 let checked = async {

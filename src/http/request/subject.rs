@@ -8,6 +8,7 @@ use super::reading::{own, read};
 use crate::collections::{Collection, PrepareOptions, Prepared, Purpose};
 use crate::cpu::{CpuPool, WhenFull};
 use crate::http::body::{self, Room, Slice, Slices, Whole};
+use crate::http::caller::Caller;
 use crate::http::deadline::Deadline;
 use crate::http::dto::document::{self, BYTE_ORDER_MARK, DocumentInput, Invalid};
 use crate::http::error::Problem;
@@ -78,7 +79,8 @@ impl FromRequest<AppState> for Subject {
         }
         let Whole { bytes, room } = read(&parts, body, None, state).await?;
         let len = bytes.len();
-        let read = move || document::from_json(&utf8(bytes)?, invalid);
+        let caller: Caller = own(&parts);
+        let read = move || document::from_json(&utf8(bytes)?, invalid, &caller);
         let DocumentInput { id, content, .. } = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
         Ok(Self { id, query, content: SubjectContent::Whole { content, when_full: after_parsing(len), room } })
     }

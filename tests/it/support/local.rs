@@ -1,6 +1,7 @@
 //! A server within the test's own process, on a real socket: for limits and keys that a test sets itself.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use hapax::collections::{Collections, CollectionsConfig};
 use hapax::config::{self, ApiKey, HttpLimits};
 use hapax::cpu::{CpuConfig, CpuPool};
 use hapax::http::{Access, AppState, Boot, Wiring, serve, serve_probes};
+use hapax::keys::{self, KeysFile};
 use hapax_core::SecretKey;
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +20,8 @@ use super::library::{self, Dir};
 pub struct Setup {
     pub limits: HttpLimits,
     pub api_key: Option<&'static str>,
+    /// A file of keys.
+    pub keys_file: Option<PathBuf>,
     pub access: Access,
     pub collections: CollectionsConfig,
     pub cpu: CpuConfig,
@@ -60,6 +64,7 @@ impl Setup {
                 ..config::defaults().server.limits
             },
             api_key: None,
+            keys_file: None,
             access: Access::default(),
             collections: library::config(dir),
             cpu: library::CPU,
@@ -87,7 +92,11 @@ impl Setup {
         let state = AppState::new(Wiring {
             boot: Arc::clone(&boot),
             limits: self.limits,
-            api_key: self.api_key.map(|key| ApiKey::new(key).expect("a key")),
+            keys: keys::ring(
+                self.api_key.map(|key| ApiKey::new(key).expect("a key").digest()),
+                self.keys_file.map(|path| KeysFile::read(&path).expect("a keys file")),
+            )
+            .expect("a thread"),
             access: self.access,
             metrics: self.metrics,
             cpu: cpu.clone(),

@@ -1,0 +1,4 @@
+//! Named keys: what each may do, where they come from, and how they end.
+
+mod file;
+mod scopes;
