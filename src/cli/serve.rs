@@ -144,6 +144,7 @@ fn runtime(worker_threads: Option<usize>) -> std::io::Result<tokio::runtime::Run
 }
 
 async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
+    watch_memory(&config.server, &config.collections)?;
     let mut signals = Signals::new()?;
     let sockets = bind(&config, given).await?;
     let manager = ServiceManager::of_environment();
@@ -157,6 +158,7 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
         access: Access::new(sockets.address().ip(), &server.hosts, &server.cors_origins),
         metrics: scrape(metrics, Arc::clone(&boot), cpu.clone()),
         cpu: cpu.clone(),
+        memory: Arc::clone(&collections_config.memory),
         default_settings: collections_config.default_settings.clone(),
         secret_fingerprint: collections_config.secret.as_ref().map(hapax_core::SecretKey::fingerprint),
     });
@@ -214,6 +216,24 @@ fn key_ring(api_key: Option<ApiKey>, file: Option<KeysFile>) -> Result<KeyRing> 
         tracing::warn!("the API key is short enough to be guessed; use at least 16 random characters");
     }
     keys::ring(api_key.map(|key| key.digest()), file).context("cannot start the thread of the keys file")
+}
+
+/// Warns if the index may take memory that others need, and begins to watch the memory of the process.
+fn watch_memory(server: &Server, collections: &CollectionsConfig) -> Result<()> {
+    collections.memory.watch().context("cannot start the thread that watches memory")?;
+    let (Some(max), Some(index)) = (collections.memory.max(), collections.memory_max_bytes) else { return Ok(()) };
+    let others =
+        server.limits.bodies_bytes_max + server.limits.answers_bytes_max + collections.limits.commit_payload_bytes_max;
+    if index.saturating_add(others as u64) > max {
+        tracing::warn!(
+            index_bytes = index,
+            other_bytes = others,
+            max_bytes = max,
+            "limits.memory_max_bytes is too large for memory.max_bytes: if bodies and answers take all they may, \
+             documents are refused before the index is full"
+        );
+    }
+    Ok(())
 }
 
 /// Takes the data directory and opens `default`.

@@ -10,6 +10,8 @@ use hapax_core::SecretKey;
 use super::api_key::ApiKey;
 use super::default_collection::default_collection;
 use super::error::ConfigError;
+use super::http_limits::HttpLimits;
+use super::memory;
 use super::ranges::{count, impossible, milliseconds, within, word};
 use super::raw::{Raw, RawBackup, RawCommit, RawCpu, RawLimits, RawLog, RawScrub};
 use super::secrets::{keys_file, secret};
@@ -18,6 +20,7 @@ use crate::collections::{BackupSettings, CollectionsConfig, Limits, Medium, Scru
 use crate::cpu::CpuConfig;
 use crate::keys::KeysFile;
 use crate::telemetry::logs;
+use crate::telemetry::memory::Bound;
 
 /// All settings of `hapax serve`.
 #[derive(Clone, Debug)]
@@ -57,6 +60,10 @@ impl Config {
                 SecretKey::from_hex(text).map_err(|_| "must be 32 hexadecimal digits".to_owned())
             })?;
         let limits = limits(&raw.limits, &raw.commit)?;
+        if raw.memory.max_bytes > 0 {
+            let HttpLimits { bodies_bytes_max, answers_bytes_max, .. } = server.limits;
+            memory::fit(raw.memory.max_bytes, bodies_bytes_max, answers_bytes_max, limits.commit_payload_bytes_max)?;
+        }
         if raw.data.dir.as_os_str().is_empty() {
             return Err(impossible("data.dir", "\"\"", "must be a path".into()));
         }
@@ -67,10 +74,8 @@ impl Config {
             default_settings: default_collection(&raw.default_collection, hashing.as_ref())?,
             secret: hashing,
             limits,
-            memory_max_bytes: match within("limits.memory_max_bytes", raw.limits.memory_max_bytes, 0..=1 << 50)? {
-                0 => None,
-                max => Some(max),
-            },
+            memory_max_bytes: index_bytes_max(&raw.limits)?,
+            memory: Bound::new(Some(raw.memory.max_bytes).filter(|&max| max > 0)),
             medium: word("data.store", &raw.data.store, &[("disk", Medium::Disk), ("memory", Medium::Memory)])?,
             backup: backup(raw.backup)?,
             scrub: scrub(&raw.scrub)?,
@@ -110,6 +115,12 @@ fn limits(raw: &RawLimits, commit: &RawCommit) -> Result<Limits, ConfigError> {
         return Err(impossible("commit.batch_max", limits.commit_batch_max, allowed));
     }
     Ok(limits)
+}
+
+/// Returns the most memory for the index; `None`: no limit.
+fn index_bytes_max(raw: &RawLimits) -> Result<Option<u64>, ConfigError> {
+    let max = within("limits.memory_max_bytes", raw.memory_max_bytes.unwrap_or(0), 0..=1 << 50)?;
+    Ok(Some(max).filter(|&max| max > 0))
 }
 
 fn scrub(raw: &RawScrub) -> Result<Option<ScrubConfig>, ConfigError> {

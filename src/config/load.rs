@@ -7,9 +7,11 @@ use figment::providers::{Format, Toml};
 
 use super::checked::Config;
 use super::error::ConfigError;
+use super::memory;
 use super::server;
 use super::show;
 use super::sources::Sources;
+use crate::telemetry::memory::available;
 
 /// Checked settings, and the text that `hapax serve --check-config` prints.
 #[derive(Debug)]
@@ -27,7 +29,7 @@ pub fn addresses(sources: &Sources) -> Result<(SocketAddr, Option<SocketAddr>), 
 
 /// Reads, merges and checks all settings.
 pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
-    let merged = sources.merge()?;
+    let merged = memory::divided(sources.merge()?, available())?;
     let config = Config::check(Sources::extract(&merged)?)?;
     let effective = show::show(&with_keep(merged, &config));
     Ok(Loaded { config, effective })

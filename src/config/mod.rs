@@ -8,6 +8,7 @@ mod error;
 pub mod hosts;
 mod http_limits;
 mod load;
+mod memory;
 mod ranges;
 mod raw;
 mod secrets;

@@ -13,6 +13,7 @@ pub struct Raw {
     pub collections: RawCollections,
     pub default_collection: RawDefaultCollection,
     pub hashing: RawHashing,
+    pub memory: RawMemory,
     pub limits: RawLimits,
     pub cpu: RawCpu,
     pub commit: RawCommit,
@@ -108,12 +109,18 @@ pub struct RawHashing {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct RawMemory {
+    pub max_bytes: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RawLimits {
     pub bucket_read_max: u64,
     pub candidates_max: u64,
     pub exact_reads_max: u64,
     pub exact_bytes_max: u64,
-    pub memory_max_bytes: u64,
+    pub memory_max_bytes: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -18,4 +18,5 @@ mod write;
 pub use collection::LocalCollection;
 pub(crate) use lookup::{Pairs, compared_page};
 pub(crate) use upkeep::Background;
+pub(crate) use write::PayloadBudget;
 pub use write::Ticket;

@@ -121,6 +121,7 @@ mod tests {
             access: Access::default(),
             metrics: Arc::new(String::new),
             cpu: CpuPool::new(CpuConfig { threads: 1, queue_max: 1 }),
+            memory: Arc::default(),
             default_settings: Settings::new(spec, banding, 0.8),
             secret_fingerprint: None,
         });

@@ -402,7 +402,9 @@ impl From<CollectionError> for Problem {
             CollectionError::Doubtful { .. } => {
                 Self { retry_after: Some(RETRY_AFTER_RESTART), ..Self::new(Code::WriteFailed, detail) }
             }
-            CollectionError::MemoryBudget { .. } => Self::new(Code::MemoryBudgetReached, detail),
+            CollectionError::MemoryBudget { .. } | CollectionError::MemoryShort { .. } => {
+                Self::new(Code::MemoryBudgetReached, detail)
+            }
             CollectionError::NoSuchDocument { .. } => Self::new(Code::DocumentNotFound, detail),
             CollectionError::Damaged { .. } => {
                 tracing::error!(cause = detail, "a collection is damaged");

@@ -18,6 +18,7 @@ use crate::collections::Settings;
 use crate::config::HttpLimits;
 use crate::cpu::CpuPool;
 use crate::keys::KeyRing;
+use crate::telemetry::memory::Bound;
 use crate::telemetry::names;
 
 /// The parts from which the state is built.
@@ -32,6 +33,8 @@ pub struct Wiring {
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// The pool for long work, shared with the collections.
     pub cpu: CpuPool,
+    /// The bound of the process's memory.
+    pub memory: Arc<Bound>,
     /// The settings that `PUT` uses for absent fields.
     pub default_settings: Settings,
     /// The fingerprint of the secret that `"key": "configured"` means.
@@ -68,7 +71,9 @@ impl AppState {
             bulks: Arc::new(Semaphore::new(limits.bulk_requests_max)),
             text_streams: Arc::new(Semaphore::new(limits.text_streams_max)),
             long_lines: Arc::new(Semaphore::new(long_lines_max(&limits))),
-            budget: Budget::new(limits.bodies_bytes_max).keeping_some_for_small_ones(2 * limits.body_bytes_max),
+            budget: Budget::new(limits.bodies_bytes_max)
+                .keeping_some_for_small_ones(2 * limits.body_bytes_max)
+                .within(&wiring.memory),
             answers: Answers::new(limits.answers_bytes_max / 2).keeping_some_for_short_ones(),
             bulk_answers: Answers::new(limits.answers_bytes_max / 2),
             draining: CancellationToken::new(),

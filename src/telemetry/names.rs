@@ -39,7 +39,7 @@ pub mod label {
     /// The HTTP status, three digits.
     pub const STATUS: &str = "status";
     pub const COLLECTION: &str = "collection";
-    /// `verdict`, `deleted`, `error`, `fatal` or `summary`.
+    /// `verdict`, `deleted`, `error`, `fatal` or `summary`; of refusals for want of memory `document` or `body`.
     pub const KIND: &str = "kind";
     /// `check` or `insert`.
     pub const OP: &str = "op";
@@ -102,6 +102,10 @@ pub mod value {
     pub const RESULT_CANCELLED: &str = "cancelled";
     /// [`super::label::RESULT`]: a failed backup.
     pub const RESULT_FAILED: &str = "failed";
+    /// [`super::label::KIND`]: a document that was not stored.
+    pub const REFUSED_DOCUMENT: &str = "document";
+    /// [`super::label::KIND`]: a large body that was not read.
+    pub const REFUSED_BODY: &str = "body";
     /// [`super::label::PART`]: band postings.
     pub const PART_POSTINGS: &str = "postings";
     /// [`super::label::PART`]: the signature arena.
@@ -226,6 +230,14 @@ metrics_table! {
         "hapax_memory_used_bytes as a share of hapax_memory_budget_bytes.";
     MEMORY_REFUSED = "hapax_memory_refused_total", Kind::Counter, None, [label::COLLECTION],
         "Insertions refused because the memory budget was reached.";
+    MEMORY_MAX = "hapax_memory_max_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "The most anonymous memory that the process should take: memory.max_bytes.";
+    MEMORY_ANONYMOUS = "hapax_memory_anonymous_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Anonymous memory of the process, in memory and in swap.";
+    MEMORY_SHORT = "hapax_memory_short", Kind::Gauge, None, [],
+        "1 while the process has reached memory.max_bytes, so that work that takes much memory is refused.";
+    MEMORY_SHORT_REFUSED = "hapax_memory_short_refused_total", Kind::Counter, None, [label::KIND],
+        "Documents not stored and large bodies not read because the process had reached memory.max_bytes.";
     COMMIT_DURATION = "hapax_commit_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
         [label::COLLECTION], "Time of one transaction, fsync included.";
     COMMIT_DOCUMENTS = "hapax_commit_documents", Kind::Histogram(COMMIT_SIZES), None, [label::COLLECTION],

@@ -94,6 +94,12 @@ pub enum CollectionError {
          not fit; delete documents, let them expire with a `ttl`, or raise the limit"
     )]
     MemoryBudget { used: u64, max: u64 },
+    /// The process takes as much memory as it may. Nothing was stored.
+    #[error(
+        "the process takes {taken} of the {max} bytes that `memory.max_bytes` allows; nothing was stored; send it again \
+         later, delete documents, or raise the limit"
+    )]
+    MemoryShort { taken: u64, max: u64 },
     /// No directory for backups is configured.
     #[error("this server has no directory for backups; set `backup.dir`")]
     BackupsOff,

@@ -100,11 +100,12 @@ const ONE_VOCABULARY: [&str; 8] = [
 ];
 
 /// Structs of many fields that only carry values: rows, answers, settings, arguments and meters.
-const WIDE: [&str; 10] = [
+const WIDE: [&str; 11] = [
     "Args",
     "DescriptionBody",
     "HttpLimits",
     "Meters",
+    "Raw",
     "RawDefaultCollection",
     "RawServer",
     "Record",

@@ -47,6 +47,7 @@ pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
         default_settings: settings(),
         limits: LIMITS,
         memory_max_bytes: None,
+        memory: Arc::default(),
         medium: Medium::Disk,
         backup: BackupSettings { dir: Some(dir.path().join("backups")), ..BackupSettings::default() },
         scrub: None,

@@ -100,6 +100,7 @@ impl Setup {
             access: self.access,
             metrics: self.metrics,
             cpu: cpu.clone(),
+            memory: Arc::clone(&self.collections.memory),
             default_settings: self.collections.default_settings.clone(),
             secret_fingerprint: self.collections.secret.as_ref().map(SecretKey::fingerprint),
         });
