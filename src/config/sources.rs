@@ -272,13 +272,16 @@ struct Setting {
 }
 
 impl Setting {
-    /// A text stays a text unless the default of the key is a number: an API key of digits is still a text. The items
-    /// of a list are separated by commas.
+    /// A text stays a text unless the default of the key is a number, or true or false: an API key of digits is still a
+    /// text. The items of a list are separated by commas.
     fn new(origin: String, key: String, text: &str, defaults: &Figment) -> Self {
         let default = defaults.find_value(&key).ok();
         if default.as_ref().is_some_and(|default| matches!(default, Value::Array(..))) {
             let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
             return Self { origin, key, value: Value::from(items.collect::<Vec<_>>()) };
+        }
+        if let (Some(Value::Bool(..)), Ok(yes)) = (&default, text.parse::<bool>()) {
+            return Self { origin, key, value: Value::from(yes) };
         }
         let number =
             default.is_some_and(|default| default.to_num().is_some()) || OPTIONAL_NUMBERS.contains(&key.as_str());
