@@ -10,6 +10,7 @@ pub mod cpu;
 pub mod index;
 pub mod keys;
 pub mod store;
+pub mod tls;
 
 // F3
 pub mod verdicts;

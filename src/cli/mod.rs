@@ -17,10 +17,12 @@ pub mod input;
 pub mod plot;
 mod plural;
 pub mod restore;
+mod secure;
 pub mod serve;
 mod service;
 mod signals;
 mod sockets;
+mod trust;
 pub mod tune;
 pub mod verify;
 

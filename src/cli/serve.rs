@@ -13,6 +13,7 @@ use super::exit::ExitStatus;
 use super::given::Given;
 use super::in_use::advise;
 use super::plural::plural;
+use super::secure::Secure;
 use super::service::ServiceManager;
 use super::signals::Signals;
 use super::sockets::Sockets;
@@ -149,7 +150,7 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
     let sockets = bind(&config, given).await?;
     let manager = ServiceManager::of_environment();
     tokio::spawn(manager.clone().keep_alive());
-    let Config { server, api_key, keys_file, collections: collections_config, cpu, log: _ } = config;
+    let Config { server, api_key, tls, keys_file, collections: collections_config, cpu, log: _ } = config;
     let (boot, cpu) = (Boot::new(), CpuPool::new(cpu));
     let state = AppState::new(Wiring {
         boot: Arc::clone(&boot),
@@ -163,7 +164,8 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
         secret_fingerprint: collections_config.secret.as_ref().map(hapax_core::SecretKey::fingerprint),
     });
     // Probes and /metrics are answered while the collections are being opened.
-    let mut serving = sockets.serve(state);
+    let secure = Secure::start(tls);
+    let mut serving = sockets.serve(state, &secure);
     let place = place(&collections_config);
     let boot_log = tokio::spawn(report_boot(manager.clone(), Arc::clone(boot.opening())));
     let collections = tokio::select! {
@@ -182,7 +184,7 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
         boot.finish(collections.clone());
         let documents = collections.documents();
         manager.ready(&count(documents));
-        announce(address, probes_address, &place, documents)?;
+        announce(&secure, address, probes_address, &place, documents)?;
         std::future::pending::<Result<()>>().await
     };
     tokio::select! {
@@ -260,11 +262,18 @@ fn count(documents: u64) -> String {
 }
 
 /// Prints the one line that scripts wait for.
-fn announce(address: SocketAddr, probes: Option<SocketAddr>, place: &str, documents: u64) -> Result<()> {
+fn announce(
+    secure: &Secure,
+    address: SocketAddr,
+    probes: Option<SocketAddr>,
+    place: &str,
+    documents: u64,
+) -> Result<()> {
     tracing::info!(%address, probes = probes.map(tracing::field::display), data_dir = place, documents, "ready");
-    let also = probes.map(|probes| format!(", probes on http://{probes}")).unwrap_or_default();
+    let url = secure.server_url(address);
+    let also = probes.map(|probes| format!(", probes on {}", secure.probes_url(probes))).unwrap_or_default();
     let mut out = std::io::stdout().lock();
-    writeln!(out, "hapax ready on http://{address}{also} (data in {place}, {})", count(documents))
+    writeln!(out, "hapax ready on {url}{also} (data in {place}, {})", count(documents))
         .and_then(|()| out.flush())
         .context("cannot write the ready line")
 }

@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::given::Given;
+use super::secure::Secure;
 use crate::config::Server;
 use crate::http::{self, AppState};
 
@@ -59,13 +60,14 @@ impl Sockets {
     }
 
     /// Accepts connections on all sockets.
-    pub(super) fn serve(self, state: AppState) -> Serving {
+    pub(super) fn serve(self, state: AppState, secure: &Secure) -> Serving {
         let (stop, drained) = (CancellationToken::new(), CancellationToken::new());
         let Self { listener: Bound { listener, address }, probes } = self;
-        let server = tokio::spawn(http::serve(listener, state.clone(), stop.clone().cancelled_owned()));
+        let server = tokio::spawn(http::serve(secure.server(listener), state.clone(), stop.clone().cancelled_owned()));
         let (probes, probes_address) = probes.map(|Bound { listener, address }| (listener, address)).unzip();
-        let probes =
-            probes.map(|probes| tokio::spawn(http::serve_probes(probes, state, drained.clone().cancelled_owned())));
+        let probes = probes.map(|probes| {
+            tokio::spawn(http::serve_probes(secure.probes(probes), state, drained.clone().cancelled_owned()))
+        });
         Serving { address, probes_address, server, probes, stop, drained }
     }
 }

@@ -16,6 +16,7 @@ use super::ranges::{count, impossible, milliseconds, within, word};
 use super::raw::{Raw, RawBackup, RawCommit, RawCpu, RawLimits, RawLog, RawScrub};
 use super::secrets::{keys_file, secret};
 use super::server::Server;
+use super::tls::Tls;
 use crate::collections::{BackupSettings, CollectionsConfig, Limits, Medium, ScrubConfig};
 use crate::cpu::CpuConfig;
 use crate::keys::KeysFile;
@@ -31,6 +32,8 @@ pub struct Config {
     pub api_key: Option<ApiKey>,
     /// The file of further keys. If it is set, or `api_key` is, clients must send a key.
     pub keys_file: Option<KeysFile>,
+    /// Section `[tls]`. `None`: plain HTTP.
+    pub tls: Option<Tls>,
     /// Sections `[data]`, `[collections]`, `[default_collection]`, `[hashing]`, `[limits]`, `[commit]`, `[backup]` and
     /// `[scrub]`.
     pub collections: CollectionsConfig,
@@ -80,7 +83,8 @@ impl Config {
             backup: backup(raw.backup)?,
             scrub: scrub(&raw.scrub)?,
         };
-        let config = Self { server, api_key, keys_file, collections, cpu: cpu(&raw.cpu)?, log: log(raw.log)? };
+        let tls = Tls::check(raw.tls)?;
+        let config = Self { server, api_key, keys_file, tls, collections, cpu: cpu(&raw.cpu)?, log: log(raw.log)? };
         let addresses = [Some(config.server.listen), config.server.admin_listen].into_iter().flatten();
         addresses.into_iter().try_for_each(|address| config.protects(address))?;
         Ok(config)

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::tls::CertificateError;
+
 /// A setting that was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -64,6 +66,9 @@ pub enum ConfigError {
         path: PathBuf,
         detail: String,
     },
+    /// The files of the certificate cannot be used.
+    #[error("[tls]: {0}")]
+    Tls(CertificateError),
     /// The server would be open to other machines without a key.
     #[error(
         "refusing to listen on {listen} without an API key, because other machines may reach it. Set a key \

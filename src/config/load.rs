@@ -11,6 +11,7 @@ use super::memory;
 use super::server;
 use super::show;
 use super::sources::Sources;
+use super::tls::Tls;
 use crate::telemetry::memory::available;
 
 /// Checked settings, and the text that `hapax serve --check-config` prints.
@@ -22,9 +23,21 @@ pub struct Loaded {
     pub effective: String,
 }
 
-/// Returns the address of the server, and that of the listener for probes. It checks nothing else and reads no secret.
-pub fn addresses(sources: &Sources) -> Result<(SocketAddr, Option<SocketAddr>), ConfigError> {
-    server::addresses(&Sources::extract(&sources.merge()?)?.server)
+/// The listener of a server that answers probes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeAddress {
+    pub address: SocketAddr,
+    /// Whether it speaks TLS.
+    pub tls: bool,
+}
+
+/// Returns the listener for probes, or that of the server if there is no other. It checks nothing else and reads no
+/// secret.
+pub fn probe_address(sources: &Sources) -> Result<ProbeAddress, ConfigError> {
+    let raw = Sources::extract(&sources.merge()?)?;
+    let (listen, admin_listen) = server::addresses(&raw.server)?;
+    let tls = Tls::is_on(&raw.tls) && (admin_listen.is_none() || raw.tls.admin_listen);
+    Ok(ProbeAddress { address: admin_listen.unwrap_or(listen), tls })
 }
 
 /// Reads, merges and checks all settings.

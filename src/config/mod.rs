@@ -15,12 +15,14 @@ mod secrets;
 mod server;
 mod show;
 mod sources;
+mod tls;
 
 pub use api_key::ApiKey;
 pub use checked::{Config, LogSettings};
 pub use error::ConfigError;
 pub use http_limits::HttpLimits;
-pub use load::{Loaded, addresses, defaults, load};
+pub use load::{Loaded, ProbeAddress, defaults, load, probe_address};
 pub use secrets::read_secret;
 pub use server::Server;
 pub use sources::Sources;
+pub use tls::Tls;

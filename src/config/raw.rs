@@ -9,6 +9,7 @@ use serde::Deserialize;
 pub struct Raw {
     pub server: RawServer,
     pub auth: RawAuth,
+    pub tls: RawTls,
     pub data: RawData,
     pub collections: RawCollections,
     pub default_collection: RawDefaultCollection,
@@ -66,6 +67,14 @@ pub struct RawAuth {
     pub api_key: Option<String>,
     pub api_key_file: Option<PathBuf>,
     pub keys_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawTls {
+    pub cert_file: PathBuf,
+    pub key_file: PathBuf,
+    pub admin_listen: bool,
 }
 
 #[derive(Debug, Deserialize)]

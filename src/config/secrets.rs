@@ -50,7 +50,7 @@ pub(super) fn keys_file(path: PathBuf) -> Result<KeysFile, ConfigError> {
 
 /// Says what to do about a file that this process may not read. Most often it belongs to root, and the process in a
 /// container runs as another user.
-fn denied(path: &Path) -> String {
+pub(super) fn denied(path: &Path) -> String {
     use std::os::unix::fs::MetadataExt as _;
     let Ok(file) = std::fs::metadata(path) else {
         return "permission denied: this process may not enter the directory of the file".into();

@@ -1,4 +1,4 @@
-//! A listening socket -> answered connections, HTTP/1.1 and HTTP/2 without TLS, until told to stop.
+//! A listening socket -> answered connections, HTTP/1.1 and HTTP/2, until told to stop.
 //! It runs hyper itself, because axum's `serve` has no time limit on a request's head. A client that sends a head byte
 //! by byte would keep its connection for ever, and delay the shutdown.
 
@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::TaskTracker;
 
 use super::connections::{Activity, ConnectionPlace, Places, Serving};
+use super::listener::Listener;
 use super::router::{probe_router, router};
 use super::run_queue::Timed;
 use super::state::AppState;
@@ -30,11 +31,12 @@ pub const PROBE_CONNECTIONS_MAX: usize = 64;
 /// Serves until `shutdown` resolves. Then it waits until open requests are done, or until the time for that is over.
 ///
 /// Returns the number of connections that were cut off.
-pub async fn serve(listener: TcpListener, state: AppState, shutdown: impl Future<Output = ()>) -> usize {
+pub async fn serve(listener: impl Into<Listener>, state: AppState, shutdown: impl Future<Output = ()>) -> usize {
+    let listener = listener.into();
     let limits = *state.limits();
     let draining = state.draining().clone();
     describe(&limits);
-    let door = Door::new(router(state), &limits, limits.connections_max);
+    let door = Door::new(router(state), &limits, limits.connections_max, &listener);
     let waiting = door.let_in(listener, shutdown).await;
     draining.cancel();
     tracing::info!(connections = door.connections.len(), "shutting down: finishing open requests");
@@ -42,9 +44,10 @@ pub async fn serve(listener: TcpListener, state: AppState, shutdown: impl Future
 }
 
 /// Serves only probes and metrics, with places that no other request can take.
-pub async fn serve_probes(listener: TcpListener, state: AppState, shutdown: impl Future<Output = ()>) {
+pub async fn serve_probes(listener: impl Into<Listener>, state: AppState, shutdown: impl Future<Output = ()>) {
+    let listener = listener.into();
     let limits = *state.limits();
-    let door = Door::new(probe_router(state), &limits, PROBE_CONNECTIONS_MAX);
+    let door = Door::new(probe_router(state), &limits, PROBE_CONNECTIONS_MAX, &listener);
     let waiting = door.let_in(listener, shutdown).await;
     door.close(waiting, Duration::ZERO).await;
 }
@@ -56,6 +59,12 @@ fn describe(limits: &HttpLimits) {
     }
 }
 
+fn describe_handshakes() {
+    use value::{HANDSHAKE_CLOSED, HANDSHAKE_INVALID, HANDSHAKE_PLAIN_HTTP, HANDSHAKE_REFUSED};
+    for reason in [HANDSHAKE_CLOSED, HANDSHAKE_INVALID, HANDSHAKE_PLAIN_HTTP, HANDSHAKE_REFUSED] {
+        metrics::counter!(names::TLS_HANDSHAKES_FAILED, label::REASON => reason).increment(0);
+    }
+}
 /// An accepted connection, and the address of its client.
 type Accepted = (TcpStream, IpAddr);
 
@@ -66,9 +75,12 @@ struct Door {
 }
 
 impl Door {
-    fn new(router: Router, limits: &HttpLimits, connections_max: usize) -> Self {
+    fn new(router: Router, limits: &HttpLimits, connections_max: usize, listener: &Listener) -> Self {
+        if listener.tls().is_some() {
+            describe_handshakes();
+        }
         Self {
-            serving: Serving::new(router, limits),
+            serving: Serving::new(router, limits, listener.tls().cloned()),
             places: Places::new(connections_max),
             connections: TaskTracker::new(),
         }
@@ -77,13 +89,13 @@ impl Door {
     /// Accepts and serves connections until `shutdown` resolves. Then the listener is closed. Its queue is taken in
     /// first: the kernel resets connections that wait in it, and their clients may have sent a request. Returns the
     /// connection that has no place yet.
-    async fn let_in(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> Option<Accepted> {
+    async fn let_in(&self, listener: Listener, shutdown: impl Future<Output = ()>) -> Option<Accepted> {
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
             let stream = tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                stream = self.accept(&listener) => stream,
+                stream = self.accept(listener.tcp()) => stream,
             };
             let activity = Activity::new();
             tokio::select! {
@@ -93,7 +105,7 @@ impl Door {
             }
         }
         for _ in 0..QUEUE_MAX {
-            let stream = self.accept(&listener).now_or_never()?;
+            let stream = self.accept(listener.tcp()).now_or_never()?;
             let activity = Activity::new();
             let Some(place) = self.places.take(&activity).now_or_never() else { return Some(stream) };
             self.begin(stream, activity, place);

@@ -90,6 +90,14 @@ pub mod value {
     pub const CLOSED_NO_REQUEST: &str = "no_request";
     /// [`super::label::REASON`]: all places were taken, and this connection had been without a request for longest.
     pub const CLOSED_FOR_ROOM: &str = "room";
+    /// [`super::label::REASON`]: a plain HTTP request where TLS is spoken.
+    pub const HANDSHAKE_PLAIN_HTTP: &str = "plain_http";
+    /// [`super::label::REASON`]: the client sent an alert, mostly because it does not trust the certificate.
+    pub const HANDSHAKE_REFUSED: &str = "refused_by_client";
+    /// [`super::label::REASON`]: the client's bytes are not TLS, or offer nothing that the server can do.
+    pub const HANDSHAKE_INVALID: &str = "invalid";
+    /// [`super::label::REASON`]: the client closed the connection within the handshake.
+    pub const HANDSHAKE_CLOSED: &str = "closed";
     /// [`super::label::OP`]: an insertion, which checks first.
     pub const OP_INSERT: &str = "insert";
     /// [`super::label::RESULT`]: a candidate at or above the threshold.
@@ -172,6 +180,12 @@ metrics_table! {
         "The most connections that may be open.";
     HTTP_CONNECTIONS_CLOSED = "hapax_http_connections_closed_total", Kind::Counter, None, [label::REASON],
         "Connections that the server closed because they had no request, by reason.";
+    TLS_CERTIFICATE_EXPIRY = "hapax_tls_certificate_expiry_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds), [],
+        "When the TLS certificate in use expires, in seconds since 1970.";
+    TLS_RELOAD_ERRORS = "hapax_tls_reload_errors_total", Kind::Counter, None, [],
+        "Looks at the TLS files, one a second, at which they could not be used; the last certificate stays in use.";
+    TLS_HANDSHAKES_FAILED = "hapax_tls_handshakes_failed_total", Kind::Counter, None, [label::REASON],
+        "TLS handshakes that failed, by reason.";
     HTTP_BUFFERED_BYTES = "hapax_http_buffered_bytes", Kind::Gauge, Some(Unit::Bytes), [],
         "Memory that request bodies hold now.";
     HTTP_TEXT_STREAMS = "hapax_http_text_streams", Kind::Gauge, None, [],

@@ -63,5 +63,6 @@ mod spec_page;
 mod stalled_readers;
 mod stopping;
 mod support;
+mod tls;
 mod upgrade;
 mod verify;

@@ -27,11 +27,13 @@ use tower::Service;
 use super::activity::{Activity, Answering, ConnectionState, ConnectionTimes, Ending};
 use super::places::ConnectionPlace;
 use super::socket::Socket;
+use super::wire::Wire;
 use crate::config::HttpLimits;
 use crate::http::refusals::Peer;
 use crate::http::run_queue::TimedExecutor;
 use crate::http::sending::GivenUp;
 use crate::telemetry::names::{self, label, value};
+use crate::tls::Acceptor;
 
 /// An HTTP/2 client that has been silent this long gets a ping. If it stays silent as long again, the connection is
 /// closed.
@@ -47,6 +49,8 @@ pub(crate) struct Serving {
     router: Router,
     patience: ConnectionTimes,
     write_timeout: Duration,
+    /// `None`: plain HTTP.
+    tls: Option<Acceptor>,
     /// Cancelled when the server stops: each connection takes the requests that are on their way, and ends.
     drain: CancellationToken,
     /// Cancelled to close all connections immediately.
@@ -54,7 +58,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    pub(crate) fn new(router: Router, limits: &HttpLimits) -> Self {
+    pub(crate) fn new(router: Router, limits: &HttpLimits, tls: Option<Acceptor>) -> Self {
         let mut builder = auto::Builder::new(TimedExecutor);
         // Hyper's own timeout is off: it counts the time of a head from the end of the last answer.
         builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEADER_BYTES_MAX * 2);
@@ -72,7 +76,7 @@ impl Serving {
             drain_idle: limits.drain_idle.min(limits.drain_timeout / 2),
         };
         let (drain, cut) = (CancellationToken::new(), CancellationToken::new());
-        Self { builder, router, patience, write_timeout: limits.write_timeout, drain, cut }
+        Self { builder, router, patience, write_timeout: limits.write_timeout, tls, drain, cut }
     }
 
     /// Tells every client to send its next request elsewhere, and closes connections without a request soon.
@@ -93,6 +97,7 @@ impl Serving {
         place: ConnectionPlace,
     ) {
         let socket = Socket::new(stream, Arc::clone(&activity), self.write_timeout, place.leaving());
+        let wire = Wire::new(socket, self.tls.as_ref());
         let (router, counted, wanted) = (self.router, Arc::clone(&activity), place.wanted());
         // Child tokens: each poll locks its token, and all connections would contend for a single one.
         let (drain, cut) = (self.drain.child_token(), self.cut.child_token());
@@ -128,7 +133,7 @@ impl Serving {
                 Ok::<_, Infallible>(answer.map(|body| AnswerBody { body, _answering: answering }))
             }
         });
-        let connection = self.builder.serve_connection(TokioIo::new(socket), service).into_owned();
+        let connection = self.builder.serve_connection(TokioIo::new(wire), service).into_owned();
         let watch = ConnectionWatch { activity, place, patience: self.patience, ending: Ending::No };
         tokio::select! {
             () = watch.until_over(connection, drain) => {}

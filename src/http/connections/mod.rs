@@ -4,6 +4,7 @@ mod activity;
 mod connection;
 mod places;
 mod socket;
+mod wire;
 
 pub(super) use activity::Activity;
 pub(super) use connection::Serving;

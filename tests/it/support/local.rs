@@ -9,8 +9,9 @@ use std::time::Duration;
 use hapax::collections::{Collections, CollectionsConfig};
 use hapax::config::{self, ApiKey, HttpLimits};
 use hapax::cpu::{CpuConfig, CpuPool};
-use hapax::http::{Access, AppState, Boot, Wiring, serve, serve_probes};
+use hapax::http::{Access, AppState, Boot, Listener, Wiring, serve, serve_probes};
 use hapax::keys::{self, KeysFile};
+use hapax::tls::Acceptor;
 use hapax_core::SecretKey;
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +34,8 @@ pub struct Setup {
     pub workers: Option<usize>,
     /// The text of `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// What makes TLS handshakes; `None` means plain HTTP.
+    pub tls: Option<Acceptor>,
 }
 
 fn listen() -> (std::net::TcpListener, SocketAddr) {
@@ -45,6 +48,7 @@ fn listen() -> (std::net::TcpListener, SocketAddr) {
 /// A running server, which stops when it is dropped.
 pub struct Local {
     pub address: SocketAddr,
+    scheme: &'static str,
     /// The address of the listener for probes.
     pub probes_address: Option<SocketAddr>,
     pub state: AppState,
@@ -72,6 +76,7 @@ impl Setup {
             probes: false,
             workers: None,
             metrics: Arc::new(|| "# none\n".to_owned()),
+            tls: None,
         }
     }
 
@@ -112,7 +117,8 @@ impl Setup {
     }
 
     pub fn start(self) -> Local {
-        let (probes, workers) = (self.probes, self.workers);
+        let (probes, workers, tls) = (self.probes, self.workers, self.tls.clone());
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let (state, collections) = self.wire();
         let (listener, address) = listen();
         let (probes, probes_address) = probes.then(listen).unzip();
@@ -123,7 +129,7 @@ impl Setup {
             workers.into_iter().for_each(|workers| _ = runtime.worker_threads(workers));
             let runtime = runtime.enable_all().build().unwrap();
             let cut = runtime.block_on(async move {
-                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+                let listener = Listener::new(tokio::net::TcpListener::from_std(listener).unwrap(), tls);
                 if let Some(probes) = probes {
                     let probes = tokio::net::TcpListener::from_std(probes).unwrap();
                     tokio::spawn(serve_probes(probes, serving.clone(), std::future::pending()));
@@ -135,7 +141,7 @@ impl Setup {
             }
             cut
         });
-        Local { address, probes_address, state, stop, thread: Some(thread) }
+        Local { address, scheme, probes_address, state, stop, thread: Some(thread) }
     }
 }
 
@@ -146,7 +152,7 @@ impl Local {
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", self.scheme, self.address)
     }
 
     pub fn stop(&self) {
