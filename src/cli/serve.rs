@@ -208,7 +208,7 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
 async fn bind(config: &Config, given: Given) -> Result<Sockets> {
     let sockets = Sockets::bind(&config.server, given).await?;
     // A given socket need not have the configured address.
-    sockets.addresses().try_for_each(|address| config.protects(address))?;
+    sockets.addresses().try_for_each(|address| Config::protects(config, address))?;
     Ok(sockets)
 }
 

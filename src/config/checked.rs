@@ -86,13 +86,13 @@ impl Config {
         let tls = Tls::check(raw.tls)?;
         let config = Self { server, api_key, keys_file, tls, collections, cpu: cpu(&raw.cpu)?, log: log(raw.log)? };
         let addresses = [Some(config.server.listen), config.server.admin_listen].into_iter().flatten();
-        addresses.into_iter().try_for_each(|address| config.protects(address))?;
+        addresses.into_iter().try_for_each(|address| Self::protects(&config, address))?;
         Ok(config)
     }
 
     /// Refuses an address that other machines can reach, if no key protects the server.
-    pub fn protects(&self, address: SocketAddr) -> Result<(), ConfigError> {
-        let open = self.api_key.is_none() && self.keys_file.is_none();
+    pub fn protects(config: &Self, address: SocketAddr) -> Result<(), ConfigError> {
+        let open = config.api_key.is_none() && config.keys_file.is_none();
         if open && !address.ip().is_loopback() {
             return Err(ConfigError::OpenWithoutKey { listen: address });
         }
