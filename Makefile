@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable peers quality races chaos churn crash corruption neon miri fuzz loom docker-context
+.PHONY: fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable peers quality races chaos churn crash corruption neon miri fuzz loom docker-context
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -146,13 +146,28 @@ loom: ## test the arena under every order of loads and stores
 
 FUZZ = target/tools/bin/cargo-fuzz
 FUZZ_TARGETS = normalise tokens shingle sign
+FUZZ_SERVER_TARGETS = lines bodies query config keys records
 FUZZ_SECONDS ?= 30
-fuzz: $(FUZZ) ## compare each stage with its portable form, under AddressSanitizer, FUZZ_SECONDS (30) each
+FUZZ_RUN = RUSTUP_TOOLCHAIN=nightly $(CURDIR)/$(FUZZ)
+FUZZ_OPTIONS = -max_total_time=$(FUZZ_SECONDS) -len_control=0 -verbosity=0 -print_final_stats=1
+fuzz: fuzz-core fuzz-server ## run all fuzz targets under AddressSanitizer, FUZZ_SECONDS (30) each
+
+fuzz-core: $(FUZZ) ## compare each stage of signing with its portable form
 	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
-	cd crates/hapax-core && RUSTUP_TOOLCHAIN=nightly $(CURDIR)/$(FUZZ) build --target-dir $(CURDIR)/target/fuzz
+	cd crates/hapax-core && $(FUZZ_RUN) build --target-dir $(CURDIR)/target/fuzz
 	cd crates/hapax-core && for target in $(FUZZ_TARGETS); do \
-		RUSTUP_TOOLCHAIN=nightly $(CURDIR)/$(FUZZ) run --target-dir $(CURDIR)/target/fuzz $$target -- \
-			-max_total_time=$(FUZZ_SECONDS) -max_len=9000 -len_control=0 -verbosity=0 -print_final_stats=1 || exit 1; \
+		$(FUZZ_RUN) run --target-dir $(CURDIR)/target/fuzz $$target -- $(FUZZ_OPTIONS) -max_len=9000 || exit 1; \
+	done
+
+# What a target finds new stays in tests/fuzz/corpus. No input may make the server allocate 256 MiB at once, or 2 GiB.
+fuzz-server: $(FUZZ) ## send the server's parsers everything: lines, bodies, queries, settings, keys and records
+	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
+	$(FUZZ_RUN) build --fuzz-dir tests/fuzz --target-dir target/fuzz
+	python3 tests/fuzz/seeds.py target/fuzz-seeds
+	for target in $(FUZZ_SERVER_TARGETS); do \
+		mkdir -p tests/fuzz/corpus/$$target; \
+		$(FUZZ_RUN) run --fuzz-dir tests/fuzz --target-dir target/fuzz $$target tests/fuzz/corpus/$$target target/fuzz-seeds/$$target -- \
+			$(FUZZ_OPTIONS) -max_len=6000 -dict=target/fuzz-seeds/$$target.dict -detect_leaks=0 -malloc_limit_mb=256 || exit 1; \
 	done
 
 $(FUZZ):
