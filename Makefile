@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable peers quality races chaos churn crash corruption neon miri fuzz loom docker-context
+.PHONY: fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable loadtest soak peers quality races chaos churn crash corruption neon miri fuzz loom docker-context
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -10,7 +10,7 @@ run: ## build a server and start it on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
 # In CI also the slow ones: fuzzing, crashes, and the checks of unsafe code.
-test: fmt lint test-rust openapi $(if $(CI),quality races chaos churn crash corruption neon miri fuzz loom docker-context conformance deny) ## run everything that must pass before a commit
+test: fmt lint test-rust openapi $(if $(CI),quality races chaos churn crash corruption soak neon miri fuzz loom docker-context conformance deny) ## run everything that must pass before a commit
 
 test-rust: ## run all Rust tests
 	cargo test --workspace --locked
@@ -65,6 +65,21 @@ bench-boot: ## measure the opening of a collection of DOCUMENTS (5000000)
 bench-server: ## measure checks of a real server, at a fixed rate, against 100,000 documents
 	cargo build --release --locked --workspace
 	./target/release/hapax-loadtest check --documents 100000 --rate 500 --seconds 20 --binary ./target/release/hapax
+
+# The server and the load get processors of their own, if there are enough.
+PIN = $(shell [ $$(nproc) -ge 2 ] && echo --pin)
+loadtest: ## go through all load scenarios in about a minute; the report is in target/loadtest
+	cargo build --release --locked --workspace
+	./target/release/hapax-loadtest tour $(PIN) --seconds 2 --documents 10000 --binary ./target/release/hapax \
+		--json target/loadtest/report.json --svg target/loadtest/report.svg
+
+# In CI, two minutes: then memory still grows into its final size, and the bound is wider.
+SOAK_SECONDS ?= $(if $(CI),120,1800)
+SOAK_RSS_PERCENT ?= $(if $(CI),15,3)
+soak: ## run at 70 % of the capacity for SOAK_SECONDS (1800): inserts, deletes, expiry, rebandings, backups; memory stays flat
+	cargo build --release --locked --workspace
+	./target/release/hapax-loadtest soak --seconds $(SOAK_SECONDS) --rss-percent $(SOAK_RSS_PERCENT) \
+		--binary ./target/release/hapax --json target/loadtest/soak.json --svg target/loadtest/soak.svg
 
 DURABLE_OPTIONS ?=
 bench-durable: ## measure inserts by 64 clients; on disk they must be at least half as fast as in memory

@@ -20,7 +20,8 @@ use crate::texts::Texts;
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Clients of each step, when the capacity is measured.
 const RAMP: [usize; 4] = [8, 32, 64, 128];
-const RAMP_STEP: Duration = Duration::from_millis(1_500);
+/// Seconds of each step; less in short runs.
+const RAMP_STEP_S: f64 = 1.5;
 const SAMPLE_EVERY: Duration = Duration::from_millis(200);
 
 pub(crate) struct Bench {
@@ -126,15 +127,15 @@ impl Bench {
 
     /// Returns how many requests a second are answered if enough clients wait for answers.
     pub(crate) fn capacity<W: Work>(&mut self, work: &Arc<W>) -> Result<f64> {
-        let mut best = 0.0;
+        let (mut best, step_s) = (0.0, RAMP_STEP_S.min(self.args.seconds / 4.0).max(0.4));
         for clients in RAMP {
-            let tally = self.drive(work, Pace::Closed, RAMP_STEP.as_secs_f64(), clients);
+            let tally = self.drive(work, Pace::Closed, step_s, clients);
             if tally.wrongs() > 0 {
                 let kind = tally.kinds.values().find(|kind| kind.wrongs() > 0);
                 let error = kind.and_then(|kind| kind.wrong.keys().next()).cloned().unwrap_or_default();
                 bail!("the capacity cannot be measured: {error}");
             }
-            let rate = tally.good().len() as f64 / counted(RAMP_STEP.as_secs_f64());
+            let rate = tally.good().len() as f64 / counted(step_s);
             let gains = rate > best * 1.03;
             best = f64::max(best, rate);
             if !gains {

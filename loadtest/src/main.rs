@@ -2,6 +2,7 @@
 //! If the server stalls, every request that had to wait counts (no coordinated omission).
 
 mod answers;
+mod attacks;
 mod bench;
 mod client;
 mod memory;
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-use scenarios::{bulk, check, durable, hot, insert, mixed, overload, sink};
+use scenarios::{bulk, check, durable, hostile, hot, insert, mixed, overload, sink, soak, tour};
 
 /// Measure a server under load. The exit status is 1 if an answer is wrong, or recall is not as the theory expects.
 #[derive(Debug, Parser)]
@@ -47,6 +48,12 @@ enum Scenario {
     Hot(options::Args),
     /// Send many times the requests that the server can answer, with a prober beside them
     Overload(Box<overload::Args>),
+    /// Attack the server in many ways, with a prober beside the attackers
+    Hostile(Box<hostile::Args>),
+    /// Do everything that happens in production for a long time; memory must stay flat
+    Soak(Box<soak::Args>),
+    /// Go through all scenarios, each for a short time
+    Tour(Box<tour::Args>),
     /// Measure the limit of this program itself, with a server that does nothing
     Sink(options::Args),
 }
@@ -60,6 +67,9 @@ fn main() -> Result<ExitCode> {
         Scenario::Bulk(args) => bulk::run(&args),
         Scenario::Hot(args) => hot::run(&args),
         Scenario::Overload(args) => overload::run(&args),
+        Scenario::Hostile(args) => hostile::run(&args),
+        Scenario::Soak(args) => soak::run(&args),
+        Scenario::Tour(args) => tour::run(&args),
         Scenario::Sink(args) => sink::run(&args),
     }?;
     Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE })

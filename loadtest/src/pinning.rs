@@ -1,5 +1,7 @@
 //! Processors for the server and for this program, so that neither takes time from the other.
 
+use std::sync::OnceLock;
+
 use anyhow::{Context, Result, bail};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -13,7 +15,10 @@ pub(crate) struct Split {
 impl Split {
     /// Gives the first half of the processors that this process may use to the server.
     pub(crate) fn half() -> Result<Self> {
-        let all = allowed()?;
+        // Read once: later this thread may be bound to a part of them.
+        static ALL: OnceLock<Vec<usize>> = OnceLock::new();
+        let now = allowed()?;
+        let all = ALL.get_or_init(|| now);
         if all.len() < 2 {
             bail!("--pin needs two processors, and this process may use only {}", all.len());
         }

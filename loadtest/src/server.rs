@@ -14,7 +14,17 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     /// Its process, if known.
     pub(crate) pid: Option<u32>,
-    own: Option<(Child, tempfile::TempDir)>,
+    own: Own,
+}
+
+/// The part of a server that ends with it.
+enum Own {
+    /// It was running before.
+    Nothing,
+    /// It was started here, with a directory of its own.
+    Process(Child, tempfile::TempDir),
+    /// It runs in this process.
+    Threads(tokio::runtime::Runtime),
 }
 
 /// How to start a server.
@@ -37,7 +47,12 @@ impl Server {
         let with_port = if rest.contains(':') { rest.to_owned() } else { format!("{rest}:80") };
         let mut addresses = with_port.to_socket_addrs().with_context(|| format!("cannot resolve {url:?}"))?;
         let address = addresses.next().with_context(|| format!("{url:?} has no address"))?;
-        Ok(Self { address, pid, own: None })
+        Ok(Self { address, pid, own: Own::Nothing })
+    }
+
+    /// Uses a server that runs in this runtime.
+    pub(crate) fn sink(address: SocketAddr, runtime: tokio::runtime::Runtime) -> Self {
+        Self { address, pid: None, own: Own::Threads(runtime) }
     }
 
     /// Starts a server on a free port and an empty directory, and waits for its ready line.
@@ -59,7 +74,7 @@ impl Server {
         let url = line.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned);
         let pid = child.id();
         // From here on it is ended even if something fails.
-        let mut server = Self { address: ([127, 0, 0, 1], 0).into(), pid: Some(pid), own: Some((child, dir)) };
+        let mut server = Self { address: ([127, 0, 0, 1], 0).into(), pid: Some(pid), own: Own::Process(child, dir) };
         let Some(url) = url else { bail!("the server did not become ready: {line:?}") };
         server.address = Self::running(&url, None)?.address;
         Ok(server)
@@ -81,9 +96,14 @@ fn spawn(mut command: Command, processors: &[usize]) -> Result<Child> {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some((child, _)) = &mut self.own {
-            let _ = child.kill();
-            let _ = child.wait();
+        match std::mem::replace(&mut self.own, Own::Nothing) {
+            Own::Nothing => {}
+            Own::Process(mut child, dir) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                drop(dir);
+            }
+            Own::Threads(runtime) => runtime.shutdown_background(),
         }
     }
 }

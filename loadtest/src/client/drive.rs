@@ -19,8 +19,8 @@ use crate::schedule::{Arrivals, Schedule};
 
 /// Parts of a tally that are written apart, so that connections seldom meet at a lock.
 const SHARDS: usize = 8;
-/// How long requests that are due may still wait for a connection after the end.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long requests that are due may still wait for a connection after the end; less in short phases.
+const GRACE_MAX: Duration = Duration::from_secs(5);
 /// The dispatcher sleeps at least this long, so that a high rate does not take a processor.
 const NAP: Duration = Duration::from_micros(50);
 
@@ -124,7 +124,7 @@ fn dispatch(turnstile: &Turnstile, begun: Instant, duration: Duration, schedule:
         turnstile.waiting.add_permits(added);
     }
     std::thread::sleep(duration.saturating_sub(begun.elapsed()));
-    let end = Instant::now() + GRACE;
+    let end = Instant::now() + GRACE_MAX.min(duration);
     while Instant::now() < end && !turnstile.dues.lock().expect("not poisoned").is_empty() {
         std::thread::sleep(Duration::from_millis(2));
     }

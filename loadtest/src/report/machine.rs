@@ -7,8 +7,10 @@ pub(super) fn describe() -> String {
         let line = text.lines().find(|line| line.starts_with(name))?;
         Some(line.split_once(':')?.1.trim().to_owned())
     };
-    let processor = field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "unknown processor".to_owned());
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    // Not `available_parallelism`: with --pin that is a part of them.
+    let cpuinfo = read("/proc/cpuinfo");
+    let processors = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
+    let processor = field(&cpuinfo, "model name").unwrap_or_else(|| "unknown processor".to_owned());
     let memory = field(&read("/proc/meminfo"), "MemTotal").and_then(|text| {
         let kib: f64 = text.split_whitespace().next()?.parse().ok()?;
         Some(format!("{:.0} GiB", kib / f64::from(1 << 20)))

@@ -1,5 +1,7 @@
 //! A report -> SVG: latency by percentile, requests over time, and the server's memory over time.
 
+use std::ops::Range;
+
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
@@ -56,10 +58,11 @@ const fn dots(shown: u32) -> u32 {
     shown * SCALE
 }
 
-/// The seconds from the beginning of the first phase to the end of the last one.
-fn whole_s(report: &Report) -> f64 {
+/// Returns the seconds of the beginning of the first phase and of the end of the last one.
+fn time(report: &Report) -> Range<f64> {
     let end = |phase: &Phase| phase.begun_s + phase.over_time.good.len() as f64;
-    report.phases.iter().map(end).fold(1.0, f64::max)
+    let begin = report.phases.iter().map(|phase| phase.begun_s).fold(f64::INFINITY, f64::min).max(0.0);
+    begin..report.phases.iter().map(end).fold(begin + 1.0, f64::max)
 }
 
 /// Draws latency (logarithmic) over the share of slower requests (logarithmic), a line for each kind in each phase.
@@ -121,7 +124,7 @@ fn draw_requests(area: &Area<'_>, report: &Report) -> Drawn {
         .caption("answers a second", ("sans-serif", dots(15)))
         .x_label_area_size(dots(36))
         .y_label_area_size(dots(64))
-        .build_cartesian_2d(0.0..whole_s(report), 0.0..most * 1.15)?;
+        .build_cartesian_2d(time(report), 0.0..most * 1.15)?;
     chart
         .configure_mesh()
         .x_desc("seconds")
@@ -159,7 +162,7 @@ fn draw_memory(area: &Area<'_>, report: &Report) -> Drawn {
         .caption("memory of the server", ("sans-serif", dots(15)))
         .x_label_area_size(dots(36))
         .y_label_area_size(dots(64))
-        .build_cartesian_2d(0.0..whole_s(report), 0.0..most * 1.15)?;
+        .build_cartesian_2d(time(report), 0.0..most * 1.15)?;
     chart
         .configure_mesh()
         .x_desc("seconds")

@@ -13,20 +13,30 @@ use crate::works::{Bulk, Checks};
 
 /// How much longer checks may take beside bulk requests.
 const RATIO_MAX: f64 = 3.0;
+const STREAMS: usize = 64;
+const LINES: u64 = 500;
+const CHECKS: f64 = 200.0;
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) common: options::Args,
     /// Bulk requests at the same time
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = STREAMS)]
     pub(crate) streams: usize,
     /// Lines of each
-    #[arg(long, default_value_t = 500)]
+    #[arg(long, default_value_t = LINES)]
     pub(crate) lines: u64,
     /// Checks per second
-    #[arg(long, default_value_t = 200.0)]
+    #[arg(long, default_value_t = CHECKS)]
     pub(crate) checks: f64,
+}
+
+impl Args {
+    /// Adds the defaults to the options that all scenarios share.
+    pub(super) fn of(common: &options::Args) -> Self {
+        Self { common: common.clone(), streams: STREAMS, lines: LINES, checks: CHECKS }
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<bool> {

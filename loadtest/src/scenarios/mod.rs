@@ -3,11 +3,15 @@
 pub(crate) mod bulk;
 pub(crate) mod check;
 pub(crate) mod durable;
+pub(crate) mod hostile;
 pub(crate) mod hot;
 pub(crate) mod insert;
 pub(crate) mod mixed;
 pub(crate) mod overload;
 pub(crate) mod sink;
+pub(crate) mod soak;
+pub(crate) mod tour;
 
 mod beside;
 mod import;
+mod operator;

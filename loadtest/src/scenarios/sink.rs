@@ -17,6 +17,17 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncon
                         {\"verdict\":\"unique\",\"matches\":[]}";
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
+    let mut bench = start(args)?;
+    load(&mut bench)?;
+    bench.report.finish(args)
+}
+
+/// Returns how many requests a second this client can send.
+pub(super) fn limit(args: &Args) -> Result<f64> {
+    load(&mut start(args)?)
+}
+
+fn start(args: &Args) -> Result<Bench> {
     let split = args.pin.then(Split::half).transpose()?;
     // In a thread that is bound to the server's processors, which the runtime's threads inherit.
     let processors = split.as_ref().map(|split| split.server.clone());
@@ -26,14 +37,13 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         let address = runtime.block_on(listen())?;
         Ok::<_, anyhow::Error>((runtime, address))
     });
-    let (_serving, address) = started.join().expect("the thread returns its errors")?;
-    let mut bench = Bench::with("sink", args, Server::running(&format!("http://{address}"), None)?, split.as_ref())?;
-    load(&mut bench)?;
-    bench.report.finish(args)
+    let (serving, address) = started.join().expect("the thread returns its errors")?;
+    let server = Server::sink(address, serving);
+    Bench::with("sink", args, server, split.as_ref())
 }
 
-/// Measures how many requests this client can send, and the latency that it adds at half of that.
-pub(super) fn load(bench: &mut Bench) -> Result<()> {
+/// Measures how many requests a second this client can send, and the latency that it adds at half of that.
+fn load(bench: &mut Bench) -> Result<f64> {
     let to = path("default", "check");
     let texts = (0..64).map(|n| Request::post("check", &to, check_body(bench.texts.fresh(n).as_bytes())));
     let work = Prepared::new(texts.collect());
@@ -44,7 +54,7 @@ pub(super) fn load(bench: &mut Bench) -> Result<()> {
     let half = bench.phase("at a rate", &work, pace, seconds / 2.0)?;
     bench.report.nothing_wrong("as fast as it can", &most);
     bench.report.nothing_wrong("at a rate", &half);
-    Ok(())
+    Ok(rate)
 }
 
 async fn listen() -> Result<SocketAddr> {
