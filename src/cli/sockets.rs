@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, anyhow};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -11,6 +11,10 @@ use super::given::Given;
 use super::secure::Secure;
 use crate::config::Server;
 use crate::http::{self, AppState};
+
+/// Clients that may wait in the kernel until they are accepted; `net.core.somaxconn` is a lower limit on some systems.
+/// With the 128 of the standard library, some of a few hundred clients that came at once were reset.
+const WAITING_MAX: u32 = 4096;
 
 /// The sockets that the server listens on.
 pub(super) struct Sockets {
@@ -39,11 +43,11 @@ impl Sockets {
     pub(super) async fn bind(server: &Server, given: Given) -> Result<Self> {
         let listener = match given.http {
             Some(socket) => Bound::given("server.listen", socket)?,
-            None => Bound::new("--listen", server.listen).await?,
+            None => Bound::new("--listen", server.listen)?,
         };
         let probes = match (given.admin, server.admin_listen) {
             (Some(socket), _) => Some(Bound::given("server.admin_listen", socket)?),
-            (None, Some(address)) => Some(Bound::new("server.admin_listen", address).await?),
+            (None, Some(address)) => Some(Bound::new("server.admin_listen", address)?),
             (None, None) => None,
         };
         Ok(Self { listener, probes })
@@ -73,9 +77,8 @@ impl Sockets {
 }
 
 impl Bound {
-    async fn new(setting: &str, address: SocketAddr) -> Result<Self> {
-        let listener = TcpListener::bind(address)
-            .await
+    fn new(setting: &str, address: SocketAddr) -> Result<Self> {
+        let listener = listen(address)
             .map_err(|error| anyhow!("cannot listen on {address}: {error}; choose another address with {setting}"))?;
         let address = listener.local_addr().context("the listener has no address")?;
         Ok(Self { listener, address })
@@ -90,6 +93,14 @@ impl Bound {
         tracing::info!(%address, instead_of = setting, "listening on a socket of the service manager");
         Ok(Self { listener, address })
     }
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A server that starts again must not wait until the connections of the last one are forgotten.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(WAITING_MAX)
 }
 
 impl Serving {
