@@ -42,13 +42,13 @@ enum Scenario {
     Durable(durable::Args),
     /// Send a crawler's mix: new pages, copies, unchanged pages, lookups, reads and deletes
     Mixed(options::Args),
-    /// Look documents up at a rate, alone and beside many bulk requests
+    /// Look documents up at a rate, alone and during many bulk requests
     Bulk(Box<bulk::Args>),
     /// Look up pages of a template of which thousands are stored
     Hot(options::Args),
-    /// Send many times the requests that the server can answer, with a prober beside them
+    /// Send many times the requests that the server can answer, with a prober at the same time
     Overload(Box<overload::Args>),
-    /// Attack the server in many ways, with a prober beside the attackers
+    /// Attack the server in many ways, with a prober at the same time
     Hostile(Box<hostile::Args>),
     /// Do everything that happens in production for a long time; memory must stay flat
     Soak(Box<soak::Args>),

@@ -9,3 +9,6 @@ pub(crate) use connection::{Connection, Target};
 pub(crate) use drive::{Pace, Plan, Work, drive};
 pub(crate) use request::{Answer, Fate, Request};
 pub(crate) use tally::{Kind, Latencies, Second, Tally, latencies};
+
+#[cfg(test)]
+pub(crate) use tally::Entry;

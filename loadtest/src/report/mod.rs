@@ -111,3 +111,69 @@ fn write(path: &std::path::Path, text: &str) -> Result<()> {
     }
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::client::{Entry, Fate};
+
+    #[derive(Parser)]
+    struct Wrapped {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn report(args: &Args) -> Report {
+        let mut report = Report::new("check", args);
+        let mut tally = Tally::default();
+        for ms in 1..=1_000 {
+            let [due, done] = [ms, ms + ms / 10].map(Duration::from_millis);
+            let entry = Entry { kind: "check", due, sent: due, done, counts: true };
+            tally.enter(&entry, if ms == 500 { Fate::Refused } else { Fate::Good });
+        }
+        let setting = Setting {
+            name: "at a rate",
+            begun_s: 3.0,
+            seconds: 2.0,
+            counted_s: 1.6,
+            rate: Some(500.0),
+            connections: 8,
+        };
+        let memory = vec![Memory { at_s: 3.0, rss: 5 << 20, anonymous: 3 << 20 }];
+        report.phase(setting, &tally, memory).unwrap();
+        report.nothing_wrong("at a rate", &tally);
+        report
+    }
+
+    #[test]
+    fn a_report_is_written_as_json_and_as_a_picture() {
+        let dir = tempfile::tempdir().unwrap();
+        let [json, svg] = ["made/report.json", "made/report.svg"].map(|name| dir.path().join(name));
+        let paths = [json.to_str().unwrap(), svg.to_str().unwrap()];
+        let args = Wrapped::parse_from(["x", "--json", paths[0], "--svg", paths[1]]).args;
+        assert!(report(&args).finish(&args).unwrap());
+        let read: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+        let check = &read["phases"][0]["operations"][0];
+        assert_eq!((&check["kind"], &check["good"], &check["refused"]), (&"check".into(), &999.into(), &1.into()));
+        assert!((98.0..102.0).contains(&check["latency_ms"]["p99"].as_f64().unwrap()), "{check}");
+        let picture = std::fs::read_to_string(svg).unwrap();
+        assert!(picture.starts_with("<svg") && picture.contains("at a rate: check"), "{picture}");
+    }
+
+    #[test]
+    fn a_bound_on_time_fails_only_a_strict_run() {
+        let mut args = Wrapped::parse_from(["x"]).args;
+        let mut report = report(&args);
+        report.at_most("p99, ms", 300.0, 250.0, true);
+        assert!(report.finish(&args).unwrap());
+        args.strict = true;
+        assert!(!report.finish(&args).unwrap());
+        args.strict = false;
+        report.at_most("wrong answers", 1.0, 0.0, false);
+        assert!(!report.finish(&args).unwrap());
+    }
+}

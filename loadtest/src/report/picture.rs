@@ -8,7 +8,9 @@ use plotters::prelude::*;
 use super::{Phase, Report};
 
 /// The size at which the picture is shown.
-const SIZE: (u32, u32) = (1_200, 1_260);
+const SIZE: (u32, u32) = (1_400, 1_260);
+/// The width of the list of lines, to the right of the latencies.
+const LIST: u32 = 250;
 /// The picture is drawn larger by this factor, because plotters rounds to whole dots and lines would have steps.
 const SCALE: u32 = 4;
 const GOOD: RGBColor = RGBColor(0x1F, 0x5F, 0xA8);
@@ -79,7 +81,10 @@ fn draw_latencies(area: &Area<'_>, report: &Report) -> Drawn {
     let all = || lines.iter().flat_map(|(_, tail)| tail.iter());
     let (least, most) = all().fold((1.0_f64, 1.0_f64), |(least, most), (_, ms)| (least.min(*ms), most.max(*ms)));
     let tail_max = all().map(|(share, _)| 1.0 / share).fold(10.0, f64::max);
-    let mut chart = ChartBuilder::on(area)
+    // In a list to the right of the chart, because a tour has more lines than a legend has room.
+    let (area, list) = area.split_horizontally(dots(SIZE.0 - LIST));
+    list_lines(&list, lines.iter().map(|(name, _)| name.as_str()))?;
+    let mut chart = ChartBuilder::on(&area)
         .margin(dots(14))
         .caption("latency from the time a request was due, by percentile", ("sans-serif", dots(15)))
         .x_label_area_size(dots(36))
@@ -94,15 +99,23 @@ fn draw_latencies(area: &Area<'_>, report: &Report) -> Drawn {
         .label_style(("sans-serif", dots(13)))
         .light_line_style(TRANSPARENT)
         .draw()?;
-    for (n, (name, tail)) in lines.iter().enumerate() {
+    for (n, (_, tail)) in lines.iter().enumerate() {
         let style = LINES[n % LINES.len()].stroke_width(dots(2));
-        let points = tail.iter().map(|(share, ms)| (1.0 / share, *ms));
-        chart
-            .draw_series(LineSeries::new(points, style))?
-            .label(name.as_str())
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + dots(20) as i32, y)], style));
+        chart.draw_series(LineSeries::new(tail.iter().map(|(share, ms)| (1.0 / share, *ms)), style))?;
     }
-    legend(&mut chart)
+    Ok(())
+}
+
+fn list_lines<'a>(area: &Area<'_>, names: impl ExactSizeIterator<Item = &'a str>) -> Drawn {
+    let height = (dots(SIZE.1 / 3 - 30) / names.len().max(1) as u32).min(dots(18));
+    for (n, name) in names.enumerate() {
+        let y = (dots(20) + height * n as u32) as i32;
+        let style = LINES[n % LINES.len()].stroke_width(dots(2));
+        area.draw(&PathElement::new([(0, y), (dots(20) as i32, y)], style))?;
+        let font = ("sans-serif", height * 3 / 4).into_font();
+        area.draw(&Text::new(name, (dots(26) as i32, y - height as i32 / 3), font))?;
+    }
+    Ok(())
 }
 
 /// `100.0` -> `99 %`.
@@ -138,7 +151,8 @@ fn draw_requests(area: &Area<'_>, report: &Report) -> Drawn {
     ] {
         let style = colour.stroke_width(dots(2));
         for (n, phase) in main().enumerate() {
-            let drawn = chart.draw_series(LineSeries::new(of(phase, &pick(phase)), style))?;
+            let line = LineSeries::new(of(phase, &pick(phase)), style).point_size(dots(2));
+            let drawn = chart.draw_series(line)?;
             if n == 0 {
                 drawn.label(name).legend(move |(x, y)| PathElement::new([(x, y), (x + dots(20) as i32, y)], style));
             }
@@ -147,8 +161,10 @@ fn draw_requests(area: &Area<'_>, report: &Report) -> Drawn {
     for phase in main() {
         let edge = [(phase.begun_s, 0.0), (phase.begun_s, most * 1.15)];
         chart.draw_series(LineSeries::new(edge, PHASE.stroke_width(dots(1))))?;
-        let style = ("sans-serif", dots(11)).into_font().color(&PHASE);
-        chart.draw_series([Text::new(phase.name.clone(), (phase.begun_s, most * 1.14), style)])?;
+        // Downwards, because short phases have less room than their names.
+        let style = ("sans-serif", dots(11)).into_font().transform(FontTransform::Rotate90).color(&PHASE);
+        let x = phase.begun_s + (time(report).end - time(report).start) * 0.012;
+        chart.draw_series([Text::new(phase.name.clone(), (x, most * 1.14), style)])?;
     }
     legend(&mut chart)
 }

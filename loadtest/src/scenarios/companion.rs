@@ -11,8 +11,8 @@ use crate::bench::{Bench, counted};
 use crate::client::{Pace, Plan, Tally, Work, drive};
 use crate::report::Setting;
 
-/// A load that runs beside others.
-pub(super) struct Beside {
+/// A load that runs at the same time as another.
+pub(super) struct Companion {
     thread: JoinHandle<Tally>,
     name: String,
     begun_s: f64,
@@ -21,7 +21,7 @@ pub(super) struct Beside {
     connections: usize,
 }
 
-impl Beside {
+impl Companion {
     /// Starts work in `runtime`. Its requests are numbered from 0.
     pub(super) fn start<W: Work>(
         bench: &Bench,
@@ -45,7 +45,7 @@ impl Beside {
 
     /// Waits for its end, and adds it to the report.
     pub(super) fn finish(self, bench: &mut Bench) -> Result<Tally> {
-        let tally = self.thread.join().ok().context("a load beside the others failed")?;
+        let tally = self.thread.join().ok().context("a load that ran at the same time failed")?;
         let rate = match self.pace {
             Pace::Open { rate, .. } => Some(rate),
             Pace::Closed => None,

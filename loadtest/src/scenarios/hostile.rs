@@ -15,7 +15,7 @@ use crate::works::Checks;
 const PROBER_CONNECTIONS: usize = 16;
 const P99_MS: f64 = 250.0;
 const PROBES: f64 = 100.0;
-/// Sockets of this client beside those of attackers.
+/// Sockets that this client needs in addition to those of attackers.
 const SPARE_SOCKETS: u64 = 1_000;
 
 #[derive(Clone, Debug, clap::Args)]

@@ -12,6 +12,6 @@ pub(crate) mod sink;
 pub(crate) mod soak;
 pub(crate) mod tour;
 
-mod beside;
+mod companion;
 mod import;
 mod operator;

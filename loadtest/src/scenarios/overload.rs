@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use super::beside::Beside;
+use super::companion::Companion;
 use super::import::import;
 use crate::bench::{Bench, runtime};
 use crate::client::{Latencies, Pace, Request, Second, Tally};
@@ -134,7 +134,7 @@ fn both(
     let seconds = bench.args.seconds;
     let probes = Pace::Open { rate: args.probes, arrivals: Arrivals::Poisson, seed: bench.args.seed + 1 };
     let plan = (probes, seconds, PROBER_CONNECTIONS);
-    let prober = Beside::start(bench, runtime(Some(1), 0)?, &format!("{name}, prober"), probe, plan);
+    let prober = Companion::start(bench, runtime(Some(1), 0)?, &format!("{name}, prober"), probe, plan);
     let load = bench.phase_with(name, attack, pace, seconds, args.attackers)?;
     Ok(Outcome { load, probes: prober.finish(bench)? })
 }

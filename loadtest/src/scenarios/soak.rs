@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use hyper::{Method, Uri};
 
-use super::beside::Beside;
+use super::companion::Companion;
 use super::import::import;
 use super::operator::{Operator, Work};
 use crate::bench::{Bench, runtime};
@@ -69,7 +69,7 @@ fn soak(bench: &mut Bench, seconds: f64, cycle: f64) -> Result<Work> {
     let inserts = Inserts::new(&bench.texts, COLLECTION, "page");
     let operator = Operator::start(&bench.target, COLLECTION, Duration::from_secs_f64(cycle));
     let plan = (bench.open(rate * EXPIRING), seconds, 32);
-    let expiring = Beside::start(bench, runtime(Some(1), 0)?, "expiring", &inserts, plan);
+    let expiring = Companion::start(bench, runtime(Some(1), 0)?, "expiring", &inserts, plan);
     let pace = bench.open(rate * (1.0 - EXPIRING));
     let tally = bench.phase("soak", &crawl, pace, seconds)?;
     let expiring = expiring.finish(bench)?;
