@@ -84,6 +84,14 @@ impl Report {
         self.expectations.push(expectation);
     }
 
+    /// Requires that a value is at least `bound`.
+    pub(crate) fn at_least(&mut self, what: &str, value: f64, bound: f64, only_if_strict: bool) {
+        let bound_text = format!("at least {}", table::number(bound));
+        let expectation =
+            Expectation { what: what.to_owned(), value, bound: bound_text, met: value >= bound, only_if_strict };
+        self.expectations.push(expectation);
+    }
+
     /// Requires that no answer of this tally was wrong, and that every request was sent.
     pub(crate) fn nothing_wrong(&mut self, what: &str, tally: &Tally) {
         self.at_most(&format!("{what}: wrong answers and errors"), tally.wrongs() as f64, 0.0, false);

@@ -65,6 +65,8 @@ pub(super) fn load(bench: &mut Bench, args: &Args) -> Result<()> {
         bench.report.nothing_wrong(name, &bulk);
         bench.report.nothing_wrong(&format!("checks during {name}"), &during);
         bench.report.figure(&format!("{name}, documents/s"), documents)?;
+        let what = format!("refused checks during {name}");
+        bench.report.at_most(&what, during.refused().len() as f64, 0.0, true);
         let p99 = |latencies: Latencies| latencies.value_at_quantile(0.99).max(1) as f64;
         let what = format!("p99 of checks during {name}, compared with checks alone");
         bench.report.at_most(&what, p99(during.good()) / p99(alone.good()), RATIO_MAX, true);

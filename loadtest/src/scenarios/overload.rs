@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use super::companion::Companion;
 use super::import::import;
-use crate::bench::{Bench, runtime};
+use crate::bench::{Bench, counted, runtime};
 use crate::client::{Latencies, Pace, Request, Second, Tally};
 use crate::options;
 use crate::schedule::Arrivals;
@@ -22,6 +22,8 @@ const REFUSED_QUANTILE: f64 = 0.999;
 const REFUSED_MS: f64 = 50.0;
 /// How much longer accepted requests may take at twice the capacity.
 const ACCEPTED_RATIO: f64 = 2.0;
+/// The part of the capacity that must still be used for answers when most requests are refused.
+const GOOD_SHARE: f64 = 0.5;
 const PROBER_CONNECTIONS: usize = 16;
 const NORMAL_WITHIN_S: f64 = 10.0;
 
@@ -82,6 +84,9 @@ pub(super) fn load(bench: &mut Bench, args: &Args) -> Result<()> {
     for &times in &args.times {
         let during = phase(bench, &format!("{times} x capacity"), capacity * times)?;
         judge(bench, times, &before.load.good(), &during);
+        let good = during.load.good().len() as f64 / counted(seconds);
+        let what = format!("{times} x capacity: good answers, as a share of the capacity");
+        bench.report.at_least(&what, good / capacity, GOOD_SHARE, true);
     }
     let after = phase(bench, "50 % afterwards", capacity * 0.5)?;
     bench.report.nothing_wrong("before", &before.load);
