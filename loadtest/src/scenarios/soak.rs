@@ -29,6 +29,9 @@ pub(crate) struct Args {
     /// Seconds of one round of rebandings and a backup [default: a thirtieth of --seconds, 10 to 60]
     #[arg(long)]
     pub(crate) cycle: Option<f64>,
+    /// Seconds before memory counts [default: a sixth of --seconds, at least two cycles]
+    #[arg(long)]
+    pub(crate) warm_up: Option<f64>,
     /// How far the mean memory of a cycle may differ from that of the first one after the warm-up, in percent
     #[arg(long, default_value_t = 3.0)]
     pub(crate) rss_percent: f64,
@@ -83,9 +86,9 @@ fn soak(bench: &mut Bench, seconds: f64, cycle: f64) -> Result<Work> {
     operator.finish()
 }
 
-/// Requires that memory is flat after the warm-up: a sixth of the time, and at least two cycles.
+/// Requires that memory is flat after the warm-up.
 fn flat(bench: &mut Bench, args: &Args, begun_s: f64, cycle: f64) -> Result<()> {
-    let warm_up = (args.common.seconds / 6.0).max(2.0 * cycle);
+    let warm_up = args.warm_up.unwrap_or((args.common.seconds / 6.0).max(2.0 * cycle));
     let samples = bench.sampler.since(begun_s + warm_up);
     for (what, pick) in
         [("resident", (|memory| memory.rss) as fn(&Memory) -> u64), ("anonymous", |memory| memory.anonymous)]
