@@ -92,6 +92,7 @@ fn config(dir: &std::path::Path, default_settings: Settings) -> CollectionsConfi
             id_fingerprint_bits: 64,
         },
         memory_max_bytes: None,
+        reserve_bytes: 0,
         memory: Arc::default(),
         medium: Medium::Disk,
         backup: BackupSettings::default(),

@@ -73,6 +73,7 @@ impl Config {
         let collections = CollectionsConfig {
             data_dir: raw.data.dir,
             lock_wait: milliseconds("data.lock_wait_ms", raw.data.lock_wait_ms, 0..=3_600_000)?,
+            reserve_bytes: within("data.reserve_bytes", raw.data.reserve_bytes, 0..=1 << 40)?,
             collections_max: count("collections.max", raw.collections.max, 1..=10_000)?,
             default_settings: default_collection(&raw.default_collection, hashing.as_ref())?,
             secret: hashing,

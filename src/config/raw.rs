@@ -83,6 +83,7 @@ pub struct RawData {
     pub dir: PathBuf,
     pub store: String,
     pub lock_wait_ms: u64,
+    pub reserve_bytes: u64,
 }
 
 #[derive(Debug, Deserialize)]

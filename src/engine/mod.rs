@@ -12,6 +12,7 @@ pub(crate) mod long_work;
 mod lookup;
 pub(crate) mod memory_budget;
 pub(crate) mod meters;
+mod reserve;
 mod upkeep;
 mod write;
 

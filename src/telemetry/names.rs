@@ -293,8 +293,10 @@ metrics_table! {
         "When the scrub last reached the end of the collection, in seconds since 1970; 0 if it never did.";
     DATA_FREE = "hapax_data_free_bytes", Kind::Gauge, Some(Unit::Bytes), [],
         "Free space on the disk of the data directory.";
+    DISK_RESERVE = "hapax_disk_reserve_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Room on the disk that is kept for deletes; 0 while the disk is full and the room is in use.";
     DATA_WRITABLE = "hapax_data_writable", Kind::Gauge, None, [],
-        "1 if the disk accepts writes; 0 if it refuses them, for example because it is full, while reads continue.";
+        "1 if the disk accepts documents; 0 if it refuses them, for example because it is full, while reads continue.";
     LOG_LINES_LEFT_OUT = "hapax_log_lines_left_out_total", Kind::Counter, None, [],
         "Log lines left out because the same line, or many like it, had been written a few seconds before.";
     COLLECTION_DAMAGED = "hapax_collection_damaged", Kind::Gauge, None, [label::COLLECTION],

@@ -38,6 +38,8 @@ pub struct CollectionsConfig {
     pub memory_max_bytes: Option<u64>,
     /// The bound of the whole process. While it is reached, the index does not grow.
     pub memory: Arc<Bound>,
+    /// Bytes of the disk that are kept for deletes. 0: none.
+    pub reserve_bytes: u64,
     /// Whether documents outlive the process.
     pub medium: Medium,
     /// Settings of backups.

@@ -265,6 +265,7 @@ impl<'a> Deciding<'a> {
         if plan.effect.stores() {
             full = order.memory_mut().admit(lookup.index()).err();
             lookup.meters().memory_refused.increment(u64::from(full.is_some()));
+            full = full.or_else(|| self.writes.disk().admit().err());
             plan = if full.is_some() { plan.without_room() } else { plan };
         }
         self.see(plan, judgement, representatives);

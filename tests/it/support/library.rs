@@ -48,6 +48,7 @@ pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
         limits: LIMITS,
         memory_max_bytes: None,
         memory: Arc::default(),
+        reserve_bytes: 0,
         medium: Medium::Disk,
         backup: BackupSettings { dir: Some(dir.path().join("backups")), ..BackupSettings::default() },
         scrub: None,
