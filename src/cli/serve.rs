@@ -16,7 +16,7 @@ use super::plural::plural;
 use super::secure::Secure;
 use super::service::ServiceManager;
 use super::signals::Signals;
-use super::sockets::Sockets;
+use super::sockets::{Serving, Sockets};
 use crate::collections::{Collections, CollectionsConfig, Medium, Opening};
 use crate::config::{self, ApiKey, Config, Server, Sources};
 use crate::cpu::CpuPool;
@@ -171,6 +171,7 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
     let collections = tokio::select! {
         opened = open(collections_config, cpu, Arc::clone(boot.opening())) => opened?,
         () = signals.next() => {
+            drain(signals, &manager, serving, server.limits.drain_timeout).await?;
             tracing::info!("stopped before the start was complete");
             return Ok(());
         }
@@ -195,14 +196,19 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
             bail!("the server ended unexpectedly");
         }
     }
-    tracing::info!("finishing open requests; a second signal stops at once");
-    signals.exit_at_next();
-    manager.stopping(server.limits.drain_timeout);
-    serving.drain().await?;
+    drain(signals, &manager, serving, server.limits.drain_timeout).await?;
     manager.closing();
     tokio::task::spawn_blocking(move || collections.close()).await.context("closing the data failed")?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Finishes open requests. A second signal ends the process at once.
+async fn drain(signals: Signals, manager: &ServiceManager, serving: Serving, patience: Duration) -> Result<()> {
+    tracing::info!("finishing open requests; a second signal stops at once");
+    signals.exit_at_next();
+    manager.stopping(patience);
+    serving.drain().await
 }
 
 async fn bind(config: &Config, given: Given) -> Result<Sockets> {

@@ -68,6 +68,8 @@ pub struct HttpLimits {
     pub drain_timeout: Duration,
     /// How long a connection without a request stays open after a signal.
     pub drain_idle: Duration,
+    /// How long a request waits for its collection to be opened at the start.
+    pub start_wait: Duration,
     /// Most connections at once. If all are taken, the connection that has been idle the longest is closed for a new
     /// one.
     pub connections_max: usize,
@@ -116,6 +118,7 @@ impl HttpLimits {
             write_timeout: limit!(milliseconds write_timeout_ms, TIMES),
             drain_timeout: limit!(milliseconds drain_timeout_ms, 0..=3_600_000),
             drain_idle: limit!(milliseconds drain_idle_ms, 0..=3_600_000),
+            start_wait: limit!(milliseconds start_wait_ms, 0..=3_600_000),
         };
         limits.fit_together()?;
         Ok(limits)

@@ -59,6 +59,7 @@ pub struct RawServer {
     pub write_timeout_ms: u64,
     pub drain_timeout_ms: u64,
     pub drain_idle_ms: u64,
+    pub start_wait_ms: u64,
 }
 
 #[derive(Deserialize)]

@@ -36,10 +36,11 @@ pub(crate) async fn admit(
         Ok(query) => request.extensions_mut().insert(query),
         Err(problem) => return problem.into_response(),
     };
-    if route.path.starts_with("/v1/")
-        && let Err(problem) = state.boot().collections()
-    {
-        return problem.into_response();
+    if route.path.starts_with("/v1/") {
+        state.boot().wait(request.uri().path(), state.limits().start_wait, state.draining()).await;
+        if let Err(problem) = state.boot().collections() {
+            return problem.into_response();
+        }
     }
     if route.streams {
         let mut response = next.run(request).await;

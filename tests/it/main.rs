@@ -57,6 +57,7 @@ mod ranks;
 mod reference_pages;
 mod reference_tokens;
 mod request_schemas;
+mod restarts;
 mod routes;
 mod service_manager;
 mod spec_page;

@@ -87,7 +87,7 @@ fn connections_wait_in_a_given_socket_while_the_server_restarts() {
         // Nothing accepts yet. The kernel takes the connection and the request all the same.
         let mut early = Raw::connect(address);
         early.send("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        let server = Starting::spawn_listening(&data, &[&admin, &http], "admin:http").ready();
+        let server = Starting::spawn_listening(&data, &[&admin, &http], "admin:http", &[]).ready();
         assert_eq!(server.url(""), format!("http://{address}"), "not the address of --listen");
         assert_eq!(early.status(), 200, "round {round}");
         let probes = Client::new(format!("http://{admin_address}"));
@@ -103,7 +103,7 @@ fn connections_wait_in_a_given_socket_while_the_server_restarts() {
 fn a_given_socket_that_others_can_reach_needs_a_key() {
     let dir = library::dir();
     let open = TcpListener::bind("0.0.0.0:0").unwrap();
-    let started = Starting::spawn_listening(&dir.path().join("data"), &[&open], "").ready_or_ended();
+    let started = Starting::spawn_listening(&dir.path().join("data"), &[&open], "", &[]).ready_or_ended();
     let (status, log) = started.err().expect("--listen is a loopback address, but the socket is not");
     assert_eq!(status.code(), Some(2));
     assert!(log.contains("refusing to listen on 0.0.0.0:") && log.contains("without an API key"), "{log}");
@@ -114,7 +114,7 @@ fn sockets_that_hapax_cannot_use_stop_the_start() {
     let dir = library::dir();
     let [a, b] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     let refused = |sockets: &[&TcpListener], names| {
-        let started = Starting::spawn_listening(&dir.path().join("data"), sockets, names).ready_or_ended();
+        let started = Starting::spawn_listening(&dir.path().join("data"), sockets, names, &[]).ready_or_ended();
         let (status, log) = started.err().expect("the sockets are not possible");
         assert_eq!(status.code(), Some(2), "{log}");
         log

@@ -71,13 +71,23 @@ impl Starting {
 
     /// Runs it with listening sockets, as a service manager that holds them does. `names` are theirs, with colons
     /// between.
-    pub fn spawn_listening(data_dir: &Path, sockets: &[&TcpListener], names: &str) -> Self {
+    pub fn spawn_listening(
+        data_dir: &Path,
+        sockets: &[&TcpListener],
+        names: &str,
+        environment: &[(&str, &str)],
+    ) -> Self {
         // Copies with high numbers, so that none is in the way of 3 and 4. Children inherit them.
         let copies: Vec<OwnedFd> = sockets.iter().map(|socket| inherited(socket)).collect();
         let moves = copies.iter().zip(3..).map(|(copy, number)| format!("{number}<&{0} {0}<&- ", copy.as_raw_fd()));
         let script = format!("LISTEN_PID=$$ LISTEN_FDS={} exec \"$@\" {}", sockets.len(), moves.collect::<String>());
         // Not sh: dash knows descriptors of one digit only.
-        Self::spawn_by(&["bash", "-c", &script, "bash"], data_dir, &[], &[("LISTEN_FDNAMES", names)])
+        Self::spawn_by(
+            &["bash", "-c", &script, "bash"],
+            data_dir,
+            &[],
+            &[&[("LISTEN_FDNAMES", names)], environment].concat(),
+        )
     }
 
     /// Waits for the ready line.
@@ -170,9 +180,19 @@ impl Server {
 
     /// Sends SIGTERM, and returns the exit status.
     pub fn terminate(mut self) -> ExitStatus {
+        self.ask_to_stop();
+        self.wait()
+    }
+
+    /// Sends SIGTERM.
+    pub fn ask_to_stop(&self) {
         let pid = self.pid().to_string();
         let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill(1) is there");
         assert!(sent.success());
+    }
+
+    /// Waits until the process ends.
+    pub fn wait(&mut self) -> ExitStatus {
         self.process.wait()
     }
 
