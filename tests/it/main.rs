@@ -17,6 +17,7 @@ mod clusters;
 mod commit_window;
 mod config;
 mod connections;
+mod contrib;
 mod copies;
 mod crash;
 mod damaged;
