@@ -42,6 +42,8 @@ def main():
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--examples", type=int, default=20, help="test cases for each operation and phase")
     arguments = parser.parse_args()
+    # So that a stopped run stops its server too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     seed = random.randrange(2**32) if arguments.seed is None else arguments.seed
     print(f"conformance: seed {seed}; run again with CONFORMANCE_SEED={seed}", flush=True)
     faults = []
