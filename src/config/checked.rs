@@ -141,7 +141,11 @@ fn cpu(raw: &RawCpu) -> Result<CpuConfig, ConfigError> {
         0 => std::thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(1),
         threads => threads,
     };
-    Ok(CpuConfig { threads, queue_max: count("cpu.queue_max", raw.queue_max, 1..=1_000_000)? })
+    Ok(CpuConfig {
+        threads,
+        queue_max: count("cpu.queue_max", raw.queue_max, 1..=1_000_000)?,
+        queue_delay_max: milliseconds("cpu.queue_delay_max_ms", raw.queue_delay_max_ms, 0..=60_000)?,
+    })
 }
 
 fn backup(raw: RawBackup) -> Result<BackupSettings, ConfigError> {

@@ -139,6 +139,7 @@ pub struct RawLimits {
 pub struct RawCpu {
     pub threads: u64,
     pub queue_max: u64,
+    pub queue_delay_max_ms: u64,
 }
 
 #[derive(Debug, Deserialize)]

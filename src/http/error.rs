@@ -12,7 +12,7 @@ use hapax_core::NotUtf8;
 use serde::Serialize;
 
 use crate::collections::{CollectionError, WriteFailure};
-use crate::cpu::Full;
+use crate::cpu::Refused;
 use crate::types::InvalidName;
 
 /// When to retry a write whose failure may be temporary.
@@ -415,9 +415,9 @@ impl From<CollectionError> for Problem {
     }
 }
 
-impl From<Full> for Problem {
-    fn from(full: Full) -> Self {
-        CollectionError::from(full).into()
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        CollectionError::from(refused).into()
     }
 }
 

@@ -213,9 +213,11 @@ metrics_table! {
     OPH_EMPTY_SLOTS = "hapax_oph_empty_slots_ratio", Kind::Histogram(RATIOS), None, [label::SKETCH],
         "Share of a document's slots that no shingle reached, for oph sketches.";
     CPU_QUEUE_DEPTH = "hapax_cpu_queue_depth", Kind::Gauge, None, [],
-        "Long jobs that wait for a processor.";
+        "Long jobs that wait for a processor, without those of bulk and batch requests.";
     CPU_QUEUE_MAX = "hapax_cpu_queue_max", Kind::Gauge, None, [],
         "The most long jobs that may wait for a processor.";
+    CPU_REFUSED = "hapax_cpu_refused_total", Kind::Counter, None, [],
+        "Long jobs refused because the queue was full, or because they had waited too long.";
     CPU_QUEUE_WAIT = "hapax_cpu_queue_wait_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [],
         "Time that a long job waited for a place in the queue and then for a processor.";
     PROBE_DURATION = "hapax_probe_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),

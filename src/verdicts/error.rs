@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hapax_core::NotUtf8;
 
-use crate::cpu::Full;
+use crate::cpu::Refused;
 use crate::store::lock::LockError;
 use crate::store::{self, StoreError};
 use crate::types::{CollectionName, DocId, Seq};
@@ -184,10 +184,10 @@ impl CollectionError {
     }
 }
 
-impl From<Full> for CollectionError {
-    fn from(full: Full) -> Self {
+impl From<Refused> for CollectionError {
+    fn from(refused: Refused) -> Self {
         // Each waiting task takes milliseconds, so most of them are done within a second.
-        Self::Overloaded { detail: full.to_string(), retry_after: Duration::from_secs(1) }
+        Self::Overloaded { detail: refused.to_string(), retry_after: Duration::from_secs(1) }
     }
 }
 

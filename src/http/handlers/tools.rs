@@ -37,6 +37,6 @@ pub async fn tune(State(state): State<AppState>, body: JsonText) -> Result<Json<
     let when_full = body.when_full();
     let input = body.parse(&state, TuneInput::parse).await?;
     // If the targets cannot be met, every possible banding is tried to say what can be reached.
-    let chosen = state.cpu().place(when_full).await?.run(move || input.choose()).await;
+    let chosen = state.cpu().place(when_full).await?.run(move || input.choose()).await?;
     Ok(Json(chosen?))
 }
