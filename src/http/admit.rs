@@ -121,8 +121,9 @@ mod tests {
             keys: KeyRing::open(),
             access: Access::default(),
             metrics: Arc::new(String::new),
-            cpu: CpuPool::new(CpuConfig { threads: 1, queue_max: 1 }),
             memory: Arc::default(),
+            cpu: CpuPool::new(CpuConfig { threads: 1, queue_max: 1, queue_delay_max: Duration::ZERO }),
+            stream_threads: Some(1),
             default_settings: Settings::new(spec, banding, 0.8),
             secret_fingerprint: None,
         });

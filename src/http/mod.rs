@@ -36,6 +36,7 @@ mod sending;
 mod serve;
 mod state;
 mod stream_place;
+mod stream_threads;
 mod turn;
 
 pub use access::Access;

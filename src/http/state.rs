@@ -14,6 +14,7 @@ use super::boot::Boot;
 use super::error::Problem;
 use super::refusals::Refusals;
 use super::stream_place::StreamPlace;
+use super::stream_threads::StreamThreads;
 use crate::collections::Settings;
 use crate::config::HttpLimits;
 use crate::cpu::CpuPool;
@@ -35,6 +36,8 @@ pub struct Wiring {
     pub cpu: CpuPool,
     /// The bound of the process's memory.
     pub memory: Arc<Bound>,
+    /// The number of threads for the documents of bulk and batch requests; one per core if `None`.
+    pub stream_threads: Option<usize>,
     /// The settings that `PUT` uses for absent fields.
     pub default_settings: Settings,
     /// The fingerprint of the secret that `"key": "configured"` means.
@@ -48,6 +51,7 @@ pub struct AppState(Arc<Inner>);
 struct Inner {
     wiring: Wiring,
     admission: Admission,
+    stream_threads: StreamThreads,
     bulks: Arc<Semaphore>,
     text_streams: Arc<Semaphore>,
     long_lines: Arc<Semaphore>,
@@ -68,6 +72,7 @@ impl AppState {
         }
         Self(Arc::new(Inner {
             admission: Admission::new(&limits),
+            stream_threads: StreamThreads::start(wiring.stream_threads),
             bulks: Arc::new(Semaphore::new(limits.bulk_requests_max)),
             text_streams: Arc::new(Semaphore::new(limits.text_streams_max)),
             long_lines: Arc::new(Semaphore::new(long_lines_max(&limits))),
@@ -121,6 +126,11 @@ impl AppState {
     /// The places of each class of requests.
     pub(super) fn admission(&self) -> &Admission {
         &self.0.admission
+    }
+
+    /// The threads that work on the documents of bulk and batch requests.
+    pub(super) fn stream_threads(&self) -> &StreamThreads {
+        &self.0.stream_threads
     }
 
     /// Takes a place for a bulk request; 503 if all are taken.

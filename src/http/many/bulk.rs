@@ -37,7 +37,7 @@ pub(crate) struct Bulk {
 pub(crate) fn start(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Send + Unpin>) -> Body {
     let limits = state.limits();
     let (writer, body) = answers(limits.bulk_answer_buffer_bytes_max, limits.bulk_stall_timeout);
-    let state = state.clone();
+    let (state, threads) = (state.clone(), state.stream_threads());
     let run = async move {
         tokio::select! {
             // The client has closed the connection: decided documents are kept, the others are not begun.
@@ -45,7 +45,7 @@ pub(crate) fn start(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Se
             () = run(bulk, &state, reader, &writer) => {}
         }
     };
-    tokio::spawn(run.in_current_span());
+    threads.spawn(run.in_current_span());
     body
 }
 

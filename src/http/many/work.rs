@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{Stream, StreamExt};
+use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
@@ -64,6 +65,8 @@ pub(crate) struct DocumentWork {
     collection: Collection,
     /// The pool that parses long documents. The collection's own pool signs them.
     cpu: CpuPool,
+    /// The threads that work on short documents.
+    threads: Handle,
     op: Operation,
     invalid: Invalid,
     /// The most decisions that may wait for the disk.
@@ -93,7 +96,7 @@ enum Ready {
 
 /// Lines wait for a free thread. Reading stops meanwhile, so the client is slowed down instead of refused.
 fn in_turn(purpose: Purpose) -> PrepareOptions {
-    PrepareOptions { when_full: WhenFull::Wait, ranks: false, purpose }
+    PrepareOptions { when_full: WhenFull::GiveWay, ranks: false, purpose }
 }
 
 impl DocumentWork {
@@ -105,11 +108,13 @@ impl DocumentWork {
         op: Operation,
         invalid: Invalid,
     ) -> Self {
-        let (cpu, places) = (state.cpu().clone(), Some(Arc::clone(state.admission().of(Class::Bulk))));
+        let (cpu, threads) = (state.cpu().clone(), state.stream_threads().handle().clone());
+        let places = Some(Arc::clone(state.admission().of(Class::Bulk)));
         Self {
             caller,
             collection,
             cpu,
+            threads,
             op,
             invalid,
             open_max: state.limits().bulk_open_max,
@@ -190,11 +195,12 @@ impl DocumentWork {
     /// Decides in a separate task. This stream is not polled while the client reads nothing, and a decision that makes
     /// no progress would block its id and its places in the queues.
     async fn spawn_decide(self, ready: Ready, room: Option<Room>, bytes_max: usize) -> DecidedInTurn {
+        let threads = self.threads.clone();
         let decide = async move {
             let (_place, _room) = (self.place().await, room);
             self.decide(ready, bytes_max).await
         };
-        let task = AbortOnDropHandle::new(tokio::spawn(decide.in_current_span()));
+        let task = AbortOnDropHandle::new(threads.spawn(decide.in_current_span()));
         task.await.unwrap_or_else(|error| {
             DecidedInTurn::now(DocumentAnswer::Failed { id: None, problem: Problem::internal(&error.to_string()) })
         })
@@ -210,6 +216,7 @@ impl DocumentWork {
 
     fn spawn_prepare<T: Send + 'static>(self, input: Input<T>) -> impl Future<Output = ReadyDocument<T>> + Send {
         let Input { tag, json, room, answer_bytes_max, answer } = input;
+        let threads = self.threads.clone();
         let task = async move {
             let ready = match json {
                 Ok(json) => {
@@ -223,7 +230,7 @@ impl DocumentWork {
             let room = room.filter(|_| !matches!(ready, Ready::Done(_)));
             (ready, room)
         };
-        let task = AbortOnDropHandle::new(tokio::spawn(task.in_current_span()));
+        let task = AbortOnDropHandle::new(threads.spawn(task.in_current_span()));
         async move {
             // A panic over one document fails only that document.
             let spoilt = |error: tokio::task::JoinError| (failed(None, Problem::internal(&error.to_string())), None);
@@ -235,7 +242,7 @@ impl DocumentWork {
     async fn prepare(&self, json: Bytes, answer_bytes_max: usize) -> Ready {
         let (op, invalid, caller) = (self.op, self.invalid, self.caller.clone());
         let (bytes, read) = (json.len(), move || Ok(Parsed::new(&json, op, invalid, &caller)));
-        let parsed = parse(&self.cpu, WhenFull::Wait, bytes, read).await;
+        let parsed = parse(&self.cpu, WhenFull::GiveWay, bytes, read).await;
         match parsed {
             Ok(Parsed::Check(DocumentInput { id, content, .. }, options)) => {
                 let checked = async {

@@ -106,6 +106,7 @@ impl Setup {
             metrics: self.metrics,
             cpu: cpu.clone(),
             memory: Arc::clone(&self.collections.memory),
+            stream_threads: self.workers,
             default_settings: self.collections.default_settings.clone(),
             secret_fingerprint: self.collections.secret.as_ref().map(SecretKey::fingerprint),
         });
