@@ -87,7 +87,7 @@ impl Places {
     }
 
     fn in_time(&self) -> Result<(), Problem> {
-        if self.delay.refuses(run_queue::waited()) {
+        if self.delay.refuses(run_queue::waited()) && run_queue::refuse() {
             return Err(self.refuse(
                 "the server has more to do than it can do in time (`server.queue_delay_max_ms`); nothing was done for \
                  this request; try again later",

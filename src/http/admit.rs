@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use super::admission::Class;
 use super::caller::Caller;
 use super::deadline::{Deadline, Passed};
+use super::early::judged_early;
 use super::error::{Code, Problem};
 use super::query::Query;
 use super::refusals::Reason;
@@ -50,10 +51,11 @@ pub(crate) async fn admit(
     let class = route.class();
     let places = state.admission().of(class);
     let turn = Turn::new(places);
-    if class != Class::Probe
-        && let Err(problem) = places.arrive().and_then(|()| if takes_body(route) { Ok(()) } else { turn.take() })
-    {
-        return problem.into_response();
+    if class != Class::Probe {
+        let arrived = if judged_early(request.version()) { Ok(()) } else { places.arrive() };
+        if let Err(problem) = arrived.and_then(|()| if takes_body(route) { Ok(()) } else { turn.take() }) {
+            return problem.into_response();
+        }
     }
     // A request with a body takes its place only once the whole body has arrived: the extractor that reads the body
     // takes it.

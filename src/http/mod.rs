@@ -14,6 +14,7 @@ mod boot;
 mod caller;
 mod connections;
 pub mod deadline;
+mod early;
 mod gate;
 pub mod handlers;
 pub mod json;

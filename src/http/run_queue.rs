@@ -1,7 +1,7 @@
 //! How long a task waits for a thread. Checks run to their end on the threads that serve connections, so if there is
 //! too much to do, requests wait in the queues of these threads: no place is taken and no counter is high.
-//! In: a task. Out: the same task; while it runs, [`waited`] tells how long it was ready and did not run. Knows nothing
-//! of requests.
+//! In: a task. Out: the same task; while it runs, [`waited`] tells how long it was ready and did not run, and [`refuse`]
+//! whether its thread has time for a refusal. Knows nothing of requests.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -13,7 +13,14 @@ use std::time::{Duration, Instant};
 use futures::task::AtomicWaker;
 use hyper::rt::Executor;
 
+/// The most time that a thread may spend on refusals without other work in between, in nanoseconds.
+const CREDIT_MAX: i64 = 5_000_000;
+
 thread_local! {
+    /// The time that this thread has spent on other work and may spend on refusals, in nanoseconds.
+    static CREDIT: Cell<i64> = const { Cell::new(CREDIT_MAX) };
+    /// Whether the task that runs now has refused something.
+    static REFUSED: Cell<bool> = const { Cell::new(false) };
     /// Since when the task that runs now was ready to run.
     static READY_SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
@@ -26,6 +33,24 @@ fn ready_since() -> Option<Instant> {
 /// Returns how long the task that runs now was ready and did not run, with the time that it has been running since.
 pub(super) fn waited() -> Duration {
     ready_since().map_or(Duration::ZERO, |since| since.elapsed())
+}
+
+/// Whether this thread has time for a refusal. At most half of its time goes into refusals: clients that send again at
+/// once could otherwise keep a server busy with nothing else, and it would answer none. The time of this task counts as
+/// that of a refusal.
+pub(super) fn refuse() -> bool {
+    let has_time = CREDIT.get() > 0;
+    if has_time {
+        REFUSED.set(true);
+    }
+    has_time
+}
+
+/// Counts the time of a task that has just run.
+fn settle(spent: Duration) {
+    let spent = (spent.as_nanos() as i64).min(CREDIT_MAX);
+    let gained = if REFUSED.replace(false) { -spent } else { spent };
+    CREDIT.set((CREDIT.get() + gained).clamp(-CREDIT_MAX, CREDIT_MAX));
 }
 
 /// A task whose waits are timed.
@@ -62,8 +87,10 @@ impl<F: Future> Future for Timed<F> {
         self.ready.waker.register(cx.waker());
         let outer = READY_SINCE.replace(Some(self.ready.take()));
         let _restored = Restored(outer);
-        let Self { work, waker, .. } = &mut *self;
-        work.as_mut().poll(&mut Context::from_waker(waker))
+        let (begun, Self { work, waker, .. }) = (Instant::now(), &mut *self);
+        let made = work.as_mut().poll(&mut Context::from_waker(waker));
+        settle(begun.elapsed());
+        made
     }
 }
 
@@ -136,6 +163,25 @@ mod tests {
         std::thread::sleep(LONG);
         let waited = task.await.unwrap();
         assert!(waited >= LONG && waited <= asked.elapsed() + LONG / 2, "{waited:?}");
+    }
+
+    #[test]
+    fn refusals_take_half_of_the_time_at_most() {
+        // A thread of its own, with full credit.
+        let refusals = |work: Duration, refusal: Duration| {
+            (0..1000).fold((Duration::ZERO, Duration::ZERO), |(worked, refused), _| match refuse() {
+                true => {
+                    settle(refusal);
+                    (worked, refused + refusal)
+                }
+                false => {
+                    settle(work);
+                    (worked + work, refused)
+                }
+            })
+        };
+        let (worked, refused) = std::thread::spawn(move || refusals(LONG / 10, LONG / 100)).join().unwrap();
+        assert!(refused > worked / 2 && refused < worked + LONG, "{refused:?} beside {worked:?}");
     }
 
     #[tokio::test]

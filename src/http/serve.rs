@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::TaskTracker;
 
 use super::connections::{Activity, ConnectionPlace, Places, Serving};
+use super::early::Early;
 use super::listener::Listener;
 use super::router::{probe_router, router};
 use super::run_queue::Timed;
@@ -36,7 +37,8 @@ pub async fn serve(listener: impl Into<Listener>, state: AppState, shutdown: imp
     let limits = *state.limits();
     let draining = state.draining().clone();
     describe(&limits);
-    let door = Door::new(router(state), &limits, limits.connections_max, &listener);
+    let early = Early::new(&state);
+    let door = Door::new(router(state), Some(early), &limits, limits.connections_max, &listener);
     let waiting = door.let_in(listener, shutdown).await;
     draining.cancel();
     tracing::info!(connections = door.connections.len(), "shutting down: finishing open requests");
@@ -47,7 +49,7 @@ pub async fn serve(listener: impl Into<Listener>, state: AppState, shutdown: imp
 pub async fn serve_probes(listener: impl Into<Listener>, state: AppState, shutdown: impl Future<Output = ()>) {
     let listener = listener.into();
     let limits = *state.limits();
-    let door = Door::new(probe_router(state), &limits, PROBE_CONNECTIONS_MAX, &listener);
+    let door = Door::new(probe_router(state), None, &limits, PROBE_CONNECTIONS_MAX, &listener);
     let waiting = door.let_in(listener, shutdown).await;
     door.close(waiting, Duration::ZERO).await;
 }
@@ -75,12 +77,18 @@ struct Door {
 }
 
 impl Door {
-    fn new(router: Router, limits: &HttpLimits, connections_max: usize, listener: &Listener) -> Self {
+    fn new(
+        router: Router,
+        early: Option<Early>,
+        limits: &HttpLimits,
+        connections_max: usize,
+        listener: &Listener,
+    ) -> Self {
         if listener.tls().is_some() {
             describe_handshakes();
         }
         Self {
-            serving: Serving::new(router, limits, listener.tls().cloned()),
+            serving: Serving::new(router, early, limits, listener.tls().cloned()),
             places: Places::new(connections_max),
             connections: TaskTracker::new(),
         }

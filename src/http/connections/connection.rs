@@ -14,6 +14,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::header::CONNECTION;
 use axum::http::{HeaderValue, Request, Version};
+use futures::future::Either;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -29,6 +30,7 @@ use super::places::ConnectionPlace;
 use super::socket::Socket;
 use super::wire::Wire;
 use crate::config::HttpLimits;
+use crate::http::early::{self, Early};
 use crate::http::refusals::Peer;
 use crate::http::run_queue::TimedExecutor;
 use crate::http::sending::GivenUp;
@@ -47,6 +49,7 @@ const HEADER_BYTES_MAX: usize = 64 * 1024;
 pub(crate) struct Serving {
     builder: auto::Builder<TimedExecutor>,
     router: Router,
+    early: Option<Early>,
     patience: ConnectionTimes,
     write_timeout: Duration,
     /// `None`: plain HTTP.
@@ -58,7 +61,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    pub(crate) fn new(router: Router, limits: &HttpLimits, tls: Option<Acceptor>) -> Self {
+    pub(crate) fn new(router: Router, early: Option<Early>, limits: &HttpLimits, tls: Option<Acceptor>) -> Self {
         let mut builder = auto::Builder::new(TimedExecutor);
         // Hyper's own timeout is off: it counts the time of a head from the end of the last answer.
         builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEADER_BYTES_MAX * 2);
@@ -76,7 +79,7 @@ impl Serving {
             drain_idle: limits.drain_idle.min(limits.drain_timeout / 2),
         };
         let (drain, cut) = (CancellationToken::new(), CancellationToken::new());
-        Self { builder, router, patience, write_timeout: limits.write_timeout, tls, drain, cut }
+        Self { builder, router, early, patience, write_timeout: limits.write_timeout, tls, drain, cut }
     }
 
     /// Tells every client to send its next request elsewhere, and closes connections without a request soon.
@@ -98,7 +101,7 @@ impl Serving {
     ) {
         let socket = Socket::new(stream, Arc::clone(&activity), self.write_timeout, place.leaving());
         let wire = Wire::new(socket, self.tls.as_ref());
-        let (router, counted, wanted) = (self.router, Arc::clone(&activity), place.wanted());
+        let (router, early, counted, wanted) = (self.router, self.early, Arc::clone(&activity), place.wanted());
         // Child tokens: each poll locks its token, and all connections would contend for a single one.
         let (drain, cut) = (self.drain.child_token(), self.cut.child_token());
         let (leave, close) = (drain.clone(), cut.clone());
@@ -106,7 +109,12 @@ impl Serving {
             request.extensions_mut().insert(Peer(peer));
             let multiplexed = request.version() == Version::HTTP_2;
             let answering = Arc::new(Mutex::new(Some(counted.answer(multiplexed))));
-            let (answer, wanted) = (router.clone().call(request), wanted.clone());
+            let refusal = early.as_ref().and_then(|early| early.refusal(&request));
+            let answer = match refusal {
+                Some(problem) => Either::Left(early::refused(problem, request)),
+                None => Either::Right(router.clone().call(request)),
+            };
+            let wanted = wanted.clone();
             let (leave, close) = (leave.clone(), close.clone());
             async move {
                 let Ok(mut answer) = answer.await;
