@@ -16,6 +16,8 @@ const MIB: u64 = 1 << 20;
 const AVAILABLE_PERCENT: u64 = 80;
 /// The least value of `memory.max_bytes`.
 const MAX_BYTES_LEAST: u64 = 64 * MIB;
+/// The least share for bodies: a decoder of zstd takes 8 MiB.
+const BODIES_BYTES_MIN: u64 = 12 * MIB;
 /// The memory of the process that no setting limits: connections, SQLite, threads, the allocator's own. An eighth of the
 /// whole, within these bounds.
 const REST_BYTES: [u64; 2] = [32 * MIB, 1024 * MIB];
@@ -109,8 +111,9 @@ fn max_bytes(raw: &Raw, available: Option<Available>) -> Result<Option<(u64, Opt
 
 /// Divides `max` bytes. `defaults` are the most for settings that are not set.
 fn divide(max: u64, asked: &Asked, defaults: &Shares) -> Shares {
-    // Room for what was asked for: twice the largest body, and four times the largest answer.
-    let bodies_min = asked.body.max(asked.line).unwrap_or(0).saturating_mul(2);
+    // Room for what was asked for: twice the largest body, of which an eighth is left for small ones, and four times the
+    // largest answer.
+    let bodies_min = (asked.body.max(asked.line).unwrap_or(0).saturating_mul(16) / 7).max(BODIES_BYTES_MIN);
     let answers_min = asked.answer.unwrap_or(0).saturating_mul(4);
     let bodies = asked.bodies.unwrap_or_else(|| whole_mib(max / 8).max(bodies_min).min(defaults.bodies));
     let answers = asked.answers.unwrap_or_else(|| whole_mib(max / 8).max(answers_min).min(defaults.answers));
@@ -124,8 +127,8 @@ fn divide(max: u64, asked: &Asked, defaults: &Shares) -> Shares {
         bodies,
         answers,
         payloads,
-        body: part(asked.bodies.is_some() || asked.body.is_some(), bodies / 2, defaults.body),
-        line: part(asked.bodies.is_some() || asked.line.is_some(), bodies / 2, defaults.line),
+        body: part(asked.bodies.is_some() || asked.body.is_some(), bodies / 16 * 7, defaults.body),
+        line: part(asked.bodies.is_some() || asked.line.is_some(), bodies / 16 * 7, defaults.line),
         answer: part(asked.answers.is_some() || asked.answer.is_some(), answers / 4, defaults.answer),
         index: whole_mib(left - rest).max(MIB),
     }
@@ -170,7 +173,7 @@ mod tests {
             let Shares { bodies, answers, payloads, body, line, answer, index } = shares;
             let parts = bodies + answers + payloads + index;
             assert!(parts + max / 16 <= max || parts + GIB <= max + MIB, "{max}: {shares:?}");
-            assert!(bodies >= 2 * body.max(line) && answers >= 4 * answer, "{max}: {shares:?}");
+            assert!(bodies - bodies / 8 >= 2 * body.max(line) && answers >= 4 * answer, "{max}: {shares:?}");
             assert!(fit(max, bodies as usize, answers as usize, payloads as usize).is_ok(), "{max}: {shares:?}");
             assert!(index >= max / 8, "{max}: {shares:?}");
         }
@@ -186,8 +189,8 @@ mod tests {
     fn what_is_set_stays_and_others_give_way() {
         let asked = Asked { body: Some(48 * MIB), answers: Some(16 * MIB), ..Asked::default() };
         let shares = divide(512 * MIB, &asked, &DEFAULTS);
-        assert_eq!((shares.bodies, shares.answers, shares.payloads), (96 * MIB, 16 * MIB, 32 * MIB));
-        assert_eq!((shares.line, shares.index), (16 * MIB, 304 * MIB));
+        assert_eq!((shares.bodies, shares.answers, shares.payloads), (48 * MIB * 16 / 7, 16 * MIB, 32 * MIB));
+        assert_eq!((shares.line, shares.index), (16 * MIB, 290 * MIB));
         let all = Asked { bodies: Some(300 * MIB), answers: Some(200 * MIB), ..Asked::default() };
         assert_eq!(divide(512 * MIB, &all, &DEFAULTS).index, MIB);
         let error = fit(512 * MIB, 300 << 20, 200 << 20, 32 << 20).unwrap_err().to_string();

@@ -109,12 +109,19 @@ impl BudgetShare {
             return Err(CollectionError::MemoryBudget { used, max });
         }
         if short && self.told + one > self.told_most {
-            let process = &self.budget.process;
-            process.refused(Refused::Document);
-            let max = process.max().unwrap_or_default();
-            return Err(CollectionError::MemoryShort { taken: process.taken(), max });
+            self.budget.process.refused(Refused::Document);
+            return self.may_grow();
         }
         Ok(())
+    }
+
+    /// Returns an error if the process has no memory left.
+    pub(crate) fn may_grow(&self) -> Result<()> {
+        let process = &self.budget.process;
+        match process.max().filter(|_| process.is_short()) {
+            Some(max) => Err(CollectionError::MemoryShort { taken: process.taken(), max }),
+            None => Ok(()),
+        }
     }
 
     fn tell(&mut self, used: u64) {

@@ -248,6 +248,9 @@ fn a_process_at_its_bound_refuses_what_makes_it_grow_and_nothing_else() {
     let lines = format!("{}\n{}\n", json!({"id": "10", "text": words(10)}), json!({"id": "1", "text": words(1)}));
     let lines = client.bulk("op=insert", &lines);
     assert_eq!((&lines[0]["error"]["status"], &lines[1]["outcome"]), (&json!(507), &json!("unchanged")));
+    let banding = json!({"banding": {"bands": 8, "rows": 16}});
+    let patch = |banding: &Value| client.json("PATCH", "/v1/collections/default", banding);
+    patch(&banding).problem(507, "memory_budget_reached");
     // A document takes the place of a deleted one, and no other.
     delete(&client, &["0".to_owned()]);
     assert_eq!(store(&client, 11, "").ok()["outcome"], "inserted");
@@ -262,4 +265,5 @@ fn a_process_at_its_bound_refuses_what_makes_it_grow_and_nothing_else() {
     });
     assert_eq!(store(&client, 12, "").ok()["outcome"], "inserted");
     assert_eq!(client.post(CHECK, &large).status, 200);
+    patch(&banding).ok();
 }

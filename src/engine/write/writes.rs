@@ -159,6 +159,11 @@ impl Writes {
         budget.watch();
     }
 
+    /// Returns an error if the process has no memory for more than it holds.
+    pub(crate) fn may_grow(&self) -> Result<()> {
+        self.order.lock().memory_mut().may_grow()
+    }
+
     /// Returns whether clients need the queue, so that work in the background has to wait.
     pub(crate) fn is_busy(&self) -> bool {
         self.turns.are_scarce()
