@@ -162,6 +162,7 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
         limits: server.limits,
         keys: key_ring(api_key, keys_file)?,
         access: Access::new(sockets.address().ip(), &server.hosts, &server.cors_origins),
+        addresses: server.addresses,
         metrics: scrape(metrics, Arc::clone(&boot), cpu.clone()),
         cpu: cpu.clone(),
         memory: Arc::clone(&collections_config.memory),

@@ -54,7 +54,7 @@ pub struct LogSettings {
 impl Config {
     /// Checks every value, and reads the files that hold secrets.
     pub fn check(raw: Raw) -> Result<Self, ConfigError> {
-        let server = Server::check(&raw.server)?;
+        let server = Server::check(&raw.server, &raw.address_limits)?;
         let api_key =
             secret("auth.api_key", "auth.api_key_file", raw.auth.api_key, raw.auth.api_key_file, ApiKey::new)?;
         let keys_file = raw.auth.keys_file.map(keys_file).transpose()?;

@@ -1,6 +1,7 @@
 //! Settings: compiled-in defaults < file < environment < flags. Input: these four. Output: a [`Config`] with valid
 //! values only, or an error that names the key. It must never know how the settings are used.
 
+mod addresses;
 mod api_key;
 mod checked;
 mod default_collection;
@@ -17,6 +18,7 @@ mod show;
 mod sources;
 mod tls;
 
+pub use addresses::{AddressLimits, Addresses, TrustedProxies};
 pub use api_key::ApiKey;
 pub use checked::{Config, LogSettings};
 pub use error::ConfigError;

@@ -10,6 +10,7 @@ pub struct Raw {
     pub server: RawServer,
     pub auth: RawAuth,
     pub tls: RawTls,
+    pub address_limits: RawAddressLimits,
     pub data: RawData,
     pub collections: RawCollections,
     pub default_collection: RawDefaultCollection,
@@ -30,6 +31,7 @@ pub struct RawServer {
     pub admin_listen: String,
     pub hosts: Vec<String>,
     pub cors_origins: Vec<String>,
+    pub trusted_proxies: Vec<String>,
     pub worker_threads: u64,
     pub connections_max: u64,
     pub requests_concurrent_max: u64,
@@ -76,6 +78,14 @@ pub struct RawTls {
     pub cert_file: PathBuf,
     pub key_file: PathBuf,
     pub admin_listen: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawAddressLimits {
+    pub requests_per_second: u64,
+    pub bytes_per_second: u64,
+    pub requests_in_flight: u64,
 }
 
 #[derive(Debug, Deserialize)]

@@ -27,13 +27,7 @@ pub(crate) async fn admit(
     mut request: Request,
     next: Next,
 ) -> Response {
-    if route.requires != Requires::Nothing
-        && let Err(problem) = route.requires.check(Caller::of(request.extensions()))
-    {
-        state.refusals().note(request.extensions(), Reason::Forbidden);
-        return problem.into_response();
-    }
-    match Query::parse(request.uri().query().unwrap_or_default(), route.query) {
+    match allowed(&state, route, &request) {
         Ok(query) => request.extensions_mut().insert(query),
         Err(problem) => return problem.into_response(),
     };
@@ -63,6 +57,21 @@ pub(crate) async fn admit(
     let response = answer(&state, request, next).await;
     turn.end();
     response
+}
+
+/// Returns the parameters, if the key allows them and the route.
+fn allowed(state: &AppState, route: &Route, request: &Request) -> Result<Query, Problem> {
+    let parse = || Query::parse(request.uri().query().unwrap_or_default(), route.query);
+    if route.requires == Requires::Nothing {
+        return parse();
+    }
+    let caller = Caller::of(request.extensions());
+    let refused = |problem| {
+        state.refusals().note(request.extensions(), Reason::Forbidden);
+        problem
+    };
+    route.requires.check(caller).map_err(refused)?;
+    parse()
 }
 
 /// Whether a request on this route has a body that the server waits for.
@@ -122,6 +131,7 @@ mod tests {
             },
             keys: KeyRing::open(),
             access: Access::default(),
+            addresses: crate::config::Addresses::default(),
             metrics: Arc::new(String::new),
             memory: Arc::default(),
             cpu: CpuPool::new(CpuConfig { threads: 1, queue_max: 1, queue_delay_max: Duration::ZERO }),

@@ -15,6 +15,7 @@ use crate::collections::{CollectionError, WriteFailure};
 use crate::cpu::Refused;
 use crate::types::InvalidName;
 
+const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 /// When to retry a write whose failure may be temporary.
 const RETRY_WRITE: Duration = Duration::from_secs(1);
 /// When to retry if an operator has to look at the disk first.
@@ -62,6 +63,8 @@ pub enum Code {
     InvalidValue,
     /// The maximum number of collections is reached.
     TooManyCollections,
+    /// The client has reached one of its own limits.
+    RateLimited,
     /// A bug, or a disk error that means nothing to the client.
     Internal,
     /// The collection's file is damaged.
@@ -105,6 +108,7 @@ impl Code {
         Self::UnsupportedMediaType,
         Self::InvalidValue,
         Self::TooManyCollections,
+        Self::RateLimited,
         Self::Internal,
         Self::CollectionDamaged,
         Self::WriteFailed,
@@ -171,18 +175,17 @@ impl Code {
             Self::TooManyCollections => {
                 ("too_many_collections", StatusCode::TOO_MANY_REQUESTS, "The maximum number of collections is reached")
             }
+            Self::RateLimited => ("rate_limited", StatusCode::TOO_MANY_REQUESTS, "A limit of the client is reached"),
             Self::Internal => {
                 ("internal", StatusCode::INTERNAL_SERVER_ERROR, "An internal error happened in the server")
             }
             Self::CollectionDamaged => {
                 ("collection_damaged", StatusCode::INTERNAL_SERVER_ERROR, "The collection's file is damaged")
             }
-            Self::WriteFailed => {
-                ("write_failed", StatusCode::SERVICE_UNAVAILABLE, "The write could not be made durable")
-            }
-            Self::Starting => ("starting", StatusCode::SERVICE_UNAVAILABLE, "The server is starting"),
-            Self::ShuttingDown => ("shutting_down", StatusCode::SERVICE_UNAVAILABLE, "The server is shutting down"),
-            Self::Overloaded => ("overloaded", StatusCode::SERVICE_UNAVAILABLE, "The server is overloaded"),
+            Self::WriteFailed => ("write_failed", UNAVAILABLE, "The write could not be made durable"),
+            Self::Starting => ("starting", UNAVAILABLE, "The server is starting"),
+            Self::ShuttingDown => ("shutting_down", UNAVAILABLE, "The server is shutting down"),
+            Self::Overloaded => ("overloaded", UNAVAILABLE, "The server is overloaded"),
             Self::Stalled => ("stalled", StatusCode::REQUEST_TIMEOUT, "The stream made no progress"),
             Self::StorageFull => ("storage_full", StatusCode::INSUFFICIENT_STORAGE, "The disk is full"),
             Self::MemoryBudgetReached => {

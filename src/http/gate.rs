@@ -9,12 +9,11 @@ use axum::response::{IntoResponse, Response};
 
 use super::caller::Caller;
 use super::error::{Code, Problem};
+use super::limiting;
 use super::refusals::Reason;
+use super::requires::OPEN_PATHS;
 use super::state::AppState;
 use crate::keys::Shown;
-
-/// Paths that never require a key, because orchestrators have none.
-pub(super) const OPEN_PATHS: [&str; 2] = ["/livez", "/readyz"];
 
 /// Attaches the caller to the request. Answers 401 if a key is required and the request shows none that is valid.
 pub(super) async fn ask_key(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
@@ -22,8 +21,7 @@ pub(super) async fn ask_key(State(state): State<AppState>, mut request: Request,
         Ok(caller) => _ = request.extensions_mut().insert(caller),
         Err(_) if OPEN_PATHS.contains(&request.uri().path()) => {}
         Err((reason, detail)) => {
-            state.refusals().note(request.extensions(), reason);
-            return Problem::new(Code::Unauthorized, detail).into_response();
+            return limiting::refused(&state, &request, reason, Problem::new(Code::Unauthorized, detail));
         }
     }
     next.run(request).await

@@ -13,6 +13,7 @@ use tracing::Instrument;
 
 use super::error::{Code, Problem};
 use super::leftover::Leftover;
+use super::limiting::Held;
 use super::pace::PacedBody;
 use super::request_id::{REQUEST_ID, RequestId};
 use super::sending::{SendingPace, watched};
@@ -42,8 +43,10 @@ pub(crate) async fn observe(State(limits): State<HttpLimits>, mut request: Reque
 
     let mut response = next.run(request).instrument(span.clone()).await;
     let too_slow = response.extensions().get::<Problem>().is_some_and(|problem| problem.code == Code::RequestTimeout);
+    let held = response.extensions_mut().remove::<Held>();
     if let Some(leftover) = leftover.filter(|_| !too_slow) {
-        leftover.drain().await;
+        let bytes = leftover.drain().await;
+        held.iter().for_each(|held| held.charge_bytes(bytes));
     }
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         response = problem.render(response, &id.0);
@@ -67,7 +70,7 @@ pub(crate) async fn observe(State(limits): State<HttpLimits>, mut request: Reque
             tracing::debug!(status = status.as_u16(), elapsed_ms, "request answered");
         }
     });
-    watched(response, version, pace, guard)
+    watched(response, version, pace, (guard, held))
 }
 
 /// Returns the method's name as a metric label. All unknown methods share one.

@@ -15,7 +15,8 @@ const PERIOD: Duration = Duration::from_secs(60);
 /// How many addresses are remembered. All others share one line.
 const ADDRESSES_MAX: usize = 1024;
 
-/// The address of a connection's other end, attached to each of its requests. Behind a proxy it is the proxy's.
+/// The address of a connection's other end, attached to each of its requests. Behind a trusted proxy, that of its
+/// client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer(pub(super) IpAddr);
 
@@ -31,11 +32,20 @@ pub(super) enum Reason {
     ForeignHost,
     /// Without a configured key: a page of another site.
     ForeignPage,
+    /// Without a valid key: the address has reached one of its limits.
+    AddressLimit,
 }
 
 impl Reason {
-    const ALL: [Self; 6] =
-        [Self::NoKey, Self::WrongKey, Self::ExpiredKey, Self::Forbidden, Self::ForeignHost, Self::ForeignPage];
+    const ALL: [Self; 7] = [
+        Self::NoKey,
+        Self::WrongKey,
+        Self::ExpiredKey,
+        Self::Forbidden,
+        Self::ForeignHost,
+        Self::ForeignPage,
+        Self::AddressLimit,
+    ];
 
     fn as_str(self) -> &'static str {
         match self {
@@ -45,6 +55,7 @@ impl Reason {
             Self::Forbidden => value::REFUSED_FORBIDDEN,
             Self::ForeignHost => value::REFUSED_FOREIGN_HOST,
             Self::ForeignPage => value::REFUSED_FOREIGN_PAGE,
+            Self::AddressLimit => value::REFUSED_ADDRESS_LIMIT,
         }
     }
 }
@@ -103,7 +114,7 @@ impl Refusals {
 }
 
 /// Returns the address itself, or the /64 network of an IPv6 address, because one client has the whole network.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {
             let [a, b, c, d, ..] = address.segments();

@@ -4,6 +4,9 @@ use super::caller::Caller;
 use super::error::Problem;
 use crate::keys::Scope;
 
+/// Paths that never require a key, because orchestrators have none.
+pub(super) const OPEN_PATHS: [&str; 2] = ["/livez", "/readyz"];
+
 /// What a route requires of the key of a request. Every route says so in the table of routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requires {

@@ -61,47 +61,47 @@ macro_rules! route {
 #[rustfmt::skip]
 pub static ROUTES: &[Route] = &[
     route!(POST "/v1/collections/{collection}/check" Scope(Check), ?["id", "threshold", "limit", "with", "invalid"]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503] post(documents::check)),
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(documents::check)),
     route!(POST "/v1/collections/{collection}/documents" Scope(Insert), ?["id", "on_duplicate", "on_existing", "limit", "with", "invalid"]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503, 507] post(documents::insert)),
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(documents::insert)),
     route!(GET "/v1/collections/{collection}/documents" Scope(Read), ?["id", "limit", "cursor"]
-        -> [200, 401, 403, 404, 409, 422, 500, 503] get(documents::read)),
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(documents::read)),
     route!(DELETE "/v1/collections/{collection}/documents" Scope(Delete), ?["id"]
-        -> [200, 401, 403, 404, 409, 422, 500, 503, 507] delete(documents::delete)),
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503, 507] delete(documents::delete)),
     route!(POST "/v1/collections/{collection}/documents/get" Scope(Read), ?[]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503] post(documents::get_many)),
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(documents::get_many)),
     route!(POST "/v1/collections/{collection}/documents/delete" Scope(Delete), ?[]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503, 507] post(documents::delete_many)),
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(documents::delete_many)),
     route!(GET "/v1/collections/{collection}/clusters" Scope(Read), ?["id", "limit", "cursor"]
-        -> [200, 401, 403, 404, 409, 422, 500, 503] get(clusters::read)),
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(clusters::read)),
     route!(POST "/v1/collections/{collection}/batch" Operation, ?["threshold", "limit", "with", "on_duplicate", "on_existing", "invalid"]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503] post(batch::batch)),
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(batch::batch)),
     Route { streams: true, ..route!(POST "/v1/collections/{collection}/bulk" Operation,
         ?["op", "threshold", "limit", "with", "on_duplicate", "on_existing", "invalid", "duplex"]
-        -> [200, 401, 403, 404, 409, 413, 415, 422, 500, 503] post(bulk::bulk)) },
+        -> [200, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503] post(bulk::bulk)) },
     route!(POST "/v1/collections/{collection}/compare" Scope(Check), ?[]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503] post(tools::compare)),
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(tools::compare)),
     route!(POST "/v1/collections/{collection}/sign" Scope(Sign), ?["id", "invalid", "ranks"]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503] post(tools::sign)),
-    route!(GET "/v1/collections" Key, ?[] -> [200, 401, 403, 422, 500, 503] get(collections::list)),
-    route!(GET "/v1/collections/{collection}" Key, ?[] -> [200, 401, 403, 404, 409, 422, 500, 503] get(collections::describe)),
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(tools::sign)),
+    route!(GET "/v1/collections" Key, ?[] -> [200, 401, 403, 422, 429, 500, 503] get(collections::list)),
+    route!(GET "/v1/collections/{collection}" Key, ?[] -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(collections::describe)),
     route!(PUT "/v1/collections/{collection}" Scope(Admin), ?[]
         -> [200, 201, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 503, 507] put(collections::create)),
     route!(PATCH "/v1/collections/{collection}" Scope(Admin), ?[]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503, 507] patch(collections::update)),
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] patch(collections::update)),
     route!(DELETE "/v1/collections/{collection}" Scope(Admin), ?["confirm"]
-        -> [200, 401, 403, 404, 422, 500, 503] delete(collections::remove)),
+        -> [200, 401, 403, 404, 422, 429, 500, 503] delete(collections::remove)),
     route!(GET "/v1/collections/{collection}/buckets" Scope(Read), ?["limit"]
-        -> [200, 401, 403, 404, 409, 422, 500, 503] get(collections::buckets)),
-    route!(POST "/v1/backups" ScopeForAll(Admin), ?[] -> [202, 400, 401, 403, 408, 409, 413, 415, 422, 500, 503] post(backups::start)),
-    route!(GET "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 500, 503] get(backups::read)),
-    route!(DELETE "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 500, 503] delete(backups::cancel)),
-    route!(POST "/v1/tune" Scope(Check), ?[] -> [200, 400, 401, 403, 408, 413, 415, 422, 500, 503] post(tools::tune)),
-    route!(GET "/v1/version" Key, ?[] -> [200, 401, 403, 422, 500, 503] get(ops::version)),
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(collections::buckets)),
+    route!(POST "/v1/backups" ScopeForAll(Admin), ?[] -> [202, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 503] post(backups::start)),
+    route!(GET "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 429, 500, 503] get(backups::read)),
+    route!(DELETE "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 429, 500, 503] delete(backups::cancel)),
+    route!(POST "/v1/tune" Scope(Check), ?[] -> [200, 400, 401, 403, 408, 413, 415, 422, 429, 500, 503] post(tools::tune)),
+    route!(GET "/v1/version" Key, ?[] -> [200, 401, 403, 422, 429, 500, 503] get(ops::version)),
     Route { unbounded: true, ..route!(GET "/livez" Nothing, ?[] -> [200, 422, 500] get(ops::livez)) },
     Route { unbounded: true, ..route!(GET "/readyz" Nothing, ?[] -> [200, 422, 500, 503] get(ops::readyz)) },
-    Route { unbounded: true, ..route!(GET "/metrics" ScopeForAll(Metrics), ?[] -> [200, 401, 403, 422, 500] get(ops::metrics)) },
-    route!(GET "/openapi.yaml" Key, ?[] -> [200, 401, 403, 422, 500, 503] get(ops::openapi)),
+    Route { unbounded: true, ..route!(GET "/metrics" ScopeForAll(Metrics), ?[] -> [200, 401, 403, 422, 429, 500] get(ops::metrics)) },
+    route!(GET "/openapi.yaml" Key, ?[] -> [200, 401, 403, 422, 429, 500, 503] get(ops::openapi)),
 ];
 
 #[cfg(test)]

@@ -12,11 +12,12 @@ use super::answer::{AnswerRoom, Answers};
 use super::body::Budget;
 use super::boot::Boot;
 use super::error::Problem;
+use super::quota::Shares;
 use super::refusals::Refusals;
 use super::stream_place::StreamPlace;
 use super::stream_threads::StreamThreads;
 use crate::collections::Settings;
-use crate::config::HttpLimits;
+use crate::config::{Addresses, HttpLimits, TrustedProxies};
 use crate::cpu::CpuPool;
 use crate::keys::KeyRing;
 use crate::telemetry::memory::Bound;
@@ -30,6 +31,8 @@ pub struct Wiring {
     pub keys: KeyRing,
     /// Decides which requests are answered if no key is set.
     pub access: Access,
+    /// The limits of addresses without a valid key, and the proxies that tell addresses.
+    pub addresses: Addresses,
     /// Writes the text of `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// The pool for long work, shared with the collections.
@@ -60,6 +63,7 @@ struct Inner {
     bulk_answers: Answers,
     draining: CancellationToken,
     refusals: Refusals,
+    shares: Shares,
 }
 
 impl AppState {
@@ -83,6 +87,7 @@ impl AppState {
             bulk_answers: Answers::new(limits.answers_bytes_max / 2),
             draining: CancellationToken::new(),
             refusals: Refusals::new(),
+            shares: Shares::new(wiring.addresses.limits),
             wiring,
         }))
     }
@@ -103,11 +108,20 @@ impl AppState {
         &self.0.refusals
     }
 
+    pub(super) fn shares(&self) -> &Shares {
+        &self.0.shares
+    }
+
+    pub(super) fn trusted_proxies(&self) -> &TrustedProxies {
+        &self.0.wiring.addresses.trusted_proxies
+    }
+
     pub(super) fn access(&self) -> &Access {
         &self.0.wiring.access
     }
 
     pub fn metrics(&self) -> String {
+        self.shares().keep_keys(&self.keys().valid());
         (self.0.wiring.metrics)()
     }
 

@@ -176,6 +176,11 @@ impl Key {
         }
     }
 
+    /// Sets its limits.
+    pub(super) fn limit(&mut self, limits: KeyLimits) {
+        self.rights.limits = limits;
+    }
+
     pub fn name(&self) -> &str {
         &self.name
     }

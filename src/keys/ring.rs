@@ -37,9 +37,17 @@ struct Inner {
 struct Keys(HashMap<u64, Vec<Arc<Key>>>);
 
 impl Keys {
+    /// The limits of the newest key of a name hold for all of them.
     fn new(keys: Vec<Key>) -> Self {
-        let mut all = Self::default();
-        for key in keys {
+        let (mut all, mut newest) = (Self::default(), HashMap::new());
+        for key in &keys {
+            let of_name = newest.entry(key.name().to_owned()).or_insert((key.created(), *key.limits()));
+            if key.created() >= of_name.0 {
+                *of_name = (key.created(), *key.limits());
+            }
+        }
+        for mut key in keys {
+            key.limit(newest[key.name()].1);
             all.0.entry(key.digest().beginning()).or_default().push(Arc::new(key));
         }
         all

@@ -55,9 +55,13 @@ pub mod label {
     pub const CLASS: &str = "class";
     /// The reason why something was refused or closed.
     pub const REASON: &str = "reason";
-    /// Labels with values that clients choose, so that series come and go. `recorder.rs` keeps a series only while the
+    /// The name of an API key, as in the keys file.
+    pub const KEY: &str = "key";
+    /// The limit of a key that was reached, as in the keys file.
+    pub const LIMIT: &str = "limit";
+    /// Labels with values that clients or operators choose, so that series come and go. `recorder.rs` keeps a series only while the
     /// value of such a label is admitted.
-    pub const PASSING: [&str; 2] = [COLLECTION, SKETCH];
+    pub const PASSING: [&str; 3] = [COLLECTION, SKETCH, KEY];
     /// The version of hapax.
     pub const VERSION: &str = "version";
 }
@@ -84,6 +88,8 @@ pub mod value {
     pub const REFUSED_FOREIGN_HOST: &str = "foreign_host";
     /// [`super::label::REASON`]: 403 for a page of another site.
     pub const REFUSED_FOREIGN_PAGE: &str = "foreign_page";
+    /// [`super::label::REASON`]: 429 for an address without a valid key that has reached one of its limits.
+    pub const REFUSED_ADDRESS_LIMIT: &str = "address_limit";
     /// [`super::label::REASON`]: no request for `server.keep_alive_timeout_ms`.
     pub const CLOSED_IDLE: &str = "idle";
     /// [`super::label::REASON`]: no complete request head within `server.header_timeout_ms`.
@@ -176,6 +182,16 @@ metrics_table! {
         "1 while the keys file is missing or cannot be used, and the keys of before stay valid; 0 otherwise.";
     KEYS_FILE_ERRORS = "hapax_keys_file_errors_total", Kind::Counter, None, [],
         "Looks at the keys file, one each second, that found it missing or unusable.";
+    KEY_REQUESTS = "hapax_key_requests_total", Kind::Counter, None, [label::KEY],
+        "Requests accepted, by the name of their API key.";
+    KEY_BYTES = "hapax_key_bytes_total", Kind::Counter, Some(Unit::Bytes), [label::KEY],
+        "Bytes of request bodies, after decompression, by the name of the API key.";
+    KEY_DOCUMENTS = "hapax_key_documents_total", Kind::Counter, None, [label::KEY],
+        "Documents and ids in requests, by the name of the API key.";
+    KEY_REFUSED = "hapax_key_refused_total", Kind::Counter, None, [label::KEY, label::LIMIT],
+        "Requests answered 429 because a limit of their API key was reached.";
+    KEY_SLOWED = "hapax_key_slowed_total", Kind::Counter, None, [label::KEY],
+        "Times that a bulk request or a streamed text waited because a limit of its API key was reached.";
     HTTP_CONNECTIONS_MAX = "hapax_http_connections_max", Kind::Gauge, None, [],
         "The most connections that may be open.";
     HTTP_CONNECTIONS_CLOSED = "hapax_http_connections_closed_total", Kind::Counter, None, [label::REASON],

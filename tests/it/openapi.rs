@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use hapax::config::AddressLimits;
 use hapax::http::error::Code;
 use hapax::http::{OPENAPI, ROUTES, Requires, Route};
 use hapax::keys::Scope;
@@ -161,6 +162,7 @@ fn every_declared_status_can_be_met() {
     with_a_plain_server(&mut met);
     without_the_key(&mut met);
     with_small_bounds(&mut met);
+    beyond_the_limits_of_a_client(&mut met);
     before_and_beyond_what_it_can_do(&mut met);
     beside_what_is_there(&mut met);
 
@@ -227,7 +229,7 @@ fn without_the_key(met: &mut Met) {
     }
 }
 
-/// 413, 429 and 408.
+/// 413 and 408.
 fn with_small_bounds(met: &mut Met) {
     let small_dir = dir();
     let mut small = Setup::new(&small_dir).limits(|limits| {
@@ -242,9 +244,8 @@ fn with_small_bounds(met: &mut Met) {
         let large = json!({"text": "x".repeat(2000)});
         met.by(route, send(&small_client, route, (good(route).0, Some(large))));
     }
-    for route in declared(429) {
-        met.by(route, small_client.json("PUT", "/v1/collections/one-too-many", &json!({})).status);
-    }
+    let one_too_many = small_client.json("PUT", "/v1/collections/one-too-many", &json!({}));
+    one_too_many.problem(429, "too_many_collections");
 
     // 408, from a server with a short timeout for bodies; on a busy machine it would also hit the requests above.
     assert_eq!(small.stopped(), 0);
@@ -254,6 +255,19 @@ fn with_small_bounds(met: &mut Met) {
         raw.send(format!("{} {} HTTP/1.1\r\nHost: localhost\r\n", route.method, path(route)));
         raw.send("Content-Type: application/json\r\nContent-Length: 10\r\n\r\n{");
         met.by(route, raw.status());
+    }
+}
+
+/// 429: the client's address has reached a limit.
+fn beyond_the_limits_of_a_client(met: &mut Met) {
+    let dir = dir();
+    let address_limits = AddressLimits { bytes_per_second: Some(1), ..AddressLimits::default() };
+    let server = Setup { address_limits, ..Setup::new(&dir) }.start();
+    let client = Client::of(&server);
+    // Takes far longer to pay for than this test runs.
+    client.text("/v1/collections/default/check", words(1).repeat(50).as_bytes()).ok();
+    for route in declared(429) {
+        met.by(route, send(&client, route, good(route)));
     }
 }
 

@@ -18,6 +18,7 @@ use crate::http::json::{self, Object};
 use crate::http::many::{DocumentAnswer, DocumentWork, Input, Operation, ahead};
 use crate::http::options;
 use crate::http::query::Query;
+use crate::http::quota::Quota;
 use crate::http::request::{JsonText, Target, parse};
 use crate::http::request_id::RequestId;
 use crate::http::state::AppState;
@@ -44,6 +45,7 @@ pub async fn batch(
     Target(collection): Target,
     Extension(request_id): Extension<RequestId>,
     query: Query,
+    quota: Quota,
     body: JsonText,
 ) -> Result<Response, Problem> {
     let documents_max = state.limits().batch_documents_max;
@@ -53,6 +55,7 @@ pub async fn batch(
     let of = caller.clone();
     let read = move || read(text, &query, &of, documents_max);
     let (op, documents) = parse(state.cpu(), when_full, bytes, read).await?;
+    quota.take_documents(documents.len())?;
     body_room.fit(body_room.bytes() + op.shingle_bytes(&collection, bytes))?;
     // Room for the answers, and for ids and field names that may be repeated as they were sent.
     let room = state.answer_room(bytes + documents.len() * op.answer_bytes_max())?;

@@ -13,6 +13,7 @@ use crate::http::many::{self, Bulk, DocumentWork, Operation};
 use crate::http::media_type::expect_lines;
 use crate::http::options;
 use crate::http::query::Query;
+use crate::http::quota::Quota;
 use crate::http::request::Target;
 use crate::http::request_id::RequestId;
 use crate::http::state::AppState;
@@ -24,6 +25,7 @@ pub async fn bulk(
     Target(collection): Target,
     Extension(request_id): Extension<RequestId>,
     query: Query,
+    quota: Quota,
     request: Request,
 ) -> Result<Response, Problem> {
     let limits = *state.limits();
@@ -47,7 +49,7 @@ pub async fn bulk(
     // The request may last for hours, so the decoder's memory counts from the start.
     window.resize(body::window_bytes(&parts.headers))?;
     let work = DocumentWork::of_stream(&state, caller, collection, op, invalid);
-    let bulk = Bulk { work, duplex, request_id: request_id.0, place, window };
+    let bulk = Bulk { work, duplex, request_id: request_id.0, place, window, quota };
     let answers: Body = many::start(bulk, &state, reader);
     // Tells proxies to pass lines on as they arrive.
     let headers = [(CONTENT_TYPE, "application/x-ndjson"), (CACHE_CONTROL, "no-store, no-transform")];

@@ -15,6 +15,7 @@ use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
 use crate::http::options;
 use crate::http::query::Query;
+use crate::http::quota::Quota;
 use crate::http::request::{DocumentBody, JsonText, Subject, Target};
 use crate::http::state::AppState;
 use crate::types::{DocId, Document, Verdict};
@@ -64,7 +65,9 @@ pub async fn read(
     State(state): State<AppState>,
     Target(collection): Target,
     query: Query,
+    quota: Quota,
 ) -> Result<Response, Problem> {
+    quota.take_documents(1)?;
     if let Some(id) = query.id()? {
         if let Some(other) = ["limit", "cursor"].into_iter().find(|other| query.get(other).is_some()) {
             return Err(Problem::invalid(other, "cannot be combined with `id`; it is for pages"));
@@ -78,14 +81,16 @@ pub async fn read(
     let mut room = state.answer_room(limit * Document::BYTES_MAX)?;
     let DocumentsPage { documents, next } = collection.documents_within(after, limit, room.json_bytes_max()).await?;
     room.is_made(ENVELOPE_BYTES + documents.iter().map(Document::bytes).sum::<usize>());
+    quota.charge_documents(documents.len().saturating_sub(1));
     let next_cursor = next.map(|next| next.to_string());
     let documents = documents.into_iter().map(DocumentRecord::from).collect();
     Ok(Answer::new(DocumentPage { documents, next_cursor }, room).into_response())
 }
 
 /// `DELETE …/documents?id=`
-pub async fn delete(Target(collection): Target, query: Query) -> Result<Json<Deleted>, Problem> {
+pub async fn delete(Target(collection): Target, query: Query, quota: Quota) -> Result<Json<Deleted>, Problem> {
     let id = query.id()?.ok_or_else(|| Problem::invalid("id", "is required"))?;
+    quota.take_documents(1)?;
     let was_there = collection.delete(id).await?.wait().await?;
     Ok(Json(Deleted { deleted: was_there.into() }))
 }
@@ -94,9 +99,10 @@ pub async fn delete(Target(collection): Target, query: Query) -> Result<Json<Del
 pub async fn get_many(
     State(state): State<AppState>,
     Target(collection): Target,
+    quota: Quota,
     body: JsonText,
 ) -> Result<Answer<FoundDocuments>, Problem> {
-    let ids = ids(&state, body).await?;
+    let ids = ids(&state, &quota, body).await?;
     let asked = ids.len();
     let mut room = state.answer_room(ENVELOPE_BYTES + asked * Document::BYTES_MAX)?;
     let read = |id: DocId| {
@@ -129,11 +135,12 @@ pub async fn get_many(
 pub async fn delete_many(
     State(state): State<AppState>,
     Target(collection): Target,
+    quota: Quota,
     body: JsonText,
 ) -> Result<Json<Deleted>, Problem> {
     // The deletions are decided one after another and made durable together.
     let mut tickets = Vec::new();
-    for id in ids(&state, body).await? {
+    for id in ids(&state, &quota, body).await? {
         // Gives other tasks a turn: a thousand deletions may need to wait for nothing.
         tokio::task::consume_budget().await;
         tickets.push(collection.delete(id).await?);
@@ -145,7 +152,10 @@ pub async fn delete_many(
     Ok(Json(Deleted { deleted }))
 }
 
-async fn ids(state: &AppState, body: JsonText) -> Result<Vec<DocId>, Problem> {
+/// Reads the ids, each of which counts as a document.
+async fn ids(state: &AppState, quota: &Quota, body: JsonText) -> Result<Vec<DocId>, Problem> {
     let max = state.limits().batch_documents_max;
-    body.parse(state, move |text| document::ids(text, max)).await
+    let ids = body.parse(state, move |text| document::ids(text, max)).await?;
+    quota.take_documents(ids.len())?;
+    Ok(ids)
 }

@@ -17,6 +17,7 @@ use crate::http::dto::summary::Summary;
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::{Code, Problem};
 use crate::http::leftover;
+use crate::http::quota::Quota;
 use crate::http::state::AppState;
 use crate::http::stream_place::StreamPlace;
 
@@ -31,6 +32,8 @@ pub(crate) struct Bulk {
     pub(crate) place: StreamPlace,
     /// The memory reserved for its decoder.
     pub(crate) window: Room,
+    /// What the client still may do. The stream waits for it.
+    pub(crate) quota: Quota,
 }
 
 /// Starts the work. The answer's body ends when the work is done.
@@ -50,9 +53,9 @@ pub(crate) fn start(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Se
 }
 
 async fn run(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Send + Unpin>, writer: &LineWriter) {
-    let Bulk { work, duplex, request_id, place, window } = bulk;
+    let Bulk { work, duplex, request_id, place, window, quota } = bulk;
     let collection = work.collection().clone();
-    let mut source = LineSource::new(state, reader, duplex, &work, window);
+    let mut source = LineSource::new(state, reader, duplex, &work, window, quota);
     let mut summary = Summary::default();
     let mut last_line = 0;
     let stalled = {

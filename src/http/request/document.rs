@@ -11,6 +11,7 @@ use crate::http::caller::Caller;
 use crate::http::dto::document::{self, DocumentInput};
 use crate::http::error::Problem;
 use crate::http::query::Query;
+use crate::http::quota::Quota;
 use crate::http::state::AppState;
 
 /// One document: JSON, or a raw text with its id in the query.
@@ -31,6 +32,7 @@ impl FromRequest<AppState> for DocumentBody {
         let Announced { raw, id, invalid, query } = Announced::of(&mut parts, state).await?;
         let caller: Caller = own(&parts);
         let Whole { bytes, room } = read(&parts, body, raw.then_some(invalid), state).await?;
+        Quota::of(&parts.extensions).take_documents(1)?;
         let len = bytes.len();
         let document = parse(state.cpu(), WhenFull::Refuse, len, move || match raw {
             true => document::from_raw(id, bytes, invalid),

@@ -69,10 +69,10 @@ const OTHER_CRATES: [(&str, &str); 13] = [
     ("verdicts", "base64 bytes hapax_core jiff metrics parking_lot smallvec thiserror zstd"),
     ("engine", "futures hapax_core hashbrown metrics parking_lot rustix tokio tracing"),
     ("collections", "futures hapax_core metrics parking_lot thiserror tokio tracing"),
-    ("config", "figment hapax_core rustix serde serde_json strsim thiserror"),
+    ("config", "figment hapax_core ipnet rustix serde serde_json strsim thiserror"),
     (
         "http",
-        "async_compression axum base64 bytes futures hapax_core hyper hyper_util jiff metrics parking_lot serde \
+        "arc_swap async_compression axum base64 bytes futures hapax_core hyper hyper_util jiff metrics parking_lot serde \
          serde_json tokio tokio_rustls tokio_util tower tower_http tracing",
     ),
     (

@@ -1,4 +1,5 @@
 //! Named keys: what each may do, where they come from, and how they end.
 
 mod file;
+mod limits;
 mod scopes;

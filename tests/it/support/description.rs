@@ -75,8 +75,8 @@ pub fn check(method: &str, path: &str, status: u16, content_type: &str, body: &[
     let method = if method == "HEAD" { "get" } else { &method.to_lowercase() };
     let operation = template(path).map(|template| &DESCRIPTION["paths"][template][method]);
     let Some(operation) = operation.filter(|operation| operation.is_object()) else {
-        // 401 and 403 are sent before the route is looked up.
-        assert!(matches!(status, 401 | 403 | 404 | 405), "{what}: no such route");
+        // 401, 403 and 429 are sent before the route is looked up.
+        assert!(matches!(status, 401 | 403 | 404 | 405 | 429), "{what}: no such route");
         return;
     };
     let response = resolve(&operation["responses"][status.to_string()]);
