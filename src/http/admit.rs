@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::admission::Class;
 use super::caller::Caller;
+use super::coarse;
 use super::deadline::{Deadline, Passed};
 use super::early::judged_early;
 use super::error::{Code, Problem};
@@ -70,8 +71,10 @@ fn allowed(state: &AppState, route: &Route, request: &Request) -> Result<Query, 
         state.refusals().note(request.extensions(), Reason::Forbidden);
         problem
     };
-    route.requires.check(caller).map_err(refused)?;
-    parse()
+    route.requires.check(caller).and_then(|()| coarse::check_route(route, caller)).map_err(refused)?;
+    let query = parse()?;
+    coarse::check_parameters(&query, caller).map_err(refused)?;
+    Ok(query)
 }
 
 /// Whether a request on this route has a body that the server waits for.
@@ -119,6 +122,7 @@ mod tests {
             statuses: &[503],
             streams: false,
             unbounded: false,
+            coarse: false,
             handler: || axum::routing::get(std::future::pending::<String>),
         };
         let spec = hapax_core::Spec::default();

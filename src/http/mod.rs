@@ -13,6 +13,7 @@ mod body;
 mod boot;
 mod caller;
 mod client_address;
+mod coarse;
 mod connections;
 pub mod deadline;
 mod early;

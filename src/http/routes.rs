@@ -26,6 +26,8 @@ pub struct Route {
     pub streams: bool,
     /// Whether it is exempt from the limit on concurrent requests.
     pub unbounded: bool,
+    /// Whether a key that sees only verdicts may use it.
+    pub coarse: bool,
     pub(super) handler: fn() -> MethodRouter<AppState>,
 }
 
@@ -52,6 +54,7 @@ macro_rules! route {
             statuses: &[$($status),*],
             streams: false,
             unbounded: false,
+            coarse: false,
             handler: || $handler,
         }
     };
@@ -60,23 +63,23 @@ macro_rules! route {
 /// All routes.
 #[rustfmt::skip]
 pub static ROUTES: &[Route] = &[
-    route!(POST "/v1/collections/{collection}/check" Scope(Check), ?["id", "threshold", "limit", "with", "invalid"]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(documents::check)),
-    route!(POST "/v1/collections/{collection}/documents" Scope(Insert), ?["id", "on_duplicate", "on_existing", "limit", "with", "invalid"]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(documents::insert)),
+    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/check" Scope(Check), ?["id", "threshold", "limit", "with", "invalid"]
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(documents::check)) },
+    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/documents" Scope(Insert), ?["id", "on_duplicate", "on_existing", "limit", "with", "invalid"]
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(documents::insert)) },
     route!(GET "/v1/collections/{collection}/documents" Scope(Read), ?["id", "limit", "cursor"]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(documents::read)),
-    route!(DELETE "/v1/collections/{collection}/documents" Scope(Delete), ?["id"]
-        -> [200, 401, 403, 404, 409, 422, 429, 500, 503, 507] delete(documents::delete)),
+    Route { coarse: true, ..route!(DELETE "/v1/collections/{collection}/documents" Scope(Delete), ?["id"]
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503, 507] delete(documents::delete)) },
     route!(POST "/v1/collections/{collection}/documents/get" Scope(Read), ?[]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(documents::get_many)),
-    route!(POST "/v1/collections/{collection}/documents/delete" Scope(Delete), ?[]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(documents::delete_many)),
+    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/documents/delete" Scope(Delete), ?[]
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(documents::delete_many)) },
     route!(GET "/v1/collections/{collection}/clusters" Scope(Read), ?["id", "limit", "cursor"]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(clusters::read)),
-    route!(POST "/v1/collections/{collection}/batch" Operation, ?["threshold", "limit", "with", "on_duplicate", "on_existing", "invalid"]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(batch::batch)),
-    Route { streams: true, ..route!(POST "/v1/collections/{collection}/bulk" Operation,
+    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/batch" Operation, ?["threshold", "limit", "with", "on_duplicate", "on_existing", "invalid"]
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(batch::batch)) },
+    Route { streams: true, coarse: true, ..route!(POST "/v1/collections/{collection}/bulk" Operation,
         ?["op", "threshold", "limit", "with", "on_duplicate", "on_existing", "invalid", "duplex"]
         -> [200, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503] post(bulk::bulk)) },
     route!(POST "/v1/collections/{collection}/compare" Scope(Check), ?[]

@@ -29,7 +29,7 @@ use serde::Deserialize;
 use toml_edit::{DocumentMut, Item, Value};
 
 use super::key::{Key, KeyDigest, KeyLimits, Pattern, Rights, Scores, check_name};
-use super::scope::Scopes;
+use super::scope::{Scope, Scopes};
 
 /// The version of the format.
 pub(super) const VERSION: i64 = 1;
@@ -177,12 +177,14 @@ fn key(raw: RawKey) -> Result<Key, String> {
     let digest = KeyDigest::from_hex(&raw.sha256)
         .ok_or("sha256 must be 64 hexadecimal digits: the SHA-256 of the text that clients send")?;
     let scopes = Scopes::parse(raw.scopes.iter().map(String::as_str)).map_err(|detail| format!("scopes: {detail}"))?;
+    let scores = raw.scores.map_or(Ok(Scores::Full), |text| scores(&text))?;
+    coarse(scopes, scores)?;
     let rights = Rights {
         scopes,
         collections: raw.collections.map(|list| patterns(&list)).transpose()?,
         created: raw.created.map(|text| time("created", &text)).transpose()?,
         expires: raw.expires.map(|text| time("expires", &text)).transpose()?,
-        scores: raw.scores.map_or(Ok(Scores::Full), |text| scores(&text))?,
+        scores,
         limits: KeyLimits {
             requests_per_second: limit("requests_per_second", raw.limits.requests_per_second)?,
             bytes_per_second: limit("bytes_per_second", raw.limits.bytes_per_second)?,
@@ -208,6 +210,19 @@ fn patterns(list: &[String]) -> Result<Vec<Pattern>, String> {
         ));
     }
     list.iter().map(|text| Pattern::new(text).map_err(|detail| format!("collections: {detail}"))).collect()
+}
+
+/// Checks that a key that sees only verdicts has no scope that shows more. With `sign`, a client could change a
+/// signature slot by slot until the verdict changes, and so count the slots that are equal.
+fn coarse(scopes: Scopes, scores: Scores) -> Result<(), String> {
+    let allowed = [Scope::Check, Scope::Insert, Scope::Delete];
+    match Scope::ALL.into_iter().find(|scope| scopes.contains(*scope) && !allowed.contains(scope)) {
+        Some(scope) if scores == Scores::Verdict => Err(format!(
+            "scores = \"verdict\" goes only with the scopes check, insert and delete; take away `{scope}`, or give another \
+             key that scope"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Reads how much of a verdict a key sees.

@@ -22,6 +22,7 @@ use crate::http::quota::Quota;
 use crate::http::request::{JsonText, Target, parse};
 use crate::http::request_id::RequestId;
 use crate::http::state::AppState;
+use crate::keys::Scores;
 
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -67,13 +68,15 @@ pub async fn batch(
     let input = |json| Input { tag: (), json: Ok(json), room: None, answer_bytes_max, answer: None };
     let inputs = documents.into_iter().map(input);
 
+    let scores = work.scores();
     let answers = work.answers(futures::stream::iter(inputs)).map(|((), answer, _)| answer);
-    Ok(results(&collection, &request_id.0, answers).await.into_response(room))
+    Ok(results(&collection, scores, &request_id.0, answers).await.into_response(room))
 }
 
 /// Builds the answer from the result of each document, and counts the results.
 async fn results(
     collection: &Collection,
+    scores: Scores,
     request_id: &str,
     answers: impl Stream<Item = DocumentAnswer> + Send,
 ) -> Pieces {
@@ -83,7 +86,7 @@ async fn results(
         let result = match one {
             DocumentAnswer::Verdict(verdict) => {
                 summary.verdict(&verdict);
-                BatchResult::Verdict(VerdictBody::new(collection.name(), verdict))
+                BatchResult::Verdict(VerdictBody::new(collection.name(), verdict).seen_with(scores))
             }
             DocumentAnswer::Deleted { id, was_there } => {
                 summary.deletion(was_there);

@@ -36,7 +36,7 @@ pub async fn check(
     let mut room = state.answer_room(Verdict::bytes_max(options.limit, options.with_metadata))?;
     let verdict = collection.check_within(id, prepared, options, room.json_bytes_max()).await?;
     room.is_made(verdict.bytes());
-    Ok(Answer::new(VerdictBody::new(collection.name(), verdict), room))
+    Ok(Answer::new(VerdictBody::new(collection.name(), verdict).seen_with(caller.scores()), room))
 }
 
 /// `POST …/documents`
@@ -57,7 +57,7 @@ pub async fn insert(
     let ticket = collection.insert_within(id, document.metadata, prepared, options, bytes_max).await?;
     answer_room.is_made(ticket.json_bytes());
     let verdict = ticket.wait().await?;
-    Ok(Answer::new(VerdictBody::new(collection.name(), verdict), answer_room))
+    Ok(Answer::new(VerdictBody::new(collection.name(), verdict).seen_with(caller.scores()), answer_room))
 }
 
 /// `GET …/documents`: the document of `?id=`, or a page of all documents.

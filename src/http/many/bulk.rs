@@ -54,7 +54,7 @@ pub(crate) fn start(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Se
 
 async fn run(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Send + Unpin>, writer: &LineWriter) {
     let Bulk { work, duplex, request_id, place, window, quota } = bulk;
-    let collection = work.collection().clone();
+    let (collection, scores) = (work.collection().clone(), work.scores());
     let mut source = LineSource::new(state, reader, duplex, &work, window, quota);
     let mut summary = Summary::default();
     let mut last_line = 0;
@@ -67,7 +67,10 @@ async fn run(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Send + Un
             let line = match answer {
                 DocumentAnswer::Verdict(verdict) => {
                     summary.verdict(&verdict);
-                    AnswerLine::Verdict { line, verdict: VerdictBody::new(collection.name(), verdict) }
+                    AnswerLine::Verdict {
+                        line,
+                        verdict: VerdictBody::new(collection.name(), verdict).seen_with(scores),
+                    }
                 }
                 DocumentAnswer::Deleted { id, was_there } => {
                     summary.deletion(was_there);

@@ -26,6 +26,7 @@ use crate::http::dto::document::{DocumentInput, Invalid};
 use crate::http::error::Problem;
 use crate::http::request::parse;
 use crate::http::state::AppState;
+use crate::keys::Scores;
 use crate::types::{DocId, Metadata, Verdict};
 
 /// A document to work on. `tag` is returned with its answer.
@@ -139,6 +140,11 @@ impl DocumentWork {
 
     pub(crate) fn collection(&self) -> &Collection {
         &self.collection
+    }
+
+    /// How much of a verdict the client may see.
+    pub(crate) fn scores(&self) -> Scores {
+        self.caller.scores()
     }
 
     pub(crate) fn operation(&self) -> Operation {
