@@ -14,6 +14,7 @@ pub mod health;
 pub mod import;
 mod in_use;
 pub mod input;
+pub mod keys;
 pub mod plot;
 mod plural;
 pub mod restore;

@@ -42,6 +42,9 @@ pub(super) fn keys_file(path: PathBuf) -> Result<KeysFile, ConfigError> {
     KeysFile::read(&path).map_err(|error| {
         let detail = match &error {
             KeysError::Read(error) if error.kind() == ErrorKind::PermissionDenied => denied(&path),
+            KeysError::Read(error) if error.kind() == ErrorKind::NotFound => {
+                format!("{error}; make it with `hapax keys add NAME --keys-file FILE --scopes SCOPES`")
+            }
             error => error.to_string(),
         };
         ConfigError::SecretFile { key: "auth.keys_file", path, detail }

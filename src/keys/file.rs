@@ -108,7 +108,7 @@ pub(super) fn document(text: &str) -> Result<DocumentMut, KeysError> {
     match document.get("version").and_then(Item::as_value) {
         Some(Value::Integer(version)) if *version.value() == VERSION => Ok(document),
         Some(found) => Err(format(format!(
-            "version = {}; this hapax knows version {VERSION}. Upgrade hapax, or write the file in version {VERSION}",
+            "version = {}; this hapax knows version {VERSION}. Upgrade hapax, or write the file with its own `hapax keys`",
             found.to_string().trim()
         ))),
         None => Err(format(format!("it has no line version = {VERSION}"))),
@@ -120,7 +120,7 @@ pub(super) fn text(bytes: &[u8]) -> Result<&str, KeysError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| format(format!("it is not UTF-8 at byte {}", error.valid_up_to())))?;
     if text.trim().is_empty() {
-        return Err(format("the file is empty; a file without keys is the line version = 1"));
+        return Err(format("the file is empty; make it with `hapax keys add`"));
     }
     Ok(text)
 }

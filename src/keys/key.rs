@@ -170,10 +170,9 @@ impl Key {
     }
 
     /// Continues the life of `before`, if that has not ended: what its clients have open stays open.
-    pub(super) fn keep(&mut self, before: &Self) {
-        if !before.revoked.is_cancelled() {
-            self.revoked = before.revoked.clone();
-        }
+    pub(super) fn continuing(self, before: &Self) -> Self {
+        let revoked = if before.revoked.is_cancelled() { self.revoked } else { before.revoked.clone() };
+        Self { revoked, ..self }
     }
 
     /// Sets its limits.

@@ -95,15 +95,14 @@ impl KeyRing {
     }
 
     /// Replaces the keys of the file. Returns how many were revoked or lost a right: what their clients have open ends.
-    pub(super) fn replace(&self, mut keys: Vec<Key>) -> usize {
+    pub(super) fn replace(&self, keys: Vec<Key>) -> usize {
         let old = self.0.keys.load_full();
-        for key in &mut keys {
-            // A key that keeps its rights keeps its token, and so what its clients have open.
-            if let Some(before) = old.get(key.digest()).filter(|before| key.covers(before)) {
-                key.keep(before);
-            }
-        }
-        let new = Arc::new(Keys::new(keys));
+        // A key that keeps its rights keeps its token, and so what its clients have open.
+        let kept = |key: Key| match old.get(key.digest()) {
+            Some(before) if key.covers(before) => key.continuing(before),
+            _ => key,
+        };
+        let new = Arc::new(Keys::new(keys.into_iter().map(kept).collect()));
         self.0.keys.store(Arc::clone(&new));
         // Only now: a client that comes back at once must be refused.
         let stays = |key: &Key| new.get(key.digest()).is_some_and(|new| new.covers(key));

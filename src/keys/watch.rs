@@ -13,7 +13,7 @@ use super::ring::{KeyRing, WeakRing};
 use crate::telemetry::names;
 
 /// The time between two looks.
-pub const LOOK: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_secs(1);
 /// A new content must stay the same for this long. Programs that do not replace a file at once write it piece by piece,
 /// and a piece may look like a whole file with fewer keys.
 const SETTLE: Duration = Duration::from_millis(250);
@@ -24,22 +24,23 @@ pub struct KeysFile {
     path: PathBuf,
     content: Vec<u8>,
     keys: Vec<Key>,
+    read_at: Timestamp,
 }
 
 impl KeysFile {
     pub fn read(path: &Path) -> Result<Self, KeysError> {
         let content = file::read(path)?;
         let keys = file::parse(&content)?;
-        Ok(Self { path: path.to_owned(), content, keys })
+        Ok(Self { path: path.to_owned(), content, keys, read_at: Timestamp::now() })
     }
 
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Its keys, expired ones included.
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
     }
 
-    /// The number of keys in it, expired ones included.
-    pub fn keys(&self) -> usize {
-        self.keys.len()
+    pub fn read_at(&self) -> Timestamp {
+        self.read_at
     }
 }
 
@@ -47,7 +48,7 @@ impl KeysFile {
 /// Without a key and without a file the server is open to everyone.
 pub fn ring(configured: Option<KeyDigest>, file: Option<KeysFile>) -> std::io::Result<KeyRing> {
     metrics::gauge!(names::KEYS_FILE_BAD).set(0.0);
-    let Some(KeysFile { path, content, keys }) = file else {
+    let Some(KeysFile { path, content, keys, .. }) = file else {
         let ring = match configured {
             Some(_) => KeyRing::new(configured, Vec::new()),
             None => KeyRing::open(),
@@ -60,7 +61,7 @@ pub fn ring(configured: Option<KeyDigest>, file: Option<KeysFile>) -> std::io::R
     metrics::gauge!(names::KEYS_VALID).set(valid as f64);
     if valid == 0 {
         let path = path.display();
-        tracing::warn!(%path, "no key is valid, so every request is refused until the file has one");
+        tracing::warn!(%path, "no key is valid, so every request is refused; add one with `hapax keys add`");
     }
     let mut watch = Watch { path, seen: Seen::Good(content) };
     let followed = ring.downgrade();

@@ -63,7 +63,7 @@ const OTHER_CRATES: [(&str, &str); 13] = [
     ("cpu", "metrics parking_lot rustix thiserror tokio tracing"),
     ("index", "bytemuck dashmap hapax_core parking_lot rayon rustix smallvec tracing"),
     // Hashes of keys, random ones, a file of them, and its changes. It never waits for a client.
-    ("keys", "arc_swap jiff metrics serde sha2 subtle thiserror tokio_util toml_edit tracing"),
+    ("keys", "arc_swap getrandom jiff metrics serde sha2 subtle thiserror tokio_util toml_edit tracing"),
     ("store", "hapax_core jiff parking_lot rusqlite serde serde_json thiserror tracing xxhash_rust"),
     ("tls", "jiff metrics parking_lot rustls rustls_pki_types thiserror tokio tokio_rustls tracing x509_parser"),
     ("verdicts", "base64 bytes hapax_core jiff metrics parking_lot smallvec thiserror zstd"),

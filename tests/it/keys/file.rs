@@ -1,6 +1,7 @@
 //! A keys file for a test.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use hapax::keys::KeyDigest;
 
@@ -25,4 +26,13 @@ pub fn write(dir: &Path, keys: &[Line<'_>]) -> PathBuf {
     std::fs::write(&draft, text(keys)).unwrap();
     std::fs::rename(&draft, &path).unwrap();
     path
+}
+
+/// Waits until it is so. A server needs one to two seconds to see a new file.
+pub fn until(it_is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !it_is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it takes too long");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
