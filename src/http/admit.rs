@@ -6,10 +6,11 @@ use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::admin_action::AdminAction;
 use super::admission::Class;
 use super::caller::Caller;
 use super::coarse;
-use super::deadline::{Deadline, Passed};
+use super::deadline::{Deadline, GivenUp};
 use super::early::judged_early;
 use super::error::{Code, Problem};
 use super::query::Query;
@@ -55,7 +56,11 @@ pub(crate) async fn admit(
     // A request with a body takes its place only once the whole body has arrived: the extractor that reads the body
     // takes it.
     request.extensions_mut().insert(turn.clone());
+    let action = AdminAction::of(route, &request);
     let response = answer(&state, request, next).await;
+    if let Some(action) = action.filter(|_| response.status().is_success()) {
+        action.log();
+    }
     turn.end();
     response
 }
@@ -82,14 +87,17 @@ fn takes_body(route: &Route) -> bool {
     matches!(route.method, Method::POST | Method::PUT | Method::PATCH)
 }
 
-/// Returns the handler's answer, or 503 if it takes too long.
+/// Returns the handler's answer, or 503 if it takes too long, or 401 if the key of the request is revoked meanwhile.
 async fn answer(state: &AppState, mut request: Request, next: Next) -> Response {
     // Arriving bytes postpone the deadline: slow bodies have a time limit of their own (`Patience`).
     let deadline = Deadline::after(2 * state.limits().request_timeout);
     request.extensions_mut().insert(deadline.clone());
-    match deadline.hold(next.run(request)).await {
+    // Probes have none.
+    let caller = request.extensions().get::<Caller>().cloned();
+    match deadline.hold(next.run(request), || caller.as_ref().and_then(Caller::ended)).await {
         Ok(response) => response,
-        Err(Passed) => {
+        Err(GivenUp::Revoked(problem)) => problem.into_response(),
+        Err(GivenUp::Late) => {
             let detail =
                 "the answer was not ready in time; a write may have been made, and it is safe to send it again";
             Problem::new(Code::Overloaded, detail).into_response()

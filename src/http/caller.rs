@@ -108,6 +108,26 @@ impl Caller {
     pub fn revoked(&self) -> Option<&CancellationToken> {
         self.key.as_deref().map(Key::revoked)
     }
+
+    /// Returns why what it has open ends; `None` while its key is valid.
+    pub(super) fn ended(&self) -> Option<Problem> {
+        self.revoked().filter(|revoked| revoked.is_cancelled()).map(|_| revoked_meanwhile())
+    }
+
+    /// Waits until its key is no longer valid, and returns why what it has open ends.
+    pub(super) async fn end(&self) -> Problem {
+        match self.revoked() {
+            Some(revoked) => revoked.cancelled().await,
+            None => std::future::pending().await,
+        }
+        revoked_meanwhile()
+    }
+}
+
+fn revoked_meanwhile() -> Problem {
+    let detail = "the API key was revoked, has expired or has lost a right since the request began; writes may have been \
+                  made before that";
+    Problem::new(Code::Unauthorized, detail)
 }
 
 impl<S: Sync> FromRequestParts<S> for Caller {

@@ -5,6 +5,7 @@ pub mod dto;
 pub mod error;
 
 mod access;
+mod admin_action;
 mod admission;
 mod admit;
 mod answer;

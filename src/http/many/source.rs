@@ -55,7 +55,7 @@ impl LineSource {
             feed: Feed::new(limits, reader, duplex, window, quota),
             splitter: Splitter::new(limits.bulk_line_bytes_max),
             rooms: LineRooms::new(state, op.answer_bytes_max()),
-            shutdown: Shutdown::new(state, duplex),
+            shutdown: Shutdown::new(state, work.caller().clone(), duplex),
             lines_max: if duplex { u64::MAX } else { limits.bulk_lines_max },
             line_bytes_max: limits.bulk_line_bytes_max,
             barren_bytes_max: limits.bulk_body_bytes_max,

@@ -138,6 +138,10 @@ impl DocumentWork {
         Self { answers_left, places: None, ..Self::of_stream(state, caller, collection, op, invalid) }
     }
 
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
     pub(crate) fn collection(&self) -> &Collection {
         &self.collection
     }

@@ -4,4 +4,5 @@ mod broken;
 mod coarse;
 mod file;
 mod limits;
+mod revoking;
 mod scopes;
