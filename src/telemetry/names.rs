@@ -359,7 +359,9 @@ mod tests {
                 Some(Unit::Bytes) => "_bytes",
                 _ => "",
             };
-            assert!(metric.name.ends_with(unit_suffix), "{}", metric.name);
+            // A count of bytes is `..._bytes_total`, as Prometheus recommends.
+            let name = metric.name.strip_suffix("_total").unwrap_or(metric.name);
+            assert!(name.ends_with(unit_suffix), "{}", metric.name);
             assert!(metric.help.ends_with('.'), "{}", metric.name);
         }
     }
