@@ -34,6 +34,9 @@ pub(crate) trait Work: Send + Sync + 'static {
 
     /// Judges an answer that is no refusal.
     fn judge(&self, note: Self::Note, answer: &Answer) -> Fate;
+
+    /// Learns that a request was refused, and so changed nothing.
+    fn refused(&self, _: Self::Note) {}
 }
 
 /// When requests are sent.
@@ -161,7 +164,10 @@ async fn work_through<W: Work>(shared: Arc<Shared<W>>, mut connection: Connectio
         let answer = connection.send(&request).await;
         let done = begun.elapsed();
         let fate = match answer {
-            Ok(answer) if answer.is_refusal() => Fate::Refused,
+            Ok(answer) if answer.is_refusal() => {
+                work.refused(note);
+                Fate::Refused
+            }
             Ok(answer) => work.judge(note, &answer),
             Err(error) => Fate::Wrong(format!("{error:#}")),
         };

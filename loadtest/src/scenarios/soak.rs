@@ -82,6 +82,7 @@ fn soak(bench: &mut Bench, seconds: f64, cycle: f64) -> Result<Work> {
         let refused = tally.refused().len() as f64;
         bench.report.at_most(&format!("{what}: refused requests"), refused, 0.0, true);
     }
+    bench.report.figure("new documents that are not deleted yet", crawl.left() as f64)?;
     bench.expect_recall(crawl.checks().queries().recall());
     operator.finish()
 }

@@ -45,7 +45,7 @@ pub(crate) enum Note {
     Copy(u64),
     Again,
     Read,
-    Delete,
+    Delete(u64),
     Check(Truth),
 }
 
@@ -67,6 +67,11 @@ impl Crawl {
 
     pub(crate) fn checks(&self) -> &Checks {
         &self.checks
+    }
+
+    /// The inserted documents that are not deleted.
+    pub(crate) fn left(&self) -> usize {
+        self.acknowledged.lock().expect("not poisoned").len()
     }
 
     fn by_id(&self, kind: &'static str, method: Method, id: &str) -> Request {
@@ -119,7 +124,7 @@ impl Work for Crawl {
         if is(mix.delete)
             && let Some(oldest) = self.oldest()
         {
-            return (self.by_id("delete", Method::DELETE, &format!("new-{oldest}")), Note::Delete);
+            return (self.by_id("delete", Method::DELETE, &format!("new-{oldest}")), Note::Delete(oldest));
         }
         self.check(n)
     }
@@ -138,8 +143,35 @@ impl Work for Crawl {
             Note::Copy(original) => verdict().is_some_and(|verdict| !verdict.stored && verdict.names(original)),
             Note::Again => verdict().is_some_and(|verdict| verdict.outcome == "unchanged"),
             Note::Read => answer.status == 200,
-            Note::Delete => answer.status == 200 && answer.body.ends_with(b":1}"),
+            Note::Delete(_) => answer.status == 200 && answer.body.ends_with(b":1}"),
         };
         if right { Fate::Good } else { unexpected(answer) }
+    }
+
+    /// A document whose delete was refused is still there. It is deleted later, so that the collection does not grow.
+    fn refused(&self, note: Note) {
+        if let Note::Delete(n) = note {
+            self.acknowledged.lock().expect("not poisoned").push_front(n);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_whose_delete_was_refused_is_deleted_later() {
+        let texts = Arc::new(Texts::new(1, 256));
+        let mix = Mix { new: 0, copy: 0, again: 0, read: 0, delete: 100 };
+        let crawl = Crawl::new(&texts, "default", 10, mix);
+        crawl.acknowledged.lock().unwrap().extend(0..=STAY as u64);
+        let delete = || crawl.request(0);
+        let (first, note) = delete();
+        assert!(first.target.to_string().ends_with("id=new-0") && crawl.left() == STAY);
+        // So few documents stay, and a check takes the place of a delete.
+        assert!(matches!(delete().1, Note::Check(_)));
+        crawl.refused(note);
+        assert_eq!((delete().0.target, crawl.left()), (first.target, STAY));
     }
 }
