@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use hapax::config::AddressLimits;
+use hapax::config::{AddressLimits, Addresses};
 use hapax::http::error::Code;
 use hapax::http::{OPENAPI, ROUTES, Requires, Route};
 use hapax::keys::Scope;
@@ -261,8 +261,8 @@ fn with_small_bounds(met: &mut Met) {
 /// 429: the client's address has reached a limit.
 fn beyond_the_limits_of_a_client(met: &mut Met) {
     let dir = dir();
-    let address_limits = AddressLimits { bytes_per_second: Some(1), ..AddressLimits::default() };
-    let server = Setup { address_limits, ..Setup::new(&dir) }.start();
+    let limits = AddressLimits { bytes_per_second: Some(1), ..AddressLimits::default() };
+    let server = Setup { addresses: Addresses { limits, ..Addresses::default() }, ..Setup::new(&dir) }.start();
     let client = Client::of(&server);
     // Takes far longer to pay for than this test runs.
     client.text("/v1/collections/default/check", words(1).repeat(50).as_bytes()).ok();

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use hapax::config::{AddressLimits, TrustedProxies};
+use hapax::config::{AddressLimits, Addresses, TrustedProxies};
 use hapax::http::ROUTES;
 use serde_json::{Value, json};
 
@@ -238,8 +238,9 @@ fn two_keys_of_one_name_share_the_limits_of_the_newer() {
     wait(&Client::of(&server).key("newer-key").post(BATCH, &batch("check", 0..2)), "documents_per_second");
 }
 
-fn address_limits(requests: u64) -> AddressLimits {
-    AddressLimits { requests_per_second: Some(requests), ..AddressLimits::default() }
+fn addresses(limits: AddressLimits, proxies: &[&str]) -> Addresses {
+    let proxies: Vec<_> = proxies.iter().map(|&text| text.to_owned()).collect();
+    Addresses { limits, trusted_proxies: TrustedProxies::new(&proxies).unwrap() }
 }
 
 #[test]
@@ -248,7 +249,8 @@ fn guessing_keys_is_limited_by_address_and_valid_keys_are_not() {
     let keys = [("free", &SCOPES[..], "")];
     let keys_file = Some(file::write(dir.path(), &keys));
     // One request per second: two at once are one too many.
-    let server = Setup { keys_file, address_limits: address_limits(1), ..Setup::new(&dir) }.start();
+    let limits = AddressLimits { requests_per_second: Some(1), ..AddressLimits::default() };
+    let server = Setup { keys_file, addresses: addresses(limits, &[]), ..Setup::new(&dir) }.start();
     let (stranger, guesser) = (Client::of(&server), Client::of(&server).key("guess"));
     let answers: Vec<_> = (0..20).map(|_| guesser.get("/v1/version").status).collect();
     assert!(answers.contains(&401) && answers.contains(&429), "{answers:?}");
@@ -265,8 +267,6 @@ fn guessing_keys_is_limited_by_address_and_valid_keys_are_not() {
 
 #[test]
 fn behind_a_trusted_proxy_each_client_has_its_own_limit() {
-    let proxies =
-        |list: &[&str]| TrustedProxies::new(&list.iter().map(|&text| text.into()).collect::<Vec<_>>()).unwrap();
     let limits = AddressLimits { bytes_per_second: Some(1), ..AddressLimits::default() };
     let status = |server: &Local, forwarded: &str| {
         let client = Client::of(server);
@@ -275,9 +275,7 @@ fn behind_a_trusted_proxy_each_client_has_its_own_limit() {
         client.send("POST", CHECK, &headers, body.as_bytes()).status
     };
     let (trusting_dir, other_dir) = (dir(), dir());
-    let trusting =
-        Setup { address_limits: limits, trusted_proxies: proxies(&["127.0.0.0/8"]), ..Setup::new(&trusting_dir) }
-            .start();
+    let trusting = Setup { addresses: addresses(limits, &["127.0.0.0/8"]), ..Setup::new(&trusting_dir) }.start();
     assert_eq!((status(&trusting, "192.0.2.1"), status(&trusting, "192.0.2.1")), (200, 429));
     assert_eq!(status(&trusting, "192.0.2.2"), 200);
     assert_eq!(
@@ -286,8 +284,7 @@ fn behind_a_trusted_proxy_each_client_has_its_own_limit() {
         "what a client wrote itself is not believed"
     );
     assert_eq!((status(&trusting, "2001:db8::1"), status(&trusting, "2001:db8::ffff:2")), (200, 429), "one network");
-    let other =
-        Setup { address_limits: limits, trusted_proxies: proxies(&["192.0.2.0/24"]), ..Setup::new(&other_dir) }.start();
+    let other = Setup { addresses: addresses(limits, &["192.0.2.0/24"]), ..Setup::new(&other_dir) }.start();
     assert_eq!((status(&other, "192.0.2.1"), status(&other, "192.0.2.2")), (200, 429), "the header is ignored");
 }
 
@@ -295,7 +292,7 @@ fn behind_a_trusted_proxy_each_client_has_its_own_limit() {
 fn every_route_but_the_probes_has_limits() {
     let dir = dir();
     let limits = AddressLimits { bytes_per_second: Some(1), ..AddressLimits::default() };
-    let server = Setup { address_limits: limits, ..Setup::new(&dir) }.start();
+    let server = Setup { addresses: addresses(limits, &[]), ..Setup::new(&dir) }.start();
     let client = Client::of(&server);
     client.post(CHECK, &json!({"text": words(1).repeat(50)})).ok();
     for route in ROUTES {

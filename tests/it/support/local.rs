@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hapax::collections::{Collections, CollectionsConfig};
-use hapax::config::{self, AddressLimits, Addresses, ApiKey, HttpLimits, TrustedProxies};
+use hapax::config::{self, Addresses, ApiKey, HttpLimits};
 use hapax::cpu::{CpuConfig, CpuPool};
 use hapax::http::{Access, AppState, Boot, Listener, Wiring, serve, serve_probes};
 use hapax::keys::{self, KeysFile};
@@ -24,8 +24,7 @@ pub struct Setup {
     /// A file of keys.
     pub keys_file: Option<PathBuf>,
     pub access: Access,
-    pub address_limits: AddressLimits,
-    pub trusted_proxies: TrustedProxies,
+    pub addresses: Addresses,
     pub collections: CollectionsConfig,
     pub cpu: CpuConfig,
     /// If false, the collections never open.
@@ -72,8 +71,7 @@ impl Setup {
             api_key: None,
             keys_file: None,
             access: Access::default(),
-            address_limits: AddressLimits::default(),
-            trusted_proxies: TrustedProxies::default(),
+            addresses: Addresses::default(),
             collections: library::config(dir),
             cpu: library::CPU,
             boots: true,
@@ -107,7 +105,7 @@ impl Setup {
             )
             .expect("a thread"),
             access: self.access,
-            addresses: Addresses { limits: self.address_limits, trusted_proxies: self.trusted_proxies },
+            addresses: self.addresses,
             metrics: self.metrics,
             cpu: cpu.clone(),
             memory: Arc::clone(&self.collections.memory),
