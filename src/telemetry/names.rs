@@ -170,8 +170,8 @@ metrics_table! {
     HTTP_CONNECTIONS = "hapax_http_connections", Kind::Gauge, None, [],
         "Connections open now.";
     HTTP_REFUSED = "hapax_http_refused_total", Kind::Counter, None, [label::REASON],
-        "Requests refused before they were read: the key is missing, wrong, expired or not for this, the host or the page is \
-         foreign, or the address has reached a limit.";
+        "Requests refused before they were read: the key is missing, wrong, expired or not for this, the host or the \
+         page is foreign, or the address has reached a limit.";
     HTTP_SHED = "hapax_http_shed_total", Kind::Counter, None, [label::CLASS],
         "Requests refused with 503 before any work was done for them, because the server had too much to do.";
     HTTP_QUEUE_WAIT = "hapax_http_queue_wait_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [],

@@ -102,7 +102,7 @@ const ONE_VOCABULARY: [&str; 8] = [
 ];
 
 /// Structs of many fields that only carry values: rows, answers, settings, arguments and meters.
-const WIDE: [&str; 11] = [
+const WIDE: [&str; 12] = [
     "Args",
     "DescriptionBody",
     "HttpLimits",
@@ -112,6 +112,7 @@ const WIDE: [&str; 11] = [
     "RawServer",
     "Record",
     "Report",
+    "Setup",
     "Verdict",
     "VerdictBody",
 ];
