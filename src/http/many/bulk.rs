@@ -3,6 +3,7 @@
 //! limit the server stops reading. If nothing changes for a while, it ends the stream with a `fatal` line. An answer is
 //! complete only if it ends with a `summary` line.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -102,9 +103,15 @@ async fn answer_all(
     done: &mut Done,
 ) -> Result<(), Problem> {
     let (collection, scores) = (work.collection().clone(), work.scores());
-    let inputs = futures::stream::unfold(source, async |source| Some((source.next().await?, source)));
+    let (begun, mut answered) = (AtomicU64::new(0), 0);
+    let inputs = futures::stream::unfold(source, async |source| {
+        let input = source.next().await?;
+        begun.fetch_add(1, Ordering::Relaxed);
+        Some((input, source))
+    });
     let mut answers = std::pin::pin!(work.answers(inputs));
-    while let Some((line, answer, room)) = answers.next().await {
+    while let Some((line, answer, room)) = writer.until(answers.next()).await {
+        answered += 1;
         let answer = match answer {
             DocumentAnswer::Verdict(verdict) => {
                 done.summary.verdict(&verdict);
@@ -121,7 +128,9 @@ async fn answer_all(
             }
         };
         done.last_line = line;
-        if writer.write(&answer, room).await.is_err() {
+        // A client that waits for this answer before it sends more gets it at once.
+        let last = begun.load(Ordering::Relaxed) == answered;
+        if writer.write(&answer, room, last).await.is_err() {
             let detail = "the client did not read the answers; lines after this one were not answered";
             return Err(Problem::new(Code::Stalled, detail));
         }
