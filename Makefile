@@ -78,7 +78,8 @@ SOAK_SECONDS ?= $(if $(CI),120,1800)
 SOAK_RSS_PERCENT ?= $(if $(CI),15,3)
 soak: ## run at 70 % of the capacity for SOAK_SECONDS (1800): inserts, deletes, expiry, rebandings, backups; memory stays flat
 	cargo build --release --locked --workspace
-	./target/release/hapax-loadtest soak --seconds $(SOAK_SECONDS) --rss-percent $(SOAK_RSS_PERCENT) \
+	./target/release/hapax-loadtest soak --seconds $(SOAK_SECONDS) --warm-up $$(( $(SOAK_SECONDS) / 3 )) \
+		--documents 100000 --rss-percent $(SOAK_RSS_PERCENT) \
 		--binary ./target/release/hapax --json target/loadtest/soak.json --svg target/loadtest/soak.svg
 
 DURABLE_OPTIONS ?=

@@ -1,6 +1,6 @@
 //! `hapax keys`: adds, lists and revokes the keys of a keys file. A server that uses the file sees the change by itself.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
@@ -11,8 +11,8 @@ use crate::keys::{self, Key, KeyLimits, KeysFile, NewKey, Pattern};
 
 /// Add, list and revoke the keys of clients.
 ///
-/// A keys file has the name of each key, its hash and what it may do. A server that is started with `auth.keys_file`
-/// reads the file again within two seconds of a change.
+/// A keys file has the name, the hash and the rights of each key. A server that is started with `auth.keys_file` reads
+/// the file again within two seconds of a change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax keys add crawler --keys-file keys.toml --scopes check,insert > crawler.key
@@ -118,11 +118,16 @@ fn list(place: &Place) -> Result<()> {
     let mut rows = vec![["NAME", "ID", "SCOPES", "COLLECTIONS", "CREATED", "EXPIRES"].map(str::to_owned)];
     rows.extend(file.keys().iter().map(|key| row(key, key.is_expired(file.read_at()))));
     let widths = std::array::from_fn::<_, 6, _>(|at| rows.iter().map(|row| row[at].len()).max().unwrap_or(0));
-    for row in rows {
+    let line = |row: &[String; 6]| {
         let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        say(cells.join("  ").trim_end())?;
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    let table: String = rows.iter().map(line).collect();
+    match std::io::stdout().lock().write_all(table.as_bytes()) {
+        // The reader has seen enough, as with `| head`.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to stdout"),
     }
-    Ok(())
 }
 
 fn row(key: &Key, expired: bool) -> [String; 6] {

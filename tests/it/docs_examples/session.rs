@@ -151,6 +151,8 @@ impl Session {
     fn serve(&mut self, text: &str, variables: &[(String, String)]) -> Result<String, String> {
         let (stdout, stderr) = (self.file("server"), self.file("log"));
         let mut command = self.shell(text);
+        // On a busy machine a request waits for a thread for longer than in the examples, which are no overload.
+        command.env("HAPAX__SERVER__QUEUE_DELAY_MAX_MS", "0").env("HAPAX__CPU__QUEUE_DELAY_MAX_MS", "0");
         command.envs(variables.iter().cloned()).stdout(stdout).stderr(stderr);
         let mut child = command.spawn().expect("sh is there");
         let since = Instant::now();
@@ -189,8 +191,6 @@ impl Session {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HAPAX")) {
             command.env_remove(name);
         }
-        // On a busy machine a request waits for a thread for longer than in the examples, which are no overload.
-        command.env("HAPAX__SERVER__QUEUE_DELAY_MAX_MS", "0").env("HAPAX__CPU__QUEUE_DELAY_MAX_MS", "0");
         let path = format!("{}:{}", self.root.path().join("bin").display(), std::env::var("PATH").unwrap_or_default());
         command.args(["-e", "-c", &text]).env("PATH", path).current_dir(self.folder()).stdin(Stdio::null());
         // A group of its own, so that a signal reaches all that it has started.

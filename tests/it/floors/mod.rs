@@ -102,7 +102,7 @@ const ONE_VOCABULARY: [&str; 8] = [
 ];
 
 /// Structs of many fields that only carry values: rows, answers, settings, arguments and meters.
-const WIDE: [&str; 12] = [
+const WIDE: [&str; 11] = [
     "Args",
     "DescriptionBody",
     "HttpLimits",
@@ -112,7 +112,6 @@ const WIDE: [&str; 12] = [
     "RawServer",
     "Record",
     "Report",
-    "Setup",
     "Verdict",
     "VerdictBody",
 ];
