@@ -101,7 +101,15 @@ fn what_needs_one_more_descriptor_than_there_are_is_refused_for_now() {
     in_the_end("the collection is dropped", || {
         [200, 404].contains(&client.delete(&format!("/v1/collections/{name}?confirm={name}")).status)
     });
-    in_the_end("there is room for a collection again", || put(&client, "again").status == 201);
+    // A refused request may have made the collection: the next one is answered with 200 then. The readers of the others
+    // may have taken what was freed.
+    in_the_end("there is room for a collection again", || {
+        let is_there = [200, 201].contains(&put(&client, "again").status);
+        if let Some(name) = made.pop_if(|_| !is_there) {
+            client.delete(&format!("/v1/collections/{name}?confirm={name}"));
+        }
+        is_there
+    });
     made.push("again".into());
     assert!(server.terminate().success());
 
