@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rust fmt lint openapi check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable peers quality races chaos churn crash corruption neon miri fuzz loom docker-context
+.PHONY: fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable loadtest soak peers quality races chaos churn crash corruption neon miri fuzz loom docker-context
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -10,7 +10,7 @@ run: ## build a server and start it on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
 # In CI also the slow ones: fuzzing, crashes, and the checks of unsafe code.
-test: fmt lint test-rust openapi $(if $(CI),quality races chaos churn crash corruption neon miri fuzz loom docker-context) ## run everything that must pass before a commit
+test: fmt lint test-rust openapi $(if $(CI),quality races chaos churn crash corruption neon miri fuzz-core loom docker-context deny) ## run everything that must pass before a commit
 
 test-rust: ## run all Rust tests
 	cargo test --workspace --locked
@@ -28,9 +28,28 @@ target/tools/bin/openapi-spec-validator:
 	python3 -m venv target/tools
 	target/tools/bin/python -m pip install --quiet --disable-pip-version-check 'openapi-spec-validator>=0.7,<0.8'
 
-check: test ## run the tests, and check licences and advisories of all dependencies
-	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
-	cargo deny check
+# By hand: make conformance CONFORMANCE_SEED=7 CONFORMANCE_EXAMPLES=300
+CONFORMANCE_SEED ?=
+CONFORMANCE_EXAMPLES ?= 20
+conformance: target/tools/bin/schemathesis ## send a real server CONFORMANCE_EXAMPLES (20) requests of each kind, and compare its answers with openapi.yaml
+	cargo build --locked
+	target/tools/bin/python tests/conformance/run.py target/debug/hapax --examples $(CONFORMANCE_EXAMPLES) \
+		$(if $(CONFORMANCE_SEED),--seed $(CONFORMANCE_SEED))
+
+target/tools/bin/schemathesis:
+	python3 -m venv target/tools
+	target/tools/bin/python -m pip install --quiet --disable-pip-version-check 'schemathesis==4.32.5'
+
+DENY = target/tools/bin/cargo-deny
+deny: $(DENY) ## check the licences and the sources of all dependencies
+	cargo fetch --locked
+	$(DENY) --offline check licenses bans sources
+
+$(DENY):
+	cargo install --locked --root target/tools cargo-deny --version '^0.20'
+
+check: test deny ## run the tests, and check licences, sources and advisories of all dependencies
+	$(DENY) check advisories
 
 bench: bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable ## run all of the following benchmarks; speed is always a ratio within one run
 
@@ -45,7 +64,23 @@ bench-boot: ## measure the opening of a collection of DOCUMENTS (5000000)
 
 bench-server: ## measure checks of a real server, at a fixed rate, against 100,000 documents
 	cargo build --release --locked --workspace
-	./target/release/hapax-loadtest --binary ./target/release/hapax
+	./target/release/hapax-loadtest check --documents 100000 --rate 500 --seconds 20 --binary ./target/release/hapax
+
+# The server and the load get processors of their own, if there are enough.
+PIN = $(shell [ $$(nproc) -ge 2 ] && echo --pin)
+loadtest: ## go through all load scenarios in about a minute; the report is in target/loadtest
+	cargo build --release --locked --workspace
+	./target/release/hapax-loadtest tour $(PIN) --seconds 2 --documents 10000 --binary ./target/release/hapax \
+		--json target/loadtest/report.json --svg target/loadtest/report.svg
+
+# In CI, two minutes: then memory still grows into its final size, and the bound is wider.
+SOAK_SECONDS ?= $(if $(CI),120,1800)
+SOAK_RSS_PERCENT ?= $(if $(CI),15,3)
+soak: ## run at 70 % of the capacity for SOAK_SECONDS (1800): inserts, deletes, expiry, rebandings, backups; memory stays flat
+	cargo build --release --locked --workspace
+	./target/release/hapax-loadtest soak --seconds $(SOAK_SECONDS) --warm-up $$(( $(SOAK_SECONDS) / 3 )) \
+		--documents 100000 --rss-percent $(SOAK_RSS_PERCENT) \
+		--binary ./target/release/hapax --json target/loadtest/soak.json --svg target/loadtest/soak.svg
 
 DURABLE_OPTIONS ?=
 bench-durable: ## measure inserts by 64 clients; on disk they must be at least half as fast as in memory
@@ -127,13 +162,28 @@ loom: ## test the arena under every order of loads and stores
 
 FUZZ = target/tools/bin/cargo-fuzz
 FUZZ_TARGETS = normalise tokens shingle sign
+FUZZ_SERVER_TARGETS = lines bodies query config keys records
 FUZZ_SECONDS ?= 30
-fuzz: $(FUZZ) ## compare each stage with its portable form, under AddressSanitizer, FUZZ_SECONDS (30) each
+FUZZ_RUN = RUSTUP_TOOLCHAIN=nightly $(CURDIR)/$(FUZZ)
+FUZZ_OPTIONS = -max_total_time=$(FUZZ_SECONDS) -len_control=0 -verbosity=0 -print_final_stats=1
+fuzz: fuzz-core fuzz-server ## run all fuzz targets under AddressSanitizer, FUZZ_SECONDS (30) each
+
+fuzz-core: $(FUZZ) ## compare each stage of signing with its portable form
 	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
-	cd crates/hapax-core && RUSTUP_TOOLCHAIN=nightly $(CURDIR)/$(FUZZ) build --target-dir $(CURDIR)/target/fuzz
+	cd crates/hapax-core && $(FUZZ_RUN) build --target-dir $(CURDIR)/target/fuzz
 	cd crates/hapax-core && for target in $(FUZZ_TARGETS); do \
-		RUSTUP_TOOLCHAIN=nightly $(CURDIR)/$(FUZZ) run --target-dir $(CURDIR)/target/fuzz $$target -- \
-			-max_total_time=$(FUZZ_SECONDS) -max_len=9000 -len_control=0 -verbosity=0 -print_final_stats=1 || exit 1; \
+		$(FUZZ_RUN) run --target-dir $(CURDIR)/target/fuzz $$target -- $(FUZZ_OPTIONS) -max_len=9000 || exit 1; \
+	done
+
+# What a target finds new stays in tests/fuzz/corpus. No input may make the server allocate 256 MiB at once, or 2 GiB.
+fuzz-server: $(FUZZ) ## send the server's parsers everything: lines, bodies, queries, settings, keys and records
+	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
+	$(FUZZ_RUN) build --fuzz-dir tests/fuzz --target-dir target/fuzz
+	python3 tests/fuzz/seeds.py target/fuzz-seeds
+	for target in $(FUZZ_SERVER_TARGETS); do \
+		mkdir -p tests/fuzz/corpus/$$target; \
+		$(FUZZ_RUN) run --fuzz-dir tests/fuzz --target-dir target/fuzz $$target tests/fuzz/corpus/$$target target/fuzz-seeds/$$target -- \
+			$(FUZZ_OPTIONS) -max_len=6000 -dict=target/fuzz-seeds/$$target.dict -detect_leaks=0 -malloc_limit_mb=256 || exit 1; \
 	done
 
 $(FUZZ):

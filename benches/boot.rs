@@ -69,7 +69,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn open(config: &CollectionsConfig) -> Result<Collections, Box<dyn Error>> {
-    Ok(Collections::open(config.clone(), CpuPool::new(CpuConfig { threads: 1, queue_max: 1 }), Arc::default())?)
+    Ok(Collections::open(
+        config.clone(),
+        CpuPool::new(CpuConfig { threads: 1, queue_max: 1, queue_delay_max: Duration::ZERO }),
+        Arc::default(),
+    )?)
 }
 
 fn config(dir: &std::path::Path, default_settings: Settings) -> CollectionsConfig {
@@ -92,6 +96,8 @@ fn config(dir: &std::path::Path, default_settings: Settings) -> CollectionsConfi
             id_fingerprint_bits: 64,
         },
         memory_max_bytes: None,
+        reserve_bytes: 0,
+        memory: Arc::default(),
         medium: Medium::Disk,
         backup: BackupSettings::default(),
         scrub: None,

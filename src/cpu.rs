@@ -1,17 +1,24 @@
 //! Runs work that would block a request's own thread for too long: a few threads with a bounded queue.
 //! In: jobs of some milliseconds. Out: their results. The queue is first come, first served, so if long work is cut
 //! into jobs, other work runs in between. Work that cannot be cut and may take seconds has a thread of its own: one
-//! comparison of 15.6 MB takes 10 s, and a check of 22 KB must not wait behind it.
+//! comparison of 15.6 MB takes 10 s, and a check of 22 KB must not wait behind it. Work of streams has a queue and
+//! threads of its own, which give way to all others.
 //! This file does not know what the jobs do. A job must not wait for anything, because it would block a thread.
+
+mod delay_limit;
+mod low_priority;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use metrics::Histogram;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+pub use delay_limit::DelayLimit;
+pub use low_priority::give_way;
 
 use crate::telemetry::names;
 
@@ -25,9 +32,11 @@ pub struct CpuConfig {
     pub threads: usize,
     /// The number of jobs that may wait; at least one.
     pub queue_max: usize,
+    /// How long a job that may be refused may wait while there is too much to do. Zero: no limit.
+    pub queue_delay_max: Duration,
 }
 
-/// The choice if the queue is full.
+/// The choice if the queue is full, or if the wait in it is too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// Return an error, so that the client can try again.
@@ -35,14 +44,25 @@ pub enum WhenFull {
     Refuse,
     /// Wait for a place, first come, first served. For parts of work that has already begun.
     Wait,
+    /// Wait in a queue of its own for threads that give way to all others. For streams of documents.
+    GiveWay,
 }
 
-/// The error that all places in the queue are taken.
+/// Why work was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the queue for long work is full: {queue_max} jobs wait for a processor; try again later")]
-pub struct Full {
-    /// The number of places.
-    pub queue_max: usize,
+pub enum Refused {
+    /// All places in the queue are taken.
+    #[error("the queue for long work is full: {queue_max} jobs wait for a processor; try again later")]
+    Full {
+        /// The number of places.
+        queue_max: usize,
+    },
+    /// It has waited too long, and so have others for some time.
+    #[error(
+        "there is more long work than the processors can do in time (`cpu.queue_delay_max_ms`); nothing was done for \
+         this request; try again later"
+    )]
+    Late,
 }
 
 /// The threads and their queue. Cheap to clone. The threads end when the last clone is dropped.
@@ -55,17 +75,26 @@ pub struct QueuePlace {
     pool: CpuPool,
     asked: Instant,
     permit: OwnedSemaphorePermit,
+    when_full: WhenFull,
 }
 
 struct Handle(Arc<Shared>);
 
 struct Shared {
-    /// One lane for jobs of some milliseconds, and one for jobs that cannot be cut into such.
+    single: Lanes,
+    streams: Lanes,
+    queue_max: usize,
+    delay: DelayLimit,
+    wait_seconds: Histogram,
+}
+
+/// The queues of a class of work.
+struct Lanes {
+    /// For jobs of some milliseconds.
     short: Lane,
+    /// For jobs that cannot be cut into such.
     long: Lane,
     places: Arc<Semaphore>,
-    queue_max: usize,
-    wait_seconds: Histogram,
 }
 
 /// A queue with its own threads.
@@ -85,44 +114,52 @@ struct Queue {
 struct Job {
     asked: Instant,
     permit: OwnedSemaphorePermit,
-    run: Box<dyn FnOnce() + Send>,
+    /// Whether it is refused if it has waited too long.
+    refusable: bool,
+    run: Box<dyn FnOnce(Result<(), Refused>) + Send>,
 }
 
 impl CpuPool {
     pub fn new(config: CpuConfig) -> Self {
         let shared = Arc::new(Shared {
-            short: Lane::default(),
-            long: Lane::default(),
-            places: Arc::new(Semaphore::new(config.queue_max)),
+            single: Lanes::new(config.queue_max),
+            streams: Lanes::new(config.queue_max),
             queue_max: config.queue_max,
+            delay: DelayLimit::new(config.queue_delay_max),
             wait_seconds: metrics::histogram!(names::CPU_QUEUE_WAIT),
         });
         for number in 0..=config.threads {
-            let shared = Arc::clone(&shared);
+            let (single, streams) = (Arc::clone(&shared), Arc::clone(&shared));
             let long = number == config.threads;
-            let name = if long { "hapax-cpu-long".to_owned() } else { format!("hapax-cpu-{number}") };
-            let work = move || shared.work(if long { &shared.long } else { &shared.short });
-            std::thread::Builder::new().name(name).spawn(work).expect("the system can start one more thread");
+            let name = |class| if long { format!("hapax-{class}-long") } else { format!("hapax-{class}-{number}") };
+            start(name("cpu"), move || single.work(single.single.lane(long)));
+            start(name("bulk"), move || {
+                give_way();
+                streams.work(streams.streams.lane(long));
+            });
         }
         Self(Arc::new(Handle(shared)))
     }
 
     /// Takes a place in the queue.
-    pub async fn place(&self, when_full: WhenFull) -> Result<QueuePlace, Full> {
+    pub async fn place(&self, when_full: WhenFull) -> Result<QueuePlace, Refused> {
         let asked = Instant::now();
-        let Shared { places, queue_max, .. } = &*self.0.0;
-        let places = Arc::clone(places);
+        let shared = &*self.0.0;
+        let places = Arc::clone(&shared.lanes(when_full).places);
         let permit = match when_full {
             // This fails while others wait for a place, even if one is just being passed on: work that has begun goes
             // first.
-            WhenFull::Refuse => places.try_acquire_owned().map_err(|_| Full { queue_max: *queue_max })?,
-            WhenFull::Wait => places.acquire_owned().await.expect("the places are never closed"),
+            WhenFull::Refuse => {
+                places.try_acquire_owned().map_err(|_| shared.refuse(Refused::Full { queue_max: shared.queue_max }))?
+            }
+            WhenFull::Wait | WhenFull::GiveWay => places.acquire_owned().await.expect("the places are never closed"),
         };
-        Ok(QueuePlace { pool: self.clone(), asked, permit })
+        Ok(QueuePlace { pool: self.clone(), asked, permit, when_full })
     }
 
+    /// Returns how many jobs wait, without those of streams.
     pub fn depth(&self) -> usize {
-        let Shared { short, long, .. } = &*self.0.0;
+        let Lanes { short, long, .. } = &self.0.0.single;
         short.queue.lock().jobs.len() + long.queue.lock().jobs.len()
     }
 
@@ -134,40 +171,73 @@ impl CpuPool {
 
 impl QueuePlace {
     /// Runs `work` on one of the threads. If the future is dropped before the job begins, the job does not run. If the
-    /// job panics, the panic continues in the caller.
-    pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> T {
+    /// job panics, the panic continues in the caller. If it may be refused and has waited too long, it does not run.
+    pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refused> {
         self.run_uncut(0, work).await
     }
 
     /// Does the same for work on `bytes` bytes that cannot be cut. If `bytes` is large, the work runs on a separate
     /// thread.
-    pub async fn run_uncut<T: Send + 'static>(self, bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> T {
-        let Self { pool, asked, permit } = self;
+    pub async fn run_uncut<T: Send + 'static>(
+        self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Refused> {
+        let Self { pool, asked, permit, when_full } = self;
         let (done, outcome) = oneshot::channel();
-        let run = Box::new(move || {
+        let run = Box::new(move |admitted: Result<(), Refused>| {
             if !done.is_closed() {
                 // The caller may have left meanwhile.
-                drop(done.send(catch_unwind(AssertUnwindSafe(work))));
+                drop(done.send(admitted.map(|()| catch_unwind(AssertUnwindSafe(work)))));
             }
         });
-        let shared = &pool.0.0;
-        let lane = if bytes > SHORT_BYTES_MAX { &shared.long } else { &shared.short };
-        lane.queue.lock().jobs.push_back(Job { asked, permit, run });
+        let (shared, long) = (&pool.0.0, bytes > SHORT_BYTES_MAX);
+        // Work that takes seconds makes what is behind it wait for seconds, and that is no overload.
+        let refusable = when_full == WhenFull::Refuse && !long;
+        let lane = shared.lanes(when_full).lane(long);
+        lane.queue.lock().jobs.push_back(Job { asked, permit, refusable, run });
         lane.work.notify_one();
-        let outcome = outcome.await.expect("a job that is waited for gets done");
-        outcome.unwrap_or_else(|panic| resume_unwind(panic))
+        let outcome = outcome.await.expect("a job that is waited for gets done")?;
+        Ok(outcome.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 }
 
 impl Shared {
     fn work(&self, lane: &Lane) {
-        while let Some(Job { asked, permit, run }) = lane.next() {
-            self.wait_seconds.record(asked.elapsed());
+        while let Some(Job { asked, permit, refusable, run }) = lane.next() {
+            let waited = asked.elapsed();
+            self.wait_seconds.record(waited);
             // Free the place: places are only for jobs that wait.
             drop(permit);
-            run();
+            run(if refusable && self.delay.refuses(waited) { Err(self.refuse(Refused::Late)) } else { Ok(()) });
         }
     }
+
+    fn lanes(&self, when_full: WhenFull) -> &Lanes {
+        match when_full {
+            WhenFull::Refuse | WhenFull::Wait => &self.single,
+            WhenFull::GiveWay => &self.streams,
+        }
+    }
+
+    fn refuse(&self, why: Refused) -> Refused {
+        metrics::counter!(names::CPU_REFUSED).increment(1);
+        why
+    }
+}
+
+impl Lanes {
+    fn new(queue_max: usize) -> Self {
+        Self { short: Lane::default(), long: Lane::default(), places: Arc::new(Semaphore::new(queue_max)) }
+    }
+
+    fn lane(&self, long: bool) -> &Lane {
+        if long { &self.long } else { &self.short }
+    }
+}
+
+fn start(name: String, work: impl FnOnce() + Send + 'static) {
+    std::thread::Builder::new().name(name).spawn(work).expect("the system can start one more thread");
 }
 
 impl Lane {
@@ -189,9 +259,11 @@ impl Lane {
 impl Drop for Handle {
     /// Jobs still in the queue are dropped. Nothing waits for them, because a waiting caller keeps the pool alive.
     fn drop(&mut self) {
-        for lane in [&self.0.short, &self.0.long] {
-            lane.queue.lock().closed = true;
-            lane.work.notify_all();
+        for Lanes { short, long, .. } in [&self.0.single, &self.0.streams] {
+            for lane in [short, long] {
+                lane.queue.lock().closed = true;
+                lane.work.notify_all();
+            }
         }
     }
 }
@@ -203,7 +275,7 @@ mod tests {
     use super::*;
 
     fn pool(queue_max: usize) -> CpuPool {
-        CpuPool::new(CpuConfig { threads: 1, queue_max })
+        CpuPool::new(CpuConfig { threads: 1, queue_max, queue_delay_max: Duration::ZERO })
     }
 
     /// Keeps the only thread busy until the returned sender is dropped.
@@ -223,7 +295,7 @@ mod tests {
     async fn jobs_return_what_they_make() {
         let pool = pool(1);
         for number in 0..100 {
-            assert_eq!(pool.place(WhenFull::Refuse).await.unwrap().run(move || number * 2).await, number * 2);
+            assert_eq!(pool.place(WhenFull::Refuse).await.unwrap().run(move || number * 2).await, Ok(number * 2));
         }
     }
 
@@ -235,11 +307,11 @@ mod tests {
         while pool.depth() == 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(pool.place(WhenFull::Refuse).await.err(), Some(Full { queue_max: 1 }));
+        assert_eq!(pool.place(WhenFull::Refuse).await.err(), Some(Refused::Full { queue_max: 1 }));
         let waiting = pool.clone();
         let second = tokio::spawn(async move { waiting.place(WhenFull::Wait).await.unwrap().run(|| 2).await });
         drop(release);
-        assert_eq!((first.await.unwrap(), second.await.unwrap()), (1, 2));
+        assert_eq!((first.await.unwrap(), second.await.unwrap()), (Ok(1), Ok(2)));
         assert_eq!(pool.depth(), 0);
     }
 
@@ -250,13 +322,13 @@ mod tests {
         let long = |work: Box<dyn FnOnce() + Send>| {
             let pool = pool.clone();
             tokio::spawn(async move {
-                pool.place(WhenFull::Refuse).await.unwrap().run_uncut(SHORT_BYTES_MAX + 1, work).await;
+                pool.place(WhenFull::Refuse).await.unwrap().run_uncut(SHORT_BYTES_MAX + 1, work).await.unwrap();
             })
         };
         let first = long(Box::new(move || _ = released.recv()));
         let second = long(Box::new(|| ()));
-        assert_eq!(pool.place(WhenFull::Wait).await.unwrap().run(|| 7).await, 7);
-        assert_eq!(pool.place(WhenFull::Wait).await.unwrap().run_uncut(SHORT_BYTES_MAX, || 8).await, 8);
+        assert_eq!(pool.place(WhenFull::Wait).await.unwrap().run(|| 7).await, Ok(7));
+        assert_eq!(pool.place(WhenFull::Wait).await.unwrap().run_uncut(SHORT_BYTES_MAX, || 8).await, Ok(8));
         assert!(!first.is_finished() && !second.is_finished());
         drop(release);
         first.await.unwrap();
@@ -268,7 +340,7 @@ mod tests {
         let pool = pool(4);
         let broken = tokio::spawn(pool.place(WhenFull::Refuse).await.unwrap().run(|| panic!("broken")));
         assert!(broken.await.unwrap_err().is_panic());
-        assert_eq!(pool.place(WhenFull::Refuse).await.unwrap().run(|| 7).await, 7);
+        assert_eq!(pool.place(WhenFull::Refuse).await.unwrap().run(|| 7).await, Ok(7));
     }
 
     #[tokio::test]
@@ -283,8 +355,43 @@ mod tests {
         left.abort();
         assert!(left.await.unwrap_err().is_cancelled());
         drop(release);
-        pool.place(WhenFull::Wait).await.unwrap().run(|| ()).await;
+        pool.place(WhenFull::Wait).await.unwrap().run(|| ()).await.unwrap();
         assert!(runs.recv().is_err(), "dropped without having run");
+    }
+
+    #[tokio::test]
+    async fn new_work_that_waited_too_long_is_refused_and_work_that_has_begun_is_not() {
+        let queue_delay_max = Duration::from_nanos(1);
+        let pool = CpuPool::new(CpuConfig { threads: 1, queue_max: 4, queue_delay_max });
+        let since = Instant::now();
+        while pool.place(WhenFull::Refuse).await.unwrap().run(|| ()).await != Err(Refused::Late) {
+            assert!(since.elapsed() < Duration::from_secs(60), "every job waits for longer than a nanosecond");
+        }
+        for when_full in [WhenFull::Wait, WhenFull::GiveWay] {
+            assert_eq!(pool.place(when_full).await.unwrap().run(|| 7).await, Ok(7));
+        }
+        assert_eq!(pool.place(WhenFull::Refuse).await.unwrap().run_uncut(SHORT_BYTES_MAX + 1, || 8).await, Ok(8));
+    }
+
+    #[tokio::test]
+    async fn work_of_streams_takes_neither_places_nor_threads_of_other_work() {
+        let pool = pool(1);
+        let (release, released) = mpsc::channel::<()>();
+        let streams = pool.clone();
+        let first = tokio::spawn(async move {
+            streams.place(WhenFull::GiveWay).await.unwrap().run(move || _ = released.recv()).await
+        });
+        let (streams, (begun, begins)) = (pool.clone(), oneshot::channel());
+        let second = tokio::spawn(async move {
+            let place = streams.place(WhenFull::GiveWay).await.unwrap();
+            begun.send(()).unwrap();
+            place.run(|| ()).await
+        });
+        begins.await.unwrap();
+        assert_eq!(pool.place(WhenFull::Refuse).await.unwrap().run(|| 7).await, Ok(7));
+        assert_eq!(pool.depth(), 0);
+        drop(release);
+        assert_eq!((first.await.unwrap(), second.await.unwrap()), (Ok(()), Ok(())));
     }
 
     #[tokio::test]

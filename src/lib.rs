@@ -8,7 +8,9 @@ pub mod types;
 // F2
 pub mod cpu;
 pub mod index;
+pub mod keys;
 pub mod store;
+pub mod tls;
 
 // F3
 pub mod verdicts;

@@ -1,104 +1,109 @@
 //! The server under load: one that is started here on an empty directory, or one that is already running.
 
 use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use ureq::Agent;
+
+use crate::pinning;
 
 /// A server to send requests to. A server that was started here ends when this is dropped.
 pub(crate) struct Server {
-    pub(crate) url: String,
-    own: Option<(Child, tempfile::TempDir)>,
+    pub(crate) address: SocketAddr,
+    /// Its process, if known.
+    pub(crate) pid: Option<u32>,
+    own: Own,
+}
+
+/// The part of a server that ends with it.
+enum Own {
+    /// It was running before.
+    Nothing,
+    /// It was started here, with a directory of its own.
+    Process(Child, tempfile::TempDir),
+    /// It runs in this process.
+    Threads(tokio::runtime::Runtime),
+}
+
+/// How to start a server.
+pub(crate) struct Launch<'a> {
+    pub(crate) binary: &'a Path,
+    /// The directory in which its own is made.
+    pub(crate) parent: &'a Path,
+    /// Settings as environment variables.
+    pub(crate) settings: &'a [(String, String)],
+    /// The processors that it may use; empty: all.
+    pub(crate) processors: &'a [usize],
 }
 
 impl Server {
     /// Uses a running server.
-    pub(crate) fn running(url: &str) -> Self {
-        Self { url: url.trim_end_matches('/').to_owned(), own: None }
+    pub(crate) fn running(url: &str, pid: Option<u32>) -> Result<Self> {
+        let Some(rest) = url.trim_end_matches('/').strip_prefix("http://") else {
+            bail!("{url:?} must begin with http://; this program speaks no TLS");
+        };
+        let with_port = if rest.contains(':') { rest.to_owned() } else { format!("{rest}:80") };
+        let mut addresses = with_port.to_socket_addrs().with_context(|| format!("cannot resolve {url:?}"))?;
+        let address = addresses.next().with_context(|| format!("{url:?} has no address"))?;
+        Ok(Self { address, pid, own: Own::Nothing })
     }
 
-    /// Starts `binary` on a free port and an empty directory, and waits for its ready line.
-    pub(crate) fn start(binary: &Path) -> Result<Self> {
-        Self::start_in(binary, &std::env::temp_dir(), &[])
+    /// Uses a server that runs in this runtime.
+    pub(crate) fn sink(address: SocketAddr, runtime: tokio::runtime::Runtime) -> Self {
+        Self { address, pid: None, own: Own::Threads(runtime) }
     }
 
-    /// Like [`start`](Self::start), with the server's directory in `parent`, and more settings as environment
-    /// variables.
-    pub(crate) fn start_in(binary: &Path, parent: &Path, settings: &[(&str, &str)]) -> Result<Self> {
-        let dir = tempfile::tempdir_in(parent).context("cannot make a directory")?;
-        let mut child = Command::new(binary)
+    /// Starts a server on a free port and an empty directory, and waits for its ready line.
+    pub(crate) fn start(launch: &Launch<'_>) -> Result<Self> {
+        let dir = tempfile::tempdir_in(launch.parent).context("cannot make a directory")?;
+        let mut command = Command::new(launch.binary);
+        command
             .args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--data-dir"])
             .arg(dir.path().join("data"))
-            .envs(settings.iter().copied())
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("cannot start {}", binary.display()))?;
+            .env("HAPAX__BACKUP__DIR", dir.path().join("backups"))
+            .envs(launch.settings.iter().map(|(key, value)| (key, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        let child = spawn(command, launch.processors);
+        let mut child = child.with_context(|| format!("cannot start {}", launch.binary.display()))?;
         let mut line = String::new();
         let out = child.stdout.take().context("the server has no stdout")?;
         BufReader::new(out).read_line(&mut line).context("cannot read the server's ready line")?;
         let url = line.split_whitespace().find(|word| word.starts_with("http://")).map(str::to_owned);
-        let server = Self { url: url.clone().unwrap_or_default(), own: Some((child, dir)) };
-        if url.is_none() {
-            bail!("the server did not become ready: {line:?}");
-        }
+        let pid = child.id();
+        // From here on it is ended even if something fails.
+        let mut server = Self { address: ([127, 0, 0, 1], 0).into(), pid: Some(pid), own: Own::Process(child, dir) };
+        let Some(url) = url else { bail!("the server did not become ready: {line:?}") };
+        server.address = Self::running(&url, None)?.address;
         Ok(server)
     }
-
-    /// Reads `/metrics` and returns the sum of a metric over its series.
-    pub(crate) fn metric(&self, agent: &Agent, name: &str) -> Result<f64> {
-        Ok(sum(&self.scrape(agent)?, name))
-    }
-
-    /// Returns the text of `/metrics`.
-    pub(crate) fn scrape(&self, agent: &Agent) -> Result<String> {
-        Ok(agent.get(format!("{}/metrics", self.url)).call()?.body_mut().read_to_string()?)
-    }
 }
 
-/// Returns the sum of a metric over its series.
-pub(crate) fn sum(scrape: &str, name: &str) -> f64 {
-    let values = scrape.lines().filter_map(|line| {
-        let rest = line.strip_prefix(name)?;
-        if !rest.starts_with(['{', ' ']) {
-            return None;
-        }
-        rest.rsplit(' ').next()?.parse::<f64>().ok()
+/// Starts a process from a thread that is bound to the processors, because a process inherits them.
+fn spawn(mut command: Command, processors: &[usize]) -> Result<Child> {
+    if processors.is_empty() {
+        return Ok(command.spawn()?);
+    }
+    let processors = processors.to_vec();
+    let bound = std::thread::spawn(move || {
+        pinning::bind(&processors)?;
+        Ok(command.spawn()?)
     });
-    values.sum()
-}
-
-/// Returns a histogram that has one series: upper bounds and cumulative counts, ascending.
-pub(crate) fn buckets(scrape: &str, name: &str) -> Vec<(f64, f64)> {
-    let bucket = |line: &str| {
-        let rest = line.strip_prefix(name)?.strip_prefix("_bucket{")?;
-        let (labels, count) = rest.rsplit_once("} ")?;
-        let (_, bound) = labels.split_once("le=\"")?;
-        let bound = bound.split('"').next()?;
-        let bound = if bound == "+Inf" { f64::INFINITY } else { bound.parse().ok()? };
-        Some((bound, count.parse().ok()?))
-    };
-    scrape.lines().filter_map(bucket).collect()
+    bound.join().expect("the thread returns its errors")
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some((child, _)) = &mut self.own {
-            let _ = child.kill();
-            let _ = child.wait();
+        match std::mem::replace(&mut self.own, Own::Nothing) {
+            Own::Nothing => {}
+            Own::Process(mut child, dir) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                drop(dir);
+            }
+            Own::Threads(runtime) => runtime.shutdown_background(),
         }
     }
-}
-
-/// Returns a client with one connection for each thread.
-pub(crate) fn agent(threads: usize) -> Agent {
-    Agent::config_builder()
-        .proxy(None)
-        .max_idle_connections_per_host(threads)
-        .max_idle_connections(threads)
-        .timeout_global(Some(Duration::from_secs(300)))
-        .build()
-        .new_agent()
 }

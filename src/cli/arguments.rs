@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::exit::ExitStatus;
-use super::{backup, check, export, health, import, restore, serve, tune, verify};
+use super::{backup, check, export, health, import, keys, restore, serve, tune, verify};
 
 /// 2: the verb failed. clap exits with the same status if the arguments are wrong.
 const EXIT_ERROR: u8 = 2;
@@ -23,6 +23,7 @@ const EXIT_ERROR: u8 = 2;
   hapax check new.jsonl                          find out which of these are duplicates
   hapax export --pairs                           list stored duplicates, each with its original
   hapax backup nightly                           make a checked copy; hapax restore restores it
+  hapax keys add crawler --scopes check,insert   make a key for a client; --keys-file names the file
   hapax tune --threshold 0.8 --documents 1e7     show the recall and the cost of a banding
 
 `hapax VERB --help` shows all options of a verb, and examples.")]
@@ -42,6 +43,7 @@ enum Verb {
     Tune(tune::Args),
     Health(health::Args),
     Verify(verify::Args),
+    Keys(keys::Args),
 }
 
 /// Parses the arguments of the process and runs the verb.
@@ -56,6 +58,7 @@ pub fn run() -> ExitCode {
         Verb::Tune(args) => tune::run(&args),
         Verb::Health(args) => health::run(&args),
         Verb::Verify(args) => verify::run(&args),
+        Verb::Keys(args) => keys::run(&args),
     };
     match result {
         Ok(ExitStatus::Fine) => ExitCode::SUCCESS,

@@ -17,6 +17,7 @@ use super::plural::plural;
 use crate::collections::{CheckOptions, Collection, Collections};
 use crate::config::{self, Sources};
 use crate::cpu::CpuPool;
+use crate::http::Caller;
 use crate::http::dto::document::{Invalid, from_json};
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
@@ -270,7 +271,7 @@ impl Offline {
         let options = CheckOptions { threshold: args.threshold, limit: args.limit as usize, with_metadata: false };
         for (line, origin) in chunk.lines.iter().zip(&chunk.origins) {
             let text = std::str::from_utf8(line).expect("lines are made of UTF-8");
-            let verdict = from_json(text, Invalid::Refuse).and_then(|document| {
+            let verdict = from_json(text, Invalid::Refuse, &Caller::anyone()).and_then(|document| {
                 let check = async {
                     let prepared = self.collection.prepare(document.content).await?;
                     self.collection.check(document.id, prepared, options).await

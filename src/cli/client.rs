@@ -9,9 +9,10 @@ use serde::Deserialize;
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
+use super::trust::{self, Trust, TrustError};
 use crate::config::read_secret;
 
-/// The server's URL, and the key that it requires.
+/// The server's URL, the key that it requires, and the authorities that may have signed its certificate.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ServerArgs {
     /// URL of the server
@@ -21,7 +22,14 @@ pub struct ServerArgs {
     /// set]
     #[arg(long, value_name = "FILE", env = "HAPAX__AUTH__API_KEY_FILE", hide_env_values = true)]
     pub api_key_file: Option<PathBuf>,
+    /// File with the certificates of the authorities to trust, in PEM form, if the URL begins with https:// [default:
+    /// those of the system]
+    #[arg(long, value_name = "FILE", env = "HAPAX_CA_FILE")]
+    pub ca: Option<PathBuf>,
 }
+
+/// The form of a URL.
+const URL_FORM: &str = "must be a URL such as http://127.0.0.1:8080 or https://hapax.internal:8080";
 
 /// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +44,11 @@ pub enum ClientError {
     /// The key's file cannot be read.
     #[error("--api-key-file {path}: {detail}")]
     KeyFile { path: PathBuf, detail: String },
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// The server is not the one that the URL names, or is not known to be.
+    #[error("cannot connect to {url}: {detail}")]
+    Handshake { url: String, detail: String },
     /// No server answers.
     #[error(
         "cannot reach {url}: {detail}. Start a server with `hapax serve`, or give the URL of another with --server"
@@ -61,7 +74,7 @@ impl ClientError {
         match self {
             Self::Unreachable { .. } | Self::Broken { .. } => true,
             Self::Refused { status, .. } => matches!(status, 429 | 502 | 503 | 504),
-            Self::Url { .. } | Self::KeyFile { .. } => false,
+            Self::Url { .. } | Self::KeyFile { .. } | Self::Trust(_) | Self::Handshake { .. } => false,
         }
     }
 }
@@ -93,7 +106,7 @@ pub struct Client {
 impl Client {
     /// Checks the URL and reads the key. It does not connect.
     pub fn new(args: &ServerArgs) -> Result<Self, ClientError> {
-        let client = Self::without_key(&args.server)?;
+        let client = Self::without_key(&args.server, &Trust::new(args.ca.as_deref()))?;
         let key = match &args.api_key_file {
             Some(path) => {
                 let refuse = |detail| ClientError::KeyFile { path: path.clone(), detail };
@@ -105,16 +118,18 @@ impl Client {
     }
 
     /// Returns a client without a key, for routes that need none.
-    pub fn without_key(server: &str) -> Result<Self, ClientError> {
+    pub(super) fn without_key(server: &str, trust: &Trust) -> Result<Self, ClientError> {
         let base = server.trim_end_matches('/').to_owned();
         let refuse = |detail| Err(ClientError::Url { url: server.to_owned(), detail });
+        let host = base.strip_prefix("https://").or_else(|| base.strip_prefix("http://"));
+        if !host.is_some_and(|host| !host.is_empty() && !host.contains('/')) {
+            return refuse(URL_FORM);
+        }
+        let mut agent = Agent::config_builder();
         if base.starts_with("https://") {
-            return refuse("https is not supported; give the http:// URL of the server itself, not of a TLS proxy");
+            agent = agent.tls_config(trust.settings()?);
         }
-        if !base.strip_prefix("http://").is_some_and(|host| !host.is_empty() && !host.contains('/')) {
-            return refuse("must be a URL such as http://127.0.0.1:8080");
-        }
-        let agent = Agent::config_builder()
+        let agent = agent
             // Proxies in the environment are meant for the web, and a hapax server is usually nearby.
             .proxy(None)
             .http_status_as_error(false)
@@ -190,6 +205,9 @@ impl Client {
         let text = answer.body_mut().read_to_string().unwrap_or_default();
         let detail = match serde_json::from_str::<Problem>(&text) {
             Ok(problem) => problem.detail,
+            Err(_) if status == 400 && self.base.starts_with("http://") => {
+                "the answer is not from a hapax server. If the server speaks TLS, give its URL with https://".into()
+            }
             Err(_) => "the answer is not from a hapax server".into(),
         };
         Err(ClientError::Refused { status, detail, retry_after: retry_after.map(Duration::from_secs) })
@@ -198,10 +216,11 @@ impl Client {
     fn transport(&self, error: ureq::Error) -> ClientError {
         use std::io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable};
         let (url, detail) = (self.base.clone(), error.to_string());
+        if let Some(error) = trust::handshake_error(&error) {
+            return ClientError::Handshake { url, detail: trust::explain(error) };
+        }
         match error {
-            ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
-                ClientError::Url { url, detail: "must be a URL such as http://127.0.0.1:8080" }
-            }
+            ureq::Error::BadUri(_) | ureq::Error::Http(_) => ClientError::Url { url, detail: URL_FORM },
             ureq::Error::HostNotFound
             | ureq::Error::ConnectionFailed
             | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {

@@ -8,12 +8,14 @@ use anyhow::{Result, bail};
 
 use super::client::Client;
 use super::exit::ExitStatus;
-use crate::config::{self, Sources};
+use super::trust::Trust;
+use crate::config::{self, ProbeAddress, Sources};
 
 /// Ask a server whether it is ready.
 ///
 /// By default it asks the server that `hapax serve` would start with the same configuration file and environment: at
-/// server.admin_listen if that is set, else at server.listen.
+/// server.admin_listen if that is set, else at server.listen. If that speaks TLS, it accepts every certificate, because
+/// it asks this machine, and sends no key.
 #[derive(Debug, clap::Args)]
 #[command(args_override_self = true)]
 #[command(after_help = "Examples:
@@ -26,6 +28,10 @@ pub struct Args {
     /// URL of the server to ask, such as http://127.0.0.1:9000 [default: from the configuration]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
+    /// File with the certificates of the authorities to trust, if the URL begins with https:// [default: those of the
+    /// system]
+    #[arg(long, value_name = "FILE", env = "HAPAX_CA_FILE")]
+    ca: Option<PathBuf>,
     /// Configuration file of the server
     #[arg(long, value_name = "FILE", conflicts_with = "server")]
     config: Option<PathBuf>,
@@ -38,10 +44,12 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
-    let client = Client::without_key(&match &args.server {
-        Some(server) => server.clone(),
-        None => configured(args)?,
-    })?;
+    let client = match &args.server {
+        Some(server) => Client::without_key(server, &Trust::new(args.ca.as_deref()))?,
+        // The certificate is for the server's name, and this asks the machine's own address. The question contains no
+        // key, and the answer is only whether the server is ready.
+        None => Client::without_key(&configured(args)?, &Trust::Anyone)?,
+    };
     let mut words = std::io::stderr().lock();
     match client.get("/readyz") {
         Ok((200, _)) => {
@@ -57,14 +65,14 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 fn configured(args: &Args) -> Result<String> {
     let flags = args.listen.iter().map(|listen| ("--listen", "server.listen", listen.clone())).collect();
     let sources = Sources { file: args.config.clone(), environment: std::env::vars_os().collect(), flags };
-    let (listen, admin_listen) = config::addresses(&sources)?;
-    let address = admin_listen.unwrap_or(listen);
+    let ProbeAddress { address, tls } = config::probe_address(&sources)?;
     if address.port() == 0 {
         bail!(
             "the configured address is {address}, and port 0 means any free port; give the server's URL with --server"
         );
     }
-    Ok(format!("http://{}", reachable(address)))
+    let scheme = if tls { "https" } else { "http" };
+    Ok(format!("{scheme}://{}", reachable(address)))
 }
 
 /// Returns the address under which this machine reaches a server that listens on `address`.

@@ -10,17 +10,25 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::descriptors;
 use super::exit::ExitStatus;
+use super::given::Given;
 use super::in_use::advise;
+use super::plural::plural;
+use super::secure::Secure;
+use super::service::ServiceManager;
 use super::signals::Signals;
-use super::sockets::Sockets;
+use super::sockets::{Serving, Sockets};
 use crate::collections::{Collections, CollectionsConfig, Medium, Opening};
 use crate::config::{self, ApiKey, Config, Server, Sources};
 use crate::cpu::CpuPool;
 use crate::http::{Access, AppState, Boot, Wiring};
+use crate::keys::{self, KeyRing, KeysFile};
 use crate::telemetry::{logs, memory, names, recorder::Metrics};
 
 /// Time between two looks at the progress of the start.
 const BOOT_LOOK: Duration = Duration::from_millis(100);
+
+/// Tasks that a thread runs before it looks for events. Tokio's default is 61; with texts of 16 KB these take 30 ms.
+const EVENT_INTERVAL: u32 = 13;
 
 /// Run the server.
 ///
@@ -102,6 +110,8 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         return Ok(ExitStatus::Fine);
     }
     let mut config = loaded.config;
+    // Before the first thread starts, because it changes the environment.
+    let given = Given::take()?;
     logs::install(config.log.format, &config.log.level)?;
     logs::log_panics();
     fit_connections(&mut config.server, &config.collections);
@@ -109,7 +119,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         Metrics::install().map_err(|_| anyhow!("cannot install the metrics recorder: there is one already"))?;
     memory::give_back_large_buffers();
     let runtime = runtime(config.server.worker_threads).context("cannot start threads")?;
-    let outcome = runtime.block_on(serve(config, metrics));
+    let outcome = runtime.block_on(serve(config, metrics, given));
     // The only work left is the start-up that a signal interrupted. It has acknowledged nothing, so it may end
     // anywhere.
     runtime.shutdown_background();
@@ -134,34 +144,41 @@ fn runtime(worker_threads: Option<usize>) -> std::io::Result<tokio::runtime::Run
     // queue, and each thread costs some megabytes in the allocator.
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     runtime.max_blocking_threads(cores + 2);
+    // A thread looks for new requests after so many tasks, also while others wait: their waits count from then on.
+    runtime.event_interval(EVENT_INTERVAL);
     runtime.enable_all().thread_name("hapax-serve").build()
 }
 
-async fn serve(config: Config, metrics: Metrics) -> Result<()> {
-    let Config { server, api_key, collections: collections_config, cpu, log: _ } = config;
+async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
+    watch_memory(&config.server, &config.collections)?;
     let mut signals = Signals::new()?;
-    if api_key.as_ref().is_some_and(ApiKey::is_short) {
-        tracing::warn!("the API key is short enough to be guessed; use at least 16 random characters");
-    }
-    let sockets = Sockets::bind(&server).await?;
+    let sockets = bind(&config, given).await?;
+    let manager = ServiceManager::of_environment();
+    tokio::spawn(manager.clone().keep_alive());
+    let Config { server, api_key, tls, keys_file, collections: collections_config, cpu, log: _ } = config;
     let (boot, cpu) = (Boot::new(), CpuPool::new(cpu));
     let state = AppState::new(Wiring {
         boot: Arc::clone(&boot),
         limits: server.limits,
-        api_key,
-        access: Access::new(server.listen.ip(), &server.hosts, &server.cors_origins),
+        keys: key_ring(api_key, keys_file)?,
+        access: Access::new(sockets.address().ip(), &server.hosts, &server.cors_origins),
+        addresses: server.addresses,
         metrics: scrape(metrics, Arc::clone(&boot), cpu.clone()),
         cpu: cpu.clone(),
+        memory: Arc::clone(&collections_config.memory),
+        stream_threads: server.worker_threads,
         default_settings: collections_config.default_settings.clone(),
         secret_fingerprint: collections_config.secret.as_ref().map(hapax_core::SecretKey::fingerprint),
     });
     // Probes and /metrics are answered while the collections are being opened.
-    let mut serving = sockets.serve(state);
+    let secure = Secure::start(tls);
+    let mut serving = sockets.serve(state, &secure);
     let place = place(&collections_config);
-    let boot_log = tokio::spawn(log_boot(Arc::clone(boot.opening())));
+    let boot_log = tokio::spawn(report_boot(manager.clone(), Arc::clone(boot.opening())));
     let collections = tokio::select! {
         opened = open(collections_config, cpu, Arc::clone(boot.opening())) => opened?,
         () = signals.next() => {
+            drain(signals, &manager, serving, server.limits.drain_timeout).await?;
             tracing::info!("stopped before the start was complete");
             return Ok(());
         }
@@ -173,7 +190,9 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
         rest.await;
         boot_log.abort();
         boot.finish(collections.clone());
-        announce(address, probes_address, &place, collections.documents())?;
+        let documents = collections.documents();
+        manager.ready(&count(documents));
+        announce(&secure, address, probes_address, &place, documents)?;
         std::future::pending::<Result<()>>().await
     };
     tokio::select! {
@@ -184,11 +203,51 @@ async fn serve(config: Config, metrics: Metrics) -> Result<()> {
             bail!("the server ended unexpectedly");
         }
     }
-    tracing::info!("finishing open requests; a second signal stops at once");
-    signals.exit_at_next();
-    serving.drain().await?;
+    drain(signals, &manager, serving, server.limits.drain_timeout).await?;
+    manager.closing();
     tokio::task::spawn_blocking(move || collections.close()).await.context("closing the data failed")?;
     tracing::info!("stopped");
+    Ok(())
+}
+
+/// Finishes open requests. A second signal ends the process at once.
+async fn drain(signals: Signals, manager: &ServiceManager, serving: Serving, patience: Duration) -> Result<()> {
+    tracing::info!("finishing open requests; a second signal stops at once");
+    signals.exit_at_next();
+    manager.stopping(patience);
+    serving.drain().await
+}
+
+async fn bind(config: &Config, given: Given) -> Result<Sockets> {
+    let sockets = Sockets::bind(&config.server, given).await?;
+    // A given socket need not have the configured address.
+    sockets.addresses().try_for_each(|address| Config::protects(config, address))?;
+    Ok(sockets)
+}
+
+/// Returns the keys of clients, and follows their file.
+fn key_ring(api_key: Option<ApiKey>, file: Option<KeysFile>) -> Result<KeyRing> {
+    if api_key.as_ref().is_some_and(ApiKey::is_short) {
+        tracing::warn!("the API key is short enough to be guessed; use at least 16 random characters");
+    }
+    keys::ring(api_key.map(|key| key.digest()), file).context("cannot start the thread of the keys file")
+}
+
+/// Warns if the index may take memory that others need, and begins to watch the memory of the process.
+fn watch_memory(server: &Server, collections: &CollectionsConfig) -> Result<()> {
+    collections.memory.watch().context("cannot start the thread that watches memory")?;
+    let (Some(max), Some(index)) = (collections.memory.max(), collections.memory_max_bytes) else { return Ok(()) };
+    let others =
+        server.limits.bodies_bytes_max + server.limits.answers_bytes_max + collections.limits.commit_payload_bytes_max;
+    if index.saturating_add(others as u64) > max {
+        tracing::warn!(
+            index_bytes = index,
+            other_bytes = others,
+            max_bytes = max,
+            "limits.memory_max_bytes is too large for memory.max_bytes: if bodies and answers take all they may, \
+             documents are refused before the index is full"
+        );
+    }
     Ok(())
 }
 
@@ -210,12 +269,24 @@ fn place(config: &CollectionsConfig) -> String {
     }
 }
 
+/// Returns a number of documents in words.
+fn count(documents: u64) -> String {
+    format!("{documents} document{}", plural(documents))
+}
+
 /// Prints the one line that scripts wait for.
-fn announce(address: SocketAddr, probes: Option<SocketAddr>, place: &str, documents: u64) -> Result<()> {
+fn announce(
+    secure: &Secure,
+    address: SocketAddr,
+    probes: Option<SocketAddr>,
+    place: &str,
+    documents: u64,
+) -> Result<()> {
     tracing::info!(%address, probes = probes.map(tracing::field::display), data_dir = place, documents, "ready");
-    let also = probes.map(|probes| format!(", probes on http://{probes}")).unwrap_or_default();
+    let url = secure.server_url(address);
+    let also = probes.map(|probes| format!(", probes on {}", secure.probes_url(probes))).unwrap_or_default();
     let mut out = std::io::stdout().lock();
-    writeln!(out, "hapax ready on http://{address}{also} (data in {place}, {documents} documents)")
+    writeln!(out, "hapax ready on {url}{also} (data in {place}, {})", count(documents))
         .and_then(|()| out.flush())
         .context("cannot write the ready line")
 }
@@ -232,8 +303,13 @@ fn scrape(metrics: Metrics, boot: Arc<Boot>, cpu: CpuPool) -> Arc<dyn Fn() -> St
     })
 }
 
+/// Logs the progress of the start, and reports it to the service manager.
+async fn report_boot(manager: ServiceManager, opening: Arc<Opening>) {
+    tokio::join!(log_boot(&opening), manager.report(&opening));
+}
+
 /// Logs a line for each tenth of the start.
-async fn log_boot(opening: Arc<Opening>) {
+async fn log_boot(opening: &Opening) {
     let (begun, mut told) = (Instant::now(), 0);
     let mut looks = tokio::time::interval(BOOT_LOOK);
     loop {

@@ -3,12 +3,18 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, anyhow};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::given::Given;
+use super::secure::Secure;
 use crate::config::Server;
 use crate::http::{self, AppState};
+
+/// Clients that may wait in the kernel until they are accepted; `net.core.somaxconn` is a lower limit on some systems.
+/// With the 128 of the standard library, some of a few hundred clients that came at once were reset.
+const WAITING_MAX: u32 = 4096;
 
 /// The sockets that the server listens on.
 pub(super) struct Sockets {
@@ -33,36 +39,68 @@ pub(super) struct Serving {
 }
 
 impl Sockets {
-    /// Binds the sockets. No connection is accepted until `serve` is called.
-    pub(super) async fn bind(server: &Server) -> Result<Self> {
-        let listener = Bound::new("--listen", server.listen).await?;
-        let probes = match server.admin_listen {
-            Some(address) => Some(Bound::new("server.admin_listen", address).await?),
-            None => None,
+    /// Takes the sockets that were given, and binds the others. No connection is accepted until `serve` is called.
+    pub(super) async fn bind(server: &Server, given: Given) -> Result<Self> {
+        let listener = match given.http {
+            Some(socket) => Bound::given("server.listen", socket)?,
+            None => Bound::new("--listen", server.listen)?,
+        };
+        let probes = match (given.admin, server.admin_listen) {
+            (Some(socket), _) => Some(Bound::given("server.admin_listen", socket)?),
+            (None, Some(address)) => Some(Bound::new("server.admin_listen", address)?),
+            (None, None) => None,
         };
         Ok(Self { listener, probes })
     }
 
+    /// The address of the listener for requests.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.listener.address
+    }
+
+    /// The addresses of all listeners.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        [Some(self.listener.address), self.probes.as_ref().map(|probes| probes.address)].into_iter().flatten()
+    }
+
     /// Accepts connections on all sockets.
-    pub(super) fn serve(self, state: AppState) -> Serving {
+    pub(super) fn serve(self, state: AppState, secure: &Secure) -> Serving {
         let (stop, drained) = (CancellationToken::new(), CancellationToken::new());
         let Self { listener: Bound { listener, address }, probes } = self;
-        let server = tokio::spawn(http::serve(listener, state.clone(), stop.clone().cancelled_owned()));
+        let server = tokio::spawn(http::serve(secure.server(listener), state.clone(), stop.clone().cancelled_owned()));
         let (probes, probes_address) = probes.map(|Bound { listener, address }| (listener, address)).unzip();
-        let probes =
-            probes.map(|probes| tokio::spawn(http::serve_probes(probes, state, drained.clone().cancelled_owned())));
+        let probes = probes.map(|probes| {
+            tokio::spawn(http::serve_probes(secure.probes(probes), state, drained.clone().cancelled_owned()))
+        });
         Serving { address, probes_address, server, probes, stop, drained }
     }
 }
 
 impl Bound {
-    async fn new(setting: &str, address: SocketAddr) -> Result<Self> {
-        let listener = TcpListener::bind(address)
-            .await
+    fn new(setting: &str, address: SocketAddr) -> Result<Self> {
+        let listener = listen(address)
             .map_err(|error| anyhow!("cannot listen on {address}: {error}; choose another address with {setting}"))?;
         let address = listener.local_addr().context("the listener has no address")?;
         Ok(Self { listener, address })
     }
+
+    /// Takes a socket that the service manager listens on. It replaces the address of `setting`.
+    fn given(setting: &str, socket: std::net::TcpListener) -> Result<Self> {
+        let context = "cannot use a socket of LISTEN_FDS";
+        let address = socket.local_addr().context(context)?;
+        socket.set_nonblocking(true).context(context)?;
+        let listener = TcpListener::from_std(socket).context(context)?;
+        tracing::info!(%address, instead_of = setting, "listening on a socket of the service manager");
+        Ok(Self { listener, address })
+    }
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A server that starts again must not wait until the connections of the last one are forgotten.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(WAITING_MAX)
 }
 
 impl Serving {

@@ -190,12 +190,15 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
     }
     let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
-    } else {
-        write_words(&mut out, &report)?;
+    let written = match args.json {
+        true => writeln!(out, "{}", serde_json::to_string_pretty(&report)?),
+        false => write_words(&mut out, &report),
+    };
+    match written {
+        // The reader has seen enough, as with `| head`.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitStatus::Fine),
+        written => written.map(|()| ExitStatus::Fine).context("cannot write the report"),
     }
-    Ok(ExitStatus::Fine)
 }
 
 fn shape(args: &Args) -> Result<SignatureShape> {

@@ -1,6 +1,8 @@
-//! The API key: checks its text, and compares it with the key that a client sends.
+//! The API key of the settings: checks its text.
 
 use std::fmt;
+
+use crate::keys::KeyDigest;
 
 /// A shorter key causes a warning at the start: short keys are usually typed passwords, and those are guessed within
 /// days.
@@ -24,9 +26,9 @@ impl ApiKey {
         self.0.len() < CHARS_SHORT
     }
 
-    /// Whether `shown` is the key. The time it takes does not tell how much of `shown` is right.
-    pub fn admits(&self, shown: &[u8]) -> bool {
-        subtle::ConstantTimeEq::ct_eq(self.0.as_bytes(), shown).into()
+    /// Returns its hash. What a client shows is compared with that.
+    pub fn digest(&self) -> KeyDigest {
+        KeyDigest::of(self.0.as_bytes())
     }
 }
 

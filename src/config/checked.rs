@@ -1,6 +1,7 @@
 //! Checks all settings: ranges, words, secrets. Input: [`Raw`]. Output: [`Config`], whose values need no further
 //! checks. It must never know HTTP, or how a collection is opened.
 
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -9,21 +10,30 @@ use hapax_core::SecretKey;
 use super::api_key::ApiKey;
 use super::default_collection::default_collection;
 use super::error::ConfigError;
+use super::http_limits::HttpLimits;
+use super::memory;
 use super::ranges::{count, impossible, milliseconds, within, word};
 use super::raw::{Raw, RawBackup, RawCommit, RawCpu, RawLimits, RawLog, RawScrub};
-use super::secrets::secret;
+use super::secrets::{keys_file, secret};
 use super::server::Server;
+use super::tls::Tls;
 use crate::collections::{BackupSettings, CollectionsConfig, Limits, Medium, ScrubConfig};
 use crate::cpu::CpuConfig;
+use crate::keys::KeysFile;
 use crate::telemetry::logs;
+use crate::telemetry::memory::Bound;
 
 /// All settings of `hapax serve`.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Section `[server]`.
     pub server: Server,
-    /// The key that clients must send.
+    /// A key that may do everything.
     pub api_key: Option<ApiKey>,
+    /// The file of further keys. If it is set, or `api_key` is, clients must send a key.
+    pub keys_file: Option<KeysFile>,
+    /// Section `[tls]`. `None`: plain HTTP.
+    pub tls: Option<Tls>,
     /// Sections `[data]`, `[collections]`, `[default_collection]`, `[hashing]`, `[limits]`, `[commit]`, `[backup]` and
     /// `[scrub]`.
     pub collections: CollectionsConfig,
@@ -44,38 +54,50 @@ pub struct LogSettings {
 impl Config {
     /// Checks every value, and reads the files that hold secrets.
     pub fn check(raw: Raw) -> Result<Self, ConfigError> {
-        let server = Server::check(&raw.server)?;
+        let server = Server::check(&raw.server, &raw.address_limits)?;
         let api_key =
             secret("auth.api_key", "auth.api_key_file", raw.auth.api_key, raw.auth.api_key_file, ApiKey::new)?;
-        let mut addresses = [Some(server.listen), server.admin_listen].into_iter().flatten();
-        let beyond_loopback = addresses.find(|address| !address.ip().is_loopback());
-        if let (None, Some(listen)) = (&api_key, beyond_loopback) {
-            return Err(ConfigError::OpenWithoutKey { listen });
-        }
+        let keys_file = raw.auth.keys_file.map(keys_file).transpose()?;
         let hashing =
             secret("hashing.secret", "hashing.secret_file", raw.hashing.secret, raw.hashing.secret_file, |text| {
                 SecretKey::from_hex(text).map_err(|_| "must be 32 hexadecimal digits".to_owned())
             })?;
         let limits = limits(&raw.limits, &raw.commit)?;
+        if raw.memory.max_bytes > 0 {
+            let HttpLimits { bodies_bytes_max, answers_bytes_max, .. } = server.limits;
+            memory::fit(raw.memory.max_bytes, bodies_bytes_max, answers_bytes_max, limits.commit_payload_bytes_max)?;
+        }
         if raw.data.dir.as_os_str().is_empty() {
             return Err(impossible("data.dir", "\"\"", "must be a path".into()));
         }
         let collections = CollectionsConfig {
             data_dir: raw.data.dir,
             lock_wait: milliseconds("data.lock_wait_ms", raw.data.lock_wait_ms, 0..=3_600_000)?,
+            reserve_bytes: within("data.reserve_bytes", raw.data.reserve_bytes, 0..=1 << 40)?,
             collections_max: count("collections.max", raw.collections.max, 1..=10_000)?,
             default_settings: default_collection(&raw.default_collection, hashing.as_ref())?,
             secret: hashing,
             limits,
-            memory_max_bytes: match within("limits.memory_max_bytes", raw.limits.memory_max_bytes, 0..=1 << 50)? {
-                0 => None,
-                max => Some(max),
-            },
+            memory_max_bytes: index_bytes_max(&raw.limits)?,
+            memory: Bound::new(Some(raw.memory.max_bytes).filter(|&max| max > 0)),
             medium: word("data.store", &raw.data.store, &[("disk", Medium::Disk), ("memory", Medium::Memory)])?,
             backup: backup(raw.backup)?,
             scrub: scrub(&raw.scrub)?,
         };
-        Ok(Self { server, api_key, collections, cpu: cpu(&raw.cpu)?, log: log(raw.log)? })
+        let tls = Tls::check(raw.tls)?;
+        let config = Self { server, api_key, keys_file, tls, collections, cpu: cpu(&raw.cpu)?, log: log(raw.log)? };
+        let addresses = [Some(config.server.listen), config.server.admin_listen].into_iter().flatten();
+        addresses.into_iter().try_for_each(|address| Self::protects(&config, address))?;
+        Ok(config)
+    }
+
+    /// Refuses an address that other machines can reach, if no key protects the server.
+    pub fn protects(config: &Self, address: SocketAddr) -> Result<(), ConfigError> {
+        let open = config.api_key.is_none() && config.keys_file.is_none();
+        if open && !address.ip().is_loopback() {
+            return Err(ConfigError::OpenWithoutKey { listen: address });
+        }
+        Ok(())
     }
 }
 
@@ -100,6 +122,12 @@ fn limits(raw: &RawLimits, commit: &RawCommit) -> Result<Limits, ConfigError> {
     Ok(limits)
 }
 
+/// Returns the most memory for the index; `None`: no limit.
+fn index_bytes_max(raw: &RawLimits) -> Result<Option<u64>, ConfigError> {
+    let max = within("limits.memory_max_bytes", raw.memory_max_bytes.unwrap_or(0), 0..=1 << 50)?;
+    Ok(Some(max).filter(|&max| max > 0))
+}
+
 fn scrub(raw: &RawScrub) -> Result<Option<ScrubConfig>, ConfigError> {
     let bytes_per_second = within("scrub.bytes_per_second", raw.bytes_per_second, 0..=1 << 40)?;
     let interval = within("scrub.interval_s", raw.interval_s, 1..=31_536_000)?;
@@ -113,7 +141,11 @@ fn cpu(raw: &RawCpu) -> Result<CpuConfig, ConfigError> {
         0 => std::thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(1),
         threads => threads,
     };
-    Ok(CpuConfig { threads, queue_max: count("cpu.queue_max", raw.queue_max, 1..=1_000_000)? })
+    Ok(CpuConfig {
+        threads,
+        queue_max: count("cpu.queue_max", raw.queue_max, 1..=1_000_000)?,
+        queue_delay_max: milliseconds("cpu.queue_delay_max_ms", raw.queue_delay_max_ms, 0..=60_000)?,
+    })
 }
 
 fn backup(raw: RawBackup) -> Result<BackupSettings, ConfigError> {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::tls::CertificateError;
+
 /// A setting that was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -64,10 +66,14 @@ pub enum ConfigError {
         path: PathBuf,
         detail: String,
     },
+    /// The files of the certificate cannot be used.
+    #[error("[tls]: {0}")]
+    Tls(CertificateError),
     /// The server would be open to other machines without a key.
     #[error(
         "refusing to listen on {listen} without an API key, because other machines may reach it. Set a key \
-         (HAPAX__AUTH__API_KEY_FILE=/path/to/key, or HAPAX__AUTH__API_KEY), or listen on 127.0.0.1"
+         (HAPAX__AUTH__API_KEY_FILE=/path/to/key, or HAPAX__AUTH__KEYS_FILE=/path/to/keys.toml for many), or listen on \
+         127.0.0.1"
     )]
     OpenWithoutKey { listen: std::net::SocketAddr },
 }

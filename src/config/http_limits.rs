@@ -42,6 +42,10 @@ pub struct HttpLimits {
     /// Most requests that are worked on at once, except probes and metrics. A request counts from the end of its body
     /// to the beginning of its answer. Each piece of work of a bulk request or a streamed text counts like a request.
     pub requests_concurrent_max: usize,
+    /// Most requests about the server or whole collections that are worked on at once.
+    pub admin_requests_max: usize,
+    /// How long a request may wait for a thread while the server has more to do than it can do. Zero: no limit.
+    pub queue_delay_max: Duration,
     /// Most bytes of request bodies in memory, over all requests.
     pub bodies_bytes_max: usize,
     /// Longest answer, in bytes of JSON. Of a bulk answer, the longest line.
@@ -62,6 +66,10 @@ pub struct HttpLimits {
     pub write_timeout: Duration,
     /// Time for open requests to end after a signal.
     pub drain_timeout: Duration,
+    /// How long a connection without a request stays open after a signal.
+    pub drain_idle: Duration,
+    /// How long a request waits for its collection to be opened at the start.
+    pub start_wait: Duration,
     /// Most connections at once. If all are taken, the connection that has been idle the longest is closed for a new
     /// one.
     pub connections_max: usize,
@@ -84,6 +92,8 @@ impl HttpLimits {
         let limits = Self {
             connections_max: limit!(count connections_max, 1..=1_000_000),
             requests_concurrent_max: limit!(count requests_concurrent_max, 1..=100_000),
+            admin_requests_max: limit!(count admin_requests_max, 1..=100_000),
+            queue_delay_max: limit!(milliseconds queue_delay_max_ms, 0..=60_000),
             bodies_bytes_max: limit!(count bodies_bytes_max, MIB..=TIB),
             body_bytes_max: limit!(count body_bytes_max, KIB..=GIB),
             body_bytes_per_second_min: limit!(within body_bytes_per_second_min, 1..=GIB),
@@ -107,6 +117,8 @@ impl HttpLimits {
             request_timeout: limit!(milliseconds request_timeout_ms, TIMES),
             write_timeout: limit!(milliseconds write_timeout_ms, TIMES),
             drain_timeout: limit!(milliseconds drain_timeout_ms, 0..=3_600_000),
+            drain_idle: limit!(milliseconds drain_idle_ms, 0..=3_600_000),
+            start_wait: limit!(milliseconds start_wait_ms, 0..=3_600_000),
         };
         limits.fit_together()?;
         Ok(limits)

@@ -7,9 +7,12 @@ use figment::providers::{Format, Toml};
 
 use super::checked::Config;
 use super::error::ConfigError;
+use super::memory;
 use super::server;
 use super::show;
 use super::sources::Sources;
+use super::tls::Tls;
+use crate::telemetry::memory::available;
 
 /// Checked settings, and the text that `hapax serve --check-config` prints.
 #[derive(Debug)]
@@ -20,14 +23,26 @@ pub struct Loaded {
     pub effective: String,
 }
 
-/// Returns the address of the server, and that of the listener for probes. It checks nothing else and reads no secret.
-pub fn addresses(sources: &Sources) -> Result<(SocketAddr, Option<SocketAddr>), ConfigError> {
-    server::addresses(&Sources::extract(&sources.merge()?)?.server)
+/// The listener of a server that answers probes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeAddress {
+    pub address: SocketAddr,
+    /// Whether it speaks TLS.
+    pub tls: bool,
+}
+
+/// Returns the listener for probes, or that of the server if there is no other. It checks nothing else and reads no
+/// secret.
+pub fn probe_address(sources: &Sources) -> Result<ProbeAddress, ConfigError> {
+    let raw = Sources::extract(&sources.merge()?)?;
+    let (listen, admin_listen) = server::addresses(&raw.server)?;
+    let tls = Tls::is_on(&raw.tls) && (admin_listen.is_none() || raw.tls.admin_listen);
+    Ok(ProbeAddress { address: admin_listen.unwrap_or(listen), tls })
 }
 
 /// Reads, merges and checks all settings.
 pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
-    let merged = sources.merge()?;
+    let merged = memory::divided(sources.merge()?, available())?;
     let config = Config::check(Sources::extract(&merged)?)?;
     let effective = show::show(&with_keep(merged, &config));
     Ok(Loaded { config, effective })

@@ -9,10 +9,13 @@ use serde::Deserialize;
 pub struct Raw {
     pub server: RawServer,
     pub auth: RawAuth,
+    pub tls: RawTls,
+    pub address_limits: RawAddressLimits,
     pub data: RawData,
     pub collections: RawCollections,
     pub default_collection: RawDefaultCollection,
     pub hashing: RawHashing,
+    pub memory: RawMemory,
     pub limits: RawLimits,
     pub cpu: RawCpu,
     pub commit: RawCommit,
@@ -28,9 +31,12 @@ pub struct RawServer {
     pub admin_listen: String,
     pub hosts: Vec<String>,
     pub cors_origins: Vec<String>,
+    pub trusted_proxies: Vec<String>,
     pub worker_threads: u64,
     pub connections_max: u64,
     pub requests_concurrent_max: u64,
+    pub admin_requests_max: u64,
+    pub queue_delay_max_ms: u64,
     pub bodies_bytes_max: u64,
     pub body_bytes_max: u64,
     pub body_bytes_per_second_min: u64,
@@ -54,6 +60,8 @@ pub struct RawServer {
     pub request_timeout_ms: u64,
     pub write_timeout_ms: u64,
     pub drain_timeout_ms: u64,
+    pub drain_idle_ms: u64,
+    pub start_wait_ms: u64,
 }
 
 #[derive(Deserialize)]
@@ -61,6 +69,23 @@ pub struct RawServer {
 pub struct RawAuth {
     pub api_key: Option<String>,
     pub api_key_file: Option<PathBuf>,
+    pub keys_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawTls {
+    pub cert_file: PathBuf,
+    pub key_file: PathBuf,
+    pub admin_listen: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawAddressLimits {
+    pub requests_per_second: u64,
+    pub bytes_per_second: u64,
+    pub requests_in_flight: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -69,6 +94,7 @@ pub struct RawData {
     pub dir: PathBuf,
     pub store: String,
     pub lock_wait_ms: u64,
+    pub reserve_bytes: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -104,12 +130,18 @@ pub struct RawHashing {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct RawMemory {
+    pub max_bytes: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RawLimits {
     pub bucket_read_max: u64,
     pub candidates_max: u64,
     pub exact_reads_max: u64,
     pub exact_bytes_max: u64,
-    pub memory_max_bytes: u64,
+    pub memory_max_bytes: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -117,6 +149,7 @@ pub struct RawLimits {
 pub struct RawCpu {
     pub threads: u64,
     pub queue_max: u64,
+    pub queue_delay_max_ms: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -154,7 +187,10 @@ pub struct RawLog {
 // Not derived, because both hold secrets, and a `{:?}` anywhere would log them.
 impl std::fmt::Debug for RawAuth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Auth").field("api_key_file", &self.api_key_file).finish_non_exhaustive()
+        f.debug_struct("Auth")
+            .field("api_key_file", &self.api_key_file)
+            .field("keys_file", &self.keys_file)
+            .finish_non_exhaustive()
     }
 }
 

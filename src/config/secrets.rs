@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::ConfigError;
 use super::ranges::impossible;
+use crate::keys::{KeysError, KeysFile};
 
 /// Returns a secret that is given directly or in a file. It is an error to give both.
 pub(super) fn secret<T>(
@@ -36,9 +37,23 @@ pub fn read_secret(path: &Path) -> Result<String, String> {
     if secret.is_empty() { Err("the file is empty".into()) } else { Ok(secret.to_owned()) }
 }
 
+/// Reads a keys file for the first time.
+pub(super) fn keys_file(path: PathBuf) -> Result<KeysFile, ConfigError> {
+    KeysFile::read(&path).map_err(|error| {
+        let detail = match &error {
+            KeysError::Read(error) if error.kind() == ErrorKind::PermissionDenied => denied(&path),
+            KeysError::Read(error) if error.kind() == ErrorKind::NotFound => {
+                format!("{error}; make it with `hapax keys add NAME --keys-file FILE --scopes SCOPES`")
+            }
+            error => error.to_string(),
+        };
+        ConfigError::SecretFile { key: "auth.keys_file", path, detail }
+    })
+}
+
 /// Says what to do about a file that this process may not read. Most often it belongs to root, and the process in a
 /// container runs as another user.
-fn denied(path: &Path) -> String {
+pub(super) fn denied(path: &Path) -> String {
     use std::os::unix::fs::MetadataExt as _;
     let Ok(file) = std::fs::metadata(path) else {
         return "permission denied: this process may not enter the directory of the file".into();

@@ -3,11 +3,12 @@
 
 use std::net::SocketAddr;
 
+use super::addresses::Addresses;
 use super::error::ConfigError;
 use super::hosts::{Host, Origin};
 use super::http_limits::HttpLimits;
 use super::ranges::{count, each, impossible};
-use super::raw::RawServer;
+use super::raw::{RawAddressLimits, RawServer};
 
 /// The section `[server]`. `config/default.toml` describes each field.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub struct Server {
     pub hosts: Vec<Host>,
     /// Origins of other sites whose pages may use this server.
     pub cors_origins: Vec<Origin>,
+    /// Limits of addresses, and the proxies that tell them. The limits are section `[address_limits]`.
+    pub addresses: Addresses,
     /// `None`: one for each core.
     pub worker_threads: Option<usize>,
     /// The rest of the section.
@@ -26,7 +29,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub(super) fn check(raw: &RawServer) -> Result<Self, ConfigError> {
+    pub(super) fn check(raw: &RawServer, address_limits: &RawAddressLimits) -> Result<Self, ConfigError> {
         let (listen, admin_listen) = addresses(raw)?;
         let hosts_allowed = "names or addresses without a port, such as hapax.internal";
         let origins_allowed = "origins without a path, such as https://app.example:8443, or null";
@@ -35,6 +38,7 @@ impl Server {
             admin_listen,
             hosts: each("server.hosts", &raw.hosts, Host::of_setting, hosts_allowed)?,
             cors_origins: each("server.cors_origins", &raw.cors_origins, Origin::new, origins_allowed)?,
+            addresses: Addresses::check(address_limits, &raw.trusted_proxies)?,
             worker_threads: match count("server.worker_threads", raw.worker_threads, 0..=1024)? {
                 0 => None,
                 threads => Some(threads),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use figment::Figment;
 use figment::value::{Num, Value};
 
-use super::sources::{origin, tree};
+use super::sources::{DEFAULTS_NAME, origin, tree};
 
 /// Keys whose values are never printed.
 const SECRETS: [(&str, &str); 2] = [("auth", "api_key"), ("hashing", "secret")];
@@ -20,7 +20,7 @@ pub(super) fn show(figment: &Figment) -> String {
             let shown = if SECRETS.contains(&(&*section, &**key)) { "\"********\"".into() } else { toml(value) };
             let line = format!("{key} = {shown}");
             match origin(figment, value) {
-                default if default.starts_with("TOML") => writeln!(text, "{line}"),
+                default if default.starts_with(DEFAULTS_NAME) => writeln!(text, "{line}"),
                 origin => writeln!(text, "{line:<40} # {origin}"),
             }
             .expect("writing to a string cannot fail");

@@ -18,6 +18,8 @@ const EDITS_MAX: usize = 2;
 const BEGINNING_MIN: usize = 4;
 /// The documented defaults, compiled in.
 const DEFAULTS: &str = include_str!("../../config/default.toml");
+/// How figment names them, as a text in memory.
+pub(super) const DEFAULTS_NAME: &str = "TOML";
 /// The prefix of all our environment variables. It has two underscores because Kubernetes sets `HAPAX_PORT=tcp://…` for
 /// a service named hapax.
 const ENVIRONMENT_PREFIX: &str = "HAPAX__";
@@ -112,19 +114,24 @@ fn wrong_type(kind: Kind) -> String {
 }
 
 /// Keys that can be set but have no default.
-const OPTIONAL: [(&str, &str); 5] = [
+const OPTIONAL: [(&str, &str); 7] = [
     ("auth", "api_key"),
     ("auth", "api_key_file"),
+    ("auth", "keys_file"),
     ("default_collection", "keep"),
     ("hashing", "secret"),
     ("hashing", "secret_file"),
+    ("limits", "memory_max_bytes"),
 ];
+/// Those of them that are numbers.
+const OPTIONAL_NUMBERS: [&str; 1] = ["limits.memory_max_bytes"];
 
 /// Common mistakes for `HAPAX__AUTH__API_KEY` and other secrets. If such a variable were ignored, the server would run
 /// without the key.
-const SECRETS_WITHOUT_SECTION: [(&str, &str); 4] = [
+const SECRETS_WITHOUT_SECTION: [(&str, &str); 5] = [
     ("HAPAX_API_KEY", "HAPAX__AUTH__API_KEY"),
     ("HAPAX_API_KEY_FILE", "HAPAX__AUTH__API_KEY_FILE"),
+    ("HAPAX_KEYS_FILE", "HAPAX__AUTH__KEYS_FILE"),
     ("HAPAX_SECRET", "HAPAX__HASHING__SECRET"),
     ("HAPAX_SECRET_FILE", "HAPAX__HASHING__SECRET_FILE"),
 ];
@@ -222,6 +229,16 @@ pub(super) fn tree(figment: &Figment) -> Dict {
     data.remove(&Profile::Default).unwrap_or_default()
 }
 
+/// Whether a source other than the defaults set this key.
+pub(super) fn is_set(figment: &Figment, key: &str) -> bool {
+    figment.find_metadata(key).is_some_and(|metadata| !metadata.name.starts_with(DEFAULTS_NAME))
+}
+
+/// Sets a key to a value that follows from other settings, or from the system.
+pub(super) fn derive(figment: Figment, key: &str, value: u64, origin: &str) -> Figment {
+    figment.merge(Setting { origin: origin.to_owned(), key: key.to_owned(), value: Value::from(value) })
+}
+
 /// Returns the source that set a value.
 pub(super) fn origin(figment: &Figment, value: &Value) -> String {
     let value = match value {
@@ -255,15 +272,19 @@ struct Setting {
 }
 
 impl Setting {
-    /// A text stays a text unless the default of the key is a number: an API key of digits is still a text. The items
-    /// of a list are separated by commas.
+    /// A text stays a text unless the default of the key is a number, or true or false: an API key of digits is still a
+    /// text. The items of a list are separated by commas.
     fn new(origin: String, key: String, text: &str, defaults: &Figment) -> Self {
         let default = defaults.find_value(&key).ok();
         if default.as_ref().is_some_and(|default| matches!(default, Value::Array(..))) {
             let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
             return Self { origin, key, value: Value::from(items.collect::<Vec<_>>()) };
         }
-        let number = default.is_some_and(|default| default.to_num().is_some());
+        if let (Some(Value::Bool(..)), Ok(yes)) = (&default, text.parse::<bool>()) {
+            return Self { origin, key, value: Value::from(yes) };
+        }
+        let number =
+            default.is_some_and(|default| default.to_num().is_some()) || OPTIONAL_NUMBERS.contains(&key.as_str());
         let value = match (number, text.parse::<u64>(), text.parse::<f64>()) {
             (true, Ok(integer), _) => Value::from(integer),
             (true, _, Ok(real)) => Value::from(real),

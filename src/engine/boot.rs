@@ -15,7 +15,7 @@ use super::disk::DataDisk;
 use super::lookup::{DocumentCounts, Lookup, Policy, Records};
 use super::memory_budget::{BudgetShare, MemoryBudget};
 use super::meters::Meters;
-use super::write::{Clusters, Order, Writes};
+use super::write::{Clusters, Order, PayloadBudget, Writes};
 use crate::cpu::CpuPool;
 use crate::index::{Entry, Index, IndexOptions, Place, Walk};
 use crate::store::{Meta, Opened, Store, Writer};
@@ -33,6 +33,8 @@ pub(crate) struct Common {
     pub cpu: CpuPool,
     /// The memory that all collections together may use.
     pub memory: Arc<MemoryBudget>,
+    /// The bytes of shingles, texts and metadata that may wait for the disk.
+    pub payloads: PayloadBudget,
     /// Whether data outlives the process.
     pub medium: Medium,
     /// The disk that holds all collections.
@@ -123,7 +125,7 @@ fn assemble(
     let from = (last_seq, meta.seen_floor);
     let lookup = Lookup::new((index, records), policy, preparer, common.limits, meters, counts, from);
     let order = Order::new(last_seq, clusters, BudgetShare::new(Arc::clone(&common.memory)));
-    let writes = Arc::new(Writes::new(Arc::new(lookup), order, Arc::clone(&common.disk)));
+    let writes = Arc::new(Writes::new(Arc::new(lookup), order, common.payloads.clone(), Arc::clone(&common.disk)));
     // A collection over the budget opens all the same, so that its documents can be looked up and deleted.
     writes.account();
     let parts = Parts { name: meta.name, created: meta.created, writes };

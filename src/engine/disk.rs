@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::reserve::Reserve;
 use crate::telemetry::names;
+use crate::verdicts::{CollectionError, Result, WriteFailure};
 
 /// The size of the test file. Less free space than this is too little: a transaction and its log may need as much.
 const TRIAL_BYTES: usize = 1 << 20;
@@ -23,12 +25,17 @@ pub(crate) struct DataDisk {
     /// Set when a write is refused. Cleared once a test file could be written and no collection refuses writes.
     refused: AtomicBool,
     free_bytes: AtomicU64,
+    /// Room for deletes.
+    reserve: Reserve,
 }
 
 impl DataDisk {
-    /// Measures the free space for the first time.
-    pub(crate) fn new(dir: &Path) -> Arc<Self> {
-        let disk = Self { dir: dir.to_owned(), refused: AtomicBool::new(false), free_bytes: AtomicU64::new(0) };
+    /// Measures the free space for the first time, and keeps `reserve_bytes` of it for deletes.
+    pub(crate) fn new(dir: &Path, reserve_bytes: u64) -> Arc<Self> {
+        let (refused, free_bytes, reserve) =
+            (AtomicBool::new(false), AtomicU64::new(0), Reserve::new(dir, reserve_bytes));
+        let disk = Self { dir: dir.to_owned(), refused, free_bytes, reserve };
+        disk.reserve.keep(|| disk.free());
         disk.free_bytes.store(disk.free().unwrap_or(0), Ordering::Relaxed);
         Arc::new(disk)
     }
@@ -38,21 +45,41 @@ impl DataDisk {
         self.refused.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the next write is likely to succeed.
+    /// Makes room for a write that the full disk refused. Returns whether it may succeed now.
+    pub(crate) fn make_room(&self) -> bool {
+        self.reserve.give_up()
+    }
+
+    /// Refuses to store a document if the room that is left is for deletes.
+    pub(crate) fn admit(&self) -> Result<()> {
+        if !self.reserve.is_spent() {
+            return Ok(());
+        }
+        let detail = format!(
+            "the disk is full, and the room that is left on it is for deletes; documents are stored again once {} bytes \
+             are free (twice `data.reserve_bytes`)",
+            self.reserve.needed()
+        );
+        Err(CollectionError::WriteFailed { detail, why: WriteFailure::DiskFull })
+    }
+
+    /// Returns whether the next document is likely to be stored.
     pub(crate) fn is_writable(&self) -> bool {
-        !self.refused.load(Ordering::Relaxed)
+        !self.refused.load(Ordering::Relaxed) && !self.reserve.is_spent()
     }
 
     pub(crate) fn observe(&self) {
         metrics::gauge!(names::DATA_FREE).set(self.free_bytes.load(Ordering::Relaxed) as f64);
         metrics::gauge!(names::DATA_WRITABLE).set(f64::from(u8::from(self.is_writable())));
+        self.reserve.observe();
     }
 
     /// Checks whether the disk accepts writes, and how much room it has.
     pub(crate) fn look(&self, a_collection_refuses: bool) {
+        self.reserve.keep(|| self.free());
         let free = self.free();
         self.free_bytes.store(free.unwrap_or(0), Ordering::Relaxed);
-        let doubtful = free.is_none_or(|free| free < TRIAL_BYTES as u64) || !self.is_writable();
+        let doubtful = free.is_none_or(|free| free < TRIAL_BYTES as u64) || self.refused.load(Ordering::Relaxed);
         let trial = if doubtful { self.trial() } else { Ok(()) };
         let refused = a_collection_refuses || trial.is_err();
         let before = self.refused.swap(refused, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! The memory budget: limits the index memory of all open collections together to `limits.memory_max_bytes`.
+//! The memory budget: limits the index memory of all open collections together to `limits.memory_max_bytes`, and lets
+//! the index grow no more while the process has reached `memory.max_bytes`.
 //! In: the memory that each collection's index claims. Out: permission to add a document, or a refusal before anything
 //! grows.
 //!
@@ -9,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::index::Index;
-use crate::telemetry::{memory, names};
+use crate::telemetry::memory::{Bound, Refused, available};
+use crate::telemetry::names;
 use crate::verdicts::{CollectionError, Result};
 
 /// The share of the budget above which the log warns. Below [`CALM_PERCENT`] the log says that it is over.
@@ -24,15 +26,17 @@ pub(crate) struct MemoryBudget {
     granted: Option<u64>,
     used: AtomicU64,
     warned: AtomicBool,
+    /// The bound of the whole process.
+    process: Arc<Bound>,
 }
 
 impl MemoryBudget {
-    pub(crate) fn new(max: Option<u64>) -> Self {
-        let granted = max.or_else(memory::budget_bytes);
+    pub(crate) fn new(max: Option<u64>, process: Arc<Bound>) -> Self {
+        let granted = max.or_else(|| available().map(|available| available.bytes));
         if let Some(granted) = granted {
             metrics::gauge!(names::MEMORY_BUDGET).set(granted as f64);
         }
-        Self { max, granted, used: AtomicU64::new(0), warned: AtomicBool::new(false) }
+        Self { max, granted, used: AtomicU64::new(0), warned: AtomicBool::new(false), process }
     }
 
     pub(crate) fn observe(&self) {
@@ -76,11 +80,13 @@ pub(crate) struct BudgetShare {
     budget: Arc<MemoryBudget>,
     /// The bytes that the budget counts for this collection.
     told: u64,
+    /// The most bytes that it has counted. The index holds this memory, and uses it again if documents were deleted.
+    told_most: u64,
 }
 
 impl BudgetShare {
     pub(crate) fn new(budget: Arc<MemoryBudget>) -> Self {
-        Self { budget, told: 0 }
+        Self { budget, told: 0, told_most: 0 }
     }
 
     /// Updates the budget with the index's current claim. Returns the budget; call [`MemoryBudget::watch`] on it after
@@ -90,20 +96,38 @@ impl BudgetShare {
         Arc::clone(&self.budget)
     }
 
-    /// Returns an error if the budget has no room for another document.
+    /// Returns an error if the budget has no room for another document, or if the index would have to grow for it while
+    /// the process has no memory left.
     pub(crate) fn admit(&mut self, index: &Index) -> Result<()> {
-        let Some(max) = self.budget.max else { return Ok(()) };
-        self.tell(index.claim());
-        let used = self.budget.used();
-        if used + index.claim_of_one() <= max {
+        let (max, short) = (self.budget.max, self.budget.process.is_short());
+        if max.is_none() && !short {
             return Ok(());
         }
-        Err(CollectionError::MemoryBudget { used, max })
+        self.tell(index.claim());
+        let (used, one) = (self.budget.used(), index.claim_of_one());
+        if let Some(max) = max.filter(|&max| used + one > max) {
+            return Err(CollectionError::MemoryBudget { used, max });
+        }
+        if short && self.told + one > self.told_most {
+            self.budget.process.refused(Refused::Document);
+            return self.may_grow();
+        }
+        Ok(())
+    }
+
+    /// Returns an error if the process has no memory left.
+    pub(crate) fn may_grow(&self) -> Result<()> {
+        let process = &self.budget.process;
+        match process.max().filter(|_| process.is_short()) {
+            Some(max) => Err(CollectionError::MemoryShort { taken: process.taken(), max }),
+            None => Ok(()),
+        }
     }
 
     fn tell(&mut self, used: u64) {
         self.budget.used.fetch_add(used.wrapping_sub(self.told), Ordering::Relaxed);
         self.told = used;
+        self.told_most = self.told_most.max(used);
     }
 }
 

@@ -12,10 +12,12 @@ pub(crate) mod long_work;
 mod lookup;
 pub(crate) mod memory_budget;
 pub(crate) mod meters;
+mod reserve;
 mod upkeep;
 mod write;
 
 pub use collection::LocalCollection;
 pub(crate) use lookup::{Pairs, compared_page};
 pub(crate) use upkeep::Background;
+pub(crate) use write::PayloadBudget;
 pub use write::Ticket;

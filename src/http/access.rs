@@ -16,6 +16,7 @@ use axum::http::{HeaderMap, HeaderValue, Method};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::error::{Code, Problem};
+use super::quota::{RATE_LIMIT, RATE_LIMIT_POLICY};
 use super::refusals::Reason;
 use super::request_id::REQUEST_ID;
 use crate::config::hosts::{Host, Origin};
@@ -53,7 +54,7 @@ impl Access {
                 .allow_origin(AllowOrigin::list(origins))
                 .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
                 .allow_headers([ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, REQUEST_ID])
-                .expose_headers([REQUEST_ID, RETRY_AFTER, WWW_AUTHENTICATE])
+                .expose_headers([REQUEST_ID, RETRY_AFTER, WWW_AUTHENTICATE, RATE_LIMIT, RATE_LIMIT_POLICY])
                 .allow_private_network(true)
                 .max_age(PREFLIGHT_AGE_MAX)
         })

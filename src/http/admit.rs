@@ -1,53 +1,85 @@
-//! The checks that every route makes before and around its handler: query parameters, whether the server has started,
-//! the limit on concurrent requests, and the time limit.
+//! The checks that every route makes before and around its handler: what the key allows, query parameters, whether the
+//! server has started, the limit on concurrent requests, and the time limit.
 
 use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::deadline::{Deadline, Passed};
+use super::admin_action::AdminAction;
+use super::admission::Class;
+use super::caller::Caller;
+use super::coarse;
+use super::deadline::{Deadline, GivenUp};
+use super::early::judged_early;
 use super::error::{Code, Problem};
 use super::query::Query;
+use super::refusals::Reason;
+use super::requires::Requires;
 use super::routes::Route;
 use super::sending::AnyProgress;
 use super::state::AppState;
 use super::turn::Turn;
 
-/// Checks the parameters and whether the server has started, then holds the request to the limits on concurrency and
-/// time. Bulk requests are exempt from the last two. Probes and metrics are exempt from the limit on concurrency.
+/// Checks what the key allows, the parameters and whether the server has started, then holds the request to the limits on
+/// concurrency and time. Bulk requests are exempt from the last two. Probes and metrics are exempt from the limit on
+/// concurrency.
 pub(crate) async fn admit(
     State((state, route)): State<(AppState, &'static Route)>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    match Query::parse(request.uri().query().unwrap_or_default(), route.query) {
+    match allowed(&state, route, &request) {
         Ok(query) => request.extensions_mut().insert(query),
         Err(problem) => return problem.into_response(),
     };
-    if route.path.starts_with("/v1/")
-        && let Err(problem) = state.boot().collections()
-    {
-        return problem.into_response();
+    if route.path.starts_with("/v1/") {
+        state.boot().wait(request.uri().path(), state.limits().start_wait, state.draining()).await;
+        if let Err(problem) = state.boot().collections() {
+            return problem.into_response();
+        }
     }
     if route.streams {
         let mut response = next.run(request).await;
         response.extensions_mut().insert(AnyProgress);
         return response;
     }
-    let turn = Turn::new(state.requests());
-    if !route.unbounded
-        && !takes_body(route)
-        && let Err(problem) = turn.take()
-    {
-        return problem.into_response();
+    let class = route.class();
+    let places = state.admission().of(class);
+    let turn = Turn::new(places);
+    if class != Class::Probe {
+        let arrived = if judged_early(request.version()) { Ok(()) } else { places.arrive() };
+        if let Err(problem) = arrived.and_then(|()| if takes_body(route) { Ok(()) } else { turn.take() }) {
+            return problem.into_response();
+        }
     }
     // A request with a body takes its place only once the whole body has arrived: the extractor that reads the body
     // takes it.
     request.extensions_mut().insert(turn.clone());
+    let action = AdminAction::of(route, &request);
     let response = answer(&state, request, next).await;
+    if let Some(action) = action.filter(|_| response.status().is_success()) {
+        action.log();
+    }
     turn.end();
     response
+}
+
+/// Returns the parameters, if the key allows them and the route.
+fn allowed(state: &AppState, route: &Route, request: &Request) -> Result<Query, Problem> {
+    let parse = || Query::parse(request.uri().query().unwrap_or_default(), route.query);
+    if route.requires == Requires::Nothing {
+        return parse();
+    }
+    let caller = Caller::of(request.extensions());
+    let refused = |problem| {
+        state.refusals().note(request.extensions(), Reason::Forbidden);
+        problem
+    };
+    route.requires.check(caller).and_then(|()| coarse::check_route(route, caller)).map_err(refused)?;
+    let query = parse()?;
+    coarse::check_parameters(&query, caller).map_err(refused)?;
+    Ok(query)
 }
 
 /// Whether a request on this route has a body that the server waits for.
@@ -55,14 +87,17 @@ fn takes_body(route: &Route) -> bool {
     matches!(route.method, Method::POST | Method::PUT | Method::PATCH)
 }
 
-/// Returns the handler's answer, or 503 if it takes too long.
+/// Returns the handler's answer, or 503 if it takes too long, or 401 if the key of the request is revoked meanwhile.
 async fn answer(state: &AppState, mut request: Request, next: Next) -> Response {
     // Arriving bytes postpone the deadline: slow bodies have a time limit of their own (`Patience`).
     let deadline = Deadline::after(2 * state.limits().request_timeout);
     request.extensions_mut().insert(deadline.clone());
-    match deadline.hold(next.run(request)).await {
+    // Probes have none.
+    let caller = request.extensions().get::<Caller>().cloned();
+    match deadline.hold(next.run(request), || caller.as_ref().and_then(Caller::ended)).await {
         Ok(response) => response,
-        Err(Passed) => {
+        Err(GivenUp::Revoked(problem)) => problem.into_response(),
+        Err(GivenUp::Late) => {
             let detail =
                 "the answer was not ready in time; a write may have been made, and it is safe to send it again";
             Problem::new(Code::Overloaded, detail).into_response()
@@ -83,6 +118,7 @@ mod tests {
     use crate::http::boot::Boot;
     use crate::http::observe::tests::answered;
     use crate::http::state::Wiring;
+    use crate::keys::KeyRing;
 
     #[tokio::test]
     async fn an_answer_that_takes_too_long_is_given_up() {
@@ -90,9 +126,11 @@ mod tests {
             method: Method::GET,
             path: "/test",
             query: &[],
+            requires: Requires::Nothing,
             statuses: &[503],
             streams: false,
             unbounded: false,
+            coarse: false,
             handler: || axum::routing::get(std::future::pending::<String>),
         };
         let spec = hapax_core::Spec::default();
@@ -103,10 +141,13 @@ mod tests {
                 request_timeout: Duration::from_millis(10),
                 ..crate::config::defaults().server.limits
             },
-            api_key: None,
+            keys: KeyRing::open(),
             access: Access::default(),
+            addresses: crate::config::Addresses::default(),
             metrics: Arc::new(String::new),
-            cpu: CpuPool::new(CpuConfig { threads: 1, queue_max: 1 }),
+            memory: Arc::default(),
+            cpu: CpuPool::new(CpuConfig { threads: 1, queue_max: 1, queue_delay_max: Duration::ZERO }),
+            stream_threads: Some(1),
             default_settings: Settings::new(spec, banding, 0.8),
             secret_fingerprint: None,
         });

@@ -2,9 +2,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
 
 use super::error::{Code, Problem};
 use crate::collections::{Collections, Opening};
+
+/// The time between two looks of a request that waits.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Whether the collections are open. The boot writes it, every request reads it.
 #[derive(Default)]
@@ -45,6 +51,33 @@ impl Boot {
     pub fn ready(&self) -> Result<&Collections, Problem> {
         let collections = self.collections()?;
         if self.ready.load(Ordering::Acquire) { Ok(collections) } else { Err(self.starting()) }
+    }
+
+    /// Waits until requests on this path can be answered, or until `stop`, but for `patience` at most.
+    pub async fn wait(&self, path: &str, patience: Duration, stop: &CancellationToken) {
+        if patience.is_zero() || self.ready.load(Ordering::Acquire) {
+            return;
+        }
+        let opens = async {
+            while self.is_opening(path) {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::select! {
+            () = opens => {}
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(patience) => {}
+        }
+    }
+
+    /// Whether the collections, or the collection that the path names, are still being opened.
+    fn is_opening(&self, path: &str) -> bool {
+        if self.collections.get().is_none() {
+            return true;
+        }
+        let name = path.strip_prefix("/v1/collections/").and_then(|rest| rest.split('/').next());
+        !self.ready.load(Ordering::Acquire)
+            && name.is_some_and(|name| self.opening.pending().iter().any(|(pending, _)| pending.as_str() == name))
     }
 
     fn starting(&self) -> Problem {

@@ -1,4 +1,4 @@
-//! When the server gives up on answering a request.
+//! When the server gives up on answering a request: at its deadline, or when its sender loses the right to it.
 //! The body must arrive in time, and so must the answer. A body that streams in for an hour postpones the deadline as
 //! long as bytes arrive.
 
@@ -15,9 +15,17 @@ pub struct Deadline {
     after: Duration,
 }
 
-/// The deadline has passed.
+/// The reason why a request is given up.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Passed;
+pub enum GivenUp<R> {
+    /// The deadline has passed.
+    Late,
+    /// Its sender may no longer make it.
+    Revoked(R),
+}
+
+/// The time between two looks whether its sender may still make a request.
+const LOOK: Duration = Duration::from_secs(1);
 
 impl Deadline {
     /// A deadline `after` from now. Postponing it sets it to `after` from that moment.
@@ -30,15 +38,24 @@ impl Deadline {
         *self.at.lock() = Instant::now() + self.after;
     }
 
-    /// Returns the result of `work`, if it is ready in time.
-    pub async fn hold<T>(&self, work: impl Future<Output = T>) -> Result<T, Passed> {
+    /// Returns the result of `work`, if it is ready in time. Gives it up when `revoked` returns something, which it asks
+    /// once a second: most requests are answered before the first time, and cost nothing more.
+    pub async fn hold<T, R>(
+        &self,
+        work: impl Future<Output = T>,
+        revoked: impl Fn() -> Option<R>,
+    ) -> Result<T, GivenUp<R>> {
         let mut work = std::pin::pin!(work);
         loop {
-            let at = *self.at.lock();
-            match tokio::time::timeout_at(at, &mut work).await {
-                Ok(made) => return Ok(made),
-                Err(_) if *self.at.lock() > at => {}
-                Err(_) => return Err(Passed),
+            let look = (*self.at.lock()).min(Instant::now() + LOOK);
+            if let Ok(made) = tokio::time::timeout_at(look, &mut work).await {
+                return Ok(made);
+            }
+            if let Some(why) = revoked() {
+                return Err(GivenUp::Revoked(why));
+            }
+            if *self.at.lock() <= Instant::now() {
+                return Err(GivenUp::Late);
             }
         }
     }
@@ -50,10 +67,22 @@ mod tests {
 
     const TICK: Duration = Duration::from_millis(10);
 
+    fn valid() -> Option<()> {
+        None
+    }
+
+    #[tokio::test]
+    async fn what_is_revoked_is_given_up_long_before_its_deadline() {
+        let deadline = Deadline::after(1000 * LOOK);
+        let begun = Instant::now();
+        let revoked = || (begun.elapsed() > LOOK).then_some("revoked");
+        assert_eq!(deadline.hold(std::future::pending::<()>(), revoked).await, Err(GivenUp::Revoked("revoked")));
+    }
+
     #[tokio::test]
     async fn what_stands_still_is_given_up_and_what_moves_is_not() {
         let deadline = Deadline::after(20 * TICK);
-        assert_eq!(deadline.hold(std::future::pending::<()>()).await, Err(Passed));
+        assert_eq!(deadline.hold(std::future::pending::<()>(), valid).await, Err(GivenUp::Late));
         let deadline = Deadline::after(20 * TICK);
         let moving = async {
             for _ in 0..30 {
@@ -61,6 +90,6 @@ mod tests {
                 deadline.put_off();
             }
         };
-        assert_eq!(deadline.hold(moving).await, Ok(()));
+        assert_eq!(deadline.hold(moving, valid).await, Ok(()));
     }
 }

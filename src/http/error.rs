@@ -12,9 +12,10 @@ use hapax_core::NotUtf8;
 use serde::Serialize;
 
 use crate::collections::{CollectionError, WriteFailure};
-use crate::cpu::Full;
+use crate::cpu::Refused;
 use crate::types::InvalidName;
 
+const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 /// When to retry a write whose failure may be temporary.
 const RETRY_WRITE: Duration = Duration::from_secs(1);
 /// When to retry if an operator has to look at the disk first.
@@ -29,6 +30,8 @@ pub enum Code {
     MalformedBody,
     /// The API key is missing or wrong.
     Unauthorized,
+    /// The API key does not allow the request.
+    Forbidden,
     /// Without an API key: a page of another site, or a host name that is not the server's.
     ForeignRequest,
     /// The collection `default` cannot be dropped.
@@ -60,6 +63,8 @@ pub enum Code {
     InvalidValue,
     /// The maximum number of collections is reached.
     TooManyCollections,
+    /// The client has reached one of its own limits.
+    RateLimited,
     /// A bug, or a disk error that means nothing to the client.
     Internal,
     /// The collection's file is damaged.
@@ -85,6 +90,7 @@ impl Code {
         Self::MalformedJson,
         Self::MalformedBody,
         Self::Unauthorized,
+        Self::Forbidden,
         Self::ForeignRequest,
         Self::DefaultStays,
         Self::BackupsOff,
@@ -102,6 +108,7 @@ impl Code {
         Self::UnsupportedMediaType,
         Self::InvalidValue,
         Self::TooManyCollections,
+        Self::RateLimited,
         Self::Internal,
         Self::CollectionDamaged,
         Self::WriteFailed,
@@ -132,6 +139,7 @@ impl Code {
             Self::MalformedJson => ("malformed_json", StatusCode::BAD_REQUEST, "The body is not well-formed JSON"),
             Self::MalformedBody => ("malformed_body", StatusCode::BAD_REQUEST, "The body could not be read"),
             Self::Unauthorized => ("unauthorized", StatusCode::UNAUTHORIZED, "A valid API key is required"),
+            Self::Forbidden => ("forbidden", StatusCode::FORBIDDEN, "The API key does not allow this"),
             Self::ForeignRequest => (
                 "foreign_request",
                 StatusCode::FORBIDDEN,
@@ -167,18 +175,17 @@ impl Code {
             Self::TooManyCollections => {
                 ("too_many_collections", StatusCode::TOO_MANY_REQUESTS, "The maximum number of collections is reached")
             }
+            Self::RateLimited => ("rate_limited", StatusCode::TOO_MANY_REQUESTS, "A limit of the client is reached"),
             Self::Internal => {
                 ("internal", StatusCode::INTERNAL_SERVER_ERROR, "An internal error happened in the server")
             }
             Self::CollectionDamaged => {
                 ("collection_damaged", StatusCode::INTERNAL_SERVER_ERROR, "The collection's file is damaged")
             }
-            Self::WriteFailed => {
-                ("write_failed", StatusCode::SERVICE_UNAVAILABLE, "The write could not be made durable")
-            }
-            Self::Starting => ("starting", StatusCode::SERVICE_UNAVAILABLE, "The server is starting"),
-            Self::ShuttingDown => ("shutting_down", StatusCode::SERVICE_UNAVAILABLE, "The server is shutting down"),
-            Self::Overloaded => ("overloaded", StatusCode::SERVICE_UNAVAILABLE, "The server is overloaded"),
+            Self::WriteFailed => ("write_failed", UNAVAILABLE, "The write could not be made durable"),
+            Self::Starting => ("starting", UNAVAILABLE, "The server is starting"),
+            Self::ShuttingDown => ("shutting_down", UNAVAILABLE, "The server is shutting down"),
+            Self::Overloaded => ("overloaded", UNAVAILABLE, "The server is overloaded"),
             Self::Stalled => ("stalled", StatusCode::REQUEST_TIMEOUT, "The stream made no progress"),
             Self::StorageFull => ("storage_full", StatusCode::INSUFFICIENT_STORAGE, "The disk is full"),
             Self::MemoryBudgetReached => {
@@ -398,7 +405,9 @@ impl From<CollectionError> for Problem {
             CollectionError::Doubtful { .. } => {
                 Self { retry_after: Some(RETRY_AFTER_RESTART), ..Self::new(Code::WriteFailed, detail) }
             }
-            CollectionError::MemoryBudget { .. } => Self::new(Code::MemoryBudgetReached, detail),
+            CollectionError::MemoryBudget { .. } | CollectionError::MemoryShort { .. } => {
+                Self::new(Code::MemoryBudgetReached, detail)
+            }
             CollectionError::NoSuchDocument { .. } => Self::new(Code::DocumentNotFound, detail),
             CollectionError::Damaged { .. } => {
                 tracing::error!(cause = detail, "a collection is damaged");
@@ -409,9 +418,9 @@ impl From<CollectionError> for Problem {
     }
 }
 
-impl From<Full> for Problem {
-    fn from(full: Full) -> Self {
-        CollectionError::from(full).into()
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        CollectionError::from(refused).into()
     }
 }
 

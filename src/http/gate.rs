@@ -1,5 +1,5 @@
-//! Decides which requests may come in: those that show the API key, or, if no key is configured, those that
-//! [`Access`](super::access::Access) accepts. Probes are always accepted.
+//! Decides which requests may come in: those that show a valid key, or, if no key is configured, those that
+//! [`Access`](super::access::Access) accepts. Probes are always accepted. What a key allows is decided later, by route.
 
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
@@ -7,31 +7,36 @@ use axum::http::header::AUTHORIZATION;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::caller::Caller;
 use super::error::{Code, Problem};
+use super::limiting;
 use super::refusals::Reason;
+use super::requires::OPEN_PATHS;
 use super::state::AppState;
+use crate::keys::Shown;
 
-/// Paths that never require a key, because orchestrators have none.
-pub(super) const OPEN_PATHS: [&str; 2] = ["/livez", "/readyz"];
-
-/// Answers 401 unless the request shows the key.
-pub(super) async fn ask_key(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    let Some(key) = state.api_key() else { return next.run(request).await };
-    if OPEN_PATHS.contains(&request.uri().path()) {
-        return next.run(request).await;
+/// Attaches the caller to the request. Answers 401 if a key is required and the request shows none that is valid.
+pub(super) async fn ask_key(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+    match caller(&state, request.headers()) {
+        Ok(caller) => _ = request.extensions_mut().insert(caller),
+        Err(_) if OPEN_PATHS.contains(&request.uri().path()) => {}
+        Err((reason, detail)) => {
+            return limiting::refused(&state, &request, reason, Problem::new(Code::Unauthorized, detail));
+        }
     }
-    let (reason, detail) = match shown(request.headers()) {
-        Some(token) if key.admits(token) => return next.run(request).await,
-        Some(_) => (Reason::WrongKey, "the API key is wrong"),
-        None => (Reason::NoKey, "the request has no API key; send it as `Authorization: Bearer KEY`"),
-    };
-    state.refusals().note(&request, reason);
-    Problem::new(Code::Unauthorized, detail).into_response()
+    next.run(request).await
 }
 
-/// Whether these headers show the key. True if none is configured.
-fn shows_key(state: &AppState, headers: &HeaderMap) -> bool {
-    state.api_key().is_none_or(|key| shown(headers).is_some_and(|token| key.admits(token)))
+fn caller(state: &AppState, headers: &HeaderMap) -> Result<Caller, (Reason, &'static str)> {
+    if state.keys().is_open() {
+        return Ok(Caller::anyone());
+    }
+    match shown(headers).map(|text| state.keys().find(text)) {
+        Some(Shown::Valid(key)) => Ok(Caller::with(key)),
+        Some(Shown::Expired) => Err((Reason::ExpiredKey, "the API key has expired; use a new one")),
+        Some(Shown::Unknown) => Err((Reason::WrongKey, "the API key is wrong")),
+        None => Err((Reason::NoKey, "the request has no API key; send it as `Authorization: Bearer KEY`")),
+    }
 }
 
 fn shown(headers: &HeaderMap) -> Option<&[u8]> {
@@ -40,19 +45,20 @@ fn shown(headers: &HeaderMap) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
-/// Whether other routes would accept the request. Only then may a probe return more than its status.
-pub(super) fn admits(state: &AppState, request: &Request) -> bool {
-    shows_key(state, request.headers()) && (state.api_key().is_some() || state.access().refusal(request).is_ok())
+/// Returns the caller of a probe if other routes would accept it. Only then may a probe return more than its status.
+pub(super) fn admitted<'a>(state: &AppState, request: &'a Request) -> Option<&'a Caller> {
+    let caller = request.extensions().get::<Caller>()?;
+    (!state.keys().is_open() || state.access().refusal(request).is_ok()).then_some(caller)
 }
 
 /// If no key protects the server, answers 403 to requests that a page of another site may have made a browser send.
 /// Probes are exempt: an orchestrator may call them under any host name, and they reveal nothing.
 pub(super) async fn refuse_foreign(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    if state.api_key().is_none()
+    if state.keys().is_open()
         && !OPEN_PATHS.contains(&request.uri().path())
         && let Err((reason, problem)) = state.access().refusal(&request)
     {
-        state.refusals().note(&request, reason);
+        state.refusals().note(request.extensions(), reason);
         return problem.into_response();
     }
     next.run(request).await

@@ -37,21 +37,26 @@ impl Leftover {
         Some(Self(body))
     }
 
-    /// Reads the rest, unless the handler's half is still in use by a stream.
-    pub(super) async fn drain(self) {
-        let Ok(body) = Arc::try_unwrap(self.0) else { return };
-        let mut frames = body.into_inner().into_data_stream();
-        let mut seen = 0;
-        let drain = async {
-            while seen < BYTES_MAX
-                && let Some(Ok(piece)) = frames.next().await
-            {
-                seen += piece.len();
-            }
-        };
-        // Whether it ends or times out does not matter.
-        let _ = tokio::time::timeout(TIME_MAX, drain).await;
+    /// Reads the rest, unless the handler's half is still in use by a stream. Returns its length.
+    pub(super) async fn drain(self) -> usize {
+        let Ok(body) = Arc::try_unwrap(self.0) else { return 0 };
+        discard(body.into_inner()).await
     }
+}
+
+/// Reads a body and discards it, within the limits. Returns how much there was.
+pub(super) async fn discard(body: Body) -> usize {
+    let (mut frames, mut seen) = (body.into_data_stream(), 0);
+    let drain = async {
+        while seen < BYTES_MAX
+            && let Some(Ok(piece)) = frames.next().await
+        {
+            seen += piece.len();
+        }
+    };
+    // Whether it ends or times out does not matter.
+    let _ = tokio::time::timeout(TIME_MAX, drain).await;
+    seen
 }
 
 impl HttpBody for SharedBody {

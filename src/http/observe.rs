@@ -13,11 +13,15 @@ use tracing::Instrument;
 
 use super::error::{Code, Problem};
 use super::leftover::Leftover;
+use super::limiting::Held;
 use super::pace::PacedBody;
 use super::request_id::{REQUEST_ID, RequestId};
 use super::sending::{SendingPace, watched};
 use crate::config::HttpLimits;
 use crate::telemetry::names::{self, label};
+
+/// The route of a request that has none, or that was refused before it was looked up.
+const UNMATCHED: &str = "unmatched";
 
 /// Gives the request its id and span, counts it, writes out problems, and watches the client read the answer.
 pub(crate) async fn observe(State(limits): State<HttpLimits>, mut request: Request, next: Next) -> Response {
@@ -29,7 +33,7 @@ pub(crate) async fn observe(State(limits): State<HttpLimits>, mut request: Reque
     let method = method(request.method());
     let head = request.method() == Method::HEAD;
     let matched = request.extensions().get::<MatchedPath>().cloned();
-    let route = matched.as_ref().map_or("unmatched", MatchedPath::as_str).to_owned();
+    let route = matched.as_ref().map_or(UNMATCHED, MatchedPath::as_str).to_owned();
     let span = tracing::info_span!("request", request_id = %id.0, method, route);
     request.extensions_mut().insert(id.clone());
     let guard = InFlight { begun, route: route.clone(), method };
@@ -39,8 +43,10 @@ pub(crate) async fn observe(State(limits): State<HttpLimits>, mut request: Reque
 
     let mut response = next.run(request).instrument(span.clone()).await;
     let too_slow = response.extensions().get::<Problem>().is_some_and(|problem| problem.code == Code::RequestTimeout);
+    let held = response.extensions_mut().remove::<Held>();
     if let Some(leftover) = leftover.filter(|_| !too_slow) {
-        leftover.drain().await;
+        let bytes = leftover.drain().await;
+        held.iter().for_each(|held| held.charge_bytes(bytes));
     }
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         response = problem.render(response, &id.0);
@@ -64,13 +70,26 @@ pub(crate) async fn observe(State(limits): State<HttpLimits>, mut request: Reque
             tracing::debug!(status = status.as_u16(), elapsed_ms, "request answered");
         }
     });
-    watched(response, version, pace, guard)
+    watched(response, version, pace, (guard, held))
 }
 
 /// Returns the method's name as a metric label. All unknown methods share one.
-fn method(method: &Method) -> &'static str {
+pub(super) fn method(method: &Method) -> &'static str {
     let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     known.into_iter().find(|known| method.as_str() == *known).unwrap_or("other")
+}
+
+/// Counts and returns the answer to a request that was refused before its route was looked up.
+pub(super) fn counted_refusal(problem: Problem, method: &'static str, id: &RequestId) -> Response {
+    let status = "503";
+    debug_assert_eq!(problem.code.status().as_str(), status);
+    metrics::counter!(names::HTTP_REQUESTS, label::ROUTE => UNMATCHED, label::METHOD => method, label::STATUS => status)
+        .increment(1);
+    let mut answer = problem.render(Response::new(Body::empty()), &id.0);
+    if let Ok(value) = HeaderValue::from_str(&id.0) {
+        answer.headers_mut().insert(REQUEST_ID, value);
+    }
+    answer
 }
 
 /// Counts a request as over once its answer has been sent or dropped.

@@ -1,9 +1,11 @@
-//! The query parameters for the work on one document.
+//! The query parameters for the work on one document, as far as the key allows them.
 
+use super::caller::Caller;
 use super::dto::document::Invalid;
 use super::error::Problem;
 use super::query::Query;
 use crate::collections::{CheckOptions, InsertOptions};
+use crate::keys::Scope;
 use crate::types::{OnDuplicate, OnExisting};
 
 /// The most matches in one verdict.
@@ -11,20 +13,25 @@ const MATCHES_MAX: usize = 1000;
 const MATCHES_DEFAULT: usize = 10;
 
 /// Reads the options of a check.
-pub(super) fn check_options(query: &Query) -> Result<CheckOptions, Problem> {
-    Ok(CheckOptions { threshold: query.threshold()?, limit: limit(query)?, with_metadata: with_metadata(query)? })
+pub(super) fn check_options(query: &Query, caller: &Caller) -> Result<CheckOptions, Problem> {
+    let with_metadata = with_metadata(query, caller)?;
+    Ok(CheckOptions { threshold: query.threshold()?, limit: limit(query)?, with_metadata })
 }
 
 /// Reads the options of an insert.
-pub(super) fn insert_options(query: &Query) -> Result<InsertOptions, Problem> {
+pub(super) fn insert_options(query: &Query, caller: &Caller) -> Result<InsertOptions, Problem> {
     let on_duplicate = [("skip", OnDuplicate::Skip), ("link", OnDuplicate::Link), ("store", OnDuplicate::Store)];
     let on_existing =
         [("conflict", OnExisting::Conflict), ("replace", OnExisting::Replace), ("keep", OnExisting::Keep)];
+    let on_existing = query.choice("on_existing", &on_existing)?;
+    if on_existing == OnExisting::Replace {
+        caller.require_for(Scope::Delete, "on_existing=replace")?;
+    }
     Ok(InsertOptions {
         on_duplicate: query.choice("on_duplicate", &on_duplicate)?,
-        on_existing: query.choice("on_existing", &on_existing)?,
+        on_existing,
         limit: limit(query)?,
-        with_metadata: with_metadata(query)?,
+        with_metadata: with_metadata(query, caller)?,
     })
 }
 
@@ -32,8 +39,12 @@ fn limit(query: &Query) -> Result<usize, Problem> {
     query.integer("limit", MATCHES_DEFAULT, 1..=MATCHES_MAX)
 }
 
-fn with_metadata(query: &Query) -> Result<bool, Problem> {
-    query.choice("with", &[("none", false), ("metadata", true)])
+fn with_metadata(query: &Query, caller: &Caller) -> Result<bool, Problem> {
+    let with = query.choice("with", &[("none", false), ("metadata", true)])?;
+    if with {
+        caller.require_for(Scope::Read, "with=metadata")?;
+    }
+    Ok(with)
 }
 
 /// Reads `?invalid=`.

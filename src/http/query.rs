@@ -48,6 +48,11 @@ impl Query {
         if errors.is_empty() { Ok(Self(pairs)) } else { Err(Problem::invalid_fields(errors)) }
     }
 
+    /// Returns the names of the parameters that were given.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.0.iter().map(|(name, _)| *name)
+    }
+
     /// The decoded value.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())

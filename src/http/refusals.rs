@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-use axum::extract::Request;
+use axum::http::Extensions;
 use parking_lot::Mutex;
 
 use crate::telemetry::names::{self, label, value};
@@ -15,7 +15,8 @@ const PERIOD: Duration = Duration::from_secs(60);
 /// How many addresses are remembered. All others share one line.
 const ADDRESSES_MAX: usize = 1024;
 
-/// The address of a connection's other end, attached to each of its requests. Behind a proxy it is the proxy's.
+/// The address of a connection's other end, attached to each of its requests. Behind a trusted proxy, that of its
+/// client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer(pub(super) IpAddr);
 
@@ -24,21 +25,37 @@ pub(super) enum Reason {
     /// No key was sent, but one is required.
     NoKey,
     WrongKey,
+    ExpiredKey,
+    /// The key does not allow it.
+    Forbidden,
     /// Without a configured key: the `Host` is not one of the server's names.
     ForeignHost,
     /// Without a configured key: a page of another site.
     ForeignPage,
+    /// Without a valid key: the address has reached one of its limits.
+    AddressLimit,
 }
 
 impl Reason {
-    const ALL: [Self; 4] = [Self::NoKey, Self::WrongKey, Self::ForeignHost, Self::ForeignPage];
+    const ALL: [Self; 7] = [
+        Self::NoKey,
+        Self::WrongKey,
+        Self::ExpiredKey,
+        Self::Forbidden,
+        Self::ForeignHost,
+        Self::ForeignPage,
+        Self::AddressLimit,
+    ];
 
     fn as_str(self) -> &'static str {
         match self {
             Self::NoKey => value::REFUSED_NO_KEY,
             Self::WrongKey => value::REFUSED_WRONG_KEY,
+            Self::ExpiredKey => value::REFUSED_EXPIRED_KEY,
+            Self::Forbidden => value::REFUSED_FORBIDDEN,
             Self::ForeignHost => value::REFUSED_FOREIGN_HOST,
             Self::ForeignPage => value::REFUSED_FOREIGN_PAGE,
+            Self::AddressLimit => value::REFUSED_ADDRESS_LIMIT,
         }
     }
 }
@@ -61,10 +78,10 @@ impl Refusals {
         Self { by_address: Mutex::default() }
     }
 
-    /// Counts a refusal. Logs it, unless its address had a line less than a minute ago.
-    pub(super) fn note(&self, request: &Request, reason: Reason) {
+    /// Counts a refusal of the request with these extensions. Logs it, unless its address had a line less than a minute ago.
+    pub(super) fn note(&self, extensions: &Extensions, reason: Reason) {
         metrics::counter!(names::HTTP_REFUSED, label::REASON => reason.as_str()).increment(1);
-        let peer = request.extensions().get::<Peer>().map(|peer| network(peer.0));
+        let peer = extensions.get::<Peer>().map(|peer| network(peer.0));
         let Some((address, refused)) = self.due(peer, Instant::now()) else { return };
         let address = address.map_or_else(|| "others".to_owned(), |address| address.to_string());
         tracing::warn!(address, reason = reason.as_str(), refused, "requests were refused");
@@ -97,7 +114,7 @@ impl Refusals {
 }
 
 /// Returns the address itself, or the /64 network of an IPv6 address, because one client has the whole network.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {
             let [a, b, c, d, ..] = address.segments();

@@ -4,8 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use axum::extract::Request;
-use axum::http::HeaderName;
+use axum::http::{HeaderName, Request};
 
 /// The header that carries a request's id, in both directions.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -16,7 +15,7 @@ const REQUEST_ID_BYTES_MAX: usize = 128;
 pub struct RequestId(pub String);
 
 impl RequestId {
-    pub(super) fn of(request: &Request) -> Self {
+    pub(super) fn of<B>(request: &Request<B>) -> Self {
         let given = request.headers().get(&REQUEST_ID).and_then(|value| value.to_str().ok());
         let harmless = |id: &&str| {
             (1..=REQUEST_ID_BYTES_MAX).contains(&id.len())
@@ -40,7 +39,7 @@ mod tests {
 
     use super::*;
 
-    fn request(id: &[u8]) -> Request {
+    fn request(id: &[u8]) -> Request<Body> {
         let mut request = Request::new(Body::empty());
         request.headers_mut().insert(REQUEST_ID, HeaderValue::from_bytes(id).unwrap());
         request

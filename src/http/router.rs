@@ -9,10 +9,13 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 
 use super::admit::admit;
+use super::client_address::look_behind_proxies;
 use super::error::{Code, Problem};
 use super::gate;
+use super::limiting;
 use super::observe;
 use super::pace::PacedBody;
+use super::requires::OPEN_PATHS;
 use super::routes::{ROUTES, Route};
 use super::state::AppState;
 
@@ -24,7 +27,7 @@ pub fn router(state: AppState) -> Router {
 
 /// Builds a router of probes and metrics only.
 pub(super) fn probe_router(state: AppState) -> Router {
-    let probes = |route: &Route| gate::OPEN_PATHS.contains(&route.path) || route.path == "/metrics";
+    let probes = |route: &Route| OPEN_PATHS.contains(&route.path) || route.path == "/metrics";
     let others = async |_: Request| {
         let detail = "this address (`server.admin_listen`) serves only /livez, /readyz and /metrics";
         Problem::new(Code::RouteNotFound, detail)
@@ -46,11 +49,15 @@ fn routes(state: &AppState, chosen: impl Fn(&Route) -> bool) -> Router<AppState>
 
 /// Adds the layers that decide which requests are accepted. The layer added last runs first.
 fn guarded(router: Router<AppState>, state: &AppState) -> Router<AppState> {
+    let proxies = !state.trusted_proxies().is_empty();
+    let behind_proxies = proxies.then(|| from_fn_with_state(state.clone(), look_behind_proxies));
     router
+        .layer(from_fn_with_state(state.clone(), limiting::hold))
         .layer(from_fn_with_state(state.clone(), gate::ask_key))
         // Runs before the key is checked: a preflight request has no key, and a page must see that one is required.
         .layer(option_layer(state.access().cors()))
         .layer(from_fn_with_state(state.clone(), gate::refuse_foreign))
+        .layer(option_layer(behind_proxies))
 }
 
 /// Adds the layers that apply to every answer.

@@ -4,8 +4,11 @@
 use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
+use super::admission::Class;
 use super::handlers::{backups, batch, bulk, clusters, collections, documents, ops, tools};
+use super::requires::Requires::{self, Key, Nothing, Operation, Scope, ScopeForAll};
 use super::state::AppState;
+use crate::keys::Scope::{Admin, Check, Delete, Insert, Metrics, Read, Sign};
 
 /// One method on one path.
 pub struct Route {
@@ -15,25 +18,43 @@ pub struct Route {
     pub path: &'static str,
     /// The query parameters. Any other is refused.
     pub query: &'static [&'static str],
+    /// What the key of a request must allow.
+    pub requires: Requires,
     /// All statuses that it may answer.
     pub statuses: &'static [u16],
     /// Whether its answer begins before the request has ended.
     pub streams: bool,
     /// Whether it is exempt from the limit on concurrent requests.
     pub unbounded: bool,
+    /// Whether a key that sees only verdicts may use it.
+    pub coarse: bool,
     pub(super) handler: fn() -> MethodRouter<AppState>,
+}
+
+impl Route {
+    /// The class of its requests.
+    pub(super) fn class(&self) -> Class {
+        match self {
+            Self { unbounded: true, .. } => Class::Probe,
+            Self { streams: true, .. } => Class::Bulk,
+            Self { path, .. } if path.starts_with("/v1/collections/{collection}/") => Class::Single,
+            _ => Class::Admin,
+        }
+    }
 }
 
 /// A route that does not stream.
 macro_rules! route {
-    ($method:ident $path:literal ?[$($query:literal),*] -> [$($status:literal),*] $handler:expr) => {
+    ($method:ident $path:literal $requires:expr, ?[$($query:literal),*] -> [$($status:literal),*] $handler:expr) => {
         Route {
             method: Method::$method,
             path: $path,
             query: &[$($query),*],
+            requires: $requires,
             statuses: &[$($status),*],
             streams: false,
             unbounded: false,
+            coarse: false,
             handler: || $handler,
         }
     };
@@ -42,46 +63,60 @@ macro_rules! route {
 /// All routes.
 #[rustfmt::skip]
 pub static ROUTES: &[Route] = &[
-    route!(POST "/v1/collections/{collection}/check" ?["id", "threshold", "limit", "with", "invalid"]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503] post(documents::check)),
-    route!(POST "/v1/collections/{collection}/documents" ?["id", "on_duplicate", "on_existing", "limit", "with", "invalid"]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503, 507] post(documents::insert)),
-    route!(GET "/v1/collections/{collection}/documents" ?["id", "limit", "cursor"]
-        -> [200, 401, 403, 404, 409, 422, 500, 503] get(documents::read)),
-    route!(DELETE "/v1/collections/{collection}/documents" ?["id"]
-        -> [200, 401, 403, 404, 409, 422, 500, 503, 507] delete(documents::delete)),
-    route!(POST "/v1/collections/{collection}/documents/get" ?[]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503] post(documents::get_many)),
-    route!(POST "/v1/collections/{collection}/documents/delete" ?[]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503, 507] post(documents::delete_many)),
-    route!(GET "/v1/collections/{collection}/clusters" ?["id", "limit", "cursor"]
-        -> [200, 401, 403, 404, 409, 422, 500, 503] get(clusters::read)),
-    route!(POST "/v1/collections/{collection}/batch" ?["threshold", "limit", "with", "on_duplicate", "on_existing", "invalid"]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503] post(batch::batch)),
-    Route { streams: true, ..route!(POST "/v1/collections/{collection}/bulk"
+    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/check" Scope(Check), ?["id", "threshold", "limit", "with", "invalid"]
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(documents::check)) },
+    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/documents" Scope(Insert), ?["id", "on_duplicate", "on_existing", "limit", "with", "invalid"]
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(documents::insert)) },
+    route!(GET "/v1/collections/{collection}/documents" Scope(Read), ?["id", "limit", "cursor"]
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(documents::read)),
+    Route { coarse: true, ..route!(DELETE "/v1/collections/{collection}/documents" Scope(Delete), ?["id"]
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503, 507] delete(documents::delete)) },
+    route!(POST "/v1/collections/{collection}/documents/get" Scope(Read), ?[]
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(documents::get_many)),
+    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/documents/delete" Scope(Delete), ?[]
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(documents::delete_many)) },
+    route!(GET "/v1/collections/{collection}/clusters" Scope(Read), ?["id", "limit", "cursor"]
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(clusters::read)),
+    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/batch" Operation, ?["threshold", "limit", "with", "on_duplicate", "on_existing", "invalid"]
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(batch::batch)) },
+    Route { streams: true, coarse: true, ..route!(POST "/v1/collections/{collection}/bulk" Operation,
         ?["op", "threshold", "limit", "with", "on_duplicate", "on_existing", "invalid", "duplex"]
-        -> [200, 401, 403, 404, 409, 413, 415, 422, 500, 503] post(bulk::bulk)) },
-    route!(POST "/v1/collections/{collection}/compare" ?[]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503] post(tools::compare)),
-    route!(POST "/v1/collections/{collection}/sign" ?["id", "invalid", "ranks"]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503] post(tools::sign)),
-    route!(GET "/v1/collections" ?[] -> [200, 401, 403, 422, 500, 503] get(collections::list)),
-    route!(GET "/v1/collections/{collection}" ?[] -> [200, 401, 403, 404, 409, 422, 500, 503] get(collections::describe)),
-    route!(PUT "/v1/collections/{collection}" ?[]
+        -> [200, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503] post(bulk::bulk)) },
+    route!(POST "/v1/collections/{collection}/compare" Scope(Check), ?[]
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(tools::compare)),
+    route!(POST "/v1/collections/{collection}/sign" Scope(Sign), ?["id", "invalid", "ranks"]
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(tools::sign)),
+    route!(GET "/v1/collections" Key, ?[] -> [200, 401, 403, 422, 429, 500, 503] get(collections::list)),
+    route!(GET "/v1/collections/{collection}" Key, ?[] -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(collections::describe)),
+    route!(PUT "/v1/collections/{collection}" Scope(Admin), ?[]
         -> [200, 201, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 503, 507] put(collections::create)),
-    route!(PATCH "/v1/collections/{collection}" ?[]
-        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 500, 503, 507] patch(collections::update)),
-    route!(DELETE "/v1/collections/{collection}" ?["confirm"]
-        -> [200, 401, 403, 404, 422, 500, 503] delete(collections::remove)),
-    route!(GET "/v1/collections/{collection}/buckets" ?["limit"]
-        -> [200, 401, 403, 404, 409, 422, 500, 503] get(collections::buckets)),
-    route!(POST "/v1/backups" ?[] -> [202, 400, 401, 403, 408, 409, 413, 415, 422, 500, 503] post(backups::start)),
-    route!(GET "/v1/backups" ?[] -> [200, 401, 403, 422, 500, 503] get(backups::read)),
-    route!(DELETE "/v1/backups" ?[] -> [200, 401, 403, 422, 500, 503] delete(backups::cancel)),
-    route!(POST "/v1/tune" ?[] -> [200, 400, 401, 403, 408, 413, 415, 422, 500, 503] post(tools::tune)),
-    route!(GET "/v1/version" ?[] -> [200, 401, 403, 422, 500, 503] get(ops::version)),
-    Route { unbounded: true, ..route!(GET "/livez" ?[] -> [200, 422, 500] get(ops::livez)) },
-    Route { unbounded: true, ..route!(GET "/readyz" ?[] -> [200, 422, 500, 503] get(ops::readyz)) },
-    Route { unbounded: true, ..route!(GET "/metrics" ?[] -> [200, 401, 403, 422, 500] get(ops::metrics)) },
-    route!(GET "/openapi.yaml" ?[] -> [200, 401, 403, 422, 500, 503] get(ops::openapi)),
+    route!(PATCH "/v1/collections/{collection}" Scope(Admin), ?[]
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] patch(collections::update)),
+    route!(DELETE "/v1/collections/{collection}" Scope(Admin), ?["confirm"]
+        -> [200, 401, 403, 404, 422, 429, 500, 503] delete(collections::remove)),
+    route!(GET "/v1/collections/{collection}/buckets" Scope(Read), ?["limit"]
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(collections::buckets)),
+    route!(POST "/v1/backups" ScopeForAll(Admin), ?[] -> [202, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 503] post(backups::start)),
+    route!(GET "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 429, 500, 503] get(backups::read)),
+    route!(DELETE "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 429, 500, 503] delete(backups::cancel)),
+    route!(POST "/v1/tune" Scope(Check), ?[] -> [200, 400, 401, 403, 408, 413, 415, 422, 429, 500, 503] post(tools::tune)),
+    route!(GET "/v1/version" Key, ?[] -> [200, 401, 403, 422, 429, 500, 503] get(ops::version)),
+    Route { unbounded: true, ..route!(GET "/livez" Nothing, ?[] -> [200, 422, 500] get(ops::livez)) },
+    Route { unbounded: true, ..route!(GET "/readyz" Nothing, ?[] -> [200, 422, 500, 503] get(ops::readyz)) },
+    Route { unbounded: true, ..route!(GET "/metrics" ScopeForAll(Metrics), ?[] -> [200, 401, 403, 422, 429, 500] get(ops::metrics)) },
+    route!(GET "/openapi.yaml" Key, ?[] -> [200, 401, 403, 422, 429, 500, 503] get(ops::openapi)),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_has_the_class_of_its_work() {
+        let of = |class| ROUTES.iter().filter(move |route| route.class() == class).map(|route| route.path);
+        assert!(of(Class::Bulk).eq(["/v1/collections/{collection}/bulk"]));
+        assert!(of(Class::Probe).eq(["/livez", "/readyz", "/metrics"]));
+        assert!(of(Class::Single).all(|path| path.starts_with("/v1/collections/{collection}/")));
+        assert!(of(Class::Admin).any(|path| path == "/v1/collections/{collection}"));
+    }
+}

@@ -1,47 +1,57 @@
-//! A listening socket -> answered connections, HTTP/1.1 and HTTP/2 without TLS, until told to stop.
+//! A listening socket -> answered connections, HTTP/1.1 and HTTP/2, until told to stop.
 //! It runs hyper itself, because axum's `serve` has no time limit on a request's head. A client that sends a head byte
 //! by byte would keep its connection for ever, and delay the shutdown.
 
 use std::future::Future;
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use futures::FutureExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::TaskTracker;
 
-use super::connections::{Activity, Places, Serving};
+use super::connections::{Activity, ConnectionPlace, Places, Serving};
+use super::early::Early;
+use super::listener::Listener;
 use super::router::{probe_router, router};
+use super::run_queue::Timed;
 use super::state::AppState;
 use crate::config::HttpLimits;
 use crate::telemetry::names::{self, label, value};
 
 /// The pause before the next attempt if the process has no file descriptor left for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// The connections that are taken out of the kernel's queue at the end. Clients can fill it again all the time.
+const QUEUE_MAX: usize = 4096;
 /// The connections to the listener for probes. A metrics scrape and some probes at the same time need about five.
 pub const PROBE_CONNECTIONS_MAX: usize = 64;
 
 /// Serves until `shutdown` resolves. Then it waits until open requests are done, or until the time for that is over.
 ///
 /// Returns the number of connections that were cut off.
-pub async fn serve(listener: TcpListener, state: AppState, shutdown: impl Future<Output = ()>) -> usize {
+pub async fn serve(listener: impl Into<Listener>, state: AppState, shutdown: impl Future<Output = ()>) -> usize {
+    let listener = listener.into();
     let limits = *state.limits();
     let draining = state.draining().clone();
     describe(&limits);
-    let door = Door::new(router(state), &limits, limits.connections_max);
-    door.let_in(listener, shutdown).await;
+    let early = Early::new(&state);
+    let door = Door::new(router(state), Some(early), &limits, limits.connections_max, &listener);
+    let waiting = door.let_in(listener, shutdown).await;
     draining.cancel();
     tracing::info!(connections = door.connections.len(), "shutting down: finishing open requests");
-    door.close(limits.drain_timeout).await
+    door.close(waiting, limits.drain_timeout).await
 }
 
 /// Serves only probes and metrics, with places that no other request can take.
-pub async fn serve_probes(listener: TcpListener, state: AppState, shutdown: impl Future<Output = ()>) {
+pub async fn serve_probes(listener: impl Into<Listener>, state: AppState, shutdown: impl Future<Output = ()>) {
+    let listener = listener.into();
     let limits = *state.limits();
-    let door = Door::new(probe_router(state), &limits, PROBE_CONNECTIONS_MAX);
-    door.let_in(listener, shutdown).await;
-    door.close(Duration::ZERO).await;
+    let door = Door::new(probe_router(state), None, &limits, PROBE_CONNECTIONS_MAX, &listener);
+    let waiting = door.let_in(listener, shutdown).await;
+    door.close(waiting, Duration::ZERO).await;
 }
 
 fn describe(limits: &HttpLimits) {
@@ -51,6 +61,15 @@ fn describe(limits: &HttpLimits) {
     }
 }
 
+fn describe_handshakes() {
+    use value::{HANDSHAKE_CLOSED, HANDSHAKE_INVALID, HANDSHAKE_PLAIN_HTTP, HANDSHAKE_REFUSED};
+    for reason in [HANDSHAKE_CLOSED, HANDSHAKE_INVALID, HANDSHAKE_PLAIN_HTTP, HANDSHAKE_REFUSED] {
+        metrics::counter!(names::TLS_HANDSHAKES_FAILED, label::REASON => reason).increment(0);
+    }
+}
+/// An accepted connection, and the address of its client.
+type Accepted = (TcpStream, IpAddr);
+
 struct Door {
     serving: Serving,
     places: Places,
@@ -58,35 +77,56 @@ struct Door {
 }
 
 impl Door {
-    fn new(router: Router, limits: &HttpLimits, connections_max: usize) -> Self {
+    fn new(
+        router: Router,
+        early: Option<Early>,
+        limits: &HttpLimits,
+        connections_max: usize,
+        listener: &Listener,
+    ) -> Self {
+        if listener.tls().is_some() {
+            describe_handshakes();
+        }
         Self {
-            serving: Serving::new(router, limits),
+            serving: Serving::new(router, early, limits, listener.tls().cloned()),
             places: Places::new(connections_max),
             connections: TaskTracker::new(),
         }
     }
 
-    /// Accepts and serves connections until `shutdown` resolves. Then the listener is closed.
-    async fn let_in(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+    /// Accepts and serves connections until `shutdown` resolves. Then the listener is closed. Its queue is taken in
+    /// first: the kernel resets connections that wait in it, and their clients may have sent a request. Returns the
+    /// connection that has no place yet.
+    async fn let_in(&self, listener: Listener, shutdown: impl Future<Output = ()>) -> Option<Accepted> {
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
-            let coming = async {
-                let stream = self.accept(&listener).await;
-                let activity = Activity::new();
-                let place = self.places.take(&activity).await;
-                (stream, activity, place)
-            };
-            let (stream, activity, place) = tokio::select! {
+            let stream = tokio::select! {
                 biased;
-                () = &mut shutdown => return,
-                coming = coming => coming,
+                () = &mut shutdown => break,
+                stream = self.accept(listener.tcp()) => stream,
             };
-            self.connections.spawn(self.serving.clone().serve(stream, activity, place));
+            let activity = Activity::new();
+            tokio::select! {
+                biased;
+                place = self.places.take(&activity) => self.begin(stream, activity, place),
+                () = &mut shutdown => return Some(stream),
+            }
         }
+        for _ in 0..QUEUE_MAX {
+            let stream = self.accept(listener.tcp()).now_or_never()?;
+            let activity = Activity::new();
+            let Some(place) = self.places.take(&activity).now_or_never() else { return Some(stream) };
+            self.begin(stream, activity, place);
+        }
+        None
+    }
+
+    fn begin(&self, stream: Accepted, activity: Arc<Activity>, place: ConnectionPlace) {
+        self.connections.spawn(Timed::new(self.serving.clone().serve(stream, activity, place)));
     }
 
     /// Returns the next connection from the kernel's queue.
-    async fn accept(&self, listener: &TcpListener) -> (TcpStream, IpAddr) {
+    async fn accept(&self, listener: &TcpListener) -> Accepted {
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => {
@@ -108,10 +148,18 @@ impl Door {
     }
 
     /// Lets open requests end. Returns how many connections were cut off after `patience`.
-    async fn close(self, patience: Duration) -> usize {
+    async fn close(self, waiting: Option<Accepted>, patience: Duration) -> usize {
         self.serving.drain();
         self.connections.close();
-        if tokio::time::timeout(patience, self.connections.wait()).await.is_ok() {
+        let last = async {
+            if let Some(stream) = waiting {
+                let activity = Activity::new();
+                let place = self.places.take(&activity).await;
+                self.serving.clone().serve(stream, activity, place).await;
+            }
+            self.connections.wait().await;
+        };
+        if tokio::time::timeout(patience, last).await.is_ok() {
             return 0;
         }
         let left = self.places.taken();

@@ -1,4 +1,4 @@
-//! The state that all handlers share: the collections once they are open, the limits, the key.
+//! The state that all handlers share: the collections once they are open, the limits, the keys.
 //! Knows nothing of routes.
 
 use std::sync::Arc;
@@ -7,29 +7,40 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::access::Access;
+use super::admission::{Admission, Class};
 use super::answer::{AnswerRoom, Answers};
 use super::body::Budget;
 use super::boot::Boot;
 use super::error::Problem;
+use super::quota::Shares;
 use super::refusals::Refusals;
 use super::stream_place::StreamPlace;
+use super::stream_threads::StreamThreads;
 use crate::collections::Settings;
-use crate::config::{ApiKey, HttpLimits};
+use crate::config::{Addresses, HttpLimits, TrustedProxies};
 use crate::cpu::CpuPool;
+use crate::keys::KeyRing;
+use crate::telemetry::memory::Bound;
 use crate::telemetry::names;
 
 /// The parts from which the state is built.
 pub struct Wiring {
     pub boot: Arc<Boot>,
     pub limits: HttpLimits,
-    /// If set, all routes except the probes require it.
-    pub api_key: Option<ApiKey>,
+    /// The keys of clients. Unless it is open, all routes except the probes require one.
+    pub keys: KeyRing,
     /// Decides which requests are answered if no key is set.
     pub access: Access,
+    /// The limits of addresses without a valid key, and the proxies that tell addresses.
+    pub addresses: Addresses,
     /// Writes the text of `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// The pool for long work, shared with the collections.
     pub cpu: CpuPool,
+    /// The bound of the process's memory.
+    pub memory: Arc<Bound>,
+    /// The number of threads for the documents of bulk and batch requests; one per core if `None`.
+    pub stream_threads: Option<usize>,
     /// The settings that `PUT` uses for absent fields.
     pub default_settings: Settings,
     /// The fingerprint of the secret that `"key": "configured"` means.
@@ -42,7 +53,8 @@ pub struct AppState(Arc<Inner>);
 
 struct Inner {
     wiring: Wiring,
-    requests: Arc<Semaphore>,
+    admission: Admission,
+    stream_threads: StreamThreads,
     bulks: Arc<Semaphore>,
     text_streams: Arc<Semaphore>,
     long_lines: Arc<Semaphore>,
@@ -51,6 +63,7 @@ struct Inner {
     bulk_answers: Answers,
     draining: CancellationToken,
     refusals: Refusals,
+    shares: Shares,
 }
 
 impl AppState {
@@ -62,15 +75,19 @@ impl AppState {
             metrics::gauge!(gauge).set(0.0);
         }
         Self(Arc::new(Inner {
-            requests: Arc::new(Semaphore::new(limits.requests_concurrent_max)),
+            admission: Admission::new(&limits),
+            stream_threads: StreamThreads::start(wiring.stream_threads),
             bulks: Arc::new(Semaphore::new(limits.bulk_requests_max)),
             text_streams: Arc::new(Semaphore::new(limits.text_streams_max)),
             long_lines: Arc::new(Semaphore::new(long_lines_max(&limits))),
-            budget: Budget::new(limits.bodies_bytes_max).keeping_some_for_small_ones(2 * limits.body_bytes_max),
+            budget: Budget::new(limits.bodies_bytes_max)
+                .keeping_some_for_small_ones(2 * limits.body_bytes_max)
+                .within(&wiring.memory),
             answers: Answers::new(limits.answers_bytes_max / 2).keeping_some_for_short_ones(),
             bulk_answers: Answers::new(limits.answers_bytes_max / 2),
             draining: CancellationToken::new(),
             refusals: Refusals::new(),
+            shares: Shares::new(wiring.addresses.limits),
             wiring,
         }))
     }
@@ -83,12 +100,20 @@ impl AppState {
         &self.0.wiring.boot
     }
 
-    pub fn api_key(&self) -> Option<&ApiKey> {
-        self.0.wiring.api_key.as_ref()
+    pub fn keys(&self) -> &KeyRing {
+        &self.0.wiring.keys
     }
 
     pub(super) fn refusals(&self) -> &Refusals {
         &self.0.refusals
+    }
+
+    pub(super) fn shares(&self) -> &Shares {
+        &self.0.shares
+    }
+
+    pub(super) fn trusted_proxies(&self) -> &TrustedProxies {
+        &self.0.wiring.addresses.trusted_proxies
     }
 
     pub(super) fn access(&self) -> &Access {
@@ -96,6 +121,7 @@ impl AppState {
     }
 
     pub fn metrics(&self) -> String {
+        self.shares().keep_keys(&self.keys().valid());
         (self.0.wiring.metrics)()
     }
 
@@ -111,18 +137,29 @@ impl AppState {
         self.0.wiring.secret_fingerprint
     }
 
-    pub(super) fn requests(&self) -> &Arc<Semaphore> {
-        &self.0.requests
+    /// The places of each class of requests.
+    pub(super) fn admission(&self) -> &Admission {
+        &self.0.admission
     }
 
-    /// Takes a place for a bulk request; `None` if all are taken.
-    pub(super) fn bulk_place(&self) -> Option<StreamPlace> {
-        StreamPlace::take(&self.0.bulks, names::HTTP_BULK_REQUESTS)
+    /// The threads that work on the documents of bulk and batch requests.
+    pub(super) fn stream_threads(&self) -> &StreamThreads {
+        &self.0.stream_threads
     }
 
-    /// Takes a place for a streamed text; `None` if all are taken.
-    pub(super) fn text_stream_place(&self) -> Option<StreamPlace> {
-        StreamPlace::take(&self.0.text_streams, names::HTTP_TEXT_STREAMS)
+    /// Takes a place for a bulk request; 503 if all are taken.
+    pub(super) fn bulk_place(&self) -> Result<StreamPlace, Problem> {
+        let place = StreamPlace::take(&self.0.bulks, names::HTTP_BULK_REQUESTS);
+        place.ok_or_else(|| self.0.admission.of(Class::Bulk).full())
+    }
+
+    /// Takes a place for a streamed text; 503 if all are taken.
+    pub(super) fn text_stream_place(&self) -> Result<StreamPlace, Problem> {
+        let place = StreamPlace::take(&self.0.text_streams, names::HTTP_TEXT_STREAMS);
+        place.ok_or_else(|| {
+            let detail = "all places for streamed texts are taken (`server.text_streams_max`); try again later";
+            self.0.admission.of(Class::Single).refuse(detail)
+        })
     }
 
     /// The places for long lines of bulk requests, held while a line arrives.

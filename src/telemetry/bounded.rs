@@ -27,6 +27,8 @@ const DIFFERENT_MAX: usize = 10;
 const PLACES_MAX: usize = 4096;
 /// The target of the lines that report what was left out. They are always written.
 const TARGET: &str = "hapax::log";
+/// The target of the lines that say which key did what. They are always written: one must not hide behind others.
+const AUDIT: &str = "hapax::audit";
 
 #[derive(Clone, Default)]
 pub(super) struct Bounded(Arc<Mutex<Places>>);
@@ -56,7 +58,7 @@ impl Bounded {
 
     fn writes(&self, event: &Event<'_>) -> bool {
         let metadata = event.metadata();
-        if *metadata.level() > Level::INFO || metadata.target() == TARGET {
+        if *metadata.level() > Level::INFO || [TARGET, AUDIT].contains(&metadata.target()) {
             return true;
         }
         let mut said = Said::default();

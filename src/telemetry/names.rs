@@ -39,7 +39,7 @@ pub mod label {
     /// The HTTP status, three digits.
     pub const STATUS: &str = "status";
     pub const COLLECTION: &str = "collection";
-    /// `verdict`, `deleted`, `error`, `fatal` or `summary`.
+    /// `verdict`, `deleted`, `error`, `fatal` or `summary`; of refusals for want of memory `document` or `body`.
     pub const KIND: &str = "kind";
     /// `check` or `insert`.
     pub const OP: &str = "op";
@@ -51,33 +51,59 @@ pub mod label {
     pub const SKETCH: &str = "sketch";
     /// `postings`, `signatures`, `ids`, `clusters` or `seen_times`.
     pub const PART: &str = "part";
+    /// `single`, `bulk` or `admin`.
+    pub const CLASS: &str = "class";
     /// The reason why something was refused or closed.
     pub const REASON: &str = "reason";
-    /// Labels with values that clients choose, so that series come and go. `recorder.rs` keeps a series only while the
+    /// The name of an API key, as in the keys file.
+    pub const KEY: &str = "key";
+    /// The limit of a key that was reached, as in the keys file.
+    pub const LIMIT: &str = "limit";
+    /// Labels with values that clients or operators choose, so that series come and go. `recorder.rs` keeps a series only while the
     /// value of such a label is admitted.
-    pub const PASSING: [&str; 2] = [COLLECTION, SKETCH];
+    pub const PASSING: [&str; 3] = [COLLECTION, SKETCH, KEY];
     /// The version of hapax.
     pub const VERSION: &str = "version";
 }
 
 /// Values of labels that are no words of the API.
 pub mod value {
+    /// [`super::label::CLASS`]: one answer about documents, such as a check, an insertion or a batch.
+    pub const CLASS_SINGLE: &str = "single";
+    /// [`super::label::CLASS`]: a stream of documents.
+    pub const CLASS_BULK: &str = "bulk";
+    /// [`super::label::CLASS`]: about the server or whole collections.
+    pub const CLASS_ADMIN: &str = "admin";
     /// [`super::label::OP`]: a lookup that never writes.
     pub const OP_CHECK: &str = "check";
     /// [`super::label::REASON`]: 401 for a request without a key.
     pub const REFUSED_NO_KEY: &str = "no_key";
     /// [`super::label::REASON`]: 401 for a request with another key.
     pub const REFUSED_WRONG_KEY: &str = "wrong_key";
+    /// [`super::label::REASON`]: 401 for a request with a key that was valid once.
+    pub const REFUSED_EXPIRED_KEY: &str = "expired_key";
+    /// [`super::label::REASON`]: 403 for a request that its key does not allow.
+    pub const REFUSED_FORBIDDEN: &str = "forbidden";
     /// [`super::label::REASON`]: 403 for a `Host` that is not this server's.
     pub const REFUSED_FOREIGN_HOST: &str = "foreign_host";
     /// [`super::label::REASON`]: 403 for a page of another site.
     pub const REFUSED_FOREIGN_PAGE: &str = "foreign_page";
+    /// [`super::label::REASON`]: 429 for an address without a valid key that has reached one of its limits.
+    pub const REFUSED_ADDRESS_LIMIT: &str = "address_limit";
     /// [`super::label::REASON`]: no request for `server.keep_alive_timeout_ms`.
     pub const CLOSED_IDLE: &str = "idle";
     /// [`super::label::REASON`]: no complete request head within `server.header_timeout_ms`.
     pub const CLOSED_NO_REQUEST: &str = "no_request";
     /// [`super::label::REASON`]: all places were taken, and this connection had been without a request for longest.
     pub const CLOSED_FOR_ROOM: &str = "room";
+    /// [`super::label::REASON`]: a plain HTTP request where TLS is spoken.
+    pub const HANDSHAKE_PLAIN_HTTP: &str = "plain_http";
+    /// [`super::label::REASON`]: the client sent an alert, mostly because it does not trust the certificate.
+    pub const HANDSHAKE_REFUSED: &str = "refused_by_client";
+    /// [`super::label::REASON`]: the client's bytes are not TLS, or offer nothing that the server can do.
+    pub const HANDSHAKE_INVALID: &str = "invalid";
+    /// [`super::label::REASON`]: the client closed the connection within the handshake.
+    pub const HANDSHAKE_CLOSED: &str = "closed";
     /// [`super::label::OP`]: an insertion, which checks first.
     pub const OP_INSERT: &str = "insert";
     /// [`super::label::RESULT`]: a candidate at or above the threshold.
@@ -90,6 +116,10 @@ pub mod value {
     pub const RESULT_CANCELLED: &str = "cancelled";
     /// [`super::label::RESULT`]: a failed backup.
     pub const RESULT_FAILED: &str = "failed";
+    /// [`super::label::KIND`]: a document that was not stored.
+    pub const REFUSED_DOCUMENT: &str = "document";
+    /// [`super::label::KIND`]: a large body that was not read.
+    pub const REFUSED_BODY: &str = "body";
     /// [`super::label::PART`]: band postings.
     pub const PART_POSTINGS: &str = "postings";
     /// [`super::label::PART`]: the signature arena.
@@ -140,11 +170,38 @@ metrics_table! {
     HTTP_CONNECTIONS = "hapax_http_connections", Kind::Gauge, None, [],
         "Connections open now.";
     HTTP_REFUSED = "hapax_http_refused_total", Kind::Counter, None, [label::REASON],
-        "Requests refused before they were read, because of a missing or wrong key, a foreign host or a foreign page.";
+        "Requests refused before they were read: the key is missing, wrong, expired or not for this, the host or the \
+         page is foreign, or the address has reached a limit.";
+    HTTP_SHED = "hapax_http_shed_total", Kind::Counter, None, [label::CLASS],
+        "Requests refused with 503 before any work was done for them, because the server had too much to do.";
+    HTTP_QUEUE_WAIT = "hapax_http_queue_wait_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [],
+        "Time that a request about documents waited for a thread after its connection was ready.";
+    KEYS_VALID = "hapax_keys_valid", Kind::Gauge, None, [],
+        "Keys that are accepted now; 0 if the server asks for none.";
+    KEYS_FILE_BAD = "hapax_keys_file_bad", Kind::Gauge, None, [],
+        "1 while the keys file is missing or cannot be used, and the keys of before stay valid; 0 otherwise.";
+    KEYS_FILE_ERRORS = "hapax_keys_file_errors_total", Kind::Counter, None, [],
+        "Looks at the keys file, one each second, that found it missing or unusable.";
+    KEY_REQUESTS = "hapax_key_requests_total", Kind::Counter, None, [label::KEY],
+        "Requests accepted, by the name of their API key.";
+    KEY_BYTES = "hapax_key_bytes_total", Kind::Counter, Some(Unit::Bytes), [label::KEY],
+        "Bytes of request bodies, after decompression, by the name of the API key.";
+    KEY_DOCUMENTS = "hapax_key_documents_total", Kind::Counter, None, [label::KEY],
+        "Documents and ids in requests, by the name of the API key.";
+    KEY_REFUSED = "hapax_key_refused_total", Kind::Counter, None, [label::KEY, label::LIMIT],
+        "Requests answered 429 because a limit of their API key was reached.";
+    KEY_SLOWED = "hapax_key_slowed_total", Kind::Counter, None, [label::KEY],
+        "Times that a bulk request or a streamed text waited because a limit of its API key was reached.";
     HTTP_CONNECTIONS_MAX = "hapax_http_connections_max", Kind::Gauge, None, [],
         "The most connections that may be open.";
     HTTP_CONNECTIONS_CLOSED = "hapax_http_connections_closed_total", Kind::Counter, None, [label::REASON],
         "Connections that the server closed because they had no request, by reason.";
+    TLS_CERTIFICATE_EXPIRY = "hapax_tls_certificate_expiry_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds), [],
+        "When the TLS certificate in use expires, in seconds since 1970.";
+    TLS_RELOAD_ERRORS = "hapax_tls_reload_errors_total", Kind::Counter, None, [],
+        "Looks at the TLS files, one a second, at which they could not be used; the last certificate stays in use.";
+    TLS_HANDSHAKES_FAILED = "hapax_tls_handshakes_failed_total", Kind::Counter, None, [label::REASON],
+        "TLS handshakes that failed, by reason.";
     HTTP_BUFFERED_BYTES = "hapax_http_buffered_bytes", Kind::Gauge, Some(Unit::Bytes), [],
         "Memory that request bodies hold now.";
     HTTP_TEXT_STREAMS = "hapax_http_text_streams", Kind::Gauge, None, [],
@@ -172,9 +229,11 @@ metrics_table! {
     OPH_EMPTY_SLOTS = "hapax_oph_empty_slots_ratio", Kind::Histogram(RATIOS), None, [label::SKETCH],
         "Share of a document's slots that no shingle reached, for oph sketches.";
     CPU_QUEUE_DEPTH = "hapax_cpu_queue_depth", Kind::Gauge, None, [],
-        "Long jobs that wait for a processor.";
+        "Long jobs that wait for a processor, without those of bulk and batch requests.";
     CPU_QUEUE_MAX = "hapax_cpu_queue_max", Kind::Gauge, None, [],
         "The most long jobs that may wait for a processor.";
+    CPU_REFUSED = "hapax_cpu_refused_total", Kind::Counter, None, [],
+        "Long jobs refused because the queue was full, or because they had waited too long.";
     CPU_QUEUE_WAIT = "hapax_cpu_queue_wait_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [],
         "Time that a long job waited for a place in the queue and then for a processor.";
     PROBE_DURATION = "hapax_probe_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
@@ -203,6 +262,14 @@ metrics_table! {
         "hapax_memory_used_bytes as a share of hapax_memory_budget_bytes.";
     MEMORY_REFUSED = "hapax_memory_refused_total", Kind::Counter, None, [label::COLLECTION],
         "Insertions refused because the memory budget was reached.";
+    MEMORY_MAX = "hapax_memory_max_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "The most anonymous memory that the process should take: memory.max_bytes.";
+    MEMORY_ANONYMOUS = "hapax_memory_anonymous_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Anonymous memory of the process, in memory and in swap.";
+    MEMORY_SHORT = "hapax_memory_short", Kind::Gauge, None, [],
+        "1 while the process has reached memory.max_bytes, so that work that takes much memory is refused.";
+    MEMORY_SHORT_REFUSED = "hapax_memory_short_refused_total", Kind::Counter, None, [label::KIND],
+        "Documents not stored and large bodies not read because the process had reached memory.max_bytes.";
     COMMIT_DURATION = "hapax_commit_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
         [label::COLLECTION], "Time of one transaction, fsync included.";
     COMMIT_DOCUMENTS = "hapax_commit_documents", Kind::Histogram(COMMIT_SIZES), None, [label::COLLECTION],
@@ -244,8 +311,10 @@ metrics_table! {
         "When the scrub last reached the end of the collection, in seconds since 1970; 0 if it never did.";
     DATA_FREE = "hapax_data_free_bytes", Kind::Gauge, Some(Unit::Bytes), [],
         "Free space on the disk of the data directory.";
+    DISK_RESERVE = "hapax_disk_reserve_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Room on the disk that is kept for deletes; 0 while the disk is full and the room is in use.";
     DATA_WRITABLE = "hapax_data_writable", Kind::Gauge, None, [],
-        "1 if the disk accepts writes; 0 if it refuses them, for example because it is full, while reads continue.";
+        "1 if the disk accepts documents; 0 if it refuses them, for example because it is full, while reads continue.";
     LOG_LINES_LEFT_OUT = "hapax_log_lines_left_out_total", Kind::Counter, None, [],
         "Log lines left out because the same line, or many like it, had been written a few seconds before.";
     COLLECTION_DAMAGED = "hapax_collection_damaged", Kind::Gauge, None, [label::COLLECTION],
@@ -290,7 +359,9 @@ mod tests {
                 Some(Unit::Bytes) => "_bytes",
                 _ => "",
             };
-            assert!(metric.name.ends_with(unit_suffix), "{}", metric.name);
+            // A count of bytes is `..._bytes_total`, as Prometheus recommends.
+            let name = metric.name.strip_suffix("_total").unwrap_or(metric.name);
+            assert!(name.ends_with(unit_suffix), "{}", metric.name);
             assert!(metric.help.ends_with('.'), "{}", metric.name);
         }
     }

@@ -19,7 +19,6 @@ use metrics_process::Collector;
 use metrics_util::registry::{AtomicStorage, Registry, Storage};
 use parking_lot::{Mutex, RwLock};
 
-use super::memory;
 use super::names::{self, Kind, label};
 
 /// The series of the process's recorder; empty if none is installed, as in unit tests.
@@ -76,9 +75,6 @@ impl Metrics {
         process.describe();
         metrics::gauge!(names::BUILD_INFO, label::VERSION => env!("CARGO_PKG_VERSION")).set(1.0);
         metrics::counter!(names::LOG_LINES_LEFT_OUT).increment(0);
-        if let Some(bytes) = memory::budget_bytes() {
-            metrics::gauge!(names::MEMORY_BUDGET).set(bytes as f64);
-        }
         Ok::<_, SetRecorderError<Arc<Series>>>(Self { series, process })
     }
 

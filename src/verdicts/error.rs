@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hapax_core::NotUtf8;
 
-use crate::cpu::Full;
+use crate::cpu::Refused;
 use crate::store::lock::LockError;
 use crate::store::{self, StoreError};
 use crate::types::{CollectionName, DocId, Seq};
@@ -94,6 +94,12 @@ pub enum CollectionError {
          not fit; delete documents, let them expire with a `ttl`, or raise the limit"
     )]
     MemoryBudget { used: u64, max: u64 },
+    /// The process takes as much memory as it may. Nothing was stored.
+    #[error(
+        "the process takes {taken} of the {max} bytes that `memory.max_bytes` allows; nothing was stored; send it again \
+         later, delete documents, or raise the limit"
+    )]
+    MemoryShort { taken: u64, max: u64 },
     /// No directory for backups is configured.
     #[error("this server has no directory for backups; set `backup.dir`")]
     BackupsOff,
@@ -178,10 +184,10 @@ impl CollectionError {
     }
 }
 
-impl From<Full> for CollectionError {
-    fn from(full: Full) -> Self {
+impl From<Refused> for CollectionError {
+    fn from(refused: Refused) -> Self {
         // Each waiting task takes milliseconds, so most of them are done within a second.
-        Self::Overloaded { detail: full.to_string(), retry_after: Duration::from_secs(1) }
+        Self::Overloaded { detail: refused.to_string(), retry_after: Duration::from_secs(1) }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::{Banding, Fingerprint, SecretKey, Spec, tuning};
@@ -11,6 +12,7 @@ use super::settings_asked::{BandingAsked, SettingsAsked};
 use super::threshold::check_threshold;
 use super::{BackupSettings, CollectionError, Result};
 use crate::store::{Changeable, Meta};
+use crate::telemetry::memory::Bound;
 use crate::types::{CollectionName, Keep, TimestampMs, Verify};
 
 /// The allowed range of a `ttl`: up to a hundred years.
@@ -34,6 +36,10 @@ pub struct CollectionsConfig {
     pub limits: Limits,
     /// Most bytes of memory that the documents of all collections may take in the index. `None`: as much as there is.
     pub memory_max_bytes: Option<u64>,
+    /// The bound of the whole process. While it is reached, the index does not grow.
+    pub memory: Arc<Bound>,
+    /// Bytes of the disk that are kept for deletes. 0: none.
+    pub reserve_bytes: u64,
     /// Whether documents outlive the process.
     pub medium: Medium,
     /// Settings of backups.
@@ -78,7 +84,8 @@ pub struct Limits {
     pub commit_batch_max: usize,
     /// Least time between the beginnings of two transactions.
     pub commit_window: Duration,
-    /// Most bytes of payloads and shingles in memory for decisions that wait for the disk.
+    /// Most bytes of payloads, shingles and metadata in memory for decisions that wait for the disk, over all
+    /// collections.
     pub commit_payload_bytes_max: usize,
     /// How long a write may wait for a place in the queue before it is refused as overloaded.
     pub commit_queue_wait: Duration,

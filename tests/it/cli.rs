@@ -91,7 +91,7 @@ fn wrong_usage_exits_with_2() {
         &["tune", "--threshold", "0"],
         &["tune", "--k", "100"],
         &["tune", "--bands", "3"],
-        &["health", "--server", "https://127.0.0.1"],
+        &["health", "--server", "ftp://127.0.0.1"],
     ] {
         let output = run(arguments);
         assert_eq!(code(&output), 2, "{arguments:?}: {output:?}");

@@ -25,6 +25,16 @@ fn with_file(text: &str) -> Result<Loaded, ConfigError> {
     load(&Sources { file: Some(path), ..Sources::default() })
 }
 
+/// Earlier, `HAPAX__DEFAULT_COLLECTION__TOUCH=true` was refused: "must be true or false; it is \"true\"".
+#[test]
+fn true_and_false_can_be_set_by_variables() {
+    for touch in [true, false] {
+        let loaded = with_environment(&[("HAPAX__DEFAULT_COLLECTION__TOUCH", &touch.to_string())]).expect("a boolean");
+        assert_eq!(loaded.config.collections.default_settings.touch, touch);
+    }
+    assert!(refusal(with_environment(&[("HAPAX__DEFAULT_COLLECTION__TOUCH", "yes")])).contains("true or false"));
+}
+
 fn refusal(loaded: Result<Loaded, ConfigError>) -> String {
     loaded.map(|loaded| loaded.effective).expect_err("must be refused").to_string()
 }
@@ -122,7 +132,7 @@ fn unknown_keys_are_refused_with_key_and_origin() {
     assert!(message.contains("listen, "), "says what there is: {message}");
     let message = refusal(with_file("[sever]\nlisten = \"127.0.0.1:1\"\n"));
     assert!(message.contains("sever") && message.contains("hapax.toml"), "{message}");
-    assert!(message.contains("; did you mean server? The sections are auth, "), "{message}");
+    assert!(message.contains("; did you mean server? The sections are address_limits, auth, "), "{message}");
     for (wrong, right) in [
         ("server.listn", Some("server.listen")),
         ("server.listen_adress", Some("server.listen")),

@@ -3,11 +3,14 @@
 //! for as long as they liked, probes included; and a pooled connection was closed after 10 s.
 
 use std::io::Read as _;
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::support::client::{Client, Raw};
 use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
+use crate::support::server::Server;
 
 const LIVEZ: &str = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
 /// Much longer than a test needs, and much shorter than any timeout.
@@ -232,4 +235,24 @@ fn probes_answer_while_the_server_drains() {
     let (status, head, _) = slow.answer();
     assert_eq!(status, 200);
     assert!(head.to_lowercase().contains("connection: close"), "the client learns that this was the last: {head}");
+}
+
+/// The kernel's queue once had 128 places. Of 512 clients that connected to a busy server at the same moment, dozens were
+/// reset.
+#[test]
+fn hundreds_of_clients_may_come_before_the_server_accepts_one() {
+    const CLIENTS: usize = 300;
+    let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+    let clients = CLIENTS.min(most.trim().parse().unwrap());
+    let dir = dir();
+    let server = Server::start(dir.path());
+    let address: SocketAddr = server.url("").strip_prefix("http://").unwrap().parse().unwrap();
+    // A stopped process accepts nothing.
+    assert!(Command::new("kill").args(["-STOP", &server.pid().to_string()]).status().unwrap().success());
+    let connect = |n| {
+        let connected = TcpStream::connect_timeout(&address, Duration::from_secs(5));
+        connected.unwrap_or_else(|error| panic!("client {n}: {error}"))
+    };
+    let connected: Vec<TcpStream> = (0..clients).map(connect).collect();
+    assert_eq!(connected.len(), clients);
 }

@@ -4,13 +4,15 @@
 use std::time::{Duration, Instant};
 
 use hapax::collections::{Changes, Collection, CollectionError, InsertOptions};
+use hapax::telemetry::memory::Bound;
 use hapax::telemetry::names;
 use hapax::types::{CollectionName, OnDuplicate, OnExisting};
 use serde_json::{Value, json};
 
-use crate::support::client::{Answer, Client, DOCUMENTS, words};
+use crate::support::client::{Answer, CHECK, Client, DOCUMENTS, words};
 use crate::support::documents::{self, options};
 use crate::support::library;
+use crate::support::local::Setup;
 use crate::support::server::{Server, Starting};
 
 const MAX: u64 = 2 << 20;
@@ -218,4 +220,50 @@ async fn collections_share_the_budget_and_drops_and_expiries_give_back() {
     }
     insert(&default, 40_000).await.unwrap();
     library::close(collections).await;
+}
+
+/// The process has reached `memory.max_bytes`, although the index has room.
+#[test]
+fn a_process_at_its_bound_refuses_what_makes_it_grow_and_nothing_else() {
+    let dir = library::dir();
+    let mut setup = Setup::new(&dir);
+    let process = Bound::new(Some(1 << 30));
+    setup.collections.memory = std::sync::Arc::clone(&process);
+    let server = setup.start();
+    let client = Client::new(format!("http://{}", server.address));
+    for number in 0..4 {
+        assert_eq!(store(&client, number, "").ok()["outcome"], "inserted");
+    }
+    let large = json!({ "text": words(3).repeat(400_000 / words(3).len()) });
+    assert_eq!(client.post(CHECK, &large).status, 200);
+
+    process.note(1 << 30);
+    let problem = store(&client, 10, "").problem(507, "memory_budget_reached");
+    for words in ["memory.max_bytes", "1073741824", "delete"] {
+        assert!(problem["detail"].as_str().unwrap().contains(words), "{problem}");
+    }
+    what_stores_nothing_goes_on(&client);
+    let problem = client.post(CHECK, &large).problem(503, "overloaded");
+    assert!(problem["detail"].as_str().unwrap().contains("memory.max_bytes"), "{problem}");
+    let lines = format!("{}\n{}\n", json!({"id": "10", "text": words(10)}), json!({"id": "1", "text": words(1)}));
+    let lines = client.bulk("op=insert", &lines);
+    assert_eq!((&lines[0]["error"]["status"], &lines[1]["outcome"]), (&json!(507), &json!("unchanged")));
+    let banding = json!({"banding": {"bands": 8, "rows": 16}});
+    let patch = |banding: &Value| client.json("PATCH", "/v1/collections/default", banding);
+    patch(&banding).problem(507, "memory_budget_reached");
+    // A document takes the place of a deleted one, and no other.
+    delete(&client, &["0".to_owned()]);
+    assert_eq!(store(&client, 11, "").ok()["outcome"], "inserted");
+    assert_eq!(store(&client, 12, "").status, 507);
+    // A line that has no memory waits for it.
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| client.bulk("op=check", &format!("{large}\n")));
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!waiting.is_finished(), "the line does not wait");
+        process.note(1 << 29);
+        assert_eq!(waiting.join().unwrap()[0]["kind"], "verdict");
+    });
+    assert_eq!(store(&client, 12, "").ok()["outcome"], "inserted");
+    assert_eq!(client.post(CHECK, &large).status, 200);
+    patch(&banding).ok();
 }

@@ -11,11 +11,15 @@ use ureq::Agent;
 
 use crate::support::server::{Server, Starting};
 
+const KEY: &str = "a-key-of-some-length-1";
+/// Sent with every request. A server without a key ignores it.
+const BEARER: &str = "Bearer a-key-of-some-length-1";
+
 struct Scrape(String);
 
 impl Scrape {
     fn of(server: &Server) -> Self {
-        let mut answer = agent().get(server.url("/metrics")).call().expect("metrics");
+        let mut answer = agent().get(server.url("/metrics")).header("authorization", BEARER).call().expect("metrics");
         Self(answer.body_mut().with_config().limit(1 << 30).read_to_string().expect("text"))
     }
 
@@ -37,7 +41,12 @@ fn agent() -> Agent {
 
 fn post(server: &Server, path: &str, body: &str) -> u16 {
     let media_type = if path.contains("/bulk") { "application/x-ndjson" } else { "application/json" };
-    let mut answer = agent().post(server.url(path)).content_type(media_type).send(body).expect("an answer");
+    let mut answer = agent()
+        .post(server.url(path))
+        .header("authorization", BEARER)
+        .content_type(media_type)
+        .send(body)
+        .expect("an answer");
     // Reads to the end: a bulk answer is made while it is read.
     answer.body_mut().read_to_string().expect("a whole answer");
     answer.status().as_u16()
@@ -57,7 +66,8 @@ fn every_metric_moves() {
     let dir = tempfile::tempdir().expect("temporary directory");
     // A bucket of two is larger than the limit on reading: verdicts become incomplete.
     let bounds = [("HAPAX__LIMITS__BUCKET_READ_MAX", "1"), ("HAPAX__SERVER__ANSWER_BYTES_MAX", "65536")];
-    let server = Starting::spawn_with(&dir.path().join("data"), &[], &bounds).ready();
+    let with_key = [bounds.as_slice(), &[("HAPAX__AUTH__API_KEY", KEY)]].concat();
+    let server = Starting::spawn_with(&dir.path().join("data"), &[], &with_key).ready();
     let before = Scrape::of(&server);
     const DOCUMENTS: &str = "/v1/collections/default/documents?on_duplicate=store";
     const CHECK: &str = "/v1/collections/default/check";
@@ -71,7 +81,8 @@ fn every_metric_moves() {
     // 24,000 words are more than is signed at once; 24 reach few of 256 slots.
     let long = document("l", &(0..1000).map(|n| text(n, "long ")).collect::<String>());
     assert_eq!(post(&server, CHECK, &long), 200);
-    let made = agent().put(server.url("/v1/collections/oph")).content_type("application/json");
+    let made =
+        agent().put(server.url("/v1/collections/oph")).header("authorization", BEARER).content_type("application/json");
     assert_eq!(made.send(r#"{"sketch":"oph256x8"}"#).expect("an answer").status(), 201);
     assert_eq!(post(&server, "/v1/collections/oph/sign", &document("o", &text(1, "one"))), 200);
     make_exact(&server);
@@ -96,7 +107,7 @@ fn settled(server: &Server, before: &Scrape) -> Scrape {
         let settled = counted("hapax_http_request_duration_seconds_count", &["/check\""]) == 24.0
             && scrape.sum(names::COMMIT_PAYLOAD_BYTES, &["exact"]) == 0.0
             && counted("hapax_commit_documents_sum", &["default"]) == 41.0
-            && names::ALL.iter().all(|metric| scrape.0.contains(&format!("# TYPE {} ", metric.name)));
+            && without_tls().all(|metric| scrape.0.contains(&format!("# TYPE {} ", metric.name)));
         if settled || since.elapsed() > Duration::from_secs(60) {
             break scrape;
         }
@@ -113,6 +124,10 @@ fn requests_moved(before: &Scrape, after: &Scrape) {
         23.0
     );
     assert_eq!(moved(names::HTTP_REQUESTS, &["status=\"400\""]), 1.0);
+    let key = ["key=\"api_key\""];
+    assert_eq!(moved(names::KEY_DOCUMENTS, &key), 75.0);
+    assert!(moved(names::KEY_REQUESTS, &key) >= 64.0 && moved(names::KEY_BYTES, &key) > 100_000.0);
+    assert_eq!((after.sum(names::KEY_REFUSED, &key), after.sum(names::KEY_SLOWED, &key)), (0.0, 0.0));
     assert_eq!(moved("hapax_http_request_duration_seconds_count", &["/check\""]), 24.0);
     assert!(after.sum(names::HTTP_REQUESTS_IN_FLIGHT, &[]) >= 1.0, "the scrape itself");
     assert!(after.sum(names::HTTP_CONNECTIONS, &[]) >= 1.0, "the scrape's own");
@@ -174,7 +189,8 @@ fn collections_moved(before: &Scrape, after: &Scrape) {
 
 /// Stores equal documents with more metadata than fits into one answer.
 fn cut_an_answer(server: &Server) {
-    let made = agent().put(server.url("/v1/collections/cut")).content_type("application/json");
+    let made =
+        agent().put(server.url("/v1/collections/cut")).header("authorization", BEARER).content_type("application/json");
     assert_eq!(made.send("{}").expect("an answer").status(), 201);
     for n in 0..6 {
         let document = json!({ "id": n.to_string(), "text": text(1, "one"), "metadata": { "m": "m".repeat(15_000) } });
@@ -187,7 +203,10 @@ fn cut_an_answer(server: &Server) {
 
 /// Makes a collection that verifies exactly, with two similar documents.
 fn make_exact(server: &Server) {
-    let made = agent().put(server.url("/v1/collections/exact")).content_type("application/json");
+    let made = agent()
+        .put(server.url("/v1/collections/exact"))
+        .header("authorization", BEARER)
+        .content_type("application/json");
     assert_eq!(made.send(r#"{"verify":"exact","sketch":"fss128x8"}"#).expect("an answer").status(), 201);
     for last in ["one", "two"] {
         let path = "/v1/collections/exact/documents?on_duplicate=store";
@@ -312,10 +331,15 @@ fn dropped_collections_leave_no_series() {
     }
 }
 
+/// The metrics of a server without TLS. `tls::` tests the others.
+fn without_tls() -> impl Iterator<Item = &'static names::Metric> {
+    names::ALL.iter().filter(|metric| !metric.name.starts_with("hapax_tls_"))
+}
+
 fn every_name_is_described(scrape: &Scrape) {
     // Counters exist from the start, at 0: an alert on their rate sees the first failure.
     assert_eq!(scrape.sum(names::COMMIT_FAILURES, &["default"]), 0.0);
-    for metric in names::ALL {
+    for metric in without_tls() {
         let kind = match metric.kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",

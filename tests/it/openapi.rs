@@ -1,10 +1,12 @@
-//! `openapi.yaml` and the router agree: routes, methods, parameters and statuses; and each declared status can occur.
+//! `openapi.yaml` and the router agree: routes, methods, parameters, scopes and statuses; and each declared status can occur.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use hapax::config::{AddressLimits, Addresses};
 use hapax::http::error::Code;
-use hapax::http::{OPENAPI, ROUTES, Route};
+use hapax::http::{OPENAPI, ROUTES, Requires, Route};
+use hapax::keys::Scope;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, Raw, encode, words};
@@ -19,7 +21,11 @@ fn router_and_description_name_the_same() {
         .map(|route| {
             let query = route.query.iter().map(|name| (*name).to_owned()).collect();
             let statuses = route.statuses.iter().copied().collect();
-            ((route.method.to_string(), route.path.to_owned()), Entry { query, statuses })
+            let mut scopes: BTreeSet<_> = route.requires.scopes().iter().map(Scope::to_string).collect();
+            if route.requires == Requires::Key {
+                scopes.insert(String::new());
+            }
+            ((route.method.to_string(), route.path.to_owned()), Entry { query, statuses, scopes })
         })
         .collect();
     assert_eq!(table.len(), ROUTES.len(), "no route stands in the table twice");
@@ -53,13 +59,15 @@ fn walk(value: &Value, visit: &mut impl FnMut(&str, &Value)) {
 
 #[test]
 fn generators_find_what_they_need() {
-    let mut operation_ids = BTreeSet::new();
     walk(&DESCRIPTION, &mut |name, value| {
         assert!(!["oneOf", "anyOf", "allOf", "nullable"].contains(&name), "{name}: {value}");
-        if name == "operationId" {
-            assert!(operation_ids.insert(value.to_string()), "{value} twice");
-        }
     });
+    let operations = DESCRIPTION["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap());
+    let mut operation_ids = BTreeSet::new();
+    for (_, operation) in operations.filter(|(method, _)| *method != "parameters") {
+        let id = operation["operationId"].as_str().expect("every operation has an id");
+        assert!(operation_ids.insert(id), "{id} twice");
+    }
     assert_eq!(operation_ids.len(), ROUTES.len());
 }
 
@@ -154,6 +162,7 @@ fn every_declared_status_can_be_met() {
     with_a_plain_server(&mut met);
     without_the_key(&mut met);
     with_small_bounds(&mut met);
+    beyond_the_limits_of_a_client(&mut met);
     before_and_beyond_what_it_can_do(&mut met);
     beside_what_is_there(&mut met);
 
@@ -220,7 +229,7 @@ fn without_the_key(met: &mut Met) {
     }
 }
 
-/// 413, 429 and 408.
+/// 413 and 408.
 fn with_small_bounds(met: &mut Met) {
     let small_dir = dir();
     let mut small = Setup::new(&small_dir).limits(|limits| {
@@ -235,9 +244,8 @@ fn with_small_bounds(met: &mut Met) {
         let large = json!({"text": "x".repeat(2000)});
         met.by(route, send(&small_client, route, (good(route).0, Some(large))));
     }
-    for route in declared(429) {
-        met.by(route, small_client.json("PUT", "/v1/collections/one-too-many", &json!({})).status);
-    }
+    let one_too_many = small_client.json("PUT", "/v1/collections/one-too-many", &json!({}));
+    one_too_many.problem(429, "too_many_collections");
 
     // 408, from a server with a short timeout for bodies; on a busy machine it would also hit the requests above.
     assert_eq!(small.stopped(), 0);
@@ -250,12 +258,25 @@ fn with_small_bounds(met: &mut Met) {
     }
 }
 
+/// 429: the client's address has reached a limit.
+fn beyond_the_limits_of_a_client(met: &mut Met) {
+    let dir = dir();
+    let limits = AddressLimits { bytes_per_second: Some(1), ..AddressLimits::default() };
+    let server = Setup { addresses: Addresses { limits, ..Addresses::default() }, ..Setup::new(&dir) }.start();
+    let client = Client::of(&server);
+    // Takes far longer to pay for than this test runs.
+    client.text("/v1/collections/default/check", words(1).repeat(50).as_bytes()).ok();
+    for route in declared(429) {
+        met.by(route, send(&client, route, good(route)));
+    }
+}
+
 /// 503: nothing has started; no room for a single request.
 fn before_and_beyond_what_it_can_do(met: &mut Met) {
     let starting_dir = dir();
     let starting = Setup { boots: false, ..Setup::new(&starting_dir) }.start();
     let full_dir = dir();
-    let full = Setup::new(&full_dir).limits(|limits| limits.requests_concurrent_max = 0).start();
+    let full = Setup::new(&full_dir).limits(|limits| limits.admin_requests_max = 0).start();
     for route in declared(503) {
         let server = if route.path == "/openapi.yaml" { &full } else { &starting };
         met.by(route, send(&Client::of(server), route, good(route)));

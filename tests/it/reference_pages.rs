@@ -26,7 +26,7 @@ fn read(path: &str) -> String {
 
 /// The keys of the compiled-in settings with their defaults, as written; `None`: no default.
 fn defaults() -> BTreeMap<String, Option<String>> {
-    let line = Regex::new(r#"^(?:\[([a-z_]+)\]|([a-z_]+) = (.+)|# ([a-z_]+) = "[^"]*")$"#).unwrap();
+    let line = Regex::new(r#"^(?:\[([a-z_]+)\]|([a-z_]+) = (.+)|# ([a-z_]+) = (?:"[^"]*"|\d+))$"#).unwrap();
     let (mut section, mut keys) = (String::new(), BTreeMap::new());
     for line in read("config/default.toml").lines().filter_map(|text| line.captures(text)) {
         if let Some(name) = line.get(1) {

@@ -91,26 +91,27 @@ fn refused(schema: &Value) -> Vec<Value> {
     if kind == "integer" || kind == "number" {
         let step: f64 = if kind == "integer" { 1.0 } else { 1e-9 };
         let number = |value: f64| if kind == "integer" { json!(value as i64) } else { json!(value) };
-        for (bound, sign) in [("minimum", -1.0), ("maximum", 1.0)] {
-            let Some(value) = schema[bound].as_f64() else { continue };
-            let exclusive = format!("exclusive{}{}", bound[..1].to_uppercase(), &bound[1..]);
-            let beyond = if schema[&exclusive] == true { value } else { value + sign * step.max(value.abs() * 1e-9) };
-            refused.push(number(beyond));
+        for (bound, exclusive, sign) in BOUNDS {
+            refused.extend(schema[exclusive].as_f64().map(number));
+            let beyond = |value: f64| number(value + sign * step.max(value.abs() * 1e-9));
+            refused.extend(schema[bound].as_f64().map(beyond));
         }
     }
     refused
 }
+
+/// Each bound of a number, the same without the number itself, and the direction of what it excludes.
+const BOUNDS: [(&str, &str, f64); 2] = [("minimum", "exclusiveMinimum", -1.0), ("maximum", "exclusiveMaximum", 1.0)];
 
 /// Returns values that the schema accepts.
 fn taken(schema: &Value) -> Vec<Value> {
     let kind = schema["type"].as_str().unwrap();
     let mut taken: Vec<Value> = schema["enum"].as_array().cloned().unwrap_or_default();
     if kind == "integer" || kind == "number" {
-        for (bound, sign) in [("minimum", 1.0), ("maximum", -1.0)] {
-            let Some(value) = schema[bound].as_f64() else { continue };
-            let exclusive = format!("exclusive{}{}", bound[..1].to_uppercase(), &bound[1..]);
-            let within = if schema[&exclusive] == true { value + sign * 1e-6 } else { value };
-            taken.push(if kind == "integer" { json!(within as i64) } else { json!(within) });
+        let number = |value: f64| if kind == "integer" { json!(value as i64) } else { json!(value) };
+        for (bound, exclusive, sign) in BOUNDS {
+            taken.extend(schema[bound].as_f64().map(number));
+            taken.extend(schema[exclusive].as_f64().map(|value| number(value - sign * 1e-6)));
         }
     }
     if let Some(most) = schema["maxLength"].as_u64() {
@@ -183,5 +184,22 @@ fn fields_of_bodies_are_taken_and_refused_as_described() {
         ("/v1/collections/default/documents/get", json!({ "ids": [null] })),
     ] {
         client.post(target, &body).problem(422, "invalid_value");
+    }
+}
+
+/// A threshold of 5e-324 was accepted and came back as 0, which is not a threshold; every threshold came back rounded to
+/// six decimals.
+#[test]
+fn a_threshold_comes_back_as_it_was_given() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let check = |target: &str| client.post(target, &json!({ "text": words(1) })).ok()["threshold"].clone();
+    for (at, threshold) in [5e-324, 0.123_456_789, 0.8, 1.0].into_iter().enumerate() {
+        let path = format!("/v1/collections/of-{at}");
+        assert_eq!(client.json("PUT", &path, &json!({ "threshold": threshold })).json()["threshold"], json!(threshold));
+        assert_eq!(client.get(&path).ok()["threshold"], json!(threshold));
+        assert_eq!(check(&format!("{path}/check")), json!(threshold));
+        assert_eq!(check(&format!("/v1/collections/default/check?threshold={threshold}")), json!(threshold));
     }
 }

@@ -302,8 +302,8 @@ fn half_sent(server: &Local) -> Raw {
 #[test]
 fn too_many_requests_at_once_are_turned_away() {
     let dir = dir();
-    let cpu = CpuConfig { threads: 1, queue_max: 100 };
-    let server = Setup { cpu, ..Setup::new(&dir).limits(|limits| limits.requests_concurrent_max = 1) }.start();
+    let cpu = CpuConfig { threads: 1, queue_max: 100, queue_delay_max: Duration::ZERO };
+    let server = Setup { cpu, ..Setup::new(&dir).limits(|limits| limits.admin_requests_max = 1) }.start();
     let client = Client::of(&server);
     let release = occupy(server.state.cpu());
     let mut slow = Raw::connect(server.address);

@@ -21,8 +21,8 @@ const KEPT: usize = 1024;
 /// The bytes of shingles and payloads to keep with them.
 const KEPT_BYTES: usize = 16 << 20;
 
-/// A share of the bytes that may wait for the disk. It is returned on drop.
-pub(crate) type Room = Arc<OwnedSemaphorePermit>;
+/// A share of the bytes that may wait for the disk, of this collection and of all. It is returned on drop.
+pub(crate) type Room = Arc<[OwnedSemaphorePermit; 2]>;
 
 /// Records by `seq`: the newest ones in memory, all durable ones in the store.
 pub(crate) struct Records {

@@ -57,16 +57,19 @@ impl Rebanding {
     }
 
     /// Builds the new banding with every document in it. Stops early if the collection is closed, which also refuses
-    /// the rest of the change.
+    /// the rest of the change, or if the process has no memory left.
     async fn build(&self, settings: &Settings) -> Result<Option<UnfinishedBanding>> {
         let (writes, banding) = (Arc::clone(&self.writes), settings.banding);
         blocking(move || {
+            writes.may_grow()?;
             let index = writes.lookup().index();
             let next = writes.exclusively(|last| index.begin_banding(banding, last));
             let Some(next) = next else { return Ok(None) };
             let mut unfinished = UnfinishedBanding { writes: Arc::clone(&writes), next: Some(next) };
             let next = unfinished.next.as_mut().expect("it was just begun");
-            while writes.exclusively(|_| index.fill(next, STEP)) == Some(false) {}
+            while writes.exclusively(|_| index.fill(next, STEP)) == Some(false) {
+                writes.may_grow()?;
+            }
             Ok(Some(unfinished))
         })
         .await

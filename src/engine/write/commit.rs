@@ -170,12 +170,13 @@ impl Committer {
         documents: usize,
         last: Seq,
     ) -> std::result::Result<Result<()>, StoreError> {
-        let meters = self.writes.lookup().meters();
+        let writes = Arc::clone(&self.writes);
+        let meters = writes.lookup().meters();
         if changes.is_empty() {
             return Ok(Ok(()));
         }
         let (started, mut told) = (Instant::now(), Ok(()));
-        if let Err(error) = self.writer.commit(changes, last) {
+        if let Err(error) = self.store(changes, last) {
             if documents == changes.len() {
                 return Err(error);
             }
@@ -188,7 +189,7 @@ impl Committer {
                 return Err(error);
             }
             if documents > 0 {
-                self.writer.commit(&changes[..documents], last)?;
+                self.store(&changes[..documents], last)?;
             }
         }
         meters.commit_seconds.record(started.elapsed());
@@ -196,6 +197,14 @@ impl Committer {
             meters.commit_documents.record(documents as f64);
         }
         Ok(told)
+    }
+
+    /// Makes changes durable. If the disk is full, the reserve makes room for them.
+    fn store(&mut self, changes: &[Change], last: Seq) -> std::result::Result<(), StoreError> {
+        match self.writer.commit(changes, last) {
+            Err(StoreError::Full { .. }) if self.writes.disk().make_room() => self.writer.commit(changes, last),
+            committed => committed,
+        }
     }
 
     /// Undoes decisions that the disk refused.

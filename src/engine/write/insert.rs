@@ -39,8 +39,9 @@ enum Decided {
 /// Decides an insertion. The decision is made when this returns and is durable once the ticket resolves.
 pub(crate) async fn insert(writes: &Arc<Writes>, mut insertion: Insertion) -> Result<Ticket<Verdict>> {
     let bytes_max = insertion.bytes_max;
-    if let Some(kept) = insertion.made.kept.as_ref().filter(|kept| kept.payload.is_some()) {
-        insertion.room = Some(writes.payload_room().take(kept.bytes()).await?);
+    let bytes = insertion.waiting_bytes();
+    if bytes > 0 {
+        insertion.room = Some(writes.payload_room().take(bytes).await?);
     }
     let turn = writes.turns().take(&insertion.id).await?;
     let mut ticket = match decide(writes, Box::new(insertion), turn, Disk::Later)? {
@@ -264,6 +265,7 @@ impl<'a> Deciding<'a> {
         if plan.effect.stores() {
             full = order.memory_mut().admit(lookup.index()).err();
             lookup.meters().memory_refused.increment(u64::from(full.is_some()));
+            full = full.or_else(|| self.writes.disk().admit().err());
             plan = if full.is_some() { plan.without_room() } else { plan };
         }
         self.see(plan, judgement, representatives);

@@ -5,14 +5,17 @@ use hapax_core::ContentHash;
 use super::decision::WriteTerms;
 use crate::engine::lookup::Room;
 use crate::types::{DocId, Metadata};
-use crate::verdicts::{InsertOptions, Made};
+use crate::verdicts::{InsertOptions, Kept, Made};
+
+/// Metadata of this length is not counted: all writes that may wait take some megabytes of it.
+const METADATA_BYTES_FREE: usize = 1024;
 
 /// A document to insert, with its options.
 pub(crate) struct Insertion {
     pub id: DocId,
     pub metadata: Option<Metadata>,
     pub made: Made,
-    /// Its share of the bytes that may wait for the disk, if its shingles or its text are kept.
+    /// Its share of the bytes that may wait for the disk, if it takes more than a little.
     pub room: Option<Room>,
     /// The number of its shingles, if it was given as a text or a set.
     pub shingles: Option<u64>,
@@ -25,6 +28,13 @@ impl Insertion {
     /// Returns the most bytes of metadata to load, if metadata is requested.
     pub(super) fn metadata_bytes(&self) -> Option<usize> {
         self.options.with_metadata.then_some(self.bytes_max)
+    }
+
+    /// Returns the bytes of its payload and its metadata, which are in memory until it is on disk; 0 if they are few.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        let kept = self.made.kept.as_ref().filter(|kept| kept.payload.is_some()).map_or(0, Kept::bytes);
+        let metadata = self.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
+        if kept == 0 && metadata <= METADATA_BYTES_FREE { 0 } else { kept + metadata }
     }
 
     /// Returns the options that `decision` needs.

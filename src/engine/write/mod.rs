@@ -27,5 +27,6 @@ pub(crate) use delete::{delete, expire, insert_empty};
 pub(crate) use insert::insert;
 pub(crate) use insertion::Insertion;
 pub(crate) use order::Order;
+pub(crate) use payload_room::PayloadBudget;
 pub use ticket::Ticket;
 pub(crate) use writes::Writes;

@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use super::order::{LastSeenTimes, Order, QueuedWrite, Step, Work};
-use super::payload_room::PayloadRoom;
+use super::payload_room::{PayloadBudget, PayloadRoom};
 use super::ticket::Ticket;
 use super::turn::{WriteTurn, WriteTurns};
 use crate::engine::disk::DataDisk;
@@ -27,7 +27,7 @@ pub(crate) struct Writes {
     /// Notified when the queue has work.
     work: Condvar,
     turns: WriteTurns,
-    /// Room for shingles and texts on their way to the disk.
+    /// Room for shingles, texts and metadata on their way to the disk.
     payload_room: PayloadRoom,
     disk: Arc<DataDisk>,
     committer: Mutex<Option<JoinHandle<()>>>,
@@ -44,10 +44,10 @@ pub(crate) struct QueueGauges {
 
 impl Writes {
     /// Makes the writes of a collection that has just been opened.
-    pub(crate) fn new(lookup: Arc<Lookup>, order: Order, disk: Arc<DataDisk>) -> Self {
+    pub(crate) fn new(lookup: Arc<Lookup>, order: Order, payloads: PayloadBudget, disk: Arc<DataDisk>) -> Self {
         let limits = lookup.limits();
         let turns = WriteTurns::new(limits.commit_queue_max, limits.commit_queue_wait);
-        let payload_room = PayloadRoom::new(limits.commit_payload_bytes_max, limits.commit_queue_wait);
+        let payload_room = PayloadRoom::new(payloads, limits.commit_queue_wait);
         let (order, work, committer) = (Mutex::new(order), Condvar::new(), Mutex::new(None));
         Self { lookup, order, work, turns, payload_room, disk, committer }
     }
@@ -157,6 +157,11 @@ impl Writes {
         let budget = order.memory_mut().account(self.lookup.index());
         drop(order);
         budget.watch();
+    }
+
+    /// Returns an error if the process has no memory for more than it holds.
+    pub(crate) fn may_grow(&self) -> Result<()> {
+        self.order.lock().memory_mut().may_grow()
     }
 
     /// Returns whether clients need the queue, so that work in the background has to wait.

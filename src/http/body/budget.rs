@@ -1,16 +1,21 @@
 //! Memory for request bodies, shared by all requests. Knows nothing of its use.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::http::error::{Code, Problem};
+use crate::telemetry::memory::{Bound, Refused};
 use crate::telemetry::names;
 
 /// The bytes that one semaphore permit of [`Budget`] represents.
 const UNIT: usize = 4096;
 /// The largest small body.
 const SMALL_BYTES_MAX: usize = 256 * 1024;
+/// The pause before a request looks again whether the process has memory.
+const SHORT_PAUSE: Duration = Duration::from_millis(100);
+
 /// The memory for request bodies, shared by all requests.
 #[derive(Clone)]
 pub(crate) struct Budget {
@@ -22,6 +27,8 @@ pub(crate) struct Budget {
     waiting: Arc<Mutex<()>>,
     /// Notified when memory is given back.
     freed: Arc<Notify>,
+    /// The bound of the whole process. While it is reached, large bodies get no memory.
+    process: Arc<Bound>,
 }
 
 /// Reserved memory; given back when dropped.
@@ -33,8 +40,13 @@ pub(crate) struct Room {
 impl Budget {
     pub(crate) fn new(bytes: usize) -> Self {
         let units_max = (bytes / UNIT).clamp(1, u32::MAX as usize);
-        let (waiting, freed) = (Arc::default(), Arc::default());
-        Self { units: Arc::new(Semaphore::new(units_max)), units_max, kept: 0, waiting, freed }
+        let (waiting, freed, process) = Default::default();
+        Self { units: Arc::new(Semaphore::new(units_max)), units_max, kept: 0, waiting, freed, process }
+    }
+
+    /// Gives large bodies no memory while the process has reached its bound.
+    pub(crate) fn within(self, process: &Arc<Bound>) -> Self {
+        Self { process: Arc::clone(process), ..self }
     }
 
     /// Keeps an eighth of the memory for bodies of up to [`SMALL_BYTES_MAX`], or less if a body of `largest` bytes
@@ -59,12 +71,17 @@ impl Budget {
         }
         let _turn = self.waiting.lock().await;
         loop {
+            if self.process.is_short() && bytes > SMALL_BYTES_MAX {
+                tokio::time::sleep(SHORT_PAUSE).await;
+                continue;
+            }
             let mut freed = std::pin::pin!(self.freed.notified());
             freed.as_mut().enable();
             if room.resize(bytes).is_ok() {
                 return room;
             }
-            freed.await;
+            // Not for ever: the process may have had no memory, and then no notification follows.
+            let _ = tokio::time::timeout(SHORT_PAUSE, freed).await;
         }
     }
 }
@@ -98,6 +115,13 @@ impl Room {
             drop(permit.split(held - wanted));
             self.budget.freed.notify_waiters();
         } else if wanted > held {
+            if bytes > SMALL_BYTES_MAX && self.budget.process.is_short() {
+                self.budget.process.refused(Refused::Body);
+                return Err(Problem::new(
+                    Code::Overloaded,
+                    "the process has no memory left for large bodies (`memory.max_bytes`); try again later",
+                ));
+            }
             let others = self.budget.units_max.saturating_sub(wanted);
             let kept = if bytes > SMALL_BYTES_MAX { self.budget.kept.min(others) } else { 0 };
             let more = u32::try_from(wanted - held)
@@ -134,6 +158,25 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[tokio::test]
+    async fn while_the_process_is_short_of_memory_only_small_rooms_are_given() {
+        let process = Bound::new(Some(1000));
+        let budget = Budget::new(8 << 20).within(&process);
+        let mut held = budget.wait(1 << 20).await;
+        process.note(1000);
+        assert_eq!(budget.room().resize(1 << 20).err().unwrap().code, Code::Overloaded);
+        assert_eq!(held.resize(2 << 20).err().unwrap().code, Code::Overloaded);
+        assert!(held.resize(1 << 19).is_ok() && budget.room().resize(SMALL_BYTES_MAX).is_ok());
+        let small = budget.wait(SMALL_BYTES_MAX).await;
+        let waiting = budget.clone();
+        let large = tokio::spawn(async move { waiting.wait(1 << 20).await.bytes() });
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(!large.is_finished(), "a large one waits");
+        process.note(0);
+        assert_eq!(large.await.unwrap(), 1 << 20);
+        drop(small);
+    }
 
     #[tokio::test]
     async fn alone_all_there_is_will_do() {

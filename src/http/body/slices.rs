@@ -15,6 +15,7 @@ use super::whole::Whole;
 use crate::config::HttpLimits;
 use crate::http::deadline::Deadline;
 use crate::http::error::{Code, Problem};
+use crate::http::quota::Arriving;
 
 /// The size of a slice of a streamed text.
 const SLICE_BYTES: usize = 256 * 1024;
@@ -34,6 +35,9 @@ pub(crate) struct Slices {
     window_bytes: usize,
     patience: Patience,
     deadline: Deadline,
+    arriving: Arriving,
+    /// Whether work on the text has begun, so that the client's limits slow it and do not end it.
+    begun: bool,
 }
 
 /// A part of a body.
@@ -62,6 +66,7 @@ impl Slices {
         limits: &HttpLimits,
         budget: &Budget,
         deadline: Deadline,
+        arriving: Arriving,
     ) -> Result<Self, Problem> {
         let bytes_max = limits.text_body_bytes_max;
         let reader = decoded(headers, body)?;
@@ -74,11 +79,35 @@ impl Slices {
         let patience = Patience::new(limits.request_timeout, limits.text_bytes_per_second_min);
         let window_bytes = window_bytes(headers);
         let (buffer, room) = (BytesMut::new(), budget.room());
-        Ok(Self { reader, buffer, room, seen: 0, bytes_max, slice_bytes, window_bytes, patience, deadline })
+        let (seen, begun) = (0, false);
+        Ok(Self {
+            reader,
+            buffer,
+            room,
+            seen,
+            bytes_max,
+            slice_bytes,
+            window_bytes,
+            patience,
+            deadline,
+            arriving,
+            begun,
+        })
+    }
+
+    /// Must be called before the work on the first slice. Takes its bytes; 429 if the client's limit is reached.
+    pub(crate) fn begin(&mut self) -> Result<(), Problem> {
+        self.arriving.take()?;
+        self.begun = true;
+        Ok(())
     }
 
     /// Returns the next slice. There is none after `Last`.
     pub(crate) async fn next(&mut self) -> Result<Slice, Problem> {
+        if self.begun {
+            let deadline = &self.deadline;
+            self.arriving.more_due(|| deadline.put_off()).await;
+        }
         while self.buffer.len() < self.slice_bytes {
             if self.buffer.len() == self.buffer.capacity() {
                 // The reservation grows with the bytes that have arrived. It is kept for the next slice, which uses the
@@ -89,6 +118,7 @@ impl Slices {
             }
             let read = self.patience.wait(self.reader.read_buf(&mut self.buffer)).await?;
             self.deadline.put_off();
+            self.arriving.arrived(read);
             self.seen += read as u64;
             if self.seen > self.bytes_max {
                 return Err(too_large(self.bytes_max));
@@ -144,11 +174,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::http::quota::Quota;
 
     const SECOND: Duration = Duration::from_secs(1);
 
     fn slices(body: Body, limits: &HttpLimits, budget: &Budget) -> Slices {
-        Slices::new(&HeaderMap::new(), body, limits, budget, Deadline::after(SECOND)).unwrap()
+        let (deadline, arriving) = (Deadline::after(SECOND), Quota::default().arriving());
+        Slices::new(&HeaderMap::new(), body, limits, budget, deadline, arriving).unwrap()
     }
 
     #[tokio::test]

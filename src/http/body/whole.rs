@@ -13,6 +13,7 @@ use super::patience::Patience;
 use crate::config::HttpLimits;
 use crate::http::deadline::Deadline;
 use crate::http::error::{Code, Problem};
+use crate::http::quota::Arriving;
 
 /// The memory reserved for a body at first. The reservation grows as bytes arrive.
 const FIRST_BYTES: usize = 4 * 1024;
@@ -24,13 +25,14 @@ pub(crate) struct Whole {
 
 /// Reads all of a body of at most `max` bytes.
 ///
-/// Arriving bytes postpone `deadline`. A client that sends nothing, or sends too slowly, gets 408.
+/// Arriving bytes postpone `deadline`, and are counted in `arriving`. A client that sends nothing, or sends too slowly, gets 408.
 pub(crate) async fn whole(
     headers: &HeaderMap,
     body: Body,
     limits: &HttpLimits,
     budget: &Budget,
     deadline: &Deadline,
+    arriving: &mut Arriving,
 ) -> Result<Whole, Problem> {
     let max = limits.body_bytes_max;
     let mut patience = Patience::new(limits.request_timeout, limits.body_bytes_per_second_min);
@@ -61,6 +63,7 @@ pub(crate) async fn whole(
         let mut window = (&mut reader).take((bytes.capacity() - bytes.len()) as u64);
         let read = patience.wait(window.read_buf(&mut bytes)).await?;
         deadline.put_off();
+        arriving.arrived(read);
         match read {
             0 => return Ok(Whole { bytes, room }),
             _ if bytes.len() > max => return Err(too_large()),
@@ -77,6 +80,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::http::quota::Quota;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -84,11 +88,15 @@ mod tests {
         HttpLimits { body_bytes_max, ..crate::config::defaults().server.limits }
     }
 
+    fn unlimited() -> Arriving {
+        Quota::default().arriving()
+    }
+
     async fn read(encoding: &str, body: Vec<u8>, max: usize) -> Result<Vec<u8>, Code> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_ENCODING, encoding.parse().unwrap());
-        let body =
-            whole(&headers, Body::from(body), &limits(max), &Budget::new(64 << 20), &Deadline::after(SECOND)).await;
+        let (budget, later) = (Budget::new(64 << 20), Deadline::after(SECOND));
+        let body = whole(&headers, Body::from(body), &limits(max), &budget, &later, &mut unlimited()).await;
         body.map(|whole| whole.bytes).map_err(|problem| problem.code)
     }
 
@@ -143,12 +151,14 @@ mod tests {
     async fn bodies_share_one_budget_and_give_it_back() {
         let budget = Budget::new(64 * 1024);
         let (headers, later) = (HeaderMap::new(), Deadline::after(SECOND));
-        let one = whole(&headers, Body::from(vec![1; 60_000]), &limits(1 << 20), &budget, &later).await;
-        let two = whole(&headers, Body::from(vec![1; 60_000]), &limits(1 << 20), &budget, &later).await;
+        let read = async |bytes: usize| {
+            whole(&headers, Body::from(vec![1; bytes]), &limits(1 << 20), &budget, &later, &mut unlimited()).await
+        };
+        let (one, two) = (read(60_000).await, read(60_000).await);
         assert!(one.is_ok());
         assert_eq!(two.err().unwrap().code, Code::Overloaded);
         drop(one);
-        assert!(whole(&headers, Body::from(vec![1; 50_000]), &limits(1 << 20), &budget, &later).await.is_ok());
+        assert!(read(50_000).await.is_ok());
     }
 
     #[tokio::test]
@@ -156,7 +166,8 @@ mod tests {
         let body = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
         let limits = HttpLimits { request_timeout: Duration::from_millis(20), ..limits(10) };
         let budget = Budget::new(1 << 20);
-        let result = whole(&HeaderMap::new(), body, &limits, &budget, &Deadline::after(SECOND)).await;
+        let later = Deadline::after(SECOND);
+        let result = whole(&HeaderMap::new(), body, &limits, &budget, &later, &mut unlimited()).await;
         assert_eq!(result.err().unwrap().code, Code::RequestTimeout);
     }
 }

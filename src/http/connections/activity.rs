@@ -29,6 +29,18 @@ pub(crate) struct ConnectionTimes {
     pub(crate) header_timeout: Duration,
     /// From the end of an answer to the first byte of the next request.
     pub(crate) keep_alive_timeout: Duration,
+    /// The same while the server stops. A request that is on its way then is still answered.
+    pub(crate) drain_idle: Duration,
+}
+
+/// How far the end of a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    No,
+    /// The server stops since then: the connection takes one more request, if it comes soon.
+    Stopping(Instant),
+    /// It was told to end then, and takes no more requests.
+    Leaving(Instant),
 }
 
 /// The state of one connection. Times are in milliseconds since it was opened, plus one.
@@ -119,19 +131,28 @@ impl Activity {
             .then(|| self.moment(self.free_since.load(Ordering::Acquire)))
     }
 
+    /// Whether the connection is known to be HTTP/2.
+    pub(crate) fn is_multiplexed(&self) -> bool {
+        self.multiplexed.load(Ordering::Relaxed)
+    }
+
     /// Returns when the connection has waited long enough; `None` while it is busy.
-    pub(crate) fn due(&self, patience: &ConnectionTimes, leaving: Option<Instant>) -> Option<Instant> {
+    pub(crate) fn due(&self, patience: &ConnectionTimes, ending: Ending) -> Option<Instant> {
         let free_since = self.moment(self.free_since.load(Ordering::Acquire));
-        match (self.state(), leaving) {
-            (ConnectionState::Busy, _) => None,
-            (_, Some(leaving)) => Some(leaving.max(free_since) + LEAVING_TIME),
-            (ConnectionState::Idle, None) => Some(free_since + patience.keep_alive_timeout),
-            (ConnectionState::Head, None) => {
+        let usual = match self.state() {
+            ConnectionState::Busy => return None,
+            ConnectionState::Idle => free_since + patience.keep_alive_timeout,
+            ConnectionState::Head => {
                 let begun = self.begun.load(Ordering::Acquire);
                 let since = if begun { self.moment(self.head_since.load(Ordering::Relaxed)) } else { free_since };
-                Some(since + patience.header_timeout)
+                since + patience.header_timeout
             }
-        }
+        };
+        Some(match ending {
+            Ending::No => usual,
+            Ending::Leaving(since) => since.max(free_since) + LEAVING_TIME,
+            Ending::Stopping(since) => usual.min(since.max(free_since) + patience.drain_idle),
+        })
     }
 
     /// Records that the connection has given up its place.
@@ -173,11 +194,18 @@ impl Drop for Answering {
 mod tests {
     use super::*;
 
-    const PATIENCE: ConnectionTimes =
-        ConnectionTimes { header_timeout: Duration::from_secs(10), keep_alive_timeout: Duration::from_secs(75) };
+    const PATIENCE: ConnectionTimes = ConnectionTimes {
+        header_timeout: Duration::from_secs(10),
+        keep_alive_timeout: Duration::from_secs(75),
+        drain_idle: Duration::from_secs(5),
+    };
 
     fn seconds_left(activity: &Activity) -> Option<u64> {
-        let due = activity.due(&PATIENCE, None)?;
+        seconds_left_while(activity, Ending::No)
+    }
+
+    fn seconds_left_while(activity: &Activity, ending: Ending) -> Option<u64> {
+        let due = activity.due(&PATIENCE, ending)?;
         Some((due - Instant::now()).as_secs_f64().round() as u64)
     }
 
@@ -227,6 +255,19 @@ mod tests {
             (ConnectionState::Idle, Some(5)),
             "an acknowledged PING is none"
         );
+    }
+
+    #[test]
+    fn a_stop_leaves_an_idle_connection_a_moment_for_a_request_that_is_on_its_way() {
+        let activity = Activity::opened(Instant::now() - Duration::from_secs(3));
+        let stopping = Ending::Stopping(Instant::now() - Duration::from_secs(1));
+        assert_eq!(seconds_left_while(&activity, stopping), Some(4), "its first request may be on its way");
+        let answering = activity.answer(false);
+        assert_eq!(seconds_left_while(&activity, stopping), None);
+        drop(answering);
+        assert_eq!(seconds_left_while(&activity, stopping), Some(5));
+        let leaving = Ending::Leaving(Instant::now());
+        assert_eq!(seconds_left_while(&activity, leaving), Some(2));
     }
 
     #[test]

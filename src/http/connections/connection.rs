@@ -14,8 +14,9 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::header::CONNECTION;
 use axum::http::{HeaderValue, Request, Version};
+use futures::future::Either;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulConnection;
 use parking_lot::Mutex;
@@ -24,13 +25,17 @@ use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
-use super::activity::{Activity, Answering, ConnectionState, ConnectionTimes};
+use super::activity::{Activity, Answering, ConnectionState, ConnectionTimes, Ending};
 use super::places::ConnectionPlace;
 use super::socket::Socket;
+use super::wire::Wire;
 use crate::config::HttpLimits;
+use crate::http::early::{self, Early};
 use crate::http::refusals::Peer;
+use crate::http::run_queue::TimedExecutor;
 use crate::http::sending::GivenUp;
 use crate::telemetry::names::{self, label, value};
+use crate::tls::Acceptor;
 
 /// An HTTP/2 client that has been silent this long gets a ping. If it stays silent as long again, the connection is
 /// closed.
@@ -42,19 +47,22 @@ const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// How to serve the connections of a listener.
 #[derive(Clone)]
 pub(crate) struct Serving {
-    builder: auto::Builder<TokioExecutor>,
+    builder: auto::Builder<TimedExecutor>,
     router: Router,
+    early: Option<Early>,
     patience: ConnectionTimes,
     write_timeout: Duration,
-    /// Cancelled when the server stops: requests that have not begun are no longer accepted.
+    /// `None`: plain HTTP.
+    tls: Option<Acceptor>,
+    /// Cancelled when the server stops: each connection takes the requests that are on their way, and ends.
     drain: CancellationToken,
     /// Cancelled to close all connections immediately.
     cut: CancellationToken,
 }
 
 impl Serving {
-    pub(crate) fn new(router: Router, limits: &HttpLimits) -> Self {
-        let mut builder = auto::Builder::new(TokioExecutor::new());
+    pub(crate) fn new(router: Router, early: Option<Early>, limits: &HttpLimits, tls: Option<Acceptor>) -> Self {
+        let mut builder = auto::Builder::new(TimedExecutor);
         // Hyper's own timeout is off: it counts the time of a head from the end of the last answer.
         builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEADER_BYTES_MAX * 2);
         builder
@@ -64,13 +72,17 @@ impl Serving {
             .keep_alive_timeout(PING_INTERVAL)
             .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
             .max_header_list_size(HEADER_BYTES_MAX as u32);
-        let patience =
-            ConnectionTimes { header_timeout: limits.header_timeout, keep_alive_timeout: limits.keep_alive_timeout };
+        let patience = ConnectionTimes {
+            header_timeout: limits.header_timeout,
+            keep_alive_timeout: limits.keep_alive_timeout,
+            // The other half is for the answers.
+            drain_idle: limits.drain_idle.min(limits.drain_timeout / 2),
+        };
         let (drain, cut) = (CancellationToken::new(), CancellationToken::new());
-        Self { builder, router, patience, write_timeout: limits.write_timeout, drain, cut }
+        Self { builder, router, early, patience, write_timeout: limits.write_timeout, tls, drain, cut }
     }
 
-    /// Stops accepting requests that have not begun.
+    /// Tells every client to send its next request elsewhere, and closes connections without a request soon.
     pub(crate) fn drain(&self) {
         self.drain.cancel();
     }
@@ -88,7 +100,8 @@ impl Serving {
         place: ConnectionPlace,
     ) {
         let socket = Socket::new(stream, Arc::clone(&activity), self.write_timeout, place.leaving());
-        let (router, counted, wanted) = (self.router, Arc::clone(&activity), place.wanted());
+        let wire = Wire::new(socket, self.tls.as_ref());
+        let (router, early, counted, wanted) = (self.router, self.early, Arc::clone(&activity), place.wanted());
         // Child tokens: each poll locks its token, and all connections would contend for a single one.
         let (drain, cut) = (self.drain.child_token(), self.cut.child_token());
         let (leave, close) = (drain.clone(), cut.clone());
@@ -96,12 +109,18 @@ impl Serving {
             request.extensions_mut().insert(Peer(peer));
             let multiplexed = request.version() == Version::HTTP_2;
             let answering = Arc::new(Mutex::new(Some(counted.answer(multiplexed))));
-            let (answer, wanted) = (router.clone().call(request), wanted.clone());
+            let refusal = early.as_ref().and_then(|early| early.refusal(&request));
+            let answer = match refusal {
+                Some(problem) => Either::Left(early::refused(problem, request)),
+                None => Either::Right(router.clone().call(request)),
+            };
+            let wanted = wanted.clone();
             let (leave, close) = (leave.clone(), close.clone());
             async move {
                 let Ok(mut answer) = answer.await;
                 if let Some(given_up) = answer.extensions_mut().remove::<GivenUp>() {
                     let answering = Arc::clone(&answering);
+                    let leave = leave.clone();
                     given_up.then(move || match multiplexed {
                         // The other answers are sent to their end, then the connection is closed: a stream that has no
                         // window cannot be ended, and holds a piece of its answer until then.
@@ -112,15 +131,18 @@ impl Serving {
                         false => close.cancel(),
                     });
                 }
-                if !multiplexed && wanted.take() {
+                let makes_room = !multiplexed && wanted.take();
+                if makes_room {
                     count(value::CLOSED_FOR_ROOM);
+                }
+                if makes_room || (!multiplexed && leave.is_cancelled()) {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
                 Ok::<_, Infallible>(answer.map(|body| AnswerBody { body, _answering: answering }))
             }
         });
-        let connection = self.builder.serve_connection(TokioIo::new(socket), service).into_owned();
-        let watch = ConnectionWatch { activity, place, patience: self.patience, leaving: None };
+        let connection = self.builder.serve_connection(TokioIo::new(wire), service).into_owned();
+        let watch = ConnectionWatch { activity, place, patience: self.patience, ending: Ending::No };
         tokio::select! {
             () = watch.until_over(connection, drain) => {}
             () = cut.cancelled() => {}
@@ -133,8 +155,7 @@ struct ConnectionWatch {
     activity: Arc<Activity>,
     place: ConnectionPlace,
     patience: ConnectionTimes,
-    /// When it was told to end.
-    leaving: Option<Instant>,
+    ending: Ending,
 }
 
 #[derive(PartialEq)]
@@ -154,9 +175,8 @@ impl ConnectionWatch {
         let mut drained = pin!(drain.cancelled());
         let mut timer = pin!(tokio::time::sleep(self.patience.header_timeout));
         poll_fn(|cx| {
-            if self.leaving.is_none() && drained.as_mut().poll(cx).is_ready() {
-                self.leaving = Some(Instant::now());
-                connection.as_mut().graceful_shutdown();
+            if self.ending == Ending::No && drained.as_mut().poll(cx).is_ready() {
+                self.ending = Ending::Stopping(Instant::now());
             }
             loop {
                 self.activity.register(cx);
@@ -178,15 +198,23 @@ impl ConnectionWatch {
     }
 
     fn next(&mut self, mut timer: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Fate {
-        if self.activity.take_asked_to_leave() && self.leaving.is_none() {
+        // An HTTP/2 client is told at once: it sends no further request, and those on their way are answered. HTTP/1 has
+        // no such message. So the next answer carries `Connection: close`.
+        if matches!(self.ending, Ending::Stopping(_)) && self.activity.is_multiplexed() {
+            return self.leaves();
+        }
+        if self.activity.take_asked_to_leave() && !matches!(self.ending, Ending::Leaving(_)) {
             match self.activity.state() {
                 ConnectionState::Busy => {}
-                ConnectionState::Idle if self.place.vacate() => return self.leaves(value::CLOSED_FOR_ROOM),
+                ConnectionState::Idle if self.place.vacate() => {
+                    count(value::CLOSED_FOR_ROOM);
+                    return self.leaves();
+                }
                 ConnectionState::Idle | ConnectionState::Head => return dropped(value::CLOSED_FOR_ROOM),
             }
         }
         loop {
-            let Some(due) = self.activity.due(&self.patience, self.leaving) else { return Fate::GoesOn };
+            let Some(due) = self.activity.due(&self.patience, self.ending) else { return Fate::GoesOn };
             // The timer is only moved to an earlier time. If the connection is due later by now, that is noticed when
             // the timer fires. So a request does not touch the timer.
             if due < timer.deadline() || timer.is_elapsed() {
@@ -198,17 +226,21 @@ impl ConnectionWatch {
             if due > Instant::now() {
                 continue;
             }
-            return match (self.leaving, self.activity.state()) {
-                (None, ConnectionState::Idle) => self.leaves(value::CLOSED_IDLE),
-                (None, _) => dropped(value::CLOSED_NO_REQUEST),
-                (Some(_), _) => Fate::IsDropped,
+            return match (self.ending, self.activity.state()) {
+                (Ending::No, ConnectionState::Idle) => {
+                    count(value::CLOSED_IDLE);
+                    self.leaves()
+                }
+                (Ending::No, _) => dropped(value::CLOSED_NO_REQUEST),
+                // If a part of a head has arrived, the rest of it has LEAVING_TIME.
+                (Ending::Stopping(_), _) => self.leaves(),
+                (Ending::Leaving(_), _) => Fate::IsDropped,
             };
         }
     }
 
-    fn leaves(&mut self, reason: &'static str) -> Fate {
-        self.leaving = Some(Instant::now());
-        count(reason);
+    fn leaves(&mut self) -> Fate {
+        self.ending = Ending::Leaving(Instant::now());
         Fate::Leaves
     }
 }

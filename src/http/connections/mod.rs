@@ -4,8 +4,9 @@ mod activity;
 mod connection;
 mod places;
 mod socket;
+mod wire;
 
 pub(super) use activity::Activity;
 pub(super) use connection::Serving;
-pub(super) use places::Places;
 pub use places::sockets_max;
+pub(super) use places::{ConnectionPlace, Places};

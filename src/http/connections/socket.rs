@@ -42,6 +42,14 @@ impl Socket {
         Self { stream: Some(stream), activity, timeout: write_timeout, waiting: None, ended: (false, false), leaving }
     }
 
+    /// Returns the first byte that arrives, and leaves it to be read. `None`: the client has closed its side.
+    pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<u8>>> {
+        let mut byte = [0];
+        let mut first = ReadBuf::new(&mut byte);
+        let count = ready!(self.stream().poll_peek(cx, &mut first))?;
+        Poll::Ready(Ok((count > 0).then_some(byte[0])))
+    }
+
     fn stream(&mut self) -> Pin<&mut TcpStream> {
         Pin::new(self.stream.as_mut().expect("the stream is only taken by drop"))
     }

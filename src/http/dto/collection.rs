@@ -240,7 +240,7 @@ impl From<Description> for DescriptionBody {
             signature: ShapeBody { slots: shape.k, bits: shape.bits, bytes: shape.bytes() },
             banding: settings.banding.into(),
             banding_by_hand: settings.banding_by_hand,
-            threshold: ratio(settings.threshold),
+            threshold: settings.threshold,
             verify: settings.verify.as_str(),
             keep: settings.keep.as_str(),
             ttl: settings.ttl.map(|ttl| ttl.as_secs_f64()),

@@ -5,30 +5,35 @@ use serde::Serialize;
 use super::document::{self, Invalid};
 use super::values::ratio;
 use crate::collections::{Comparand, Comparison};
+use crate::http::caller::Caller;
 use crate::http::error::Problem;
 use crate::http::json::Object;
+use crate::keys::Scope;
 use crate::types::DocId;
 
 /// Parses `{"a": {...}, "b": {...}}`.
-pub fn comparands(text: &str) -> Result<(Comparand, Comparand), Problem> {
+pub fn comparands(text: &str, caller: &Caller) -> Result<(Comparand, Comparand), Problem> {
     let mut object = Object::parse(text)?;
     let a = object.object("a")?;
     let b = object.object("b")?;
     object.finish()?;
     let one = |name: &str, object: Option<Object<'_>>| {
         let object = object.ok_or_else(|| Problem::invalid(name, "is required"))?;
-        comparand(object).map_err(|problem| problem.within(name))
+        comparand(object, caller).map_err(|problem| problem.within(name))
     };
     Ok((one("a", a)?, one("b", b)?))
 }
 
-fn comparand(mut object: Object<'_>) -> Result<Comparand, Problem> {
+fn comparand(mut object: Object<'_>, caller: &Caller) -> Result<Comparand, Problem> {
     const CHOICES: &str = "text, id, set and signature";
     let id = object.string("id")?.map(DocId::new).transpose()?;
-    let content = document::content(&mut object, Invalid::Refuse)?;
+    let content = document::content(&mut object, Invalid::Refuse, caller)?;
     object.finish()?;
     match (id, content) {
-        (Some(id), None) => Ok(Comparand::Id(id)),
+        (Some(id), None) => {
+            caller.require_for(Scope::Read, "an `id` of a stored document")?;
+            Ok(Comparand::Id(id))
+        }
         (None, Some(content)) => Ok(Comparand::Content(content)),
         (None, None) => Err(document::nothing(CHOICES)),
         (Some(_), Some(_)) => Err(Problem::invalid("id", format!("exactly one of {CHOICES} must be given"))),
@@ -88,8 +93,8 @@ mod tests {
 
     #[test]
     fn each_side_is_one_thing() {
-        assert!(comparands(r#"{"a":{"text":"x"},"b":{"id":"y"}}"#).is_ok());
-        let field = |text: &str| comparands(text).err().unwrap().errors[0].field.clone();
+        assert!(comparands(r#"{"a":{"text":"x"},"b":{"id":"y"}}"#, &Caller::anyone()).is_ok());
+        let field = |text: &str| comparands(text, &Caller::anyone()).err().unwrap().errors[0].field.clone();
         assert_eq!(field(r#"{"a":{"text":"x"}}"#), "b");
         assert_eq!(field(r#"{"a":{"text":"x"},"b":{}}"#), "b.text");
         assert_eq!(field(r#"{"a":{"text":"x","id":"y"},"b":{"id":"y"}}"#), "a.id");

@@ -7,9 +7,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::collections::Prepared;
+use crate::http::caller::Caller;
 use crate::http::error::{FieldError, Problem};
 use crate::http::json::{self, Object};
 use crate::http::media_type::html;
+use crate::keys::Scope;
 use crate::types::{Content, DocId, Document, Metadata, SetElement};
 
 /// A byte order mark, which some editors put before a text. It is removed, and offsets in error messages do not count
@@ -50,15 +52,15 @@ impl DocumentInput {
     }
 }
 
-/// Parses a document in JSON.
-pub fn from_json(text: &str, invalid: Invalid) -> Result<DocumentInput, Problem> {
+/// Parses a document in JSON. It may have only such content as its sender may send.
+pub fn from_json(text: &str, invalid: Invalid, caller: &Caller) -> Result<DocumentInput, Problem> {
     let mut object = Object::parse(text)?;
     let id = object.string("id")?.map(DocId::new).transpose()?;
     let metadata = object
         .raw("metadata")
         .map(|raw| Ok::<_, Problem>(Metadata::new(json::compact("metadata", raw)?)?))
         .transpose()?;
-    let content = content(&mut object, invalid)?;
+    let content = content(&mut object, invalid, caller)?;
     object.finish()?;
     Ok(DocumentInput { id, content: content.ok_or_else(|| nothing("text, set and signature"))?, metadata })
 }
@@ -76,8 +78,9 @@ pub fn from_raw(id: Option<DocId>, mut bytes: Vec<u8>, invalid: Invalid) -> Resu
     Ok(DocumentInput { id, content: Content::Text(text), metadata: None })
 }
 
-/// Returns the one content among an object's fields; `None` if there is none.
-pub fn content(object: &mut Object<'_>, invalid: Invalid) -> Result<Option<Content>, Problem> {
+/// Returns the one content among an object's fields; `None` if there is none. A signature and a set need a scope of
+/// their own: they can be crafted to share bands with any document.
+pub fn content(object: &mut Object<'_>, invalid: Invalid, caller: &Caller) -> Result<Option<Content>, Problem> {
     let text = object.raw("text");
     let markup = object.raw("html");
     let signature = object.raw("signature");
@@ -98,6 +101,9 @@ pub fn content(object: &mut Object<'_>, invalid: Invalid) -> Result<Option<Conte
     }
     if fingerprint.is_some() && signature.is_none() {
         return Err(Problem::invalid("fingerprint", "is only allowed together with `signature`"));
+    }
+    if set.is_some() || signature.is_some() {
+        caller.require_for(Scope::Sign, if set.is_some() { "a `set`" } else { "a `signature`" })?;
     }
     if let Some(raw) = text {
         let text = match invalid {
@@ -269,7 +275,7 @@ mod tests {
     use crate::http::error::Code;
 
     fn parse(text: &str) -> Result<DocumentInput, Problem> {
-        from_json(text, Invalid::Refuse)
+        from_json(text, Invalid::Refuse, &Caller::anyone())
     }
 
     fn field(text: &str) -> String {

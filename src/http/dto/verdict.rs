@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::values::{metadata, ratio, timestamp};
+use crate::keys::Scores;
 use crate::telemetry::names;
 use crate::types::{CollectionName, Match, Omitted, Previous, Verdict};
 
@@ -22,11 +23,14 @@ pub struct VerdictBody {
     similarity: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     representative: Option<String>,
-    threshold: f64,
-    matches: Vec<MatchBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threshold: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matches: Option<Vec<MatchBody>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     omitted: Option<OmittedBody>,
-    candidates: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidates: Option<u32>,
     complete: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     unread: Option<u64>,
@@ -86,15 +90,47 @@ impl VerdictBody {
             duplicate_of: verdict.duplicate_of.map(|id| id.as_str().to_owned()),
             similarity: verdict.similarity.map(ratio),
             representative: verdict.representative.map(|id| id.as_str().to_owned()),
-            threshold: ratio(verdict.threshold),
-            matches: verdict.matches.into_iter().map(MatchBody::from).collect(),
+            threshold: Some(verdict.threshold),
+            matches: Some(verdict.matches.into_iter().map(MatchBody::from).collect()),
             omitted,
-            candidates: verdict.candidates,
+            candidates: Some(verdict.candidates),
             complete: verdict.unread == 0,
             unread: Some(verdict.unread).filter(|&unread| unread > 0),
             shingles: verdict.shingles,
             previous: verdict.previous.map(PreviousBody::from),
             expected_recall: verdict.expected_recall.map(ratio),
+        }
+    }
+}
+
+impl VerdictBody {
+    /// Returns the part that a key may see. With [`Scores::Verdict`] that is a list of fields, and not all but some: a
+    /// field that is added later stays hidden until it is added here too.
+    pub fn seen_with(self, scores: Scores) -> Self {
+        match scores {
+            Scores::Full => self,
+            Scores::Verdict => {
+                let Self { verdict, outcome, stored, collection, id, complete, .. } = self;
+                Self {
+                    verdict,
+                    outcome,
+                    stored,
+                    collection,
+                    id,
+                    complete,
+                    duplicate_of: None,
+                    similarity: None,
+                    representative: None,
+                    threshold: None,
+                    matches: None,
+                    omitted: None,
+                    candidates: None,
+                    unread: None,
+                    shingles: None,
+                    previous: None,
+                    expected_recall: None,
+                }
+            }
         }
     }
 }
@@ -215,6 +251,31 @@ mod tests {
             serde_json::to_string(&MatchBody::from(found)).unwrap(),
             r#"{"id":"x","similarity":0.428571,"low":0.428571,"high":0.428571,"method":"exact","#.to_owned()
                 + r#""containment_in_match":0.75,"containment_of_match":0.5,"first_seen":"2026-11-20T10:00:00Z"}"#
+        );
+    }
+
+    #[test]
+    fn a_key_for_verdicts_sees_six_fields() {
+        let id = |text| Some(DocId::new(text).unwrap());
+        let similarity = Similarity { value: 0.9, low: 0.87, high: 0.95, method: Method::Estimate };
+        let full = Verdict {
+            kind: VerdictKind::NearDuplicate,
+            id: id("b"),
+            duplicate_of: id("a"),
+            similarity: Some(0.9),
+            representative: id("a"),
+            omitted_matches: 1,
+            unread: 7,
+            previous: Some(Previous { similarity, first_seen: TimestampMs(0) }),
+            expected_recall: Some(0.5),
+            ..verdict()
+        };
+        let body = VerdictBody::new(&CollectionName::default_collection(), full).seen_with(Scores::Verdict);
+        assert_eq!(
+            serde_json::to_string(&body).unwrap(),
+            r#"{"verdict":"near_duplicate","outcome":"checked","stored":false,"collection":"default","id":"b","#
+                .to_owned()
+                + r#""complete":false}"#
         );
     }
 

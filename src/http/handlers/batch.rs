@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::collections::Collection;
 use crate::http::answer::Pieces;
+use crate::http::caller::Caller;
 use crate::http::dto::document::too_many;
 use crate::http::dto::summary::Summary;
 use crate::http::dto::verdict::VerdictBody;
@@ -17,9 +18,11 @@ use crate::http::json::{self, Object};
 use crate::http::many::{DocumentAnswer, DocumentWork, Input, Operation, ahead};
 use crate::http::options;
 use crate::http::query::Query;
+use crate::http::quota::Quota;
 use crate::http::request::{JsonText, Target, parse};
 use crate::http::request_id::RequestId;
 use crate::http::state::AppState;
+use crate::keys::Scores;
 
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -39,21 +42,25 @@ enum BatchResult {
 /// `POST …/batch`
 pub async fn batch(
     State(state): State<AppState>,
+    caller: Caller,
     Target(collection): Target,
     Extension(request_id): Extension<RequestId>,
     query: Query,
+    quota: Quota,
     body: JsonText,
 ) -> Result<Response, Problem> {
     let documents_max = state.limits().batch_documents_max;
     let invalid = options::invalid(&query)?;
     let (text, when_full, mut body_room) = body.into_parts();
     let bytes = text.len();
-    let read = move || read(text, &query, documents_max);
+    let of = caller.clone();
+    let read = move || read(text, &query, &of, documents_max);
     let (op, documents) = parse(state.cpu(), when_full, bytes, read).await?;
+    quota.take_documents(documents.len())?;
     body_room.fit(body_room.bytes() + op.shingle_bytes(&collection, bytes))?;
     // Room for the answers, and for ids and field names that may be repeated as they were sent.
     let room = state.answer_room(bytes + documents.len() * op.answer_bytes_max())?;
-    let work = DocumentWork::of_request(&state, collection.clone(), op, invalid, room.json_bytes_max());
+    let work = DocumentWork::of_request(&state, caller, collection.clone(), op, invalid, room.json_bytes_max());
     // Checks run concurrently before their answers are counted one after another, so those that run at once share the
     // limit.
     let beside = if let Operation::Check(_) = op { ahead().min(documents.len()).max(1) } else { 1 };
@@ -61,13 +68,15 @@ pub async fn batch(
     let input = |json| Input { tag: (), json: Ok(json), room: None, answer_bytes_max, answer: None };
     let inputs = documents.into_iter().map(input);
 
+    let scores = work.scores();
     let answers = work.answers(futures::stream::iter(inputs)).map(|((), answer, _)| answer);
-    Ok(results(&collection, &request_id.0, answers).await.into_response(room))
+    Ok(results(&collection, scores, &request_id.0, answers).await.into_response(room))
 }
 
 /// Builds the answer from the result of each document, and counts the results.
 async fn results(
     collection: &Collection,
+    scores: Scores,
     request_id: &str,
     answers: impl Stream<Item = DocumentAnswer> + Send,
 ) -> Pieces {
@@ -77,7 +86,7 @@ async fn results(
         let result = match one {
             DocumentAnswer::Verdict(verdict) => {
                 summary.verdict(&verdict);
-                BatchResult::Verdict(VerdictBody::new(collection.name(), verdict))
+                BatchResult::Verdict(VerdictBody::new(collection.name(), verdict).seen_with(scores))
             }
             DocumentAnswer::Deleted { id, was_there } => {
                 summary.deletion(was_there);
@@ -105,13 +114,13 @@ async fn results(
 }
 
 /// Returns the operation, and the JSON of each document.
-fn read(text: String, query: &Query, max: usize) -> Result<(Operation, Vec<Bytes>), Problem> {
+fn read(text: String, query: &Query, caller: &Caller, max: usize) -> Result<(Operation, Vec<Bytes>), Problem> {
     let text = Bytes::from(text);
     let mut object = Object::parse(std::str::from_utf8(&text).expect("it came from a String"))?;
     let op = object.string("op")?.ok_or_else(|| Problem::invalid("op", "is required: check, insert or delete"))?;
     let raw = object.raw("documents").ok_or_else(|| Problem::invalid("documents", "is required"))?;
     object.finish()?;
-    let op = Operation::new(&op, query)?;
+    let op = Operation::new(&op, query, caller)?;
     let documents = json::array("documents", raw)?;
     if documents.len() > max {
         return Err(too_many("documents", documents.len(), max));

@@ -7,11 +7,13 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 
 use crate::http::body;
+use crate::http::caller::Caller;
 use crate::http::error::{Code, Problem};
 use crate::http::many::{self, Bulk, DocumentWork, Operation};
 use crate::http::media_type::expect_lines;
 use crate::http::options;
 use crate::http::query::Query;
+use crate::http::quota::Quota;
 use crate::http::request::Target;
 use crate::http::request_id::RequestId;
 use crate::http::state::AppState;
@@ -19,14 +21,16 @@ use crate::http::state::AppState;
 /// `POST …/bulk?op=`
 pub async fn bulk(
     State(state): State<AppState>,
+    caller: Caller,
     Target(collection): Target,
     Extension(request_id): Extension<RequestId>,
     query: Query,
+    quota: Quota,
     request: Request,
 ) -> Result<Response, Problem> {
     let limits = *state.limits();
     let op = query.get("op").ok_or_else(|| Problem::invalid("op", "is required: check, insert or delete"))?;
-    let op = Operation::new(op, &query)?;
+    let op = Operation::new(op, &query, &caller)?;
     let invalid = options::invalid(&query)?;
     let duplex = query.flag("duplex")?;
     let (parts, body) = request.into_parts();
@@ -41,17 +45,11 @@ pub async fn bulk(
         );
         return Err(Problem::new(Code::TooLarge, detail));
     }
-    let place = state.bulk_place();
-    let place = place.ok_or_else(|| {
-        Problem::new(
-            Code::Overloaded,
-            "all places for bulk requests are taken (`server.bulk_requests_max`); try again later",
-        )
-    })?;
+    let place = state.bulk_place()?;
     // The request may last for hours, so the decoder's memory counts from the start.
     window.resize(body::window_bytes(&parts.headers))?;
-    let work = DocumentWork::of_stream(&state, collection, op, invalid);
-    let bulk = Bulk { work, duplex, request_id: request_id.0, place, window };
+    let work = DocumentWork::of_stream(&state, caller, collection, op, invalid);
+    let bulk = Bulk { work, duplex, request_id: request_id.0, place, window, quota };
     let answers: Body = many::start(bulk, &state, reader);
     // Tells proxies to pass lines on as they arrive.
     let headers = [(CONTENT_TYPE, "application/x-ndjson"), (CACHE_CONTROL, "no-store, no-transform")];

@@ -8,6 +8,7 @@ use crate::http::answer::Answer;
 use crate::http::dto::cluster::ClusterBody;
 use crate::http::error::Problem;
 use crate::http::query::Query;
+use crate::http::quota::Quota;
 use crate::http::request::Target;
 use crate::http::state::AppState;
 
@@ -16,7 +17,9 @@ pub async fn read(
     State(state): State<AppState>,
     Target(collection): Target,
     query: Query,
+    quota: Quota,
 ) -> Result<Answer<ClusterBody>, Problem> {
+    quota.take_documents(1)?;
     let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
     let after = query.get("cursor").map(Cursor::parse).transpose()?;
     let mut room = state.answer_room(limit * ClusterMember::BYTES_MAX)?;
@@ -24,12 +27,14 @@ pub async fn read(
         let mut page = collection.clusters(after, limit).await?;
         page.fit(room.json_bytes_max());
         room.is_made(ENVELOPE_BYTES + page.members.iter().map(ClusterMember::bytes).sum::<usize>());
+        quota.charge_documents(page.members.len().saturating_sub(1));
         let next_cursor = page.next.as_ref().map(Cursor::to_string);
         return Ok(Answer::new(ClusterBody::all(page, next_cursor), room));
     };
     let page = collection.cluster(id.clone(), after, limit).await?;
     let mut page = page.ok_or(CollectionError::NoSuchDocument { id })?;
     page.fit(room.json_bytes_max());
+    quota.charge_documents(page.members.len().saturating_sub(1));
     let next_cursor = page.next.as_ref().map(Cursor::to_string);
     room.is_made(2 * ENVELOPE_BYTES + page.members.iter().map(ClusterMember::bytes).sum::<usize>());
     Ok(Answer::new(ClusterBody::one(page, next_cursor), room))

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 
 use crate::collections::HotBucket;
 use crate::http::answer::Answer;
+use crate::http::caller::Caller;
 use crate::http::dto::buckets::BucketList;
 use crate::http::dto::collection::{self, CollectionList, DamagedBody, DescriptionBody, Dropped};
 use crate::http::error::Problem;
@@ -16,9 +17,14 @@ use crate::http::state::AppState;
 const BUCKETS_DEFAULT: usize = 10;
 const BUCKETS_MAX: usize = 100;
 
-/// `GET /v1/collections`
-pub async fn list(OpenCollections(collections): OpenCollections) -> Result<Json<CollectionList>, Problem> {
-    let (mut descriptions, damaged) = collections.list().await?;
+/// `GET /v1/collections`: those that the key may use.
+pub async fn list(
+    caller: Caller,
+    OpenCollections(collections): OpenCollections,
+) -> Result<Json<CollectionList>, Problem> {
+    let (mut descriptions, mut damaged) = collections.list().await?;
+    descriptions.retain(|description| caller.may_use(&description.name));
+    damaged.retain(|(name, _)| caller.may_use(name));
     descriptions.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(Json(CollectionList {
         collections: descriptions.into_iter().map(DescriptionBody::from).collect(),

@@ -9,11 +9,13 @@ use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
 use crate::collections::{CollectionError, Cursor, DocumentsPage, PrepareOptions, Purpose};
 use crate::http::answer::Answer;
 use crate::http::body;
+use crate::http::caller::Caller;
 use crate::http::dto::document::{self, Deleted, DocumentPage, DocumentRecord, FoundDocuments};
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
 use crate::http::options;
 use crate::http::query::Query;
+use crate::http::quota::Quota;
 use crate::http::request::{DocumentBody, JsonText, Subject, Target};
 use crate::http::state::AppState;
 use crate::types::{DocId, Document, Verdict};
@@ -24,26 +26,28 @@ const READS_AT_ONCE: usize = 16;
 /// `POST …/check`
 pub async fn check(
     State(state): State<AppState>,
+    caller: Caller,
     Target(collection): Target,
     subject: Subject,
 ) -> Result<Answer<VerdictBody>, Problem> {
     let Subject { id, query, content } = subject;
-    let options = options::check_options(&query)?;
+    let options = options::check_options(&query, &caller)?;
     let prepared = content.prepare(&collection, Purpose::Check, false).await?;
     let mut room = state.answer_room(Verdict::bytes_max(options.limit, options.with_metadata))?;
     let verdict = collection.check_within(id, prepared, options, room.json_bytes_max()).await?;
     room.is_made(verdict.bytes());
-    Ok(Answer::new(VerdictBody::new(collection.name(), verdict), room))
+    Ok(Answer::new(VerdictBody::new(collection.name(), verdict).seen_with(caller.scores()), room))
 }
 
 /// `POST …/documents`
 pub async fn insert(
     State(state): State<AppState>,
+    caller: Caller,
     Target(collection): Target,
     body: DocumentBody,
 ) -> Result<Answer<VerdictBody>, Problem> {
     let DocumentBody { document, query, when_full, mut room } = body;
-    let options = options::insert_options(&query)?;
+    let options = options::insert_options(&query, &caller)?;
     let id = document.required_id()?;
     body::fit_content(&mut room, &document.content, &collection, Purpose::Insert)?;
     let prepare = PrepareOptions { when_full, ranks: false, purpose: Purpose::Insert };
@@ -53,7 +57,7 @@ pub async fn insert(
     let ticket = collection.insert_within(id, document.metadata, prepared, options, bytes_max).await?;
     answer_room.is_made(ticket.json_bytes());
     let verdict = ticket.wait().await?;
-    Ok(Answer::new(VerdictBody::new(collection.name(), verdict), answer_room))
+    Ok(Answer::new(VerdictBody::new(collection.name(), verdict).seen_with(caller.scores()), answer_room))
 }
 
 /// `GET …/documents`: the document of `?id=`, or a page of all documents.
@@ -61,7 +65,9 @@ pub async fn read(
     State(state): State<AppState>,
     Target(collection): Target,
     query: Query,
+    quota: Quota,
 ) -> Result<Response, Problem> {
+    quota.take_documents(1)?;
     if let Some(id) = query.id()? {
         if let Some(other) = ["limit", "cursor"].into_iter().find(|other| query.get(other).is_some()) {
             return Err(Problem::invalid(other, "cannot be combined with `id`; it is for pages"));
@@ -75,14 +81,16 @@ pub async fn read(
     let mut room = state.answer_room(limit * Document::BYTES_MAX)?;
     let DocumentsPage { documents, next } = collection.documents_within(after, limit, room.json_bytes_max()).await?;
     room.is_made(ENVELOPE_BYTES + documents.iter().map(Document::bytes).sum::<usize>());
+    quota.charge_documents(documents.len().saturating_sub(1));
     let next_cursor = next.map(|next| next.to_string());
     let documents = documents.into_iter().map(DocumentRecord::from).collect();
     Ok(Answer::new(DocumentPage { documents, next_cursor }, room).into_response())
 }
 
 /// `DELETE …/documents?id=`
-pub async fn delete(Target(collection): Target, query: Query) -> Result<Json<Deleted>, Problem> {
+pub async fn delete(Target(collection): Target, query: Query, quota: Quota) -> Result<Json<Deleted>, Problem> {
     let id = query.id()?.ok_or_else(|| Problem::invalid("id", "is required"))?;
+    quota.take_documents(1)?;
     let was_there = collection.delete(id).await?.wait().await?;
     Ok(Json(Deleted { deleted: was_there.into() }))
 }
@@ -91,9 +99,10 @@ pub async fn delete(Target(collection): Target, query: Query) -> Result<Json<Del
 pub async fn get_many(
     State(state): State<AppState>,
     Target(collection): Target,
+    quota: Quota,
     body: JsonText,
 ) -> Result<Answer<FoundDocuments>, Problem> {
-    let ids = ids(&state, body).await?;
+    let ids = ids(&state, &quota, body).await?;
     let asked = ids.len();
     let mut room = state.answer_room(ENVELOPE_BYTES + asked * Document::BYTES_MAX)?;
     let read = |id: DocId| {
@@ -126,11 +135,12 @@ pub async fn get_many(
 pub async fn delete_many(
     State(state): State<AppState>,
     Target(collection): Target,
+    quota: Quota,
     body: JsonText,
 ) -> Result<Json<Deleted>, Problem> {
     // The deletions are decided one after another and made durable together.
     let mut tickets = Vec::new();
-    for id in ids(&state, body).await? {
+    for id in ids(&state, &quota, body).await? {
         // Gives other tasks a turn: a thousand deletions may need to wait for nothing.
         tokio::task::consume_budget().await;
         tickets.push(collection.delete(id).await?);
@@ -142,7 +152,10 @@ pub async fn delete_many(
     Ok(Json(Deleted { deleted }))
 }
 
-async fn ids(state: &AppState, body: JsonText) -> Result<Vec<DocId>, Problem> {
+/// Reads the ids, each of which counts as a document.
+async fn ids(state: &AppState, quota: &Quota, body: JsonText) -> Result<Vec<DocId>, Problem> {
     let max = state.limits().batch_documents_max;
-    body.parse(state, move |text| document::ids(text, max)).await
+    let ids = body.parse(state, move |text| document::ids(text, max)).await?;
+    quota.take_documents(ids.len())?;
+    Ok(ids)
 }

@@ -53,8 +53,8 @@ pub async fn readyz(State(state): State<AppState>, request: Request) -> Result<J
     }
     let collections = state.boot().ready().map_err(|mut problem| {
         // Probes show no key and may use any host name, so they must not reveal the names of collections.
-        if gate::admits(&state, &request) {
-            let pending = state.boot().opening().pending().into_iter();
+        if let Some(caller) = gate::admitted(&state, &request) {
+            let pending = state.boot().opening().pending().into_iter().filter(|(name, _)| caller.may_use(name));
             let progress = |(name, progress)| CollectionProgress { name: CollectionName::to_string(&name), progress };
             problem.collections = pending.map(progress).collect();
         }

@@ -4,22 +4,27 @@ use axum::Json;
 use axum::extract::State;
 
 use crate::collections::Purpose;
+use crate::http::caller::Caller;
 use crate::http::dto::compare::{self, ComparisonBody};
 use crate::http::dto::document::Signature;
 use crate::http::dto::tune::{TuneBody, TuneInput};
 use crate::http::error::Problem;
+use crate::http::quota::Quota;
 use crate::http::request::{JsonText, Subject, Target, parse};
 use crate::http::state::AppState;
 
 /// `POST …/compare`
 pub async fn compare(
     State(state): State<AppState>,
+    caller: Caller,
     Target(collection): Target,
+    quota: Quota,
     body: JsonText,
 ) -> Result<Json<ComparisonBody>, Problem> {
     let (text, when_full, mut room) = body.into_parts();
     room.fit(room.bytes() + collection.shingle_bytes(Purpose::Compare, text.len()))?;
-    let (a, b) = parse(state.cpu(), when_full, text.len(), move || compare::comparands(&text)).await?;
+    let (a, b) = parse(state.cpu(), when_full, text.len(), move || compare::comparands(&text, &caller)).await?;
+    quota.take_documents(2)?;
     Ok(Json(collection.compare(a, b, when_full).await?.into()))
 }
 
@@ -35,6 +40,6 @@ pub async fn tune(State(state): State<AppState>, body: JsonText) -> Result<Json<
     let when_full = body.when_full();
     let input = body.parse(&state, TuneInput::parse).await?;
     // If the targets cannot be met, every possible banding is tried to say what can be reached.
-    let chosen = state.cpu().place(when_full).await?.run(move || input.choose()).await;
+    let chosen = state.cpu().place(when_full).await?.run(move || input.choose()).await?;
     Ok(Json(chosen?))
 }

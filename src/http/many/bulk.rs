@@ -3,6 +3,9 @@
 //! limit the server stops reading. If nothing changes for a while, it ends the stream with a `fatal` line. An answer is
 //! complete only if it ends with a `summary` line.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use axum::body::Body;
 use futures::StreamExt;
 use tokio::io::AsyncRead;
@@ -17,8 +20,13 @@ use crate::http::dto::summary::Summary;
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::{Code, Problem};
 use crate::http::leftover;
+use crate::http::quota::Quota;
 use crate::http::state::AppState;
 use crate::http::stream_place::StreamPlace;
+
+/// How long the lines that were read may still be answered after the key was revoked. Together with the time until that
+/// is noticed, it is less than 5 s.
+const REVOKED_GRACE: Duration = Duration::from_secs(2);
 
 pub(crate) struct Bulk {
     /// The work to do for each line.
@@ -31,13 +39,15 @@ pub(crate) struct Bulk {
     pub(crate) place: StreamPlace,
     /// The memory reserved for its decoder.
     pub(crate) window: Room,
+    /// What the client still may do. The stream waits for it.
+    pub(crate) quota: Quota,
 }
 
 /// Starts the work. The answer's body ends when the work is done.
 pub(crate) fn start(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Send + Unpin>) -> Body {
     let limits = state.limits();
     let (writer, body) = answers(limits.bulk_answer_buffer_bytes_max, limits.bulk_stall_timeout);
-    let state = state.clone();
+    let (state, threads) = (state.clone(), state.stream_threads());
     let run = async move {
         tokio::select! {
             // The client has closed the connection: decided documents are kept, the others are not begun.
@@ -45,55 +55,85 @@ pub(crate) fn start(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Se
             () = run(bulk, &state, reader, &writer) => {}
         }
     };
-    tokio::spawn(run.in_current_span());
+    threads.spawn(run.in_current_span());
     body
 }
 
 async fn run(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Send + Unpin>, writer: &LineWriter) {
-    let Bulk { work, duplex, request_id, place, window } = bulk;
-    let collection = work.collection().clone();
-    let mut source = LineSource::new(state, reader, duplex, &work, window);
-    let mut summary = Summary::default();
-    let mut last_line = 0;
-    let stalled = {
-        let inputs = futures::stream::unfold(&mut source, async |source| Some((source.next().await?, source)));
-        let mut answers = std::pin::pin!(work.answers(inputs));
-        loop {
-            let Some((line, answer, room)) = answers.next().await else { break false };
-            last_line = line;
-            let line = match answer {
-                DocumentAnswer::Verdict(verdict) => {
-                    summary.verdict(&verdict);
-                    AnswerLine::Verdict { line, verdict: VerdictBody::new(collection.name(), verdict) }
-                }
-                DocumentAnswer::Deleted { id, was_there } => {
-                    summary.deletion(was_there);
-                    AnswerLine::Deleted { line, id: id.as_str().to_owned(), deleted: was_there.into() }
-                }
-                DocumentAnswer::Failed { id, problem } => {
-                    summary.error();
-                    let id = id.map(|id| id.as_str().to_owned());
-                    AnswerLine::Error { line, id, error: problem.into_body(&request_id) }
-                }
-            };
-            if writer.write(&line, room).await.is_err() {
-                break true;
-            }
-        }
+    let Bulk { work, duplex, request_id, place, window, quota } = bulk;
+    let caller = work.caller().clone();
+    let mut source = LineSource::new(state, reader, duplex, &work, window, quota);
+    let mut done = Done::default();
+    let cut = async {
+        let problem = caller.end().await;
+        // The lines that were read before may be answered in this time.
+        tokio::time::sleep(REVOKED_GRACE).await;
+        problem
     };
-    let fatal = if stalled {
-        Some(Problem::new(Code::Stalled, "the client did not read the answers; lines after this one were not answered"))
-    } else {
-        source.fatal()
+    let ended = tokio::select! {
+        ended = answer_all(work, &mut source, writer, &request_id, &mut done) => ended,
+        problem = cut => Err(problem),
     };
-    match fatal {
+    let stalled = ended.as_ref().is_err_and(|problem| problem.code == Code::Stalled);
+    match ended.err().or_else(|| source.fatal()) {
         Some(problem) => {
-            writer.push(&AnswerLine::Fatal { line: last_line, error: problem.into_body(&request_id) }, None);
+            writer.push(&AnswerLine::Fatal { line: done.last_line, error: problem.into_body(&request_id) }, None);
             // Closing with unread bytes would reset the connection, and the line might be lost.
             let courtesy = if stalled { state.limits().bulk_stall_timeout } else { leftover::TIME_MAX };
             let _ = tokio::time::timeout(courtesy, source.throw_away()).await;
         }
-        None => writer.push(&AnswerLine::Summary { lines: source.lines(), summary }, None),
+        None => writer.push(&AnswerLine::Summary { lines: source.lines(), summary: done.summary }, None),
     }
     drop(place);
+}
+
+/// What is answered so far.
+#[derive(Default)]
+struct Done {
+    summary: Summary,
+    last_line: u64,
+}
+
+/// Answers lines until they end, or until the client has not read the answers for too long.
+async fn answer_all(
+    work: DocumentWork,
+    source: &mut LineSource,
+    writer: &LineWriter,
+    request_id: &str,
+    done: &mut Done,
+) -> Result<(), Problem> {
+    let (collection, scores) = (work.collection().clone(), work.scores());
+    let (begun, mut answered) = (AtomicU64::new(0), 0);
+    let inputs = futures::stream::unfold(source, async |source| {
+        let input = source.next().await?;
+        begun.fetch_add(1, Ordering::Relaxed);
+        Some((input, source))
+    });
+    let mut answers = std::pin::pin!(work.answers(inputs));
+    while let Some((line, answer, room)) = writer.until(answers.next()).await {
+        answered += 1;
+        let answer = match answer {
+            DocumentAnswer::Verdict(verdict) => {
+                done.summary.verdict(&verdict);
+                AnswerLine::Verdict { line, verdict: VerdictBody::new(collection.name(), verdict).seen_with(scores) }
+            }
+            DocumentAnswer::Deleted { id, was_there } => {
+                done.summary.deletion(was_there);
+                AnswerLine::Deleted { line, id: id.as_str().to_owned(), deleted: was_there.into() }
+            }
+            DocumentAnswer::Failed { id, problem } => {
+                done.summary.error();
+                let id = id.map(|id| id.as_str().to_owned());
+                AnswerLine::Error { line, id, error: problem.into_body(request_id) }
+            }
+        };
+        done.last_line = line;
+        // A client that waits for this answer before it sends more gets it at once.
+        let last = begun.load(Ordering::Relaxed) == answered;
+        if writer.write(&answer, room, last).await.is_err() {
+            let detail = "the client did not read the answers; lines after this one were not answered";
+            return Err(Problem::new(Code::Stalled, detail));
+        }
+    }
+    Ok(())
 }

@@ -12,6 +12,7 @@ use crate::config::HttpLimits;
 use crate::http::body::{self, Patience, Room};
 use crate::http::error::{Code, Problem};
 use crate::http::leftover;
+use crate::http::quota::Quota;
 
 /// The bytes of a request, as they arrive.
 pub(super) struct Feed {
@@ -21,6 +22,9 @@ pub(super) struct Feed {
     bytes_max: u64,
     idle_timeout: Duration,
     patience: Patience,
+    quota: Quota,
+    /// Whether the last line did not wait for the client's limits.
+    owing: bool,
     _window: Room,
 }
 
@@ -31,6 +35,7 @@ impl Feed {
         reader: Box<dyn AsyncRead + Send + Unpin>,
         duplex: bool,
         window: Room,
+        quota: Quota,
     ) -> Self {
         Self {
             reader,
@@ -39,6 +44,8 @@ impl Feed {
             bytes_max: if duplex { u64::MAX } else { limits.bulk_body_bytes_max },
             idle_timeout: limits.bulk_idle_timeout,
             patience: Patience::new(limits.request_timeout, limits.body_bytes_per_second_min),
+            quota,
+            owing: false,
             _window: window,
         }
     }
@@ -55,6 +62,7 @@ impl Feed {
         if !idle {
             self.patience.waited(begun.elapsed(), piece.len());
         }
+        self.quota.charge_bytes(piece.len());
         self.bytes += piece.len() as u64;
         if self.bytes > self.bytes_max {
             let detail = format!(
@@ -66,12 +74,39 @@ impl Feed {
         Ok(Some(piece))
     }
 
+    /// Waits until the client's limits allow the next line, if the last one did not wait.
+    pub(super) async fn settle(&mut self, shutdown: &mut Shutdown) -> Result<(), Problem> {
+        if std::mem::take(&mut self.owing) {
+            shutdown.unless(self.quota.documents_due()).await?;
+        }
+        Ok(())
+    }
+
+    /// Counts a line, once the client's limits allow it.
+    ///
+    /// A wait holds nothing but what each request always has. A line that holds more goes on at once, and the line
+    /// after it waits.
+    pub(super) async fn pay_for_line(&mut self, holds_more: bool, shutdown: &mut Shutdown) -> Result<(), Problem> {
+        self.owing = holds_more;
+        if !holds_more {
+            shutdown.unless(self.quota.documents_due()).await?;
+        }
+        self.quota.charge_documents(1);
+        Ok(())
+    }
+
+    /// Waits until the client's limits allow more bytes.
+    pub(super) async fn bytes_due(&mut self, shutdown: &mut Shutdown) -> Result<(), Problem> {
+        shutdown.unless(self.quota.bytes_due()).await
+    }
+
     /// Reads and discards the rest.
     pub(super) async fn throw_away(&mut self) {
         let mut seen = 0;
         while seen < leftover::BYTES_MAX
             && let Ok(Some(piece)) = body::piece(&mut self.reader, &mut self.buffer).await
         {
+            self.quota.charge_bytes(piece.len());
             seen += piece.len();
         }
     }

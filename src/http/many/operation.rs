@@ -1,9 +1,12 @@
 //! The operations on many documents: check, insert and delete.
 
 use crate::collections::{CheckOptions, Collection, InsertOptions, Purpose};
+use crate::http::caller::Caller;
 use crate::http::error::Problem;
 use crate::http::options::{check_options, insert_options};
 use crate::http::query::Query;
+use crate::http::requires::OPERATIONS;
+use crate::keys::Scope;
 use crate::types::{ID_JSON_BYTES_MAX, Verdict};
 
 #[derive(Clone, Copy, Debug)]
@@ -15,13 +18,15 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// The operation called `name`, with its options from the query.
-    pub(crate) fn new(name: &str, query: &Query) -> Result<Self, Problem> {
-        let (op, of_others): (_, &[&str]) = match name {
-            "check" => (Self::Check(check_options(query)?), &["on_duplicate", "on_existing"]),
-            "insert" => (Self::Insert(insert_options(query)?), &["threshold"]),
-            "delete" => (Self::Delete, &["threshold", "limit", "with", "on_duplicate", "on_existing", "invalid"]),
-            _ => return Err(Problem::invalid("op", "must be one of check, insert, delete")),
+    /// The operation called `name`, with its options from the query; 403 if the caller may not do it.
+    pub(crate) fn new(name: &str, query: &Query, caller: &Caller) -> Result<Self, Problem> {
+        let scope = OPERATIONS.into_iter().find(|scope| scope.as_str() == name);
+        let scope = scope.ok_or_else(|| Problem::invalid("op", "must be one of check, insert, delete"))?;
+        caller.require_for(scope, &format!("op {name}"))?;
+        let (op, of_others): (_, &[&str]) = match scope {
+            Scope::Check => (Self::Check(check_options(query, caller)?), &["on_duplicate", "on_existing"]),
+            Scope::Insert => (Self::Insert(insert_options(query, caller)?), &["threshold"]),
+            _ => (Self::Delete, &["threshold", "limit", "with", "on_duplicate", "on_existing", "invalid"]),
         };
         match of_others.iter().find(|other| query.get(other).is_some()) {
             Some(other) => Err(Problem::invalid(*other, format!("cannot be combined with op {name}"))),
@@ -58,11 +63,11 @@ mod tests {
 
     #[test]
     fn options_of_another_operation_are_refused() {
-        assert!(Operation::new("check", &query("threshold=0.5&limit=1000&with=metadata")).is_ok());
-        assert!(Operation::new("insert", &query("on_duplicate=store&on_existing=replace")).is_ok());
+        assert!(Operation::new("check", &query("threshold=0.5&limit=1000&with=metadata"), &Caller::anyone()).is_ok());
+        assert!(Operation::new("insert", &query("on_duplicate=store&on_existing=replace"), &Caller::anyone()).is_ok());
         for (op, raw) in [("insert", "threshold=0.5"), ("check", "on_existing=keep"), ("delete", "limit=1"), ("x", "")]
         {
-            assert!(Operation::new(op, &query(raw)).is_err(), "{op} {raw}");
+            assert!(Operation::new(op, &query(raw), &Caller::anyone()).is_err(), "{op} {raw}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::operation::Operation;
 use crate::collections::{CheckOptions, InsertOptions};
+use crate::http::caller::Caller;
 use crate::http::dto::document::{self, DocumentInput, Invalid};
 use crate::http::error::Problem;
 use crate::http::json::Object;
@@ -16,7 +17,7 @@ pub(super) enum Parsed {
 }
 
 impl Parsed {
-    pub(super) fn new(json: &[u8], op: Operation, invalid: Invalid) -> Self {
+    pub(super) fn new(json: &[u8], op: Operation, invalid: Invalid, caller: &Caller) -> Self {
         let text = match std::str::from_utf8(json) {
             Ok(text) => text,
             Err(error) => {
@@ -26,9 +27,9 @@ impl Parsed {
         };
         let parsed = match op {
             Operation::Check(options) => {
-                document::from_json(text, invalid).map(|document| Self::Check(document, options))
+                document::from_json(text, invalid, caller).map(|document| Self::Check(document, options))
             }
-            Operation::Insert(options) => document::from_json(text, invalid)
+            Operation::Insert(options) => document::from_json(text, invalid, caller)
                 .and_then(|document| Ok(Self::Insert(document.required_id()?, document, options))),
             Operation::Delete => id_alone(text).map(Self::Delete),
         };

@@ -72,6 +72,11 @@ impl LineRooms {
         Ok(())
     }
 
+    /// Whether the line that is arriving, or has just arrived, has a place for a long line.
+    pub(super) fn has_long(&self) -> bool {
+        self.long.is_some()
+    }
+
     /// Gives the memory back, because the line is skipped.
     pub(super) fn pass_over(&mut self) {
         self.long = None;

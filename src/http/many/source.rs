@@ -14,6 +14,7 @@ use super::work::{DocumentWork, Input};
 use crate::collections::Collection;
 use crate::http::body::{self, Room};
 use crate::http::error::{Code, Problem};
+use crate::http::quota::Quota;
 use crate::http::state::AppState;
 
 /// Shorter lines are copied out of their piece, so that they do not keep the whole piece in memory.
@@ -47,13 +48,14 @@ impl LineSource {
         duplex: bool,
         work: &DocumentWork,
         window: Room,
+        quota: Quota,
     ) -> Self {
         let (limits, op) = (state.limits(), work.operation());
         Self {
-            feed: Feed::new(limits, reader, duplex, window),
+            feed: Feed::new(limits, reader, duplex, window, quota),
             splitter: Splitter::new(limits.bulk_line_bytes_max),
             rooms: LineRooms::new(state, op.answer_bytes_max()),
-            shutdown: Shutdown::new(state, duplex),
+            shutdown: Shutdown::new(state, work.caller().clone(), duplex),
             lines_max: if duplex { u64::MAX } else { limits.bulk_lines_max },
             line_bytes_max: limits.bulk_line_bytes_max,
             barren_bytes_max: limits.bulk_body_bytes_max,
@@ -77,7 +79,7 @@ impl LineSource {
 
     /// Returns the next line that is not blank; `None` after the last one, or if reading failed.
     pub(super) async fn next(&mut self) -> Option<Input<u64>> {
-        let input = match self.next_line().await {
+        let input = match self.paid_line().await {
             Ok(line) => self.input(line?).await,
             Err(problem) => Err(problem),
         };
@@ -87,6 +89,16 @@ impl LineSource {
     /// Reads and discards the rest.
     pub(super) async fn throw_away(&mut self) {
         self.feed.throw_away().await;
+    }
+
+    /// Returns the next line once the client's limits allow it. A long line has a place and memory that others need.
+    async fn paid_line(&mut self) -> Result<Option<NumberedLine>, Problem> {
+        self.feed.settle(&mut self.shutdown).await?;
+        let line = self.next_line().await?;
+        if line.is_some() {
+            self.feed.pay_for_line(self.rooms.has_long(), &mut self.shutdown).await?;
+        }
+        Ok(line)
     }
 
     /// Each round reads or searches one piece, and a pause follows each piece; see [`pace`](crate::http::pace).
@@ -111,6 +123,9 @@ impl LineSource {
                     self.barren_bytes_max
                 );
                 return Err(Problem::new(Code::TooLarge, detail));
+            }
+            if self.splitter.held() == 0 {
+                self.feed.bytes_due(&mut self.shutdown).await?;
             }
             self.rooms.hold(self.splitter.held(), &mut self.shutdown).await?;
             // A client that waits for answers before it sends more has time between two lines.

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{Stream, StreamExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::runtime::Handle;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
@@ -17,13 +18,15 @@ use super::operation::Operation;
 use super::parsed::Parsed;
 use crate::collections::{Collection, InsertOptions, PrepareOptions, Prepared, Purpose};
 use crate::cpu::{CpuPool, WhenFull};
+use crate::http::admission::{Class, Places};
 use crate::http::answer::LineRoom;
 use crate::http::body::Room;
+use crate::http::caller::Caller;
 use crate::http::dto::document::{DocumentInput, Invalid};
 use crate::http::error::Problem;
 use crate::http::request::parse;
 use crate::http::state::AppState;
-use crate::http::turn;
+use crate::keys::Scores;
 use crate::types::{DocId, Metadata, Verdict};
 
 /// A document to work on. `tag` is returned with its answer.
@@ -59,9 +62,12 @@ pub(crate) enum DocumentAnswer {
 /// The work on the documents of one request.
 #[derive(Clone)]
 pub(crate) struct DocumentWork {
+    caller: Caller,
     collection: Collection,
     /// The pool that parses long documents. The collection's own pool signs them.
     cpu: CpuPool,
+    /// The threads that work on short documents.
+    threads: Handle,
     op: Operation,
     invalid: Invalid,
     /// The most decisions that may wait for the disk.
@@ -70,7 +76,7 @@ pub(crate) struct DocumentWork {
     /// limit.
     answers_left: Option<Arc<AtomicUsize>>,
     /// The places of which each document takes one while it is worked on. `None`: the request itself has a place.
-    places: Option<Arc<Semaphore>>,
+    places: Option<Arc<Places>>,
 }
 
 /// A prepared document that waits for its turn.
@@ -91,31 +97,58 @@ enum Ready {
 
 /// Lines wait for a free thread. Reading stops meanwhile, so the client is slowed down instead of refused.
 fn in_turn(purpose: Purpose) -> PrepareOptions {
-    PrepareOptions { when_full: WhenFull::Wait, ranks: false, purpose }
+    PrepareOptions { when_full: WhenFull::GiveWay, ranks: false, purpose }
 }
 
 impl DocumentWork {
-    /// The work on the documents of a stream. Each takes a place among the concurrent requests.
-    pub(crate) fn of_stream(state: &AppState, collection: Collection, op: Operation, invalid: Invalid) -> Self {
-        let (cpu, places) = (state.cpu().clone(), Some(state.requests().clone()));
-        Self { collection, cpu, op, invalid, open_max: state.limits().bulk_open_max, answers_left: None, places }
+    /// The work on the documents of a stream. Each takes a place among those of all streams.
+    pub(crate) fn of_stream(
+        state: &AppState,
+        caller: Caller,
+        collection: Collection,
+        op: Operation,
+        invalid: Invalid,
+    ) -> Self {
+        let (cpu, threads) = (state.cpu().clone(), state.stream_threads().handle().clone());
+        let places = Some(Arc::clone(state.admission().of(Class::Bulk)));
+        Self {
+            caller,
+            collection,
+            cpu,
+            threads,
+            op,
+            invalid,
+            open_max: state.limits().bulk_open_max,
+            answers_left: None,
+            places,
+        }
     }
 
     /// The work on the documents of a request that has a place itself. All answers together may take
     /// `answers_bytes_max` bytes of JSON.
     pub(crate) fn of_request(
         state: &AppState,
+        caller: Caller,
         collection: Collection,
         op: Operation,
         invalid: Invalid,
         answers_bytes_max: usize,
     ) -> Self {
         let answers_left = Some(Arc::new(AtomicUsize::new(answers_bytes_max)));
-        Self { answers_left, places: None, ..Self::of_stream(state, collection, op, invalid) }
+        Self { answers_left, places: None, ..Self::of_stream(state, caller, collection, op, invalid) }
+    }
+
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
     }
 
     pub(crate) fn collection(&self) -> &Collection {
         &self.collection
+    }
+
+    /// How much of a verdict the client may see.
+    pub(crate) fn scores(&self) -> Scores {
+        self.caller.scores()
     }
 
     pub(crate) fn operation(&self) -> Operation {
@@ -172,11 +205,12 @@ impl DocumentWork {
     /// Decides in a separate task. This stream is not polled while the client reads nothing, and a decision that makes
     /// no progress would block its id and its places in the queues.
     async fn spawn_decide(self, ready: Ready, room: Option<Room>, bytes_max: usize) -> DecidedInTurn {
+        let threads = self.threads.clone();
         let decide = async move {
             let (_place, _room) = (self.place().await, room);
             self.decide(ready, bytes_max).await
         };
-        let task = AbortOnDropHandle::new(tokio::spawn(decide.in_current_span()));
+        let task = AbortOnDropHandle::new(threads.spawn(decide.in_current_span()));
         task.await.unwrap_or_else(|error| {
             DecidedInTurn::now(DocumentAnswer::Failed { id: None, problem: Problem::internal(&error.to_string()) })
         })
@@ -185,13 +219,14 @@ impl DocumentWork {
     /// Waits for a place to work on one document.
     async fn place(&self) -> Option<OwnedSemaphorePermit> {
         match &self.places {
-            Some(places) => Some(turn::piece(places).await),
+            Some(places) => Some(places.piece().await),
             None => None,
         }
     }
 
     fn spawn_prepare<T: Send + 'static>(self, input: Input<T>) -> impl Future<Output = ReadyDocument<T>> + Send {
         let Input { tag, json, room, answer_bytes_max, answer } = input;
+        let threads = self.threads.clone();
         let task = async move {
             let ready = match json {
                 Ok(json) => {
@@ -205,7 +240,7 @@ impl DocumentWork {
             let room = room.filter(|_| !matches!(ready, Ready::Done(_)));
             (ready, room)
         };
-        let task = AbortOnDropHandle::new(tokio::spawn(task.in_current_span()));
+        let task = AbortOnDropHandle::new(threads.spawn(task.in_current_span()));
         async move {
             // A panic over one document fails only that document.
             let spoilt = |error: tokio::task::JoinError| (failed(None, Problem::internal(&error.to_string())), None);
@@ -215,8 +250,9 @@ impl DocumentWork {
     }
 
     async fn prepare(&self, json: Bytes, answer_bytes_max: usize) -> Ready {
-        let (op, invalid) = (self.op, self.invalid);
-        let parsed = parse(&self.cpu, WhenFull::Wait, json.len(), move || Ok(Parsed::new(&json, op, invalid))).await;
+        let (op, invalid, caller) = (self.op, self.invalid, self.caller.clone());
+        let (bytes, read) = (json.len(), move || Ok(Parsed::new(&json, op, invalid, &caller)));
+        let parsed = parse(&self.cpu, WhenFull::GiveWay, bytes, read).await;
         match parsed {
             Ok(Parsed::Check(DocumentInput { id, content, .. }, options)) => {
                 let checked = async {

@@ -1,8 +1,10 @@
 //! The lines of a bulk answer -> its body.
 //! Lines that the client does not read are kept up to a limit. At the limit the writer waits, and after a while it
-//! returns [`Stalled`].
+//! returns [`Stalled`]. Lines are handed to the connection in groups: it runs on another thread, which goes before the
+//! one that makes the lines, and to wake it for each line costs as much as a third of a short check.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Poll, ready};
@@ -10,18 +12,23 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 
 use super::answer_line::AnswerLine;
 use crate::http::answer::{LineRoom, PIECE_BYTES};
 use crate::telemetry::names::{self, label};
 
-/// How many lines are handed to the connection at once.
-const ANSWERS_AT_ONCE: usize = 256;
+/// The most bytes of lines that wait to be handed to the connection.
+const GROUP_BYTES_MAX: usize = 16 * 1024;
+/// How long they may wait.
+const GROUP_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// Writes lines into the answer's body.
 pub(super) struct LineWriter {
-    lines: mpsc::UnboundedSender<Unread>,
+    groups: mpsc::UnboundedSender<Vec<Unread>>,
+    /// The lines that are not handed to the connection yet, and their bytes.
+    group: Mutex<(Vec<Unread>, usize)>,
     held: Arc<UnreadBytes>,
     held_max: usize,
     stall_timeout: Duration,
@@ -42,14 +49,13 @@ pub(super) struct Stalled;
 
 /// Returns a writer, and the body that receives its lines.
 pub(super) fn answers(held_max: usize, stall_timeout: Duration) -> (LineWriter, Body) {
-    let (lines, mut receiver) = mpsc::unbounded_channel::<Unread>();
+    let (groups, mut receiver) = mpsc::unbounded_channel::<Vec<Unread>>();
     let held = Arc::new(UnreadBytes::default());
-    let writer = LineWriter { lines, held: Arc::clone(&held), held_max, stall_timeout };
-    let (mut batch, mut unread) = (Vec::with_capacity(ANSWERS_AT_ONCE), VecDeque::new());
+    let writer = LineWriter { groups, group: Mutex::default(), held: Arc::clone(&held), held_max, stall_timeout };
+    let mut unread = VecDeque::new();
     let stream = futures::stream::poll_fn(move |cx| {
         if unread.is_empty() {
-            ready!(receiver.poll_recv_many(cx, &mut batch, ANSWERS_AT_ONCE));
-            unread.extend(batch.drain(..));
+            unread.extend(ready!(receiver.poll_recv(cx)).into_iter().flatten());
         }
         let piece = joined(&mut unread);
         held.bytes.fetch_sub(piece.len(), Ordering::AcqRel);
@@ -79,11 +85,39 @@ fn joined(unread: &mut VecDeque<Unread>) -> Bytes {
 impl LineWriter {
     /// Resolves when the client has closed the connection.
     pub(super) async fn gone(&self) {
-        self.lines.closed().await;
+        self.groups.closed().await;
     }
 
-    /// Adds a line without waiting, however many are held.
-    pub(super) fn push(&self, line: &AnswerLine, mut room: Option<LineRoom>) {
+    /// Adds the last line without waiting, however many are held.
+    pub(super) fn push(&self, line: &AnswerLine, room: Option<LineRoom>) {
+        self.add(line, room);
+        self.flush();
+    }
+
+    /// Waits for `next`, which leads to the next line. Lines that wait for others are handed to the connection if that
+    /// takes long.
+    pub(super) async fn until<T>(&self, next: impl Future<Output = T>) -> T {
+        let mut next = pin!(next);
+        let waits = !self.group.lock().0.is_empty();
+        if waits {
+            if let Ok(next) = tokio::time::timeout(GROUP_TIME_MAX, next.as_mut()).await {
+                return next;
+            }
+            self.flush();
+        }
+        next.await
+    }
+
+    /// Hands all lines to the connection.
+    fn flush(&self) {
+        let (lines, _) = std::mem::take(&mut *self.group.lock());
+        if !lines.is_empty() {
+            // Fails if the client has closed the connection, which `gone` reports.
+            let _ = self.groups.send(lines);
+        }
+    }
+
+    fn add(&self, line: &AnswerLine, mut room: Option<LineRoom>) {
         metrics::counter!(names::HTTP_BULK_LINES, label::KIND => line.kind()).increment(1);
         // Allocates the longest that the line can be, so that a long line is not copied while it grows.
         let mut bytes = Vec::with_capacity(room.as_ref().map_or(0, LineRoom::json_bytes_max).clamp(256, 1 << 30));
@@ -92,13 +126,19 @@ impl LineWriter {
         bytes.shrink_to_fit();
         room.iter_mut().for_each(|room| room.shrink(bytes.len()));
         self.held.bytes.fetch_add(bytes.len(), Ordering::AcqRel);
-        // Fails if the client has closed the connection, which `gone` reports.
-        let _ = self.lines.send((bytes.into(), room));
+        let mut group = self.group.lock();
+        group.1 += bytes.len();
+        group.0.push((bytes.into(), room));
     }
 
-    /// Adds a line, then waits while too many bytes are held.
-    pub(super) async fn write(&self, line: &AnswerLine, room: Option<LineRoom>) -> Result<(), Stalled> {
-        self.push(line, room);
+    /// Adds a line, then waits while too many bytes are held. The `last` line for now is handed to the connection at
+    /// once, with those before it.
+    pub(super) async fn write(&self, line: &AnswerLine, room: Option<LineRoom>, last: bool) -> Result<(), Stalled> {
+        self.add(line, room);
+        let bytes = self.group.lock().1;
+        if last || bytes > GROUP_BYTES_MAX || self.held.bytes.load(Ordering::Acquire) > self.held_max {
+            self.flush();
+        }
         while self.held.bytes.load(Ordering::Acquire) > self.held_max {
             // notify_one stores a permit, so a wake-up between the load and this await is not lost.
             tokio::time::timeout(self.stall_timeout, self.held.taken.notified()).await.map_err(|_| Stalled)?;
@@ -110,6 +150,7 @@ impl LineWriter {
 #[cfg(test)]
 mod tests {
     use axum::body::to_bytes;
+    use futures::StreamExt;
 
     use super::*;
 
@@ -121,13 +162,14 @@ mod tests {
     async fn answers_are_held_up_to_the_bound_without_a_reader() {
         let (writer, body) = answers(100_000, Duration::from_millis(50));
         for number in 0..90 {
-            assert!(writer.write(&line(number), None).await.is_ok());
+            assert!(writer.write(&line(number), None, false).await.is_ok());
         }
         let mut full = false;
         for number in 90..100 {
-            full |= writer.write(&line(number), None).await.is_err();
+            full |= writer.write(&line(number), None, false).await.is_err();
         }
         assert!(full, "the bound holds");
+        writer.flush();
         drop(writer);
         let read = to_bytes(body, usize::MAX).await.unwrap();
         assert_eq!(read.iter().filter(|&&byte| byte == b'\n').count(), 100, "nothing that was pushed is lost");
@@ -138,10 +180,30 @@ mod tests {
         let (writer, body) = answers(5_000, Duration::from_secs(5));
         let reader = tokio::spawn(async move { to_bytes(body, usize::MAX).await.unwrap().len() });
         for number in 0..1_000 {
-            assert!(writer.write(&line(number), None).await.is_ok());
+            assert!(writer.write(&line(number), None, false).await.is_ok());
         }
+        writer.flush();
         drop(writer);
         assert!(reader.await.unwrap() > 1_000_000);
+    }
+
+    #[tokio::test]
+    async fn lines_wait_for_others_and_not_for_long() {
+        let (writer, body) = answers(100_000, Duration::from_secs(5));
+        let mut pieces = body.into_data_stream();
+        let mut lines_read = async || {
+            let piece = pieces.next().await.unwrap().unwrap();
+            piece.iter().filter(|&&byte| byte == b'\n').count()
+        };
+        for number in 0..3 {
+            assert!(writer.write(&line(number), None, number == 2).await.is_ok());
+        }
+        assert_eq!(lines_read().await, 3, "with the last one for now");
+        assert!(writer.write(&line(3), None, false).await.is_ok());
+        tokio::select! {
+            () = writer.until(std::future::pending()) => {}
+            lines = lines_read() => assert_eq!(lines, 1, "nothing else came"),
+        }
     }
 
     #[tokio::test]

@@ -4,12 +4,14 @@ use axum::extract::{FromRequest, Request};
 
 use super::announced::Announced;
 use super::parsing::{after_parsing, parse, utf8};
-use super::reading::read;
+use super::reading::{own, read};
 use crate::cpu::WhenFull;
 use crate::http::body::{Room, Whole};
+use crate::http::caller::Caller;
 use crate::http::dto::document::{self, DocumentInput};
 use crate::http::error::Problem;
 use crate::http::query::Query;
+use crate::http::quota::Quota;
 use crate::http::state::AppState;
 
 /// One document: JSON, or a raw text with its id in the query.
@@ -28,11 +30,13 @@ impl FromRequest<AppState> for DocumentBody {
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let Announced { raw, id, invalid, query } = Announced::of(&mut parts, state).await?;
+        let caller: Caller = own(&parts);
         let Whole { bytes, room } = read(&parts, body, raw.then_some(invalid), state).await?;
+        Quota::of(&parts.extensions).take_documents(1)?;
         let len = bytes.len();
         let document = parse(state.cpu(), WhenFull::Refuse, len, move || match raw {
             true => document::from_raw(id, bytes, invalid),
-            false => document::from_json(&utf8(bytes)?, invalid),
+            false => document::from_json(&utf8(bytes)?, invalid, &caller),
         })
         .await?;
         Ok(Self { document, query, when_full: after_parsing(len), room })

@@ -27,7 +27,7 @@ pub(crate) async fn parse<T: Send + 'static>(
     if bytes <= INLINE_BYTES_MAX {
         return work();
     }
-    cpu.place(when_full).await?.run_uncut(bytes, work).await
+    cpu.place(when_full).await?.run_uncut(bytes, work).await?
 }
 
 /// For the work after parsing `bytes` bytes. If parsing already had a place in the pool, a refusal now would waste that

@@ -4,7 +4,9 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 
 use crate::collections::{Collection, Collections};
+use crate::http::caller::Caller;
 use crate::http::error::Problem;
+use crate::http::refusals::Reason;
 use crate::http::state::AppState;
 use crate::types::CollectionName;
 
@@ -19,7 +21,7 @@ impl FromRequestParts<AppState> for OpenCollections {
     }
 }
 
-/// The collection's name in the path; 422 if it is not valid.
+/// The collection's name in the path; 422 if it is not valid, 403 if the key is not for it.
 pub struct PathName(pub CollectionName);
 
 impl FromRequestParts<AppState> for PathName {
@@ -30,7 +32,13 @@ impl FromRequestParts<AppState> for PathName {
             .await
             .map_err(|_| Problem::invalid("collection", "is not valid UTF-8 after percent-decoding"))?;
         let name = params.iter().find(|(name, _)| *name == "collection").map_or("", |(_, value)| value);
-        Ok(Self(CollectionName::new(name)?))
+        let name = CollectionName::new(name)?;
+        // No handler gets the name, or the collection, in another way.
+        if let Err(problem) = Caller::of(&parts.extensions).require_use(&name) {
+            state.refusals().note(&parts.extensions, Reason::Forbidden);
+            return Err(problem);
+        }
+        Ok(Self(name))
     }
 }
 

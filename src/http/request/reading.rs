@@ -7,6 +7,7 @@ use crate::http::body::{self, Whole};
 use crate::http::deadline::Deadline;
 use crate::http::dto::document::Invalid;
 use crate::http::error::Problem;
+use crate::http::quota::Quota;
 use crate::http::state::AppState;
 use crate::http::turn::Turn;
 
@@ -17,7 +18,10 @@ pub(super) fn own<T: Clone + Send + Sync + 'static>(parts: &Parts) -> T {
 
 /// Waits for the body, and then takes the request's place.
 pub(super) async fn read(parts: &Parts, body: Body, raw: Option<Invalid>, state: &AppState) -> Result<Whole, Problem> {
-    let mut whole = body::whole(&parts.headers, body, state.limits(), state.budget(), &own::<Deadline>(parts)).await?;
+    let (deadline, mut arriving) = (own::<Deadline>(parts), Quota::of(&parts.extensions).arriving());
+    let whole = body::whole(&parts.headers, body, state.limits(), state.budget(), &deadline, &mut arriving);
+    let mut whole = whole.await?;
+    arriving.take()?;
     own::<Turn>(parts).take()?;
     // The parsed value is in memory together with the body.
     let bytes = match raw {

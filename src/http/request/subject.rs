@@ -8,10 +8,12 @@ use super::reading::{own, read};
 use crate::collections::{Collection, PrepareOptions, Prepared, Purpose};
 use crate::cpu::{CpuPool, WhenFull};
 use crate::http::body::{self, Room, Slice, Slices, Whole};
+use crate::http::caller::Caller;
 use crate::http::deadline::Deadline;
 use crate::http::dto::document::{self, BYTE_ORDER_MARK, DocumentInput, Invalid};
-use crate::http::error::{Code, Problem};
+use crate::http::error::Problem;
 use crate::http::query::Query;
+use crate::http::quota::Quota;
 use crate::http::state::AppState;
 use crate::http::stream_place::StreamPlace;
 use crate::http::turn::Turn;
@@ -37,7 +39,7 @@ pub(crate) enum SubjectContent {
         room: Room,
     },
     /// A raw text that is still arriving.
-    Streamed(StreamedText),
+    Streamed(Box<StreamedText>),
 }
 
 /// A raw text that is too long to be read whole first.
@@ -58,10 +60,15 @@ impl FromRequest<AppState> for Subject {
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let Announced { raw, id, invalid, query } = Announced::of(&mut parts, state).await?;
+        let quota = Quota::of(&parts.extensions);
         if raw {
             let (deadline, turn) = (own::<Deadline>(&parts), own::<Turn>(&parts));
-            let mut rest = Slices::new(&parts.headers, body, state.limits(), state.budget(), deadline)?;
-            let content = match rest.next().await? {
+            let arriving = quota.arriving();
+            let mut rest = Slices::new(&parts.headers, body, state.limits(), state.budget(), deadline, arriving)?;
+            let first = rest.next().await?;
+            rest.begin()?;
+            quota.take_documents(1)?;
+            let content = match first {
                 Slice::Last(bytes) if bytes.len() <= STREAMED_BYTES_MIN => {
                     turn.take()?;
                     let content = document::from_raw(None, bytes.into(), invalid)?.content;
@@ -69,22 +76,26 @@ impl FromRequest<AppState> for Subject {
                 }
                 first => {
                     // Such a request may last for hours, and must not take all places that others need.
-                    let place = state.text_stream_place();
-                    let place = place.ok_or_else(|| {
-                        Problem::new(
-                            Code::Overloaded,
-                            "all places for streamed texts are taken (`server.text_streams_max`); try again later",
-                        )
-                    })?;
+                    let place = state.text_stream_place()?;
                     let (whole_bytes_max, cpu) = (state.limits().body_bytes_max, state.cpu().clone());
-                    SubjectContent::Streamed(StreamedText { first, rest, invalid, place, turn, whole_bytes_max, cpu })
+                    SubjectContent::Streamed(Box::new(StreamedText {
+                        first,
+                        rest,
+                        invalid,
+                        place,
+                        turn,
+                        whole_bytes_max,
+                        cpu,
+                    }))
                 }
             };
             return Ok(Self { id, query, content });
         }
         let Whole { bytes, room } = read(&parts, body, None, state).await?;
+        quota.take_documents(1)?;
         let len = bytes.len();
-        let read = move || document::from_json(&utf8(bytes)?, invalid);
+        let caller: Caller = own(&parts);
+        let read = move || document::from_json(&utf8(bytes)?, invalid, &caller);
         let DocumentInput { id, content, .. } = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
         Ok(Self { id, query, content: SubjectContent::Whole { content, when_full: after_parsing(len), room } })
     }
@@ -104,7 +115,7 @@ impl SubjectContent {
                 body::fit_content(&mut room, &content, collection, purpose)?;
                 return Ok(collection.prepare_with(content, PrepareOptions { when_full, ranks, purpose }).await?);
             }
-            Self::Streamed(text) => text,
+            Self::Streamed(text) => *text,
         };
         if purpose == Purpose::Check && collection.compares_shingles() {
             let Whole { bytes, mut room } = rest.whole(first, whole_bytes_max).await?;

@@ -99,6 +99,6 @@ impl Preparer {
         if bytes <= HERE_BYTES_MAX {
             return work();
         }
-        self.cpu.place(when_full).await?.run_uncut(bytes, work).await
+        self.cpu.place(when_full).await?.run_uncut(bytes, work).await?
     }
 }

@@ -69,7 +69,7 @@ impl TextSigner {
     pub async fn push(mut self, mut piece: Bytes) -> Result<Self> {
         while !piece.is_empty() {
             let slice = piece.split_to(piece.len().min(SLICE_BYTES));
-            self = self.place().await?.run(move || self.push_now(&slice)).await?;
+            self = self.place().await?.run(move || self.push_now(&slice)).await??;
         }
         Ok(self)
     }
@@ -79,7 +79,7 @@ impl TextSigner {
         let rest = piece.split_off(piece.len().saturating_sub(SLICE_BYTES));
         self = self.push(piece).await?;
         let (place, bytes) = (self.place().await?, self.uncut_bytes() + rest.len());
-        place.run_uncut(bytes, move || self.push_now(&rest)?.finish_now()).await
+        place.run_uncut(bytes, move || self.push_now(&rest)?.finish_now()).await?
     }
 
     /// The work at the end that cannot be divided: sorting the shingles.
@@ -89,7 +89,10 @@ impl TextSigner {
 
     async fn place(&self) -> Result<QueuePlace> {
         // A text that was begun is not refused: the work on it would be lost.
-        let when_full = if self.begun { WhenFull::Wait } else { self.options.when_full };
+        let when_full = match self.options.when_full {
+            WhenFull::Refuse if self.begun => WhenFull::Wait,
+            when_full => when_full,
+        };
         Ok(self.cpu.place(when_full).await?)
     }
 

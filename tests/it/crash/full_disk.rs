@@ -2,11 +2,11 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::http::{Failure, agent, answer, list, whole};
 use super::{Load, seed, writer};
@@ -15,6 +15,9 @@ use crate::support::{command, disk};
 
 /// More documents than fit on the disk.
 const FULL_AFTER: usize = 5_000;
+
+/// For tests of a disk that has no room at all.
+const NO_RESERVE: (&str, &str) = ("HAPAX__DATA__RESERVE_BYTES", "0");
 
 /// Mounts a small disk on the folder, which only the server and its descendants see.
 const MOUNT: &str = r#"mount -t tmpfs -o size=16m none "$0" && exec "$@""#;
@@ -25,15 +28,10 @@ fn a_full_disk_refuses_writes_and_takes_them_again_when_there_is_room() {
     let data_dir = parent.path().join("data");
     fs::create_dir(&data_dir).unwrap();
     let dir = data_dir.to_str().expect("paths of tests are UTF-8");
-    let Some(unshare) =
-        [&["unshare", "-m"][..], &["unshare", "-Urm"]].into_iter().find(|unshare| may_mount(unshare, dir))
-    else {
-        eprintln!("LEFT OUT: nobody here may mount a small disk (unshare, mount -t tmpfs)");
-        return;
-    };
+    let Some(unshare) = how_to_mount(dir) else { return };
     let by = [unshare, &["sh", "-c", MOUNT, dir]].concat();
-    let server = Starting::spawn_by(&by, &data_dir, &[], &[]).ready();
-    let filler = Path::new(&format!("/proc/{}/root", server.pid())).join(dir.trim_start_matches('/')).join("filler");
+    let server = Starting::spawn_by(&by, &data_dir, &[], &[NO_RESERVE]).ready();
+    let filler = within(&server, dir).join("filler");
 
     let mut stored = Vec::new();
     for round in 0..3 {
@@ -52,10 +50,66 @@ fn a_full_disk_refuses_writes_and_takes_them_again_when_there_is_room() {
     assert_eq!(list(&server.url(writer::DOCUMENTS)).len(), stored.len());
 }
 
+/// Deletes once got 507 on a full disk, so nothing could make room but other programs.
+#[test]
+fn deletes_go_on_while_the_disk_is_full() {
+    let parent = tempfile::tempdir().unwrap();
+    let data_dir = parent.path().join("data");
+    fs::create_dir(&data_dir).unwrap();
+    let dir = data_dir.to_str().expect("paths of tests are UTF-8");
+    let Some(unshare) = how_to_mount(dir) else { return };
+    let by = [unshare, &["sh", "-c", MOUNT, dir]].concat();
+    let reserve = [("HAPAX__DATA__RESERVE_BYTES", "4194304")];
+    let server = Starting::spawn_by(&by, &data_dir, &[], &reserve).ready();
+    let mount = within(&server, dir);
+    let is_held = || gauge(&server, "hapax_disk_reserve_bytes") == 4_194_304.0 && mount.join("reserve").exists();
+    assert!(is_held());
+    insert(server.address(), 0, 400);
+    let deleted = |id: u64| whole(agent().delete(server.url(writer::DOCUMENTS)).query("id", id.to_string()).call());
+
+    fill(&mount.join("filler"));
+    let more = insert_until_refused(server.address(), 10_000, FULL_AFTER);
+    assert!(more.len() < FULL_AFTER);
+    assert!(!mount.join("reserve").exists(), "given up");
+    assert_eq!(gauge(&server, "hapax_disk_reserve_bytes"), 0.0);
+    for id in 0..300 {
+        deleted(id);
+        assert!(insert_until_refused(server.address(), 20_000 + id, 1).is_empty(), "what is left is for deletes");
+    }
+    assert_eq!(whole(agent().get(server.url("/readyz")).call())["writable"], false);
+
+    // A copy of the disk as it is at this moment, as after a power failure.
+    let copy = parent.path().join("copy");
+    let copied = Command::new("cp").args(["-r", mount.to_str().unwrap(), copy.to_str().unwrap()]).status().unwrap();
+    assert!(copied.success());
+    fs::remove_file(copy.join("filler")).unwrap();
+    let survivor = Starting::spawn_with(&copy, &[], &[NO_RESERVE]).ready();
+    let stored = list(&survivor.url(writer::DOCUMENTS));
+    assert_eq!(stored.len(), 100 + more.len(), "every acknowledged write is on the disk");
+    let is_deleted = |document: &Value| document["id"].as_str().unwrap().parse::<u64>().unwrap() < 300;
+    assert!(!stored.iter().any(is_deleted));
+
+    fs::remove_file(mount.join("filler")).unwrap();
+    let since = Instant::now();
+    while !is_held() {
+        assert!(since.elapsed() < Duration::from_secs(60), "there is room again, and nobody notices");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    insert(server.address(), 90_000, 100);
+    assert_eq!(whole(agent().get(server.url("/readyz")).call())["writable"], true);
+}
+
+fn gauge(server: &Server, name: &str) -> f64 {
+    let metrics = agent().get(server.url("/metrics")).call().unwrap().body_mut().read_to_string().unwrap();
+    let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).unwrap();
+    line.parse().unwrap()
+}
+
 /// Starts a server whose disk is full while the file `full` exists.
 fn on_a_disk_to_fill(data_dir: &Path, full: &Path) -> Server {
     let mut environment = disk::preloaded(data_dir, &full.with_extension("notes")).to_vec();
     environment.push(("HAPAX_DISK_FULL", full.to_str().unwrap().to_owned()));
+    environment.push((NO_RESERVE.0, NO_RESERVE.1.to_owned()));
     let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
     Starting::spawn_with(data_dir, &[], &environment).ready()
 }
@@ -117,13 +171,8 @@ fn an_import_into_a_full_disk_stops_and_the_log_stays_short() {
     // At most ten different lines from each place in the source in ten seconds; a line for each refused document would
     // be thousands.
     assert!(log.lines().count() < 200, "{} lines", log.lines().count());
-    let metrics = agent().get(server.url("/metrics")).call().unwrap().body_mut().read_to_string().unwrap();
-    let value = |name: &str| {
-        let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).unwrap();
-        line.parse::<f64>().unwrap()
-    };
-    assert!(value("hapax_data_free_bytes") > 0.0);
-    assert_eq!(value("hapax_data_writable"), 0.0);
+    assert!(gauge(&server, "hapax_data_free_bytes") > 0.0);
+    assert_eq!(gauge(&server, "hapax_data_writable"), 0.0);
 
     fs::remove_file(&full).unwrap();
     let since = Instant::now();
@@ -139,6 +188,21 @@ fn work(load: &mut Load, server: &Address) -> Result<(), Failure> {
     load.writers[0].work(server)?;
     load.citers[0].work(server)?;
     load.folders[0].work(server)
+}
+
+/// Returns the command in whose children a small disk can be mounted.
+fn how_to_mount(dir: &str) -> Option<&'static [&'static str]> {
+    const WAYS: [&[&str]; 2] = [&["unshare", "-m"], &["unshare", "-Urm"]];
+    let way = WAYS.into_iter().find(|unshare| may_mount(unshare, dir));
+    if way.is_none() {
+        eprintln!("LEFT OUT: nobody here may mount a small disk (unshare, mount -t tmpfs)");
+    }
+    way
+}
+
+/// Returns a directory as the server sees it.
+fn within(server: &Server, dir: &str) -> PathBuf {
+    Path::new(&format!("/proc/{}/root", server.pid())).join(dir.trim_start_matches('/'))
 }
 
 fn may_mount(unshare: &[&str], dir: &str) -> bool {

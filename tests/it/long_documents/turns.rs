@@ -5,18 +5,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use hapax::cpu::CpuConfig;
+use hapax::cpu::{CpuConfig, WhenFull};
 use serde_json::{Value, json};
 
 use super::sending::{KIB, MIB, SIGN, address, begin, prose, send_chunk, stream, until};
 use crate::support::client::{CHECK, Client, DOCUMENTS, fields, words};
-use crate::support::library::{dir, occupy};
+use crate::support::library::{dir, occupy, occupy_for};
 use crate::support::local::{Local, Setup};
 use crate::support::server::{Server, Starting};
 
 fn one_thread(queue_max: usize) -> (tempfile::TempDir, Local) {
     let dir = dir();
-    let cpu = CpuConfig { threads: 1, queue_max };
+    let cpu = CpuConfig { threads: 1, queue_max, queue_delay_max: Duration::ZERO };
     let server = Setup { cpu, ..Setup::new(&dir) }.start();
     (dir, server)
 }
@@ -130,7 +130,8 @@ fn a_full_queue_refuses_what_begins_and_keeps_what_has_begun() {
     }
     client.post(CHECK, &json!({"text": "a short one"})).ok();
 
-    // Lines are held back, not refused.
+    // Lines are held back, not refused, when the queue of the streams is full.
+    let streams = occupy_for(pool, WhenFull::GiveWay);
     let lines = {
         let client = client.clone();
         let line = |number| json!({"id": format!("l{number}"), "text": prose(number, 80 * KIB)}).to_string() + "\n";
@@ -146,11 +147,37 @@ fn a_full_queue_refuses_what_begins_and_keeps_what_has_begun() {
         std::thread::spawn(move || client.post("/v1/collections/default/batch", &batch).ok())
     };
     std::thread::sleep(Duration::from_millis(50));
-    drop(release);
+    assert!(!lines.is_finished() && !batch.is_finished());
+    drop((release, streams));
     assert_eq!(waiting.join().unwrap().ok(), client.post(SIGN, &json!({ "text": text })).ok());
     let lines = lines.join().unwrap();
     assert_eq!(lines.last().unwrap()["summary"]["unique"], 12, "{lines:?}");
     assert_eq!(batch.join().unwrap()["summary"]["errors"], 0);
+}
+
+/// 64 streams of long documents once filled the queue that checks of long texts wait in.
+#[test]
+fn long_documents_of_streams_and_other_long_documents_do_not_wait_for_each_other() {
+    let (_dir, server) = one_thread(1);
+    let client = Client::of(&server);
+    let pool = server.state.cpu();
+    let long = |number| json!({"id": format!("l{number}"), "text": prose(number, 80 * KIB)});
+    let lines: String = (0..12).map(|number| long(number).to_string() + "\n").collect();
+    let streams = occupy_for(pool, WhenFull::GiveWay);
+    let held_back = {
+        let (client, lines) = (client.clone(), lines.clone());
+        std::thread::spawn(move || client.bulk("op=insert", &lines))
+    };
+    std::thread::sleep(Duration::from_millis(50));
+    client.post(CHECK, &long(100)).ok();
+    client.text(SIGN, prose(100, 300 * KIB).as_bytes()).ok();
+    assert!(!held_back.is_finished());
+    drop(streams);
+    assert_eq!(held_back.join().unwrap().last().unwrap()["summary"]["unique"], 12);
+
+    let others = occupy(pool);
+    assert_eq!(client.bulk("op=check", &lines).last().unwrap()["summary"]["documents"], 12);
+    drop(others);
 }
 
 #[test]

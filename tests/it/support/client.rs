@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use ureq::http::Request;
 
+use super::authority::Authority;
 use super::description;
 use super::local::Local;
 
@@ -31,13 +32,23 @@ pub struct Answer {
 
 impl Client {
     pub fn new(base: impl Into<String>) -> Self {
+        Self::with(base.into(), ureq::tls::TlsConfig::default())
+    }
+
+    /// Returns a client of a server whose certificate is from this authority.
+    pub fn trusting(base: impl Into<String>, authority: &Authority) -> Self {
+        Self::with(base.into(), authority.for_agents())
+    }
+
+    fn with(base: String, tls: ureq::tls::TlsConfig) -> Self {
         let agent = ureq::Agent::config_builder()
+            .tls_config(tls)
             .http_status_as_error(false)
             .allow_non_standard_methods(true)
             .timeout_global(Some(Duration::from_secs(120)))
             .build()
             .into();
-        Self { agent, base: base.into(), key: None }
+        Self { agent, base, key: None }
     }
 
     pub fn of(local: &Local) -> Self {

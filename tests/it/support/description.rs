@@ -15,6 +15,8 @@ pub static DESCRIPTION: LazyLock<Value> =
 pub struct Entry {
     pub query: BTreeSet<String>,
     pub statuses: BTreeSet<u16>,
+    /// The scopes of which the key must have one; an empty text for any key. Empty if no key is needed.
+    pub scopes: BTreeSet<String>,
 }
 
 /// Returns the entry of each route, by method (upper case) and path.
@@ -31,7 +33,9 @@ pub fn routes() -> BTreeMap<(String, String), Entry> {
                 .collect();
             let statuses =
                 operation["responses"].as_object().unwrap().keys().map(|status| status.parse().unwrap()).collect();
-            routes.insert((method.to_uppercase(), path.clone()), Entry { query, statuses });
+            let scopes = operation["security"].as_array().expect("each operation says what it requires").iter();
+            let scopes = scopes.map(|one| one["key"][0].as_str().unwrap_or_default().to_owned()).collect();
+            routes.insert((method.to_uppercase(), path.clone()), Entry { query, statuses, scopes });
         }
     }
     routes
@@ -71,8 +75,8 @@ pub fn check(method: &str, path: &str, status: u16, content_type: &str, body: &[
     let method = if method == "HEAD" { "get" } else { &method.to_lowercase() };
     let operation = template(path).map(|template| &DESCRIPTION["paths"][template][method]);
     let Some(operation) = operation.filter(|operation| operation.is_object()) else {
-        // 401 and 403 are sent before the route is looked up.
-        assert!(matches!(status, 401 | 403 | 404 | 405), "{what}: no such route");
+        // 401, 403 and 429 are sent before the route is looked up.
+        assert!(matches!(status, 401 | 403 | 404 | 405 | 429), "{what}: no such route");
         return;
     };
     let response = resolve(&operation["responses"][status.to_string()]);

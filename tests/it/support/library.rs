@@ -26,7 +26,7 @@ pub(crate) const LIMITS: Limits = Limits {
 };
 
 /// The same for long documents.
-pub(crate) const CPU: CpuConfig = CpuConfig { threads: 2, queue_max: 1024 };
+pub(crate) const CPU: CpuConfig = CpuConfig { threads: 2, queue_max: 1024, queue_delay_max: Duration::ZERO };
 
 pub(crate) fn dir() -> Dir {
     tempfile::tempdir().unwrap()
@@ -47,6 +47,8 @@ pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
         default_settings: settings(),
         limits: LIMITS,
         memory_max_bytes: None,
+        memory: Arc::default(),
+        reserve_bytes: 0,
         medium: Medium::Disk,
         backup: BackupSettings { dir: Some(dir.path().join("backups")), ..BackupSettings::default() },
         scrub: None,
@@ -96,17 +98,22 @@ pub(crate) fn seed() -> u64 {
 
 /// Keeps a thread of the pool busy until the returned value is dropped.
 pub(crate) fn occupy(pool: &CpuPool) -> mpsc::Sender<()> {
+    occupy_for(pool, WhenFull::Wait)
+}
+
+/// As [`occupy`], with a thread for work of this kind.
+pub(crate) fn occupy_for(pool: &CpuPool, work: WhenFull) -> mpsc::Sender<()> {
     let (release, released) = mpsc::channel::<()>();
     let (begun, begins) = mpsc::channel();
     let pool = pool.clone();
     std::thread::spawn(move || {
         futures::executor::block_on(async {
-            let place = pool.place(WhenFull::Wait).await.unwrap();
+            let place = pool.place(work).await.unwrap();
             let busy = move || {
                 begun.send(()).unwrap();
                 _ = released.recv();
             };
-            place.run(busy).await;
+            place.run(busy).await.unwrap();
         });
     });
     begins.recv().unwrap();

@@ -1,14 +1,17 @@
 //! A server within the test's own process, on a real socket: for limits and keys that a test sets itself.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hapax::collections::{Collections, CollectionsConfig};
-use hapax::config::{self, ApiKey, HttpLimits};
+use hapax::config::{self, Addresses, ApiKey, HttpLimits};
 use hapax::cpu::{CpuConfig, CpuPool};
-use hapax::http::{Access, AppState, Boot, Wiring, serve, serve_probes};
+use hapax::http::{Access, AppState, Boot, Listener, Wiring, serve, serve_probes};
+use hapax::keys::{self, KeysFile};
+use hapax::tls::Acceptor;
 use hapax_core::SecretKey;
 use tokio_util::sync::CancellationToken;
 
@@ -18,13 +21,22 @@ use super::library::{self, Dir};
 pub struct Setup {
     pub limits: HttpLimits,
     pub api_key: Option<&'static str>,
+    /// A file of keys.
+    pub keys_file: Option<PathBuf>,
     pub access: Access,
+    pub addresses: Addresses,
     pub collections: CollectionsConfig,
     pub cpu: CpuConfig,
     /// If false, the collections never open.
     pub boots: bool,
     /// Whether probes have a listener of their own.
     pub probes: bool,
+    /// Threads that serve connections; one per core if `None`.
+    pub workers: Option<usize>,
+    /// The text of `/metrics`.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// What makes TLS handshakes; `None` means plain HTTP.
+    pub tls: Option<Acceptor>,
 }
 
 fn listen() -> (std::net::TcpListener, SocketAddr) {
@@ -37,6 +49,7 @@ fn listen() -> (std::net::TcpListener, SocketAddr) {
 /// A running server, which stops when it is dropped.
 pub struct Local {
     pub address: SocketAddr,
+    scheme: &'static str,
     /// The address of the listener for probes.
     pub probes_address: Option<SocketAddr>,
     pub state: AppState,
@@ -45,16 +58,27 @@ pub struct Local {
 }
 
 impl Setup {
-    /// Limits with enough time for a busy machine; a test of a deadline sets its own.
+    /// Limits with enough time for a busy machine, which never refuse a request for its wait; a test of a deadline sets
+    /// its own.
     pub fn new(dir: &Dir) -> Self {
         Self {
-            limits: HttpLimits { request_timeout: Duration::from_secs(600), ..config::defaults().server.limits },
+            limits: HttpLimits {
+                request_timeout: Duration::from_secs(600),
+                queue_delay_max: Duration::ZERO,
+                drain_idle: Duration::from_millis(50),
+                ..config::defaults().server.limits
+            },
             api_key: None,
+            keys_file: None,
             access: Access::default(),
+            addresses: Addresses::default(),
             collections: library::config(dir),
             cpu: library::CPU,
             boots: true,
             probes: false,
+            workers: None,
+            metrics: Arc::new(|| "# none\n".to_owned()),
+            tls: None,
         }
     }
 
@@ -75,10 +99,17 @@ impl Setup {
         let state = AppState::new(Wiring {
             boot: Arc::clone(&boot),
             limits: self.limits,
-            api_key: self.api_key.map(|key| ApiKey::new(key).expect("a key")),
+            keys: keys::ring(
+                self.api_key.map(|key| ApiKey::new(key).expect("a key").digest()),
+                self.keys_file.map(|path| KeysFile::read(&path).expect("a keys file")),
+            )
+            .expect("a thread"),
             access: self.access,
-            metrics: Arc::new(|| "# none\n".to_owned()),
+            addresses: self.addresses,
+            metrics: self.metrics,
             cpu: cpu.clone(),
+            memory: Arc::clone(&self.collections.memory),
+            stream_threads: self.workers,
             default_settings: self.collections.default_settings.clone(),
             secret_fingerprint: self.collections.secret.as_ref().map(SecretKey::fingerprint),
         });
@@ -90,16 +121,19 @@ impl Setup {
     }
 
     pub fn start(self) -> Local {
-        let probes = self.probes;
+        let (probes, workers, tls) = (self.probes, self.workers, self.tls.clone());
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let (state, collections) = self.wire();
         let (listener, address) = listen();
         let (probes, probes_address) = probes.then(listen).unzip();
         let stop = CancellationToken::new();
         let (stopped, serving) = (stop.clone(), state.clone());
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+            let mut runtime = tokio::runtime::Builder::new_multi_thread();
+            workers.into_iter().for_each(|workers| _ = runtime.worker_threads(workers));
+            let runtime = runtime.enable_all().build().unwrap();
             let cut = runtime.block_on(async move {
-                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+                let listener = Listener::new(tokio::net::TcpListener::from_std(listener).unwrap(), tls);
                 if let Some(probes) = probes {
                     let probes = tokio::net::TcpListener::from_std(probes).unwrap();
                     tokio::spawn(serve_probes(probes, serving.clone(), std::future::pending()));
@@ -111,7 +145,7 @@ impl Setup {
             }
             cut
         });
-        Local { address, probes_address, state, stop, thread: Some(thread) }
+        Local { address, scheme, probes_address, state, stop, thread: Some(thread) }
     }
 }
 
@@ -122,7 +156,7 @@ impl Local {
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", self.scheme, self.address)
     }
 
     pub fn stop(&self) {

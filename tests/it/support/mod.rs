@@ -1,5 +1,6 @@
 //! Helpers that several tests share.
 
+pub mod authority;
 pub mod client;
 pub mod command;
 pub mod description;

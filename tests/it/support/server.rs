@@ -2,6 +2,8 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -56,6 +58,9 @@ impl Starting {
         let child = command
             .arg(data_dir)
             .args(arguments)
+            // A busy machine makes requests wait; only tests of overload want them refused for that.
+            .env("HAPAX__SERVER__QUEUE_DELAY_MAX_MS", "0")
+            .env("HAPAX__CPU__QUEUE_DELAY_MAX_MS", "0")
             .envs(environment.iter().copied())
             .current_dir(data_dir.parent().expect("the data directory has a parent"))
             .stdout(Stdio::piped())
@@ -63,6 +68,27 @@ impl Starting {
             .spawn()
             .expect("the binary starts");
         Self { child, log }
+    }
+
+    /// Runs it with listening sockets, as a service manager that holds them does. `names` are theirs, with colons
+    /// between.
+    pub fn spawn_listening(
+        data_dir: &Path,
+        sockets: &[&TcpListener],
+        names: &str,
+        environment: &[(&str, &str)],
+    ) -> Self {
+        // Copies with high numbers, so that none is in the way of 3 and 4. Children inherit them.
+        let copies: Vec<OwnedFd> = sockets.iter().map(|socket| inherited(socket)).collect();
+        let moves = copies.iter().zip(3..).map(|(copy, number)| format!("{number}<&{0} {0}<&- ", copy.as_raw_fd()));
+        let script = format!("LISTEN_PID=$$ LISTEN_FDS={} exec \"$@\" {}", sockets.len(), moves.collect::<String>());
+        // Not sh: dash knows descriptors of one digit only.
+        Self::spawn_by(
+            &["bash", "-c", &script, "bash"],
+            data_dir,
+            &[],
+            &[&[("LISTEN_FDNAMES", names)], environment].concat(),
+        )
     }
 
     /// Waits for the ready line.
@@ -155,9 +181,19 @@ impl Server {
 
     /// Sends SIGTERM, and returns the exit status.
     pub fn terminate(mut self) -> ExitStatus {
+        self.ask_to_stop();
+        self.wait()
+    }
+
+    /// Sends SIGTERM.
+    pub fn ask_to_stop(&self) {
         let pid = self.pid().to_string();
         let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill(1) is there");
         assert!(sent.success());
+    }
+
+    /// Waits until the process ends.
+    pub fn wait(&mut self) -> ExitStatus {
         self.process.wait()
     }
 
@@ -167,12 +203,19 @@ impl Server {
     }
 }
 
+fn inherited(socket: &TcpListener) -> OwnedFd {
+    let copy = rustix::io::fcntl_dupfd_cloexec(socket, 100).expect("a descriptor is free");
+    rustix::io::fcntl_setfd(&copy, rustix::io::FdFlags::empty()).expect("a flag of a descriptor can be cleared");
+    copy
+}
+
 /// `hapax ready on http://127.0.0.1:PORT (data in DIR, N documents)`
 fn parse_ready(line: &str) -> Option<(Address, u64)> {
     let (base, rest) = line.strip_prefix("hapax ready on ")?.split_once(" (data in ")?;
     // If probes have a listener of their own, its address follows.
     let base = base.split(',').next()?;
-    let (_, documents) = rest.strip_suffix(" documents)")?.rsplit_once(", ")?;
+    let rest = rest.strip_suffix(" documents)").or_else(|| rest.strip_suffix(" document)"))?;
+    let (_, documents) = rest.rsplit_once(", ")?;
     Some((Address(base.to_owned()), documents.parse().ok()?))
 }
 

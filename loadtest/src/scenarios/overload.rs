@@ -1,0 +1,154 @@
+//! More requests than the server can answer. Each costs the server many times what it costs this client: a long text,
+//! sent from a prepared buffer. Meanwhile a prober sends a few ordinary checks, from a thread of its own with a higher
+//! priority.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::companion::Companion;
+use super::import::import;
+use crate::bench::{Bench, counted, runtime};
+use crate::client::{Latencies, Pace, Request, Second, Tally};
+use crate::options;
+use crate::schedule::Arrivals;
+use crate::texts::Texts;
+use crate::works::{Checks, Prepared, check_body, path};
+
+/// Different long texts.
+const PREPARED: u64 = 64;
+/// The refusals that must be fast, and how fast, in milliseconds.
+const REFUSED_QUANTILE: f64 = 0.999;
+const REFUSED_MS: f64 = 50.0;
+/// How much longer accepted requests may take at twice the capacity.
+const ACCEPTED_RATIO: f64 = 2.0;
+/// The part of the capacity that must still be used for answers when most requests are refused.
+const GOOD_SHARE: f64 = 0.5;
+const PROBER_CONNECTIONS: usize = 16;
+const NORMAL_WITHIN_S: f64 = 10.0;
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) common: options::Args,
+    /// Bytes of each long text
+    #[arg(long, default_value_t = 32_768)]
+    pub(crate) large: usize,
+    /// The form in which long texts are sent
+    #[arg(long, value_enum, default_value = "json")]
+    pub(crate) form: Form,
+    /// Multiples of the capacity, one phase each
+    #[arg(long, value_delimiter = ',', default_value = "2,10")]
+    pub(crate) times: Vec<f64>,
+    /// Connections for the long texts
+    #[arg(long, default_value_t = 512)]
+    pub(crate) attackers: usize,
+    /// Checks of the prober, per second
+    #[arg(long, default_value_t = 50.0)]
+    pub(crate) probes: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
+pub(crate) enum Form {
+    /// As a JSON document
+    Json,
+    /// As `text/plain`, which the server signs while it arrives
+    Text,
+}
+
+/// The load of one phase, and the prober's requests during it.
+struct Outcome {
+    load: Tally,
+    probes: Tally,
+}
+
+pub(crate) fn run(args: &Args) -> Result<bool> {
+    let mut bench = Bench::new("overload", &args.common, &[])?;
+    // The prober shares the processors of this client, so the attackers give way to it.
+    bench.runtime = runtime(args.common.threads, 10)?;
+    import(&bench, "default", args.common.documents)?;
+    load(&mut bench, args)?;
+    bench.report.finish(&args.common)
+}
+
+pub(super) fn load(bench: &mut Bench, args: &Args) -> Result<()> {
+    let attack = attack(bench, args);
+    let probe = Checks::new(&bench.texts, "default", bench.args.documents);
+    let capacity = bench.capacity(&attack)?;
+    let seconds = bench.args.seconds;
+    let phase = |bench: &mut Bench, name: &str, rate: f64| {
+        let pace = bench.open(rate);
+        both(bench, args, name, (&attack, &probe), pace)
+    };
+    let before = phase(bench, "90 % of capacity", capacity * 0.9)?;
+    for &times in &args.times {
+        let during = phase(bench, &format!("{times} x capacity"), capacity * times)?;
+        judge(bench, times, &before.load.good(), &during);
+        let good = during.load.good().len() as f64 / counted(seconds);
+        let what = format!("{times} x capacity: good answers, as a share of the capacity");
+        bench.report.at_least(&what, good / capacity, GOOD_SHARE, true);
+    }
+    let after = phase(bench, "50 % afterwards", capacity * 0.5)?;
+    bench.report.nothing_wrong("before", &before.load);
+    bench.report.nothing_wrong("afterwards", &after.load);
+    let normal = normal_after(&after.load, capacity * 0.5).map_or(seconds, |second| second as f64);
+    bench.report.at_most("seconds until nothing is refused", normal, NORMAL_WITHIN_S, true);
+    let most = bench.sampler.since(0.0).iter().map(|memory| memory.anonymous).max().unwrap_or(0);
+    bench.report.figure("most anonymous memory, MB", most as f64 / 1e6)?;
+    bench.expect_recall(probe.queries().recall());
+    Ok(())
+}
+
+/// Requires what must hold beyond the capacity.
+fn judge(bench: &mut Bench, times: f64, before: &Latencies, during: &Outcome) {
+    // Only the prober's: the attackers' requests also wait until one of their connections is free.
+    let refused = during.probes.refused();
+    bench.report.nothing_wrong(&format!("{times} x capacity"), &during.load);
+    bench.report.nothing_wrong(&format!("{times} x capacity, prober"), &during.probes);
+    let what = format!("{times} x capacity: p99.9 of the prober's refusals, ms");
+    bench.expect_ms(&what, &refused, REFUSED_QUANTILE, REFUSED_MS);
+    let good = during.load.good();
+    if times <= 2.0 && !good.is_empty() {
+        let ratio = good.value_at_quantile(0.99) as f64 / before.value_at_quantile(0.99).max(1) as f64;
+        let what = format!("{times} x capacity: p99 of accepted requests, compared with 90 %");
+        bench.report.at_most(&what, ratio, ACCEPTED_RATIO, true);
+    }
+}
+
+fn attack(bench: &Bench, args: &Args) -> Arc<Prepared> {
+    let texts = Texts::new(bench.args.seed, args.large);
+    let to = path("default", "check");
+    let request = |n: u64| {
+        let text = texts.fresh(n);
+        match args.form {
+            Form::Json => Request::post("long text", &to, check_body(text.as_bytes())),
+            Form::Text => Request::post("long text", &to, text).of_type("text/plain"),
+        }
+    };
+    Prepared::new((0..PREPARED).map(request).collect())
+}
+
+/// Sends the load, and the prober's checks at the same time.
+fn both(
+    bench: &mut Bench,
+    args: &Args,
+    name: &str,
+    (attack, probe): (&Arc<Prepared>, &Arc<Checks>),
+    pace: Pace,
+) -> Result<Outcome> {
+    let seconds = bench.args.seconds;
+    let probes = Pace::Open { rate: args.probes, arrivals: Arrivals::Poisson, seed: bench.args.seed + 1 };
+    let plan = (probes, seconds, PROBER_CONNECTIONS);
+    let prober = Companion::start(bench, runtime(Some(1), 0)?, &format!("{name}, prober"), probe, plan);
+    let load = bench.phase_with(name, attack, pace, seconds, args.attackers)?;
+    Ok(Outcome { load, probes: prober.finish(bench)? })
+}
+
+/// Returns the first second from which on nothing is refused and the rate is kept.
+fn normal_after(tally: &Tally, rate: f64) -> Option<usize> {
+    let whole = tally.seconds.len().saturating_sub(1);
+    let normal = |second: &Second| second.refused == 0 && second.good as f64 > rate * 0.8;
+    let last_bad = tally.seconds[..whole].iter().rposition(|second| !normal(second));
+    let first_good = last_bad.map_or(0, |at| at + 1);
+    (first_good < whole).then_some(first_good)
+}

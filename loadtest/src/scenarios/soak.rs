@@ -1,0 +1,139 @@
+//! A long time at a share of the capacity, with everything that a server does in production: a crawler's mix with as many
+//! deletes as inserts, a collection whose documents expire, new bandings, and backups. Memory must stay flat.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use hyper::{Method, Uri};
+
+use super::companion::Companion;
+use super::import::import;
+use super::operator::{Operator, Work};
+use crate::bench::{Bench, runtime};
+use crate::client::Request;
+use crate::memory::Memory;
+use crate::options;
+use crate::scrape::sum;
+use crate::works::{Crawl, Inserts, Mix};
+
+/// As many documents leave as come.
+const MIX: Mix = Mix { new: 20, copy: 15, again: 10, read: 5, delete: 20 };
+/// The share of the load that goes to the collection whose documents expire.
+const EXPIRING: f64 = 1.0 / 7.0;
+const COLLECTION: &str = "expiring";
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) common: options::Args,
+    /// Seconds of one round of rebandings and a backup [default: a thirtieth of --seconds, 10 to 60]
+    #[arg(long)]
+    pub(crate) cycle: Option<f64>,
+    /// Seconds before memory counts [default: a sixth of --seconds, at least two cycles]
+    #[arg(long)]
+    pub(crate) warm_up: Option<f64>,
+    /// How far the mean memory of a cycle may differ from that of the first one after the warm-up, in percent
+    #[arg(long, default_value_t = 3.0)]
+    pub(crate) rss_percent: f64,
+    /// Seconds after which a document of the expiring collection is deleted
+    #[arg(long, default_value_t = 20)]
+    pub(crate) ttl: u64,
+}
+
+pub(crate) fn run(args: &Args) -> Result<bool> {
+    let mut bench = Bench::new("soak", &args.common, &[])?;
+    import(&bench, "default", args.common.documents)?;
+    let seconds = args.common.seconds;
+    let cycle = args.cycle.unwrap_or((seconds / 30.0).clamp(10.0, 60.0));
+    let to: Uri = format!("/v1/collections/{COLLECTION}").parse()?;
+    bench.must(&Request::json("create", Method::PUT, &to, format!(r#"{{"ttl": {}}}"#, args.ttl)))?;
+    let begun_s = bench.sampler.now();
+    let work = soak(&mut bench, seconds, cycle)?;
+    bench.report.figure("rebandings", work.rebandings as f64)?;
+    bench.report.figure("longest rebanding, s", work.rebanding_s)?;
+    bench.report.figure("backups", work.backups as f64)?;
+    bench.report.figure("longest backup, s", work.backup_s)?;
+    let scrape = bench.scrape()?;
+    let expired = sum(&scrape, "hapax_expired_documents_total");
+    bench.report.figure("expired documents", expired)?;
+    bench.report.at_most("collections in which nothing expired", f64::from(expired == 0.0), 0.0, false);
+    bench.report.at_most("damaged records", sum(&scrape, "hapax_scrub_errors_total"), 0.0, false);
+    flat(&mut bench, args, begun_s, cycle)?;
+    bench.report.finish(&args.common)
+}
+
+/// Sends everything at the same time.
+fn soak(bench: &mut Bench, seconds: f64, cycle: f64) -> Result<Work> {
+    let crawl = Crawl::new(&bench.texts, "default", bench.args.documents, MIX);
+    let rate = match bench.args.rate {
+        Some(rate) => rate,
+        None => bench.capacity(&crawl)? * bench.args.load,
+    };
+    let inserts = Inserts::new(&bench.texts, COLLECTION, "page");
+    let operator = Operator::start(&bench.target, COLLECTION, Duration::from_secs_f64(cycle));
+    let plan = (bench.open(rate * EXPIRING), seconds, 32);
+    let expiring = Companion::start(bench, runtime(Some(1), 0)?, "expiring", &inserts, plan);
+    let pace = bench.open(rate * (1.0 - EXPIRING));
+    let tally = bench.phase("soak", &crawl, pace, seconds)?;
+    let expiring = expiring.finish(bench)?;
+    bench.report.nothing_wrong("crawl", &tally);
+    bench.report.nothing_wrong("expiring", &expiring);
+    for (what, tally) in [("crawl", &tally), ("expiring", &expiring)] {
+        let refused = tally.refused().len() as f64;
+        bench.report.at_most(&format!("{what}: refused requests"), refused, 0.0, true);
+    }
+    bench.report.figure("new documents that are not deleted yet", crawl.left() as f64)?;
+    bench.expect_recall(crawl.checks().queries().recall());
+    operator.finish()
+}
+
+/// Requires that memory is flat after the warm-up.
+fn flat(bench: &mut Bench, args: &Args, begun_s: f64, cycle: f64) -> Result<()> {
+    let warm_up = args.warm_up.unwrap_or((args.common.seconds / 6.0).max(2.0 * cycle));
+    let samples = bench.sampler.since(begun_s + warm_up);
+    for (what, pick) in
+        [("resident", (|memory| memory.rss) as fn(&Memory) -> u64), ("anonymous", |memory| memory.anonymous)]
+    {
+        let means = means(&samples, cycle, pick);
+        let first = means.first().copied().unwrap_or_default();
+        let most = means
+            .iter()
+            .map(|mean| (mean / first - 1.0) * 100.0)
+            .fold(0.0, |most, percent: f64| if percent.abs() > most { percent.abs() } else { most });
+        bench.report.figure(&format!("{what} memory after the warm-up, MB"), first / 1e6)?;
+        bench
+            .report
+            .figure(&format!("{what} memory in the last cycle, MB"), means.last().map_or(0.0, |last| last / 1e6))?;
+        let what = format!("{what} memory: percent by which a cycle differs from the first");
+        bench.report.at_most(&what, most, args.rss_percent, false);
+    }
+    Ok(())
+}
+
+/// Returns the mean of each whole window of this many seconds.
+fn means(samples: &[Memory], window_s: f64, pick: fn(&Memory) -> u64) -> Vec<f64> {
+    let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return Vec::new() };
+    let windows = ((last.at_s - first.at_s) / window_s) as usize;
+    let mean = |window: usize| {
+        let from = first.at_s + window as f64 * window_s;
+        let inside = samples.iter().filter(|sample| (from..from + window_s).contains(&sample.at_s));
+        let (sum, count) = inside.fold((0.0, 0.0), |(sum, count), sample| (sum + pick(sample) as f64, count + 1.0));
+        sum / f64::max(count, 1.0)
+    };
+    (0..windows).map(mean).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_whole_and_averaged() {
+        let sample =
+            |at: u32| Memory { at_s: f64::from(at), rss: u64::from(at / 10) * 100 + u64::from(at % 2), anonymous: 7 };
+        let samples: Vec<Memory> = (0..=35).map(sample).collect();
+        assert_eq!(means(&samples, 10.0, |memory| memory.rss), [0.5, 100.5, 200.5]);
+        assert_eq!(means(&samples, 10.0, |memory| memory.anonymous), [7.0, 7.0, 7.0]);
+        assert!(means(&[], 10.0, |memory| memory.rss).is_empty());
+    }
+}

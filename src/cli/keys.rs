@@ -1,0 +1,159 @@
+//! `hapax keys`: adds, lists and revokes the keys of a keys file. A server that uses the file sees the change by itself.
+
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow};
+use clap::Subcommand;
+
+use super::exit::ExitStatus;
+use crate::keys::{self, Key, KeyLimits, KeysFile, NewKey, Pattern};
+
+/// Add, list and revoke the keys of clients.
+///
+/// A keys file has the name, the hash and the rights of each key. A server that is started with `auth.keys_file` reads
+/// the file again within two seconds of a change.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  hapax keys add crawler --keys-file keys.toml --scopes check,insert > crawler.key
+  HAPAX__AUTH__KEYS_FILE=keys.toml hapax serve
+  hapax keys list --keys-file keys.toml
+  hapax keys revoke crawler --keys-file keys.toml
+
+To rotate a key: add another of the same name, give it to the client, and revoke the old one by its id.
+
+Exit status: 0 done; 2 an error.")]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Make a key, and print it once
+    Add(Box<Add>),
+    /// Show all keys, without secrets
+    List(Place),
+    /// Take a key out of the file, by its name or its id
+    Revoke {
+        #[arg(value_name = "NAME|ID")]
+        key: String,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Place {
+    /// The keys file
+    #[arg(long, value_name = "FILE", env = "HAPAX__AUTH__KEYS_FILE", hide_env_values = true)]
+    keys_file: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+struct Add {
+    /// Its name, for logs and metrics. Two keys may have one name, while one replaces the other
+    name: String,
+    #[command(flatten)]
+    place: Place,
+    /// What it may do: check, read, insert, delete, admin, metrics, sign
+    #[arg(long, value_name = "SCOPES", value_delimiter = ',', required = true)]
+    scopes: Vec<String>,
+    /// The collections that it may use: names, and beginnings of names with a * [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    collections: Vec<String>,
+    /// When it ends: 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z [default: never]
+    #[arg(long, value_name = "TIME")]
+    expires: Option<String>,
+    /// How much of a verdict it sees: full or verdict [default: full]
+    #[arg(long, value_name = "SCORES")]
+    scores: Option<String>,
+    /// The most requests a second [default: no limit]
+    #[arg(long, value_name = "N")]
+    requests_per_second: Option<u64>,
+    /// The most bytes of requests a second [default: no limit]
+    #[arg(long, value_name = "N")]
+    bytes_per_second: Option<u64>,
+    /// The most documents a second [default: no limit]
+    #[arg(long, value_name = "N")]
+    documents_per_second: Option<u64>,
+    /// The most requests at once [default: no limit]
+    #[arg(long, value_name = "N")]
+    requests_in_flight: Option<u64>,
+}
+
+pub fn run(args: &Args) -> Result<ExitStatus> {
+    match &args.action {
+        Action::Add(add) => self::add(add)?,
+        Action::List(place) => list(place)?,
+        Action::Revoke { key, place } => revoke(key, place)?,
+    }
+    Ok(ExitStatus::Fine)
+}
+
+fn add(args: &Add) -> Result<()> {
+    let new = NewKey {
+        name: args.name.clone(),
+        scopes: args.scopes.clone(),
+        collections: args.collections.clone(),
+        expires: args.expires.clone(),
+        scores: args.scores.clone(),
+        limits: KeyLimits {
+            requests_per_second: args.requests_per_second,
+            bytes_per_second: args.bytes_per_second,
+            documents_per_second: args.documents_per_second,
+            requests_in_flight: args.requests_in_flight,
+        },
+    };
+    let (id, text) = keys::add(&args.place.keys_file, &new).map_err(|error| in_file(&args.place, &error))?;
+    say(&text)?;
+    // The key alone is on stdout, so that it can go into a file.
+    let note = format!("added the key {} with the id {id}; it is shown only once, and is stored nowhere", args.name);
+    let _ = writeln!(std::io::stderr().lock(), "{note}");
+    Ok(())
+}
+
+fn list(place: &Place) -> Result<()> {
+    let file = KeysFile::read(&place.keys_file).map_err(|error| in_file(place, &error))?;
+    let mut rows = vec![["NAME", "ID", "SCOPES", "COLLECTIONS", "CREATED", "EXPIRES"].map(str::to_owned)];
+    rows.extend(file.keys().iter().map(|key| row(key, key.is_expired(file.read_at()))));
+    let widths = std::array::from_fn::<_, 6, _>(|at| rows.iter().map(|row| row[at].len()).max().unwrap_or(0));
+    let line = |row: &[String; 6]| {
+        let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    let table: String = rows.iter().map(line).collect();
+    match std::io::stdout().lock().write_all(table.as_bytes()) {
+        // The reader has seen enough, as with `| head`.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to stdout"),
+    }
+}
+
+fn row(key: &Key, expired: bool) -> [String; 6] {
+    let names = |all: &[Pattern]| all.iter().map(Pattern::to_string).collect::<Vec<_>>().join(",");
+    let expires = key.expires().map_or_else(|| "never".to_owned(), |at| at.to_string());
+    [
+        key.name().to_owned(),
+        key.id().to_owned(),
+        key.scopes().words().collect::<Vec<_>>().join(","),
+        key.collections().map_or_else(|| "all".to_owned(), names),
+        key.created().map_or_else(|| "-".to_owned(), |at| at.to_string()),
+        if expired { format!("{expires} (expired)") } else { expires },
+    ]
+}
+
+fn revoke(key: &str, place: &Place) -> Result<()> {
+    for (name, id) in keys::revoke(&place.keys_file, key).map_err(|error| in_file(place, &error))? {
+        say(&format!("revoked the key {name} with the id {id}"))?;
+    }
+    Ok(())
+}
+
+fn in_file(place: &Place, error: &keys::KeysError) -> anyhow::Error {
+    anyhow!("{}: {error}", place.keys_file.display())
+}
+
+fn say(line: &str) -> Result<()> {
+    writeln!(std::io::stdout().lock(), "{line}").context("cannot write to stdout")
+}

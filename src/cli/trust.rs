@@ -1,0 +1,126 @@
+//! Which servers a client trusts when it speaks TLS. Comes in: `--ca`. Goes out: settings for handshakes, and a sentence
+//! for each reason why one failed. It must never know which requests are sent.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::{CertificateError, Error as RustlsError};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+/// The authorities whose certificates are accepted.
+#[derive(Clone, Debug)]
+pub(super) enum Trust {
+    /// Those of the system, or of $SSL_CERT_FILE or $SSL_CERT_DIR.
+    System,
+    /// Those in this file only.
+    File(PathBuf),
+    /// Every certificate is accepted. Only for a question to this machine that contains no key.
+    Anyone,
+}
+
+/// The reason why it is not known whom to trust.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    #[error("--ca {path}: {detail}; it must be a file with the certificates of authorities in PEM form")]
+    File { path: PathBuf, detail: String },
+    #[error("this system has no certificates of authorities{detail}; give a file with them with --ca")]
+    NoAuthorities { detail: String },
+}
+
+impl Trust {
+    /// Takes the authorities from `ca`, or from the system.
+    pub(super) fn new(ca: Option<&Path>) -> Self {
+        ca.map_or(Self::System, |path| Self::File(path.to_owned()))
+    }
+
+    /// Reads the certificates of the authorities.
+    pub(super) fn settings(&self) -> Result<TlsConfig, TrustError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let settings = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
+        let authorities = match self {
+            Self::Anyone => return Ok(settings.disable_verification(true).build()),
+            Self::System => of_the_system()?,
+            Self::File(path) => in_file(path).map_err(|detail| TrustError::File { path: path.clone(), detail })?,
+        };
+        let authorities: Vec<_> =
+            authorities.iter().map(|authority| Certificate::from_der(authority).to_owned()).collect();
+        Ok(settings.root_certs(RootCerts::Specific(Arc::new(authorities))).build())
+    }
+}
+
+fn of_the_system() -> Result<Vec<CertificateDer<'static>>, TrustError> {
+    let found = rustls_native_certs::load_native_certs();
+    if found.certs.is_empty() {
+        let detail = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
+        return Err(TrustError::NoAuthorities { detail });
+    }
+    Ok(found.certs)
+}
+
+fn in_file(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let text = std::fs::read(path).map_err(|error| error.to_string())?;
+    let found: Vec<_> =
+        CertificateDer::pem_slice_iter(&text).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    let mut store = rustls::RootCertStore::empty();
+    for certificate in &found {
+        store.add(certificate.clone()).map_err(|error| error.to_string())?;
+    }
+    if found.is_empty() { Err("the file has no certificate".to_owned()) } else { Ok(found) }
+}
+
+/// Returns the error of a handshake, if `error` is one.
+pub(super) fn handshake_error(error: &ureq::Error) -> Option<&RustlsError> {
+    match error {
+        ureq::Error::Rustls(error) => Some(error),
+        ureq::Error::Io(error) => error.get_ref()?.downcast_ref(),
+        _ => None,
+    }
+}
+
+/// Says why a handshake failed, and what to do.
+pub(super) fn explain(error: &RustlsError) -> String {
+    match error {
+        RustlsError::InvalidCertificate(reason) => untrusted(reason),
+        RustlsError::InvalidMessage(_) => {
+            "the answer is not TLS. If the server speaks plain HTTP, give its URL with http://".to_owned()
+        }
+        error => format!("the TLS handshake failed: {error}"),
+    }
+}
+
+/// `DnsName("hapax.internal")` -> `hapax.internal`
+fn bare(name: &str) -> &str {
+    name.split_once('(').map_or(name, |(_, inner)| inner.trim_matches(['"', ')']))
+}
+
+fn untrusted(reason: &CertificateError) -> String {
+    match reason {
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "its certificate is from an authority that is not trusted. Give the certificate of that authority with --ca"
+                .to_owned()
+        }
+        CertificateError::NotValidForName => "its certificate is for another name than that of the URL".to_owned(),
+        CertificateError::NotValidForNameContext { presented, .. } => {
+            let names = if presented.is_empty() {
+                "none".to_owned()
+            } else {
+                presented.iter().map(|name| bare(name)).collect::<Vec<_>>().join(", ")
+            };
+            format!("its certificate is for other names than that of the URL: {names}")
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "its certificate has expired. Renew it on the server; the clock of this machine may also be wrong"
+                .to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "its certificate is not valid yet. The clock of this machine or of its authority may be wrong".to_owned()
+        }
+        other if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            "its certificate is that of an authority (CA:TRUE), which a server may not use. Make one for the server"
+                .to_owned()
+        }
+        other => format!("its certificate is not accepted: {other}"),
+    }
+}

@@ -1,0 +1,201 @@
+//! Divides the memory of the process (`memory.max_bytes`) among the settings that limit parts of it. Input: the merged
+//! settings, and what the system grants. Output: the same settings, with values for those that were not set. It must
+//! never know how a limit is enforced.
+
+use figment::Figment;
+
+use super::error::ConfigError;
+use super::ranges::{impossible, within};
+use super::raw::Raw;
+use super::sources::{Sources, derive, is_set};
+use crate::telemetry::memory::{Available, Source};
+
+const MIB: u64 = 1 << 20;
+/// The share of the available memory that the process takes by default. The rest is for the page cache, other processes
+/// and moments in which the process takes more.
+const AVAILABLE_PERCENT: u64 = 80;
+/// The least value of `memory.max_bytes`.
+const MAX_BYTES_LEAST: u64 = 64 * MIB;
+/// The least share for bodies: a decoder of zstd takes 8 MiB.
+const BODIES_BYTES_MIN: u64 = 12 * MIB;
+/// The memory of the process that no setting limits: connections, SQLite, threads, the allocator's own. An eighth of the
+/// whole, within these bounds.
+const REST_BYTES: [u64; 2] = [32 * MIB, 1024 * MIB];
+/// The least memory for everything except bodies, answers and payloads.
+const BESIDE_BYTES_MIN: u64 = 40 * MIB;
+
+/// The settings that take a part of the memory. `None`: not set.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    bodies: Option<u64>,
+    answers: Option<u64>,
+    payloads: Option<u64>,
+    body: Option<u64>,
+    line: Option<u64>,
+    answer: Option<u64>,
+}
+
+/// The values of the same settings, and the memory for the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shares {
+    bodies: u64,
+    answers: u64,
+    payloads: u64,
+    body: u64,
+    line: u64,
+    answer: u64,
+    index: u64,
+}
+
+/// Adds `memory.max_bytes` and its shares, if they are not set. If nothing is known about the memory of the system, it
+/// adds nothing.
+pub(super) fn divided(merged: Figment, available: Option<Available>) -> Result<Figment, ConfigError> {
+    let raw = Sources::extract(&merged)?;
+    let Some((max, origin)) = max_bytes(&raw, available)? else { return Ok(merged) };
+    let Raw { server, commit, .. } = &raw;
+    let ask = |key: &str, value: u64| is_set(&merged, key).then_some(value);
+    let asked = Asked {
+        bodies: ask("server.bodies_bytes_max", server.bodies_bytes_max),
+        answers: ask("server.answers_bytes_max", server.answers_bytes_max),
+        payloads: ask("commit.payload_bytes_max", commit.payload_bytes_max),
+        body: ask("server.body_bytes_max", server.body_bytes_max),
+        line: ask("server.bulk_line_bytes_max", server.bulk_line_bytes_max),
+        answer: ask("server.answer_bytes_max", server.answer_bytes_max),
+    };
+    let defaults = Shares {
+        bodies: server.bodies_bytes_max,
+        answers: server.answers_bytes_max,
+        payloads: commit.payload_bytes_max,
+        body: server.body_bytes_max,
+        line: server.bulk_line_bytes_max,
+        answer: server.answer_bytes_max,
+        index: 0,
+    };
+    let shares = divide(max, &asked, &defaults);
+    let index = raw.limits.memory_max_bytes.unwrap_or(shares.index);
+    let mut divided = merged;
+    if let Some(origin) = origin {
+        divided = derive(divided, "memory.max_bytes", max, origin);
+    }
+    for (key, before, share) in [
+        ("server.bodies_bytes_max", Some(defaults.bodies), shares.bodies),
+        ("server.answers_bytes_max", Some(defaults.answers), shares.answers),
+        ("commit.payload_bytes_max", Some(defaults.payloads), shares.payloads),
+        ("server.body_bytes_max", Some(defaults.body), shares.body),
+        ("server.bulk_line_bytes_max", Some(defaults.line), shares.line),
+        ("server.answer_bytes_max", Some(defaults.answer), shares.answer),
+        ("limits.memory_max_bytes", raw.limits.memory_max_bytes, index),
+    ] {
+        if before != Some(share) {
+            divided = derive(divided, key, share, "a share of memory.max_bytes");
+        }
+    }
+    Ok(divided)
+}
+
+/// Returns the bound of the process, and where it comes from unless it is set.
+fn max_bytes(raw: &Raw, available: Option<Available>) -> Result<Option<(u64, Option<&'static str>)>, ConfigError> {
+    if raw.memory.max_bytes != 0 {
+        let max = within("memory.max_bytes", raw.memory.max_bytes, MAX_BYTES_LEAST..=1 << 50)?;
+        return Ok(Some((max, None)));
+    }
+    Ok(available.map(|Available { bytes, source }| {
+        let max = whole_mib(bytes / 100 * AVAILABLE_PERCENT).max(MAX_BYTES_LEAST);
+        let origin = match source {
+            Source::Machine => "80 % of the machine's memory",
+            Source::ControlGroup => "80 % of the control group's memory",
+        };
+        (max, Some(origin))
+    }))
+}
+
+/// Divides `max` bytes. `defaults` are the most for settings that are not set.
+fn divide(max: u64, asked: &Asked, defaults: &Shares) -> Shares {
+    // Room for what was asked for: twice the largest body, of which an eighth is left for small ones, and four times the
+    // largest answer.
+    let bodies_min = (asked.body.max(asked.line).unwrap_or(0).saturating_mul(16) / 7).max(BODIES_BYTES_MIN);
+    let answers_min = asked.answer.unwrap_or(0).saturating_mul(4);
+    let bodies = asked.bodies.unwrap_or_else(|| whole_mib(max / 8).max(bodies_min).min(defaults.bodies));
+    let answers = asked.answers.unwrap_or_else(|| whole_mib(max / 8).max(answers_min).min(defaults.answers));
+    let payloads = asked.payloads.unwrap_or_else(|| whole_mib(max / 16).min(defaults.payloads));
+    // If the shares are set, their parts are not changed, so that values that do not fit together are refused.
+    let part = |set: bool, part: u64, default: u64| if set { default } else { part.min(default) };
+    let left = max.saturating_sub(bodies.saturating_add(answers).saturating_add(payloads));
+    let [rest_min, rest_max] = REST_BYTES;
+    let rest = (max / 8).clamp(rest_min, rest_max).min(left / 2);
+    Shares {
+        bodies,
+        answers,
+        payloads,
+        body: part(asked.bodies.is_some() || asked.body.is_some(), bodies / 16 * 7, defaults.body),
+        line: part(asked.bodies.is_some() || asked.line.is_some(), bodies / 16 * 7, defaults.line),
+        answer: part(asked.answers.is_some() || asked.answer.is_some(), answers / 4, defaults.answer),
+        index: whole_mib(left - rest).max(MIB),
+    }
+}
+
+fn whole_mib(bytes: u64) -> u64 {
+    bytes / MIB * MIB
+}
+
+/// Refuses settings that leave no memory for the index and the rest of the process.
+pub(super) fn fit(max: u64, bodies: usize, answers: usize, payloads: usize) -> Result<(), ConfigError> {
+    let least = bodies as u64 + answers as u64 + payloads as u64 + BESIDE_BYTES_MIN;
+    if max >= least {
+        return Ok(());
+    }
+    let allowed = format!(
+        "must be at least {least}, the sum of server.bodies_bytes_max = {bodies}, server.answers_bytes_max = {answers}, \
+         commit.payload_bytes_max = {payloads}, and {BESIDE_BYTES_MIN} for everything else; raise it, or lower these"
+    );
+    Err(impossible("memory.max_bytes", max, allowed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+    const DEFAULTS: Shares = Shares {
+        bodies: 512 * MIB,
+        answers: 256 * MIB,
+        payloads: 256 * MIB,
+        body: 16 * MIB,
+        line: 16 * MIB,
+        answer: 16 * MIB,
+        index: 0,
+    };
+
+    #[test]
+    fn shares_fit_into_the_whole_whatever_it_is() {
+        for max in [64 * MIB, 100 * MIB, 200 * MIB, 409 * MIB, GIB, 3 * GIB + 5, 16 * GIB, 1 << 50] {
+            let shares = divide(max, &Asked::default(), &DEFAULTS);
+            let Shares { bodies, answers, payloads, body, line, answer, index } = shares;
+            let parts = bodies + answers + payloads + index;
+            assert!(parts + max / 16 <= max || parts + GIB <= max + MIB, "{max}: {shares:?}");
+            assert!(bodies - bodies / 8 >= 2 * body.max(line) && answers >= 4 * answer, "{max}: {shares:?}");
+            assert!(fit(max, bodies as usize, answers as usize, payloads as usize).is_ok(), "{max}: {shares:?}");
+            assert!(index >= max / 8, "{max}: {shares:?}");
+        }
+    }
+
+    #[test]
+    fn a_large_machine_has_the_defaults_and_the_rest_is_for_the_index() {
+        let shares = divide(20 * GIB, &Asked::default(), &DEFAULTS);
+        assert_eq!(shares, Shares { index: 18 * GIB, ..DEFAULTS });
+    }
+
+    #[test]
+    fn what_is_set_stays_and_others_give_way() {
+        let asked = Asked { body: Some(48 * MIB), answers: Some(16 * MIB), ..Asked::default() };
+        let shares = divide(512 * MIB, &asked, &DEFAULTS);
+        assert_eq!((shares.bodies, shares.answers, shares.payloads), (48 * MIB * 16 / 7, 16 * MIB, 32 * MIB));
+        assert_eq!((shares.line, shares.index), (16 * MIB, 290 * MIB));
+        let all = Asked { bodies: Some(300 * MIB), answers: Some(200 * MIB), ..Asked::default() };
+        assert_eq!(divide(512 * MIB, &all, &DEFAULTS).index, MIB);
+        let error = fit(512 * MIB, 300 << 20, 200 << 20, 32 << 20).unwrap_err().to_string();
+        for part in ["memory.max_bytes", "server.bodies_bytes_max", "server.answers_bytes_max", "payload_bytes_max"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

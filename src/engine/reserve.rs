@@ -1,0 +1,192 @@
+//! A file that keeps room on the disk for deletes. On a full disk even a delete needs room, for the write-ahead log. So
+//! a file of real blocks is given up when the disk is full, and from then on no document is stored, until the file can
+//! be made again. In: a directory and the size wanted. Out: whether documents may be stored.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+
+use crate::telemetry::names;
+
+/// The name of the file in the data directory.
+const NAME: &str = "reserve";
+/// A smaller reserve would not be worth the name: a transaction and its log may need as much.
+const BYTES_MIN: u64 = 1 << 20;
+
+/// The room that is kept on a disk.
+#[derive(Debug)]
+pub(super) struct Reserve {
+    path: PathBuf,
+    wanted: u64,
+    room: Mutex<Room>,
+    /// The reserve was given up, and what is left of it is for deletes.
+    spent: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Room {
+    /// The length of the file; 0 if there is none.
+    held: u64,
+    /// The length it had when it was given up last.
+    lost: u64,
+}
+
+impl Reserve {
+    /// `wanted`: 0 for no reserve.
+    pub(super) fn new(dir: &Path, wanted: u64) -> Self {
+        let (room, spent) = (Mutex::default(), AtomicBool::new(false));
+        Self { path: dir.join(NAME), wanted, room, spent }
+    }
+
+    /// Makes the file, or makes it again, if `free` on the disk returns twice its size. On a disk with less room it is
+    /// smaller.
+    pub(super) fn keep(&self, free: impl Fn() -> Option<u64>) {
+        let mut room = self.room.lock();
+        let exists = fs::metadata(&self.path).map_or(0, |file| file.len());
+        if self.wanted == 0 {
+            if exists > 0 {
+                self.remove();
+            }
+            return;
+        }
+        // Someone may have removed the file. A file of an earlier process has the size that was possible then.
+        room.held = exists.min(room.held.max(self.wanted));
+        let size = self.wanted.min((free().unwrap_or(0) + exists) / 2);
+        let spent = self.spent.load(Ordering::Relaxed);
+        let worth_it = if spent { size >= room.lost } else { room.held == 0 || size == self.wanted };
+        if (room.held == self.wanted && exists == self.wanted) || size < BYTES_MIN || !worth_it {
+            return;
+        }
+        match self.make(size) {
+            Ok(()) => {
+                room.held = size;
+                self.spent.store(false, Ordering::Relaxed);
+                tracing::info!(bytes = size, "keeping room on the disk for deletes (data.reserve_bytes)");
+            }
+            Err(error) => {
+                tracing::warn!(%error, bytes = size, "cannot keep room on the disk for deletes (data.reserve_bytes)");
+                self.remove();
+                room.held = 0;
+            }
+        }
+    }
+
+    /// Gives the file up, because the disk is full. Returns whether a write that the disk refused may succeed now.
+    pub(super) fn give_up(&self) -> bool {
+        let mut room = self.room.lock();
+        if room.held > 0 {
+            self.remove();
+            (room.lost, room.held) = (room.held, 0);
+            self.spent.store(true, Ordering::Relaxed);
+            tracing::error!(
+                bytes = room.lost,
+                "the disk is full; gave up the room kept for deletes (data.reserve_bytes); no documents are stored \
+                 until twice as much is free"
+            );
+        }
+        self.is_spent()
+    }
+
+    /// Whether what is left of the reserve is for deletes only.
+    pub(super) fn is_spent(&self) -> bool {
+        self.spent.load(Ordering::Relaxed)
+    }
+
+    /// Returns how much must be free before documents are stored again.
+    pub(super) fn needed(&self) -> u64 {
+        2 * self.room.lock().lost
+    }
+
+    pub(super) fn observe(&self) {
+        metrics::gauge!(names::DISK_RESERVE).set(self.room.lock().held as f64);
+    }
+
+    fn make(&self, size: u64) -> io::Result<()> {
+        let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(&self.path)?;
+        file.set_len(file.metadata()?.len().min(size))?;
+        match fallocate(&file, FallocateFlags::empty(), 0, size) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => fill(&mut file, size)?,
+            made => made?,
+        }
+        file.sync_all()
+    }
+
+    /// Some file systems give the blocks of a removed file back later. They do so sooner for a file that was cut.
+    fn remove(&self) {
+        let cut = || -> io::Result<()> {
+            let file = File::options().write(true).open(&self.path)?;
+            file.set_len(0)?;
+            file.sync_all()?;
+            fs::remove_file(&self.path)
+        };
+        if let Err(error) = cut()
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, path = %self.path.display(), "cannot remove the file that keeps room on the disk");
+        }
+    }
+}
+
+/// Writes the file. Not only zeros: some file systems store those without using space.
+fn fill(file: &mut File, size: u64) -> io::Result<()> {
+    let block: Vec<u8> = (0..BYTES_MIN).map(|at| (at % 251) as u8).collect();
+    let mut left = size;
+    while left > 0 {
+        let piece = left.min(BYTES_MIN);
+        file.write_all(&block[..piece as usize])?;
+        left -= piece;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn blocks(dir: &tempfile::TempDir) -> u64 {
+        use std::os::unix::fs::MetadataExt;
+        fs::metadata(dir.path().join(NAME)).map_or(0, |file| file.blocks() * 512)
+    }
+
+    #[test]
+    fn the_reserve_has_real_blocks_and_is_made_again_when_twice_its_size_is_free() {
+        let dir = tempfile::tempdir().unwrap();
+        let reserve = Reserve::new(dir.path(), 4 * MIB);
+        reserve.keep(|| Some(100 * MIB));
+        assert!(blocks(&dir) >= 4 * MIB);
+        assert!(!reserve.is_spent());
+        assert!(reserve.give_up() && reserve.is_spent());
+        assert_eq!((blocks(&dir), reserve.needed()), (0, 8 * MIB));
+        reserve.keep(|| Some(7 * MIB));
+        assert!(reserve.is_spent() && blocks(&dir) == 0, "the room that is left is for deletes");
+        assert!(reserve.give_up(), "a second write may use it too");
+        reserve.keep(|| Some(8 * MIB));
+        assert!(!reserve.is_spent() && blocks(&dir) >= 4 * MIB);
+    }
+
+    #[test]
+    fn a_nearly_full_disk_has_a_smaller_reserve_that_grows() {
+        let dir = tempfile::tempdir().unwrap();
+        let reserve = Reserve::new(dir.path(), 4 * MIB);
+        reserve.keep(|| Some(MIB));
+        assert_eq!(blocks(&dir), 0);
+        assert!(!reserve.give_up() && !reserve.is_spent(), "nothing was given up, so nothing is refused");
+        reserve.keep(|| Some(4 * MIB));
+        assert_eq!(fs::metadata(dir.path().join(NAME)).unwrap().len(), 2 * MIB);
+        // The next process finds the file.
+        let reserve = Reserve::new(dir.path(), 4 * MIB);
+        reserve.keep(|| Some(3 * MIB));
+        assert_eq!(fs::metadata(dir.path().join(NAME)).unwrap().len(), 2 * MIB);
+        reserve.keep(|| Some(6 * MIB));
+        assert!(blocks(&dir) >= 4 * MIB);
+        Reserve::new(dir.path(), 0).keep(|| Some(0));
+        assert!(!dir.path().join(NAME).exists(), "0 means none");
+    }
+}

@@ -1,0 +1,158 @@
+//! The classes of requests, and what each may take: places, and time until it gets a thread. So neither many checks nor
+//! long streams keep an operator out, and streams do not take the places of checks.
+//! In: a request that is about to begin. Out: its place, or 503. Knows nothing of bodies.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::{Counter, Histogram};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::error::{Code, Problem};
+use super::run_queue;
+use crate::config::HttpLimits;
+use crate::cpu::DelayLimit;
+use crate::telemetry::names::{self, label, value};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// One answer about documents: a check, an insertion, a batch, a page.
+    Single,
+    /// A stream of documents. It has begun once it has a place, and each of its pieces of work waits.
+    Bulk,
+    /// About the server or whole collections.
+    Admin,
+    /// Probes and metrics. Never refused.
+    Probe,
+}
+
+/// The places of each class.
+pub(super) struct Admission {
+    single: Arc<Places>,
+    bulk: Arc<Places>,
+    admin: Arc<Places>,
+}
+
+/// The places of one class.
+pub(super) struct Places {
+    free: Arc<Semaphore>,
+    delay: DelayLimit,
+    full: &'static str,
+    refused: Counter,
+    waits: Option<Histogram>,
+}
+
+impl Admission {
+    pub(super) fn new(limits: &HttpLimits) -> Self {
+        let many = "too many requests at once (`server.requests_concurrent_max`); try again later";
+        let single = Places {
+            delay: DelayLimit::new(limits.queue_delay_max),
+            waits: Some(metrics::histogram!(names::HTTP_QUEUE_WAIT)),
+            ..Places::new(value::CLASS_SINGLE, limits.requests_concurrent_max, many)
+        };
+        let bulk = "all places for bulk requests are taken (`server.bulk_requests_max`); try again later";
+        let admin = "too many administrative requests at once (`server.admin_requests_max`); try again later";
+        Self {
+            single: Arc::new(single),
+            bulk: Arc::new(Places::new(value::CLASS_BULK, limits.requests_concurrent_max, bulk)),
+            admin: Arc::new(Places::new(value::CLASS_ADMIN, limits.admin_requests_max, admin)),
+        }
+    }
+
+    /// The places of a class. Those of bulk are for its pieces of work.
+    pub(super) fn of(&self, class: Class) -> &Arc<Places> {
+        match class {
+            Class::Single | Class::Probe => &self.single,
+            Class::Bulk => &self.bulk,
+            Class::Admin => &self.admin,
+        }
+    }
+}
+
+impl Places {
+    fn new(class: &'static str, places: usize, full: &'static str) -> Self {
+        let refused = metrics::counter!(names::HTTP_SHED, label::CLASS => class);
+        // There from the start, so that an alert sees the first one.
+        refused.increment(0);
+        let delay = DelayLimit::new(Duration::ZERO);
+        Self { free: Arc::new(Semaphore::new(places)), delay, full, refused, waits: None }
+    }
+
+    /// Counts how long a new request has waited for a thread, and refuses it if that was too long.
+    pub(super) fn arrive(&self) -> Result<(), Problem> {
+        if let Some(waits) = &self.waits {
+            waits.record(run_queue::waited().as_secs_f64());
+        }
+        self.in_time()
+    }
+
+    fn in_time(&self) -> Result<(), Problem> {
+        if self.delay.refuses(run_queue::waited()) && run_queue::refuse() {
+            return Err(self.refuse(
+                "the server has more to do than it can do in time (`server.queue_delay_max_ms`); nothing was done for \
+                 this request; try again later",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Takes a place; 503 if none is free, or if the request has waited too long for its thread.
+    pub(super) fn take(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        self.in_time()?;
+        Arc::clone(&self.free).try_acquire_owned().map_err(|_| self.full())
+    }
+
+    /// Waits for a place for one piece of work.
+    pub(super) async fn piece(&self) -> OwnedSemaphorePermit {
+        Arc::clone(&self.free).acquire_owned().await.expect("the places are never closed")
+    }
+
+    /// Returns the answer to a request for which there is no place.
+    pub(super) fn full(&self) -> Problem {
+        self.refuse(self.full)
+    }
+
+    /// Counts a refusal, and returns it.
+    pub(super) fn refuse(&self, detail: &str) -> Problem {
+        self.refused.increment(1);
+        Problem::new(Code::Overloaded, detail)
+    }
+
+    /// Returns how many places are free.
+    #[cfg(test)]
+    pub(super) fn free(&self) -> usize {
+        self.free.available_permits()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::http::run_queue::Timed;
+
+    #[tokio::test]
+    async fn a_request_that_waited_too_long_is_refused_while_that_lasts() {
+        let limit = Duration::from_millis(1);
+        let defaults = crate::config::defaults().server.limits;
+        let admission = Admission::new(&HttpLimits { queue_delay_max: limit, ..defaults });
+        let after = |class, waited| {
+            let since = Instant::now().checked_sub(waited).expect("the clock began earlier");
+            let places = Arc::clone(admission.of(class));
+            Timed::ready_since(async move { places.arrive().and_then(|()| places.take()) }, since)
+        };
+        assert!(after(Class::Single, 5 * limit).await.is_ok(), "one alone is not overload");
+        // Each keeps the run of long waits going.
+        let refused = loop {
+            if let Err(problem) = after(Class::Single, 5 * limit).await {
+                break problem;
+            }
+        };
+        assert_eq!(refused.code, Code::Overloaded);
+        assert!(refused.retry_after.is_some());
+        for class in [Class::Bulk, Class::Admin] {
+            assert!(after(class, 5 * limit).await.is_ok(), "{class:?}");
+        }
+    }
+}

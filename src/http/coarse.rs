@@ -1,0 +1,42 @@
+//! What a key that sees only verdicts (`scores = "verdict"`) may ask for. Both are lists of what is allowed: a route or
+//! a parameter that is added later is refused until it is added here too. `dto/verdict.rs` has the fields that it sees.
+
+use super::caller::Caller;
+use super::error::{Code, Problem};
+use super::query::Query;
+use super::routes::Route;
+use crate::keys::Scores;
+
+/// The parameters. `threshold` is not one of them: a client that may choose it finds the similarity by halving.
+const PARAMETERS: [&str; 6] = ["id", "on_duplicate", "on_existing", "invalid", "op", "duplex"];
+
+/// Returns 403 if the route is not for keys that see only verdicts, and this is one.
+pub(super) fn check_route(route: &Route, caller: &Caller) -> Result<(), Problem> {
+    if route.coarse {
+        return Ok(());
+    }
+    refuse(caller, || "this request is not among them".to_owned())
+}
+
+/// Returns 403 if a parameter is not for keys that see only verdicts, and this is one.
+pub(super) fn check_parameters(query: &Query, caller: &Caller) -> Result<(), Problem> {
+    match query.names().find(|name| !PARAMETERS.contains(name)) {
+        Some(name) => refuse(caller, || format!("the parameter `{name}` is not among them")),
+        None => Ok(()),
+    }
+}
+
+fn refuse(caller: &Caller, why: impl FnOnce() -> String) -> Result<(), Problem> {
+    match (caller.scores(), caller.name()) {
+        (Scores::Verdict, Some(name)) => {
+            let detail = format!(
+                "the key `{name}` sees only verdicts (`scores = \"verdict\"`): it may check, insert and delete, also in a \
+                 batch or in bulk, with the parameters {}; {}",
+                PARAMETERS.join(", "),
+                why()
+            );
+            Err(Problem::new(Code::Forbidden, detail))
+        }
+        _ => Ok(()),
+    }
+}

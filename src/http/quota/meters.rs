@@ -1,0 +1,53 @@
+//! The metrics of one key name. Its handles are made once, so that a request looks nothing up.
+
+use metrics::{Counter, counter};
+
+use super::limit::Limit;
+use crate::telemetry::names::{self, label};
+
+/// Counts the work of one key name. Addresses have none: a client chooses them.
+pub(super) struct Meters {
+    /// In the order of [`Limit::RATES`].
+    taken: [Counter; 3],
+    /// In the order of [`Limit::ALL`].
+    refused: [Counter; 4],
+    slowed: Counter,
+}
+
+impl Meters {
+    /// Returns meters that count nothing.
+    pub(super) fn none() -> Self {
+        let noop = |_| Counter::noop();
+        Self { taken: [0; 3].map(noop), refused: [0; 4].map(noop), slowed: Counter::noop() }
+    }
+
+    /// Returns the meters of a key name. All its series exist from now on.
+    pub(super) fn of_key(name: &str) -> Self {
+        let key = || name.to_owned();
+        let taken = [names::KEY_REQUESTS, names::KEY_BYTES, names::KEY_DOCUMENTS];
+        let meters = Self {
+            taken: taken.map(|metric| counter!(metric, label::KEY => key())),
+            refused: Limit::ALL
+                .map(|limit| counter!(names::KEY_REFUSED, label::KEY => key(), label::LIMIT => limit.setting())),
+            slowed: counter!(names::KEY_SLOWED, label::KEY => key()),
+        };
+        meters.taken.iter().chain(&meters.refused).chain([&meters.slowed]).for_each(|counter| counter.increment(0));
+        meters
+    }
+
+    pub(super) fn count(&self, limit: Limit, units: u64) {
+        if let Some(at) = Limit::RATES.iter().position(|rate| *rate == limit) {
+            self.taken[at].increment(units);
+        }
+    }
+
+    pub(super) fn refused(&self, limit: Limit) {
+        if let Some(at) = Limit::ALL.iter().position(|of_all| *of_all == limit) {
+            self.refused[at].increment(1);
+        }
+    }
+
+    pub(super) fn slowed(&self) {
+        self.slowed.increment(1);
+    }
+}

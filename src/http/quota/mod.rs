@@ -1,0 +1,19 @@
+//! Limits of clients: of each key name, and of each address without a valid key.
+//! A request takes from its client's [`Share`](share::Share) before work on it begins, or is answered 429. Work that
+//! has begun waits instead. `docs/rate-limits.md` has the rules.
+
+mod addresses;
+mod bucket;
+mod fields;
+mod key_shares;
+mod limit;
+mod meters;
+#[expect(clippy::module_inception, reason = "the handle is the module's main item")]
+mod quota;
+mod share;
+mod shares;
+
+pub(super) use fields::{RATE_LIMIT, RATE_LIMIT_POLICY, write as write_fields};
+pub(super) use quota::{Arriving, Quota};
+pub(super) use share::{Place, Share};
+pub(super) use shares::Shares;

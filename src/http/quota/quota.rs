@@ -1,0 +1,121 @@
+//! A request's handle on what its client may still do, for the code that reads bodies and works on documents.
+//! Without limits and without a key name it does nothing.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::FromRequestParts;
+use axum::http::Extensions;
+use axum::http::request::Parts;
+
+use super::limit::Limit;
+use super::share::Share;
+use crate::http::error::Problem;
+
+/// The longest sleep of a slowed stream, so that it learns of other limits.
+const NAP_MAX: Duration = Duration::from_secs(1);
+
+/// The share of the request's client, attached to the request.
+#[derive(Clone, Default)]
+pub struct Quota(Option<Arc<Share>>);
+
+impl Quota {
+    pub(crate) fn new(share: Arc<Share>) -> Self {
+        Self(Some(share))
+    }
+
+    /// Returns the quota attached to a request.
+    pub(crate) fn of(extensions: &Extensions) -> Self {
+        extensions.get::<Self>().cloned().unwrap_or_default()
+    }
+
+    /// Takes documents before any work on them; 429 if the limit is reached. All are taken, or none.
+    pub(crate) fn take_documents(&self, documents: usize) -> Result<(), Problem> {
+        self.0.as_ref().map_or(Ok(()), |share| share.take(Limit::Documents, documents as u64))
+    }
+
+    /// Counts documents of work that has begun.
+    pub(crate) fn charge_documents(&self, documents: usize) {
+        self.charge(Limit::Documents, documents as u64);
+    }
+
+    /// Counts bytes of a stream that has begun.
+    pub(crate) fn charge_bytes(&self, bytes: usize) {
+        self.charge(Limit::Bytes, bytes as u64);
+    }
+
+    fn charge(&self, limit: Limit, units: u64) {
+        if let Some(share) = &self.0 {
+            share.charge(limit, units);
+        }
+    }
+
+    /// Waits until a stream may begin another document.
+    pub(crate) async fn documents_due(&self) {
+        self.due(Limit::Documents, || {}).await;
+    }
+
+    /// Waits until a stream may read more bytes.
+    pub(crate) async fn bytes_due(&self) {
+        self.due(Limit::Bytes, || {}).await;
+    }
+
+    async fn due(&self, limit: Limit, mut waiting: impl FnMut()) {
+        let Some(share) = &self.0 else { return };
+        let mut wait = share.wait(limit);
+        if !wait.is_zero() {
+            share.slowed();
+        }
+        while !wait.is_zero() {
+            waiting();
+            tokio::time::sleep(wait.min(NAP_MAX)).await;
+            wait = share.wait(limit);
+        }
+    }
+
+    /// Begins to count the bytes of a body.
+    pub(crate) fn arriving(&self) -> Arriving {
+        Arriving { quota: self.clone(), bytes: 0 }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Quota {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::of(&parts.extensions))
+    }
+}
+
+/// The bytes of a body that has arrived in part. They count even if the body is given up.
+pub(crate) struct Arriving {
+    quota: Quota,
+    bytes: u64,
+}
+
+impl Arriving {
+    pub(crate) fn arrived(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+    }
+
+    /// Takes the bytes before any work on them; 429 if the limit is reached.
+    pub(crate) fn take(&mut self) -> Result<(), Problem> {
+        let bytes = std::mem::take(&mut self.bytes);
+        self.quota.0.as_ref().map_or(Ok(()), |share| share.take(Limit::Bytes, bytes))
+    }
+
+    /// Counts the bytes so far, and waits until more may be read. Calls `waiting` before each sleep.
+    pub(crate) async fn more_due(&mut self, waiting: impl FnMut()) {
+        self.quota.charge(Limit::Bytes, std::mem::take(&mut self.bytes));
+        self.quota.due(Limit::Bytes, waiting).await;
+    }
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.quota.charge(Limit::Bytes, self.bytes);
+        }
+    }
+}

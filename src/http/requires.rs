@@ -1,0 +1,47 @@
+//! What a route requires of the key of a request.
+
+use super::caller::Caller;
+use super::error::Problem;
+use crate::keys::Scope;
+
+/// Paths that never require a key, because orchestrators have none.
+pub(super) const OPEN_PATHS: [&str; 2] = ["/livez", "/readyz"];
+
+/// What a route requires of the key of a request. Every route says so in the table of routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requires {
+    /// No key.
+    Nothing,
+    /// Any valid key.
+    Key,
+    /// A key with this scope.
+    Scope(Scope),
+    /// A key with this scope that is not limited to some collections.
+    ScopeForAll(Scope),
+    /// A key with the scope of the request's operation. Which one that is, only the request says.
+    Operation,
+}
+
+/// The scopes of operations on many documents.
+pub(super) const OPERATIONS: [Scope; 3] = [Scope::Check, Scope::Insert, Scope::Delete];
+
+impl Requires {
+    /// Returns 403 if a request of this caller cannot be allowed, whatever it contains.
+    pub(super) fn check(self, caller: &Caller) -> Result<(), Problem> {
+        match self {
+            Self::Nothing | Self::Key => Ok(()),
+            Self::Scope(scope) => caller.require(scope),
+            Self::ScopeForAll(scope) => caller.require(scope).and_then(|()| caller.require_all_collections()),
+            Self::Operation => caller.require_one(&OPERATIONS),
+        }
+    }
+
+    /// Returns the scopes of which a request needs one; empty if any key will do, or none is needed.
+    pub fn scopes(self) -> Vec<Scope> {
+        match self {
+            Self::Nothing | Self::Key => Vec::new(),
+            Self::Scope(scope) | Self::ScopeForAll(scope) => vec![scope],
+            Self::Operation => OPERATIONS.to_vec(),
+        }
+    }
+}

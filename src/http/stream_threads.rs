@@ -1,0 +1,43 @@
+//! The threads that work on the documents of bulk and batch requests. They give way to those that serve connections, so
+//! that a check does not wait behind the lines of 64 streams: the system interrupts them whenever a check is ready.
+//! Without other work they have the whole machine. Knows nothing of documents.
+
+use std::future::Future;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::JoinHandle;
+
+use crate::cpu::give_way;
+
+/// The threads. They end when this is dropped.
+pub(super) struct StreamThreads(Option<Runtime>);
+
+impl StreamThreads {
+    /// Starts this many threads; one per core if `None`.
+    pub(super) fn start(threads: Option<usize>) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let mut runtime = Builder::new_multi_thread();
+        // As many blocking threads as serve connections: they do short disk reads.
+        runtime.worker_threads(threads.unwrap_or(cores)).max_blocking_threads(cores + 2);
+        let runtime = runtime.enable_time().thread_name("hapax-stream").on_thread_start(give_way).build();
+        Self(Some(runtime.expect("the system can start some more threads")))
+    }
+
+    pub(super) fn handle(&self) -> &Handle {
+        self.0.as_ref().expect("it is there until this is dropped").handle()
+    }
+
+    /// Runs a task on these threads. What it spawns runs there too.
+    pub(super) fn spawn<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        self.handle().spawn(task)
+    }
+}
+
+impl Drop for StreamThreads {
+    /// May be called on a thread that must not block.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Adds keys to a keys file and takes them out. The rest of the file, with its comments, stays as it is.
+//! A file is replaced as a whole, so a server never reads half of one. Two programs that change it at once wait for each
+//! other.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, Value, value};
+
+use super::file::{self, KeysError, VERSION};
+use super::key::{Key, KeyDigest, KeyLimits};
+
+/// The most valid keys of one name: the one in use, and the one that replaces it.
+const OF_ONE_NAME_MAX: usize = 2;
+/// What every key begins with, so that people and programs that look for leaked secrets recognize one.
+const BEGINNING: &str = "hapax_";
+/// The digits of a key (RFC 4648, section 6, in lower case): five bits each.
+const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+/// The header of a new file.
+const HEADER: &str =
+    "# Keys of hapax: only hashes. `hapax keys add|list|revoke` changes this file; docs/keys.md describes it.\n";
+
+/// A key to add. `None` and empty lists leave a field out.
+#[derive(Clone, Debug, Default)]
+pub struct NewKey {
+    pub name: String,
+    pub scopes: Vec<String>,
+    pub collections: Vec<String>,
+    /// A time, a date, or a number of days or hours from now, such as `90d`.
+    pub expires: Option<String>,
+    pub scores: Option<String>,
+    pub limits: KeyLimits,
+}
+
+/// Adds a key to a file, which is made if it is missing. Returns the key's id, and the text that its client sends. That
+/// text is stored nowhere.
+pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
+    let (id, text) = (random(5)?, format!("{BEGINNING}{}", random(32)?));
+    change(path, |document, keys| {
+        let now = Timestamp::now();
+        let valid: Vec<_> = keys.iter().filter(|key| key.name() == new.name && !key.is_expired(now)).collect();
+        if let [first, second, ..] = valid.as_slice()
+            && valid.len() >= OF_ONE_NAME_MAX
+        {
+            return Err(wrong(format!(
+                "two keys named {} are valid already; revoke one of them first: {}, or {}",
+                new.name,
+                first.id(),
+                second.id()
+            )));
+        }
+        let tables = document.entry("key").or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
+        let tables = tables.as_array_of_tables_mut().ok_or_else(|| wrong("write its keys as [[key]] tables".into()))?;
+        tables.push(table(new, &id, &text, now)?);
+        Ok(())
+    })?;
+    Ok((id, text))
+}
+
+/// Takes the keys with this name or id out of a file. Returns the name and id of each.
+pub fn revoke(path: &Path, name_or_id: &str) -> Result<Vec<(String, String)>, KeysError> {
+    let mut revoked = Vec::new();
+    change(path, |document, keys| {
+        let is_meant = |key: &&Key| key.id() == name_or_id || key.name() == name_or_id;
+        revoked = keys.iter().filter(is_meant).map(|key| (key.name().to_owned(), key.id().to_owned())).collect();
+        let tables = document.get_mut("key").and_then(Item::as_array_of_tables_mut);
+        let Some(tables) = tables.filter(|_| !revoked.is_empty()) else {
+            return Err(wrong(format!("no key has the name or the id {name_or_id:?}; `hapax keys list` shows all")));
+        };
+        let text = |table: &Table, field: &str| table.get(field).and_then(Item::as_str).map(str::to_owned);
+        tables.retain(|table| {
+            ![text(table, "name"), text(table, "id")].into_iter().flatten().any(|word| word == name_or_id)
+        });
+        Ok(())
+    })?;
+    Ok(revoked)
+}
+
+fn wrong(detail: String) -> KeysError {
+    KeysError::Format { detail }
+}
+
+fn table(new: &NewKey, id: &str, text: &str, now: Timestamp) -> Result<Table, KeysError> {
+    let list = |words: &[String]| value(words.iter().collect::<Array>());
+    let seconds = |at: Timestamp| value(Timestamp::from_second(at.as_second()).unwrap_or(at).to_string());
+    let mut table = Table::new();
+    table.insert("name", value(&new.name));
+    table.insert("id", value(id));
+    table.insert("sha256", value(KeyDigest::of(text.as_bytes()).to_hex()));
+    table.insert("scopes", list(&new.scopes));
+    if !new.collections.is_empty() {
+        table.insert("collections", list(&new.collections));
+    }
+    table.insert("created", seconds(now));
+    if let Some(expires) = &new.expires {
+        table.insert("expires", seconds(expiry(expires, now).map_err(wrong)?));
+    }
+    if let Some(scores) = &new.scores {
+        table.insert("scores", value(scores));
+    }
+    let limits = [
+        ("requests_per_second", new.limits.requests_per_second),
+        ("bytes_per_second", new.limits.bytes_per_second),
+        ("documents_per_second", new.limits.documents_per_second),
+        ("requests_in_flight", new.limits.requests_in_flight),
+    ];
+    let mut inner = Table::new();
+    for (name, limit) in limits {
+        if let Some(limit) = limit {
+            inner.insert(name, value(i64::try_from(limit).unwrap_or(i64::MAX)));
+        }
+    }
+    if !inner.is_empty() {
+        table.insert("limits", Item::Value(Value::InlineTable(inner.into_inline_table())));
+    }
+    Ok(table)
+}
+
+/// Reads a time after now.
+fn expiry(text: &str, now: Timestamp) -> Result<Timestamp, String> {
+    let span = |unit: char| text.strip_suffix(unit).and_then(|number| number.parse::<i64>().ok());
+    let seconds = |number: i64, unit| number.checked_mul(unit).map(SignedDuration::from_secs);
+    let at = match (span('d'), span('h')) {
+        (Some(days), _) => seconds(days, 86_400).and_then(|span| now.checked_add(span).ok()),
+        (_, Some(hours)) => seconds(hours, 3600).and_then(|span| now.checked_add(span).ok()),
+        (None, None) => text.parse().or_else(|_| format!("{text}T00:00:00Z").parse()).ok(),
+    };
+    at.filter(|at| *at > now).ok_or_else(|| {
+        format!("expires = {text:?}: must be in the future: 90d, 12h, 2027-01-31, or 2027-01-31T12:00:00Z")
+    })
+}
+
+/// Returns random digits, from this many bytes of the system's randomness.
+fn random(bytes: usize) -> Result<String, KeysError> {
+    let mut random = vec![0; bytes];
+    getrandom::fill(&mut random).map_err(|error| KeysError::Read(io::Error::other(error)))?;
+    let bit = |at: usize| random.get(at / 8).map_or(0, |byte| usize::from(byte >> (at % 8) & 1));
+    let digit = |first: usize| char::from(DIGITS[(first..first + 5).fold(0, |digit, at| digit << 1 | bit(at))]);
+    Ok((0..bytes * 8).step_by(5).map(digit).collect())
+}
+
+/// Changes a file, unless the result would be wrong.
+fn change(
+    path: &Path,
+    change: impl FnOnce(&mut DocumentMut, &[Key]) -> Result<(), KeysError>,
+) -> Result<(), KeysError> {
+    // A symlink stays; the file that it leads to is replaced.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let dir =
+        path.parent().filter(|dir| !dir.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_owned);
+    let lock = File::open(&dir).map_err(KeysError::Read)?;
+    lock.lock().map_err(KeysError::Read)?;
+    let before = match file::read(&path) {
+        Ok(bytes) => file::text(&bytes)?.to_owned(),
+        Err(KeysError::Read(error)) if error.kind() == io::ErrorKind::NotFound => {
+            format!("{HEADER}version = {VERSION}\n")
+        }
+        Err(error) => return Err(error),
+    };
+    let keys = file::parse(before.as_bytes())?;
+    let mut document = file::document(&before)?;
+    change(&mut document, &keys)?;
+    let after = document.to_string();
+    file::parse(after.as_bytes())?;
+    replace(&dir, &path, after.as_bytes()).map_err(KeysError::Read)?;
+    lock.sync_all().map_err(KeysError::Read)
+}
+
+/// Writes the content to a new file, and gives it the name of the old one. It keeps the owner and the mode of that.
+fn replace(dir: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
+    let name = path.file_name().ok_or_else(|| io::Error::other("it is a directory"))?;
+    let draft = dir.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        if let Ok(old) = fs::metadata(path) {
+            let new = file.metadata()?;
+            if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
+                fchown(&file, Some(old.uid()), Some(old.gid()))?;
+            }
+            file.set_permissions(fs::Permissions::from_mode(old.mode() & 0o777))?;
+        }
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&draft, path)
+    };
+    write().inspect_err(|_| _ = fs::remove_file(&draft))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{KeyRing, Shown};
+
+    fn new(name: &str) -> NewKey {
+        NewKey { name: name.to_owned(), scopes: vec!["check".to_owned()], ..NewKey::default() }
+    }
+
+    #[test]
+    fn a_key_is_added_rotated_and_revoked() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys.toml");
+        let (first, text) = add(&path, &new("a")).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert!(text.starts_with("hapax_") && text.len() == 6 + 52, "{text}");
+        assert!(!fs::read_to_string(&path).unwrap().contains(&text), "only its hash is stored");
+        fs::write(&path, fs::read_to_string(&path).unwrap() + "# a comment\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let limits = KeyLimits { requests_per_second: Some(5), ..KeyLimits::default() };
+        let scores = Some("verdict".to_owned());
+        let (second, second_text) = add(
+            &path,
+            &NewKey { expires: Some("90d".into()), collections: vec!["x-*".into()], limits, scores, ..new("a") },
+        )
+        .unwrap();
+        let third = add(&path, &new("a")).unwrap_err().to_string();
+        assert!(third.contains("two keys named a are valid") && third.contains(&first), "{third}");
+        let content = fs::read_to_string(&path).unwrap();
+        assert!(
+            content.contains("# a comment") && content.contains("limits = { requests_per_second = 5 }"),
+            "{content}"
+        );
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
+        let ring = KeyRing::new(None, file::parse(content.as_bytes()).unwrap());
+        for text in [&text, &second_text] {
+            assert!(matches!(ring.find(text.as_bytes()), Shown::Valid(key) if key.name() == "a"));
+        }
+        assert_eq!(revoke(&path, &first).unwrap(), [("a".to_owned(), first)]);
+        assert_eq!(revoke(&path, "a").unwrap(), [("a".to_owned(), second)]);
+        assert!(revoke(&path, "a").unwrap_err().to_string().contains("no key has the name or the id \"a\""));
+        assert!(file::parse(&fs::read(&path).unwrap()).unwrap().is_empty(), "no key is left, and the file is good");
+        let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["keys.toml"], "no draft is left");
+    }
+
+    #[test]
+    fn what_would_be_wrong_is_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys.toml");
+        for bad in [
+            new("A"),
+            NewKey { scopes: Vec::new(), ..new("a") },
+            NewKey { expires: Some("2020-01-01".into()), ..new("a") },
+            NewKey { expires: Some("soon".into()), ..new("a") },
+            NewKey { collections: vec!["A".into()], ..new("a") },
+            NewKey { scores: Some("none".into()), ..new("a") },
+        ] {
+            assert!(add(&path, &bad).is_err(), "{bad:?}");
+            assert!(!path.exists());
+        }
+        fs::write(&path, "broken").unwrap();
+        assert!(add(&path, &new("a")).is_err() && fs::read_to_string(&path).unwrap() == "broken");
+    }
+
+    #[test]
+    fn programs_that_add_at_once_lose_no_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys.toml");
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let path = &path;
+                scope.spawn(move || (0..5).for_each(|at| _ = add(path, &new(&format!("k{thread}-{at}"))).unwrap()));
+            }
+        });
+        assert_eq!(file::parse(&fs::read(&path).unwrap()).unwrap().len(), 40);
+    }
+}

@@ -1,0 +1,16 @@
+//! The keys of clients: what each may do, the file that holds their hashes, and the set that is valid now. A text that a
+//! client shows comes in; the key, or nothing, goes out. It must never know HTTP.
+
+mod edit;
+mod file;
+mod key;
+mod ring;
+mod scope;
+mod watch;
+
+pub use edit::{NewKey, add, revoke};
+pub use file::{KeysError, parse};
+pub use key::{CONFIGURED, Key, KeyDigest, KeyLimits, Pattern, Scores};
+pub use ring::{KeyRing, Shown};
+pub use scope::{Scope, Scopes};
+pub use watch::{KeysFile, ring};

@@ -1,0 +1,219 @@
+//! The keys that are valid now: found by the text that a client shows. Knows nothing of files and requests.
+//! A set of keys is replaced as a whole, without a lock that requests would wait for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+
+use super::key::{Key, KeyDigest};
+
+/// What a server knows of the text that a client shows.
+#[derive(Clone, Debug)]
+pub enum Shown {
+    /// A key that is valid now.
+    Valid(Arc<Key>),
+    /// A key that was valid once.
+    Expired,
+    /// No key, or one that was revoked.
+    Unknown,
+}
+
+/// All keys of a server. Cheap to clone.
+#[derive(Clone)]
+pub struct KeyRing(Arc<Inner>);
+
+struct Inner {
+    /// The key of the settings.
+    configured: Option<Arc<Key>>,
+    /// Whether requests without a key are answered.
+    open: bool,
+    keys: ArcSwap<Keys>,
+}
+
+/// The keys of a file, by the beginnings of their hashes.
+#[derive(Default)]
+struct Keys(HashMap<u64, Vec<Arc<Key>>>);
+
+impl Keys {
+    /// The limits of the newest key of a name hold for all of them.
+    fn new(keys: Vec<Key>) -> Self {
+        let (mut all, mut newest) = (Self::default(), HashMap::new());
+        for key in &keys {
+            let of_name = newest.entry(key.name().to_owned()).or_insert((key.created(), *key.limits()));
+            if key.created() >= of_name.0 {
+                *of_name = (key.created(), *key.limits());
+            }
+        }
+        for mut key in keys {
+            key.limit(newest[key.name()].1);
+            all.0.entry(key.digest().beginning()).or_default().push(Arc::new(key));
+        }
+        all
+    }
+
+    fn get(&self, digest: &KeyDigest) -> Option<&Arc<Key>> {
+        self.0.get(&digest.beginning())?.iter().find(|key| key.digest().equals(digest))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<Key>> {
+        self.0.values().flatten()
+    }
+}
+
+impl KeyRing {
+    /// Returns the ring of a server that asks for no key.
+    pub fn open() -> Self {
+        Self(Arc::new(Inner { configured: None, open: true, keys: ArcSwap::default() }))
+    }
+
+    /// Returns the ring of a server that asks for a key: the one of the settings, or one of these.
+    pub fn new(configured: Option<KeyDigest>, keys: Vec<Key>) -> Self {
+        let configured = configured.map(|digest| Arc::new(Key::configured(digest)));
+        Self(Arc::new(Inner { configured, open: false, keys: ArcSwap::from_pointee(Keys::new(keys)) }))
+    }
+
+    /// Whether requests without a key are answered. It never changes while the server runs.
+    pub fn is_open(&self) -> bool {
+        self.0.open
+    }
+
+    /// Finds the key of this text. The time it takes tells nothing of how much of a text is right: only hashes are
+    /// compared, and each whole.
+    pub fn find(&self, text: &[u8]) -> Shown {
+        let digest = KeyDigest::of(text);
+        if let Some(key) = self.0.configured.as_ref().filter(|key| key.digest().equals(&digest)) {
+            return Shown::Valid(Arc::clone(key));
+        }
+        match self.0.keys.load().get(&digest) {
+            // Most keys never expire, and reading the clock takes time.
+            Some(key) if key.expires().is_some() && key.is_expired(Timestamp::now()) => Shown::Expired,
+            Some(key) => Shown::Valid(Arc::clone(key)),
+            None => Shown::Unknown,
+        }
+    }
+
+    /// Replaces the keys of the file. Returns how many were revoked or lost a right: what their clients have open ends.
+    pub(super) fn replace(&self, keys: Vec<Key>) -> usize {
+        let old = self.0.keys.load_full();
+        // A key that keeps its rights keeps its token, and so what its clients have open.
+        let kept = |key: Key| match old.get(key.digest()) {
+            Some(before) if key.covers(before) => key.continuing(before),
+            _ => key,
+        };
+        let new = Arc::new(Keys::new(keys.into_iter().map(kept).collect()));
+        self.0.keys.store(Arc::clone(&new));
+        // Only now: a client that comes back at once must be refused.
+        let stays = |key: &Key| new.get(key.digest()).is_some_and(|new| new.covers(key));
+        let lost: Vec<_> = old.all().filter(|key| !stays(key)).collect();
+        lost.iter().for_each(|key| key.revoked().cancel());
+        lost.len()
+    }
+
+    /// Ends what clients of keys have open that have expired. Returns how many keys are valid now.
+    pub(super) fn expire(&self, now: Timestamp) -> usize {
+        let keys = self.0.keys.load();
+        let (expired, valid): (Vec<_>, Vec<_>) = keys.all().partition(|key| key.is_expired(now));
+        expired.iter().for_each(|key| key.revoked().cancel());
+        valid.len() + usize::from(self.0.configured.is_some())
+    }
+
+    /// Returns the valid keys, in no particular order.
+    pub fn valid(&self) -> Vec<Arc<Key>> {
+        let now = Timestamp::now();
+        let keys = self.0.keys.load();
+        keys.all().filter(|key| !key.is_expired(now)).chain(&self.0.configured).map(Arc::clone).collect()
+    }
+
+    pub(super) fn downgrade(&self) -> WeakRing {
+        WeakRing(Arc::downgrade(&self.0))
+    }
+}
+
+/// A ring that ends with its last [`KeyRing`].
+pub(super) struct WeakRing(std::sync::Weak<Inner>);
+
+impl WeakRing {
+    pub(super) fn get(&self) -> Option<KeyRing> {
+        self.0.upgrade().map(KeyRing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::file::parse;
+
+    /// A line of a file for a test: the text of a key, its scopes, and more.
+    fn keys(all: &[(&str, &str, &str)]) -> Vec<Key> {
+        let mut text = String::from("version = 1\n");
+        for (at, (shown, scopes, more)) in all.iter().enumerate() {
+            let hash = KeyDigest::of(shown.as_bytes()).to_hex();
+            text += &format!("[[key]]\nname = \"n\"\nid = \"i{at}\"\nsha256 = \"{hash}\"\nscopes = {scopes}\n{more}\n");
+        }
+        parse(text.as_bytes()).unwrap()
+    }
+
+    fn found(ring: &KeyRing, text: &str) -> Option<Arc<Key>> {
+        match ring.find(text.as_bytes()) {
+            Shown::Valid(key) => Some(key),
+            Shown::Expired | Shown::Unknown => None,
+        }
+    }
+
+    #[test]
+    fn a_key_is_found_by_its_whole_text() {
+        let ring =
+            KeyRing::new(Some(KeyDigest::of(b"the-one")), keys(&[("a", "[\"check\"]", ""), ("b", "[\"read\"]", "")]));
+        assert_eq!(found(&ring, "a").unwrap().id(), "i0");
+        assert_eq!(found(&ring, "b").unwrap().id(), "i1");
+        assert_eq!(found(&ring, "the-one").unwrap().name(), "api_key");
+        for other in ["", "A", "aa", "the-on", "the-onee"] {
+            assert!(found(&ring, other).is_none(), "{other}");
+        }
+        assert!(!ring.is_open() && ring.valid().len() == 3);
+        assert!(KeyRing::open().is_open() && found(&KeyRing::open(), "").is_none());
+    }
+
+    #[test]
+    fn only_a_key_that_loses_something_is_cut_off() {
+        let all = "[\"check\", \"read\"]";
+        let ring = KeyRing::new(None, keys(&[("a", all, ""), ("b", all, ""), ("c", all, ""), ("d", all, "")]));
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(|text| found(&ring, text).unwrap());
+        let next = keys(&[
+            ("a", all, "expires = \"2999-01-01T00:00:00Z\""),
+            ("b", "[\"check\"]", ""),
+            ("c", all, "collections = [\"x\"]"),
+        ]);
+        assert_eq!(ring.replace(next), 3);
+        assert!(!a.revoked().is_cancelled() && b.revoked().is_cancelled());
+        assert!(c.revoked().is_cancelled() && d.revoked().is_cancelled());
+        assert!(found(&ring, "d").is_none());
+        // The same text with fewer rights begins afresh.
+        assert!(!found(&ring, "b").unwrap().revoked().is_cancelled());
+        // What was kept is cut off later.
+        assert_eq!(ring.replace(Vec::new()), 3);
+        assert!(a.revoked().is_cancelled() && found(&ring, "a").is_none());
+    }
+
+    #[test]
+    fn an_expired_key_is_refused_and_stays_so() {
+        let ring = KeyRing::new(
+            None,
+            keys(&[
+                ("old", "[\"check\"]", "expires = \"2020-01-01T00:00:00Z\""),
+                ("new", "[\"check\"]", "expires = \"2999-01-01T00:00:00Z\""),
+            ]),
+        );
+        assert!(matches!(ring.find(b"old"), Shown::Expired));
+        let new = found(&ring, "new").unwrap();
+        assert_eq!(ring.expire(Timestamp::now()), 1);
+        assert!(!new.revoked().is_cancelled());
+        assert_eq!(ring.expire("3000-01-01T00:00:00Z".parse().unwrap()), 0);
+        assert!(new.revoked().is_cancelled() && matches!(ring.find(b"new"), Shown::Expired), "the clock was set back");
+        // A longer life in the file begins afresh.
+        ring.replace(keys(&[("new", "[\"check\"]", "expires = \"2999-02-01T00:00:00Z\"")]));
+        assert!(found(&ring, "new").is_some_and(|key| !key.revoked().is_cancelled()));
+    }
+}

@@ -1,0 +1,109 @@
+//! The words for what a key may do.
+
+use std::fmt;
+
+/// One thing that a key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Look documents up.
+    Check,
+    /// Read records, pages, clusters and buckets.
+    Read,
+    /// Store documents.
+    Insert,
+    /// Delete documents.
+    Delete,
+    /// Create, change and drop collections; make backups.
+    Admin,
+    /// Read `/metrics`.
+    Metrics,
+    /// Get signatures, and send them or sets in place of texts. With it, a client can craft documents that share bands
+    /// with any other.
+    Sign,
+}
+
+impl Scope {
+    pub const ALL: [Self; 7] =
+        [Self::Check, Self::Read, Self::Insert, Self::Delete, Self::Admin, Self::Metrics, Self::Sign];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Check => "check",
+            Self::Read => "read",
+            Self::Insert => "insert",
+            Self::Delete => "delete",
+            Self::Admin => "admin",
+            Self::Metrics => "metrics",
+            Self::Sign => "sign",
+        }
+    }
+
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A set of scopes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scopes(u8);
+
+impl Scopes {
+    /// Returns all scopes.
+    pub fn all() -> Self {
+        Self(Scope::ALL.iter().fold(0, |all, scope| all | scope.bit()))
+    }
+
+    /// Reads a list of words. The error says what is wrong and what is allowed.
+    pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let allowed = || Scope::ALL.map(Scope::as_str).join(", ");
+        let mut scopes = Self(0);
+        for word in words {
+            let scope = Scope::ALL.into_iter().find(|scope| scope.as_str() == word);
+            let scope = scope.ok_or_else(|| format!("there is no scope {word:?}; the scopes are {}", allowed()))?;
+            scopes.0 |= scope.bit();
+        }
+        if scopes.0 == 0 { Err(format!("must name one scope or more of {}", allowed())) } else { Ok(scopes) }
+    }
+
+    pub fn contains(self, scope: Scope) -> bool {
+        self.0 & scope.bit() != 0
+    }
+
+    /// Whether it has every scope of `other`.
+    pub fn covers(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub fn words(self) -> impl Iterator<Item = &'static str> {
+        Scope::ALL.into_iter().filter(move |scope| self.contains(*scope)).map(Scope::as_str)
+    }
+}
+
+impl fmt::Display for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words().collect::<Vec<_>>().join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_back() {
+        for scope in Scope::ALL {
+            let one = Scopes::parse([scope.as_str()]).unwrap();
+            assert_eq!(one.words().collect::<Vec<_>>(), [scope.as_str()]);
+            assert!(Scopes::all().covers(one) && one.contains(scope) && !one.covers(Scopes::all()));
+        }
+        assert_eq!(Scopes::parse(["sign", "check"]).unwrap().to_string(), "check, sign");
+        assert!(Scopes::parse([]).unwrap_err().starts_with("must name one scope or more of check, "));
+        assert!(Scopes::parse(["Check"]).unwrap_err().contains("no scope \"Check\""));
+    }
+}

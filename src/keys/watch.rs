@@ -1,0 +1,138 @@
+//! Follows a keys file: looks each second whether its content has changed, and replaces the keys of a ring.
+//! The content counts, not its time: Kubernetes swaps symlinks, and a copy may keep an old time. A file that is missing
+//! or wrong changes nothing: the last good keys stay, and so do revocations.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::file::{self, KeysError};
+use super::key::{Key, KeyDigest};
+use super::ring::{KeyRing, WeakRing};
+use crate::telemetry::names;
+
+/// The time between two looks.
+const LOOK: Duration = Duration::from_secs(1);
+/// A new content must stay the same for this long. Programs that do not replace a file at once write it piece by piece,
+/// and a piece may look like a whole file with fewer keys.
+const SETTLE: Duration = Duration::from_millis(250);
+
+/// A keys file that could be read at the start.
+#[derive(Clone, Debug)]
+pub struct KeysFile {
+    path: PathBuf,
+    content: Vec<u8>,
+    keys: Vec<Key>,
+    read_at: Timestamp,
+}
+
+impl KeysFile {
+    pub fn read(path: &Path) -> Result<Self, KeysError> {
+        let content = file::read(path)?;
+        let keys = file::parse(&content)?;
+        Ok(Self { path: path.to_owned(), content, keys, read_at: Timestamp::now() })
+    }
+
+    /// Its keys, expired ones included.
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    pub fn read_at(&self) -> Timestamp {
+        self.read_at
+    }
+}
+
+/// Returns the ring of a server with these keys, and follows the file on a thread of its own until the ring is dropped.
+/// Without a key and without a file the server is open to everyone.
+pub fn ring(configured: Option<KeyDigest>, file: Option<KeysFile>) -> std::io::Result<KeyRing> {
+    metrics::gauge!(names::KEYS_FILE_BAD).set(0.0);
+    let Some(KeysFile { path, content, keys, .. }) = file else {
+        let ring = match configured {
+            Some(_) => KeyRing::new(configured, Vec::new()),
+            None => KeyRing::open(),
+        };
+        metrics::gauge!(names::KEYS_VALID).set(ring.expire(Timestamp::now()) as f64);
+        return Ok(ring);
+    };
+    let ring = KeyRing::new(configured, keys);
+    let valid = ring.expire(Timestamp::now());
+    metrics::gauge!(names::KEYS_VALID).set(valid as f64);
+    if valid == 0 {
+        let path = path.display();
+        tracing::warn!(%path, "no key is valid, so every request is refused; add one with `hapax keys add`");
+    }
+    let mut watch = Watch { path, seen: Seen::Good(content) };
+    let followed = ring.downgrade();
+    // A thread, because revoking must work while all others are busy.
+    std::thread::Builder::new().name("hapax-keys".into()).spawn(move || watch.follow(&followed))?;
+    Ok(ring)
+}
+
+/// What the last look found.
+#[derive(PartialEq, Eq)]
+enum Seen {
+    /// The content that the keys in use come from.
+    Good(Vec<u8>),
+    /// Why the file cannot be used.
+    Bad(String),
+}
+
+struct Watch {
+    path: PathBuf,
+    seen: Seen,
+}
+
+impl Watch {
+    fn follow(&mut self, ring: &WeakRing) {
+        loop {
+            std::thread::sleep(LOOK);
+            let Some(ring) = ring.get() else { return };
+            self.look(&ring);
+            metrics::gauge!(names::KEYS_VALID).set(ring.expire(Timestamp::now()) as f64);
+        }
+    }
+
+    /// Looks once.
+    fn look(&mut self, ring: &KeyRing) {
+        let content = file::read(&self.path);
+        let changed = !matches!((&self.seen, &content), (Seen::Good(seen), Ok(content)) if seen == content);
+        if changed {
+            self.changed(ring, content);
+        }
+        let bad = matches!(self.seen, Seen::Bad(_));
+        metrics::gauge!(names::KEYS_FILE_BAD).set(f64::from(u8::from(bad)));
+        metrics::counter!(names::KEYS_FILE_ERRORS).increment(bad.into());
+    }
+
+    fn changed(&mut self, ring: &KeyRing, first: Result<Vec<u8>, KeysError>) {
+        std::thread::sleep(SETTLE);
+        let again = file::read(&self.path);
+        let settled = match (&first, &again) {
+            (Ok(first), Ok(again)) => first == again,
+            (Err(_), Err(_)) => true,
+            _ => false,
+        };
+        if !settled {
+            // It is being written. The next look comes in a second.
+            return;
+        }
+        match again.and_then(|content| Ok((file::parse(&content)?, content))) {
+            Ok((keys, content)) => {
+                let (path, count) = (self.path.display(), keys.len());
+                let ended = ring.replace(keys);
+                tracing::info!(%path, keys = count, revoked = ended, "read the keys file again");
+                self.seen = Seen::Good(content);
+            }
+            Err(error) => {
+                let bad = Seen::Bad(error.to_string());
+                if self.seen != bad {
+                    let path = self.path.display();
+                    tracing::error!(%path, %error, "the keys file cannot be used; the keys of before stay valid, and no others");
+                    self.seen = bad;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! TLS for listeners. Comes in: a certificate and its key, in two files. Goes out: an [`Acceptor`] that always uses the
+//! last files that fitted together. Knows nothing of sockets or of HTTP.
+
+mod acceptor;
+mod certificate;
+mod error;
+mod files;
+mod watch;
+
+pub use acceptor::{Acceptor, failure};
+pub use certificate::Certificate;
+pub use error::CertificateError;
+pub use files::CertificateFiles;
+pub use watch::watch;

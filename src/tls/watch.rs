@@ -1,0 +1,129 @@
+//! Looks at the files of a certificate each second, and renews an acceptor when they have changed.
+//! The content counts, not the time of a change: Kubernetes swaps symbolic links. Two files cannot be replaced at the
+//! same moment, and may be half written when they are read. So the last pair that fitted stays until another one fits.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::MissedTickBehavior;
+
+use super::acceptor::Acceptor;
+use super::certificate::Certificate;
+use super::error::CertificateError;
+use super::files::{CertificateFiles, Contents};
+use crate::telemetry::names;
+
+/// Time between two looks.
+const LOOK: Duration = Duration::from_secs(1);
+/// At one look, the certificate may be new and the key not yet. That is not worth a line in the log.
+const FAILURES_TOLERATED: u32 = 1;
+/// A certificate that ends sooner than this causes a warning.
+const SOON: Duration = Duration::from_hours(14 * 24);
+
+/// Renews `acceptor` until this is dropped. `certificate` is the one that it has.
+pub async fn watch(files: CertificateFiles, certificate: Certificate, acceptor: Acceptor) {
+    let mut watched = Watched::new(files, certificate);
+    let mut looks = tokio::time::interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        let looked = tokio::task::spawn_blocking(move || {
+            let renewed = watched.look();
+            watched.tell_life(Timestamp::now());
+            (watched, renewed)
+        });
+        // It fails only if it panics or the runtime ends.
+        let Ok((back, renewed)) = looked.await else { return };
+        watched = back;
+        if renewed {
+            acceptor.renew(&watched.certificate);
+        }
+    }
+}
+
+/// The files, and the last certificate from them.
+struct Watched {
+    files: CertificateFiles,
+    certificate: Certificate,
+    /// The contents of the last pair that fitted.
+    seen: Option<Contents>,
+    /// The looks in a row at which no pair fitted.
+    failures: u32,
+    life: Life,
+}
+
+/// How long a certificate is still valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Long,
+    EndsSoon,
+    Over,
+}
+
+impl Life {
+    fn at(now: Timestamp, expires: Timestamp) -> Self {
+        match expires.duration_since(now) {
+            left if left.is_negative() => Self::Over,
+            left if left < SOON.try_into().unwrap_or_default() => Self::EndsSoon,
+            _ => Self::Long,
+        }
+    }
+}
+
+impl Watched {
+    fn new(files: CertificateFiles, certificate: Certificate) -> Self {
+        Self { files, certificate, seen: None, failures: 0, life: Life::Long }
+    }
+
+    /// Returns whether the files have another certificate than before.
+    fn look(&mut self) -> bool {
+        let contents = match self.files.read() {
+            Ok(contents) if self.failures == 0 && self.seen.as_ref() == Some(&contents) => return false,
+            Ok(contents) => contents,
+            Err(error) => return self.fail(&error),
+        };
+        let certificate = match Certificate::new(&self.files, &contents) {
+            Ok(certificate) => certificate,
+            Err(error) => return self.fail(&error),
+        };
+        self.seen = Some(contents);
+        let told = std::mem::take(&mut self.failures) > FAILURES_TOLERATED;
+        // Both have keys that belong to their certificates. So if the certificates are the same, the keys are, too.
+        let renewed = !certificate.is_same(&self.certificate);
+        if renewed {
+            tracing::info!(expires = %certificate.expires(), "the TLS certificate was renewed");
+            self.life = Life::Long;
+        } else if told {
+            tracing::info!("the TLS files can be used again; the certificate is the same");
+        }
+        self.certificate = certificate;
+        renewed
+    }
+
+    fn fail(&mut self, error: &CertificateError) -> bool {
+        self.failures = self.failures.saturating_add(1);
+        if self.failures > FAILURES_TOLERATED {
+            metrics::counter!(names::TLS_RELOAD_ERRORS).increment(1);
+        }
+        if self.failures == FAILURES_TOLERATED + 1 {
+            tracing::error!(%error, "cannot use the TLS files; the last certificate stays in use");
+        }
+        false
+    }
+
+    /// Says how long the certificate is valid: as a metric, and in the log when that becomes urgent.
+    fn tell_life(&mut self, now: Timestamp) {
+        let expires = self.certificate.expires();
+        metrics::gauge!(names::TLS_CERTIFICATE_EXPIRY).set(expires.as_second() as f64);
+        let life = Life::at(now, expires);
+        if life == self.life {
+            return;
+        }
+        self.life = life;
+        match life {
+            Life::Long => {}
+            Life::EndsSoon => tracing::warn!(%expires, "the TLS certificate expires soon"),
+            Life::Over => tracing::error!(%expires, "the TLS certificate has expired; clients refuse it"),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+"""Writes the first inputs of each fuzz target, and a dictionary of the words that it knows: seeds.py FOLDER
+
+The inputs come from config/default.toml and openapi.yaml, so that nobody keeps them up to date by hand.
+"""
+
+import gzip
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+HASH = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    defaults = (ROOT / "config/default.toml").read_text()
+    description = (ROOT / "openapi.yaml").read_text()
+    settings = re.sub(r"(?m)^#.*\n", "", defaults)
+    keys = re.findall(r"(?m)^(?:# )?([a-z_]+) =", defaults)
+    fields = sorted(set(re.findall(r"(?m)^ +([a-z_]+):$", description)))
+    documents = [
+        b'{"id":"a","text":"some words of the first page"}',
+        b'{"set":["apple","pear",12],"metadata":{"n":[1,null]}}',
+        b'{"signature":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+Pw=="}',
+        b'{"text":"\\ud800 \xc3\xa9"}',
+        b'{"id":""}',
+        b"[1]",
+    ]
+    key = f'version = 1\n[[key]]\nname = "n"\nid = "i"\nsha256 = "{HASH}"\nscopes = ["check", "sign"]\n'
+    rest = 'collections = ["pages", "crawl-*"]\nexpires = "2027-11-22T10:00:00+01:00"\nscores = "verdict"\n'
+    verdict = b'{"verdict":"unique","threshold":0.8,"candidates":1,"complete":true,"matches":[{"seq":1,"matching":2,"exact":true}]}'
+    inputs = {
+        "lines": [b"\x01" + b"\n".join(documents), b"\x00\xef\xbb\xbf" + documents[0] + b"\r\n \n\n" + documents[1], b"\xff" + b"\n" * 110],
+        "bodies": [bytes([how, route, 9, 40]) + body for how in range(6) for route, body in bodies(documents)],
+        "query": [b"id=a%2Fb+c&limit=10&threshold=0.5", b"with=metadata&cursor=AAAAAAAAAAE&duplex=true", b"&&id=%F0%9F%A6%80&x"],
+        "config": [section.encode() for section in re.split(r"(?m)^(?=\[)", settings) if section.strip()]
+        + [b"----\nSERVER__LISTEN=0.0.0.0:80\nAUTH__API_KEY=0123456789abcdef\nSERVER__HOSTS=a,b\n"],
+        "keys": [key.encode(), (key + rest + "[key.limits]\nrequests_per_second = 5\n").encode(), b"version = 1\n"],
+        "records": [bytes(range(256)) * 4 + verdict, b"\xff" * 600 + verdict],
+    }
+    for target, seeds in inputs.items():
+        (folder / target).mkdir(parents=True, exist_ok=True)
+        for at, seed in enumerate(seeds):
+            (folder / target / f"seed-{at}").write_bytes(seed)
+        words = {"config": keys, "keys": KEY_WORDS, "query": keys_of_queries(description)}.get(target, fields)
+        dictionary = "".join(f'"{word}"\n' for word in sorted(set(words)))
+        (folder / f"{target}.dict").write_text(dictionary)
+
+
+KEY_WORDS = """version key name id sha256 scopes collections created expires scores limits requests_per_second
+bytes_per_second documents_per_second requests_in_flight check read insert delete admin metrics sign full verdict [[key]]
+[key.limits]""".split()
+
+
+def bodies(documents):
+    text = "The quick brown fox jumps over the lazy dog.".encode()
+    yield from [(0, documents[0]), (2, b"\xef\xbb\xbf" + text), (2, text + b"\xff\xed\xa0\x80"), (4, documents[1])]
+    yield from [(5, b'{"a":{"text":"a"},"b":{"id":"a"}}'), (6, b'{"op":"check","documents":[{"text":"a"},{"id":"b"}]}')]
+    yield from [(7, b'{"ids":["a"]}'), (10, b'{"threshold":0.7,"k":128}'), (0, gzip.compress(documents[0], mtime=0))]
+
+
+def keys_of_queries(description):
+    return re.findall(r"(?m)^      name: ([a-z_]+)$", description) + ["%00", "%F0%9F", "+", "&", "="]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+//! The files of `contrib/` name flags, variables, addresses and paths of hapax. Each is held against the real thing.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::command::{binary, hapax};
+use crate::support::library;
+use crate::support::sources::root;
+
+fn text(path: &str) -> String {
+    fs::read_to_string(root().join("contrib").join(path)).unwrap_or_else(|error| panic!("contrib/{path}: {error}"))
+}
+
+fn documents(path: &str) -> Vec<Value> {
+    text(path).split("\n---\n").map(|document| serde_saphyr::from_str(document).expect("YAML")).collect()
+}
+
+/// Returns the settings that these arguments and variables make, or fails.
+fn settings(arguments: &[&str], variables: &[(String, String)]) -> String {
+    let dir = library::dir();
+    let key = dir.path().join("key");
+    fs::write(&key, "0123456789abcdef").unwrap();
+    let mut command = hapax(arguments);
+    command.arg("--check-config");
+    for (name, value) in variables {
+        let is_key = name == "HAPAX__AUTH__API_KEY_FILE";
+        command.env(name, if is_key { key.to_str().unwrap() } else { value });
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn drain_timeout_s() -> u64 {
+    hapax::config::defaults().server.limits.drain_timeout.as_secs()
+}
+
+/// Returns the values of a key of a unit, in order.
+fn values<'a>(unit: &'a str, key: &str) -> Vec<&'a str> {
+    unit.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('=')).collect()
+}
+
+#[test]
+fn the_systemd_units_start_hapax_with_settings_that_it_has() {
+    let unit = text("systemd/hapax.service");
+    // The lines that turn the key on are comments.
+    let unit = unit.replace("\n#LoadCredential=", "\nLoadCredential=").replace("\n#Environment=", "\nEnvironment=");
+    let starts = values(&unit, "ExecStart");
+    let words: Vec<&str> = starts[0].split(' ').collect();
+    assert_eq!((starts.len(), words[0]), (1, "/usr/local/bin/hapax"));
+    let variables: Vec<(String, String)> = values(&unit, "Environment")
+        .into_iter()
+        .map(|value| value.split_once('=').expect("NAME=VALUE"))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    assert!(variables.iter().any(|(name, _)| name == "HAPAX__AUTH__API_KEY_FILE"));
+    settings(&words[1..], &variables);
+    let state = format!("/var/lib/{}/", values(&unit, "StateDirectory")[0]);
+    for (name, value) in variables.iter().filter(|(name, _)| name.ends_with("__DIR")) {
+        assert!(value.starts_with(&state), "{name}: {value} is not in {state}");
+    }
+    assert_eq!(values(&unit, "Type"), ["notify"]);
+    let stop: u64 = values(&unit, "TimeoutStopSec")[0].trim_end_matches('s').parse().unwrap();
+    assert!(stop > drain_timeout_s());
+    let defaults = hapax::config::defaults().server;
+    for (socket, name, address) in [
+        ("hapax.socket", "http", defaults.listen.to_string()),
+        ("hapax-admin.socket", "admin", "127.0.0.1:8081".into()),
+    ] {
+        let socket = text(&format!("systemd/{socket}"));
+        assert_eq!(values(&socket, "FileDescriptorName"), [name]);
+        assert_eq!(values(&socket, "ListenStream"), [address]);
+        assert_eq!(values(&socket, "Service"), ["hapax.service"]);
+    }
+}
+
+#[test]
+fn systemd_takes_the_units() {
+    let found = Command::new("systemd-analyze").arg("--version").output();
+    if !found.is_ok_and(|output| output.status.success()) {
+        return eprintln!("LEFT OUT: there is no systemd-analyze");
+    }
+    let dir = library::dir();
+    let units = ["hapax.service", "hapax.socket", "hapax-admin.socket"].map(|name| {
+        let unit = text(&format!("systemd/{name}")).replace("/usr/local/bin/hapax", &binary());
+        let path = dir.path().join(name);
+        fs::write(&path, unit).unwrap();
+        path
+    });
+    let output = Command::new("systemd-analyze").arg("verify").args(&units).output().unwrap();
+    let words = String::from_utf8_lossy(&output.stderr);
+    // Units of the machine may have faults of their own.
+    let faults: Vec<&str> = words.lines().filter(|line| line.contains("hapax")).collect();
+    assert!(output.status.success() && faults.is_empty(), "{words}");
+}
+
+#[test]
+fn the_compose_file_runs_the_image_with_settings_that_it_has() {
+    let compose = &documents("compose.yaml")[0];
+    let service = &compose["services"]["hapax"];
+    let arguments: Vec<&str> =
+        service["command"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    let variables: Vec<(String, String)> = service["environment"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned()))
+        .collect();
+    settings(&arguments, &variables);
+    let key = variables.iter().find(|(name, _)| name == "HAPAX__AUTH__API_KEY_FILE").expect("a key");
+    let secret = key.1.strip_prefix("/run/secrets/").unwrap();
+    assert_eq!(service["secrets"][0], secret);
+    assert!(compose["secrets"][secret]["file"].is_string());
+    let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
+    let (volume, target) = service["volumes"][0].as_str().unwrap().split_once(':').unwrap();
+    assert!(compose["volumes"].as_object().unwrap().contains_key(volume));
+    assert!(dockerfile.contains(&format!("VOLUME {target}\n")));
+    assert!(dockerfile.contains("EXPOSE 8080\n") && service["ports"][0] == "127.0.0.1:8080:8080");
+    let grace: u64 = service["stop_grace_period"].as_str().unwrap().trim_end_matches('s').parse().unwrap();
+    assert!(grace > drain_timeout_s());
+}
+
+#[test]
+fn the_stateful_set_runs_one_hapax_with_settings_that_it_has() {
+    let documents = documents("kubernetes/hapax.yaml");
+    let (service, set) = (&documents[0], &documents[1]);
+    assert_eq!((&service["kind"], &set["kind"]), (&"Service".into(), &"StatefulSet".into()));
+    assert_eq!(set["spec"]["serviceName"], service["metadata"]["name"]);
+    assert_eq!(set["spec"]["selector"]["matchLabels"], service["spec"]["selector"]);
+    assert_eq!(set["spec"]["template"]["metadata"]["labels"], service["spec"]["selector"]);
+    assert_eq!(set["spec"]["replicas"], 1);
+    let pod = &set["spec"]["template"]["spec"];
+    assert_eq!(pod["enableServiceLinks"], false);
+    assert!(pod["terminationGracePeriodSeconds"].as_u64().unwrap() > drain_timeout_s());
+    let container = &pod["containers"][0];
+    let arguments: Vec<&str> =
+        container["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    assert!(arguments.contains(&"--lock-wait"));
+    let word = |value: &Value| value.as_str().unwrap().to_owned();
+    let variables: Vec<(String, String)> = container["env"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| (word(&entry["name"]), word(&entry["value"])))
+        .collect();
+    settings(&arguments, &variables);
+    let port_of = |name: &str| {
+        let value = variables.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str());
+        value.unwrap().rsplit_once(':').unwrap().1.parse::<u64>().unwrap()
+    };
+    for (port, variable) in [("http", "HAPAX__SERVER__LISTEN"), ("admin", "HAPAX__SERVER__ADMIN_LISTEN")] {
+        let named = |ports: &Value, key: &str| {
+            let ports = ports.as_array().unwrap();
+            ports.iter().find(|entry| entry["name"] == port).unwrap()[key].as_u64()
+        };
+        assert_eq!(named(&container["ports"], "containerPort"), Some(port_of(variable)));
+        assert_eq!(named(&service["spec"]["ports"], "port"), Some(port_of(variable)));
+    }
+    for (probe, path) in [("readinessProbe", "/readyz"), ("livenessProbe", "/livez")] {
+        assert_eq!(container[probe]["httpGet"], serde_json::json!({"path": path, "port": "admin"}));
+    }
+    let mounts = container["volumeMounts"].as_array().unwrap();
+    for (name, value) in variables.iter().filter(|(_, value)| value.starts_with('/')) {
+        let mounted = mounts.iter().any(|mount| Path::new(value).starts_with(mount["mountPath"].as_str().unwrap()));
+        assert!(mounted, "{name}={value} is on no volume, and the root is read-only");
+    }
+    let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
+    assert!(dockerfile.contains(&format!("USER {}\n", pod["securityContext"]["runAsUser"])));
+}

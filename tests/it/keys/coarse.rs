@@ -1,0 +1,142 @@
+//! A key with `scores = "verdict"` learns whether a document is a duplicate, and not how similar it is, to what, or
+//! anything else.
+
+use hapax::http::ROUTES;
+use serde_json::{Value, json};
+
+use super::file;
+use crate::support::client::{CHECK, Client, DOCUMENTS, words};
+use crate::support::library::{Dir, dir};
+use crate::support::local::{Local, Setup};
+
+const SEEN: [&str; 6] = ["verdict", "outcome", "stored", "collection", "id", "complete"];
+
+fn server(dir: &Dir) -> Local {
+    let (coarse, all) =
+        (["check", "insert", "delete"], ["check", "read", "insert", "delete", "sign", "admin", "metrics"]);
+    let keys = [("coarse", &coarse[..], "scores = \"verdict\""), ("full", &all[..], "")];
+    Setup { keys_file: Some(file::write(dir.path(), &keys)), ..Setup::new(dir) }.start()
+}
+
+/// A text that shares most of its words with `words(number)`.
+fn near(number: u64) -> String {
+    words(number).replacen(&format!("w{number}x39"), "changed", 1)
+}
+
+#[test]
+fn every_other_route_is_forbidden() {
+    let dir = dir();
+    let server = server(&dir);
+    let coarse = Client::of(&server).key("coarse");
+    let allowed = [
+        ("POST", CHECK),
+        ("POST", DOCUMENTS),
+        ("DELETE", DOCUMENTS),
+        ("POST", "/v1/collections/default/documents/delete"),
+        ("POST", "/v1/collections/default/batch"),
+        ("POST", "/v1/collections/default/bulk"),
+    ];
+    let mut open = 0;
+    for route in ROUTES.iter().filter(|route| !["/livez", "/readyz"].contains(&route.path)) {
+        let target = route.path.replace("{collection}", "default");
+        let answer = coarse.send(route.method.as_str(), &target, &[], b"");
+        let may = allowed.contains(&(route.method.as_str(), &*target));
+        open += usize::from(may);
+        assert_eq!(answer.status == 403, !may, "{} {target}: {}", route.method, answer.status);
+        // Every parameter of a route that it may use is allowed, or forbidden even with a valid value.
+        for name in route.query.iter().filter(|_| may) {
+            let value = match *name {
+                "threshold" => "0.5",
+                "limit" => "1",
+                "with" => "none",
+                _ => continue,
+            };
+            let answer = coarse.send(route.method.as_str(), &format!("{target}?{name}={value}"), &[], b"");
+            let problem = answer.problem(403, "forbidden");
+            assert!(problem["detail"].as_str().unwrap().contains(&format!("`{name}`")), "{problem}");
+        }
+    }
+    assert_eq!(open, allowed.len());
+}
+
+/// Checks that nothing but the allowed fields is anywhere in it.
+fn only_seen(answer: &Value) {
+    let fields: Vec<_> = answer.as_object().unwrap().keys().map(String::as_str).collect();
+    assert!(fields.iter().all(|field| SEEN.contains(field)), "{answer}");
+    for field in SEEN.iter().filter(|field| **field != "id") {
+        assert!(fields.contains(field), "{field} of {answer}");
+    }
+}
+
+#[test]
+fn answers_have_six_fields() {
+    let dir = dir();
+    let server = server(&dir);
+    let (coarse, full) = (Client::of(&server).key("coarse"), Client::of(&server).key("full"));
+    full.post(DOCUMENTS, &json!({"id": "secret-id", "text": words(1), "metadata": {"secret": 1}})).ok();
+
+    let checked = coarse.post(CHECK, &json!({"id": "x", "text": near(1)})).ok();
+    only_seen(&checked);
+    assert_eq!(checked["verdict"], "near_duplicate", "{checked}");
+    only_seen(&coarse.text(CHECK, words(1).as_bytes()).ok());
+    only_seen(&coarse.text(CHECK, near(1).repeat(200).as_bytes()).ok());
+    let inserted = coarse
+        .post(&format!("{DOCUMENTS}?on_duplicate=store&on_existing=keep"), &json!({"id": "x", "text": near(1)}))
+        .ok();
+    only_seen(&inserted);
+    assert_eq!((&inserted["outcome"], &inserted["stored"]), (&json!("inserted"), &json!(true)));
+    // The same again repeats the first verdict, and another content under this id has a previous one.
+    only_seen(&coarse.post(DOCUMENTS, &json!({"id": "x", "text": near(1)})).ok());
+    only_seen(&coarse.post(CHECK, &json!({"id": "x", "text": words(1)})).ok());
+
+    let documents =
+        [json!({"id": "a", "text": near(1)}), json!({"id": "x", "text": words(7)}), json!({"id": "e", "text": ""})];
+    let batch = coarse
+        .post("/v1/collections/default/batch?on_duplicate=link", &json!({"op": "insert", "documents": documents}))
+        .ok();
+    only_seen(&batch["results"][0]);
+    assert_eq!(batch["results"][1]["error"]["code"], "id_conflict", "{batch}");
+    only_seen(&batch["results"][2]);
+    let lines: String = documents.iter().map(|document| document.to_string() + "\n").collect();
+    let target = "/v1/collections/default/bulk?op=check&duplex=true&invalid=replace";
+    let lines = coarse.send("POST", target, &[("content-type", "application/x-ndjson")], lines.as_bytes()).lines();
+    assert_eq!(lines.len(), 4);
+    for line in &lines[..3] {
+        let mut line = line.clone();
+        assert_eq!(line.as_object_mut().unwrap().remove("kind"), Some(json!("verdict")));
+        line.as_object_mut().unwrap().remove("line").expect("its number");
+        only_seen(&line);
+    }
+    let conflict = coarse.post(DOCUMENTS, &json!({"id": "x", "text": words(7)}));
+    conflict.problem(409, "id_conflict");
+    for text in [checked.to_string(), inserted.to_string(), batch.to_string(), conflict.text(), format!("{lines:?}")] {
+        assert!(!text.contains("secret") && !text.contains("0."), "{text}");
+    }
+    assert_eq!(coarse.delete(&format!("{DOCUMENTS}?id=x")).ok(), json!({"deleted": 1}));
+    // The other key still sees everything.
+    assert_eq!(full.post(CHECK, &json!({"text": words(1)})).ok()["duplicate_of"], "secret-id");
+}
+
+#[test]
+fn signatures_cannot_be_sent() {
+    let dir = dir();
+    let server = server(&dir);
+    let (coarse, full) = (Client::of(&server).key("coarse"), Client::of(&server).key("full"));
+    let signed = full.post("/v1/collections/default/sign", &json!({"text": words(1)})).ok();
+    let document = json!({"id": "s", "signature": signed["signature"], "fingerprint": signed["fingerprint"]});
+    full.post(CHECK, &document).ok();
+    coarse.post(CHECK, &document).problem(403, "forbidden");
+    coarse.post(CHECK, &json!({"set": ["a", "b"]})).problem(403, "forbidden");
+    let batch = coarse.post("/v1/collections/default/batch", &json!({"op": "check", "documents": [document]})).ok();
+    assert_eq!(batch["results"][0]["error"]["code"], "forbidden", "{batch}");
+}
+
+#[test]
+fn a_key_for_verdicts_cannot_have_a_scope_that_shows_more() {
+    for scope in ["read", "sign", "admin", "metrics"] {
+        let dir = dir();
+        let path = file::write(dir.path(), &[("coarse", &["check", scope][..], "scores = \"verdict\"")]);
+        let refused = hapax::keys::KeysFile::read(&path).expect_err(scope).to_string();
+        assert!(refused.contains(&format!("`{scope}`")), "{refused}");
+    }
+}

@@ -1,0 +1,38 @@
+//! A keys file for a test.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use hapax::keys::KeyDigest;
+
+/// One key: the text that a client shows, which is its name and its id too; its scopes; further lines.
+pub type Line<'a> = (&'a str, &'a [&'a str], &'a str);
+
+/// Returns the text of a file with these keys.
+pub fn text(keys: &[Line<'_>]) -> String {
+    let mut text = String::from("version = 1\n");
+    for (key, scopes, more) in keys {
+        let hash = KeyDigest::of(key.as_bytes()).to_hex();
+        text +=
+            &format!("\n[[key]]\nname = \"{key}\"\nid = \"{key}\"\nsha256 = \"{hash}\"\nscopes = {scopes:?}\n{more}\n");
+    }
+    text
+}
+
+/// Writes a file with these keys into a folder, as a whole, and returns its path.
+pub fn write(dir: &Path, keys: &[Line<'_>]) -> PathBuf {
+    let path = dir.join("keys.toml");
+    let draft = dir.join("keys.toml.draft");
+    std::fs::write(&draft, text(keys)).unwrap();
+    std::fs::rename(&draft, &path).unwrap();
+    path
+}
+
+/// Waits until it is so. A server needs one to two seconds to see a new file.
+pub fn until(it_is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !it_is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it takes too long");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

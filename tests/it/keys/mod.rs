@@ -1,0 +1,8 @@
+//! Named keys: what each may do, where they come from, and how they end.
+
+mod broken;
+mod coarse;
+mod file;
+mod limits;
+mod revoking;
+mod scopes;

@@ -1,0 +1,36 @@
+//! TLS: what clients of a server see that has a certificate. Handshakes are made by rustls in the tests, too, so these
+//! tests are about hapax: its protocols, its limits, its files.
+
+mod commands;
+mod connections;
+mod files;
+
+use std::net::SocketAddr;
+
+use crate::support::authority::Pair;
+use crate::support::client::Client;
+use crate::support::library::Dir;
+use crate::support::server::{Server, Starting};
+
+/// Starts the real binary with this certificate.
+fn served(dir: &Dir, pair: &Pair, environment: &[(&str, &str)]) -> Server {
+    pair.write(dir.path());
+    served_with(dir, environment)
+}
+
+/// Starts the real binary with the files `cert.pem` and `key.pem`.
+fn served_with(dir: &Dir, environment: &[(&str, &str)]) -> Server {
+    let files = [("HAPAX__TLS__CERT_FILE", "cert.pem"), ("HAPAX__TLS__KEY_FILE", "key.pem")];
+    Starting::spawn_with(&dir.path().join("data"), &[], &[&files, environment].concat()).ready()
+}
+
+fn socket(server: &Server) -> SocketAddr {
+    server.url("").trim_start_matches("https://").parse().unwrap()
+}
+
+/// Returns the value of a series; NaN if there is none.
+fn metric(client: &Client, series: &str) -> f64 {
+    let text = client.get("/metrics").text();
+    let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok());
+    value.unwrap_or(f64::NAN)
+}
