@@ -2,13 +2,14 @@
 //! answers as it asked for: 200 of 16 MB each were 3.2 GB, held by one socket for as long as it stayed open.
 
 use std::io::Read;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 
 use crate::support::client::{CHECK, Client, Raw};
 use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
+use crate::support::until::until;
 
 /// Fewer than the limit of a connection.
 const STREAMS_MAX: u32 = 200;
@@ -59,14 +60,6 @@ fn ask(raw: &mut Raw, stream: u32, target: &str, content_type: &str, body: &[u8]
     let head: Vec<u8> = fields.iter().flat_map(|(name, value)| field(name, value)).collect();
     raw.send(frame(1, 4, stream, &head));
     raw.send(frame(0, 1, stream, body));
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! A keys file for a test.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use hapax::keys::KeyDigest;
+
+use crate::support;
 
 /// One key: the text that a client shows, which is its name and its id too; its scopes; further lines.
 pub type Line<'a> = (&'a str, &'a [&'a str], &'a str);
@@ -28,11 +29,7 @@ pub fn write(dir: &Path, keys: &[Line<'_>]) -> PathBuf {
     path
 }
 
-/// Waits until it is so. A server needs one to two seconds to see a new file.
-pub fn until(it_is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !it_is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it takes too long");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+/// Waits until the server has seen a new file, which takes one to two seconds.
+pub fn until(it_is_so: impl FnMut() -> bool) {
+    support::until::until("the server has seen the new file", it_is_so);
 }

@@ -11,3 +11,4 @@ pub mod library;
 pub mod local;
 pub mod server;
 pub mod sources;
+pub mod until;

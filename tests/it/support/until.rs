@@ -1,0 +1,19 @@
+//! Waits for something that becomes true in the background.
+
+use std::time::{Duration, Instant};
+
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Waits for at most a minute until `holds` is true.
+pub fn until(claim: &str, holds: impl FnMut() -> bool) {
+    until_within(Duration::from_secs(60), claim, holds);
+}
+
+/// Waits for at most `patience` until `holds` is true. It is asked again and again.
+pub fn until_within(patience: Duration, claim: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < patience, "not within {patience:?}: {claim}");
+        std::thread::sleep(PAUSE);
+    }
+}
