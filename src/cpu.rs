@@ -1,24 +1,27 @@
 //! Runs work that would block a request's own thread for too long: a few threads with a bounded queue.
-//! In: jobs of some milliseconds. Out: their results. The queue is first come, first served, so if long work is cut
-//! into jobs, other work runs in between. Work that cannot be cut and may take seconds has a thread of its own: one
-//! comparison of 15.6 MB takes 10 s, and a check of 22 KB must not wait behind it. Work of streams has a queue and
-//! threads of its own, which give way to all others.
+//! In: jobs of some milliseconds. Out: their results. Long work is cut into jobs, and those that continue work go before
+//! those that begin some. New work that would wait for too long is refused at once. Work that cannot be cut and may take
+//! seconds has a thread of its own: one comparison of 15.6 MB takes 10 s, and a check of 22 KB must not wait behind it.
+//! Work of streams has a queue and threads of its own, which give way to all others.
 //! This file does not know what the jobs do. A job must not wait for anything, because it would block a thread.
 
-mod delay_limit;
+mod drain;
+mod lane;
 mod low_priority;
+mod refused;
 
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use metrics::Histogram;
-use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-pub use delay_limit::DelayLimit;
+use lane::{Job, Lane};
+
+pub use drain::Drain;
 pub use low_priority::give_way;
+pub use refused::Refused;
 
 use crate::telemetry::names;
 
@@ -32,37 +35,20 @@ pub struct CpuConfig {
     pub threads: usize,
     /// The number of jobs that may wait; at least one.
     pub queue_max: usize,
-    /// How long a job that may be refused may wait while there is too much to do. Zero: no limit.
+    /// How long new work may have to wait. Zero: no limit.
     pub queue_delay_max: Duration,
 }
 
-/// The choice if the queue is full, or if the wait in it is too long.
+/// The choice if the queue is full, or if the wait in it would be too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// Return an error, so that the client can try again.
     #[default]
     Refuse,
-    /// Wait for a place, first come, first served. For parts of work that has already begun.
+    /// Wait for a place, and go before new work. For parts of work that has already begun.
     Wait,
     /// Wait in a queue of its own for threads that give way to all others. For streams of documents.
     GiveWay,
-}
-
-/// Why work was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// All places in the queue are taken.
-    #[error("the queue for long work is full: {queue_max} jobs wait for a processor; try again later")]
-    Full {
-        /// The number of places.
-        queue_max: usize,
-    },
-    /// It has waited too long, and so have others for some time.
-    #[error(
-        "there is more long work than the processors can do in time (`cpu.queue_delay_max_ms`); nothing was done for \
-         this request; try again later"
-    )]
-    Late,
 }
 
 /// The threads and their queue. Cheap to clone. The threads end when the last clone is dropped.
@@ -84,7 +70,7 @@ struct Shared {
     single: Lanes,
     streams: Lanes,
     queue_max: usize,
-    delay: DelayLimit,
+    queue_delay_max: Duration,
     wait_seconds: Histogram,
 }
 
@@ -97,35 +83,13 @@ struct Lanes {
     places: Arc<Semaphore>,
 }
 
-/// A queue with its own threads.
-#[derive(Default)]
-struct Lane {
-    queue: Mutex<Queue>,
-    /// Notified when the queue gets a job or is closed.
-    work: Condvar,
-}
-
-#[derive(Default)]
-struct Queue {
-    jobs: VecDeque<Job>,
-    closed: bool,
-}
-
-struct Job {
-    asked: Instant,
-    permit: OwnedSemaphorePermit,
-    /// Whether it is refused if it has waited too long.
-    refusable: bool,
-    run: Box<dyn FnOnce(Result<(), Refused>) + Send>,
-}
-
 impl CpuPool {
     pub fn new(config: CpuConfig) -> Self {
         let shared = Arc::new(Shared {
             single: Lanes::new(config.queue_max),
             streams: Lanes::new(config.queue_max),
             queue_max: config.queue_max,
-            delay: DelayLimit::new(config.queue_delay_max),
+            queue_delay_max: config.queue_delay_max,
             wait_seconds: metrics::histogram!(names::CPU_QUEUE_WAIT),
         });
         for number in 0..=config.threads {
@@ -157,10 +121,19 @@ impl CpuPool {
         Ok(QueuePlace { pool: self.clone(), asked, permit, when_full })
     }
 
+    /// Refuses new work of at most 1 MiB if it would wait for too long now. It is asked before more of a body is read.
+    pub fn admit(&self) -> Result<(), Refused> {
+        let shared = &*self.0.0;
+        match shared.single.short.is_late(shared.queue_delay_max) {
+            true => Err(shared.refuse(Refused::Late)),
+            false => Ok(()),
+        }
+    }
+
     /// Returns how many jobs wait, without those of streams.
     pub fn depth(&self) -> usize {
         let Lanes { short, long, .. } = &self.0.0.single;
-        short.queue.lock().jobs.len() + long.queue.lock().jobs.len()
+        short.depth() + long.depth()
     }
 
     pub fn observe(&self) {
@@ -171,7 +144,7 @@ impl CpuPool {
 
 impl QueuePlace {
     /// Runs `work` on one of the threads. If the future is dropped before the job begins, the job does not run. If the
-    /// job panics, the panic continues in the caller. If it may be refused and has waited too long, it does not run.
+    /// job panics, the panic continues in the caller. If it is new and would wait too long, it is refused.
     pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refused> {
         self.run_uncut(0, work).await
     }
@@ -185,31 +158,32 @@ impl QueuePlace {
     ) -> Result<T, Refused> {
         let Self { pool, asked, permit, when_full } = self;
         let (done, outcome) = oneshot::channel();
-        let run = Box::new(move |admitted: Result<(), Refused>| {
+        let run = Box::new(move || {
             if !done.is_closed() {
                 // The caller may have left meanwhile.
-                drop(done.send(admitted.map(|()| catch_unwind(AssertUnwindSafe(work)))));
+                drop(done.send(catch_unwind(AssertUnwindSafe(work))));
             }
         });
         let (shared, long) = (&pool.0.0, bytes > SHORT_BYTES_MAX);
-        // Work that takes seconds makes what is behind it wait for seconds, and that is no overload.
-        let refusable = when_full == WhenFull::Refuse && !long;
-        let lane = shared.lanes(when_full).lane(long);
-        lane.queue.lock().jobs.push_back(Job { asked, permit, refusable, run });
-        lane.work.notify_one();
-        let outcome = outcome.await.expect("a job that is waited for gets done")?;
+        let wait_max = match when_full {
+            WhenFull::Refuse if !long => shared.queue_delay_max,
+            // Work that takes seconds makes what is behind it wait for seconds, and that is no overload.
+            WhenFull::Refuse | WhenFull::Wait | WhenFull::GiveWay => Duration::ZERO,
+        };
+        let job = Job { asked, permit, begun: when_full == WhenFull::Wait, run };
+        shared.lanes(when_full).lane(long).push(job, wait_max).map_err(|why| shared.refuse(why))?;
+        let outcome = outcome.await.expect("a job that is waited for gets done");
         Ok(outcome.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 }
 
 impl Shared {
     fn work(&self, lane: &Lane) {
-        while let Some(Job { asked, permit, refusable, run }) = lane.next() {
-            let waited = asked.elapsed();
-            self.wait_seconds.record(waited);
+        while let Some(Job { asked, permit, run, .. }) = lane.next() {
+            self.wait_seconds.record(asked.elapsed());
             // Free the place: places are only for jobs that wait.
             drop(permit);
-            run(if refusable && self.delay.refuses(waited) { Err(self.refuse(Refused::Late)) } else { Ok(()) });
+            run();
         }
     }
 
@@ -240,29 +214,12 @@ fn start(name: String, work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().name(name).spawn(work).expect("the system can start one more thread");
 }
 
-impl Lane {
-    /// Takes the first job. Returns `None` once the pool is closed.
-    fn next(&self) -> Option<Job> {
-        let mut queue = self.queue.lock();
-        loop {
-            if queue.closed {
-                return None;
-            }
-            if let Some(job) = queue.jobs.pop_front() {
-                return Some(job);
-            }
-            self.work.wait(&mut queue);
-        }
-    }
-}
-
 impl Drop for Handle {
     /// Jobs still in the queue are dropped. Nothing waits for them, because a waiting caller keeps the pool alive.
     fn drop(&mut self) {
         for Lanes { short, long, .. } in [&self.0.single, &self.0.streams] {
             for lane in [short, long] {
-                lane.queue.lock().closed = true;
-                lane.work.notify_all();
+                lane.close();
             }
         }
     }
@@ -360,17 +317,41 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn new_work_that_waited_too_long_is_refused_and_work_that_has_begun_is_not() {
+    async fn new_work_that_would_wait_too_long_is_refused_at_once_and_work_that_has_begun_is_not() {
         let queue_delay_max = Duration::from_nanos(1);
-        let pool = CpuPool::new(CpuConfig { threads: 1, queue_max: 4, queue_delay_max });
-        let since = Instant::now();
-        while pool.place(WhenFull::Refuse).await.unwrap().run(|| ()).await != Err(Refused::Late) {
-            assert!(since.elapsed() < Duration::from_secs(60), "every job waits for longer than a nanosecond");
+        let pool = CpuPool::new(CpuConfig { threads: 1, queue_max: 8, queue_delay_max });
+        let spawn = |when_full, bytes| {
+            let pool = pool.clone();
+            tokio::spawn(async move { pool.place(when_full).await.unwrap().run_uncut(bytes, || 7).await })
+        };
+        let fill = async || {
+            let release = occupy(&pool).await;
+            let waiting = spawn(WhenFull::Refuse, 0);
+            while pool.depth() == 0 {
+                tokio::task::yield_now().await;
+            }
+            (release, waiting)
+        };
+        // How fast the queue drains is not known yet, so nothing is refused.
+        let (release, first) = fill().await;
+        let second = spawn(WhenFull::Refuse, 0);
+        while pool.depth() < 2 {
+            tokio::task::yield_now().await;
         }
-        for when_full in [WhenFull::Wait, WhenFull::GiveWay] {
-            assert_eq!(pool.place(when_full).await.unwrap().run(|| 7).await, Ok(7));
+        drop(release);
+        assert_eq!((first.await.unwrap(), second.await.unwrap()), (Ok(7), Ok(7)));
+        assert_eq!(pool.admit(), Ok(()), "the queue is empty");
+
+        let (release, first) = fill().await;
+        assert_eq!(pool.admit(), Err(Refused::Late));
+        assert_eq!(spawn(WhenFull::Refuse, 0).await.unwrap(), Err(Refused::Late));
+        let others = [(WhenFull::Wait, 0), (WhenFull::GiveWay, 0), (WhenFull::Refuse, SHORT_BYTES_MAX + 1)];
+        let others = others.map(|(when_full, bytes)| spawn(when_full, bytes));
+        drop(release);
+        assert_eq!(first.await.unwrap(), Ok(7));
+        for other in others {
+            assert_eq!(other.await.unwrap(), Ok(7));
         }
-        assert_eq!(pool.place(WhenFull::Refuse).await.unwrap().run_uncut(SHORT_BYTES_MAX + 1, || 8).await, Ok(8));
     }
 
     #[tokio::test]

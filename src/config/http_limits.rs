@@ -46,6 +46,8 @@ pub struct HttpLimits {
     pub admin_requests_max: usize,
     /// How long a request may wait for a thread while the server has more to do than it can do. Zero: no limit.
     pub queue_delay_max: Duration,
+    /// How long a batch may have to wait for its turn. Zero: no limit.
+    pub batch_delay_max: Duration,
     /// Most bytes of request bodies in memory, over all requests.
     pub bodies_bytes_max: usize,
     /// Longest answer, in bytes of JSON. Of a bulk answer, the longest line.
@@ -94,6 +96,7 @@ impl HttpLimits {
             requests_concurrent_max: limit!(count requests_concurrent_max, 1..=100_000),
             admin_requests_max: limit!(count admin_requests_max, 1..=100_000),
             queue_delay_max: limit!(milliseconds queue_delay_max_ms, 0..=60_000),
+            batch_delay_max: limit!(milliseconds batch_delay_max_ms, 0..=60_000),
             bodies_bytes_max: limit!(count bodies_bytes_max, MIB..=TIB),
             body_bytes_max: limit!(count body_bytes_max, KIB..=GIB),
             body_bytes_per_second_min: limit!(within body_bytes_per_second_min, 1..=GIB),

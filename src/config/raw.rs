@@ -37,6 +37,7 @@ pub struct RawServer {
     pub requests_concurrent_max: u64,
     pub admin_requests_max: u64,
     pub queue_delay_max_ms: u64,
+    pub batch_delay_max_ms: u64,
     pub bodies_bytes_max: u64,
     pub body_bytes_max: u64,
     pub body_bytes_per_second_min: u64,

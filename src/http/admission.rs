@@ -8,10 +8,11 @@ use std::time::Duration;
 use metrics::{Counter, Histogram};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::batches::Batches;
+use super::delay_limit::DelayLimit;
 use super::error::{Code, Problem};
 use super::run_queue;
 use crate::config::HttpLimits;
-use crate::cpu::DelayLimit;
 use crate::telemetry::names::{self, label, value};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,7 @@ pub(super) struct Admission {
     single: Arc<Places>,
     bulk: Arc<Places>,
     admin: Arc<Places>,
+    batches: Batches,
 }
 
 /// The places of one class.
@@ -43,7 +45,8 @@ pub(super) struct Places {
 }
 
 impl Admission {
-    pub(super) fn new(limits: &HttpLimits) -> Self {
+    /// `threads` of them work on batches.
+    pub(super) fn new(limits: &HttpLimits, threads: usize) -> Self {
         let many = "too many requests at once (`server.requests_concurrent_max`); try again later";
         let single = Places {
             delay: DelayLimit::new(limits.queue_delay_max),
@@ -53,10 +56,16 @@ impl Admission {
         let bulk = "all places for bulk requests are taken (`server.bulk_requests_max`); try again later";
         let admin = "too many administrative requests at once (`server.admin_requests_max`); try again later";
         Self {
+            batches: Batches::new(threads, limits.batch_delay_max, single.refused.clone()),
             single: Arc::new(single),
             bulk: Arc::new(Places::new(value::CLASS_BULK, limits.requests_concurrent_max, bulk)),
             admin: Arc::new(Places::new(value::CLASS_ADMIN, limits.admin_requests_max, admin)),
         }
+    }
+
+    /// The places of batches, besides those of their class.
+    pub(super) fn batches(&self) -> &Batches {
+        &self.batches
     }
 
     /// The places of a class. Those of bulk are for its pieces of work.
@@ -136,7 +145,7 @@ mod tests {
     async fn a_request_that_waited_too_long_is_refused_while_that_lasts() {
         let limit = Duration::from_millis(1);
         let defaults = crate::config::defaults().server.limits;
-        let admission = Admission::new(&HttpLimits { queue_delay_max: limit, ..defaults });
+        let admission = Admission::new(&HttpLimits { queue_delay_max: limit, ..defaults }, 1);
         let after = |class, waited| {
             let since = Instant::now().checked_sub(waited).expect("the clock began earlier");
             let places = Arc::clone(admission.of(class));

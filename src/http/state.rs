@@ -74,9 +74,11 @@ impl AppState {
         for gauge in [names::HTTP_BULK_REQUESTS, names::HTTP_TEXT_STREAMS] {
             metrics::gauge!(gauge).set(0.0);
         }
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let stream_threads = wiring.stream_threads.unwrap_or(cores);
         Self(Arc::new(Inner {
-            admission: Admission::new(&limits),
-            stream_threads: StreamThreads::start(wiring.stream_threads),
+            admission: Admission::new(&limits, stream_threads),
+            stream_threads: StreamThreads::start(stream_threads),
             bulks: Arc::new(Semaphore::new(limits.bulk_requests_max)),
             text_streams: Arc::new(Semaphore::new(limits.text_streams_max)),
             long_lines: Arc::new(Semaphore::new(long_lines_max(&limits))),

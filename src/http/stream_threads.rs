@@ -13,12 +13,12 @@ use crate::cpu::give_way;
 pub(super) struct StreamThreads(Option<Runtime>);
 
 impl StreamThreads {
-    /// Starts this many threads; one per core if `None`.
-    pub(super) fn start(threads: Option<usize>) -> Self {
+    /// Starts this many threads.
+    pub(super) fn start(threads: usize) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let mut runtime = Builder::new_multi_thread();
         // As many blocking threads as serve connections: they do short disk reads.
-        runtime.worker_threads(threads.unwrap_or(cores)).max_blocking_threads(cores + 2);
+        runtime.worker_threads(threads).max_blocking_threads(cores + 2);
         let runtime = runtime.enable_time().thread_name("hapax-stream").on_thread_start(give_way).build();
         Self(Some(runtime.expect("the system can start some more threads")))
     }

@@ -62,7 +62,7 @@ mod tests {
     #[tokio::test]
     async fn a_place_is_held_once_and_until_its_end() {
         let defaults = crate::config::defaults().server.limits;
-        let admission = Admission::new(&HttpLimits { requests_concurrent_max: 1, ..defaults });
+        let admission = Admission::new(&HttpLimits { requests_concurrent_max: 1, ..defaults }, 1);
         let places = admission.of(Class::Single);
         let (one, two) = (Turn::new(places), Turn::new(places));
         assert!(one.take().is_ok() && one.clone().take().is_ok());

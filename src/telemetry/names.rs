@@ -233,7 +233,7 @@ metrics_table! {
     CPU_QUEUE_MAX = "hapax_cpu_queue_max", Kind::Gauge, None, [],
         "The most long jobs that may wait for a processor.";
     CPU_REFUSED = "hapax_cpu_refused_total", Kind::Counter, None, [],
-        "Long jobs refused because the queue was full, or because they had waited too long.";
+        "Long jobs refused because the queue was full, or because they would have waited too long.";
     CPU_QUEUE_WAIT = "hapax_cpu_queue_wait_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [],
         "Time that a long job waited for a place in the queue and then for a processor.";
     PROBE_DURATION = "hapax_probe_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),

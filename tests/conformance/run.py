@@ -85,6 +85,7 @@ def start(binary, folder, key):
         "HAPAX__HASHING__SECRET": "000102030405060708090a0b0c0d0e0f",
         # On a busy machine, requests wait.
         "HAPAX__SERVER__QUEUE_DELAY_MAX_MS": "0",
+        "HAPAX__SERVER__BATCH_DELAY_MAX_MS": "0",
         # Reading again what is stored would slow everything else down on a small machine.
         "HAPAX__SCRUB__BYTES_PER_SECOND": "0",
     }

@@ -18,6 +18,13 @@ fn limited(data: &Path, descriptors: u32) -> Server {
     Starting::spawn_by(&["sh", "-c", &limit, "sh"], data, &["--log-format", "json"], &[]).ready()
 }
 
+/// Drops a collection, and returns whether that was not refused for the moment.
+fn drops(client: &Client, name: &str) -> bool {
+    let answer = client.delete(&format!("/v1/collections/{name}?confirm={name}"));
+    assert!([200, 404, 503].contains(&answer.status), "{name}: {}", answer.text());
+    answer.status != 503
+}
+
 fn put(client: &Client, name: &str) -> Answer {
     client.json("PUT", &format!("/v1/collections/{name}"), &json!({}))
 }
@@ -89,12 +96,7 @@ fn what_needs_one_more_descriptor_than_there_are_is_refused_for_now() {
     }
     assert!(!client.get("/v1/collections").text().contains("damaged"));
     let name = made.pop().expect("some were made");
-    let drop_it = |name: &str| {
-        let answer = client.delete(&format!("/v1/collections/{name}?confirm={name}"));
-        assert!([200, 404, 503].contains(&answer.status), "{name}: {}", answer.text());
-        answer.status != 503
-    };
-    until("the collection is dropped", || drop_it(&name));
+    until("the collection is dropped", || drops(&client, &name));
     // The files of a dropped collection are closed in the background, and other collections may take the freed
     // descriptors for more readers. A creation that is refused may have made the collection: then the next one finds it.
     let mut refused_before = false;
@@ -104,7 +106,7 @@ fn what_needs_one_more_descriptor_than_there_are_is_refused_for_now() {
             answer.problem(503, "overloaded");
             refused_before = true;
             if let Some(name) = made.pop() {
-                drop_it(&name);
+                drops(&client, &name);
             }
             return false;
         }

@@ -1,17 +1,18 @@
 //! A server that has more to do than it can do refuses some requests early, instead of answering all of them late.
 //! Checks run on the threads that serve connections, so no place is taken while they wait: 1,024 clients once waited for
-//! 1.5 s each, and none was refused.
+//! 1.5 s each, and none was refused. Long texts and batches wait in queues of their own.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use hapax::cpu::CpuConfig;
+use serde_json::{Value, json};
 
-use crate::support::client::{CHECK, Client, Raw, words};
-use crate::support::library::dir;
+use crate::support::client::{Answer, CHECK, Client, Raw, words};
+use crate::support::library::{CPU, dir};
 use crate::support::local::{Local, Setup};
 
 /// A server with one thread, which is busy for this long with each scrape of `/metrics`.
@@ -94,4 +95,58 @@ fn operators_get_through_while_checks_are_refused() {
     over.store(true, Ordering::Relaxed);
     busy.into_iter().for_each(|scraper| scraper.join().unwrap());
     assert!(checks.join().unwrap() > 0, "checks were refused meanwhile");
+}
+
+/// Sends the same request from many clients until one is refused, and returns how many were answered and refused.
+fn storm(server: &Local, send: impl Fn(&Client) -> Answer + Sync) -> (usize, usize) {
+    let (answered, refused, since) = (AtomicUsize::new(0), AtomicUsize::new(0), Instant::now());
+    thread::scope(|scope| {
+        for _ in 0..32 {
+            scope.spawn(|| {
+                let client = Client::of(server);
+                while refused.load(Ordering::Relaxed) == 0 && since.elapsed() < Duration::from_secs(120) {
+                    let answer = send(&client);
+                    if answer.status == 200 {
+                        answered.fetch_add(1, Ordering::Relaxed);
+                    } else {
+                        answer.problem(503, "overloaded");
+                        assert!(answer.headers.contains_key("retry-after"));
+                        refused.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    (answered.into_inner(), refused.into_inner())
+}
+
+#[test]
+fn batches_that_would_wait_too_long_are_refused_and_the_next_are_not() {
+    let dir = dir();
+    let setup = Setup { workers: Some(1), ..Setup::new(&dir) };
+    let server = setup.limits(|limits| limits.batch_delay_max = Duration::from_millis(1)).start();
+    let documents: Vec<_> = (0..200).map(|number| json!({ "text": words(number) })).collect();
+    let batch = json!({ "op": "check", "documents": documents });
+    let send = |client: &Client| client.post("/v1/collections/default/batch", &batch);
+    let (answered, refused) = storm(&server, send);
+    assert!(answered > 0 && refused > 0, "{answered} answered, {refused} refused");
+    send(&Client::of(&server)).ok();
+}
+
+#[test]
+fn long_texts_that_would_wait_too_long_are_refused_and_short_ones_are_not() {
+    let dir = dir();
+    let cpu = CpuConfig { threads: 1, queue_delay_max: Duration::from_millis(1), ..CPU };
+    let server = Setup { cpu, ..Setup::new(&dir) }.start();
+    let text = (0..2_000).map(words).collect::<Vec<_>>().join(" ");
+    assert!(text.len() > 64 * 1024);
+    for form in ["text/plain", "application/json"] {
+        let body = if form == "text/plain" { text.clone() } else { json!({ "text": text }).to_string() };
+        let (answered, refused) = storm(&server, |client| {
+            client.post(CHECK, &json!({ "text": words(1) })).ok();
+            client.send("POST", CHECK, &[("content-type", form)], body.as_bytes())
+        });
+        assert!(answered > 0 && refused > 0, "{form}: {answered} answered, {refused} refused");
+    }
+    Client::of(&server).text(CHECK, text.as_bytes()).ok();
 }

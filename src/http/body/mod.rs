@@ -4,6 +4,7 @@
 mod budget;
 mod decoded;
 mod footprint;
+mod long;
 mod patience;
 mod slices;
 mod whole;
@@ -11,6 +12,7 @@ mod whole;
 pub(super) use budget::{Budget, Room};
 pub(super) use decoded::{announced, broken, decoded, piece, window_bytes};
 pub(super) use footprint::{fit_content, json_bytes, text_bytes};
+pub(super) use long::LONG_BYTES_MIN;
 pub(super) use patience::Patience;
 pub(super) use slices::{Slice, Slices};
 pub(super) use whole::{Whole, whole};

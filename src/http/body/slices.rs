@@ -10,9 +10,11 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::budget::{Budget, Room};
 use super::decoded::{CHUNK, announced, decoded, window_bytes};
+use super::long::LongWork;
 use super::patience::Patience;
 use super::whole::Whole;
 use crate::config::HttpLimits;
+use crate::cpu::CpuPool;
 use crate::http::deadline::Deadline;
 use crate::http::error::{Code, Problem};
 use crate::http::quota::Arriving;
@@ -36,6 +38,7 @@ pub(crate) struct Slices {
     patience: Patience,
     deadline: Deadline,
     arriving: Arriving,
+    work: LongWork,
     /// Whether work on the text has begun, so that the client's limits slow it and do not end it.
     begun: bool,
 }
@@ -67,6 +70,7 @@ impl Slices {
         budget: &Budget,
         deadline: Deadline,
         arriving: Arriving,
+        cpu: &CpuPool,
     ) -> Result<Self, Problem> {
         let bytes_max = limits.text_body_bytes_max;
         let reader = decoded(headers, body)?;
@@ -79,7 +83,7 @@ impl Slices {
         let patience = Patience::new(limits.request_timeout, limits.text_bytes_per_second_min);
         let window_bytes = window_bytes(headers);
         let (buffer, room) = (BytesMut::new(), budget.room());
-        let (seen, begun) = (0, false);
+        let (seen, begun, work) = (0, false, LongWork::new(cpu));
         Ok(Self {
             reader,
             buffer,
@@ -91,6 +95,7 @@ impl Slices {
             patience,
             deadline,
             arriving,
+            work,
             begun,
         })
     }
@@ -123,6 +128,7 @@ impl Slices {
             if self.seen > self.bytes_max {
                 return Err(too_large(self.bytes_max));
             }
+            self.work.of(self.seen)?;
             if read == 0 {
                 return Ok(Slice::Last(self.buffer.split().freeze()));
             }
@@ -174,13 +180,15 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::cpu::CpuConfig;
     use crate::http::quota::Quota;
 
     const SECOND: Duration = Duration::from_secs(1);
 
     fn slices(body: Body, limits: &HttpLimits, budget: &Budget) -> Slices {
         let (deadline, arriving) = (Deadline::after(SECOND), Quota::default().arriving());
-        Slices::new(&HeaderMap::new(), body, limits, budget, deadline, arriving).unwrap()
+        let cpu = CpuPool::new(CpuConfig { threads: 1, queue_max: 1, queue_delay_max: Duration::ZERO });
+        Slices::new(&HeaderMap::new(), body, limits, budget, deadline, arriving, &cpu).unwrap()
     }
 
     #[tokio::test]

@@ -9,8 +9,10 @@ use tokio::io::AsyncReadExt;
 
 use super::budget::{Budget, Room};
 use super::decoded::{announced, decoded, window_bytes};
+use super::long::LongWork;
 use super::patience::Patience;
 use crate::config::HttpLimits;
+use crate::cpu::CpuPool;
 use crate::http::deadline::Deadline;
 use crate::http::error::{Code, Problem};
 use crate::http::quota::Arriving;
@@ -25,7 +27,8 @@ pub(crate) struct Whole {
 
 /// Reads all of a body of at most `max` bytes.
 ///
-/// Arriving bytes postpone `deadline`, and are counted in `arriving`. A client that sends nothing, or sends too slowly, gets 408.
+/// Arriving bytes postpone `deadline`, and are counted in `arriving`. A client that sends nothing, or sends too slowly,
+/// gets 408. A long body is not read if the pool for long work has too much to do.
 pub(crate) async fn whole(
     headers: &HeaderMap,
     body: Body,
@@ -33,6 +36,7 @@ pub(crate) async fn whole(
     budget: &Budget,
     deadline: &Deadline,
     arriving: &mut Arriving,
+    cpu: &CpuPool,
 ) -> Result<Whole, Problem> {
     let max = limits.body_bytes_max;
     let mut patience = Patience::new(limits.request_timeout, limits.body_bytes_per_second_min);
@@ -48,6 +52,8 @@ pub(crate) async fn whole(
     if plain && announced.is_some_and(|bytes| bytes > max as u64) {
         return Err(too_large());
     }
+    let mut work = LongWork::new(cpu);
+    work.of(announced.filter(|_| plain).unwrap_or(0))?;
     // One byte more than expected, so that the end is seen without growing the buffer. The reservation grows with the
     // bytes that have arrived, so an announced length alone takes no memory from other requests.
     let whole = announced.filter(|_| plain).map_or(max, |bytes| bytes as usize) + 1;
@@ -67,7 +73,7 @@ pub(crate) async fn whole(
         match read {
             0 => return Ok(Whole { bytes, room }),
             _ if bytes.len() > max => return Err(too_large()),
-            _ => {}
+            _ => work.of(bytes.len() as u64)?,
         }
     }
 }
@@ -80,12 +86,17 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+    use crate::cpu::CpuConfig;
     use crate::http::quota::Quota;
 
     const SECOND: Duration = Duration::from_secs(1);
 
     fn limits(body_bytes_max: usize) -> HttpLimits {
         HttpLimits { body_bytes_max, ..crate::config::defaults().server.limits }
+    }
+
+    fn pool() -> CpuPool {
+        CpuPool::new(CpuConfig { threads: 1, queue_max: 1, queue_delay_max: Duration::ZERO })
     }
 
     fn unlimited() -> Arriving {
@@ -96,7 +107,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_ENCODING, encoding.parse().unwrap());
         let (budget, later) = (Budget::new(64 << 20), Deadline::after(SECOND));
-        let body = whole(&headers, Body::from(body), &limits(max), &budget, &later, &mut unlimited()).await;
+        let body = whole(&headers, Body::from(body), &limits(max), &budget, &later, &mut unlimited(), &pool()).await;
         body.map(|whole| whole.bytes).map_err(|problem| problem.code)
     }
 
@@ -152,7 +163,8 @@ mod tests {
         let budget = Budget::new(64 * 1024);
         let (headers, later) = (HeaderMap::new(), Deadline::after(SECOND));
         let read = async |bytes: usize| {
-            whole(&headers, Body::from(vec![1; bytes]), &limits(1 << 20), &budget, &later, &mut unlimited()).await
+            whole(&headers, Body::from(vec![1; bytes]), &limits(1 << 20), &budget, &later, &mut unlimited(), &pool())
+                .await
         };
         let (one, two) = (read(60_000).await, read(60_000).await);
         assert!(one.is_ok());
@@ -167,7 +179,7 @@ mod tests {
         let limits = HttpLimits { request_timeout: Duration::from_millis(20), ..limits(10) };
         let budget = Budget::new(1 << 20);
         let later = Deadline::after(SECOND);
-        let result = whole(&HeaderMap::new(), body, &limits, &budget, &later, &mut unlimited()).await;
+        let result = whole(&HeaderMap::new(), body, &limits, &budget, &later, &mut unlimited(), &pool()).await;
         assert_eq!(result.err().unwrap().code, Code::RequestTimeout);
     }
 }

@@ -19,7 +19,7 @@ use crate::http::many::{DocumentAnswer, DocumentWork, Input, Operation, ahead};
 use crate::http::options;
 use crate::http::query::Query;
 use crate::http::quota::Quota;
-use crate::http::request::{JsonText, Target, parse};
+use crate::http::request::{BatchText, Target, parse};
 use crate::http::request_id::RequestId;
 use crate::http::state::AppState;
 use crate::keys::Scores;
@@ -47,13 +47,14 @@ pub async fn batch(
     Extension(request_id): Extension<RequestId>,
     query: Query,
     quota: Quota,
-    body: JsonText,
+    BatchText(body): BatchText,
 ) -> Result<Response, Problem> {
     let documents_max = state.limits().batch_documents_max;
     let invalid = options::invalid(&query)?;
     let (text, when_full, mut body_room) = body.into_parts();
     let bytes = text.len();
     let of = caller.clone();
+    let _place = state.admission().batches().enter().await?;
     let read = move || read(text, &query, &of, documents_max);
     let (op, documents) = parse(state.cpu(), when_full, bytes, read).await?;
     quota.take_documents(documents.len())?;

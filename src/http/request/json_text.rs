@@ -31,6 +31,18 @@ impl FromRequest<AppState> for JsonText {
     }
 }
 
+/// The body of a batch. It is not read if the batch would wait too long for its turn.
+pub struct BatchText(pub JsonText);
+
+impl FromRequest<AppState> for BatchText {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
+        state.admission().batches().admit()?;
+        JsonText::from_request(request, state).await.map(Self)
+    }
+}
+
 impl JsonText {
     /// Whether the work on it waits if the pool is full.
     pub(crate) fn when_full(&self) -> WhenFull {

@@ -11,7 +11,7 @@ mod reading;
 mod subject;
 
 pub(super) use document::DocumentBody;
-pub(super) use json_text::JsonText;
+pub(super) use json_text::{BatchText, JsonText};
 pub(super) use parsing::parse;
 pub(super) use path::{OpenCollections, PathName, Target};
 pub(super) use subject::Subject;

@@ -19,7 +19,8 @@ pub(super) fn own<T: Clone + Send + Sync + 'static>(parts: &Parts) -> T {
 /// Waits for the body, and then takes the request's place.
 pub(super) async fn read(parts: &Parts, body: Body, raw: Option<Invalid>, state: &AppState) -> Result<Whole, Problem> {
     let (deadline, mut arriving) = (own::<Deadline>(parts), Quota::of(&parts.extensions).arriving());
-    let whole = body::whole(&parts.headers, body, state.limits(), state.budget(), &deadline, &mut arriving);
+    let (limits, budget) = (state.limits(), state.budget());
+    let whole = body::whole(&parts.headers, body, limits, budget, &deadline, &mut arriving, state.cpu());
     let mut whole = whole.await?;
     arriving.take()?;
     own::<Turn>(parts).take()?;

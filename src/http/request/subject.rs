@@ -7,7 +7,7 @@ use super::parsing::{after_parsing, parse, utf8};
 use super::reading::{own, read};
 use crate::collections::{Collection, PrepareOptions, Prepared, Purpose};
 use crate::cpu::{CpuPool, WhenFull};
-use crate::http::body::{self, Room, Slice, Slices, Whole};
+use crate::http::body::{self, LONG_BYTES_MIN, Room, Slice, Slices, Whole};
 use crate::http::caller::Caller;
 use crate::http::deadline::Deadline;
 use crate::http::dto::document::{self, BYTE_ORDER_MARK, DocumentInput, Invalid};
@@ -18,9 +18,6 @@ use crate::http::state::AppState;
 use crate::http::stream_place::StreamPlace;
 use crate::http::turn::Turn;
 use crate::types::{Content, DocId};
-
-/// A raw text up to this length is read whole, like JSON: it is signed at once, on the same thread.
-const STREAMED_BYTES_MIN: usize = 16 * 1024;
 
 /// One document to check or sign: JSON, or a raw text of any length with its id in the query.
 pub struct Subject {
@@ -64,12 +61,14 @@ impl FromRequest<AppState> for Subject {
         if raw {
             let (deadline, turn) = (own::<Deadline>(&parts), own::<Turn>(&parts));
             let arriving = quota.arriving();
-            let mut rest = Slices::new(&parts.headers, body, state.limits(), state.budget(), deadline, arriving)?;
+            let (limits, cpu) = (state.limits(), state.cpu());
+            let mut rest = Slices::new(&parts.headers, body, limits, state.budget(), deadline, arriving, cpu)?;
             let first = rest.next().await?;
             rest.begin()?;
             quota.take_documents(1)?;
             let content = match first {
-                Slice::Last(bytes) if bytes.len() <= STREAMED_BYTES_MIN => {
+                // It is signed at once, on this thread, like JSON of this length.
+                Slice::Last(bytes) if bytes.len() <= LONG_BYTES_MIN => {
                     turn.take()?;
                     let content = document::from_raw(None, bytes.into(), invalid)?.content;
                     SubjectContent::Whole { content, when_full: WhenFull::Refuse, room: rest.into_room() }

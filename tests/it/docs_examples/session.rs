@@ -153,6 +153,7 @@ impl Session {
         let mut command = self.shell(text);
         // On a busy machine a request waits for a thread for longer than in the examples, which are no overload.
         command.env("HAPAX__SERVER__QUEUE_DELAY_MAX_MS", "0").env("HAPAX__CPU__QUEUE_DELAY_MAX_MS", "0");
+        command.env("HAPAX__SERVER__BATCH_DELAY_MAX_MS", "0");
         command.envs(variables.iter().cloned()).stdout(stdout).stderr(stderr);
         let mut child = command.spawn().expect("sh is there");
         let since = Instant::now();

@@ -65,6 +65,7 @@ impl Setup {
             limits: HttpLimits {
                 request_timeout: Duration::from_secs(600),
                 queue_delay_max: Duration::ZERO,
+                batch_delay_max: Duration::ZERO,
                 drain_idle: Duration::from_millis(50),
                 ..config::defaults().server.limits
             },

@@ -61,6 +61,7 @@ impl Starting {
             // A busy machine makes requests wait; only tests of overload want them refused for that.
             .env("HAPAX__SERVER__QUEUE_DELAY_MAX_MS", "0")
             .env("HAPAX__CPU__QUEUE_DELAY_MAX_MS", "0")
+            .env("HAPAX__SERVER__BATCH_DELAY_MAX_MS", "0")
             .envs(environment.iter().copied())
             .current_dir(data_dir.parent().expect("the data directory has a parent"))
             .stdout(Stdio::piped())

@@ -13,7 +13,7 @@ const BURST: u32 = 3;
 
 /// The longest wait, and for how long it has been exceeded.
 #[derive(Debug)]
-pub struct DelayLimit {
+pub(super) struct DelayLimit {
     max: Duration,
     made: Instant,
     /// When the present run of long waits began, in microseconds since `made`.
@@ -24,12 +24,12 @@ pub struct DelayLimit {
 
 impl DelayLimit {
     /// A limit of zero refuses nothing.
-    pub fn new(max: Duration) -> Self {
+    pub(super) fn new(max: Duration) -> Self {
         Self { max, made: Instant::now(), since: AtomicU64::new(0), last: AtomicU64::new(0) }
     }
 
     /// Whether work that begins now and has waited this long is refused. Costs one comparison if it has not waited long.
-    pub fn refuses(&self, waited: Duration) -> bool {
+    pub(super) fn refuses(&self, waited: Duration) -> bool {
         !self.max.is_zero() && waited > self.max && self.lasts(self.made.elapsed(), waited)
     }
 

@@ -1,0 +1,135 @@
+//! A queue of jobs with threads of its own. Jobs of work that has begun go first, because it holds memory and its client
+//! has waited already; so a document that comes in many pieces is done soon after its first. In: jobs. Out: the next.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::drain::Drain;
+use super::refused::Refused;
+
+/// After this many jobs of work that has begun, one of new work is next, so that endless documents stop nobody. A
+/// document of 1 MiB has as many.
+const BEGUN_IN_A_ROW_MAX: usize = 16;
+
+pub(super) struct Job {
+    pub(super) asked: Instant,
+    pub(super) permit: OwnedSemaphorePermit,
+    /// Whether it continues work that has begun.
+    pub(super) begun: bool,
+    pub(super) run: Box<dyn FnOnce() + Send>,
+}
+
+#[derive(Default)]
+pub(super) struct Lane {
+    queue: Mutex<Queue>,
+    /// Notified when the queue gets a job or is closed.
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    begun: VecDeque<Job>,
+    new: VecDeque<Job>,
+    /// The jobs taken from `begun` since the last one from `new`.
+    in_a_row: usize,
+    /// The departures from `new`.
+    drain: Drain,
+    closed: bool,
+}
+
+impl Lane {
+    /// Adds a job. New work that would wait longer than `wait_max` is refused; zero: none is.
+    pub(super) fn push(&self, job: Job, wait_max: Duration) -> Result<(), Refused> {
+        let mut queue = self.queue.lock();
+        if job.begun {
+            queue.begun.push_back(job);
+        } else if queue.is_late(wait_max) {
+            return Err(Refused::Late);
+        } else {
+            queue.new.push_back(job);
+        }
+        self.work.notify_one();
+        Ok(())
+    }
+
+    /// Whether new work would wait longer than `wait_max`; never if that is zero.
+    pub(super) fn is_late(&self, wait_max: Duration) -> bool {
+        !wait_max.is_zero() && self.queue.lock().is_late(wait_max)
+    }
+
+    /// Takes the next job. Waits for one; returns `None` once the lane is closed.
+    pub(super) fn next(&self) -> Option<Job> {
+        let mut queue = self.queue.lock();
+        loop {
+            if queue.closed {
+                return None;
+            }
+            if let Some(job) = queue.pop() {
+                return Some(job);
+            }
+            self.work.wait(&mut queue);
+        }
+    }
+
+    /// Returns how many jobs wait.
+    pub(super) fn depth(&self) -> usize {
+        let queue = self.queue.lock();
+        queue.begun.len() + queue.new.len()
+    }
+
+    pub(super) fn close(&self) {
+        self.queue.lock().closed = true;
+        self.work.notify_all();
+    }
+}
+
+impl Queue {
+    fn is_late(&self, wait_max: Duration) -> bool {
+        !wait_max.is_zero() && self.drain.wait(self.new.len()) > wait_max
+    }
+
+    fn pop(&mut self) -> Option<Job> {
+        let new_is_due = self.in_a_row >= BEGUN_IN_A_ROW_MAX && !self.new.is_empty();
+        if !new_is_due && let Some(job) = self.begun.pop_front() {
+            self.in_a_row += 1;
+            return Some(job);
+        }
+        let job = self.new.pop_front()?;
+        self.in_a_row = 0;
+        self.drain.departed(Instant::now(), self.new.len());
+        Some(job)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    #[test]
+    fn what_has_begun_goes_first_and_new_work_is_not_stopped() {
+        let (lane, done, places) = (Lane::default(), Arc::new(Mutex::new(Vec::new())), Arc::new(Semaphore::new(100)));
+        let push = |begun: bool, number: usize| {
+            let (permit, done) = (Arc::clone(&places).try_acquire_owned().unwrap(), Arc::clone(&done));
+            let run = Box::new(move || done.lock().push((begun, number)));
+            lane.push(Job { asked: Instant::now(), permit, begun, run }, Duration::ZERO).unwrap();
+        };
+        (0..3).for_each(|number| push(false, number));
+        (0..2 * BEGUN_IN_A_ROW_MAX).for_each(|number| push(true, number));
+        while lane.depth() > 0 {
+            (lane.next().unwrap().run)();
+        }
+        let (begun, new) = (|number| (true, number), |number| (false, number));
+        let row = BEGUN_IN_A_ROW_MAX;
+        let expected: Vec<_> =
+            (0..row).map(begun).chain([new(0)]).chain((row..2 * row).map(begun)).chain([new(1), new(2)]).collect();
+        assert_eq!(*done.lock(), expected);
+    }
+}
