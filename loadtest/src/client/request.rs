@@ -32,6 +32,11 @@ impl Request {
         Self { kind, method, target, content_type: "", encoding: "", body: Bytes::new() }
     }
 
+    /// Says how the body is compressed.
+    pub(crate) fn encoded(self, encoding: &'static str) -> Self {
+        Self { encoding, ..self }
+    }
+
     pub(crate) fn of_type(self, content_type: &'static str) -> Self {
         Self { content_type, ..self }
     }
