@@ -31,6 +31,10 @@ fn caller(state: &AppState, headers: &HeaderMap) -> Result<Caller, (Reason, &'st
     if state.keys().is_open() {
         return Ok(Caller::anyone());
     }
+    if headers.get_all(AUTHORIZATION).iter().nth(1).is_some() {
+        // A proxy in front may have looked at another one than we would.
+        return Err((Reason::NoKey, "the request has several `Authorization` fields; send one"));
+    }
     match shown(headers).map(|text| state.keys().find(text)) {
         Some(Shown::Valid(key)) => Ok(Caller::with(key)),
         Some(Shown::Expired) => Err((Reason::ExpiredKey, "the API key has expired; use a new one")),
