@@ -1,18 +1,23 @@
 //! The log line of a request that changed a collection or a backup: what was done, and with which key.
 
 use axum::extract::Request;
-use axum::http::Method;
+use axum::http::{Method, StatusCode};
 
 use super::caller::Caller;
+use super::query;
 use super::requires::Requires;
 use super::routes::Route;
 use crate::keys::Scope;
 use crate::types::CollectionName;
 
+/// An action that has begun. It is logged when this is dropped, unless it was refused: a client that leaves before the
+/// answer does not leave out the line.
 pub(super) struct AdminAction {
     caller: Caller,
     route: &'static Route,
     collection: Option<CollectionName>,
+    /// `None`: there was no answer, so it is unknown what was done.
+    status: Option<StatusCode>,
 }
 
 impl AdminAction {
@@ -23,16 +28,28 @@ impl AdminAction {
             return None;
         }
         let caller = Caller::of(request.extensions()).clone();
-        Some(Self { caller, route, collection: collection(request.uri().path()) })
+        Some(Self { caller, route, collection: collection(request.uri().path()), status: None })
     }
 
-    pub(super) fn log(&self) {
+    /// The action was answered.
+    pub(super) fn answered(mut self, status: StatusCode) {
+        self.status = Some(status);
+    }
+}
+
+impl Drop for AdminAction {
+    fn drop(&mut self) {
+        // After an error of the server, part of the action may have been done.
+        if self.status.is_some_and(|status| status.is_client_error()) {
+            return;
+        }
         tracing::info!(
             target: "hapax::audit",
             key = self.caller.name(),
             method = self.route.method.as_str(),
             route = self.route.path,
             collection = self.collection.as_ref().map(CollectionName::as_str),
+            status = self.status.map(|status| status.as_u16()),
             "admin action"
         );
     }
@@ -40,18 +57,6 @@ impl AdminAction {
 
 /// Returns the collection in a path such as `/v1/collections/{collection}`. A percent-encoded name is decoded.
 fn collection(path: &str) -> Option<CollectionName> {
-    let name = path.strip_prefix("/v1/collections/")?;
-    let name = percent_decoded(name)?;
+    let name = query::decode(path.strip_prefix("/v1/collections/")?).ok()?;
     CollectionName::new(&name).ok()
-}
-
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut parts = text.split('%');
-    let mut decoded = parts.next()?.to_owned();
-    for part in parts {
-        let (digits, rest) = part.split_at_checked(2)?;
-        decoded.push(char::from(u8::from_str_radix(digits, 16).ok()?));
-        decoded.push_str(rest);
-    }
-    Some(decoded)
 }

@@ -58,8 +58,8 @@ pub(crate) async fn admit(
     request.extensions_mut().insert(turn.clone());
     let action = AdminAction::of(route, &request);
     let response = answer(&state, request, next).await;
-    if let Some(action) = action.filter(|_| response.status().is_success()) {
-        action.log();
+    if let Some(action) = action {
+        action.answered(response.status());
     }
     turn.end();
     response

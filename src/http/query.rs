@@ -126,7 +126,7 @@ fn shown(text: &str) -> String {
 }
 
 /// Percent-decodes one name or value. `+` means a space.
-fn decode(text: &str) -> Result<String, &'static str> {
+pub(super) fn decode(text: &str) -> Result<String, &'static str> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

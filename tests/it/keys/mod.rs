@@ -1,5 +1,6 @@
 //! Named keys: what each may do, where they come from, and how they end.
 
+mod audit;
 mod broken;
 mod coarse;
 mod file;
