@@ -51,21 +51,24 @@ pub async fn readyz(State(state): State<AppState>, request: Request) -> Result<J
     if state.draining().is_cancelled() {
         return Err(Problem::new(Code::ShuttingDown, "the server is shutting down and finishes open requests"));
     }
+    let caller = gate::admitted(&state, &request);
     let collections = state.boot().ready().map_err(|mut problem| {
         // Probes show no key and may use any host name, so they must not reveal the names of collections.
-        if let Some(caller) = gate::admitted(&state, &request) {
+        if let Some(caller) = caller {
             let pending = state.boot().opening().pending().into_iter().filter(|(name, _)| caller.may_use(name));
             let progress = |(name, progress)| CollectionProgress { name: CollectionName::to_string(&name), progress };
             problem.collections = pending.map(progress).collect();
         }
         problem
     })?;
+    // A probe without a key counts them all. A key that is for some collections counts those.
+    let counts = |name: &CollectionName| caller.is_none_or(|caller| caller.may_use(name));
     let some = |count: usize| Some(count).filter(|&count| count > 0);
     Ok(Json(Health {
         status: "ready",
-        damaged: some(collections.damaged().len()),
-        unopened: some(collections.unopened().len()),
-        missing: some(collections.missing().len()),
+        damaged: some(collections.damaged().iter().filter(|(name, _)| counts(name)).count()),
+        unopened: some(collections.unopened().iter().filter(|(name, _)| counts(name)).count()),
+        missing: some(collections.missing().iter().filter(|name| counts(name)).count()),
         writable: Some(collections.is_writable()),
     }))
 }
