@@ -69,16 +69,16 @@ struct Add {
     #[arg(long, value_name = "SCORES")]
     scores: Option<String>,
     /// The most requests a second [default: no limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     requests_per_second: Option<u64>,
     /// The most bytes of requests a second [default: no limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     bytes_per_second: Option<u64>,
     /// The most documents a second [default: no limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     documents_per_second: Option<u64>,
     /// The most requests at once [default: no limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     requests_in_flight: Option<u64>,
 }
 
@@ -94,8 +94,8 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
 fn add(args: &Add) -> Result<()> {
     let new = NewKey {
         name: args.name.clone(),
-        scopes: args.scopes.clone(),
-        collections: args.collections.clone(),
+        scopes: trimmed(&args.scopes),
+        collections: trimmed(&args.collections),
         expires: args.expires.clone(),
         scores: args.scores.clone(),
         limits: KeyLimits {
@@ -106,11 +106,20 @@ fn add(args: &Add) -> Result<()> {
         },
     };
     let (id, text) = keys::add(&args.place.keys_file, &new).map_err(|error| in_file(&args.place, &error))?;
-    say(&text)?;
+    if let Err(error) = say(&text) {
+        // Nobody has seen this key, so it must not stay valid.
+        keys::revoke(&args.place.keys_file, &id).map_err(|error| in_file(&args.place, &error))?;
+        return Err(error.context("no key was added"));
+    }
     // The key alone is on stdout, so that it can go into a file.
     let note = format!("added the key {} with the id {id}; it is shown only once, and is stored nowhere", args.name);
     let _ = writeln!(std::io::stderr().lock(), "{note}");
     Ok(())
+}
+
+/// People write a space after a comma.
+fn trimmed(words: &[String]) -> Vec<String> {
+    words.iter().map(|word| word.trim().to_owned()).collect()
 }
 
 fn list(place: &Place) -> Result<()> {

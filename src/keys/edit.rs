@@ -63,6 +63,8 @@ pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
 /// Takes the keys with this name or id out of a file. Returns the name and id of each.
 pub fn revoke(path: &Path, name_or_id: &str) -> Result<Vec<(String, String)>, KeysError> {
     let mut revoked = Vec::new();
+    // `change` makes a missing file, but nothing can be revoked in one.
+    file::read(path)?;
     change(path, |document, keys| {
         let is_meant = |key: &&Key| key.id() == name_or_id || key.name() == name_or_id;
         revoked = keys.iter().filter(is_meant).map(|key| (key.name().to_owned(), key.id().to_owned())).collect();
@@ -129,7 +131,9 @@ fn expiry(text: &str, now: Timestamp) -> Result<Timestamp, String> {
         (None, None) => text.parse().or_else(|_| format!("{text}T00:00:00Z").parse()).ok(),
     };
     at.filter(|at| *at > now).ok_or_else(|| {
-        format!("expires = {text:?}: must be in the future: 90d, 12h, 2027-01-31, or 2027-01-31T12:00:00Z")
+        format!(
+            "expires = {text:?}: must be a time in the future, such as 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z"
+        )
     })
 }
 
@@ -151,7 +155,8 @@ fn change(
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let dir =
         path.parent().filter(|dir| !dir.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_owned);
-    let lock = File::open(&dir).map_err(KeysError::Read)?;
+    let lock = File::open(&dir)
+        .map_err(|error| wrong(format!("its directory cannot be opened: {error}; make {} first", dir.display())))?;
     lock.lock().map_err(KeysError::Read)?;
     let before = match file::read(&path) {
         Ok(bytes) => file::text(&bytes)?.to_owned(),
