@@ -1,7 +1,8 @@
 //! A keys file that is missing or wrong never lets more in.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 use std::process::Command;
 
 use super::file::{self, until};
@@ -23,12 +24,25 @@ fn a_server_does_not_start_without_a_good_file() {
         if let Some(content) = content {
             fs::write(&path, content).unwrap();
         }
-        let environment = [("HAPAX__AUTH__KEYS_FILE", path.to_str().unwrap())];
-        let started = Starting::spawn_with(&dir.path().join("data"), &[], &environment).ready_or_ended();
-        let (status, log) = started.err().expect("it does not start");
-        assert_eq!(status.code(), Some(2));
-        assert!(log.contains(part) && log.contains("auth.keys_file"), "{log}");
+        does_not_start(dir.path(), &path, part);
     }
+    fs::remove_file(&path).unwrap();
+    symlink(&path, &path).unwrap();
+    does_not_start(dir.path(), &path, "Too many levels of symbolic links");
+    does_not_start(dir.path(), dir.path(), "it is not a file");
+}
+
+fn does_not_start(dir: &Path, keys_file: &Path, why: &str) {
+    let environment = [("HAPAX__AUTH__KEYS_FILE", keys_file.to_str().unwrap())];
+    let started = Starting::spawn_with(&dir.join("data"), &[], &environment).ready_or_ended();
+    let (status, log) = started.err().expect("it does not start");
+    assert_eq!(status.code(), Some(2));
+    assert!(log.contains(why) && log.contains("auth.keys_file"), "{log}");
+}
+
+/// Removes whatever is there.
+fn clear(path: &Path) {
+    if path.is_dir() { fs::remove_dir(path).unwrap() } else { _ = fs::remove_file(path) }
 }
 
 #[test]
@@ -48,8 +62,9 @@ fn a_broken_file_keeps_what_was_good_and_what_was_revoked() {
     file::write(dir.path(), &[("a", &["check", "metrics"], "")]);
     until(|| status("b") == 401);
     let both = file::text(&[("a", &["check"], ""), ("b", &["check"], "")]);
-    let breaks: [&dyn Fn(); 5] = [
+    let breaks: [&dyn Fn(); 8] = [
         &|| fs::remove_file(&path).unwrap(),
+        &|| fs::write(&path, both.replace("version = 1", "version = 2")).unwrap(),
         &|| fs::write(&path, "").unwrap(),
         &|| fs::write(&path, &both[..both.len() - 20]).unwrap(),
         &|| fs::write(&path, vec![b'#'; 10 << 20]).unwrap(),
@@ -57,14 +72,21 @@ fn a_broken_file_keeps_what_was_good_and_what_was_revoked() {
             fs::remove_file(&path).unwrap();
             fs::create_dir(&path).unwrap();
         },
+        &|| {
+            fs::remove_file(&path).unwrap();
+            symlink(&path, &path).unwrap();
+        },
+        // Root may read every file, so as root this is another file that is cut off.
+        &|| {
+            fs::write(&path, &both[..both.len() - 10]).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+        },
     ];
     for (at, broken) in breaks.iter().enumerate() {
         broken();
         until(|| metric("hapax_keys_file_bad") == "1");
         assert_eq!((status("a"), status("b"), status("")), (200, 401, 401), "{at}");
-        if path.is_dir() {
-            fs::remove_dir(&path).unwrap();
-        }
+        clear(&path);
         file::write(dir.path(), &[("a", &["check", "metrics"], "")]);
         until(|| metric("hapax_keys_file_bad") == "0");
         assert_eq!((status("a"), status("b")), (200, 401), "{at}");

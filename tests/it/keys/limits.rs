@@ -11,6 +11,7 @@ use super::file;
 use crate::support::client::{Answer, CHECK, Client, DOCUMENTS, Raw, gzip, words};
 use crate::support::library::{Dir, dir};
 use crate::support::local::{Local, Setup};
+use crate::support::server::Starting;
 
 const BATCH: &str = "/v1/collections/default/batch";
 const SCOPES: [&str; 5] = ["check", "read", "insert", "delete", "sign"];
@@ -63,6 +64,54 @@ fn a_batch_is_taken_whole_or_refused_before_any_work() {
     let all = free.get("/v1/collections/default").ok();
     assert_eq!(all["documents"], 600, "nothing was inserted and nothing deleted");
     free.post(BATCH, &batch("check", 0..500)).ok();
+}
+
+/// All of them pass the look at the beginning of a request, when nothing is owed yet.
+#[test]
+fn batches_that_arrive_at_once_are_each_taken_whole_or_not_at_all() {
+    for limits in ["bytes_per_second = 1", "documents_per_second = 1"] {
+        let dir = dir();
+        let server = server(&dir, &format!("limits = {{ {limits} }}"));
+        let statuses: Vec<u16> = std::thread::scope(|scope| {
+            let senders: Vec<_> = (0..8)
+                .map(|sender| {
+                    let slow = Client::of(&server).key("slow");
+                    scope.spawn(move || slow.post(BATCH, &batch("insert", sender * 50..sender * 50 + 50)).status)
+                })
+                .collect();
+            senders.into_iter().map(|sender| sender.join().unwrap()).collect()
+        });
+        let taken = statuses.iter().filter(|status| **status == 200).count();
+        assert!(taken > 0 && statuses.iter().all(|status| [200, 429].contains(status)), "{limits}: {statuses:?}");
+        let stored = Client::of(&server).key("free").get("/v1/collections/default").ok()["documents"].clone();
+        assert_eq!(stored, taken * 50, "{limits}: {statuses:?}");
+        // The debt of the first one lasts for minutes.
+        assert_eq!(taken, 1, "{limits}: {statuses:?}");
+    }
+}
+
+#[test]
+fn the_series_of_a_key_leave_the_metrics_with_it() {
+    let dir = dir();
+    let keys: [file::Line<'_>; 2] = [("ops", &["metrics"], ""), ("gone", &["check"], "")];
+    let path = file::write(dir.path(), &keys);
+    let environment = [("HAPAX__AUTH__KEYS_FILE", path.to_str().unwrap())];
+    let server = Starting::spawn_with(&dir.path().join("data"), &[], &environment).ready();
+    let series = |key: &str| {
+        let text = Client::new(server.url("")).key("ops").get("/metrics").text();
+        text.lines().filter(|line| line.contains(&format!("key=\"{key}\""))).count()
+    };
+    // Before its first request, too.
+    assert_eq!((series("gone"), series("ops")), (8, 8));
+    Client::new(server.url("")).key("gone").post(CHECK, &json!({"text": words(1)})).ok();
+    file::write(dir.path(), &keys[..1]);
+    file::until(|| series("gone") == 0);
+    assert_eq!(series("ops"), 8);
+    // A refused request must not bring them back.
+    Client::new(server.url("")).key("gone").post(CHECK, &json!({"text": words(1)})).problem(401, "unauthorized");
+    assert_eq!(series("gone"), 0);
+    file::write(dir.path(), &keys);
+    file::until(|| series("gone") == 8);
 }
 
 #[test]

@@ -74,6 +74,38 @@ fn a_long_text_that_is_still_arriving_ends_too() {
     assert!(body.contains("revoked"), "{body}");
 }
 
+/// A limit once reached keeps a stream waiting for minutes. Revoking its key must not wait for that.
+#[test]
+fn a_stream_that_a_limit_slows_ends_too() {
+    let dir = dir();
+    let limits = "limits = { documents_per_second = 1, bytes_per_second = 1000 }";
+    let server = server(&dir, &[("a", &["check"], limits), ("b", &["check"], "limits = { bytes_per_second = 1000 }")]);
+    // Each is in debt for an hour after its first line, or its first piece.
+    let mut lines = Raw::connect(server.address);
+    lines.send(
+        "POST /v1/collections/default/bulk?op=check&duplex=true HTTP/1.1\r\nHost: localhost\r\n\
+         Authorization: Bearer a\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n",
+    );
+    let line = format!("{{\"text\": \"{}\"}}\n", words(1).repeat(10_000));
+    lines.send(format!("{:x}\r\n{line}\r\n", line.len()));
+    let mut text = Raw::connect(server.address);
+    text.send(
+        "POST /v1/collections/default/check HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer b\r\n\
+         Content-Type: text/plain\r\nContent-Length: 100000000\r\n\r\n",
+    );
+    text.send(words(1).repeat(10_000));
+    until(|| ["a", "b"].iter().all(|key| Client::of(&server).key(key).get("/v1/version").status == 429));
+    file::write(dir.path(), &[]);
+    let revoked = Instant::now();
+    let last = last_line(&mut lines);
+    assert!(last.contains("\"kind\":\"fatal\"") && last.contains("\"code\":\"unauthorized\""), "{last}");
+    let (status, _, body) = text.answer();
+    assert!(status == 401 && body.contains("revoked"), "{status} {body}");
+    // Five seconds are promised; the rest is for a busy machine.
+    assert!(revoked.elapsed() < Duration::from_secs(50), "{:?}", revoked.elapsed());
+    println!("both ended after {:?}", revoked.elapsed());
+}
+
 #[test]
 fn a_key_is_rotated_without_a_request_that_fails() {
     let dir = dir();

@@ -2,6 +2,7 @@
 
 use hapax::http::{ROUTES, Requires, Route};
 use hapax::keys::Scope;
+use hapax::types::CollectionName;
 use serde_json::{Value, json};
 
 use super::file;
@@ -187,4 +188,72 @@ fn every_scope_opens_a_route() {
     let open: Vec<_> =
         ROUTES.iter().filter(|route| route.requires == Requires::Nothing).map(|route| route.path).collect();
     assert_eq!(open, ["/livez", "/readyz"]);
+}
+
+#[test]
+fn a_probe_tells_of_the_collections_of_its_key_only() {
+    let dir = dir();
+    let keys_file = file::write(dir.path(), &[("all", &ALL, ""), ("some", &["check"], "collections = [\"pages\"]")]);
+    let server = Setup { keys_file: Some(keys_file), boots: false, ..Setup::new(&dir) }.start();
+    let names = ["pages", "private"].map(|name| (CollectionName::new(name).unwrap(), 1));
+    server.state.boot().opening().expect(names);
+    let seen = |client: Client| {
+        let problem = client.get("/readyz").problem(503, "starting");
+        let names = problem["collections"].as_array().into_iter().flatten();
+        names.map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(Client::of(&server).key("all")), ["pages", "private"]);
+    assert_eq!(seen(Client::of(&server).key("some")), ["pages"]);
+    assert!(seen(Client::of(&server)).is_empty() && seen(Client::of(&server).key("wrong")).is_empty());
+}
+
+#[test]
+fn a_probe_counts_the_faults_of_the_collections_of_its_key_only() {
+    let dir = dir();
+    let keys_file = file::write(dir.path(), &[("all", &ALL, ""), ("some", &["check"], "collections = [\"pages\"]")]);
+    let setup = || Setup { keys_file: Some(keys_file.clone()), ..Setup::new(&dir) };
+    let server = setup().start();
+    assert_eq!(Client::of(&server).key("all").json("PUT", "/v1/collections/private", &json!({})).status, 201);
+    server.stop();
+    assert_eq!(server.stopped(), 0);
+    std::fs::remove_file(dir.path().join("data/collections/private.sqlite")).unwrap();
+    let server = setup().start();
+    let missing = |client: Client| client.get("/readyz").ok()["missing"].clone();
+    // An orchestrator shows no key, and must learn of every fault.
+    assert_eq!((missing(Client::of(&server)), missing(Client::of(&server).key("all"))), (json!(1), json!(1)));
+    assert_eq!(missing(Client::of(&server).key("some")), Value::Null);
+}
+
+/// Each request of a connection is judged by its own key.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_one_http_2_connection_have_keys_of_their_own() {
+    let dir = dir();
+    let server = server(&dir);
+    let stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let (mut requests, connection) = h2::client::handshake(stream).await.unwrap();
+    tokio::spawn(connection);
+    let mut answers = Vec::new();
+    for key in ["metrics", "check", "", "metrics", "wrong", "all", "some"] {
+        let mut request = axum::http::Request::get(format!("http://{}/metrics", server.address));
+        if !key.is_empty() {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        answers.push(requests.send_request(request.body(()).unwrap(), true).unwrap().0);
+    }
+    let mut statuses = Vec::new();
+    for answer in answers {
+        statuses.push(answer.await.unwrap().status().as_u16());
+    }
+    assert_eq!(statuses, [200, 403, 401, 200, 401, 200, 403]);
+}
+
+/// A proxy may judge by one of two keys, and pass both on.
+#[test]
+fn a_request_with_two_keys_is_refused() {
+    let dir = dir();
+    let server = server(&dir);
+    let two = [("authorization", "Bearer check"), ("authorization", "Bearer all")];
+    let problem = Client::of(&server).send("GET", "/v1/version", &two, b"").problem(401, "unauthorized");
+    assert!(problem["detail"].as_str().unwrap().contains("several `Authorization` fields"), "{problem}");
+    Client::of(&server).send("GET", "/v1/version", &two[..1], b"").ok();
 }
