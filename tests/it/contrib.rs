@@ -6,12 +6,19 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::command::{binary, hapax};
+use crate::support::command::{binary, hapax, run};
 use crate::support::library;
 use crate::support::sources::root;
 
+const KEYS_FILE: &str = "HAPAX__AUTH__KEYS_FILE";
+
 fn text(path: &str) -> String {
     fs::read_to_string(root().join("contrib").join(path)).unwrap_or_else(|error| panic!("contrib/{path}: {error}"))
+}
+
+/// Returns the page that says how to use the files.
+fn page() -> String {
+    fs::read_to_string(root().join("docs/running.md")).unwrap()
 }
 
 fn documents(path: &str) -> Vec<Value> {
@@ -21,17 +28,22 @@ fn documents(path: &str) -> Vec<Value> {
 /// Returns the settings that these arguments and variables make, or fails.
 fn settings(arguments: &[&str], variables: &[(String, String)]) -> String {
     let dir = library::dir();
-    let key = dir.path().join("key");
-    fs::write(&key, "0123456789abcdef").unwrap();
+    let keys_file = dir.path().join("keys.toml");
+    let keys_file = keys_file.to_str().unwrap();
+    assert!(run(&["keys", "add", "ops", "--scopes", "admin", "--keys-file", keys_file]).status.success());
     let mut command = hapax(arguments);
     command.arg("--check-config");
     for (name, value) in variables {
-        let is_key = name == "HAPAX__AUTH__API_KEY_FILE";
-        command.env(name, if is_key { key.to_str().unwrap() } else { value });
+        command.env(name, if name == KEYS_FILE { keys_file } else { value });
     }
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Returns the path of the keys file among these variables.
+fn keys_file(variables: &[(String, String)]) -> &Path {
+    variables.iter().find(|(name, _)| name == KEYS_FILE).map(|(_, value)| Path::new(value)).expect("a keys file")
 }
 
 fn drain_timeout_s() -> u64 {
@@ -46,8 +58,6 @@ fn values<'a>(unit: &'a str, key: &str) -> Vec<&'a str> {
 #[test]
 fn the_systemd_units_start_hapax_with_settings_that_it_has() {
     let unit = text("systemd/hapax.service");
-    // The lines that turn the key on are comments.
-    let unit = unit.replace("\n#LoadCredential=", "\nLoadCredential=").replace("\n#Environment=", "\nEnvironment=");
     let starts = values(&unit, "ExecStart");
     let words: Vec<&str> = starts[0].split(' ').collect();
     assert_eq!((starts.len(), words[0]), (1, "/usr/local/bin/hapax"));
@@ -56,8 +66,11 @@ fn the_systemd_units_start_hapax_with_settings_that_it_has() {
         .map(|value| value.split_once('=').expect("NAME=VALUE"))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
-    assert!(variables.iter().any(|(name, _)| name == "HAPAX__AUTH__API_KEY_FILE"));
     settings(&words[1..], &variables);
+    // systemd copies a credential once, so a key in it could not be revoked without a restart.
+    let keys_file = keys_file(&variables).to_str().unwrap();
+    assert!(keys_file.starts_with("/etc/hapax/") && values(&unit, "LoadCredential").is_empty());
+    assert!(page().contains(&format!("--keys-file {keys_file}")), "the page on running hapax makes {keys_file}");
     let state = format!("/var/lib/{}/", values(&unit, "StateDirectory")[0]);
     for (name, value) in variables.iter().filter(|(name, _)| name.ends_with("__DIR")) {
         assert!(value.starts_with(&state), "{name}: {value} is not in {state}");
@@ -110,13 +123,12 @@ fn the_compose_file_runs_the_image_with_settings_that_it_has() {
         .map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned()))
         .collect();
     settings(&arguments, &variables);
-    let key = variables.iter().find(|(name, _)| name == "HAPAX__AUTH__API_KEY_FILE").expect("a key");
-    let secret = key.1.strip_prefix("/run/secrets/").unwrap();
-    assert_eq!(service["secrets"][0], secret);
-    assert!(compose["secrets"][secret]["file"].is_string());
     let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
     let (volume, target) = service["volumes"][0].as_str().unwrap().split_once(':').unwrap();
     assert!(compose["volumes"].as_object().unwrap().contains_key(volume));
+    // A file that is mounted by itself stays the old one when `hapax keys` replaces it.
+    assert_eq!(service["volumes"].as_array().unwrap().len(), 1);
+    assert!(keys_file(&variables).starts_with(target), "the root is read-only");
     assert!(dockerfile.contains(&format!("VOLUME {target}\n")));
     assert!(dockerfile.contains("EXPOSE 8080\n") && service["ports"][0] == "127.0.0.1:8080:8080");
     let grace: u64 = service["stop_grace_period"].as_str().unwrap().trim_end_matches('s').parse().unwrap();
@@ -167,6 +179,13 @@ fn the_stateful_set_runs_one_hapax_with_settings_that_it_has() {
         let mounted = mounts.iter().any(|mount| Path::new(value).starts_with(mount["mountPath"].as_str().unwrap()));
         assert!(mounted, "{name}={value} is on no volume, and the root is read-only");
     }
+    let keys = mounts.iter().find(|mount| keys_file(&variables).parent() == mount["mountPath"].as_str().map(Path::new));
+    let keys = keys.expect("the directory of the keys file is a mount");
+    assert!(keys.get("subPath").is_none(), "such a file never changes");
+    let volume = pod["volumes"].as_array().unwrap().iter().find(|volume| volume["name"] == keys["name"]).unwrap();
+    let (secret, file) = (volume["secret"]["secretName"].as_str().unwrap(), keys_file(&variables).file_name().unwrap());
+    let command = format!("kubectl create secret generic {secret} --from-file={}", file.to_str().unwrap());
+    assert!(page().contains(&command) && text("kubernetes/hapax.yaml").contains(&command), "{command}");
     let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
     assert!(dockerfile.contains(&format!("USER {}\n", pod["securityContext"]["runAsUser"])));
 }
