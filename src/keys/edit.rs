@@ -155,8 +155,10 @@ fn change(
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let dir =
         path.parent().filter(|dir| !dir.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_owned);
-    let lock = File::open(&dir)
-        .map_err(|error| wrong(format!("its directory cannot be opened: {error}; make {} first", dir.display())))?;
+    let lock = File::open(&dir).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => wrong(format!("there is no directory {}; make it first", dir.display())),
+        _ => KeysError::Read(error),
+    })?;
     lock.lock().map_err(KeysError::Read)?;
     let before = match file::read(&path) {
         Ok(bytes) => file::text(&bytes)?.to_owned(),
