@@ -257,6 +257,9 @@ mod tests {
             assert!(add(&path, &bad).is_err(), "{bad:?}");
             assert!(!path.exists());
         }
+        assert!(matches!(revoke(&path, "a"), Err(KeysError::Read(_))) && !path.exists());
+        let lost = add(&dir.path().join("no/keys.toml"), &new("a")).unwrap_err().to_string();
+        assert!(lost.contains("there is no directory") && lost.contains("/no;"), "{lost}");
         fs::write(&path, "broken").unwrap();
         assert!(add(&path, &new("a")).is_err() && fs::read_to_string(&path).unwrap() == "broken");
     }

@@ -141,4 +141,18 @@ fn the_command_makes_keys_that_a_server_takes() {
     assert_eq!(status(&next), 200);
     let (code, _, told) = keys(&["revoke", "nobody"]);
     assert!(code == 2 && told.contains("no key has the name or the id"), "{told}");
+    assert_eq!(keys(&["add", "spaces", "--scopes", "check, insert", "--collections", "a, b-*"]).0, 0);
+}
+
+#[test]
+fn a_key_that_cannot_be_shown_is_not_kept() {
+    let dir = dir();
+    let path = dir.path().join("keys.toml");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hapax"));
+    command.args(["keys", "add", "lost", "--scopes", "check", "--keys-file"]).arg(&path);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = command.stdout(full).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && told.contains("no key was added"), "{told}");
+    assert_eq!(hapax::keys::KeysFile::read(&path).unwrap().keys().len(), 0);
 }
