@@ -79,7 +79,7 @@ fn a_broken_file_keeps_what_was_good_and_what_was_revoked() {
         // Root may read every file, so as root this is another file that is cut off.
         &|| {
             fs::write(&path, &both[..both.len() - 10]).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
         },
     ];
     for (at, broken) in breaks.iter().enumerate() {
