@@ -30,6 +30,8 @@ const ACCEPTED_RATIO: f64 = 2.0;
 const GOOD_SHARE: f64 = 0.5;
 const PROBER_CONNECTIONS: usize = 16;
 const NORMAL_WITHIN_S: f64 = 10.0;
+/// Seconds of the phases before and after, which are only compared with. Less in short runs.
+const BESIDE_S_MAX: f64 = 20.0;
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
@@ -84,22 +86,23 @@ pub(super) fn load(bench: &mut Bench, args: &Args) -> Result<()> {
     let probe = Checks::new(&bench.texts, "default", bench.args.documents);
     let capacity = bench.capacity(&attack)?;
     let seconds = bench.args.seconds;
-    let phase = |bench: &mut Bench, name: &str, rate: f64| {
+    let beside = seconds.min(BESIDE_S_MAX);
+    let phase = |bench: &mut Bench, name: &str, rate: f64, seconds: f64| {
         let pace = bench.open(rate);
-        both(bench, args, name, (&attack, &probe), pace)
+        both(bench, args, name, (&attack, &probe), (pace, seconds))
     };
-    let before = phase(bench, "at capacity", capacity)?;
+    let before = phase(bench, "at capacity", capacity, beside)?;
     for &times in &args.times {
-        let during = phase(bench, &format!("{times} x capacity"), capacity * times)?;
+        let during = phase(bench, &format!("{times} x capacity"), capacity * times, seconds)?;
         judge(bench, times, &before.load.good(), &during);
         let good = during.load.good().len() as f64 / counted(seconds);
         let what = format!("{times} x capacity: good answers, as a share of the capacity");
         bench.report.at_least(&what, good / capacity, GOOD_SHARE, true);
     }
-    let after = phase(bench, "50 % afterwards", capacity * 0.5)?;
+    let after = phase(bench, "50 % afterwards", capacity * 0.5, beside)?;
     bench.report.nothing_wrong("before", &before.load);
     bench.report.nothing_wrong("afterwards", &after.load);
-    let normal = normal_after(&after.load, capacity * 0.5).map_or(seconds, |second| second as f64);
+    let normal = normal_after(&after.load, capacity * 0.5).map_or(beside, |second| second as f64);
     bench.report.at_most("seconds until nothing is refused", normal, NORMAL_WITHIN_S, true);
     let most = bench.sampler.since(0.0).iter().map(|memory| memory.anonymous).max().unwrap_or(0);
     bench.report.figure("most anonymous memory, MB", most as f64 / 1e6)?;
@@ -157,9 +160,8 @@ fn both(
     args: &Args,
     name: &str,
     (attack, probe): (&Arc<Prepared>, &Arc<Checks>),
-    pace: Pace,
+    (pace, seconds): (Pace, f64),
 ) -> Result<Outcome> {
-    let seconds = bench.args.seconds;
     let probes = Pace::Open { rate: args.probes, arrivals: Arrivals::Poisson, seed: bench.args.seed + 1 };
     let plan = (probes, seconds, PROBER_CONNECTIONS);
     let prober = Companion::start(bench, runtime(Some(1), 0)?, &format!("{name}, prober"), probe, plan);
