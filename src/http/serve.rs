@@ -56,6 +56,7 @@ pub async fn serve_probes(listener: impl Into<Listener>, state: AppState, shutdo
 
 fn describe(limits: &HttpLimits) {
     metrics::gauge!(names::HTTP_CONNECTIONS_MAX).set(limits.connections_max as f64);
+    metrics::counter!(names::HTTP_STREAMS_REFUSED).increment(0);
     for reason in [value::CLOSED_IDLE, value::CLOSED_NO_REQUEST, value::CLOSED_FOR_ROOM] {
         metrics::counter!(names::HTTP_CONNECTIONS_CLOSED, label::REASON => reason).increment(0);
     }
@@ -88,7 +89,7 @@ impl Door {
             describe_handshakes();
         }
         Self {
-            serving: Serving::new(router, early, limits, listener.tls().cloned()),
+            serving: Serving::new(router, early, limits, connections_max, listener.tls().cloned()),
             places: Places::new(connections_max),
             connections: TaskTracker::new(),
         }

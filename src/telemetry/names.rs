@@ -196,6 +196,8 @@ metrics_table! {
         "The most connections that may be open.";
     HTTP_CONNECTIONS_CLOSED = "hapax_http_connections_closed_total", Kind::Counter, None, [label::REASON],
         "Connections that the server closed because they had no request, by reason.";
+    HTTP_STREAMS_REFUSED = "hapax_http_streams_refused_total", Kind::Counter, None, [],
+        "HTTP/2 requests that were refused because too many were open on connections with several.";
     TLS_CERTIFICATE_EXPIRY = "hapax_tls_certificate_expiry_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds), [],
         "When the TLS certificate in use expires, in seconds since 1970.";
     TLS_RELOAD_ERRORS = "hapax_tls_reload_errors_total", Kind::Counter, None, [],

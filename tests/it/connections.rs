@@ -113,6 +113,58 @@ fn an_http2_connection_without_a_stream_is_told_to_go_although_it_acknowledges_p
     });
 }
 
+/// Heads of 70 to 128 KB once passed, and 64 KiB for each of 250 HTTP/2 requests.
+#[test]
+fn headers_have_a_limit() {
+    let dir = dir();
+    let server = Setup::new(&dir).start();
+    for (bytes, status) in [(60_000, 200), (70_000, 431)] {
+        let mut raw = Raw::connect(server.address);
+        raw.send(format!("GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Fill: {}\r\n\r\n", "x".repeat(bytes)));
+        assert_eq!(raw.status(), status, "{bytes}");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+        let (mut sender, connection) = h2::client::handshake(stream).await.unwrap();
+        tokio::spawn(connection);
+        for (bytes, status) in [(15_000, 200), (20_000, 431)] {
+            let request = ureq::http::Request::get("http://localhost/livez").header("x-fill", "x".repeat(bytes));
+            let (answer, _) = sender.send_request(request.body(()).unwrap(), true).unwrap();
+            assert_eq!(tokio::time::timeout(SOON, answer).await.unwrap().unwrap().status(), status, "{bytes}");
+        }
+    });
+}
+
+/// One connection once held 250 requests whose bodies did not come, in 4.5 MB, or 32 MB with large heads.
+#[test]
+fn http2_requests_beside_the_first_of_each_connection_have_as_many_places_as_connections() {
+    let dir = dir();
+    let server = crowded(&dir, 3).start();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+        let (mut sender, connection) = h2::client::handshake(stream).await.unwrap();
+        tokio::spawn(connection);
+        let request =
+            || ureq::http::Request::post("http://localhost/v1/tune").header("content-type", "application/json");
+        let mut begin = || sender.send_request(request().body(()).unwrap(), false).unwrap();
+        let mut begun: Vec<_> = (0..4).map(|_| begin()).collect();
+        let (fifth, _body) = begin();
+        let error = tokio::time::timeout(SOON, fifth).await.unwrap().expect_err("all places are taken");
+        assert_eq!(error.reason(), Some(h2::Reason::REFUSED_STREAM));
+        let mut end = async |number: usize| {
+            let (answer, mut body) = begun.remove(number);
+            body.send_data("{}".into(), true).unwrap();
+            tokio::time::timeout(SOON, answer).await.unwrap().expect("it has a place").status()
+        };
+        assert_ne!(end(3).await, 503);
+        let (next, mut body) = begin();
+        body.send_data("{}".into(), true).unwrap();
+        assert_ne!(tokio::time::timeout(SOON, next).await.unwrap().expect("a place is free again").status(), 503);
+    });
+}
+
 #[test]
 fn who_holds_all_places_by_asking_now_and_then_keeps_nobody_out() {
     let dir = dir();

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::client::{CHECK, Client, Raw};
+use crate::support::http2::{PREFACE, frame, post_head};
 use crate::support::library::dir;
 use crate::support::local::{Local, Setup};
 use crate::support::until::until;
@@ -29,36 +30,17 @@ fn fill(client: &Client) {
     assert_eq!(answers.last().unwrap()["summary"]["stored"], 60);
 }
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
-/// Returns a header field as a literal (RFC 7541, section 6.2.2).
-fn field(name: &str, value: &str) -> Vec<u8> {
-    let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
-    [vec![0], text(name), text(value)].concat()
-}
-
 /// Opens a connection that may open streams, and on which no answer's body can be sent.
 fn without_window(server: &Local) -> Raw {
     let mut raw = Raw::connect(server.address);
-    raw.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    raw.send(PREFACE);
     // SETTINGS_INITIAL_WINDOW_SIZE is 0.
     raw.send(frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]));
     raw
 }
 
 fn ask(raw: &mut Raw, stream: u32, target: &str, content_type: &str, body: &[u8]) {
-    let fields = [
-        (":method", "POST"),
-        (":scheme", "http"),
-        (":authority", "localhost"),
-        (":path", target),
-        ("content-type", content_type),
-    ];
-    let head: Vec<u8> = fields.iter().flat_map(|(name, value)| field(name, value)).collect();
-    raw.send(frame(1, 4, stream, &head));
+    raw.send(post_head(stream, target, &[("content-type", content_type)]));
     raw.send(frame(0, 1, stream, body));
 }
 

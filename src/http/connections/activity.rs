@@ -116,6 +116,11 @@ impl Activity {
         Answering(Arc::clone(self))
     }
 
+    /// Whether a request is being answered.
+    pub(crate) fn is_answering(&self) -> bool {
+        self.answers.load(Ordering::Acquire) > 0
+    }
+
     pub(crate) fn state(&self) -> ConnectionState {
         if self.answers.load(Ordering::Acquire) > 0 || self.write_waits.load(Ordering::Acquire) {
             return ConnectionState::Busy;

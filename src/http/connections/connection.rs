@@ -2,8 +2,7 @@
 //! It ends the connection when it has waited long enough, when its place is needed, or when the server stops. If
 //! possible it shuts down gracefully, so that no answer and no request that the server has begun to read is lost.
 
-use std::convert::Infallible;
-use std::future::poll_fn;
+use std::future::{poll_fn, ready};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -21,6 +20,7 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulConnection;
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
@@ -43,6 +43,8 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 /// The limit on all headers of a request. An id in the query may take 6 KiB of it.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
+/// The same of HTTP/2, where one connection may send many requests and hold back the body of each.
+const HTTP_2_HEADER_BYTES_MAX: u32 = 16 * 1024;
 
 /// How to serve the connections of a listener.
 #[derive(Clone)]
@@ -52,6 +54,9 @@ pub(crate) struct Serving {
     early: Option<Early>,
     patience: ConnectionTimes,
     write_timeout: Duration,
+    /// Places for all HTTP/2 requests that are not alone on their connection. Each takes some 20 KB, and up to 36 KB with
+    /// its headers, until its body has arrived: 1000 connections with 256 requests each would take 5 GB.
+    streams: Arc<Semaphore>,
     /// `None`: plain HTTP.
     tls: Option<Acceptor>,
     /// Cancelled when the server stops: each connection takes the requests that are on their way, and ends.
@@ -61,25 +66,33 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    pub(crate) fn new(router: Router, early: Option<Early>, limits: &HttpLimits, tls: Option<Acceptor>) -> Self {
+    /// `streams_max` is the most HTTP/2 requests that are not alone on their connection.
+    pub(crate) fn new(
+        router: Router,
+        early: Option<Early>,
+        limits: &HttpLimits,
+        streams_max: usize,
+        tls: Option<Acceptor>,
+    ) -> Self {
         let mut builder = auto::Builder::new(TimedExecutor);
         // Hyper's own timeout is off: it counts the time of a head from the end of the last answer.
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEADER_BYTES_MAX * 2);
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEADER_BYTES_MAX);
         builder
             .http2()
             .timer(TokioTimer::new())
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_INTERVAL)
             .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
-            .max_header_list_size(HEADER_BYTES_MAX as u32);
+            .max_header_list_size(HTTP_2_HEADER_BYTES_MAX);
         let patience = ConnectionTimes {
             header_timeout: limits.header_timeout,
             keep_alive_timeout: limits.keep_alive_timeout,
             // The other half is for the answers.
             drain_idle: limits.drain_idle.min(limits.drain_timeout / 2),
         };
+        let streams = Arc::new(Semaphore::new(streams_max));
         let (drain, cut) = (CancellationToken::new(), CancellationToken::new());
-        Self { builder, router, early, patience, write_timeout: limits.write_timeout, tls, drain, cut }
+        Self { builder, router, early, patience, write_timeout: limits.write_timeout, streams, tls, drain, cut }
     }
 
     /// Tells every client to send its next request elsewhere, and closes connections without a request soon.
@@ -104,11 +117,16 @@ impl Serving {
         let (router, early, counted, wanted) = (self.router, self.early, Arc::clone(&activity), place.wanted());
         // Child tokens: each poll locks its token, and all connections would contend for a single one.
         let (drain, cut) = (self.drain.child_token(), self.cut.child_token());
-        let (leave, close) = (drain.clone(), cut.clone());
+        let (streams, leave, close) = (self.streams, drain.clone(), cut.clone());
         let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer(peer));
             let multiplexed = request.version() == Version::HTTP_2;
-            let answering = Arc::new(Mutex::new(Some(counted.answer(multiplexed))));
+            let Ok(stream) = stream_place(&streams, multiplexed && counted.is_answering()) else {
+                metrics::counter!(names::HTTP_STREAMS_REFUSED).increment(1);
+                // Nothing of it is kept, and the client may send it again.
+                return Either::Left(ready(Err(h2::Error::from(h2::Reason::REFUSED_STREAM))));
+            };
+            let open = Arc::new(Mutex::new(Some(Open { _answering: counted.answer(multiplexed), _place: stream })));
             let refusal = early.as_ref().and_then(|early| early.refusal(&request));
             let answer = match refusal {
                 Some(problem) => Either::Left(early::refused(problem, request)),
@@ -116,17 +134,17 @@ impl Serving {
             };
             let wanted = wanted.clone();
             let (leave, close) = (leave.clone(), close.clone());
-            async move {
+            Either::Right(async move {
                 let Ok(mut answer) = answer.await;
                 if let Some(given_up) = answer.extensions_mut().remove::<GivenUp>() {
-                    let answering = Arc::clone(&answering);
+                    let open = Arc::clone(&open);
                     let leave = leave.clone();
                     given_up.then(move || match multiplexed {
                         // The other answers are sent to their end, then the connection is closed: a stream that has no
                         // window cannot be ended, and holds a piece of its answer until then.
                         true => {
                             leave.cancel();
-                            answering.lock().take();
+                            open.lock().take();
                         }
                         false => close.cancel(),
                     });
@@ -138,8 +156,8 @@ impl Serving {
                 if makes_room || (!multiplexed && leave.is_cancelled()) {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
-                Ok::<_, Infallible>(answer.map(|body| AnswerBody { body, _answering: answering }))
-            }
+                Ok(answer.map(|body| AnswerBody { body, _open: open }))
+            })
         });
         let connection = self.builder.serve_connection(TokioIo::new(wire), service).into_owned();
         let watch = ConnectionWatch { activity, place, patience: self.patience, ending: Ending::No };
@@ -255,10 +273,22 @@ fn count(reason: &'static str) {
     metrics::counter!(names::HTTP_CONNECTIONS_CLOSED, label::REASON => reason).increment(1);
 }
 
+/// Returns a place for an HTTP/2 request if it needs one. The first request of a connection has the connection's.
+fn stream_place(places: &Arc<Semaphore>, needed: bool) -> Result<Option<OwnedSemaphorePermit>, TryAcquireError> {
+    needed.then(|| Arc::clone(places).try_acquire_owned()).transpose()
+}
+
+/// A request from its head to the end of its answer.
+struct Open {
+    _answering: Answering,
+    /// See [`Serving::streams`].
+    _place: Option<OwnedSemaphorePermit>,
+}
+
 /// The body of an answer. Its request counts as being answered until this is dropped.
 struct AnswerBody {
     body: Body,
-    _answering: Arc<Mutex<Option<Answering>>>,
+    _open: Arc<Mutex<Option<Open>>>,
 }
 
 impl HttpBody for AnswerBody {

@@ -7,6 +7,7 @@ pub mod description;
 #[cfg(target_os = "linux")]
 pub mod disk;
 pub mod documents;
+pub mod http2;
 pub mod library;
 pub mod local;
 pub mod server;
