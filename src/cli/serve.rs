@@ -18,7 +18,7 @@ use super::service::ServiceManager;
 use super::signals::Signals;
 use super::sockets::{Serving, Sockets};
 use crate::collections::{Collections, CollectionsConfig, Medium, Opening};
-use crate::config::{self, ApiKey, Config, Server, Sources};
+use crate::config::{self, ApiKey, Config, HttpLimits, Server, Sources};
 use crate::cpu::CpuPool;
 use crate::http::{Access, AppState, Boot, Wiring};
 use crate::keys::{self, KeyRing, KeysFile};
@@ -236,9 +236,20 @@ fn key_ring(api_key: Option<ApiKey>, file: Option<KeysFile>) -> Result<KeyRing> 
 /// Warns if the index may take memory that others need, and begins to watch the memory of the process.
 fn watch_memory(server: &Server, collections: &CollectionsConfig) -> Result<()> {
     collections.memory.watch().context("cannot start the thread that watches memory")?;
-    let (Some(max), Some(index)) = (collections.memory.max(), collections.memory_max_bytes) else { return Ok(()) };
-    let others =
-        server.limits.bodies_bytes_max + server.limits.answers_bytes_max + collections.limits.commit_payload_bytes_max;
+    let Some(max) = collections.memory.max() else { return Ok(()) };
+    let HttpLimits { bodies_bytes_max, answers_bytes_max, connections_max, .. } = server.limits;
+    let others = bodies_bytes_max + answers_bytes_max + collections.limits.commit_payload_bytes_max;
+    if let Some((taken, share)) = config::too_many_connections(max, others as u64, connections_max) {
+        tracing::warn!(
+            connections_max,
+            connections_bytes = taken,
+            share_bytes = share,
+            max_bytes = max,
+            "server.connections_max is too large for memory.max_bytes: if clients hold back their requests, so many \
+             connections take more than the share for everything without a limit of its own"
+        );
+    }
+    let Some(index) = collections.memory_max_bytes else { return Ok(()) };
     if index.saturating_add(others as u64) > max {
         tracing::warn!(
             index_bytes = index,

@@ -21,6 +21,13 @@ const BODIES_BYTES_MIN: u64 = 12 * MIB;
 /// The memory of the process that no setting limits: connections, SQLite, threads, the allocator's own. An eighth of the
 /// whole, within these bounds.
 const REST_BYTES: [u64; 2] = [32 * MIB, 1024 * MIB];
+/// The part of that for everything except connections.
+const BESIDE_CONNECTIONS_BYTES: u64 = 12 * MIB;
+/// What a connection and a further HTTP/2 request take: 21 KB if it is idle, 36 KB with a head of 14 KB that its client
+/// holds back, 75 KB with the largest; a request up to 36 KB. So many clients at their worst are more than this, but not
+/// while all other parts are used up, too.
+const CONNECTION_BYTES: u64 = 64 * 1024;
+const CONNECTIONS_LEAST: u64 = 64;
 /// The least memory for everything except bodies, answers and payloads.
 const BESIDE_BYTES_MIN: u64 = 40 * MIB;
 
@@ -33,6 +40,7 @@ struct Asked {
     body: Option<u64>,
     line: Option<u64>,
     answer: Option<u64>,
+    connections: Option<u64>,
 }
 
 /// The values of the same settings, and the memory for the index.
@@ -45,6 +53,8 @@ struct Shares {
     line: u64,
     answer: u64,
     index: u64,
+    /// Their number.
+    connections: u64,
 }
 
 /// Adds `memory.max_bytes` and its shares, if they are not set. If nothing is known about the memory of the system, it
@@ -61,6 +71,7 @@ pub(super) fn divided(merged: Figment, available: Option<Available>) -> Result<F
         body: ask("server.body_bytes_max", server.body_bytes_max),
         line: ask("server.bulk_line_bytes_max", server.bulk_line_bytes_max),
         answer: ask("server.answer_bytes_max", server.answer_bytes_max),
+        connections: ask("server.connections_max", server.connections_max),
     };
     let defaults = Shares {
         bodies: server.bodies_bytes_max,
@@ -70,6 +81,7 @@ pub(super) fn divided(merged: Figment, available: Option<Available>) -> Result<F
         line: server.bulk_line_bytes_max,
         answer: server.answer_bytes_max,
         index: 0,
+        connections: server.connections_max,
     };
     let shares = divide(max, &asked, &defaults);
     let index = raw.limits.memory_max_bytes.unwrap_or(shares.index);
@@ -84,6 +96,7 @@ pub(super) fn divided(merged: Figment, available: Option<Available>) -> Result<F
         ("server.body_bytes_max", Some(defaults.body), shares.body),
         ("server.bulk_line_bytes_max", Some(defaults.line), shares.line),
         ("server.answer_bytes_max", Some(defaults.answer), shares.answer),
+        ("server.connections_max", Some(defaults.connections), shares.connections),
         ("limits.memory_max_bytes", raw.limits.memory_max_bytes, index),
     ] {
         if before != Some(share) {
@@ -120,9 +133,9 @@ fn divide(max: u64, asked: &Asked, defaults: &Shares) -> Shares {
     let payloads = asked.payloads.unwrap_or_else(|| whole_mib(max / 16).min(defaults.payloads));
     // If the shares are set, their parts are not changed, so that values that do not fit together are refused.
     let part = |set: bool, part: u64, default: u64| if set { default } else { part.min(default) };
-    let left = max.saturating_sub(bodies.saturating_add(answers).saturating_add(payloads));
-    let [rest_min, rest_max] = REST_BYTES;
-    let rest = (max / 8).clamp(rest_min, rest_max).min(left / 2);
+    let counted = bodies.saturating_add(answers).saturating_add(payloads);
+    let rest = rest(max, counted);
+    let connections = rest.saturating_sub(BESIDE_CONNECTIONS_BYTES) / CONNECTION_BYTES;
     Shares {
         bodies,
         answers,
@@ -130,8 +143,22 @@ fn divide(max: u64, asked: &Asked, defaults: &Shares) -> Shares {
         body: part(asked.bodies.is_some() || asked.body.is_some(), bodies / 16 * 7, defaults.body),
         line: part(asked.bodies.is_some() || asked.line.is_some(), bodies / 16 * 7, defaults.line),
         answer: part(asked.answers.is_some() || asked.answer.is_some(), answers / 4, defaults.answer),
-        index: whole_mib(left - rest).max(MIB),
+        index: whole_mib(max.saturating_sub(counted) - rest).max(MIB),
+        connections: asked.connections.unwrap_or_else(|| connections.max(CONNECTIONS_LEAST).min(defaults.connections)),
     }
+}
+
+/// Returns the share of the memory that no setting limits, beside `counted` bytes for bodies, answers and payloads.
+fn rest(max: u64, counted: u64) -> u64 {
+    let [rest_min, rest_max] = REST_BYTES;
+    (max / 8).clamp(rest_min, rest_max).min(max.saturating_sub(counted) / 2)
+}
+
+/// Returns the memory that so many connections may take, and the memory for everything without a limit of its own, if
+/// that is less.
+pub fn too_many_connections(max: u64, counted: u64, connections: usize) -> Option<(u64, u64)> {
+    let (taken, rest) = (CONNECTION_BYTES.saturating_mul(connections as u64), rest(max, counted));
+    (taken > rest).then_some((taken, rest))
 }
 
 fn whole_mib(bytes: u64) -> u64 {
@@ -164,18 +191,21 @@ mod tests {
         line: 16 * MIB,
         answer: 16 * MIB,
         index: 0,
+        connections: 4096,
     };
 
     #[test]
     fn shares_fit_into_the_whole_whatever_it_is() {
         for max in [64 * MIB, 100 * MIB, 200 * MIB, 409 * MIB, GIB, 3 * GIB + 5, 16 * GIB, 1 << 50] {
             let shares = divide(max, &Asked::default(), &DEFAULTS);
-            let Shares { bodies, answers, payloads, body, line, answer, index } = shares;
+            let Shares { bodies, answers, payloads, body, line, answer, index, connections } = shares;
             let parts = bodies + answers + payloads + index;
             assert!(parts + max / 16 <= max || parts + GIB <= max + MIB, "{max}: {shares:?}");
             assert!(bodies - bodies / 8 >= 2 * body.max(line) && answers >= 4 * answer, "{max}: {shares:?}");
             assert!(fit(max, bodies as usize, answers as usize, payloads as usize).is_ok(), "{max}: {shares:?}");
             assert!(index >= max / 8, "{max}: {shares:?}");
+            let counted = bodies + answers + payloads;
+            assert_eq!(too_many_connections(max, counted, connections as usize), None, "{max}: {shares:?}");
         }
     }
 
@@ -183,6 +213,15 @@ mod tests {
     fn a_large_machine_has_the_defaults_and_the_rest_is_for_the_index() {
         let shares = divide(20 * GIB, &Asked::default(), &DEFAULTS);
         assert_eq!(shares, Shares { index: 18 * GIB, ..DEFAULTS });
+    }
+
+    #[test]
+    fn connections_take_most_of_what_has_no_limit_of_its_own() {
+        let connections = |max| divide(max, &Asked::default(), &DEFAULTS).connections;
+        assert_eq!([64, 128, 512, 2048].map(|mib| connections(mib * MIB)), [128, 320, 832, 3904]);
+        let set = Asked { connections: Some(5000), ..Asked::default() };
+        assert_eq!(divide(512 * MIB, &set, &DEFAULTS).connections, 5000);
+        assert_eq!(too_many_connections(512 * MIB, 160 * MIB, 5000), Some((5000 * CONNECTION_BYTES, 64 * MIB)));
     }
 
     #[test]

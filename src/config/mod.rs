@@ -24,6 +24,7 @@ pub use checked::{Config, LogSettings};
 pub use error::ConfigError;
 pub use http_limits::HttpLimits;
 pub use load::{Loaded, ProbeAddress, defaults, load, probe_address};
+pub use memory::too_many_connections;
 pub use secrets::read_secret;
 pub use server::Server;
 pub use sources::Sources;

@@ -80,6 +80,20 @@ fn logged(data: &std::path::Path, what: &str) -> usize {
 }
 
 #[test]
+fn connections_follow_from_the_memory_and_the_log_warns_if_more_are_set() {
+    let bound = ("HAPAX__MEMORY__MAX_BYTES", "134217728");
+    let set = ("HAPAX__SERVER__CONNECTIONS_MAX", "4096");
+    for (settings, connections, warnings) in [(&[bound][..], 320, 0), (&[bound, set], 4096, 1)] {
+        let dir = library::dir();
+        let data = dir.path().join("data");
+        let server = Starting::spawn_with(&data, &[], settings).ready();
+        let metrics = Client::new(server.url("")).get("/metrics").text();
+        assert!(metrics.contains(&format!("hapax_http_connections_max {connections}\n")), "{metrics}");
+        assert_eq!(logged(&data, "server.connections_max is too large for memory.max_bytes"), warnings);
+    }
+}
+
+#[test]
 fn a_full_index_refuses_what_would_store_and_nothing_else() {
     const WARNING: &str = "uses more than 80 % of limits.memory_max_bytes";
     let dir = library::dir();
