@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable loadtest soak peers quality races chaos churn crash corruption neon miri fuzz loom docker-context
+.PHONY: fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable loadtest soak peers quality races chaos churn memory crash corruption neon miri fuzz loom docker-context
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -10,7 +10,7 @@ run: ## build a server and start it on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
 # In CI also the slow ones: fuzzing, crashes, and the checks of unsafe code.
-test: fmt lint test-rust openapi $(if $(CI),quality races chaos churn crash corruption neon miri fuzz-core loom docker-context deny) ## run everything that must pass before a commit
+test: fmt lint test-rust openapi $(if $(CI),quality races chaos churn memory crash corruption neon miri fuzz-core loom docker-context deny) ## run everything that must pass before a commit
 
 test-rust: ## run all Rust tests
 	cargo test --workspace --locked
@@ -122,6 +122,11 @@ chaos: ## do everything at the same time for CHAOS_SECONDS (20) with each of CHA
 
 churn: ## delete half of a million documents and insert as many, ten times, and measure the process's memory
 	cargo test --release --locked --test it churn -- --ignored --nocapture
+
+# By hand: make memory MEMORY_MIB='64 2048'
+MEMORY_MIB ?= 128 512
+memory: ## load servers that may take MEMORY_MIB (128 and then 512) MiB with everything at once, and measure their memory
+	HAPAX_MEMORY_MIB='$(MEMORY_MIB)' cargo test --release --locked --test it memory_bound -- --ignored --nocapture
 
 # By hand: make crash KILLS=200
 KILLS ?= 20

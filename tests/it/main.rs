@@ -44,6 +44,7 @@ mod leftovers;
 mod linearizable;
 mod logs;
 mod long_documents;
+mod memory_bound;
 mod memory_budget;
 mod messages;
 mod metrics;
