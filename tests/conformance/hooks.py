@@ -1,13 +1,34 @@
-"""Hooks of Schemathesis: better requests, the lines of bulk requests and of their answers, and the refusals of good
-requests that openapi.yaml explains in words."""
+"""Hooks of Schemathesis: better requests, the lines of bulk requests and of their answers, the refusals of good
+requests that openapi.yaml explains in words, and every request once more with another key."""
 
+import atexit
+import collections
+import itertools
 import json
+import os
+import pathlib
 import re
 
+import access
+import requests
 import schemathesis
 from refine import refine
 from schemathesis.core.failures import AcceptedNegativeData
+from schemathesis.core.transport import Response
 from schemathesis.openapi.checks import RejectedPositiveData, UseAfterFree
+
+# What the key of a request is, by the mode of run.py.
+KEY = {"none": None, "keys": access.ALL, "verdict": access.VERDICT}[os.environ["HAPAX_CONFORMANCE_MODE"]]
+NO_KEY = access.Key("none", known=False)
+CONFORMANCE = schemathesis.checks.CHECKS.get_by_names(
+    [
+        "not_a_server_error",
+        "status_code_conformance",
+        "content_type_conformance",
+        "response_headers_conformance",
+        "response_schema_conformance",
+    ]
+)
 
 # Why a request that fits the schemas may get 422, as `field: detail`. openapi.yaml says each in words, because a schema
 # of OpenAPI 3.0 cannot: two parameters that exclude each other, a limit that depends on the collection, and so on.
@@ -69,12 +90,15 @@ def from_lines(context, response):
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
     """Returns whether the failure counts."""
+    if isinstance(failure, RejectedPositiveData) and response.status_code == 403 and KEY is access.VERDICT:
+        # `keys_are_obeyed` knows when it must be.
+        return False
     if isinstance(failure, RejectedPositiveData) and response.status_code == 422:
         errors = response.json().get("errors", [])
         reasons = [f"{error['field']}: {error['detail']}" for error in errors]
         return not reasons or not all(any(re.fullmatch(rule, reason) for rule in EXPLAINED) for reason in reasons)
-    if isinstance(failure, AcceptedNegativeData) and case.operation.definition.raw["operationId"] == "bulk":
-        # A faulty line gets an error line, which `bulk_answers` checks. The parameters must be refused.
+    if isinstance(failure, AcceptedNegativeData) and faulty_alone(case, response):
+        # The parameters must be refused.
         return any(
             location.name != "BODY" and component.mode.is_negative
             for location, component in case.meta.components.items()
@@ -83,6 +107,12 @@ def filter_failure(context, failure, case, response):
     if isinstance(failure, UseAfterFree):
         return not failure.free.endswith("/documents")
     return True
+
+
+def faulty_alone(case, response):
+    """Whether a fault in the body may have been answered with 200: a faulty line or document gets an error of its own."""
+    operation = case.operation.definition.raw["operationId"]
+    return operation == "bulk" or operation == "batch" and response.json()["summary"]["errors"] > 0
 
 
 @schemathesis.check
@@ -95,7 +125,7 @@ def bulk_answers(context, response, case):
     assert [line["line"] for line in lines] == list(range(1, len(sent) + 1)), "one line for each document, in order"
     assert last["kind"] == "summary", f"the last line is a {last['kind']}"
     for line in lines:
-        expected = {"verdict": "matches", "deleted": "deleted", "error": "error"}.get(line["kind"])
+        expected = {"verdict": "verdict", "deleted": "deleted", "error": "error"}.get(line["kind"])
         assert expected in line, f"a line of kind {line['kind']}: {line}"
         assert line["kind"] != "error" or 400 <= line["error"]["status"] < 500, f"{line}"
     counted = last["summary"]
@@ -117,3 +147,54 @@ def batch_answers(context, response, case):
     assert len(results) == len(json.loads(response.request.body)["documents"]) == counted["documents"]
     assert counted["errors"] == sum("error" in result for result in results)
     assert counted["stored"] == sum(result.get("stored", False) for result in results)
+
+
+# Operations and the statuses and verdicts that they were met with; run.py knows what must be met.
+met = set()
+met_file = pathlib.Path("met.json")
+atexit.register(lambda: met_file.write_text(json.dumps(sorted(met))))
+# Each operation gets each key in turn.
+others = collections.defaultdict(lambda: itertools.cycle(access.OTHERS))
+# A key that sees only verdicts may not send these.
+hidden = itertools.cycle(["threshold=0.5", "limit=3", "with=none"])
+session = requests.Session()
+session.trust_env = False
+
+
+@schemathesis.check
+def keys_are_obeyed(context, response, case):
+    """What a key may do and see is as openapi.yaml and docs/keys.md say, and so is the answer to another key."""
+    if KEY is None:
+        return
+    shown = response.request.headers.get("Authorization") == f"Bearer {KEY.text}"
+    judged(KEY if shown else NO_KEY, response, case)
+    if KEY is access.ALL:
+        other = next(others[case.operation.label])
+        # Twice, so that a limit is reached.
+        for _ in range(2 if other.limits else 1):
+            again(other, response.request.url, response, case)
+    elif shown and response.status_code == 200 and case.operation.definition.raw["operationId"] in access.COARSE:
+        url = response.request.url
+        answer = again(KEY, f"{url}{'&' if '?' in url else '?'}{next(hidden)}", response, case)
+        assert answer.status_code in (403, 422), f"{answer.status_code} to a key that sees only verdicts: {url}"
+
+
+def judged(key, response, case):
+    definition = case.operation.definition.raw
+    exchange = access.Exchange(definition, case.operation.path, case.operation.method.upper(), response)
+    met.add(f"{exchange.operation} {exchange.status}")
+    met.update(re.findall(r'"verdict":"(\w+)"', response.content.decode(errors="replace")))
+    fault = access.judge(key, exchange)
+    sent = response.request
+    assert fault is None, f"key `{key.name}`: {fault}; {sent.method} {sent.url}: {response.content[:500]}"
+
+
+def again(key, url, response, case):
+    """Sends the same bytes again, with this key."""
+    request = response.request.copy()
+    request.url = url
+    request.headers["Authorization"] = f"Bearer {key.text}"
+    answer = Response.from_requests(session.send(request, timeout=30, allow_redirects=False), verify=False)
+    case.validate_response(answer, checks=CONFORMANCE)
+    judged(key, answer, case)
+    return answer

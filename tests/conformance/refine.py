@@ -8,11 +8,16 @@ requests meet documents that others have stored. And an answer must not have any
 import base64
 import os
 
+import access
+
 COLLECTIONS = ["default", "exact", "links", "secret", "external"]
 IDS = ["a", "b", "c", "https://a.example/x", "https://b.example/x", "é\u0000\n/?&=%25", "x" * 2048]
+STORY = """The quick brown fox jumps over the lazy dog near the river bank, and the dog dreams of a boat that carries it
+slowly past the mill, under the old bridge and out to the sea, where no fox has ever been seen"""
 TEXTS = [
-    "The quick brown fox jumps over the lazy dog near the river bank today.",
-    "The quick brown fox jumps over the lazy dog near the river bank tonight.",
+    # Two near duplicates.
+    f"{STORY} today.",
+    f"{STORY} tonight.",
     "some words of the first page",
     "",
     "\ufeff \u0301",
@@ -34,8 +39,11 @@ def refine(description):
     requests(description, schemas)
     parameters(description)
     bulk(description, schemas)
-    if not os.environ["HAPAX_CONFORMANCE_KEY"]:
+    mode = os.environ["HAPAX_CONFORMANCE_MODE"]
+    if mode == "none":
         without_key(description)
+    elif mode == "verdict":
+        only_verdicts(description)
 
 
 def close(schema):
@@ -140,3 +148,23 @@ def without_key(description):
         for operation in path.values():
             if "tags" in operation:
                 operation.pop("security", None)
+
+
+def only_verdicts(description):
+    """Takes away the parameters that a key with `scores = "verdict"` may not send, and the fields that it never sees."""
+    for path in description["paths"].values():
+        for operation in path.values():
+            if "tags" in operation and operation["operationId"] in access.COARSE:
+                parameters = operation.get("parameters", [])
+                allowed = [one for one in parameters if name_of(description, one) in access.COARSE_PARAMETERS]
+                operation["parameters"] = allowed
+    # run.py has stored a near duplicate of it.
+    description["components"]["examples"]["DocumentInput-text"]["value"]["text"] = TEXTS[1]
+    properties = description["components"]["schemas"]["Verdict"]["properties"]
+    for name in set(properties) - access.COARSE_FIELDS:
+        properties.pop(name)
+
+
+def name_of(description, parameter):
+    reference = parameter.get("$ref", "").rpartition("/")[2]
+    return description["components"]["parameters"][reference]["name"] if reference else parameter["name"]

@@ -3,7 +3,8 @@
 Usage: run.py BINARY [--seed N] [--examples N]
 
 Schemathesis makes the requests: valid and invalid ones for each operation, and chains of requests that pass ids and
-cursors on. It runs twice, against a server without a key and against one with a key. After each run the server must
+cursors on. It runs three times: against a server without keys, against one with a keys file, where each request is sent
+once more with another key of those in access.py, and with a key that sees only verdicts. After each run the server must
 stop with status 0, its log must have no error, and `hapax verify` must find no damage.
 
 A failure is reproduced with the seed that is printed first.
@@ -22,11 +23,21 @@ import tempfile
 import time
 import urllib.request
 
+import access
+import refusals
+import yaml
+from refine import TEXTS
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-KEY = "a-key-for-the-conformance-tests"
 # One run takes about a minute; a run that hangs is ended.
 RUN_SECONDS_MAX = 600
+MODES = {
+    "none": "a server without keys",
+    "keys": "a server with a keys file, and each request with two keys",
+    "verdict": "a key that sees only verdicts",
+    "full": "a server whose places and memory are used up",
+}
 # The collections that requests name more often than others; the names are in refine.py too.
 COLLECTIONS = {
     "exact": {"verify": "exact", "keep": "text", "shingle": "word2"},
@@ -40,34 +51,38 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary", type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--modes", default=",".join(MODES), help="some of these, separated by commas")
     parser.add_argument("--examples", type=int, default=20, help="test cases for each operation and phase")
     arguments = parser.parse_args()
-    # So that a stopped run stops its server too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    # So that a stopped run stops its server and Schemathesis too.
+    for stopping in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(stopping, lambda *_: sys.exit(1))
     seed = random.randrange(2**32) if arguments.seed is None else arguments.seed
     print(f"conformance: seed {seed}; run again with CONFORMANCE_SEED={seed}", flush=True)
     faults = []
-    for mode, key in [("without a key", None), ("with a key", KEY)]:
-        print(f"\nconformance: a server {mode}", flush=True)
-        faults += [f"{mode}: {fault}" for fault in one_run(arguments, seed, key)]
+    for mode in arguments.modes.split(","):
+        print(f"\nconformance: {mode}, {MODES[mode]}", flush=True)
+        faults += [f"{mode}: {fault}" for fault in one_run(arguments, seed, mode)]
     for fault in faults:
         print(f"conformance: {fault}", file=sys.stderr)
     return 1 if faults else 0
 
 
-def one_run(arguments, seed, key):
+def one_run(arguments, seed, mode):
     """Returns the faults that it finds."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="hapax-conformance-"))
     binary = arguments.binary.resolve()
-    server, address = start(binary, folder, key)
+    server, address = start(binary, folder, mode)
     faults = []
     try:
-        make_collections(address, key)
-        if run_schemathesis(address, folder, seed, arguments.examples, key) != 0:
-            faults.append("some answers differ from openapi.yaml; see above")
+        if mode == "full":
+            faults += refusals.faults(address, ROOT / "openapi.yaml")
+        else:
+            faults += generated(address, folder, seed, arguments.examples, mode)
     finally:
         faults += stop(server, folder)
-    verified = subprocess.run([binary, "verify", "--data-dir", folder / "data"], capture_output=True, text=True, timeout=300)
+    verify = [binary, "verify", "--data-dir", folder / "data"]
+    verified = subprocess.run(verify, capture_output=True, text=True, timeout=300)
     if verified.returncode != 0:
         faults.append(f"hapax verify ended with {verified.returncode}: {verified.stdout}{verified.stderr}")
     if faults:
@@ -77,7 +92,15 @@ def one_run(arguments, seed, key):
     return faults
 
 
-def start(binary, folder, key):
+def generated(address, folder, seed, examples, mode):
+    """Sends generated requests. Returns the faults of the answers."""
+    prepare(address)
+    if run_schemathesis(address, folder, seed, examples, mode) == 0:
+        return not_met(mode, json.loads((folder / "met.json").read_text()))
+    return ["some answers differ from openapi.yaml; see above"]
+
+
+def start(binary, folder, mode):
     """Returns a server that is ready, and its address."""
     settings = {
         "HAPAX__BACKUP__DIR": str(folder / "backups"),
@@ -89,8 +112,11 @@ def start(binary, folder, key):
         # Reading again what is stored would slow everything else down on a small machine.
         "HAPAX__SCRUB__BYTES_PER_SECOND": "0",
     }
-    if key:
-        settings["HAPAX__AUTH__API_KEY"] = key
+    if mode == "full":
+        settings |= refusals.SETTINGS
+    elif mode != "none":
+        (folder / "keys.toml").write_text(access.keys_file())
+        settings["HAPAX__AUTH__KEYS_FILE"] = str(folder / "keys.toml")
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HAPAX")}
     server = subprocess.Popen(
         [binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", folder / "data", "--log-format", "json"],
@@ -100,30 +126,37 @@ def start(binary, folder, key):
         stderr=open(folder / "log", "wb"),
         text=True,
     )
-    ready = server.stdout.readline()
-    if "ready on " not in ready:
-        server.kill()
+    ready = ""
+    try:
+        ready = server.stdout.readline()
+    finally:
+        if "ready on " not in ready:
+            server.kill()
+    if not ready:
         sys.exit(f"the server did not start: {ready}{(folder / 'log').read_text()}")
     return server, ready.split("ready on ")[1].split()[0]
 
 
-def make_collections(address, key):
+def prepare(address):
+    """Makes the collections, and stores the first document."""
     for name, settings in COLLECTIONS.items():
-        request = urllib.request.Request(
-            f"{address}/v1/collections/{name}",
-            data=json.dumps(settings).encode(),
-            method="PUT",
-            headers={"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})},
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            assert answer.status == 201, answer.read()
+        send("PUT", f"{address}/v1/collections/{name}", settings)
+    send("POST", f"{address}/v1/collections/default/documents", {"id": "story", "text": TEXTS[0]})
 
 
-def run_schemathesis(address, folder, seed, examples, key):
+def send(method, url, body):
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {access.ALL.text}"}
+    request = urllib.request.Request(url, data=json.dumps(body).encode(), method=method, headers=headers)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert answer.status in (200, 201), answer.read()
+
+
+def run_schemathesis(address, folder, seed, examples, mode):
     """Returns its exit status."""
     config = (HERE / "schemathesis.toml").read_text()
+    key = {"keys": access.ALL, "verdict": access.VERDICT}.get(mode)
     if key:
-        config = f'{config}\n[auth.openapi.key]\nbearer = "{key}"\n'
+        config = f'{config}\n[auth.openapi.key]\nbearer = "{key.text}"\n'
     (folder / "schemathesis.toml").write_text(config)
     command = [
         pathlib.Path(sys.executable).parent / "schemathesis",
@@ -140,9 +173,23 @@ def run_schemathesis(address, folder, seed, examples, key):
         "PYTHONPATH": str(HERE),
         "PYTHONDONTWRITEBYTECODE": "1",
         "SCHEMATHESIS_HOOKS": "hooks",
-        "HAPAX_CONFORMANCE_KEY": key or "",
+        "HAPAX_CONFORMANCE_MODE": mode,
     }
     return subprocess.run(command, cwd=folder, env=environment, timeout=RUN_SECONDS_MAX).returncode
+
+
+def not_met(mode, met):
+    """Returns what the requests were meant to meet and did not. Without it, the checks of it prove nothing."""
+    description = yaml.safe_load((ROOT / "openapi.yaml").read_text())
+    operations = [operation for path in description["paths"].values() for operation in path.values()]
+    guarded = [one["operationId"] for one in operations if "tags" in one and one.get("security")]
+    expected = {
+        "none": [],
+        "keys": [f"{operation} {status}" for operation in guarded for status in (401, 403, 429)],
+        "verdict": [*(f"{operation} 200" for operation in sorted(access.COARSE)), "near_duplicate", "exact_duplicate"],
+    }
+    missing = [one for one in expected[mode] if one not in met]
+    return [f"never met: {', '.join(missing)}"] if missing else []
 
 
 def stop(server, folder):
@@ -161,7 +208,8 @@ def stop(server, folder):
     for line in (folder / "log").read_text(errors="replace").splitlines():
         if not line.startswith("{"):
             faults.append(f"the log has a line that is not JSON: {line}")
-        elif json.loads(line).get("level") == "ERROR":
+        # 507 is an answer of the mode `full` only.
+        elif json.loads(line).get("level") == "ERROR" and json.loads(line).get("status") != 507:
             faults.append(f"the log has an error: {line}")
     return faults[:20]
 

@@ -1,0 +1,211 @@
+"""The keys of the servers under test, and what openapi.yaml and docs/keys.md say that each may do.
+
+`judge` compares one answer with that. It knows nothing of Schemathesis.
+"""
+
+import dataclasses
+import hashlib
+import json
+import re
+import urllib.parse
+
+SCOPES = ["check", "read", "insert", "delete", "admin", "metrics", "sign"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    name: str
+    scopes: tuple = tuple(SCOPES)
+    collections: tuple = ()
+    scores: str = "full"
+    limits: tuple = ()
+    expires: str | None = None
+    # Whether it is in the file.
+    known: bool = True
+
+    @property
+    def text(self):
+        return f"the-{self.name}-key-of-the-conformance-tests"
+
+    @property
+    def valid(self):
+        return self.known and self.expires is None
+
+    def may_use(self, collection):
+        patterns = [name.replace("*", ".*") for name in self.collections]
+        return not patterns or any(re.fullmatch(pattern, collection) for pattern in patterns)
+
+    def toml(self, at):
+        lines = [
+            "[[key]]",
+            f'name = "{self.name}"',
+            f'id = "k{at}"',
+            f'sha256 = "{hashlib.sha256(self.text.encode()).hexdigest()}"',
+            f"scopes = {json.dumps(self.scopes)}",
+            f'scores = "{self.scores}"',
+        ]
+        lines += [f"collections = {json.dumps(self.collections)}"] if self.collections else []
+        lines += [f'expires = "{self.expires}"'] if self.expires else []
+        lines += ["[key.limits]", *(f"{name} = {value}" for name, value in self.limits)] if self.limits else []
+        return "\n".join(lines)
+
+
+ALL = Key("all")
+VERDICT = Key("verdict", ("check", "insert", "delete"), scores="verdict")
+OTHERS = [
+    Key("reader", ("read",)),
+    Key("crawler", ("check", "insert"), ("default", "ex*")),
+    Key("cleaner", ("delete", "sign")),
+    Key("operator", ("admin", "metrics")),
+    Key("tenant", ("admin", "metrics", "read"), ("default", "links")),
+    VERDICT,
+    # The last limit is never reached by one request at a time.
+    Key(
+        "limited",
+        limits=(
+            ("requests_per_second", 1),
+            ("bytes_per_second", 400),
+            ("documents_per_second", 2),
+            ("requests_in_flight", 3),
+        ),
+    ),
+    Key("expired", expires="2020-01-01T00:00:00Z"),
+    Key("unknown", known=False),
+]
+
+
+def keys_file():
+    keys = [key for key in [ALL, *OTHERS] if key.known]
+    return "version = 1\n" + "\n".join(key.toml(at) for at, key in enumerate(keys)) + "\n"
+
+
+# What a key with `scores = "verdict"` may ask for, and what it sees.
+COARSE = {"checkDocument", "insertDocument", "deleteDocument", "deleteDocuments", "batch", "bulk"}
+COARSE_PARAMETERS = {"id", "on_duplicate", "on_existing", "invalid", "op", "duplex"}
+COARSE_FIELDS = {"verdict", "outcome", "stored", "complete", "collection", "id"}
+# They concern all collections, so a key for some collections may not.
+FOR_ALL = {"startBackup", "readBackups", "cancelBackup", "metrics"}
+# The statuses of a request that is refused before its collection matters.
+EARLIER = {400, 403, 408, 413, 415, 422}
+
+
+class Exchange:
+    """A request and its answer."""
+
+    def __init__(self, definition, template, method, response):
+        self.operation = definition["operationId"]
+        self.security = definition.get("security", [])
+        sent = urllib.parse.urlsplit(response.request.url)
+        parts = re.fullmatch(re.sub(r"\{\w+\}", "([^/]+)", template), sent.path)
+        # Generated requests have other paths and methods, too.
+        self.reached = parts is not None and response.request.method == method
+        self.collection = urllib.parse.unquote(parts[1]) if parts and parts.groups() else None
+        self.parameters = urllib.parse.parse_qs(sent.query, keep_blank_values=True)
+        self.body = response.request.body or b""
+        self.status = response.status_code
+        self.headers = {name.lower(): ", ".join(values) for name, values in response.headers.items()}
+        content = response.content
+        problem = self.headers.get("content-type", "").startswith("application/problem+json")
+        self.code = json.loads(content)["code"] if problem and content else None
+        self.lines = [] if problem else [line for line in content.split(b"\n") if line]
+
+
+def judge(key, exchange):
+    """Returns what is wrong with the answer to this key; `None` if nothing is."""
+    status = exchange.status
+    if not exchange.security:
+        return f"{status} of a route that needs no key" if status in (401, 403) else None
+    if not key.valid:
+        return None if (status, exchange.code) == (401, "unauthorized") else f"{status} to a key that is not valid"
+    if status == 401:
+        return "401 to a valid key"
+    fault = limits_shown(key, exchange)
+    if fault or exchange.code in ("rate_limited", "route_not_found", "method_not_allowed"):
+        return fault
+    if not exchange.reached:
+        return None
+    scopes = {scope for way in exchange.security for scope in way["key"]}
+    if scopes and not scopes & set(key.scopes):
+        return must_be_forbidden(exchange, f"without one of the scopes {sorted(scopes)}")
+    if exchange.operation in FOR_ALL and key.collections:
+        return must_be_forbidden(exchange, "for some collections only")
+    if key.scores == "verdict" and exchange.operation not in COARSE:
+        return must_be_forbidden(exchange, "that sees only verdicts")
+    if exchange.collection is not None and not key.may_use(exchange.collection):
+        return None if status in EARLIER else f"{status} to a key that is not for {exchange.collection!r}"
+    reason = further(key, exchange)
+    if reason and status < 300:
+        return f"{status} to a key {reason}"
+    if exchange.code == "forbidden" and not reason and set(key.scopes) == set(SCOPES):
+        return "403 to a key that may do everything"
+    return seen(exchange) if key.scores == "verdict" and status < 300 else None
+
+
+def must_be_forbidden(exchange, why):
+    return None if (exchange.status, exchange.code) == (403, "forbidden") else f"{exchange.status} to a key {why}"
+
+
+def further(key, exchange):
+    """Returns why the request needs more than the scope of its route, and the key lacks that."""
+    asked, missing = exchange.parameters, set(SCOPES) - set(key.scopes)
+    if key.scores == "verdict" and (more := set(asked) - COARSE_PARAMETERS):
+        return f"that sees only verdicts and asks for {sorted(more)}"
+    if "read" in missing and asked.get("with") == ["metadata"]:
+        return "without `read` that asks for metadata"
+    if "delete" in missing and asked.get("on_existing") == ["replace"]:
+        return "without `delete` that replaces"
+    if exchange.operation == "bulk" and {*asked.get("op", [])} & missing:
+        return f"without the scope of op={asked['op']}"
+    try:
+        body = json.loads(exchange.body)
+    except ValueError:
+        return None
+    if not isinstance(body, dict):
+        return None
+    if exchange.operation == "batch" and str(body.get("op")) in missing:
+        return f"without the scope of a batch of {body['op']}"
+    sides = [side for side in (body.get("a"), body.get("b")) if isinstance(side, dict)]
+    if exchange.operation == "compare" and "read" in missing and any("id" in side for side in sides):
+        return "without `read` that compares what is stored"
+    if exchange.operation in ("checkDocument", "insertDocument", "compare") and "sign" in missing:
+        if any(content in document for document in [body, *sides] for content in ("set", "signature")):
+            return "without `sign` that sends a set or a signature"
+    return None
+
+
+def limits_shown(key, exchange):
+    """Compares the fields about limits, of draft-ietf-httpapi-ratelimit-headers-11, with the limits of the key."""
+    policy, left = (exchange.headers.get(name) for name in ("ratelimit-policy", "ratelimit"))
+    if not key.limits:
+        limited = exchange.code == "rate_limited" or policy or left
+        return "a key without limits is told of limits" if limited else None
+    quotas = re.findall(r'(?:^|, )"(\w+)";q=(\d{1,15})(?:;qu="[a-z-]+")?(?:;w=1)?(?=,|$)', policy or "")
+    rests = re.findall(r'(?:^|, )"(\w+)";r=(\d{1,15})(?:;t=\d{1,15})?(?=,|$)', left or "")
+    if tuple((name, int(quota)) for name, quota in quotas) != key.limits:
+        return f"RateLimit-Policy {policy!r} is not {key.limits}"
+    if [name for name, _ in rests] != [name for name, _ in key.limits]:
+        return f"RateLimit {left!r} is not of {key.limits}"
+    if any(int(rest) > quota for (_, rest), (_, quota) in zip(rests, key.limits)):
+        return f"RateLimit {left!r} leaves more than {key.limits}"
+    retry = exchange.headers.get("retry-after", "")
+    if exchange.code == "rate_limited" and not (exchange.status == 429 and re.fullmatch(r"[1-9]\d*", retry)):
+        return f"rate_limited with {exchange.status} and Retry-After {retry!r}"
+    return None
+
+
+# The fields of the lines that end a bulk answer, and of all other answers.
+LAST = {"summary": {"kind", "lines", "summary"}, "fatal": {"kind", "line", "error"}}
+OF_DOCUMENTS = COARSE_FIELDS | {"kind", "line", "deleted", "error"}
+
+
+def seen(exchange):
+    """Returns which fields a key sees that it must not see."""
+    for line in exchange.lines:
+        answer = json.loads(line)
+        more = set(answer) - LAST.get(answer.get("kind"), OF_DOCUMENTS)
+        if exchange.operation == "batch":
+            more = set(answer) - {"summary", "results"}
+            more |= {field for result in answer["results"] for field in result} - OF_DOCUMENTS
+        if more:
+            return f"a key that sees only verdicts sees {sorted(more)}"
+    return None
