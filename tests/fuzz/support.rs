@@ -8,6 +8,7 @@ mod library;
 mod local;
 
 use std::convert::Infallible;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use axum::Router;
@@ -22,6 +23,9 @@ pub const BYTES_MAX: usize = 4096;
 pub const LINE_BYTES_MAX: usize = 1024;
 /// The most lines in a bulk request.
 pub const LINES_MAX: u64 = 100;
+
+/// What stays open until the process ends. Were it forgotten, AddressSanitizer would call it a leak at the end.
+static OPEN: Mutex<Vec<Box<dyn Send>>> = Mutex::new(Vec::new());
 
 /// A server with an empty collection.
 pub struct Service {
@@ -42,7 +46,7 @@ impl Service {
             limits.bulk_lines_max = LINES_MAX;
         });
         let (state, collections) = setup.wire();
-        std::mem::forget(collections);
+        OPEN.lock().unwrap().push(Box::new(collections));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { runtime, router: hapax::http::router(state), _dir: dir }
     }
