@@ -55,7 +55,7 @@ def main():
     parser.add_argument("--examples", type=int, default=20, help="test cases for each operation and phase")
     arguments = parser.parse_args()
     # So that a stopped run stops its server and Schemathesis too.
-    for stopping in (signal.SIGTERM, signal.SIGHUP):
+    for stopping in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(stopping, lambda *_: sys.exit(1))
     seed = random.randrange(2**32) if arguments.seed is None else arguments.seed
     print(f"conformance: seed {seed}; run again with CONFORMANCE_SEED={seed}", flush=True)
