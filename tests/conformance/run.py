@@ -109,6 +109,9 @@ def start(binary, folder, mode):
         # On a busy machine, requests wait.
         "HAPAX__SERVER__QUEUE_DELAY_MAX_MS": "0",
         "HAPAX__SERVER__BATCH_DELAY_MAX_MS": "0",
+        "HAPAX__CPU__QUEUE_DELAY_MAX_MS": "0",
+        "HAPAX__SERVER__BATCH_DELAY_MAX_MS": "0",
+        "HAPAX__CPU__QUEUE_DELAY_MAX_MS": "0",
         # Reading again what is stored would slow everything else down on a small machine.
         "HAPAX__SCRUB__BYTES_PER_SECOND": "0",
     }
