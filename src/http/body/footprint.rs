@@ -21,20 +21,41 @@ pub(crate) fn text_bytes(bytes: usize, invalid: Invalid) -> usize {
 /// Returns the most memory that a JSON document takes while it is worked on: its JSON and its text, or the elements of
 /// its set. An element may take many times the memory of the digit and the comma that it has in the JSON.
 pub(crate) async fn json_bytes(json: &[u8]) -> usize {
-    let (mut elements, mut quoted, mut escaped) = (0, false, false);
+    let mut commas = Commas::default();
     for piece in json.chunks(CHUNK) {
-        for &byte in piece {
-            elements += usize::from(byte == b',' && !quoted);
-            if byte == b'"' && !escaped {
-                quoted = !quoted;
-            }
-            escaped = quoted && byte == b'\\' && !escaped;
-        }
+        commas.count(piece);
         if json.len() > CHUNK {
             tokio::task::yield_now().await;
         }
     }
-    2 * json.len() + elements * ELEMENT_BYTES
+    2 * json.len() + commas.outside * ELEMENT_BYTES
+}
+
+/// Counts the commas of JSON that are in no string.
+#[derive(Default)]
+struct Commas {
+    outside: usize,
+    quoted: bool,
+    /// Whether the byte before was a backslash that escapes the next one.
+    escaped: bool,
+}
+
+impl Commas {
+    fn count(&mut self, piece: &[u8]) {
+        let mut rest = piece;
+        while let Some((&byte, after)) = rest.split_first() {
+            rest = after;
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'"' => self.quoted = !self.quoted,
+                b'\\' if self.quoted => self.escaped = true,
+                b',' if !self.quoted => self.outside += 1,
+                // Strings are most of a text's JSON, and nothing in them matters before the next of these.
+                _ if self.quoted => rest = memchr::memchr2(b'"', b'\\', rest).map_or(&[], |at| &rest[at..]),
+                _ => {}
+            }
+        }
+    }
 }
 
 /// Reserves memory for a content, the only part of the body still in use, and for the shingles prepared from it.
@@ -58,6 +79,16 @@ mod tests {
     #[tokio::test]
     async fn a_document_counts_as_it_is_at_its_largest() {
         assert_eq!(json_bytes(br#"{"text":"a,b\",c,","id":"x"}"#).await, 2 * 28 + ELEMENT_BYTES);
+        for (json, commas) in [(r#"{"a":"\\","b":1}"#, 1), (r#"{"a":"\\\",","b":1,"c":[]}"#, 2), (r#"["",",",""]"#, 2)]
+        {
+            for cut in 0..json.len() {
+                let (first, second) = json.as_bytes().split_at(cut);
+                let mut both = Commas::default();
+                both.count(first);
+                both.count(second);
+                assert_eq!(both.outside, commas, "{json} cut at {cut}");
+            }
+        }
         let set = format!("{{\"set\":[{}1]}}", "1,".repeat(100_000));
         assert_eq!(json_bytes(set.as_bytes()).await, 2 * set.len() + 100_000 * ELEMENT_BYTES);
     }

@@ -72,7 +72,7 @@ const OTHER_CRATES: [(&str, &str); 13] = [
     ("config", "figment hapax_core ipnet rustix serde serde_json strsim thiserror"),
     (
         "http",
-        "arc_swap async_compression axum base64 bytes futures h2 hapax_core hyper hyper_util jiff metrics parking_lot serde \
+        "arc_swap async_compression axum base64 bytes futures h2 hapax_core hyper hyper_util jiff memchr metrics parking_lot serde \
          serde_json tokio tokio_rustls tokio_util tower tower_http tracing",
     ),
     (
