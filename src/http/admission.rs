@@ -87,15 +87,11 @@ impl Places {
         Self { free: Arc::new(Semaphore::new(places)), delay, full, refused, waits: None }
     }
 
-    /// Counts how long a new request has waited for a thread, and refuses it if that was too long.
+    /// Notes how long a new request has waited for a thread, and refuses it if that was too long.
     pub(super) fn arrive(&self) -> Result<(), Problem> {
         if let Some(waits) = &self.waits {
             waits.record(run_queue::waited().as_secs_f64());
         }
-        self.in_time()
-    }
-
-    fn in_time(&self) -> Result<(), Problem> {
         if self.delay.refuses(run_queue::waited()) && run_queue::refuse() {
             return Err(self.refuse(
                 "the server has more to do than it can do in time (`server.queue_delay_max_ms`); nothing was done for \
@@ -105,9 +101,9 @@ impl Places {
         Ok(())
     }
 
-    /// Takes a place; 503 if none is free, or if the request has waited too long for its thread.
+    /// Takes a place; 503 if none is free. How long it has waited does not matter any more: to refuse a request whose body
+    /// has been read would waste that work.
     pub(super) fn take(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        self.in_time()?;
         Arc::clone(&self.free).try_acquire_owned().map_err(|_| self.full())
     }
 
