@@ -7,7 +7,7 @@
 
 mod drain;
 mod lane;
-mod low_priority;
+mod priority;
 mod refused;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use lane::{Job, Lane};
 
 pub use drain::Drain;
-pub use low_priority::give_way;
+pub use priority::{Nice, give_way, run_promptly};
 pub use refused::Refused;
 
 use crate::telemetry::names;
@@ -96,9 +96,12 @@ impl CpuPool {
             let (single, streams) = (Arc::clone(&shared), Arc::clone(&shared));
             let long = number == config.threads;
             let name = |class| if long { format!("hapax-{class}-long") } else { format!("hapax-{class}-{number}") };
-            start(name("cpu"), move || single.work(single.single.lane(long)));
+            start(name("cpu"), move || {
+                give_way(Nice::LongTexts);
+                single.work(single.single.lane(long));
+            });
             start(name("bulk"), move || {
-                give_way();
+                give_way(Nice::Streams);
                 streams.work(streams.streams.lane(long));
             });
         }

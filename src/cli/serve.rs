@@ -19,7 +19,7 @@ use super::signals::Signals;
 use super::sockets::{Serving, Sockets};
 use crate::collections::{Collections, CollectionsConfig, Medium, Opening};
 use crate::config::{self, ApiKey, Config, HttpLimits, Server, Sources};
-use crate::cpu::CpuPool;
+use crate::cpu::{CpuPool, run_promptly};
 use crate::http::{Access, AppState, Boot, Wiring};
 use crate::keys::{self, KeyRing, KeysFile};
 use crate::telemetry::{logs, memory, names, recorder::Metrics};
@@ -146,7 +146,7 @@ fn runtime(worker_threads: Option<usize>) -> std::io::Result<tokio::runtime::Run
     runtime.max_blocking_threads(cores + 2);
     // A thread looks for new requests after so many tasks, also while others wait: their waits count from then on.
     runtime.event_interval(EVENT_INTERVAL);
-    runtime.enable_all().thread_name("hapax-serve").build()
+    runtime.enable_all().thread_name("hapax-serve").on_thread_start(run_promptly).build()
 }
 
 async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {

@@ -60,7 +60,7 @@ const LONG_FILES: [&str; 2] = ["crates/hapax-core/src/unicode.rs", "src/telemetr
 const OTHER_CRATES: [(&str, &str); 13] = [
     ("types", "hapax_core thiserror"),
     ("telemetry", "libc metrics metrics_process metrics_util parking_lot thiserror tracing tracing_subscriber"),
-    ("cpu", "metrics parking_lot rustix thiserror tokio tracing"),
+    ("cpu", "libc metrics parking_lot rustix thiserror tokio tracing"),
     ("index", "bytemuck dashmap hapax_core parking_lot rayon rustix smallvec tracing"),
     // Hashes of keys, random ones, a file of them, and its changes. It never waits for a client.
     ("keys", "arc_swap getrandom jiff metrics serde sha2 subtle thiserror tokio_util toml_edit tracing"),

@@ -1,0 +1,64 @@
+//! The priorities of threads. The system prefers those that serve connections: checks of short texts run to their end
+//! there, and all that is refused is refused there. Where threads have no priorities of their own, nothing changes.
+
+/// Lowers the priority of the calling thread a little. It is not lowered further: at the lowest priority, any busy program
+/// of the machine would bring streams to a stop.
+#[cfg(target_os = "linux")]
+pub fn give_way(nice: Nice) {
+    // Without a process id, Linux changes the calling thread alone. It allows every thread to lower its priority.
+    let lowered = rustix::process::getpriority_process(None)
+        .and_then(|before| rustix::process::setpriority_process(None, before + nice as i32));
+    if let Err(error) = lowered {
+        tracing::debug!(%error, "a thread keeps its priority");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn give_way(_: Nice) {}
+
+/// Asks the system to run the calling thread soon after it is woken, for a short time: a check takes less than a tenth of
+/// a millisecond, and other threads run for some milliseconds without a break. Linux knows this since 6.12.
+#[cfg(target_os = "linux")]
+pub fn run_promptly() {
+    const TURN_NANOS: u64 = 200_000;
+    let nice = rustix::process::getpriority_process(None).unwrap_or(0);
+    // SAFETY: all fields may be zero.
+    let mut wanted: libc::sched_attr = unsafe { std::mem::zeroed() };
+    wanted.size = size_of::<libc::sched_attr>() as u32;
+    wanted.sched_policy = libc::SCHED_OTHER as u32;
+    (wanted.sched_nice, wanted.sched_runtime) = (nice, TURN_NANOS);
+    // SAFETY: the call reads `size` bytes, and changes the calling thread alone.
+    let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const wanted, 0) };
+    if set != 0 {
+        tracing::debug!(error = %std::io::Error::last_os_error(), "a thread keeps the length of its turns");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn run_promptly() {}
+
+/// How much a thread gives way. At each step the system gives it about a quarter less of a busy processor.
+#[derive(Clone, Copy, Debug)]
+pub enum Nice {
+    /// For long texts of single requests.
+    LongTexts = 3,
+    /// For streams of documents, which may last for hours.
+    Streams = 5,
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_calling_thread_gives_way() {
+        let priority = || rustix::process::getpriority_process(None).unwrap();
+        let before = priority();
+        let lowered = std::thread::spawn(move || {
+            give_way(Nice::Streams);
+            priority()
+        });
+        assert_eq!(lowered.join().unwrap(), before + Nice::Streams as i32);
+        assert_eq!(priority(), before);
+    }
+}
