@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::Subcommand;
 
 use super::exit::ExitStatus;
-use crate::keys::{self, Key, KeyLimits, KeysFile, NewKey, Pattern};
+use crate::keys::{self, Key, KeyLimits, KeysFile, NewKey, Pattern, Scores};
 
 /// Add, list and revoke the keys of clients.
 ///
@@ -124,10 +124,10 @@ fn trimmed(words: &[String]) -> Vec<String> {
 
 fn list(place: &Place) -> Result<()> {
     let file = KeysFile::read(&place.keys_file).map_err(|error| in_file(place, &error))?;
-    let mut rows = vec![["NAME", "ID", "SCOPES", "COLLECTIONS", "CREATED", "EXPIRES"].map(str::to_owned)];
+    let mut rows = vec![["NAME", "ID", "SCOPES", "COLLECTIONS", "CREATED", "EXPIRES", "LIMITS"].map(str::to_owned)];
     rows.extend(file.keys().iter().map(|key| row(key, key.is_expired(file.read_at()))));
-    let widths = std::array::from_fn::<_, 6, _>(|at| rows.iter().map(|row| row[at].len()).max().unwrap_or(0));
-    let line = |row: &[String; 6]| {
+    let widths = std::array::from_fn::<_, 7, _>(|at| rows.iter().map(|row| row[at].len()).max().unwrap_or(0));
+    let line = |row: &[String; 7]| {
         let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
         format!("{}\n", cells.join("  ").trim_end())
     };
@@ -139,7 +139,22 @@ fn list(place: &Place) -> Result<()> {
     }
 }
 
-fn row(key: &Key, expired: bool) -> [String; 6] {
+/// Returns the limits of a key, and whether it sees verdicts only.
+fn limits(key: &Key) -> String {
+    let KeyLimits { requests_per_second, bytes_per_second, documents_per_second, requests_in_flight } = *key.limits();
+    let numbers = [
+        ("requests_per_second", requests_per_second),
+        ("bytes_per_second", bytes_per_second),
+        ("documents_per_second", documents_per_second),
+        ("requests_in_flight", requests_in_flight),
+    ];
+    let numbers = numbers.iter().filter_map(|(name, limit)| Some(format!("{name}={}", (*limit)?)));
+    let scores = (key.scores() == Scores::Verdict).then(|| "scores=verdict".to_owned());
+    let all: Vec<_> = numbers.chain(scores).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(",") }
+}
+
+fn row(key: &Key, expired: bool) -> [String; 7] {
     let names = |all: &[Pattern]| all.iter().map(Pattern::to_string).collect::<Vec<_>>().join(",");
     let expires = key.expires().map_or_else(|| "never".to_owned(), |at| at.to_string());
     [
@@ -149,6 +164,7 @@ fn row(key: &Key, expired: bool) -> [String; 6] {
         key.collections().map_or_else(|| "all".to_owned(), names),
         key.created().map_or_else(|| "-".to_owned(), |at| at.to_string()),
         if expired { format!("{expires} (expired)") } else { expires },
+        limits(key),
     ]
 }
 

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, Value, value};
 
 use super::file::{self, KeysError, VERSION};
-use super::key::{Key, KeyDigest, KeyLimits};
+use super::key::{Key, KeyDigest, KeyLimits, Scores};
 
 /// The most valid keys of one name: the one in use, and the one that replaces it.
 const OF_ONE_NAME_MAX: usize = 2;
@@ -36,7 +36,7 @@ pub struct NewKey {
 }
 
 /// Adds a key to a file, which is made if it is missing. Returns the key's id, and the text that its client sends. That
-/// text is stored nowhere.
+/// text is stored nowhere. Without limits or scores of its own, it gets those of the valid key that it will replace.
 pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
     let (id, text) = (random(5)?, format!("{BEGINNING}{}", random(32)?));
     change(path, |document, keys| {
@@ -54,10 +54,24 @@ pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
         }
         let tables = document.entry("key").or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
         let tables = tables.as_array_of_tables_mut().ok_or_else(|| wrong("write its keys as [[key]] tables".into()))?;
-        tables.push(table(new, &id, &text, now)?);
+        tables.push(table(&like(new, valid.first().copied()), &id, &text, now)?);
         Ok(())
     })?;
     Ok((id, text))
+}
+
+/// Returns the new key with what it leaves out, if that is less than the key of its name has.
+fn like(new: &NewKey, before: Option<&Key>) -> NewKey {
+    let mut new = new.clone();
+    if let Some(before) = before {
+        if new.limits == KeyLimits::default() {
+            new.limits = *before.limits();
+        }
+        if before.scores() == Scores::Verdict {
+            new.scores.get_or_insert_with(|| "verdict".to_owned());
+        }
+    }
+    new
 }
 
 /// Takes the keys with this name or id out of a file. Returns the name and id of each.
@@ -161,10 +175,9 @@ fn change(
     })?;
     lock.lock().map_err(KeysError::Read)?;
     let before = match file::read(&path) {
-        Ok(bytes) => file::text(&bytes)?.to_owned(),
-        Err(KeysError::Read(error)) if error.kind() == io::ErrorKind::NotFound => {
-            format!("{HEADER}version = {VERSION}\n")
-        }
+        Ok(bytes) if !bytes.trim_ascii().is_empty() => file::text(&bytes)?.to_owned(),
+        Err(KeysError::Read(error)) if error.kind() != io::ErrorKind::NotFound => return Err(KeysError::Read(error)),
+        Ok(_) | Err(KeysError::Read(_)) => format!("{HEADER}version = {VERSION}\n"),
         Err(error) => return Err(error),
     };
     let keys = file::parse(before.as_bytes())?;

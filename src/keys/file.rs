@@ -19,7 +19,6 @@
 //! What is unknown is refused: a server that skipped a limit or an expiry would let more in than the file says.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{self, Read};
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
@@ -30,6 +29,7 @@ use toml_edit::{DocumentMut, Item, Value};
 
 use super::key::{Key, KeyDigest, KeyLimits, Pattern, Rights, Scores, check_name};
 use super::scope::{Scope, Scopes};
+use crate::plain_file::open_plain_file;
 
 /// The version of the format.
 pub(super) const VERSION: i64 = 1;
@@ -64,12 +64,8 @@ pub enum KeysError {
 
 /// Reads a file of at most [`BYTES_MAX`] bytes.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, KeysError> {
-    // A pipe would never end, and a directory has no text.
-    if !std::fs::metadata(path).map_err(KeysError::Read)?.is_file() {
-        return Err(format("it is not a file"));
-    }
     let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes)).map_err(KeysError::Read)?;
+    open_plain_file(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes)).map_err(KeysError::Read)?;
     if bytes.len() as u64 > BYTES_MAX {
         return Err(format(format!("the file is longer than {BYTES_MAX} bytes; remove old keys")));
     }

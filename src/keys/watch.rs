@@ -60,14 +60,18 @@ pub fn ring(configured: Option<KeyDigest>, file: Option<KeysFile>) -> std::io::R
     let valid = ring.expire(Timestamp::now());
     metrics::gauge!(names::KEYS_VALID).set(valid as f64);
     if valid == 0 {
-        let path = path.display();
-        tracing::warn!(%path, "no key is valid, so every request is refused; add one with `hapax keys add`");
+        warn_of_no_key(&path);
     }
     let mut watch = Watch { path, seen: Seen::Good(content) };
     let followed = ring.downgrade();
     // A thread, because revoking must work while all others are busy.
     std::thread::Builder::new().name("hapax-keys".into()).spawn(move || watch.follow(&followed))?;
     Ok(ring)
+}
+
+fn warn_of_no_key(path: &Path) {
+    let path = path.display();
+    tracing::warn!(%path, "no key is valid, so every request is refused; add one with `hapax keys add`");
 }
 
 /// What the last look found.
@@ -122,7 +126,12 @@ impl Watch {
             Ok((keys, content)) => {
                 let (path, count) = (self.path.display(), keys.len());
                 let ended = ring.replace(keys);
-                tracing::info!(%path, keys = count, revoked = ended, "read the keys file again");
+                match (ring.expire(Timestamp::now()), ended) {
+                    (0, _) => warn_of_no_key(&self.path),
+                    (_, 0) => tracing::info!(%path, keys = count, "read the keys file again"),
+                    // In words of its own: a line like one of a moment ago is left out.
+                    (_, _) => tracing::info!(%path, keys = count, revoked = ended, "keys were revoked"),
+                }
                 self.seen = Seen::Good(content);
             }
             Err(error) => {
