@@ -2,6 +2,7 @@
 //! floors above its line here, or from its own folder.
 
 // F1
+mod plain_file;
 pub mod telemetry;
 pub mod types;
 

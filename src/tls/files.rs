@@ -1,10 +1,10 @@
 //! The paths of a certificate and of its key -> the contents of these files. Never knows what the contents mean.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::error::CertificateError;
+use crate::plain_file::open_plain_file;
 
 /// The longest file that is read. A chain of certificates takes a few kilobytes.
 const BYTES_MAX: u64 = 1 << 20;
@@ -55,7 +55,7 @@ impl Contents {
 
 fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
     let mut text = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut text));
+    let read = open_plain_file(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut text));
     read.map_err(|source| CertificateError::Unreadable { path: path.to_owned(), source })?;
     if text.len() as u64 > BYTES_MAX {
         return Err(CertificateError::TooLong { path: path.to_owned(), bytes_max: BYTES_MAX });

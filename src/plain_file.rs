@@ -1,0 +1,30 @@
+//! Opens a file for reading, if it is one: a pipe in its place would keep its reader waiting for ever.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Opens a plain file. What the path names may change at any time, so the opened file itself is looked at.
+pub(crate) fn open_plain_file(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_and_a_directory_are_refused_at_once() {
+        let dir = std::env::temp_dir().join(format!("hapax-plain-file-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (pipe, file) = (dir.join("pipe"), dir.join("file"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        std::fs::write(&file, "x").unwrap();
+        let refused = [&dir, &pipe].map(|path| open_plain_file(path).unwrap_err().to_string());
+        assert_eq!(refused, ["it is not a file"; 2]);
+        assert!(open_plain_file(&file).is_ok());
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}
