@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::access::Access;
 use super::admission::{Admission, Class};
 use super::answer::{AnswerRoom, Answers};
-use super::body::Budget;
+use super::body::{Budget, ZSTD_WINDOW_BYTES};
 use super::boot::Boot;
 use super::error::Problem;
 use super::quota::Shares;
@@ -84,6 +84,7 @@ impl AppState {
             long_lines: Arc::new(Semaphore::new(long_lines_max(&limits))),
             budget: Budget::new(limits.bodies_bytes_max)
                 .keeping_some_for_small_ones(2 * limits.body_bytes_max)
+                .with_windows(2 * limits.bulk_line_bytes_max, ZSTD_WINDOW_BYTES)
                 .within(&wiring.memory),
             answers: Answers::new(limits.answers_bytes_max / 2).keeping_some_for_short_ones(),
             bulk_answers: Answers::new(limits.answers_bytes_max / 2),

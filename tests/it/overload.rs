@@ -25,7 +25,7 @@ fn slow_server() -> (tempfile::TempDir, Local) {
         "# none\n".to_owned()
     });
     let setup = Setup { workers: Some(1), metrics, ..Setup::new(&dir) };
-    let server = setup.limits(|limits| limits.queue_delay_max = Duration::from_millis(1)).start();
+    let server = setup.limits(|limits| limits.queue_delay_max = Duration::from_millis(5)).start();
     (dir, server)
 }
 
@@ -44,6 +44,19 @@ fn keep_busy(address: SocketAddr, over: &Arc<AtomicBool>) -> Vec<thread::JoinHan
     (0..4).map(scraper).collect()
 }
 
+/// Sends checks from several clients until `over` is true. Each thread returns how many were refused.
+fn keep_checking(address: SocketAddr, over: &Arc<AtomicBool>) -> Vec<thread::JoinHandle<usize>> {
+    let checker = |_| {
+        let over = Arc::clone(over);
+        thread::spawn(move || {
+            let mut client = Raw::connect(address);
+            let statuses = (0..).map(|number| check(&mut client, number).0);
+            statuses.take_while(|_| !over.load(Ordering::Relaxed)).filter(|&status| status == 503).count()
+        })
+    };
+    (0..4).map(checker).collect()
+}
+
 fn check(raw: &mut Raw, number: u64) -> (u16, String, String) {
     let text = words(number);
     raw.send(format!("POST {CHECK} HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"));
@@ -55,7 +68,7 @@ fn check(raw: &mut Raw, number: u64) -> (u16, String, String) {
 fn checks_that_wait_too_long_are_refused_and_their_connections_go_on() {
     let (_dir, server) = slow_server();
     let over = Arc::new(AtomicBool::new(false));
-    let busy = keep_busy(server.address, &over);
+    let (busy, checks) = (keep_busy(server.address, &over), keep_checking(server.address, &over));
     let mut client = Raw::connect(server.address);
     let since = Instant::now();
     let (_, head, body) = (0..)
@@ -70,6 +83,7 @@ fn checks_that_wait_too_long_are_refused_and_their_connections_go_on() {
     assert!(head.contains("retry-after: 1"), "{head}");
     over.store(true, Ordering::Relaxed);
     busy.into_iter().for_each(|scraper| scraper.join().unwrap());
+    checks.into_iter().for_each(|checker| _ = checker.join().unwrap());
     // On the same connection, as soon as no request waits too long.
     let mut left = (0..1000).map(|number| check(&mut client, number).0);
     assert!(left.any(|status| status == 200));
@@ -80,12 +94,7 @@ fn operators_get_through_while_checks_are_refused() {
     let (_dir, server) = slow_server();
     let over = Arc::new(AtomicBool::new(false));
     let busy = keep_busy(server.address, &over);
-    let (address, ended) = (server.address, Arc::clone(&over));
-    let checks = thread::spawn(move || {
-        let mut client = Raw::connect(address);
-        let statuses = (0..).map(|number| check(&mut client, number).0);
-        statuses.take_while(|_| !ended.load(Ordering::Relaxed)).filter(|&status| status == 503).count()
-    });
+    let checks = keep_checking(server.address, &over);
     let operator = Client::of(&server);
     for _ in 0..50 {
         for target in ["/livez", "/readyz", "/v1/collections", "/v1/collections/default", "/v1/version"] {
@@ -94,7 +103,8 @@ fn operators_get_through_while_checks_are_refused() {
     }
     over.store(true, Ordering::Relaxed);
     busy.into_iter().for_each(|scraper| scraper.join().unwrap());
-    assert!(checks.join().unwrap() > 0, "checks were refused meanwhile");
+    let refused: usize = checks.into_iter().map(|checks| checks.join().unwrap()).sum();
+    assert!(refused > 0, "checks were refused meanwhile");
 }
 
 /// Sends the same request from many clients until one is refused, and returns how many were answered and refused.

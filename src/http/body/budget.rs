@@ -25,10 +25,18 @@ pub(crate) struct Budget {
     kept: usize,
     /// Held by the one request that is waiting for a large amount of memory. The others queue here.
     waiting: Arc<Mutex<()>>,
+    /// The units that decoders may keep, and their number.
+    windows: (Arc<Semaphore>, usize),
     /// Notified when memory is given back.
     freed: Arc<Notify>,
     /// The bound of the whole process. While it is reached, large bodies get no memory.
     process: Arc<Bound>,
+}
+
+/// The memory of a decoder, which its request keeps while it waits for more; given back when dropped.
+pub(crate) struct Window {
+    _room: Room,
+    _share: OwnedSemaphorePermit,
 }
 
 /// Reserved memory; given back when dropped.
@@ -41,7 +49,30 @@ impl Budget {
     pub(crate) fn new(bytes: usize) -> Self {
         let units_max = (bytes / UNIT).clamp(1, u32::MAX as usize);
         let (waiting, freed, process) = Default::default();
-        Self { units: Arc::new(Semaphore::new(units_max)), units_max, kept: 0, waiting, freed, process }
+        let (units, windows) = (Arc::new(Semaphore::new(units_max)), (Arc::new(Semaphore::new(0)), 0));
+        Self { units, units_max, kept: 0, waiting, windows, freed, process }
+    }
+
+    /// Lets decoders keep what a request for `largest` bytes leaves, and at least `window_bytes` if that is at most three
+    /// quarters. A request that waits never needs what they keep: they might be waiting too, and none would go on.
+    pub(crate) fn with_windows(self, largest: usize, window_bytes: usize) -> Self {
+        let least = window_bytes.div_ceil(UNIT).min(self.units_max / 4 * 3);
+        let windows = self.units_max.saturating_sub(self.kept + largest.div_ceil(UNIT)).max(least);
+        Self { windows: (Arc::new(Semaphore::new(windows)), windows), ..self }
+    }
+
+    /// Reserves the memory of a decoder, or returns 503.
+    pub(crate) fn window(&self, bytes: usize) -> Result<Window, Problem> {
+        let share = u32::try_from(bytes.div_ceil(UNIT)).ok();
+        let share = share.and_then(|units| Arc::clone(&self.windows.0).try_acquire_many_owned(units).ok());
+        let share = share.ok_or_else(|| {
+            let detail = "all memory for the decoders of compressed bulk requests is in use; try again later, send the \
+                          lines without compression, or raise `server.bodies_bytes_max`";
+            Problem::new(Code::Overloaded, detail)
+        })?;
+        let mut room = self.room();
+        room.resize(bytes)?;
+        Ok(Window { _room: room, _share: share })
     }
 
     /// Gives large bodies no memory while the process has reached its bound.
@@ -61,11 +92,12 @@ impl Budget {
         Room { permit: None, budget: self.clone() }
     }
 
-    /// Waits for memory, at most for the whole budget. The caller must hold none meanwhile, because others may be
-    /// waiting for that. Memory that becomes free while a large request waits goes to small ones.
+    /// Waits for memory, at most for the whole budget without what decoders may keep. The caller must hold none except a
+    /// [`Window`] meanwhile, because others may be waiting for that. Memory that becomes free while a large request waits goes to small ones.
     pub(crate) async fn wait(&self, bytes: usize) -> Room {
         let mut room = self.room();
-        let bytes = bytes.min(self.units_max * UNIT);
+        let kept = if self.windows.1 > 0 { self.windows.1 + self.kept } else { 0 };
+        let bytes = bytes.min(self.units_max.saturating_sub(kept).max(1) * UNIT);
         if bytes <= SMALL_BYTES_MAX && room.resize(bytes).is_ok() {
             return room;
         }
@@ -158,6 +190,23 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    /// A compressed stream once kept 8 MiB for its decoder and waited for 28 MiB of 32, which could never be free.
+    #[tokio::test]
+    async fn what_decoders_keep_is_never_waited_for() {
+        const WINDOW: usize = 8 << 20;
+        for (mib, largest) in [(12, 10), (32, 28), (64, 32), (512, 32)] {
+            let largest = largest << 20;
+            let budget = Budget::new(mib << 20).keeping_some_for_small_ones(largest).with_windows(largest, WINDOW);
+            let mut windows = Vec::new();
+            while let Ok(window) = budget.window(WINDOW) {
+                windows.push(window);
+            }
+            assert!(!windows.is_empty(), "{mib} MiB");
+            let line = tokio::time::timeout(Duration::from_secs(60), budget.wait(largest)).await;
+            assert!(line.is_ok_and(|line| line.bytes() >= largest.min(2 << 20)), "{mib} MiB");
+        }
+    }
 
     #[tokio::test]
     async fn while_the_process_is_short_of_memory_only_small_rooms_are_given() {

@@ -16,6 +16,7 @@ use crate::http::pace::{Paced, Sips};
 /// The most memory that a zstd frame may require, as a power of two: 8 MiB, the size that RFC 8878 (3.1.1.1.2)
 /// recommends decoders to support.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+pub(crate) const ZSTD_WINDOW_BYTES: usize = 1 << ZSTD_WINDOW_LOG_MAX;
 /// The bytes read at once.
 pub(super) const CHUNK: usize = 64 * 1024;
 
@@ -49,7 +50,7 @@ pub(crate) fn decoded(headers: &HeaderMap, body: Body) -> Result<Box<dyn AsyncRe
 /// Returns how much of its output the decoder of this body may keep in memory.
 pub(crate) fn window_bytes(headers: &HeaderMap) -> usize {
     match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
-        Some(encoding) if encoding.eq_ignore_ascii_case(b"zstd") => 1 << ZSTD_WINDOW_LOG_MAX,
+        Some(encoding) if encoding.eq_ignore_ascii_case(b"zstd") => ZSTD_WINDOW_BYTES,
         Some(encoding) if encoding.eq_ignore_ascii_case(b"gzip") => 1 << 16,
         _ => 0,
     }

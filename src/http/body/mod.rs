@@ -9,8 +9,8 @@ mod patience;
 mod slices;
 mod whole;
 
-pub(super) use budget::{Budget, Room};
-pub(super) use decoded::{announced, broken, decoded, piece, window_bytes};
+pub(super) use budget::{Budget, Room, Window};
+pub(super) use decoded::{ZSTD_WINDOW_BYTES, announced, broken, decoded, piece, window_bytes};
 pub(super) use footprint::{fit_content, json_bytes, text_bytes};
 pub(super) use long::LONG_BYTES_MIN;
 pub(super) use patience::Patience;

@@ -35,7 +35,6 @@ pub async fn bulk(
     let duplex = query.flag("duplex")?;
     let (parts, body) = request.into_parts();
     expect_lines(&parts.headers)?;
-    let mut window = state.budget().room();
     let announced = body::announced(&parts.headers).filter(|_| !parts.headers.contains_key(CONTENT_ENCODING));
     let reader = body::decoded(&parts.headers, body)?;
     if !duplex && announced.is_some_and(|bytes| bytes > limits.bulk_body_bytes_max) {
@@ -47,7 +46,7 @@ pub async fn bulk(
     }
     let place = state.bulk_place()?;
     // The request may last for hours, so the decoder's memory counts from the start.
-    window.resize(body::window_bytes(&parts.headers))?;
+    let window = state.budget().window(body::window_bytes(&parts.headers))?;
     let work = DocumentWork::of_stream(&state, caller, collection, op, invalid);
     let bulk = Bulk { work, duplex, request_id: request_id.0, place, window, quota };
     let answers: Body = many::start(bulk, &state, reader);

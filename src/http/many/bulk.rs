@@ -15,7 +15,7 @@ use super::answer_line::AnswerLine;
 use super::source::LineSource;
 use super::work::{DocumentAnswer, DocumentWork};
 use super::writer::{LineWriter, answers};
-use crate::http::body::Room;
+use crate::http::body::Window;
 use crate::http::dto::summary::Summary;
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::{Code, Problem};
@@ -38,7 +38,7 @@ pub(crate) struct Bulk {
     /// The request's place among the bulk requests.
     pub(crate) place: StreamPlace,
     /// The memory reserved for its decoder.
-    pub(crate) window: Room,
+    pub(crate) window: Window,
     /// What the client still may do. The stream waits for it.
     pub(crate) quota: Quota,
 }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use super::shutdown::Shutdown;
 use crate::config::HttpLimits;
-use crate::http::body::{self, Patience, Room};
+use crate::http::body::{self, Patience, Window};
 use crate::http::error::{Code, Problem};
 use crate::http::leftover;
 use crate::http::quota::Quota;
@@ -25,7 +25,7 @@ pub(super) struct Feed {
     quota: Quota,
     /// Whether the last line did not wait for the client's limits.
     owing: bool,
-    _window: Room,
+    _window: Window,
 }
 
 impl Feed {
@@ -34,7 +34,7 @@ impl Feed {
         limits: &HttpLimits,
         reader: Box<dyn AsyncRead + Send + Unpin>,
         duplex: bool,
-        window: Room,
+        window: Window,
         quota: Quota,
     ) -> Self {
         Self {

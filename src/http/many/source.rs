@@ -12,7 +12,7 @@ use super::rooms::LineRooms;
 use super::shutdown::Shutdown;
 use super::work::{DocumentWork, Input};
 use crate::collections::Collection;
-use crate::http::body::{self, Room};
+use crate::http::body::{self, Window};
 use crate::http::error::{Code, Problem};
 use crate::http::quota::Quota;
 use crate::http::state::AppState;
@@ -47,7 +47,7 @@ impl LineSource {
         reader: Box<dyn AsyncRead + Send + Unpin>,
         duplex: bool,
         work: &DocumentWork,
-        window: Room,
+        window: Window,
         quota: Quota,
     ) -> Self {
         let (limits, op) = (state.limits(), work.operation());
