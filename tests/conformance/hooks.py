@@ -41,6 +41,7 @@ EXPLAINED = [
     r"cursor: is not a cursor from a page of this kind",
     r"name: is required with `keep`, because it names the series",
     r"verify: exact verification compares shingles, so `keep` must be shingles or text",
+    r"keep: must be `signature` with an external spec, .*",
     r"s_(lo|bg): must be less than s_hi, .*",
     r"banding: \d+ bands of \d+ rows need more than the \d+ slots of a signature; .*",
     r"recall: no banding with recall .* keeps to candidates_max .*",
