@@ -110,35 +110,35 @@ bench-index: peers ## compare the index of DOCUMENTS (5000000) with gaoya's and 
 		cargo bench --locked --bench index -- --documents $(DOCUMENTS) $(INDEX_OPTIONS)
 
 quality: ## measure recall and precision on every corpus in the folder HAPAX_CORPORA
-	cargo test --release --locked --test it quality -- --include-ignored --nocapture
+	cargo test --release --locked --workspace --test it quality -- --include-ignored --nocapture
 
 races: ## run a million races of inserts, replacements, deletes and expiry, and replay them in their order
-	cargo test --release --locked --test it races -- --include-ignored --nocapture
+	cargo test --release --locked --workspace --test it races -- --include-ignored --nocapture
 
 # By hand: make chaos CHAOS_SECONDS=600 CHAOS_SEEDS=10
 CHAOS_SECONDS ?= 20
 CHAOS_SEEDS ?= 3
 chaos: ## do everything at the same time for CHAOS_SECONDS (20) with each of CHAOS_SEEDS (3) seeds, then compare with a fresh start
 	HAPAX_CHAOS_SECONDS=$(CHAOS_SECONDS) HAPAX_CHAOS_SEEDS=$(CHAOS_SEEDS) \
-		cargo test --release --locked --test it chaos -- --nocapture
+		cargo test --release --locked --workspace --test it chaos -- --nocapture
 
 churn: ## delete half of a million documents and insert as many, ten times, and measure the process's memory
-	cargo test --release --locked --test it churn -- --ignored --nocapture
+	cargo test --release --locked --workspace --test it churn -- --ignored --nocapture
 
 # By hand: make memory MEMORY_MIB='64 2048'
 MEMORY_MIB ?= 128 512
 memory: ## load servers that may take MEMORY_MIB (128 and then 512) MiB with everything at once, and measure their memory
-	HAPAX_MEMORY_MIB='$(MEMORY_MIB)' cargo test --release --locked --test it memory_bound -- --ignored --nocapture
+	HAPAX_MEMORY_MIB='$(MEMORY_MIB)' cargo test --release --locked --workspace --test it memory_bound -- --ignored --nocapture
 
 # By hand: make crash KILLS=200
 KILLS ?= 20
 POWER_LOSSES ?= 10
 crash: ## kill a server KILLS (20) times, lose power POWER_LOSSES (10) times with five outcomes each, fail each disk operation
 	HAPAX_KILLS=$(KILLS) HAPAX_POWER_LOSSES=$(POWER_LOSSES) HAPAX_FAULTS=1 \
-		cargo test --release --locked --test it crash:: -- --nocapture --test-threads 1
+		cargo test --release --locked --workspace --test it crash:: -- --nocapture --test-threads 1
 
 corruption: ## flip thousands of bits of a stored collection, and cut its files at every 512 bytes
-	cargo test --release --locked --lib corruption -- --include-ignored --nocapture
+	cargo test --release --locked --workspace --lib corruption -- --include-ignored --nocapture
 
 docker-context: ## run the commands of `docker build` on the files that it gets, without Docker
 	.ci/docker-context

@@ -5,11 +5,13 @@
 //! Work of streams has a queue and threads of its own, which give way to all others.
 //! This file does not know what the jobs do. A job must not wait for anything, because it would block a thread.
 
+mod coming;
 mod drain;
 mod lane;
 mod priority;
 mod refused;
 
+use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +29,11 @@ use crate::telemetry::names;
 
 /// Work on more bytes than this takes too long for the threads of short jobs, which must wait only for milliseconds.
 const SHORT_BYTES_MAX: usize = 1 << 20;
+
+/// Returns the number of processors that this process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
 
 /// The number of threads, and the length of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +69,13 @@ pub struct QueuePlace {
     asked: Instant,
     permit: OwnedSemaphorePermit,
     when_full: WhenFull,
+}
+
+/// Work that was let in and has not come yet.
+#[must_use]
+pub struct Admitted {
+    pool: CpuPool,
+    number: u64,
 }
 
 struct Handle(Arc<Shared>);
@@ -124,13 +138,12 @@ impl CpuPool {
         Ok(QueuePlace { pool: self.clone(), asked, permit, when_full })
     }
 
-    /// Refuses new work of at most 1 MiB if it would wait for too long now. It is asked before more of a body is read.
-    pub fn admit(&self) -> Result<(), Refused> {
+    /// Lets in new work of at most 1 MiB whose body is still being read, unless it would wait for too long. Until the
+    /// result is dropped, the work counts like one that waits.
+    pub fn admit(&self) -> Result<Admitted, Refused> {
         let shared = &*self.0.0;
-        match shared.single.short.is_late(shared.queue_delay_max) {
-            true => Err(shared.refuse(Refused::Late)),
-            false => Ok(()),
-        }
+        let number = shared.single.short.admit(shared.queue_delay_max).map_err(|why| shared.refuse(why))?;
+        Ok(Admitted { pool: self.clone(), number })
     }
 
     /// Returns how many jobs wait, without those of streams.
@@ -142,6 +155,12 @@ impl CpuPool {
     pub fn observe(&self) {
         metrics::gauge!(names::CPU_QUEUE_DEPTH).set(self.depth() as f64);
         metrics::gauge!(names::CPU_QUEUE_MAX).set(self.0.0.queue_max as f64);
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.pool.0.0.single.short.came(self.number);
     }
 }
 
@@ -170,7 +189,7 @@ impl QueuePlace {
         let (shared, long) = (&pool.0.0, bytes > SHORT_BYTES_MAX);
         let wait_max = match when_full {
             WhenFull::Refuse if !long => shared.queue_delay_max,
-            // Work that takes seconds makes what is behind it wait for seconds, and that is no overload.
+            // A single job can take seconds on the thread for long jobs. So a long wait there does not mean overload.
             WhenFull::Refuse | WhenFull::Wait | WhenFull::GiveWay => Duration::ZERO,
         };
         let job = Job { asked, permit, begun: when_full == WhenFull::Wait, run };
@@ -343,10 +362,10 @@ mod tests {
         }
         drop(release);
         assert_eq!((first.await.unwrap(), second.await.unwrap()), (Ok(7), Ok(7)));
-        assert_eq!(pool.admit(), Ok(()), "the queue is empty");
+        assert!(pool.admit().is_ok(), "the queue is empty");
 
         let (release, first) = fill().await;
-        assert_eq!(pool.admit(), Err(Refused::Late));
+        assert_eq!(pool.admit().err(), Some(Refused::Late));
         assert_eq!(spawn(WhenFull::Refuse, 0).await.unwrap(), Err(Refused::Late));
         let others = [(WhenFull::Wait, 0), (WhenFull::GiveWay, 0), (WhenFull::Refuse, SHORT_BYTES_MAX + 1)];
         let others = others.map(|(when_full, bytes)| spawn(when_full, bytes));

@@ -1,4 +1,4 @@
-//! Opens a file for reading, if it is one: a pipe in its place would keep its reader waiting for ever.
+//! Opens a file for reading. A pipe or a directory is refused: to open a pipe would wait until somebody writes to it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,14 +17,12 @@ mod tests {
 
     #[test]
     fn a_pipe_and_a_directory_are_refused_at_once() {
-        let dir = std::env::temp_dir().join(format!("hapax-plain-file-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let (pipe, file) = (dir.join("pipe"), dir.join("file"));
+        let dir = tempfile::tempdir().unwrap();
+        let (pipe, file) = (dir.path().join("pipe"), dir.path().join("file"));
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         std::fs::write(&file, "x").unwrap();
-        let refused = [&dir, &pipe].map(|path| open_plain_file(path).unwrap_err().to_string());
+        let refused = [dir.path(), &pipe].map(|path| open_plain_file(path).unwrap_err().to_string());
         assert_eq!(refused, ["it is not a file"; 2]);
         assert!(open_plain_file(&file).is_ok());
-        std::fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -107,7 +107,7 @@ fn add(args: &Add) -> Result<()> {
     };
     let (id, text) = keys::add(&args.place.keys_file, &new).map_err(|error| in_file(&args.place, &error))?;
     if let Err(error) = say(&text) {
-        // Nobody has seen this key, so it must not stay valid.
+        // The key was not printed, so nobody can use it.
         keys::revoke(&args.place.keys_file, &id).map_err(|error| in_file(&args.place, &error))?;
         return Err(error.context("no key was added"));
     }
@@ -141,14 +141,7 @@ fn list(place: &Place) -> Result<()> {
 
 /// Returns the limits of a key, and whether it sees verdicts only.
 fn limits(key: &Key) -> String {
-    let KeyLimits { requests_per_second, bytes_per_second, documents_per_second, requests_in_flight } = *key.limits();
-    let numbers = [
-        ("requests_per_second", requests_per_second),
-        ("bytes_per_second", bytes_per_second),
-        ("documents_per_second", documents_per_second),
-        ("requests_in_flight", requests_in_flight),
-    ];
-    let numbers = numbers.iter().filter_map(|(name, limit)| Some(format!("{name}={}", (*limit)?)));
+    let numbers = key.limits().named().map(|(name, limit)| format!("{name}={limit}"));
     let scores = (key.scores() == Scores::Verdict).then(|| "scores=verdict".to_owned());
     let all: Vec<_> = numbers.chain(scores).collect();
     if all.is_empty() { "none".to_owned() } else { all.join(",") }

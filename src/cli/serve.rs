@@ -19,7 +19,7 @@ use super::signals::Signals;
 use super::sockets::{Serving, Sockets};
 use crate::collections::{Collections, CollectionsConfig, Medium, Opening};
 use crate::config::{self, ApiKey, Config, HttpLimits, Server, Sources};
-use crate::cpu::{CpuPool, run_promptly};
+use crate::cpu::{self, CpuPool, run_promptly};
 use crate::http::{Access, AppState, Boot, Wiring};
 use crate::keys::{self, KeyRing, KeysFile};
 use crate::telemetry::{logs, memory, names, recorder::Metrics};
@@ -142,8 +142,7 @@ fn runtime(worker_threads: Option<usize>) -> std::io::Result<tokio::runtime::Run
     }
     // Blocking threads do short disk reads, and more threads would not make those faster. Further reads wait in a
     // queue, and each thread costs some megabytes in the allocator.
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    runtime.max_blocking_threads(cores + 2);
+    runtime.max_blocking_threads(cpu::cores() + 2);
     // A thread looks for new requests after so many tasks, also while others wait: their waits count from then on.
     runtime.event_interval(EVENT_INTERVAL);
     runtime.enable_all().thread_name("hapax-serve").on_thread_start(run_promptly).build()

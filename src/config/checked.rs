@@ -18,7 +18,7 @@ use super::secrets::{keys_file, secret};
 use super::server::Server;
 use super::tls::Tls;
 use crate::collections::{BackupSettings, CollectionsConfig, Limits, Medium, ScrubConfig};
-use crate::cpu::CpuConfig;
+use crate::cpu::{self, CpuConfig};
 use crate::keys::KeysFile;
 use crate::telemetry::logs;
 use crate::telemetry::memory::Bound;
@@ -138,7 +138,7 @@ fn scrub(raw: &RawScrub) -> Result<Option<ScrubConfig>, ConfigError> {
 fn cpu(raw: &RawCpu) -> Result<CpuConfig, ConfigError> {
     let threads = match count("cpu.threads", raw.threads, 0..=1024)? {
         // Leave one core to the connections.
-        0 => std::thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(1),
+        0 => cpu::cores().saturating_sub(1).max(1),
         threads => threads,
     };
     Ok(CpuConfig {

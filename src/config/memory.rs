@@ -23,9 +23,9 @@ const BODIES_BYTES_MIN: u64 = 12 * MIB;
 const REST_BYTES: [u64; 2] = [32 * MIB, 1024 * MIB];
 /// The part of that for everything except connections.
 const BESIDE_CONNECTIONS_BYTES: u64 = 12 * MIB;
-/// What a connection and a further HTTP/2 request take: 21 KB if it is idle, 36 KB with a head of 14 KB that its client
-/// holds back, 75 KB with the largest; a request up to 36 KB. So many clients at their worst are more than this, but not
-/// while all other parts are used up, too.
+/// The memory for a connection. Measured: 21 KB if it is idle, 36 KB with a head of 14 KB whose end the client holds back,
+/// 75 KB with the largest head; up to 36 KB for each further HTTP/2 request. If all clients did their worst, they would
+/// take more than this; then other parts are seldom full too.
 const CONNECTION_BYTES: u64 = 64 * 1024;
 const CONNECTIONS_LEAST: u64 = 64;
 /// The least memory for everything except bodies, answers and payloads.

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::coming::Coming;
 use super::drain::Drain;
 use super::refused::Refused;
 
-/// After this many jobs of work that has begun, one of new work is next, so that endless documents stop nobody. A
+/// After this many jobs of begun work, the next job is of new work. Otherwise documents without end would keep it out. A
 /// document of 1 MiB has as many.
 const BEGUN_IN_A_ROW_MAX: usize = 16;
 
@@ -33,6 +34,7 @@ pub(super) struct Lane {
 struct Queue {
     begun: VecDeque<Job>,
     new: VecDeque<Job>,
+    coming: Coming,
     /// The jobs taken from `begun` since the last one from `new`.
     in_a_row: usize,
     /// The departures from `new`.
@@ -41,23 +43,32 @@ struct Queue {
 }
 
 impl Lane {
+    /// Lets in new work whose job will be added later, unless the job would wait longer than `wait_max`; zero: all is let
+    /// in. Returns a number for [`Lane::came`].
+    pub(super) fn admit(&self, wait_max: Duration) -> Result<u64, Refused> {
+        let (mut queue, now) = (self.queue.lock(), Instant::now());
+        let ahead = queue.new.len() + queue.coming.count(now, wait_max);
+        queue.is_in_time(ahead, wait_max)?;
+        Ok(queue.coming.add(now))
+    }
+
+    /// Notes that the work of this number is no longer on its way.
+    pub(super) fn came(&self, number: u64) {
+        self.queue.lock().coming.remove(number);
+    }
+
     /// Adds a job. New work that would wait longer than `wait_max` is refused; zero: none is.
     pub(super) fn push(&self, job: Job, wait_max: Duration) -> Result<(), Refused> {
         let mut queue = self.queue.lock();
         if job.begun {
             queue.begun.push_back(job);
-        } else if queue.is_late(wait_max) {
-            return Err(Refused::Late);
         } else {
+            // What is still on its way comes behind it.
+            queue.is_in_time(queue.new.len(), wait_max)?;
             queue.new.push_back(job);
         }
         self.work.notify_one();
         Ok(())
-    }
-
-    /// Whether new work would wait longer than `wait_max`; never if that is zero.
-    pub(super) fn is_late(&self, wait_max: Duration) -> bool {
-        !wait_max.is_zero() && self.queue.lock().is_late(wait_max)
     }
 
     /// Takes the next job. Waits for one; returns `None` once the lane is closed.
@@ -87,8 +98,12 @@ impl Lane {
 }
 
 impl Queue {
-    fn is_late(&self, wait_max: Duration) -> bool {
-        !wait_max.is_zero() && self.drain.wait(self.new.len()) > wait_max
+    /// Refuses work behind `ahead` others if it would wait longer than `wait_max`; never if that is zero.
+    fn is_in_time(&self, ahead: usize, wait_max: Duration) -> Result<(), Refused> {
+        match wait_max.is_zero() || self.drain.wait(ahead) <= wait_max {
+            true => Ok(()),
+            false => Err(Refused::Late),
+        }
     }
 
     fn pop(&mut self) -> Option<Job> {
@@ -131,5 +146,22 @@ mod tests {
         let expected: Vec<_> =
             (0..row).map(begun).chain([new(0)]).chain((row..2 * row).map(begun)).chain([new(1), new(2)]).collect();
         assert_eq!(*done.lock(), expected);
+    }
+
+    #[test]
+    fn work_on_its_way_counts_for_what_comes_after_it() {
+        let (lane, places, ms) = (Lane::default(), Arc::new(Semaphore::new(100)), Duration::from_millis);
+        let start = Instant::now();
+        (0..2).for_each(|at| lane.queue.lock().drain.departed(start + ms(20_000 * at), 1));
+        let wait_max = ms(50_000);
+        let admitted: Vec<_> = (0..3).map(|_| lane.admit(wait_max).unwrap()).collect();
+        assert_eq!(lane.admit(wait_max), Err(Refused::Late), "the fourth would wait for a minute");
+        let push = |permit| {
+            let run = Box::new(|| ());
+            lane.push(Job { asked: Instant::now(), permit, begun: false, run }, wait_max)
+        };
+        assert!(push(Arc::clone(&places).try_acquire_owned().unwrap()).is_ok(), "it comes before the others");
+        admitted.into_iter().for_each(|number| lane.came(number));
+        assert_eq!(lane.admit(wait_max).map(drop), Ok(()));
     }
 }

@@ -16,7 +16,7 @@ use super::lookup::{DocumentCounts, Lookup, Policy, Records};
 use super::memory_budget::{BudgetShare, MemoryBudget};
 use super::meters::Meters;
 use super::write::{Clusters, Order, PayloadBudget, Writes};
-use crate::cpu::CpuPool;
+use crate::cpu::{self, CpuPool};
 use crate::index::{Entry, Index, IndexOptions, Place, Walk};
 use crate::store::{Meta, Opened, Store, Writer};
 use crate::types::{CollectionName, Seq, TimestampMs};
@@ -143,7 +143,7 @@ struct Scanned {
 fn scan(store: &Store, index: &Index, seen_floor: TimestampMs, tell: impl Fn(u64)) -> Result<Scanned> {
     let (linked, joined) = (AtomicI64::new(0), Mutex::new(Vec::new()));
     let read = AtomicU64::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    let threads = cpu::cores();
     let (watcher, done) = (std::thread::current(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let scan = scope.spawn(|| {

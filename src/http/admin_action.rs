@@ -10,13 +10,13 @@ use super::routes::Route;
 use crate::keys::Scope;
 use crate::types::CollectionName;
 
-/// An action that has begun. It is logged when this is dropped, unless it was refused: a client that leaves before the
-/// answer does not leave out the line.
+/// An action that has begun. It is logged when this is dropped, so a client that leaves before the answer is logged too.
+/// A refused action is not.
 pub(super) struct AdminAction {
     caller: Caller,
     route: &'static Route,
     collection: Option<CollectionName>,
-    /// `None`: there was no answer, so it is unknown what was done.
+    /// `None`: the client left before the answer. The action may be done all the same.
     status: Option<StatusCode>,
 }
 

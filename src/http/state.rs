@@ -18,7 +18,7 @@ use super::stream_place::StreamPlace;
 use super::stream_threads::StreamThreads;
 use crate::collections::Settings;
 use crate::config::{Addresses, HttpLimits, TrustedProxies};
-use crate::cpu::CpuPool;
+use crate::cpu::{self, CpuPool};
 use crate::keys::KeyRing;
 use crate::telemetry::memory::Bound;
 use crate::telemetry::names;
@@ -74,8 +74,7 @@ impl AppState {
         for gauge in [names::HTTP_BULK_REQUESTS, names::HTTP_TEXT_STREAMS] {
             metrics::gauge!(gauge).set(0.0);
         }
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let stream_threads = wiring.stream_threads.unwrap_or(cores);
+        let stream_threads = wiring.stream_threads.unwrap_or_else(cpu::cores);
         Self(Arc::new(Inner {
             admission: Admission::new(&limits, stream_threads),
             stream_threads: StreamThreads::start(stream_threads),

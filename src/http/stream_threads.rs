@@ -7,7 +7,7 @@ use std::future::Future;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 
-use crate::cpu::{Nice, give_way};
+use crate::cpu::{Nice, cores, give_way};
 
 /// The threads. They end when this is dropped.
 pub(super) struct StreamThreads(Option<Runtime>);
@@ -15,10 +15,9 @@ pub(super) struct StreamThreads(Option<Runtime>);
 impl StreamThreads {
     /// Starts this many threads.
     pub(super) fn start(threads: usize) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let mut runtime = Builder::new_multi_thread();
         // As many blocking threads as serve connections: they do short disk reads.
-        runtime.worker_threads(threads).max_blocking_threads(cores + 2);
+        runtime.worker_threads(threads).max_blocking_threads(cores() + 2);
         let runtime =
             runtime.enable_time().thread_name("hapax-stream").on_thread_start(|| give_way(Nice::Streams)).build();
         Self(Some(runtime.expect("the system can start some more threads")))

@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
-use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, Value, value};
+use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, value};
 
 use super::file::{self, KeysError, VERSION};
 use super::key::{Key, KeyDigest, KeyLimits, Scores};
@@ -60,7 +60,7 @@ pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
     Ok((id, text))
 }
 
-/// Returns the new key with what it leaves out, if that is less than the key of its name has.
+/// Returns the new key. If it has no limits, or no `scores`, it gets those of the key that it will replace.
 fn like(new: &NewKey, before: Option<&Key>) -> NewKey {
     let mut new = new.clone();
     if let Some(before) = before {
@@ -117,20 +117,10 @@ fn table(new: &NewKey, id: &str, text: &str, now: Timestamp) -> Result<Table, Ke
     if let Some(scores) = &new.scores {
         table.insert("scores", value(scores));
     }
-    let limits = [
-        ("requests_per_second", new.limits.requests_per_second),
-        ("bytes_per_second", new.limits.bytes_per_second),
-        ("documents_per_second", new.limits.documents_per_second),
-        ("requests_in_flight", new.limits.requests_in_flight),
-    ];
-    let mut inner = Table::new();
-    for (name, limit) in limits {
-        if let Some(limit) = limit {
-            inner.insert(name, value(i64::try_from(limit).unwrap_or(i64::MAX)));
-        }
-    }
-    if !inner.is_empty() {
-        table.insert("limits", Item::Value(Value::InlineTable(inner.into_inline_table())));
+    let limits: InlineTable =
+        new.limits.named().map(|(name, limit)| (name, i64::try_from(limit).unwrap_or(i64::MAX))).collect();
+    if !limits.is_empty() {
+        table.insert("limits", value(limits));
     }
     Ok(table)
 }
@@ -174,11 +164,13 @@ fn change(
         _ => KeysError::Read(error),
     })?;
     lock.lock().map_err(KeysError::Read)?;
-    let before = match file::read(&path) {
-        Ok(bytes) if !bytes.trim_ascii().is_empty() => file::text(&bytes)?.to_owned(),
-        Err(KeysError::Read(error)) if error.kind() != io::ErrorKind::NotFound => return Err(KeysError::Read(error)),
-        Ok(_) | Err(KeysError::Read(_)) => format!("{HEADER}version = {VERSION}\n"),
-        Err(error) => return Err(error),
+    let bytes = match file::read(&path) {
+        Err(KeysError::Read(error)) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        read => read?,
+    };
+    let before = match bytes.trim_ascii() {
+        [] => format!("{HEADER}version = {VERSION}\n"),
+        _ => file::text(&bytes)?.to_owned(),
     };
     let keys = file::parse(before.as_bytes())?;
     let mut document = file::document(&before)?;

@@ -129,6 +129,20 @@ pub struct KeyLimits {
     pub requests_in_flight: Option<u64>,
 }
 
+impl KeyLimits {
+    /// Returns the limits that are set, with the names that they have in a keys file.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let Self { requests_per_second, bytes_per_second, documents_per_second, requests_in_flight } = *self;
+        let all = [
+            ("requests_per_second", requests_per_second),
+            ("bytes_per_second", bytes_per_second),
+            ("documents_per_second", documents_per_second),
+            ("requests_in_flight", requests_in_flight),
+        ];
+        all.into_iter().filter_map(|(name, limit)| Some((name, limit?)))
+    }
+}
+
 /// What a key may do, and how long.
 #[derive(Clone)]
 pub(super) struct Rights {

@@ -1,6 +1,5 @@
-//! More requests than the server can answer. Each costs the server many times what it costs this client, which sends it
-//! from a prepared buffer. Meanwhile a prober sends a few ordinary checks, from a thread of its own with a higher
-//! priority.
+//! Sends more requests than the server can answer. The client prepares them before, so each costs the server much more
+//! than the client. At the same time a prober sends a few ordinary checks, from a thread of its own with a higher priority.
 
 use std::sync::Arc;
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hapax_core::{Pipeline, Spec, SpecError, TextSpec};
 
+use crate::cpu;
 use crate::engine::{Pairs, compared_page};
 use crate::store::lock::DataDirLock;
 use crate::store::{self, Opened, Store, Writer};
@@ -41,8 +42,7 @@ impl StoredCollection {
         let spec = Spec::parse(&meta.spec).map_err(|error| unusable(error.to_string()))?;
         let settings = Settings::of(&meta, spec).map_err(|error| unusable(error.to_string()))?;
         let pipeline = without_key(&settings.spec).map_err(|error| unusable(error.to_string()))?;
-        let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
-        store.scan(threads, |_| {}, &AtomicU64::new(0))?;
+        store.scan(cpu::cores(), |_| {}, &AtomicU64::new(0))?;
         Ok(Self { store, writer: Some(writer), settings, pipeline, documents, _lock: lock })
     }
 

@@ -25,8 +25,9 @@ pub(crate) struct Budget {
     kept: usize,
     /// Held by the one request that is waiting for a large amount of memory. The others queue here.
     waiting: Arc<Mutex<()>>,
-    /// The units that decoders may keep, and their number.
-    windows: (Arc<Semaphore>, usize),
+    /// The units that decoders may keep.
+    windows: Arc<Semaphore>,
+    windows_max: usize,
     /// Notified when memory is given back.
     freed: Arc<Notify>,
     /// The bound of the whole process. While it is reached, large bodies get no memory.
@@ -49,22 +50,23 @@ impl Budget {
     pub(crate) fn new(bytes: usize) -> Self {
         let units_max = (bytes / UNIT).clamp(1, u32::MAX as usize);
         let (waiting, freed, process) = Default::default();
-        let (units, windows) = (Arc::new(Semaphore::new(units_max)), (Arc::new(Semaphore::new(0)), 0));
-        Self { units, units_max, kept: 0, waiting, windows, freed, process }
+        let (units, windows) = (Arc::new(Semaphore::new(units_max)), Arc::new(Semaphore::new(0)));
+        Self { units, units_max, kept: 0, waiting, windows, windows_max: 0, freed, process }
     }
 
-    /// Lets decoders keep what a request for `largest` bytes leaves, and at least `window_bytes` if that is at most three
-    /// quarters. A request that waits never needs what they keep: they might be waiting too, and none would go on.
+    /// Gives decoders a part of their own: what a request for `largest` bytes leaves, and at least `window_bytes`, but for
+    /// that at most three quarters. A request that waits for memory never waits for this part: the requests that hold it
+    /// may be waiting too, and then none would go on.
     pub(crate) fn with_windows(self, largest: usize, window_bytes: usize) -> Self {
         let least = window_bytes.div_ceil(UNIT).min(self.units_max / 4 * 3);
-        let windows = self.units_max.saturating_sub(self.kept + largest.div_ceil(UNIT)).max(least);
-        Self { windows: (Arc::new(Semaphore::new(windows)), windows), ..self }
+        let windows_max = self.units_max.saturating_sub(self.kept + largest.div_ceil(UNIT)).max(least);
+        Self { windows: Arc::new(Semaphore::new(windows_max)), windows_max, ..self }
     }
 
     /// Reserves the memory of a decoder, or returns 503.
     pub(crate) fn window(&self, bytes: usize) -> Result<Window, Problem> {
         let share = u32::try_from(bytes.div_ceil(UNIT)).ok();
-        let share = share.and_then(|units| Arc::clone(&self.windows.0).try_acquire_many_owned(units).ok());
+        let share = share.and_then(|units| Arc::clone(&self.windows).try_acquire_many_owned(units).ok());
         let share = share.ok_or_else(|| {
             let detail = "all memory for the decoders of compressed bulk requests is in use; try again later, send the \
                           lines without compression, or raise `server.bodies_bytes_max`";
@@ -92,11 +94,12 @@ impl Budget {
         Room { permit: None, budget: self.clone() }
     }
 
-    /// Waits for memory, at most for the whole budget without what decoders may keep. The caller must hold none except a
-    /// [`Window`] meanwhile, because others may be waiting for that. Memory that becomes free while a large request waits goes to small ones.
+    /// Waits for memory, at most for the whole budget without the decoders' part. The caller must hold none except a
+    /// [`Window`] meanwhile, because others may be waiting for it. Memory that becomes free while a large request waits
+    /// goes to small ones.
     pub(crate) async fn wait(&self, bytes: usize) -> Room {
         let mut room = self.room();
-        let kept = if self.windows.1 > 0 { self.windows.1 + self.kept } else { 0 };
+        let kept = if self.windows_max > 0 { self.windows_max + self.kept } else { 0 };
         let bytes = bytes.min(self.units_max.saturating_sub(kept).max(1) * UNIT);
         if bytes <= SMALL_BYTES_MAX && room.resize(bytes).is_ok() {
             return room;

@@ -53,7 +53,8 @@ pub(crate) async fn whole(
         return Err(too_large());
     }
     let mut work = LongWork::new(cpu);
-    work.of(announced.filter(|_| plain).unwrap_or(0))?;
+    // A compressed body is longer when it is plain.
+    work.of(announced.unwrap_or(0))?;
     // One byte more than expected, so that the end is seen without growing the buffer. The reservation grows with the
     // bytes that have arrived, so an announced length alone takes no memory from other requests.
     let whole = announced.filter(|_| plain).map_or(max, |bytes| bytes as usize) + 1;

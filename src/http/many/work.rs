@@ -17,7 +17,7 @@ use tracing::Instrument;
 use super::operation::Operation;
 use super::parsed::Parsed;
 use crate::collections::{Collection, InsertOptions, PrepareOptions, Prepared, Purpose};
-use crate::cpu::{CpuPool, WhenFull};
+use crate::cpu::{self, CpuPool, WhenFull};
 use crate::http::admission::{Class, Places};
 use crate::http::answer::LineRoom;
 use crate::http::body::Room;
@@ -340,7 +340,7 @@ fn deleted_bytes(id: &DocId) -> usize {
 
 /// How many documents are worked on at once: enough to keep all cores busy while the first one is long.
 pub(crate) fn ahead() -> usize {
-    2 * std::thread::available_parallelism().map_or(2, usize::from)
+    2 * cpu::cores()
 }
 
 fn failed(id: Option<DocId>, problem: Problem) -> Ready {

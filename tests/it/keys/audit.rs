@@ -22,7 +22,7 @@ fn admin_actions_are_logged_with_the_name_of_the_key() {
     assert_eq!(ops.post("/v1/backups", &json!({"name": "first"})).status, 202);
     assert_eq!(ops.delete("/v1/backups").status, 200);
     ops.delete("/v1/collections/news?confirm=news").ok();
-    // What was refused, and what changes nothing, has no line.
+    // Refused actions and actions that change nothing have no line.
     crawler.json("PUT", "/v1/collections/other", &json!({})).problem(403, "forbidden");
     ops.json("PUT", "/v1/collections/OTHER", &json!({})).problem(422, "invalid_value");
     ops.delete("/v1/collections/other?confirm=other").problem(404, "collection_not_found");

@@ -1,4 +1,4 @@
-//! HTTP/2 frames, for what no HTTP library will send.
+//! Makes HTTP/2 frames by hand, to send what no HTTP library would send.
 
 /// The beginning of a connection, without its settings.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

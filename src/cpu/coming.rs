@@ -1,0 +1,58 @@
+//! The new work that is on its way to a queue: it was let in, and its body is still being decoded. It counts in the
+//! estimate of the wait like work that is there; if it did not, a round of bodies would all be let in, decoded, and then
+//! refused. In: work that is let in. Out: how many there are.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Work on its way, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Coming {
+    works: VecDeque<(u64, Instant)>,
+    next: u64,
+}
+
+impl Coming {
+    /// Adds work, and returns its number.
+    pub(super) fn add(&mut self, now: Instant) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.works.push_back((number, now));
+        number
+    }
+
+    /// Removes work that has come, or that never will.
+    pub(super) fn remove(&mut self, number: u64) {
+        if let Ok(at) = self.works.binary_search_by_key(&number, |(number, _)| *number) {
+            self.works.remove(at);
+        }
+    }
+
+    /// Returns how many there are. Those older than `life` are forgotten, so that a client that sends slowly keeps nobody
+    /// out.
+    pub(super) fn count(&mut self, now: Instant, life: Duration) -> usize {
+        while self.works.front().is_some_and(|(_, since)| now.duration_since(*since) > life) {
+            self.works.pop_front();
+        }
+        self.works.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_counts_until_it_has_come_or_is_old() {
+        let (mut coming, start, ms) = (Coming::default(), Instant::now(), Duration::from_millis);
+        let numbers: Vec<_> = (0..5).map(|at| coming.add(start + ms(10 * at))).collect();
+        assert_eq!(coming.count(start + ms(40), ms(100)), 5);
+        coming.remove(numbers[3]);
+        coming.remove(numbers[3]);
+        assert_eq!(coming.count(start + ms(40), ms(100)), 4);
+        assert_eq!(coming.count(start + ms(115), ms(100)), 2, "two are old");
+        coming.remove(numbers[0]);
+        coming.remove(numbers[4]);
+        assert_eq!(coming.count(start + ms(115), ms(100)), 1);
+    }
+}
