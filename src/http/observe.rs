@@ -64,7 +64,9 @@ pub(crate) async fn observe(State(limits): State<HttpLimits>, mut request: Reque
     .increment(1);
     span.in_scope(|| {
         let elapsed_ms = begun.elapsed().as_secs_f64() * 1e3;
-        if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE {
+        // A busy server and a full index have metrics, and a log line each would only hide others.
+        let expected = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::INSUFFICIENT_STORAGE].contains(&status);
+        if status.is_server_error() && !expected {
             tracing::error!(status = status.as_u16(), elapsed_ms, "request failed");
         } else {
             tracing::debug!(status = status.as_u16(), elapsed_ms, "request answered");

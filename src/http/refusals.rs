@@ -1,5 +1,6 @@
 //! Refused requests: a counter by reason, and at most one log line per address and minute.
-//! Comes in: the peer's address. Never logs anything that the client chose, such as a key, a host name or a path.
+//! Comes in: the peer's address, and its key if that is valid. Never logs anything that the client chose, such as a host
+//! name or a path. The line names the key of the request that it is written for.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 use axum::http::Extensions;
 use parking_lot::Mutex;
 
+use super::caller::Caller;
 use crate::telemetry::names::{self, label, value};
 
 /// At most one line per address in this time. The next line has the number of refusals since.
@@ -84,7 +86,8 @@ impl Refusals {
         let peer = extensions.get::<Peer>().map(|peer| network(peer.0));
         let Some((address, refused)) = self.due(peer, Instant::now()) else { return };
         let address = address.map_or_else(|| "others".to_owned(), |address| address.to_string());
-        tracing::warn!(address, reason = reason.as_str(), refused, "requests were refused");
+        let key = extensions.get::<Caller>().and_then(Caller::name);
+        tracing::warn!(address, key, reason = reason.as_str(), refused, "requests were refused");
     }
 
     /// Returns the address to log, and its number of refusals; `None` if no line is due.

@@ -38,6 +38,9 @@ pub struct NewKey {
 /// Adds a key to a file, which is made if it is missing. Returns the key's id, and the text that its client sends. That
 /// text is stored nowhere. Without limits or scores of its own, it gets those of the valid key that it will replace.
 pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
+    if !new.collections.is_empty() && new.scopes.iter().any(|scope| scope == "metrics") {
+        return Err(wrong("the scope metrics is for all collections; make a key of its own for it".into()));
+    }
     let (id, text) = (random(5)?, format!("{BEGINNING}{}", random(32)?));
     change(path, |document, keys| {
         let now = Timestamp::now();
