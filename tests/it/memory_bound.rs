@@ -345,9 +345,10 @@ fn holds(bound: u64) {
     let streams = load.streams_most.load(Ordering::Relaxed);
     println!("{heads} heads and {streams} streams held back; no check for {rest:?}; {:?}", load.seen.lock().unwrap());
     assert!(load.full.load(Ordering::Relaxed), "the index was never full");
-    for kind in ["body", "zstd", "line", "banding", "unread", "check"] {
+    for kind in ["line", "banding", "unread", "check"] {
         assert!(load.seen(kind, 200) > 0, "no {kind} was answered");
     }
+    assert!(load.seen("body", 200) + load.seen("zstd", 200) > 0, "no body was answered");
     assert!(heads >= load.setting("connections_max") as u64 / 2 && streams > 0, "{heads} heads, {streams} streams");
     assert!(rest < CHECKS_REST_MAX, "no check was answered for {rest:?}");
     assert!(most * 100 <= bound * MIB * MOST_PERCENT, "{} MiB of {bound}", most / MIB);

@@ -83,7 +83,7 @@ fn logged(data: &std::path::Path, what: &str) -> usize {
 fn connections_follow_from_the_memory_and_the_log_warns_if_more_are_set() {
     let bound = ("HAPAX__MEMORY__MAX_BYTES", "134217728");
     let set = ("HAPAX__SERVER__CONNECTIONS_MAX", "4096");
-    for (settings, connections, warnings) in [(&[bound][..], 320, 0), (&[bound, set], 4096, 1)] {
+    for (settings, connections, warnings) in [(&[bound][..], 213, 0), (&[bound, set], 4096, 1)] {
         let dir = library::dir();
         let data = dir.path().join("data");
         let server = Starting::spawn_with(&data, &[], settings).ready();

@@ -46,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', default_value = "2,10")]
     pub(crate) times: Vec<f64>,
     /// Connections for the long texts
-    #[arg(long, default_value_t = 512)]
+    #[arg(long, default_value_t = 256)]
     pub(crate) attackers: usize,
     /// Checks of the prober, per second
     #[arg(long, default_value_t = 50.0)]
