@@ -127,8 +127,8 @@ churn: ## delete half of a million documents and insert as many, ten times, and 
 	cargo test --release --locked --workspace --test it churn -- --ignored --nocapture
 
 # By hand: make memory MEMORY_MIB='64 2048'
-MEMORY_MIB ?= 128 512
-memory: ## load servers that may take MEMORY_MIB (128 and then 512) MiB with everything at once, and measure their memory
+MEMORY_MIB ?= $(if $(CI),512,128 512)
+memory: ## load servers that may take MEMORY_MIB (128 and then 512; in CI 512) MiB with everything at once, and measure their memory
 	HAPAX_MEMORY_MIB='$(MEMORY_MIB)' cargo test --release --locked --workspace --test it memory_bound -- --ignored --nocapture
 
 # By hand: make crash KILLS=200
