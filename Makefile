@@ -10,7 +10,7 @@ run: ## build a server and start it on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
 # In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code.
-test: fmt lint test-rust openapi $(if $(CI),quality races chaos churn crash corruption memory soak neon miri fuzz conformance loom docker-context deny) ## run everything that must pass before a commit
+test: fmt lint test-rust openapi $(if $(CI),quality races chaos churn crash corruption memory soak neon miri fuzz-core conformance loom docker-context deny) ## run everything that must pass before a commit
 
 test-rust: ## run all Rust tests
 	cargo test --workspace --locked
