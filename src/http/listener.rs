@@ -1,6 +1,9 @@
 //! A listening socket, and whether its connections speak TLS.
 
-use tokio::net::TcpListener;
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::tls::Acceptor;
 
@@ -20,8 +23,26 @@ impl Listener {
         &self.tcp
     }
 
+    /// Gives up the socket. Its queue can still be emptied.
+    pub(super) fn into_queue(self) -> io::Result<Queue> {
+        self.tcp.into_std().map(Queue)
+    }
+
     pub(super) fn tls(&self) -> Option<&Acceptor> {
         self.tls.as_ref()
+    }
+}
+
+/// The connections that wait in the kernel's queue. Tokio knows only those that the kernel has told it of, so the kernel is
+/// asked.
+pub(super) struct Queue(std::net::TcpListener);
+
+impl Queue {
+    /// Takes one out, without waiting for it.
+    pub(super) fn next(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let (stream, peer) = self.0.accept()?;
+        stream.set_nonblocking(true)?;
+        Ok((TcpStream::from_std(stream)?, peer))
     }
 }
 

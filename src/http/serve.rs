@@ -4,7 +4,7 @@
 
 use std::future::Future;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,8 +68,17 @@ fn describe_handshakes() {
         metrics::counter!(names::TLS_HANDSHAKES_FAILED, label::REASON => reason).increment(0);
     }
 }
+
 /// An accepted connection, and the address of its client.
 type Accepted = (TcpStream, IpAddr);
+
+fn accepted((stream, peer): (TcpStream, SocketAddr)) -> Accepted {
+    // Answers are written whole, so waiting to join small writes only costs time.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "could not set TCP_NODELAY");
+    }
+    (stream, peer.ip())
+}
 
 struct Door {
     serving: Serving,
@@ -113,8 +122,13 @@ impl Door {
                 () = &mut shutdown => return Some(stream),
             }
         }
+        let queue = listener.into_queue().inspect_err(|error| tracing::warn!(%error, "cannot empty the queue")).ok()?;
         for _ in 0..QUEUE_MAX {
-            let stream = self.accept(listener.tcp()).now_or_never()?;
+            let stream = match queue.next() {
+                Ok(connection) => accepted(connection),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(_) => return None,
+            };
             let activity = Activity::new();
             let Some(place) = self.places.take(&activity).now_or_never() else { return Some(stream) };
             self.begin(stream, activity, place);
@@ -130,13 +144,7 @@ impl Door {
     async fn accept(&self, listener: &TcpListener) -> Accepted {
         loop {
             match listener.accept().await {
-                Ok((stream, peer)) => {
-                    // Answers are written whole, so waiting to join small writes only costs time.
-                    if let Err(error) = stream.set_nodelay(true) {
-                        tracing::debug!(%error, "could not set TCP_NODELAY");
-                    }
-                    return (stream, peer.ip());
-                }
+                Ok(connection) => return accepted(connection),
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept connections");
