@@ -12,6 +12,7 @@ use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, val
 
 use super::file::{self, KeysError, VERSION};
 use super::key::{Key, KeyDigest, KeyLimits, Scores};
+use super::scope::Scope;
 
 /// The most valid keys of one name: the one in use, and the one that replaces it.
 const OF_ONE_NAME_MAX: usize = 2;
@@ -38,7 +39,7 @@ pub struct NewKey {
 /// Adds a key to a file, which is made if it is missing. Returns the key's id, and the text that its client sends. That
 /// text is stored nowhere. Without limits or scores of its own, it gets those of the valid key that it will replace.
 pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
-    if !new.collections.is_empty() && new.scopes.iter().any(|scope| scope == "metrics") {
+    if !new.collections.is_empty() && new.scopes.iter().any(|scope| scope == Scope::Metrics.as_str()) {
         return Err(wrong("the scope metrics is for all collections; make a key of its own for it".into()));
     }
     let (id, text) = (random(5)?, format!("{BEGINNING}{}", random(32)?));
@@ -260,6 +261,7 @@ mod tests {
             NewKey { expires: Some("2020-01-01".into()), ..new("a") },
             NewKey { expires: Some("soon".into()), ..new("a") },
             NewKey { collections: vec!["A".into()], ..new("a") },
+            NewKey { collections: vec!["a".into()], scopes: vec!["metrics".into()], ..new("a") },
             NewKey { scores: Some("none".into()), ..new("a") },
         ] {
             assert!(add(&path, &bad).is_err(), "{bad:?}");

@@ -155,16 +155,7 @@ struct RawKey {
     expires: Option<String>,
     scores: Option<String>,
     #[serde(default)]
-    limits: RawKeyLimits,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawKeyLimits {
-    requests_per_second: Option<u64>,
-    bytes_per_second: Option<u64>,
-    documents_per_second: Option<u64>,
-    requests_in_flight: Option<u64>,
+    limits: KeyLimits,
 }
 
 fn key(raw: RawKey) -> Result<Key, String> {
@@ -181,12 +172,7 @@ fn key(raw: RawKey) -> Result<Key, String> {
         created: raw.created.map(|text| time("created", &text)).transpose()?,
         expires: raw.expires.map(|text| time("expires", &text)).transpose()?,
         scores,
-        limits: KeyLimits {
-            requests_per_second: limit("requests_per_second", raw.limits.requests_per_second)?,
-            bytes_per_second: limit("bytes_per_second", raw.limits.bytes_per_second)?,
-            documents_per_second: limit("documents_per_second", raw.limits.documents_per_second)?,
-            requests_in_flight: limit("requests_in_flight", raw.limits.requests_in_flight)?,
-        },
+        limits: in_range(raw.limits)?,
     };
     Ok(Key::new(raw.name, raw.id, digest, rights))
 }
@@ -234,15 +220,15 @@ fn time(field: &str, text: &str) -> Result<Timestamp, String> {
         .map_err(|_| format!("{field} = {text:?}: must be a time with its zone, such as \"2027-01-31T00:00:00Z\""))
 }
 
-/// Checks one limit.
-fn limit(field: &str, value: Option<u64>) -> Result<Option<u64>, String> {
-    match value {
-        Some(value) if !LIMIT_RANGE.contains(&value) => Err(format!(
+/// Returns the limits if they are neither too small nor too large.
+fn in_range(limits: KeyLimits) -> Result<KeyLimits, String> {
+    match limits.named().find(|(_, value)| !LIMIT_RANGE.contains(value)) {
+        Some((field, value)) => Err(format!(
             "{field} = {value}: must be from {} to {}; leave it out for no limit",
             LIMIT_RANGE.start(),
             LIMIT_RANGE.end()
         )),
-        value => Ok(value),
+        None => Ok(limits),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
@@ -121,7 +122,8 @@ impl Scores {
 }
 
 /// How much work a key may cause. `None`: no limit of its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct KeyLimits {
     pub requests_per_second: Option<u64>,
     pub bytes_per_second: Option<u64>,
