@@ -122,7 +122,10 @@ impl Door {
                 () = &mut shutdown => return Some(stream),
             }
         }
-        let queue = listener.into_queue().inspect_err(|error| tracing::warn!(%error, "cannot empty the queue")).ok()?;
+        let queue = listener
+            .into_queue()
+            .inspect_err(|error| tracing::warn!(%error, "cannot accept the connections that wait in the queue"))
+            .ok()?;
         for _ in 0..QUEUE_MAX {
             let stream = match queue.next() {
                 Ok(connection) => accepted(connection),

@@ -54,9 +54,9 @@ impl Budget {
         Self { units, units_max, kept: 0, waiting, windows, windows_max: 0, freed, process }
     }
 
-    /// Gives decoders a part of their own: what a request for `largest` bytes leaves, and at least `window_bytes`, but for
-    /// that at most three quarters. A request that waits for memory never waits for this part: the requests that hold it
-    /// may be waiting too, and then none would go on.
+    /// Gives decoders a part of their own: all that a request for `largest` bytes leaves. If that is less than
+    /// `window_bytes`, the part is `window_bytes`, but at most three quarters of the budget. A request that waits for memory
+    /// never waits for this part, because its holders may be waiting too.
     pub(crate) fn with_windows(self, largest: usize, window_bytes: usize) -> Self {
         let least = window_bytes.div_ceil(UNIT).min(self.units_max / 4 * 3);
         let windows_max = self.units_max.saturating_sub(self.kept + largest.div_ceil(UNIT)).max(least);
