@@ -1,6 +1,6 @@
-//! The new work that is on its way to a queue: it was let in, and its body is still being decoded. It counts in the
-//! estimate of the wait like work that is there; if it did not, a round of bodies would all be let in, decoded, and then
-//! refused. In: work that is let in. Out: how many there are.
+//! The new work that is on its way to a queue: it was let in, and its body is still being decoded. The estimate of the
+//! wait counts it like work that is in the queue. Otherwise many bodies would be let in at once, decoded, and then refused.
+//! In: work that is let in. Out: how many there are.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -28,8 +28,8 @@ impl Coming {
         }
     }
 
-    /// Returns how many there are. Those older than `life` are forgotten, so that a client that sends slowly keeps nobody
-    /// out.
+    /// Returns how many there are. Work older than `life` no longer counts. Otherwise clients that send slowly would keep
+    /// others out.
     pub(super) fn count(&mut self, now: Instant, life: Duration) -> usize {
         while self.works.front().is_some_and(|(_, since)| now.duration_since(*since) > life) {
             self.works.pop_front();

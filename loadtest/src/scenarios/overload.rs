@@ -1,5 +1,5 @@
-//! Sends more requests than the server can answer. The client prepares them before, so each costs the server much more
-//! than the client. At the same time a prober sends a few ordinary checks, from a thread of its own with a higher priority.
+//! Sends more requests than the server can answer. They are made before the load begins, so each costs the server much
+//! more than the client. At the same time a prober sends a few ordinary checks, from a thread with a higher priority.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', default_value = "2,10")]
     pub(crate) times: Vec<f64>,
     /// Connections for the long texts
-    #[arg(long, default_value_t = 256)]
+    #[arg(long, default_value_t = 512)]
     pub(crate) attackers: usize,
     /// Checks of the prober, per second
     #[arg(long, default_value_t = 50.0)]

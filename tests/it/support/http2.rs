@@ -1,4 +1,4 @@
-//! Makes HTTP/2 frames by hand, to send what no HTTP library would send.
+//! Builds HTTP/2 frames byte by byte. HTTP libraries do not send the wrong or unfinished ones that tests need.
 
 /// The beginning of a connection, without its settings.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
