@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable loadtest soak peers quality races chaos churn memory crash corruption neon miri fuzz loom docker-context
+.PHONY: fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -10,7 +10,7 @@ run: ## build a server and start it on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
 # In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code.
-test: fmt lint test-rust openapi $(if $(CI),quality races chaos churn crash corruption memory soak neon miri fuzz-core conformance loom docker-context deny) ## run everything that must pass before a commit
+test: fmt lint test-rust openapi $(if $(CI),quality races chaos churn crash corruption restarts memory soak neon miri fuzz-core conformance loom docker-context deny) ## run everything that must pass before a commit
 
 test-rust: ## run all Rust tests
 	cargo test --workspace --locked
@@ -126,6 +126,9 @@ chaos: ## do everything at the same time for CHAOS_SECONDS (20) with each of CHA
 churn: ## delete half of a million documents and insert as many, ten times, and measure the process's memory
 	cargo test --release --locked --workspace --test it churn -- --ignored --nocapture
 
+restarts: ## restart a server with a million documents five times under clients; no connection is refused, no request unanswered
+	cargo test --release --locked --workspace --test it restarts:: -- --ignored --nocapture
+
 # By hand: make memory MEMORY_MIB='64 2048'
 MEMORY_MIB ?= $(if $(CI),512,128 512)
 memory: ## load servers that may take MEMORY_MIB (128 and then 512; in CI 512) MiB with everything at once, and measure their memory
@@ -171,7 +174,7 @@ loom: ## test the arena under every order of loads and stores
 FUZZ = target/tools/bin/cargo-fuzz
 FUZZ_TARGETS = normalise tokens shingle sign
 FUZZ_SERVER_TARGETS = lines bodies query config keys records
-FUZZ_SECONDS ?= $(if $(CI),10,30)
+FUZZ_SECONDS ?= $(if $(CI),20,30)
 FUZZ_RUN = RUSTUP_TOOLCHAIN=nightly $(CURDIR)/$(FUZZ)
 FUZZ_OPTIONS = -max_total_time=$(FUZZ_SECONDS) -len_control=0 -verbosity=0 -print_final_stats=1
 fuzz: fuzz-core fuzz-server ## run all fuzz targets under AddressSanitizer, FUZZ_SECONDS (30) each

@@ -3,17 +3,22 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support::client::{Client, lines};
 use crate::support::library;
 use crate::support::server::{Server, Starting};
 
 const BODY: &str = r#"{"text":"one two three four five six seven eight nine ten"}"#;
 /// Longer than any start or stop of this test.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// The documents of the large test, how many of them are sent at once, and by how many clients.
+const MANY: u64 = 1_000_000;
+const PORTION: u64 = 10_000;
+const FILLERS: u64 = 2;
 
 /// The counts of all clients.
 #[derive(Default)]
@@ -219,11 +224,25 @@ fn restarts_on_a_given_socket_refuse_no_connection_and_lose_no_request() {
     nothing_was_lost(&hammer(&data, 3, Duration::from_millis(500)));
 }
 
-/// The same with data of your own: `HAPAX_RESTART_DATA=DIR cargo test --test it restarts:: -- --ignored --nocapture`.
 #[test]
-#[ignore = "needs a data directory of a million documents"]
+#[ignore = "a million documents are for `make restarts`"]
 fn restarts_with_many_documents_refuse_no_connection_and_lose_no_request() {
-    let data =
-        PathBuf::from(std::env::var_os("HAPAX_RESTART_DATA").expect("HAPAX_RESTART_DATA names a data directory"));
+    let dir = library::dir();
+    let data = dir.path().join("data");
+    let server = Server::start(&data);
+    let client = Client::new(server.url(""));
+    std::thread::scope(|scope| {
+        for part in 0..FILLERS {
+            let client = &client;
+            scope.spawn(move || (part..MANY / PORTION).step_by(FILLERS as usize).for_each(|at| store(client, at)));
+        }
+    });
+    assert!(server.terminate().success());
     nothing_was_lost(&hammer(&data, 5, Duration::from_secs(3)));
+}
+
+/// Stores the portion of documents with this number.
+fn store(client: &Client, portion: u64) {
+    let answers = client.bulk("op=insert&on_duplicate=store", &lines(portion * PORTION..(portion + 1) * PORTION));
+    assert_eq!(answers.last().unwrap()["summary"]["stored"], PORTION);
 }

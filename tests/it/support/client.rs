@@ -2,9 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::ops::Range;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use ureq::http::Request;
 
 use super::authority::Authority;
@@ -174,6 +175,11 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
 /// Returns a different text for each number: no two share a shingle.
 pub fn words(number: u64) -> String {
     (0..40).map(|word| format!("w{number}x{word}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns a line for bulk per number: a document that has the number as its id, and its words.
+pub fn lines(numbers: Range<u64>) -> String {
+    numbers.map(|number| json!({ "id": number.to_string(), "text": words(number) }).to_string() + "\n").collect()
 }
 
 /// A socket for requests that no HTTP library will send.
