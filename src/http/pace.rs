@@ -1,8 +1,8 @@
 //! Streams that a client feeds -> pieces that each take a limited time, with a pause after each.
 //! A decoder that has input is never pending, and neither is a body that has already arrived. A loop over one of them
 //! would keep its thread from all other connections, from timers and from signals until everything is decoded, and two
-//! kilobytes can decode to gigabytes. Here each poll takes little input and returns little output, and the next poll
-//! begins with a pause in which other tasks run. Knows nothing of requests.
+//! kilobytes can decode to gigabytes. Here each poll takes little input and returns little output, and after some
+//! of that comes a pause in which other tasks run. Knows nothing of requests.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -17,8 +17,9 @@ pub(super) const PIECE_BYTES: usize = 64 * 1024;
 /// The most bytes that a decoder takes in one poll. They may decode to nothing: an empty zstd frame has 9 bytes and an
 /// empty gzip member 20, and for each the decoder starts from the beginning.
 const SIP_BYTES: usize = 2 * 1024;
-/// The cost of a body's frame in addition to its bytes, in bytes: a client may send frames of one byte.
-const FRAME_COST: usize = 2 * 1024;
+/// The cost of a body's frame in addition to its bytes, in bytes: a client may send frames of one byte. The least cost of
+/// a piece that a reader returns.
+const PIECE_COST: usize = 2 * 1024;
 
 /// Lets all other tasks of the thread run, with its connections and timers. Waking this task directly would not do: it
 /// would go into the queue ahead of events that have just arrived, and the runtime looks for those only after 61 tasks.
@@ -26,28 +27,30 @@ fn pause(cx: &mut Context<'_>) {
     _ = pin!(tokio::task::yield_now()).poll(cx);
 }
 
-/// A reader that returns limited pieces and pauses between them.
+/// A reader that returns limited pieces, and pauses after a number of bytes or pieces.
 pub(super) struct Paced<R> {
     reader: Take<R>,
-    paused: bool,
+    /// The bytes and the cost of pieces since the last pause.
+    spent: usize,
 }
 
 impl<R: AsyncRead + Unpin> Paced<R> {
     pub(super) fn new(reader: R) -> Self {
-        Self { reader: reader.take(0), paused: true }
+        Self { reader: reader.take(0), spent: 0 }
     }
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for Paced<R> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if !self.paused {
-            self.paused = true;
+        if self.spent >= PIECE_BYTES {
+            self.spent = 0;
             pause(cx);
             return Poll::Pending;
         }
+        let before = buf.filled().len();
         self.reader.set_limit(PIECE_BYTES as u64);
         ready!(Pin::new(&mut self.reader).poll_read(cx, buf))?;
-        self.paused = false;
+        self.spent += (buf.filled().len() - before).max(PIECE_COST);
         Poll::Ready(Ok(()))
     }
 }
@@ -106,7 +109,7 @@ pub(super) struct PacedBody {
 impl PacedBody {
     /// Returns `body` itself if it cannot be long.
     pub(super) fn of(body: Body) -> Body {
-        Self::with(body, FRAME_COST)
+        Self::with(body, PIECE_COST)
     }
 
     /// Pauses after each frame. For the output of an encoder, which returns a frame instead of pausing when its input
@@ -203,7 +206,7 @@ mod tests {
             let body = PacedBody::of(Body::from_stream(futures::stream::iter(frames)));
             let (made, times) = polls(to_bytes(body, usize::MAX)).await;
             assert!(made.unwrap() == bytes, "frames of {each}");
-            assert!(times > (bytes.len() + count * FRAME_COST) / (2 * PIECE_BYTES), "{times} polls of {count} frames");
+            assert!(times > (bytes.len() + count * PIECE_COST) / (2 * PIECE_BYTES), "{times} polls of {count} frames");
         }
         let whole = PacedBody::of(Body::from(bytes.clone()));
         assert_eq!(HttpBody::size_hint(&whole).exact(), Some(bytes.len() as u64));

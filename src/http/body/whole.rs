@@ -55,9 +55,10 @@ pub(crate) async fn whole(
     let mut work = LongWork::new(cpu);
     // A compressed body is longer when it is plain.
     work.of(announced.unwrap_or(0))?;
-    // One byte more than expected, so that the end is seen without growing the buffer. The reservation grows with the
-    // bytes that have arrived, so an announced length alone takes no memory from other requests.
-    let whole = announced.filter(|_| plain).map_or(max, |bytes| bytes as usize) + 1;
+    let known = announced.filter(|_| plain).map(|bytes| bytes as usize);
+    // The reservation grows with the bytes that have arrived, so an announced length alone takes no memory from other
+    // requests. Without one, one byte more than allowed shows that a body is too large.
+    let whole = known.unwrap_or(max + 1);
     let (mut room, window_bytes) = (budget.room(), window_bytes(headers));
     let mut bytes = Vec::new();
     loop {
@@ -73,6 +74,8 @@ pub(crate) async fn whole(
         arriving.arrived(read);
         match read {
             0 => return Ok(Whole { bytes, room }),
+            // To ask for more would cost the task its turn.
+            _ if known == Some(bytes.len()) => return Ok(Whole { bytes, room }),
             _ if bytes.len() > max => return Err(too_large()),
             _ => work.of(bytes.len() as u64)?,
         }
@@ -84,7 +87,9 @@ mod tests {
     use std::io::Write;
     use std::time::Duration;
 
+    use axum::http::header::CONTENT_LENGTH;
     use bytes::Bytes;
+    use futures::FutureExt;
 
     use super::*;
     use crate::cpu::CpuConfig;
@@ -135,6 +140,21 @@ mod tests {
         assert_eq!(read("zstd", zstd::encode_all(zeros.as_slice(), 3).unwrap(), 1 << 20).await, Err(Code::TooLarge));
         assert_eq!(read("identity", zeros[..1000].to_vec(), 1000).await.unwrap().len(), 1000);
         assert_eq!(read("identity", zeros[..1001].to_vec(), 1000).await, Err(Code::TooLarge));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_has_arrived_is_read_at_once() {
+        let text = b"the same words again and again ".repeat(2_000);
+        let (budget, later) = (Budget::new(64 << 20), Deadline::after(SECOND));
+        let length = (CONTENT_LENGTH, text.len().to_string());
+        let packed = zstd::encode_all(text.as_slice(), 3).unwrap();
+        for (header, body) in [(length, text.clone()), ((CONTENT_ENCODING, "zstd".to_owned()), packed)] {
+            let headers = HeaderMap::from_iter([(header.0, header.1.parse().unwrap())]);
+            let (limits, pool, mut arriving) = (limits(1 << 20), pool(), unlimited());
+            let read = whole(&headers, Body::from(body), &limits, &budget, &later, &mut arriving, &pool);
+            let body = read.now_or_never().expect("one poll").unwrap_or_else(|problem| panic!("{:?}", problem.code));
+            assert_eq!(body.bytes, text);
+        }
     }
 
     #[tokio::test]
