@@ -146,6 +146,12 @@ impl CpuPool {
         Ok(Admitted { pool: self.clone(), number })
     }
 
+    /// Tells whether [`CpuPool::admit`] would refuse work now. Lets nothing in.
+    pub fn judge(&self) -> Result<(), Refused> {
+        let shared = &*self.0.0;
+        shared.single.short.judge(shared.queue_delay_max).map_err(|why| shared.refuse(why))
+    }
+
     /// Returns how many jobs wait, without those of streams.
     pub fn depth(&self) -> usize {
         let Lanes { short, long, .. } = &self.0.0.single;
@@ -362,10 +368,10 @@ mod tests {
         }
         drop(release);
         assert_eq!((first.await.unwrap(), second.await.unwrap()), (Ok(7), Ok(7)));
-        assert!(pool.admit().is_ok(), "the queue is empty");
+        assert!(pool.judge().is_ok() && pool.admit().is_ok(), "the queue is empty");
 
         let (release, first) = fill().await;
-        assert_eq!(pool.admit().err(), Some(Refused::Late));
+        assert_eq!((pool.judge(), pool.admit().err()), (Err(Refused::Late), Some(Refused::Late)));
         assert_eq!(spawn(WhenFull::Refuse, 0).await.unwrap(), Err(Refused::Late));
         let others = [(WhenFull::Wait, 0), (WhenFull::GiveWay, 0), (WhenFull::Refuse, SHORT_BYTES_MAX + 1)];
         let others = others.map(|(when_full, bytes)| spawn(when_full, bytes));

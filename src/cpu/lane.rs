@@ -47,9 +47,13 @@ impl Lane {
     /// in. Returns a number for [`Lane::came`].
     pub(super) fn admit(&self, wait_max: Duration) -> Result<u64, Refused> {
         let (mut queue, now) = (self.queue.lock(), Instant::now());
-        let ahead = queue.new.len() + queue.coming.count(now, wait_max);
-        queue.is_in_time(ahead, wait_max)?;
+        queue.admits(now, wait_max)?;
         Ok(queue.coming.add(now))
+    }
+
+    /// Tells whether new work would be let in.
+    pub(super) fn judge(&self, wait_max: Duration) -> Result<(), Refused> {
+        self.queue.lock().admits(Instant::now(), wait_max)
     }
 
     /// Notes that the work of this number is no longer on its way.
@@ -98,6 +102,12 @@ impl Lane {
 }
 
 impl Queue {
+    /// Refuses work that comes behind all others, also those on their way.
+    fn admits(&mut self, now: Instant, wait_max: Duration) -> Result<(), Refused> {
+        let ahead = self.new.len() + self.coming.count(now, wait_max);
+        self.is_in_time(ahead, wait_max)
+    }
+
     /// Refuses work behind `ahead` others if it would wait longer than `wait_max`; never if that is zero.
     fn is_in_time(&self, ahead: usize, wait_max: Duration) -> Result<(), Refused> {
         match wait_max.is_zero() || self.drain.wait(ahead) <= wait_max {

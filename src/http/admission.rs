@@ -13,7 +13,11 @@ use super::delay_limit::DelayLimit;
 use super::error::{Code, Problem};
 use super::run_queue;
 use crate::config::HttpLimits;
+use crate::cpu::Refused;
 use crate::telemetry::names::{self, label, value};
+
+/// The part of the longest wait after which a request is refused whose work would be refused later.
+const HOPELESS_SOONER: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
@@ -39,6 +43,8 @@ pub(super) struct Admission {
 pub(super) struct Places {
     free: Arc<Semaphore>,
     delay: DelayLimit,
+    /// For requests whose work would be refused later.
+    hopeless_delay: DelayLimit,
     full: &'static str,
     refused: Counter,
     waits: Option<Histogram>,
@@ -50,6 +56,7 @@ impl Admission {
         let many = "too many requests at once (`server.requests_concurrent_max`); try again later";
         let single = Places {
             delay: DelayLimit::new(limits.queue_delay_max),
+            hopeless_delay: DelayLimit::new(limits.queue_delay_max / HOPELESS_SOONER),
             waits: Some(metrics::histogram!(names::HTTP_QUEUE_WAIT)),
             ..Places::new(value::CLASS_SINGLE, limits.requests_concurrent_max, many)
         };
@@ -83,16 +90,26 @@ impl Places {
         let refused = metrics::counter!(names::HTTP_SHED, label::CLASS => class);
         // There from the start, so that an alert sees the first one.
         refused.increment(0);
-        let delay = DelayLimit::new(Duration::ZERO);
-        Self { free: Arc::new(Semaphore::new(places)), delay, full, refused, waits: None }
+        let [delay, hopeless_delay] = [(); 2].map(|()| DelayLimit::new(Duration::ZERO));
+        Self { free: Arc::new(Semaphore::new(places)), delay, hopeless_delay, full, refused, waits: None }
     }
 
-    /// Notes how long a new request has waited for a thread, and refuses it if that was too long.
-    pub(super) fn arrive(&self) -> Result<(), Problem> {
+    /// Notes how long a new request has waited for a thread, and refuses it if that was too long. `judge` tells whether
+    /// its work would be refused later.
+    pub(super) fn arrive(&self, judge: impl FnOnce() -> Result<(), Refused>) -> Result<(), Problem> {
+        let waited = run_queue::waited();
         if let Some(waits) = &self.waits {
-            waits.record(run_queue::waited().as_secs_f64());
+            waits.record(waited.as_secs_f64());
         }
-        if self.delay.refuses(run_queue::waited()) && run_queue::refuse() {
+        // To let it in and to decode the beginning of its body takes longer than to refuse it.
+        if self.hopeless_delay.refuses(waited)
+            && let Err(refused) = judge()
+        {
+            run_queue::refuses();
+            return Err(refused.into());
+        }
+        if self.delay.refuses(waited) && run_queue::has_time_to_refuse() {
+            run_queue::refuses();
             return Err(self.refuse(
                 "the server has more to do than it can do in time (`server.queue_delay_max_ms`); nothing was done for \
                  this request; try again later",
@@ -142,22 +159,34 @@ mod tests {
         let limit = Duration::from_millis(1);
         let defaults = crate::config::defaults().server.limits;
         let admission = Admission::new(&HttpLimits { queue_delay_max: limit, ..defaults }, 1);
-        let after = |class, waited| {
+        let after = |class, waited, judge: fn() -> Result<(), Refused>| {
             let since = Instant::now().checked_sub(waited).expect("the clock began earlier");
             let places = Arc::clone(admission.of(class));
-            Timed::ready_since(async move { places.arrive().and_then(|()| places.take()) }, since)
+            Timed::ready_since(async move { places.arrive(judge).and_then(|()| places.take()) }, since)
         };
-        assert!(after(Class::Single, 5 * limit).await.is_ok(), "one alone is not overload");
+        assert!(after(Class::Single, 5 * limit, || Ok(())).await.is_ok(), "one alone is not overload");
         // Each keeps the run of long waits going.
         let refused = loop {
-            if let Err(problem) = after(Class::Single, 5 * limit).await {
+            if let Err(problem) = after(Class::Single, 5 * limit, || Ok(())).await {
                 break problem;
             }
         };
         assert_eq!(refused.code, Code::Overloaded);
         assert!(refused.retry_after.is_some());
         for class in [Class::Bulk, Class::Admin] {
-            assert!(after(class, 5 * limit).await.is_ok(), "{class:?}");
+            assert!(after(class, 5 * limit, || Err(Refused::Late)).await.is_ok(), "{class:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_request_whose_work_would_be_refused_is_refused_sooner() {
+        let places =
+            &Places { hopeless_delay: DelayLimit::new(Duration::from_nanos(1)), ..Places::new("single", 1, "") };
+        let after = |judge: fn() -> Result<(), Refused>| {
+            let since = Instant::now().checked_sub(Duration::from_millis(1)).expect("the clock began earlier");
+            Timed::ready_since(async move { places.arrive(judge) }, since)
+        };
+        while after(|| Err(Refused::Late)).await.is_ok() {}
+        assert!(after(|| Ok(())).await.is_ok(), "its work would be done");
     }
 }

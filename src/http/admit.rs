@@ -11,7 +11,7 @@ use super::admission::Class;
 use super::caller::Caller;
 use super::coarse;
 use super::deadline::{Deadline, GivenUp};
-use super::early::judged_early;
+use super::early::{judge_work, judged_early};
 use super::error::{Code, Problem};
 use super::query::Query;
 use super::refusals::Reason;
@@ -48,7 +48,8 @@ pub(crate) async fn admit(
     let places = state.admission().of(class);
     let turn = Turn::new(places);
     if class != Class::Probe {
-        let arrived = if judged_early(request.version()) { Ok(()) } else { places.arrive() };
+        let judged = judged_early(request.version());
+        let arrived = if judged { Ok(()) } else { places.arrive(|| judge_work(&request, state.cpu())) };
         if let Err(problem) = arrived.and_then(|()| if takes_body(route) { Ok(()) } else { turn.take() }) {
             return problem.into_response();
         }

@@ -3,33 +3,44 @@
 //! arrived. Out: its refusal, or nothing.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::header::EXPECT;
+use axum::http::header::{CONTENT_ENCODING, EXPECT};
 use axum::http::{Request, Response, Version};
 use hyper::body::{Body as HttpBody, Incoming};
 
-use super::admission::{Class, Places};
+use super::admission::Class;
+use super::body::LONG_BYTES_MIN;
 use super::error::Problem;
 use super::leftover;
 use super::observe;
 use super::request_id::RequestId;
 use super::state::AppState;
+use crate::cpu::{CpuPool, Refused};
 
 /// The refusals of one listener.
 #[derive(Clone)]
-pub(super) struct Early(Arc<Places>);
+pub(super) struct Early(AppState);
 
 impl Early {
     pub(super) fn new(state: &AppState) -> Self {
-        Self(Arc::clone(state.admission().of(Class::Single)))
+        Self(state.clone())
     }
 
     /// Returns why the request is refused.
-    pub(super) fn refusal<B>(&self, request: &Request<B>) -> Option<Problem> {
-        (judged_early(request.version()) && is_single(request.uri().path())).then(|| self.0.arrive().err())?
+    pub(super) fn refusal<B: HttpBody>(&self, request: &Request<B>) -> Option<Problem> {
+        if !judged_early(request.version()) || !is_single(request.uri().path()) {
+            return None;
+        }
+        self.0.admission().of(Class::Single).arrive(|| judge_work(request, self.0.cpu())).err()
     }
+}
+
+/// Asks the pool whether it would refuse the work of this request. It is asked only if the body is compressed, long, or of
+/// unknown length, because then the pool will probably do the work.
+pub(super) fn judge_work<B: HttpBody>(request: &Request<B>, pool: &CpuPool) -> Result<(), Refused> {
+    let long = request.body().size_hint().upper().is_none_or(|bytes| bytes > LONG_BYTES_MIN as u64);
+    if long || request.headers().contains_key(CONTENT_ENCODING) { pool.judge() } else { Ok(()) }
 }
 
 /// Whether requests of this version are judged here. Those of HTTP/2 are tasks of their own, which wait once more for a

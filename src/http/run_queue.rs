@@ -1,7 +1,7 @@
 //! How long a task waits for a thread. Checks run to their end on the threads that serve connections, so if there is
 //! too much to do, requests wait in the queues of these threads: no place is taken and no counter is high.
-//! In: a task. Out: the same task; while it runs, [`waited`] tells how long it was ready and did not run, and [`refuse`]
-//! whether its thread has time for a refusal. Knows nothing of requests.
+//! In: a task. Out: the same task; while it runs, [`waited`] tells how long it was ready and did not run, and
+//! [`has_time_to_refuse`] whether its thread has time for a refusal. Knows nothing of requests.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -35,15 +35,15 @@ pub(super) fn waited() -> Duration {
     ready_since().map_or(Duration::ZERO, |since| since.elapsed())
 }
 
-/// Whether this thread has time for a refusal. At most half of its time goes into refusals: clients that send again at
-/// once could otherwise keep a server busy with nothing else, and it would answer none. The time of this task counts as
-/// that of a refusal.
-pub(super) fn refuse() -> bool {
-    let has_time = CREDIT.get() > 0;
-    if has_time {
-        REFUSED.set(true);
-    }
-    has_time
+/// Whether this thread has time for a refusal: at most half of its time goes into refusals. Clients that send again at
+/// once could otherwise keep a server busy with nothing else, and it would answer none.
+pub(super) fn has_time_to_refuse() -> bool {
+    CREDIT.get() > 0
+}
+
+/// Counts the time of the task that runs now as that of a refusal.
+pub(super) fn refuses() {
+    REFUSED.set(true);
 }
 
 /// Counts the time of a task that has just run.
@@ -169,8 +169,9 @@ mod tests {
     fn refusals_take_half_of_the_time_at_most() {
         // A thread of its own, with full credit.
         let refusals = |work: Duration, refusal: Duration| {
-            (0..1000).fold((Duration::ZERO, Duration::ZERO), |(worked, refused), _| match refuse() {
+            (0..1000).fold((Duration::ZERO, Duration::ZERO), |(worked, refused), _| match has_time_to_refuse() {
                 true => {
+                    refuses();
                     settle(refusal);
                     (worked, refused + refusal)
                 }
