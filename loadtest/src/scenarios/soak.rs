@@ -1,6 +1,7 @@
 //! A long time at a share of the capacity, with everything that a server does in production: a crawler's mix with as many
 //! deletes as inserts, a collection whose documents expire, new bandings, and backups. Memory must stay flat.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -9,8 +10,8 @@ use hyper::{Method, Uri};
 use super::companion::Companion;
 use super::import::import;
 use super::operator::{Operator, Work};
-use crate::bench::{Bench, runtime};
-use crate::client::Request;
+use crate::bench::{Bench, counted, runtime};
+use crate::client::{Pace, Request, Tally};
 use crate::memory::Memory;
 use crate::options;
 use crate::scrape::sum;
@@ -20,6 +21,8 @@ use crate::works::{Crawl, Inserts, Mix};
 const MIX: Mix = Mix { new: 20, copy: 15, again: 10, read: 5, delete: 20 };
 /// The share of the load that goes to the collection whose documents expire.
 const EXPIRING: f64 = 1.0 / 7.0;
+/// Clients that together reach the capacity.
+const CLIENTS: usize = 64;
 const COLLECTION: &str = "expiring";
 
 #[derive(Clone, Debug, clap::Args)]
@@ -43,12 +46,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<bool> {
     let mut bench = Bench::new("soak", &args.common, &[])?;
     import(&bench, "default", args.common.documents)?;
-    let seconds = args.common.seconds;
-    let cycle = args.cycle.unwrap_or((seconds / 30.0).clamp(10.0, 60.0));
+    let cycle = args.cycle.unwrap_or((args.common.seconds / 30.0).clamp(10.0, 60.0));
     let to: Uri = format!("/v1/collections/{COLLECTION}").parse()?;
     bench.must(&Request::json("create", Method::PUT, &to, format!(r#"{{"ttl": {}}}"#, args.ttl)))?;
-    let begun_s = bench.sampler.now();
-    let work = soak(&mut bench, seconds, cycle)?;
+    let work = soak(&mut bench, args, cycle)?;
     bench.report.figure("rebandings", work.rebandings as f64)?;
     bench.report.figure("longest rebanding, s", work.rebanding_s)?;
     bench.report.figure("backups", work.backups as f64)?;
@@ -58,33 +59,60 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     bench.report.figure("expired documents", expired)?;
     bench.report.at_most("collections in which nothing expired", f64::from(expired == 0.0), 0.0, false);
     bench.report.at_most("damaged records", sum(&scrape, "hapax_scrub_errors_total"), 0.0, false);
-    flat(&mut bench, args, begun_s, cycle)?;
     bench.report.finish(&args.common)
 }
 
 /// Sends everything at the same time.
-fn soak(bench: &mut Bench, seconds: f64, cycle: f64) -> Result<Work> {
+fn soak(bench: &mut Bench, args: &Args, cycle: f64) -> Result<Work> {
     let crawl = Crawl::new(&bench.texts, "default", bench.args.documents, MIX);
+    let operator = Operator::start(&bench.target, COLLECTION, Duration::from_secs_f64(cycle));
     let rate = match bench.args.rate {
         Some(rate) => rate,
-        None => bench.capacity(&crawl)? * bench.args.load,
+        // A cycle of everything, and before it the time until the first documents expire.
+        None => capacity(bench, &crawl, args.ttl as f64 + cycle)? * bench.args.load,
     };
-    let inserts = Inserts::new(&bench.texts, COLLECTION, "page");
-    let operator = Operator::start(&bench.target, COLLECTION, Duration::from_secs_f64(cycle));
-    let plan = (bench.open(rate * EXPIRING), seconds, 32);
-    let expiring = Companion::start(bench, runtime(Some(1), 0)?, "expiring", &inserts, plan);
-    let pace = bench.open(rate * (1.0 - EXPIRING));
-    let tally = bench.phase("soak", &crawl, pace, seconds)?;
-    let expiring = expiring.finish(bench)?;
-    bench.report.nothing_wrong("crawl", &tally);
-    bench.report.nothing_wrong("expiring", &expiring);
-    for (what, tally) in [("crawl", &tally), ("expiring", &expiring)] {
+    let paces = (bench.open(rate * (1.0 - EXPIRING)), bench.open(rate * EXPIRING));
+    let begun_s = bench.sampler.now();
+    let tallies = both(bench, &crawl, "page", paces, args.common.seconds, (bench.args.connections, 32))?;
+    for (what, tally) in [("crawl", &tallies.0), ("expiring", &tallies.1)] {
+        bench.report.nothing_wrong(what, tally);
         let refused = tally.refused().len() as f64;
         bench.report.at_most(&format!("{what}: refused requests"), refused, 0.0, true);
     }
     bench.report.figure("new documents that are not deleted yet", crawl.left() as f64)?;
     bench.expect_recall(crawl.checks().queries().recall());
-    operator.finish()
+    let work = operator.finish()?;
+    flat(bench, args, begun_s, cycle)?;
+    Ok(work)
+}
+
+/// Returns how many requests a second are answered while documents expire, bandings change and backups are made.
+fn capacity(bench: &mut Bench, crawl: &Arc<Crawl>, seconds: f64) -> Result<f64> {
+    let expiring = (CLIENTS as f64 * EXPIRING).round() as usize;
+    let tallies = both(bench, crawl, "early", (Pace::Closed, Pace::Closed), seconds, (CLIENTS - expiring, expiring))?;
+    let good = tallies.0.good().len() + tallies.1.good().len();
+    let rate = good as f64 / counted(seconds);
+    bench.report.nothing_wrong("at the capacity, crawl", &tallies.0);
+    bench.report.nothing_wrong("at the capacity, expiring", &tallies.1);
+    bench.report.figure("capacity, requests/s", rate)?;
+    Ok(rate)
+}
+
+/// Sends the crawler's mix, and documents that expire, whose ids begin with `prefix`. Each has its pace and its
+/// connections.
+fn both(
+    bench: &mut Bench,
+    crawl: &Arc<Crawl>,
+    prefix: &'static str,
+    paces: (Pace, Pace),
+    seconds: f64,
+    connections: (usize, usize),
+) -> Result<(Tally, Tally)> {
+    let inserts = Inserts::new(&bench.texts, COLLECTION, prefix);
+    let plan = (paces.1, seconds, connections.1);
+    let expiring = Companion::start(bench, runtime(Some(1), 0)?, &format!("{prefix}, expiring"), &inserts, plan);
+    let crawled = bench.phase_with(&format!("{prefix}, crawl"), crawl, paces.0, seconds, connections.0)?;
+    Ok((crawled, expiring.finish(bench)?))
 }
 
 /// Requires that memory is flat after the warm-up.
