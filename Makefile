@@ -194,9 +194,9 @@ fuzz-server: $(FUZZ) ## send the server's parsers everything: lines, bodies, que
 	$(FUZZ_RUN) build $(FUZZ_SERVER)
 	python3 tests/fuzz/seeds.py target/fuzz-seeds
 	for target in $(FUZZ_SERVER_TARGETS); do \
-		mkdir -p tests/fuzz/corpus/$$target; \
-		$(FUZZ_RUN) run $(FUZZ_SERVER) $$target tests/fuzz/corpus/$$target target/fuzz-seeds/$$target -- \
-			$(FUZZ_OPTIONS) -max_len=6000 -dict=target/fuzz-seeds/$$target.dict -detect_leaks=0 -malloc_limit_mb=256 || exit 1; \
+		mkdir -p tests/fuzz/corpus/$$target tests/fuzz/artifacts/$$target; \
+		HAPAX_FUZZ_TARGET=$$target $(FUZZ_RUN) run $(FUZZ_SERVER) server tests/fuzz/corpus/$$target target/fuzz-seeds/$$target -- \
+			$(FUZZ_OPTIONS) -artifact_prefix=tests/fuzz/artifacts/$$target/ -max_len=6000 -dict=target/fuzz-seeds/$$target.dict -detect_leaks=0 -malloc_limit_mb=256 || exit 1; \
 	done
 
 $(FUZZ):

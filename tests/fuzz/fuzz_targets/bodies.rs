@@ -1,12 +1,9 @@
 //! A raw body, compressed or not -> an answer. It never ends with 5xx; it is the same for the same bytes however they are
 //! cut and compressed, and for a raw text and the same text in JSON.
 
-#![no_main]
-
 use std::io::Write;
 
 use hapax_fuzz::{Service, comparable, pieces};
-use libfuzzer_sys::fuzz_target;
 
 const ROUTES: [&str; 12] = [
     "/v1/collections/default/check",
@@ -33,14 +30,15 @@ fn gzip(body: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     let Some((&[how, route, cut, flip], body)) = data.split_first_chunk::<4>() else { return };
     let target = ROUTES[usize::from(route) % ROUTES.len()];
     let raw = how & 1 == 1;
     let content_type = ("content-type", if raw { "text/plain" } else { "application/json" });
     SERVICE.with(|service| {
         let send = |encoding: &str, body: &[u8]| {
-            let (status, answer) = service.post(target, &[content_type, ("content-encoding", encoding)], pieces(body, cut));
+            let (status, answer) =
+                service.post(target, &[content_type, ("content-encoding", encoding)], pieces(body, cut));
             assert!(status < 500 && status != 408, "{status} {}", String::from_utf8_lossy(&answer));
             (status, answer)
         };
@@ -76,4 +74,4 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     });
-});
+}

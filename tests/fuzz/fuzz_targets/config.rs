@@ -1,13 +1,10 @@
 //! A settings file and environment variables -> settings, or an error that can be read. Settings that are printed are
 //! the same when they are read again.
 
-#![no_main]
-
 use std::cell::RefCell;
 use std::io::{Seek, Write};
 
 use hapax::config::{Sources, load};
-use libfuzzer_sys::fuzz_target;
 use tempfile::NamedTempFile;
 
 thread_local! {
@@ -32,7 +29,7 @@ fn values(effective: &str) -> toml::Table {
     effective.parse().expect("printed settings are TOML")
 }
 
-fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     // The lines before the first one of `----` are the file, the others are variables.
     let text = String::from_utf8_lossy(data);
     let (file, variables) = text.split_once("----\n").unwrap_or((&text, ""));
@@ -52,4 +49,4 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(values(&effective), values(&again));
         }
     }
-});
+}

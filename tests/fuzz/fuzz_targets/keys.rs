@@ -1,21 +1,14 @@
 //! A keys file -> its keys, or what is wrong with it. Keys that are printed and read again are the same, and a key that
 //! is added changes none of the others.
 
-#![no_main]
-
 use std::fmt::Write;
 
 use hapax::keys::{Key, KeyDigest, parse};
-use libfuzzer_sys::fuzz_target;
 
 /// A key as text, to compare it. Only what is set is written.
 fn printed(key: &Key) -> String {
-    let mut text = format!(
-        "[[key]]\nname = {:?}\nid = {:?}\nsha256 = \"{}\"\n",
-        key.name(),
-        key.id(),
-        key.digest().to_hex()
-    );
+    let mut text =
+        format!("[[key]]\nname = {:?}\nid = {:?}\nsha256 = \"{}\"\n", key.name(), key.id(), key.digest().to_hex());
     let scopes: Vec<_> = key.scopes().words().collect();
     writeln!(text, "scopes = {scopes:?}\nscores = \"{}\"", key.scores().as_str()).unwrap();
     if let Some(collections) = key.collections() {
@@ -42,7 +35,7 @@ fn file(keys: &[Key]) -> String {
     keys.iter().fold("version = 1\n".to_owned(), |text, key| text + &printed(key))
 }
 
-fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     let keys = match parse(data) {
         Ok(keys) => keys,
         Err(error) => {
@@ -61,4 +54,4 @@ fuzz_target!(|data: &[u8]| {
     let mut more = parse(more.as_bytes()).expect("one more key");
     more.pop();
     assert_eq!(file(&more), text);
-});
+}

@@ -1,9 +1,6 @@
 //! A bulk body -> its answers: one for each line that is not blank, the same as if the line were a request of its own.
 
-#![no_main]
-
 use hapax_fuzz::{BYTES_MAX, LINE_BYTES_MAX, LINES_MAX, Service, comparable, pieces};
-use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
@@ -44,7 +41,7 @@ fn compare(service: &Service, number: usize, line: &[u8], answer: &Value) {
     }
 }
 
-fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     let Some((&cut, body)) = data.split_first() else { return };
     SERVICE.with(|service| {
         let (status, answer) = service.post("/v1/collections/default/bulk?op=check", &NDJSON, pieces(body, cut));
@@ -66,4 +63,4 @@ fuzz_target!(|data: &[u8]| {
             compare(service, number, line, answer);
         }
     });
-});
+}

@@ -1,16 +1,13 @@
 //! A raw query -> its parameters: those that `form_urlencoded` reads too, each once, and the same after they are written
 //! and read again.
 
-#![no_main]
-
 use std::borrow::Cow;
 
 use hapax::http::query::Query;
-use libfuzzer_sys::fuzz_target;
 
 const NAMES: [&str; 6] = ["id", "limit", "threshold", "with", "cursor", "duplex"];
 
-fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     let Ok(raw) = std::str::from_utf8(data) else { return };
     let query = match Query::parse(raw, &NAMES) {
         Ok(query) => query,
@@ -39,4 +36,4 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(Some(id.as_str()), query.get("id"));
     }
     let _ = (query.flag("duplex"), query.choice("with", &[("none", 0), ("metadata", 1)]));
-});
+}

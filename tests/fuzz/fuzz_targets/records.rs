@@ -2,8 +2,6 @@
 //! docs/inside.md defines them: they are read or refused, and what is read is written in the same way again. With one
 //! bit of the checksum wrong they are always refused.
 
-#![no_main]
-
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -11,7 +9,6 @@ use arbitrary::{Result, Unstructured};
 use hapax::store::{Change, Changeable, Meta, Record, Store, StoredMatch, StoredVerdict, Writer, path_of};
 use hapax::types::{CollectionName, DocId, Keep, Metadata, Overlap, Seq, TimestampMs, VerdictKind, Verify};
 use hapax_core::{ContentHash, ShingleSet};
-use libfuzzer_sys::fuzz_target;
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -209,6 +206,6 @@ fn check(place: &mut Place, from: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-fuzz_target!(|data: &[u8]| {
+pub fn run(data: &[u8]) {
     PLACE.with_borrow_mut(|place| _ = check(place, &mut Unstructured::new(data)));
-});
+}
