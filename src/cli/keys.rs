@@ -59,7 +59,8 @@ struct Add {
     /// What it may do: check, read, insert, delete, admin, metrics, sign
     #[arg(long, value_name = "SCOPES", value_delimiter = ',', required = true)]
     scopes: Vec<String>,
-    /// The collections that it may use: names, and beginnings of names with a * [default: all]
+    /// The collections that it may use: names, and beginnings of names with a *. By default those of the key that it
+    /// replaces, or all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     collections: Vec<String>,
     /// When it ends: 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z [default: never]

@@ -37,11 +37,9 @@ pub struct NewKey {
 }
 
 /// Adds a key to a file, which is made if it is missing. Returns the key's id, and the text that its client sends. That
-/// text is stored nowhere. Without limits or scores of its own, it gets those of the valid key that it will replace.
+/// text is stored nowhere. Without collections, limits or scores of its own, it gets those of the valid key that it will
+/// replace.
 pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
-    if !new.collections.is_empty() && new.scopes.iter().any(|scope| scope == Scope::Metrics.as_str()) {
-        return Err(wrong("the scope metrics is for all collections; make a key of its own for it".into()));
-    }
     let (id, text) = (random(5)?, format!("{BEGINNING}{}", random(32)?));
     change(path, |document, keys| {
         let now = Timestamp::now();
@@ -58,16 +56,23 @@ pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
         }
         let tables = document.entry("key").or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
         let tables = tables.as_array_of_tables_mut().ok_or_else(|| wrong("write its keys as [[key]] tables".into()))?;
-        tables.push(table(&like(new, valid.first().copied()), &id, &text, now)?);
+        let new = like(new, valid.first().copied());
+        if !new.collections.is_empty() && new.scopes.iter().any(|scope| scope == Scope::Metrics.as_str()) {
+            return Err(wrong("the scope metrics is for all collections; make a key of its own for it".into()));
+        }
+        tables.push(table(&new, &id, &text, now)?);
         Ok(())
     })?;
     Ok((id, text))
 }
 
-/// Returns the new key. If it has no limits, or no `scores`, it gets those of the key that it will replace.
+/// Returns the new key. If it has no collections, no limits or no `scores`, it gets those of the key that it will replace.
 fn like(new: &NewKey, before: Option<&Key>) -> NewKey {
     let mut new = new.clone();
     if let Some(before) = before {
+        if new.collections.is_empty() {
+            new.collections = before.collections().unwrap_or_default().iter().map(ToString::to_string).collect();
+        }
         if new.limits == KeyLimits::default() {
             new.limits = *before.limits();
         }
@@ -249,6 +254,29 @@ mod tests {
         assert!(file::parse(&fs::read(&path).unwrap()).unwrap().is_empty(), "no key is left, and the file is good");
         let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["keys.toml"], "no draft is left");
+    }
+
+    #[test]
+    fn a_key_that_replaces_another_gets_what_is_not_given() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys.toml");
+        let limits = KeyLimits { requests_per_second: Some(5), ..KeyLimits::default() };
+        let (one, all) = (|| vec!["x-*".to_owned()], || vec!["*".to_owned()]);
+        add(&path, &NewKey { collections: one(), limits, scores: Some("verdict".into()), ..new("a") }).unwrap();
+        let added = |next: &NewKey| {
+            let (id, _) = add(&path, next).unwrap();
+            let key = file::parse(&fs::read(&path).unwrap()).unwrap().pop().unwrap();
+            revoke(&path, &id).unwrap();
+            let collections: Option<Vec<_>> =
+                key.collections().map(|all| all.iter().map(ToString::to_string).collect());
+            (collections, *key.limits(), key.scores())
+        };
+        assert_eq!(added(&new("a")), (Some(one()), limits, Scores::Verdict));
+        let full = NewKey { collections: all(), scores: Some("full".into()), ..new("a") };
+        assert_eq!(added(&full), (Some(all()), limits, Scores::Full));
+        assert_eq!(added(&new("b")), (None, KeyLimits::default(), Scores::Full), "another name");
+        let metrics = NewKey { scopes: vec!["metrics".into()], ..new("a") };
+        assert!(add(&path, &metrics).unwrap_err().to_string().contains("for all collections"));
     }
 
     #[test]

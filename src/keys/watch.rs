@@ -138,7 +138,7 @@ impl Watch {
                 let bad = Seen::Bad(error.to_string());
                 if self.seen != bad {
                     let path = self.path.display();
-                    tracing::error!(%path, %error, "the keys file cannot be used; the keys of before stay valid, and no others");
+                    tracing::error!(%path, %error, "the keys file cannot be used; the last good keys stay valid, and changes take effect when it is correct again");
                     self.seen = bad;
                 }
             }
