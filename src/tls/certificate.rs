@@ -87,9 +87,7 @@ fn expires(files: &CertificateFiles, certificate: &CertificateDer<'_>) -> Result
 fn key(files: &CertificateFiles, text: &[u8]) -> Result<PrivateKeyDer<'static>, CertificateError> {
     let path = files.key().to_owned();
     PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {
-        rustls_pki_types::pem::Error::NoItemsFound if text.windows(9).any(|word| word == b"ENCRYPTED") => {
-            CertificateError::KeyIsEncrypted { path }
-        }
+        _ if text.windows(9).any(|word| word == b"ENCRYPTED") => CertificateError::KeyIsEncrypted { path },
         rustls_pki_types::pem::Error::NoItemsFound => CertificateError::NoKey { path },
         error => CertificateError::BadKey { path, detail: error.to_string() },
     })

@@ -40,6 +40,7 @@ fn files_that_cannot_be_used_stop_the_start() {
     write("empty.pem", "");
     write("torn.pem", &pair.certificate[..pair.certificate.len() / 2]);
     write("locked.pem", "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n");
+    write("old.pem", "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nAAAA\n-----END EC PRIVATE KEY-----\n");
     write("damaged.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     for (cert_file, key_file, said) in [
         ("cert.pem", "", "tls.cert_file = cert.pem: tls.key_file must be set, too"),
@@ -52,6 +53,7 @@ fn files_that_cannot_be_used_stop_the_start() {
         ("damaged.pem", "key.pem", "damaged.pem is not a valid file of certificates"),
         ("cert.pem", "empty.pem", "empty.pem has no private key"),
         ("cert.pem", "locked.pem", "is protected by a password"),
+        ("cert.pem", "old.pem", "is protected by a password"),
         ("cert.pem", "other.pem", "the private key in other.pem does not belong to the first certificate in cert.pem"),
     ] {
         let refusal = refused(dir.path(), cert_file, key_file);
