@@ -42,7 +42,7 @@ pub fn run_promptly() {}
 pub enum Nice {
     /// For long texts of single requests.
     LongTexts = 3,
-    /// For streams of documents, which may last for hours.
+    /// For streams of documents, which may last for hours, and for new bandings and backups.
     Streams = 5,
 }
 

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use crate::cpu::{Nice, give_way};
 use crate::verdicts::{CollectionError, Result};
 
-/// Runs work that may take long on a new thread, because the few blocking threads must stay free for requests.
+/// Runs work that may take long on a new thread, because the few blocking threads must stay free for requests. The thread
+/// gives way to those that serve connections.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let (done, outcome) = oneshot::channel();
     let thread = std::thread::Builder::new().name("hapax-long".into()).spawn(move || {
+        give_way(Nice::Streams);
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         // The receiver is gone if the request was cancelled.
         drop(done.send(caught));
