@@ -16,7 +16,7 @@ use crate::config::HttpLimits;
 use crate::cpu::Refused;
 use crate::telemetry::names::{self, label, value};
 
-/// The part of the longest wait after which a request is refused whose work would be refused later.
+/// A request whose work would be refused later is refused after a third of the longest wait.
 const HOPELESS_SOONER: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +90,9 @@ impl Places {
         let refused = metrics::counter!(names::HTTP_SHED, label::CLASS => class);
         // There from the start, so that an alert sees the first one.
         refused.increment(0);
-        let [delay, hopeless_delay] = [(); 2].map(|()| DelayLimit::new(Duration::ZERO));
-        Self { free: Arc::new(Semaphore::new(places)), delay, hopeless_delay, full, refused, waits: None }
+        let off = || DelayLimit::new(Duration::ZERO);
+        let free = Arc::new(Semaphore::new(places));
+        Self { free, delay: off(), hopeless_delay: off(), full, refused, waits: None }
     }
 
     /// Notes how long a new request has waited for a thread, and refuses it if that was too long. `judge` tells whether

@@ -1,8 +1,8 @@
-//! Streams that a client feeds -> pieces that each take a limited time, with a pause after each.
+//! Streams that a client feeds -> pieces that each take a limited time, with pauses in between.
 //! A decoder that has input is never pending, and neither is a body that has already arrived. A loop over one of them
 //! would keep its thread from all other connections, from timers and from signals until everything is decoded, and two
-//! kilobytes can decode to gigabytes. Here each poll takes little input and returns little output, and after some
-//! of that comes a pause in which other tasks run. Knows nothing of requests.
+//! kilobytes can decode to gigabytes. Here each poll takes little input and returns little output. After 64 KiB
+//! there is a pause in which other tasks run. Knows nothing of requests.
 
 use std::io;
 use std::pin::{Pin, pin};

@@ -179,7 +179,7 @@ metrics_table! {
     KEYS_VALID = "hapax_keys_valid", Kind::Gauge, None, [],
         "Keys that are accepted now; 0 if the server asks for none.";
     KEYS_FILE_BAD = "hapax_keys_file_bad", Kind::Gauge, None, [],
-        "1 while the keys file is missing or cannot be used, and the keys of before stay valid; 0 otherwise.";
+        "1 while the keys file is missing or cannot be used, and the last good keys stay valid; 0 otherwise.";
     KEYS_FILE_ERRORS = "hapax_keys_file_errors_total", Kind::Counter, None, [],
         "Looks at the keys file, one each second, that found it missing or unusable.";
     KEY_REQUESTS = "hapax_key_requests_total", Kind::Counter, None, [label::KEY],
