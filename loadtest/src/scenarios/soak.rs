@@ -10,7 +10,7 @@ use hyper::{Method, Uri};
 use super::companion::Companion;
 use super::import::import;
 use super::operator::{Operator, Work};
-use crate::bench::{Bench, counted, runtime};
+use crate::bench::{Bench, runtime};
 use crate::client::{Pace, Request, Tally};
 use crate::memory::Memory;
 use crate::options;
@@ -21,8 +21,10 @@ use crate::works::{Crawl, Inserts, Mix};
 const MIX: Mix = Mix { new: 20, copy: 15, again: 10, read: 5, delete: 20 };
 /// The share of the load that goes to the collection whose documents expire.
 const EXPIRING: f64 = 1.0 / 7.0;
-/// Clients that together reach the capacity.
-const CLIENTS: usize = 64;
+/// Clients that together reach the capacity. More would get more answers, but some requests would be refused.
+const CLIENTS: usize = 16;
+/// The share of the seconds in which less than the capacity is answered, because a banding changes for example.
+const SLOWEST: f64 = 0.05;
 const COLLECTION: &str = "expiring";
 
 #[derive(Clone, Debug, clap::Args)]
@@ -73,7 +75,7 @@ fn soak(bench: &mut Bench, args: &Args, cycle: f64) -> Result<Work> {
     };
     let paces = (bench.open(rate * (1.0 - EXPIRING)), bench.open(rate * EXPIRING));
     let begun_s = bench.sampler.now();
-    let tallies = both(bench, &crawl, "page", paces, args.common.seconds, (bench.args.connections, 32))?;
+    let tallies = both(bench, &crawl, "soak", paces, args.common.seconds, (bench.args.connections, 32))?;
     for (what, tally) in [("crawl", &tallies.0), ("expiring", &tallies.1)] {
         bench.report.nothing_wrong(what, tally);
         let refused = tally.refused().len() as f64;
@@ -86,32 +88,38 @@ fn soak(bench: &mut Bench, args: &Args, cycle: f64) -> Result<Work> {
     Ok(work)
 }
 
-/// Returns how many requests a second are answered while documents expire, bandings change and backups are made.
+/// Returns how many requests are answered in all but the slowest seconds, while documents expire, bandings change and
+/// backups are made.
 fn capacity(bench: &mut Bench, crawl: &Arc<Crawl>, seconds: f64) -> Result<f64> {
     let expiring = (CLIENTS as f64 * EXPIRING).round() as usize;
-    let tallies = both(bench, crawl, "early", (Pace::Closed, Pace::Closed), seconds, (CLIENTS - expiring, expiring))?;
-    let good = tallies.0.good().len() + tallies.1.good().len();
-    let rate = good as f64 / counted(seconds);
+    let tallies =
+        both(bench, crawl, "capacity", (Pace::Closed, Pace::Closed), seconds, (CLIENTS - expiring, expiring))?;
+    let mut good: Vec<u64> =
+        tallies.0.seconds.iter().zip(&tallies.1.seconds).map(|(one, other)| one.good + other.good).collect();
+    // The last second is not whole.
+    good.pop();
+    good.sort_unstable();
+    let rate = good.get((good.len() as f64 * SLOWEST) as usize).copied().unwrap_or_default() as f64;
     bench.report.nothing_wrong("at the capacity, crawl", &tallies.0);
     bench.report.nothing_wrong("at the capacity, expiring", &tallies.1);
     bench.report.figure("capacity, requests/s", rate)?;
     Ok(rate)
 }
 
-/// Sends the crawler's mix, and documents that expire, whose ids begin with `prefix`. Each has its pace and its
-/// connections.
+/// Sends the crawler's mix, and documents that expire. Each has its pace and its connections. The ids of the documents begin
+/// with `name`.
 fn both(
     bench: &mut Bench,
     crawl: &Arc<Crawl>,
-    prefix: &'static str,
+    name: &'static str,
     paces: (Pace, Pace),
     seconds: f64,
     connections: (usize, usize),
 ) -> Result<(Tally, Tally)> {
-    let inserts = Inserts::new(&bench.texts, COLLECTION, prefix);
+    let inserts = Inserts::new(&bench.texts, COLLECTION, name);
     let plan = (paces.1, seconds, connections.1);
-    let expiring = Companion::start(bench, runtime(Some(1), 0)?, &format!("{prefix}, expiring"), &inserts, plan);
-    let crawled = bench.phase_with(&format!("{prefix}, crawl"), crawl, paces.0, seconds, connections.0)?;
+    let expiring = Companion::start(bench, runtime(Some(1), 0)?, &format!("{name}, expiring"), &inserts, plan);
+    let crawled = bench.phase_with(&format!("{name}, crawl"), crawl, paces.0, seconds, connections.0)?;
     Ok((crawled, expiring.finish(bench)?))
 }
 
