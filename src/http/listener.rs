@@ -37,12 +37,21 @@ impl Listener {
 /// asked.
 pub(super) struct Queue(std::net::TcpListener);
 
-impl Queue {
+impl Iterator for Queue {
+    type Item = (TcpStream, SocketAddr);
+
     /// Takes one out, without waiting for it.
-    pub(super) fn next(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        let (stream, peer) = self.0.accept()?;
-        stream.set_nonblocking(true)?;
-        Ok((TcpStream::from_std(stream)?, peer))
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.0.accept() {
+                Ok((stream, peer)) => {
+                    let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+                    return stream.ok().map(|stream| (stream, peer));
+                }
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(_) => return None,
+            }
+        }
     }
 }
 

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use futures::FutureExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::TaskTracker;
 
@@ -106,8 +105,9 @@ impl Door {
 
     /// Accepts and serves connections until `shutdown` resolves. Then the listener is closed. Its queue is taken in
     /// first: the kernel resets connections that wait in it, and their clients may have sent a request. Returns the
-    /// connection that has no place yet.
-    async fn let_in(&self, listener: Listener, shutdown: impl Future<Output = ()>) -> Option<Accepted> {
+    /// connections that have no place yet.
+    async fn let_in(&self, listener: Listener, shutdown: impl Future<Output = ()>) -> Vec<Accepted> {
+        let mut waiting = Vec::new();
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
             let stream = tokio::select! {
@@ -119,24 +119,17 @@ impl Door {
             tokio::select! {
                 biased;
                 place = self.places.take(&activity) => self.begin(stream, activity, place),
-                () = &mut shutdown => return Some(stream),
+                () = &mut shutdown => {
+                    waiting.push(stream);
+                    break;
+                }
             }
         }
-        let queue = listener
-            .into_queue()
-            .inspect_err(|error| tracing::warn!(%error, "cannot accept the connections that wait in the queue"))
-            .ok()?;
-        for _ in 0..QUEUE_MAX {
-            let stream = match queue.next() {
-                Ok(connection) => accepted(connection),
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
-                Err(_) => return None,
-            };
-            let activity = Activity::new();
-            let Some(place) = self.places.take(&activity).now_or_never() else { return Some(stream) };
-            self.begin(stream, activity, place);
+        match listener.into_queue() {
+            Ok(queue) => waiting.extend(queue.take(QUEUE_MAX).map(accepted)),
+            Err(error) => tracing::warn!(%error, "cannot accept the connections that wait in the queue"),
         }
-        None
+        waiting
     }
 
     fn begin(&self, stream: Accepted, activity: Arc<Activity>, place: ConnectionPlace) {
@@ -160,14 +153,14 @@ impl Door {
     }
 
     /// Lets open requests end. Returns how many connections were cut off after `patience`.
-    async fn close(self, waiting: Option<Accepted>, patience: Duration) -> usize {
+    async fn close(self, waiting: Vec<Accepted>, patience: Duration) -> usize {
         self.serving.drain();
         self.connections.close();
         let last = async {
-            if let Some(stream) = waiting {
+            for stream in waiting {
                 let activity = Activity::new();
                 let place = self.places.take(&activity).await;
-                self.serving.clone().serve(stream, activity, place).await;
+                self.begin(stream, activity, place);
             }
             self.connections.wait().await;
         };
