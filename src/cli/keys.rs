@@ -66,10 +66,10 @@ struct Add {
     /// When it ends: 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z [default: never]
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
-    /// How much of a verdict it sees: full or verdict [default: full]
+    /// How much of a verdict it sees: full or verdict. By default as much as the key that it replaces, or full
     #[arg(long, value_name = "SCORES")]
     scores: Option<String>,
-    /// The most requests a second [default: no limit]
+    /// The most requests a second. If no limit is given, it gets those of the key that it replaces, or none
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     requests_per_second: Option<u64>,
     /// The most bytes of requests a second [default: no limit]
