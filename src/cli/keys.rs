@@ -72,13 +72,13 @@ struct Add {
     /// The most requests a second. If no limit is given, it gets those of the key that it replaces, or none
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     requests_per_second: Option<u64>,
-    /// The most bytes of requests a second [default: no limit]
+    /// The most bytes of requests a second, likewise
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     bytes_per_second: Option<u64>,
-    /// The most documents a second [default: no limit]
+    /// The most documents a second, likewise
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     documents_per_second: Option<u64>,
-    /// The most requests at once [default: no limit]
+    /// The most requests at once, likewise
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     requests_in_flight: Option<u64>,
 }
