@@ -22,7 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use lane::{Job, Lane};
 
 pub use drain::Drain;
-pub use priority::{Nice, give_way, run_promptly};
+pub use priority::{Nice, give_way, let_others_run, run_promptly};
 pub use refused::Refused;
 
 use crate::telemetry::names;

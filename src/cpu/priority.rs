@@ -1,8 +1,11 @@
 //! The priorities of threads. The system prefers those that serve connections: checks of short texts run to their end
 //! there, and all that is refused is refused there. Where threads have no priorities of their own, nothing changes.
+//!
+//! A thread that has just run may be woken before it is due again. Then Linux looks again only at its next tick, 4 to
+//! 10 ms later, unless the thread that runs ends its turn by itself. So long work has short turns, and offers to end them.
 
-/// Lowers the priority of the calling thread a little. It is not lowered further: at the lowest priority, any busy program
-/// of the machine would bring streams to a stop.
+/// Lowers the priority of the calling thread a little, and shortens its turns. The priority is not lowered further: at the
+/// lowest one, any busy program of the machine would bring streams to a stop.
 #[cfg(target_os = "linux")]
 pub fn give_way(nice: Nice) {
     // Without a process id, Linux changes the calling thread alone. It allows every thread to lower its priority.
@@ -11,13 +14,14 @@ pub fn give_way(nice: Nice) {
     if let Err(error) = lowered {
         tracing::debug!(%error, "a thread keeps its priority");
     }
+    run_promptly();
 }
 
 #[cfg(not(target_os = "linux"))]
 pub fn give_way(_: Nice) {}
 
-/// Asks the system to run the calling thread soon after it is woken, for a short time: a check takes less than a tenth of
-/// a millisecond, and other threads run for some milliseconds without a break. Linux knows this since 6.12.
+/// Asks the system to run the calling thread soon after it is woken, in short turns: a check takes less than a tenth of a
+/// millisecond, and other threads run for some milliseconds without a break. Linux knows this since 6.12.
 #[cfg(target_os = "linux")]
 pub fn run_promptly() {
     const TURN_NANOS: u64 = 200_000;
@@ -36,6 +40,11 @@ pub fn run_promptly() {
 
 #[cfg(not(target_os = "linux"))]
 pub fn run_promptly() {}
+
+/// Lets threads run that are due before the calling one. To be called once in a fraction of a millisecond.
+pub fn let_others_run() {
+    std::thread::yield_now();
+}
 
 /// How much a thread gives way. At each step the system gives it about a quarter less of a busy processor.
 #[derive(Clone, Copy, Debug)]

@@ -90,7 +90,7 @@ fn together(
     let seconds = bench.args.seconds;
     // This client's threads for bulk give way to those for checks.
     let plan = (Pace::Closed, seconds, args.streams);
-    let bulk = Companion::start(bench, runtime(bench.args.threads, 10)?, name, work, plan);
+    let bulk = Companion::start(bench, runtime(bench.args.threads, 19)?, name, work, plan);
     let pace = bench.open(args.checks);
     let during = bench.phase_with(&format!("checks during {name}"), checks, pace, seconds, 32)?;
     Ok((bulk.finish(bench)?, during))

@@ -48,7 +48,7 @@ pub(super) fn load(bench: &mut Bench, args: &Args) -> Result<()> {
     raise_descriptors()?;
     let ground = Ground::prepare(bench.target.address, &bench.texts)?;
     let checks = Checks::new(&bench.texts, "default", bench.args.documents);
-    let attacking = runtime(bench.args.threads, 10)?;
+    let attacking = runtime(bench.args.threads, 19)?;
     let (pace, seconds) = (bench.open(args.probes), bench.args.seconds);
     let quiet = bench.phase_with("quiet", &checks, pace, seconds, PROBER_CONNECTIONS)?;
     bench.report.nothing_wrong("quiet", &quiet);

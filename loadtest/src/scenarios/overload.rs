@@ -74,7 +74,7 @@ struct Outcome {
 pub(crate) fn run(args: &Args) -> Result<bool> {
     let mut bench = Bench::new("overload", &args.common, &[])?;
     // The prober shares the processors of this client, so the attackers give way to it.
-    bench.runtime = runtime(args.common.threads, 10)?;
+    bench.runtime = runtime(args.common.threads, 19)?;
     import(&bench, "default", args.common.documents)?;
     load(&mut bench, args)?;
     bench.report.finish(&args.common)

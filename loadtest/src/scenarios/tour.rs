@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     mixed::load(&mut bench)?;
     hot::load(&mut bench)?;
     bulk::load(&mut bench, &bulk::Args::of(options))?;
-    bench.runtime = runtime(options.threads, 10)?;
+    bench.runtime = runtime(options.threads, 19)?;
     overload::load(&mut bench, &args.overload)?;
     bench.args.seconds = options.seconds * ATTACK;
     hostile::load(&mut bench, &hostile::Args::of(options))?;

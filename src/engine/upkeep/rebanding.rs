@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
+use crate::cpu::let_others_run;
 use crate::engine::long_work::{blocking, finished};
 use crate::engine::lookup::Policy;
 use crate::engine::write::Writes;
@@ -68,6 +69,7 @@ impl Rebanding {
             let mut unfinished = UnfinishedBanding { writes: Arc::clone(&writes), next: Some(next) };
             let next = unfinished.next.as_mut().expect("it was just begun");
             while writes.exclusively(|_| index.fill(next, STEP)) == Some(false) {
+                let_others_run();
                 writes.may_grow()?;
             }
             Ok(Some(unfinished))

@@ -13,6 +13,7 @@ use super::order::{LastSeenTimes, QueuedWrite, Step, Work};
 use super::pace::CommitPace;
 use super::undo::{refuse_if_uncertain, undo, write_failed};
 use super::writes::Writes;
+use crate::cpu;
 use crate::index::Place;
 use crate::store::{Change, Changeable, StoreError, Writer};
 use crate::types::{CollectionName, Seq};
@@ -60,6 +61,7 @@ impl Drop for CloseOnDrop {
 
 impl Committer {
     fn run(mut self) {
+        cpu::run_promptly();
         let _closes = CloseOnDrop(Arc::clone(&self.writes));
         while let Some(batch) = self.next_batch() {
             match batch {

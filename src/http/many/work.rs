@@ -208,7 +208,9 @@ impl DocumentWork {
         let threads = self.threads.clone();
         let decide = async move {
             let (_place, _room) = (self.place().await, room);
-            self.decide(ready, bytes_max).await
+            let decided = self.decide(ready, bytes_max).await;
+            cpu::let_others_run();
+            decided
         };
         let task = AbortOnDropHandle::new(threads.spawn(decide.in_current_span()));
         task.await.unwrap_or_else(|error| {
@@ -238,6 +240,7 @@ impl DocumentWork {
             // A long document stays as long after it is prepared, so its memory counts until it is decided. An answer
             // needs none of it while it waits for its turn and for the client.
             let room = room.filter(|_| !matches!(ready, Ready::Done(_)));
+            cpu::let_others_run();
             (ready, room)
         };
         let task = AbortOnDropHandle::new(threads.spawn(task.in_current_span()));
