@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context
+.PHONY: fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -89,6 +89,20 @@ DURABLE_OPTIONS ?=
 bench-durable: ## measure inserts by 64 clients; on disk they must be at least half as fast as in memory
 	cargo build --release --locked --workspace
 	./target/release/hapax-loadtest durable --binary ./target/release/hapax --ratio-min 0.5 $(DURABLE_OPTIONS)
+
+# By hand: make bench-http COMPARE_OPTIONS='--documents 1000000 --rows unique'
+COMPARE_OPTIONS ?=
+COMPARE_PYTHON = target/tools-compare/bin/python
+# A Python library that cannot be installed is left out, and the table has gaps.
+bench-http: ## compare requests a second with those of a bare server, and of what people write themselves over gaoya, rensa, datasketch
+	cargo build --release --locked --workspace
+	RUSTFLAGS='-C target-cpu=native' cargo build --release --locked \
+		--manifest-path loadtest/compare/Cargo.toml --target-dir target/compare
+	-python3 -m venv target/tools-compare
+	-$(COMPARE_PYTHON) -m pip install --quiet --disable-pip-version-check \
+		fastapi==0.165.0 'uvicorn[standard]==0.54.0' datasketch==2.0.0 rensa==0.5.0 numpy
+	python3 loadtest/compare/run.py --hapax target/release/hapax --loadtest target/release/hapax-loadtest \
+		--peers target/compare/release --python $(COMPARE_PYTHON) $(COMPARE_OPTIONS)
 
 # gaoya may use every instruction of this machine; hapax is measured as it ships.
 peers:

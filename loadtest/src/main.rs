@@ -4,6 +4,7 @@
 mod answers;
 mod attacks;
 mod bench;
+mod bodies;
 mod client;
 mod memory;
 mod options;
@@ -56,6 +57,8 @@ enum Scenario {
     Tour(Box<tour::Args>),
     /// Measure the limit of this program itself, with a server that does nothing
     Sink(options::Args),
+    /// Write the bodies of requests for another load generator
+    Bodies(bodies::Args),
 }
 
 fn main() -> Result<ExitCode> {
@@ -71,6 +74,7 @@ fn main() -> Result<ExitCode> {
         Scenario::Soak(args) => soak::run(&args),
         Scenario::Tour(args) => tour::run(&args),
         Scenario::Sink(args) => sink::run(&args),
+        Scenario::Bodies(args) => bodies::run(&args),
     }?;
     Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
