@@ -32,32 +32,25 @@ const SHOWN_CHARS_MAX: usize = 100;
 pub struct Access {
     hosts: HashSet<Host>,
     origins: HashSet<Origin>,
+    /// Answers the requests of the pages in `server.cors_origins`; `None` if the list is empty.
+    cors: Option<CorsLayer>,
 }
 
 impl Access {
     /// Loopback names and addresses are always accepted. `hosts` are further names, `origins` are pages of other sites.
     pub fn new(listen: IpAddr, hosts: &[Host], origins: &[Origin]) -> Self {
         let own = Host::Ip(listen.to_canonical());
-        Self { hosts: hosts.iter().cloned().chain([own]).collect(), origins: origins.iter().cloned().collect() }
+        let origins: HashSet<Origin> = origins.iter().cloned().collect();
+        Self { hosts: hosts.iter().cloned().chain([own]).collect(), cors: cors(&origins), origins }
     }
 
     fn knows(&self, host: &Host) -> bool {
         host.is_loopback() || self.hosts.contains(host)
     }
 
-    /// Returns the layer that answers requests from the pages in `server.cors_origins`; `None` if the list is empty.
-    pub(super) fn cors(&self) -> Option<CorsLayer> {
-        let origins: Vec<_> =
-            self.origins.iter().filter_map(|origin| HeaderValue::from_str(origin.as_str()).ok()).collect();
-        (!origins.is_empty()).then(|| {
-            CorsLayer::new()
-                .allow_origin(AllowOrigin::list(origins))
-                .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
-                .allow_headers([ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, REQUEST_ID])
-                .expose_headers([REQUEST_ID, RETRY_AFTER, WWW_AUTHENTICATE, RATE_LIMIT, RATE_LIMIT_POLICY])
-                .allow_private_network(true)
-                .max_age(PREFLIGHT_AGE_MAX)
-        })
+    /// The layer that answers requests from the pages in `server.cors_origins`; `None` if the list is empty.
+    pub(super) fn cors(&self) -> Option<&CorsLayer> {
+        self.cors.as_ref()
     }
 
     /// Returns why the request is refused if the server has no key.
@@ -101,6 +94,19 @@ impl Access {
         }
         Ok(last)
     }
+}
+
+fn cors(origins: &HashSet<Origin>) -> Option<CorsLayer> {
+    let origins: Vec<_> = origins.iter().filter_map(|origin| HeaderValue::from_str(origin.as_str()).ok()).collect();
+    (!origins.is_empty()).then(|| {
+        CorsLayer::new()
+            .allow_origin(AllowOrigin::list(origins))
+            .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
+            .allow_headers([ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, REQUEST_ID])
+            .expose_headers([REQUEST_ID, RETRY_AFTER, WWW_AUTHENTICATE, RATE_LIMIT, RATE_LIMIT_POLICY])
+            .allow_private_network(true)
+            .max_age(PREFLIGHT_AGE_MAX)
+    })
 }
 
 fn shown(name: &[u8]) -> String {

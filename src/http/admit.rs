@@ -1,9 +1,8 @@
 //! The checks that every route makes before and around its handler: what the key allows, query parameters, whether the
 //! server has started, the limit on concurrent requests, and the time limit.
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::Method;
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::admin_action::AdminAction;
@@ -24,12 +23,16 @@ use super::turn::Turn;
 /// Checks what the key allows, the parameters and whether the server has started, then holds the request to the limits on
 /// concurrency and time. Bulk requests are exempt from the last two. Probes and metrics are exempt from the limit on
 /// concurrency.
-pub(crate) async fn admit(
-    State((state, route)): State<(AppState, &'static Route)>,
+pub(super) async fn admit<F>(
+    state: &AppState,
+    route: &'static Route,
     mut request: Request,
-    next: Next,
-) -> Response {
-    match allowed(&state, route, &request) {
+    handle: impl FnOnce(Request) -> F + Send,
+) -> Response
+where
+    F: Future<Output = Response> + Send,
+{
+    match allowed(state, route, &request) {
         Ok(query) => request.extensions_mut().insert(query),
         Err(problem) => return problem.into_response(),
     };
@@ -40,7 +43,7 @@ pub(crate) async fn admit(
         }
     }
     if route.streams {
-        let mut response = next.run(request).await;
+        let mut response = handle(request).await;
         response.extensions_mut().insert(AnyProgress);
         return response;
     }
@@ -58,7 +61,7 @@ pub(crate) async fn admit(
     // takes it.
     request.extensions_mut().insert(turn.clone());
     let action = AdminAction::of(route, &request);
-    let response = answer(&state, request, next).await;
+    let response = answer(state, request, handle).await;
     if let Some(action) = action {
         action.answered(response.status());
     }
@@ -89,13 +92,16 @@ fn takes_body(route: &Route) -> bool {
 }
 
 /// Returns the handler's answer, or 503 if it takes too long, or 401 if the key of the request is revoked meanwhile.
-async fn answer(state: &AppState, mut request: Request, next: Next) -> Response {
+async fn answer<F>(state: &AppState, mut request: Request, handle: impl FnOnce(Request) -> F) -> Response
+where
+    F: Future<Output = Response>,
+{
     // Arriving bytes postpone the deadline: slow bodies have a time limit of their own (`Patience`).
     let deadline = Deadline::after(2 * state.limits().request_timeout);
     request.extensions_mut().insert(deadline.clone());
     // Probes have none.
     let caller = request.extensions().get::<Caller>().cloned();
-    match deadline.hold(next.run(request), || caller.as_ref().and_then(Caller::ended)).await {
+    match deadline.hold(handle(request), || caller.as_ref().and_then(Caller::ended)).await {
         Ok(response) => response,
         Err(GivenUp::Revoked(problem)) => problem.into_response(),
         Err(GivenUp::Late) => {
@@ -108,53 +114,16 @@ async fn answer(state: &AppState, mut request: Request, next: Next) -> Response 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
-    use super::*;
-    use crate::collections::Settings;
     use crate::config::HttpLimits;
-    use crate::cpu::{CpuConfig, CpuPool};
-    use crate::http::access::Access;
-    use crate::http::boot::Boot;
-    use crate::http::observe::tests::answered;
-    use crate::http::state::Wiring;
-    use crate::keys::KeyRing;
+    use crate::http::front::tests::answered;
 
     #[tokio::test]
     async fn an_answer_that_takes_too_long_is_given_up() {
-        static SLOW: Route = Route {
-            method: Method::GET,
-            path: "/test",
-            query: &[],
-            requires: Requires::Nothing,
-            statuses: &[503],
-            streams: false,
-            unbounded: false,
-            coarse: false,
-            handler: || axum::routing::get(std::future::pending::<String>),
-        };
-        let spec = hapax_core::Spec::default();
-        let banding = hapax_core::tuning::default_banding(spec.shape(), 0.8);
-        let state = AppState::new(Wiring {
-            boot: Boot::new(),
-            limits: HttpLimits {
-                request_timeout: Duration::from_millis(10),
-                ..crate::config::defaults().server.limits
-            },
-            keys: KeyRing::open(),
-            access: Access::default(),
-            addresses: crate::config::Addresses::default(),
-            metrics: Arc::new(String::new),
-            memory: Arc::default(),
-            cpu: CpuPool::new(CpuConfig { threads: 1, queue_max: 1, queue_delay_max: Duration::ZERO }),
-            stream_threads: Some(1),
-            default_settings: Settings::new(spec, banding, 0.8),
-            secret_fingerprint: None,
-        });
-        let admit = axum::middleware::from_fn_with_state((state.clone(), &SLOW), admit);
-        let router = axum::Router::new().route("/test", (SLOW.handler)().route_layer(admit)).with_state(state);
-        let (status, problem) = answered(router).await;
+        let defaults = crate::config::defaults().server.limits;
+        let limits = HttpLimits { request_timeout: Duration::from_millis(10), ..defaults };
+        let (status, problem) = answered(axum::routing::get(std::future::pending::<String>), limits).await;
         assert_eq!((status.as_u16(), &problem["code"]), (503, &serde_json::json!("overloaded")));
     }
 }

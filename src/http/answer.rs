@@ -213,10 +213,9 @@ impl Pieces {
         }
     }
 
-    pub(super) fn into_response(mut self, mut room: AnswerRoom) -> Response {
-        self.finish();
+    pub(super) fn into_response(self, mut room: AnswerRoom) -> Response {
         room.shrink(self.bytes);
-        let body = Body::new(Sent { pieces: self.full, left: self.bytes, room });
+        let body = Body::new(Sent { full: self.full, last: self.last.freeze(), left: self.bytes, room });
         ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
     }
 }
@@ -246,7 +245,8 @@ impl io::Write for Pieces {
 
 /// An answer that is being sent, with the memory reserved for it.
 struct Sent {
-    pieces: VecDeque<Bytes>,
+    full: VecDeque<Bytes>,
+    last: Bytes,
     left: usize,
     room: AnswerRoom,
 }
@@ -259,13 +259,16 @@ impl HttpBody for Sent {
         // The previous piece has been sent when the next one is requested. The last one is sent when this is dropped.
         let left = self.left;
         self.room.shrink(left);
-        let Some(piece) = self.pieces.pop_front() else { return Poll::Ready(None) };
+        let piece = self.full.pop_front().unwrap_or_else(|| std::mem::take(&mut self.last));
+        if piece.is_empty() {
+            return Poll::Ready(None);
+        }
         self.left -= piece.len();
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.pieces.is_empty()
+        self.left == 0
     }
 
     fn size_hint(&self) -> SizeHint {

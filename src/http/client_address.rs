@@ -3,10 +3,8 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName};
-use axum::middleware::Next;
-use axum::response::Response;
 
 use super::refusals::Peer;
 use super::state::AppState;
@@ -17,12 +15,14 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const HOPS_MAX: usize = 32;
 
 /// Replaces the address of a proxy by that of its client.
-pub(super) async fn look_behind_proxies(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+pub(super) fn look_behind_proxies(state: &AppState, request: &mut Request) {
+    if state.trusted_proxies().is_empty() {
+        return;
+    }
     if let Some(Peer(peer)) = request.extensions().get::<Peer>() {
         let client = behind(state.trusted_proxies(), *peer, request.headers());
         request.extensions_mut().insert(Peer(client));
     }
-    next.run(request).await
 }
 
 /// Follows the header from its end, where the nearest proxy has written, as long as the writer is trusted.

@@ -3,6 +3,7 @@
 //! arrived. Out: its refusal, or nothing.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_ENCODING, EXPECT};
@@ -14,17 +15,22 @@ use super::body::LONG_BYTES_MIN;
 use super::error::Problem;
 use super::leftover;
 use super::observe;
-use super::request_id::RequestId;
+use super::request_id;
+use super::served::{ServedPath, UNMATCHED};
 use super::state::AppState;
 use crate::cpu::{CpuPool, Refused};
 
 /// The refusals of one listener.
 #[derive(Clone)]
-pub(super) struct Early(AppState);
+pub(super) struct Early {
+    state: AppState,
+    /// Of all paths: these requests are refused before their route is looked up.
+    unmatched: Arc<ServedPath>,
+}
 
 impl Early {
     pub(super) fn new(state: &AppState) -> Self {
-        Self(state.clone())
+        Self { state: state.clone(), unmatched: Arc::new(ServedPath::new(UNMATCHED)) }
     }
 
     /// Returns why the request is refused.
@@ -32,7 +38,22 @@ impl Early {
         if !judged_early(request.version()) || !is_single(request.uri().path()) {
             return None;
         }
-        self.0.admission().of(Class::Single).arrive(|| judge_work(request, self.0.cpu())).err()
+        self.state.admission().of(Class::Single).arrive(|| judge_work(request, self.state.cpu())).err()
+    }
+
+    /// Reads and discards the body, so that the connection can go on, and returns the answer.
+    pub(super) async fn refused(
+        self,
+        problem: Problem,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Infallible> {
+        self.unmatched.meters(request.method()).count(problem.code.status());
+        let id = request_id::of(&request);
+        // A client that waits for `100 Continue` has sent nothing.
+        if !request.headers().contains_key(EXPECT) && !request.body().is_end_stream() {
+            leftover::discard(Body::new(request.into_body())).await;
+        }
+        Ok(observe::early_refusal(problem, &id))
     }
 }
 
@@ -53,16 +74,6 @@ pub(super) fn judged_early(version: Version) -> bool {
 fn is_single(path: &str) -> bool {
     let below = path.strip_prefix("/v1/collections/").and_then(|rest| rest.split_once('/'));
     below.is_some_and(|(_, rest)| rest != "bulk")
-}
-
-/// Reads and discards the body, so that the connection can go on, and returns the answer.
-pub(super) async fn refused(problem: Problem, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
-    let (method, id) = (observe::method(request.method()), RequestId::of(&request));
-    // A client that waits for `100 Continue` has sent nothing.
-    if !request.headers().contains_key(EXPECT) && !request.body().is_end_stream() {
-        leftover::discard(Body::new(request.into_body())).await;
-    }
-    Ok(observe::counted_refusal(problem, method, &id))
 }
 
 #[cfg(test)]

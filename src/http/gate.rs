@@ -1,30 +1,27 @@
 //! Decides which requests may come in: those that show a valid key, or, if no key is configured, those that
 //! [`Access`](super::access::Access) accepts. Probes are always accepted. What a key allows is decided later, by route.
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 
 use super::caller::Caller;
 use super::error::{Code, Problem};
-use super::limiting;
 use super::refusals::Reason;
 use super::requires::OPEN_PATHS;
 use super::state::AppState;
 use crate::keys::Shown;
 
-/// Attaches the caller to the request. Answers 401 if a key is required and the request shows none that is valid.
-pub(super) async fn ask_key(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
-    match caller(&state, request.headers()) {
-        Ok(caller) => _ = request.extensions_mut().insert(caller),
-        Err(_) if OPEN_PATHS.contains(&request.uri().path()) => {}
-        Err((reason, detail)) => {
-            return limiting::refused(&state, &request, reason, Problem::new(Code::Unauthorized, detail));
+/// Attaches the caller to the request. Refuses it with 401 if a key is required and it shows none that is valid.
+pub(super) fn ask_key(state: &AppState, request: &mut Request) -> Result<(), (Reason, Problem)> {
+    match caller(state, request.headers()) {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            Ok(())
         }
+        Err(_) if OPEN_PATHS.contains(&request.uri().path()) => Ok(()),
+        Err((reason, detail)) => Err((reason, Problem::new(Code::Unauthorized, detail))),
     }
-    next.run(request).await
 }
 
 fn caller(state: &AppState, headers: &HeaderMap) -> Result<Caller, (Reason, &'static str)> {
@@ -55,15 +52,14 @@ pub(super) fn admitted<'a>(state: &AppState, request: &'a Request) -> Option<&'a
     (!state.keys().is_open() || state.access().refusal(request).is_ok()).then_some(caller)
 }
 
-/// If no key protects the server, answers 403 to requests that a page of another site may have made a browser send.
+/// If no key protects the server, refuses requests with 403 that a page of another site may have made a browser send.
 /// Probes are exempt: an orchestrator may call them under any host name, and they reveal nothing.
-pub(super) async fn refuse_foreign(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    if state.keys().is_open()
-        && !OPEN_PATHS.contains(&request.uri().path())
-        && let Err((reason, problem)) = state.access().refusal(&request)
-    {
-        state.refusals().note(request.extensions(), reason);
-        return problem.into_response();
+pub(super) fn refuse_foreign(state: &AppState, request: &Request) -> Result<(), Problem> {
+    if !state.keys().is_open() || OPEN_PATHS.contains(&request.uri().path()) {
+        return Ok(());
     }
-    next.run(request).await
+    state.access().refusal(request).map_err(|(reason, problem)| {
+        state.refusals().note(request.extensions(), reason);
+        problem
+    })
 }

@@ -1,9 +1,8 @@
-//! The layer that holds each client to its limits, and adds to its answers how much is left.
+//! Holds each client to its limits, and adds to its answers how much is left.
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
-use axum::middleware::Next;
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 
 use super::caller::Caller;
@@ -28,37 +27,58 @@ impl Held {
     }
 }
 
-/// Holds an accepted request to the limits of its client.
-pub(super) async fn hold(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+/// An accepted request among those of its client.
+pub(super) enum Counted {
+    /// No limit is for its client, or it is a probe.
+    Free,
+    Held {
+        held: Held,
+        /// Where it counts, if its answer tells how much is left.
+        told: Option<Arc<Share>>,
+    },
+}
+
+/// Holds an accepted request to the limits of its client; else the answer is 429.
+pub(super) fn begin(state: &AppState, request: &mut Request) -> Result<Counted, Response> {
     if OPEN_PATHS.contains(&request.uri().path()) {
-        return next.run(request).await;
+        return Ok(Counted::Free);
     }
-    let caller = request.extensions().get::<Caller>().cloned();
-    let key = caller.as_ref().and_then(|caller| Some((caller.name()?, caller.limits()?)));
+    let key = request.extensions().get::<Caller>().and_then(|caller| Some((caller.name()?, caller.limits()?)));
+    let is_key = key.is_some();
     let share = match key {
         Some((name, limits)) => Some(state.shares().of_key(name, limits)),
-        None => stranger(&state, &request),
+        None => stranger(state, request),
     };
-    let Some(share) = share else { return next.run(request).await };
-    let mut response = match share.begin() {
+    let Some(share) = share else { return Ok(Counted::Free) };
+    match share.begin() {
         Ok(place) => {
             let quota = Quota::new(Arc::clone(&share));
             request.extensions_mut().insert(quota.clone());
-            let mut response = next.run(request).await;
-            response.extensions_mut().insert(Held { _place: Arc::new(place), quota });
-            response
+            let held = Held { _place: Arc::new(place), quota };
+            Ok(Counted::Held { held, told: is_key.then_some(share) })
         }
         Err(problem) => {
-            if key.is_none() {
+            if !is_key {
                 state.refusals().note(request.extensions(), Reason::AddressLimit);
             }
-            problem.into_response()
+            let mut refusal = problem.into_response();
+            if is_key {
+                write_fields(&share, refusal.headers_mut());
+            }
+            Err(refusal)
         }
-    };
-    if key.is_some() {
-        write_fields(&share, response.headers_mut());
     }
-    response
+}
+
+/// Adds to an answer how much is left, and keeps the request's place until the answer has been sent.
+pub(super) fn end(counted: Counted, mut answer: Response) -> Response {
+    if let Counted::Held { held, told } = counted {
+        answer.extensions_mut().insert(held);
+        if let Some(share) = told {
+            write_fields(&share, answer.headers_mut());
+        }
+    }
+    answer
 }
 
 /// Answers a request without a valid key: with `problem`, or, if its address has reached a limit, 429. So guessing keys

@@ -1,35 +1,50 @@
 //! A request's id: the client's own if it is harmless, else a new one.
 
+use std::convert::Infallible;
+use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use axum::http::{HeaderName, Request};
+
+use crate::telemetry::request::current_id;
 
 /// The header that carries a request's id, in both directions.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
-/// A request's id.
-#[derive(Clone, Debug)]
+/// The id of the request that is being answered, for handlers.
 pub struct RequestId(pub String);
 
-impl RequestId {
-    pub(super) fn of<B>(request: &Request<B>) -> Self {
-        let given = request.headers().get(&REQUEST_ID).and_then(|value| value.to_str().ok());
-        let harmless = |id: &&str| {
-            (1..=REQUEST_ID_BYTES_MAX).contains(&id.len())
-                && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte))
-        };
-        given.filter(harmless).map_or_else(Self::new, |id| Self(id.to_owned()))
-    }
+impl<S: Send + Sync> FromRequestParts<S> for RequestId {
+    type Rejection = Infallible;
 
-    fn new() -> Self {
-        static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one("request ids"));
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        // The seed makes ids differ between processes, the counter within one.
-        Self(format!("{:016x}-{:x}", *SEED, NEXT.fetch_add(1, Ordering::Relaxed)))
+    async fn from_request_parts(_: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(current_id().unwrap_or_default()))
     }
+}
+
+/// Returns the id of a request that has just arrived. All its characters are visible.
+pub(super) fn of<B>(request: &Request<B>) -> String {
+    let given = request.headers().get(&REQUEST_ID).and_then(|value| value.to_str().ok());
+    let harmless = |id: &&str| {
+        (1..=REQUEST_ID_BYTES_MAX).contains(&id.len())
+            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte))
+    };
+    given.filter(harmless).map_or_else(new, str::to_owned)
+}
+
+fn new() -> String {
+    static PREFIX: LazyLock<String> = LazyLock::new(|| format!("{:016x}-", RandomState::new().hash_one("request ids")));
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    // The prefix makes ids differ between processes, the counter within one.
+    let mut id = String::with_capacity(PREFIX.len() + 16);
+    id.push_str(&PREFIX);
+    write!(id, "{:x}", NEXT.fetch_add(1, Ordering::Relaxed)).expect("a string takes everything");
+    id
 }
 
 #[cfg(test)]
@@ -47,10 +62,10 @@ mod tests {
 
     #[test]
     fn harmless_request_ids_are_kept_and_others_replaced() {
-        assert_eq!(RequestId::of(&request(b"4bf92f35-77b3.a:1")).0, "4bf92f35-77b3.a:1");
+        assert_eq!(of(&request(b"4bf92f35-77b3.a:1")), "4bf92f35-77b3.a:1");
         for id in [&b""[..], b"a b", b"\xFF", b"a\"b", &[b'a'; 129]] {
-            assert_ne!(RequestId::of(&request(id)).0.as_bytes(), id);
+            assert_ne!(of(&request(id)).as_bytes(), id);
         }
-        assert_ne!(RequestId::new().0, RequestId::new().0);
+        assert_ne!(new(), new());
     }
 }

@@ -40,7 +40,7 @@ pub(super) struct AnyProgress;
 /// A body that is being sent.
 pub(super) struct Sending {
     shared: Arc<Watched>,
-    _watch: Option<AbortOnDropHandle<()>>,
+    _watch: AbortOnDropHandle<()>,
 }
 
 /// The state that the body and its timer share.
@@ -85,14 +85,16 @@ pub(super) fn watched(
     mut response: Response<Body>,
     version: Version,
     mut pace: SendingPace,
-    guard: impl Send + 'static,
+    guard: impl Send + Unpin + 'static,
 ) -> Response<Body> {
     if response.extensions_mut().remove::<AnyProgress>().is_some() {
         pace.bytes_per_second_min = None;
     }
     let (mut head, body) = response.into_parts();
     let short = version != Version::HTTP_2 && body.size_hint().upper().is_some_and(|bytes| bytes <= TAKEN_AT_ONCE);
-    let watch = !short && !body.is_end_stream();
+    if short || body.is_end_stream() {
+        return Response::from_parts(head, Body::new(Brief { body, _guard: guard }));
+    }
     let held = HeldBody { body, rest: Bytes::new(), _guard: Box::new(guard) };
     let state = SendingState { held: Some(held), left: pace.timeout, given_up: false, when_given_up: None };
     let shared = Arc::new(Watched {
@@ -102,11 +104,33 @@ pub(super) fn watched(
         waiting_since: AtomicU64::new(1),
         waker: AtomicWaker::new(),
     });
-    if watch {
-        head.extensions.insert(GivenUp(Arc::clone(&shared)));
-    }
-    let watch = watch.then(|| AbortOnDropHandle::new(tokio::spawn(Arc::clone(&shared).watch())));
+    head.extensions.insert(GivenUp(Arc::clone(&shared)));
+    let watch = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&shared).watch()));
     Response::from_parts(head, Body::new(Sending { shared, _watch: watch }))
+}
+
+/// A body that the connection takes at once: TCP itself tells whether the client reads it.
+struct Brief<G> {
+    body: Body,
+    /// Kept until the connection drops the body.
+    _guard: G,
+}
+
+impl<G: Unpin> HttpBody for Brief<G> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 impl Watched {

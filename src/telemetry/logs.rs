@@ -10,6 +10,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
 use super::bounded::Bounded;
+use super::request::{Json, Readable};
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,10 +52,14 @@ pub fn install(format: Format, level: &str) -> Result<(), LogsError> {
     let filter = EnvFilter::builder().parse(level)?;
     let terminal = std::io::stderr().is_terminal();
     let layer = fmt::layer().with_writer(std::io::stderr);
-    let layer = match format {
-        Format::Human => layer.with_ansi(terminal).with_target(false).boxed(),
-        Format::Auto if terminal => layer.with_target(false).boxed(),
-        Format::Auto | Format::Json => layer.json().flatten_event(true).boxed(),
+    let people = match format {
+        Format::Human => true,
+        Format::Auto => terminal,
+        Format::Json => false,
+    };
+    let layer = match people {
+        true => layer.with_ansi(terminal).with_target(false).fmt_fields(Readable::default()).boxed(),
+        false => layer.json().event_format(Json(fmt::format().json().flatten_event(true))).boxed(),
     };
     let subscriber = tracing_subscriber::registry().with(layer).with(Bounded::start()).with(filter);
     subscriber.try_init().map_err(|_| LogsError::Installed)

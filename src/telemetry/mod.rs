@@ -7,3 +7,4 @@ pub mod logs;
 pub mod memory;
 pub mod names;
 pub mod recorder;
+pub mod request;

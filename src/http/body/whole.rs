@@ -2,14 +2,21 @@
 //! All limits apply to the decompressed bytes, so a small compressed body that expands to gigabytes is refused like a
 //! large one.
 
+use std::future::ready;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
 use axum::body::Body;
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_ENCODING;
+use bytes::Bytes;
+use futures::StreamExt;
+use hyper::body::{Body as HttpBody, Frame};
 use tokio::io::AsyncReadExt;
 
 use super::budget::{Budget, Room};
 use super::decoded::{announced, decoded, window_bytes};
-use super::long::LongWork;
+use super::long::{LONG_BYTES_MIN, LongWork};
 use super::patience::Patience;
 use crate::config::HttpLimits;
 use crate::cpu::CpuPool;
@@ -19,6 +26,7 @@ use crate::http::quota::Arriving;
 
 /// The memory reserved for a body at first. The reservation grows as bytes arrive.
 const FIRST_BYTES: usize = 4 * 1024;
+
 /// A whole body, and the memory reserved for it.
 pub(crate) struct Whole {
     pub(crate) bytes: Vec<u8>,
@@ -41,7 +49,6 @@ pub(crate) async fn whole(
     let max = limits.body_bytes_max;
     let mut patience = Patience::new(limits.request_timeout, limits.body_bytes_per_second_min);
     let announced = announced(headers);
-    let mut reader = decoded(headers, body)?;
     let too_large = || {
         Problem::new(
             Code::TooLarge,
@@ -56,6 +63,11 @@ pub(crate) async fn whole(
     // A compressed body is longer when it is plain.
     work.of(announced.unwrap_or(0))?;
     let known = announced.filter(|_| plain).map(|bytes| bytes as usize);
+    let body = match arrived(body, known, budget, arriving) {
+        Ok(whole) => return whole,
+        Err(body) => body,
+    };
+    let mut reader = decoded(headers, body)?;
     // The reservation grows with the bytes that have arrived, so an announced length alone takes no memory from other
     // requests. Without one, one byte more than allowed shows that a body is too large.
     let whole = known.unwrap_or(max + 1);
@@ -82,13 +94,46 @@ pub(crate) async fn whole(
     }
 }
 
+/// Returns a short body that has arrived, or the body itself if it has not.
+fn arrived(
+    body: Body,
+    known: Option<usize>,
+    budget: &Budget,
+    arriving: &mut Arriving,
+) -> Result<Result<Whole, Problem>, Body> {
+    let Some(length) = known.filter(|&bytes| bytes <= LONG_BYTES_MIN) else { return Err(body) };
+    let bytes = at_once(body, length)?;
+    let mut room = budget.room();
+    arriving.arrived(length);
+    Ok(room.resize(length).map(|()| Whole { bytes: bytes.into(), room }))
+}
+
+/// Returns a body of this many bytes if it is there in one piece, as most short ones are: they come with their head. A
+/// reader would cost several times as much. Otherwise returns the body as it was.
+fn at_once(mut body: Body, bytes: usize) -> Result<Bytes, Body> {
+    // Whoever goes on to read it says whom to wake.
+    let mut nobody = Context::from_waker(Waker::noop());
+    let frame = match Pin::new(&mut body).poll_frame(&mut nobody) {
+        Poll::Ready(Some(frame)) => frame.map(Frame::into_data),
+        Poll::Ready(None) | Poll::Pending => return Err(body),
+    };
+    let first = match frame {
+        Ok(Ok(piece)) if piece.len() == bytes => return Ok(piece),
+        Ok(Ok(piece)) => Ok(piece),
+        // Trailers, which nobody reads.
+        Ok(Err(_)) => return Err(body),
+        Err(error) => Err(error),
+    };
+    let first = futures::stream::once(ready(first));
+    Err(Body::from_stream(first.chain(body.into_data_stream())))
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
     use std::time::Duration;
 
     use axum::http::header::CONTENT_LENGTH;
-    use bytes::Bytes;
     use futures::FutureExt;
 
     use super::*;
@@ -192,6 +237,28 @@ mod tests {
         assert_eq!(two.err().unwrap().code, Code::Overloaded);
         drop(one);
         assert!(read(50_000).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_short_body_is_the_same_whether_it_comes_in_one_piece_or_in_several() {
+        let length = HeaderMap::from_iter([(CONTENT_LENGTH, "6".parse().unwrap())]);
+        let (budget, later) = (Budget::new(64 << 20), Deadline::after(SECOND));
+        let pieces = |pieces: &'static [&'static str]| {
+            let slowly = futures::stream::iter(pieces).then(async |&piece| {
+                tokio::task::yield_now().await;
+                Ok::<_, std::io::Error>(piece)
+            });
+            Body::from_stream(slowly)
+        };
+        for body in [Body::from("abcdef"), pieces(&["abcdef"]), pieces(&["abc", "def"]), pieces(&["", "abcdef"])] {
+            let whole = whole(&length, body, &limits(10), &budget, &later, &mut unlimited(), &pool()).await;
+            assert_eq!(whole.map(|whole| whole.bytes).map_err(|problem| problem.code), Ok(b"abcdef".to_vec()));
+        }
+        let broken =
+            pieces(&["abc"]).into_data_stream().chain(futures::stream::once(ready(Err(axum::Error::new("reset")))));
+        let broken = Body::from_stream(broken);
+        let whole = whole(&length, broken, &limits(10), &budget, &later, &mut unlimited(), &pool()).await;
+        assert_eq!(whole.err().unwrap().code, Code::MalformedBody);
     }
 
     #[tokio::test]

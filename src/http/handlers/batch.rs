@@ -1,6 +1,5 @@
 //! The handler for many documents in one body.
 
-use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
@@ -44,7 +43,7 @@ pub async fn batch(
     State(state): State<AppState>,
     caller: Caller,
     Target(collection): Target,
-    Extension(request_id): Extension<RequestId>,
+    RequestId(request_id): RequestId,
     query: Query,
     quota: Quota,
     BatchText(body): BatchText,
@@ -71,7 +70,7 @@ pub async fn batch(
 
     let scores = work.scores();
     let answers = work.answers(futures::stream::iter(inputs)).map(|((), answer, _)| answer);
-    Ok(results(&collection, scores, &request_id.0, answers).await.into_response(room))
+    Ok(results(&collection, scores, &request_id, answers).await.into_response(room))
 }
 
 /// Builds the answer from the result of each document, and counts the results.

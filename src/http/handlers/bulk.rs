@@ -1,6 +1,5 @@
 //! The handler for a stream of documents.
 
-use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE};
@@ -23,7 +22,7 @@ pub async fn bulk(
     State(state): State<AppState>,
     caller: Caller,
     Target(collection): Target,
-    Extension(request_id): Extension<RequestId>,
+    RequestId(request_id): RequestId,
     query: Query,
     quota: Quota,
     request: Request,
@@ -48,7 +47,7 @@ pub async fn bulk(
     // The request may last for hours, so the decoder's memory counts from the start.
     let window = state.budget().window(body::window_bytes(&parts.headers))?;
     let work = DocumentWork::of_stream(&state, caller, collection, op, invalid);
-    let bulk = Bulk { work, duplex, request_id: request_id.0, place, window, quota };
+    let bulk = Bulk { work, duplex, request_id, place, window, quota };
     let answers: Body = many::start(bulk, &state, reader);
     // Tells proxies to pass lines on as they arrive.
     let headers = [(CONTENT_TYPE, "application/x-ndjson"), (CACHE_CONTROL, "no-store, no-transform")];

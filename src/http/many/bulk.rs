@@ -9,7 +9,6 @@ use std::time::Duration;
 use axum::body::Body;
 use futures::StreamExt;
 use tokio::io::AsyncRead;
-use tracing::Instrument;
 
 use super::answer_line::AnswerLine;
 use super::source::LineSource;
@@ -23,6 +22,7 @@ use crate::http::leftover;
 use crate::http::quota::Quota;
 use crate::http::state::AppState;
 use crate::http::stream_place::StreamPlace;
+use crate::telemetry::request::carried;
 
 /// How long the lines that were read may still be answered after the key was revoked. Together with the time until that
 /// is noticed, it is less than 5 s.
@@ -55,7 +55,7 @@ pub(crate) fn start(bulk: Bulk, state: &AppState, reader: Box<dyn AsyncRead + Se
             () = run(bulk, &state, reader, &writer) => {}
         }
     };
-    threads.spawn(run.in_current_span());
+    threads.spawn(carried(run));
     body
 }
 

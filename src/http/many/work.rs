@@ -12,7 +12,6 @@ use futures::stream::{Stream, StreamExt};
 use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::AbortOnDropHandle;
-use tracing::Instrument;
 
 use super::operation::Operation;
 use super::parsed::Parsed;
@@ -27,6 +26,7 @@ use crate::http::error::Problem;
 use crate::http::request::parse;
 use crate::http::state::AppState;
 use crate::keys::Scores;
+use crate::telemetry::request::carried;
 use crate::types::{DocId, Metadata, Verdict};
 
 /// A document to work on. `tag` is returned with its answer.
@@ -212,7 +212,7 @@ impl DocumentWork {
             cpu::let_others_run();
             decided
         };
-        let task = AbortOnDropHandle::new(threads.spawn(decide.in_current_span()));
+        let task = AbortOnDropHandle::new(threads.spawn(carried(decide)));
         task.await.unwrap_or_else(|error| {
             DecidedInTurn::now(DocumentAnswer::Failed { id: None, problem: Problem::internal(&error.to_string()) })
         })
@@ -243,7 +243,7 @@ impl DocumentWork {
             cpu::let_others_run();
             (ready, room)
         };
-        let task = AbortOnDropHandle::new(threads.spawn(task.in_current_span()));
+        let task = AbortOnDropHandle::new(threads.spawn(carried(task)));
         async move {
             // A panic over one document fails only that document.
             let spoilt = |error: tokio::task::JoinError| (failed(None, Problem::internal(&error.to_string())), None);

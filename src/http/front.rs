@@ -1,0 +1,249 @@
+//! The one layer around all handlers. A request passes once through everything that every request needs: its id and its
+//! metrics, who may come in, limits, admission, panics, compression. One layer for each of these would clone the handler
+//! and make a box for its answer each time. In: requests that the router has matched. Out: answers.
+
+use std::convert::Infallible;
+use std::future::ready;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::Method;
+use axum::http::header::{ACCEPT_ENCODING, HeaderMap};
+use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tower::{Layer, Service, ServiceExt, service_fn};
+use tower_http::compression::CompressionLayer;
+
+use super::admit;
+use super::client_address;
+use super::gate;
+use super::limiting;
+use super::observe;
+use super::pace::PacedBody;
+use super::routes::Route;
+use super::served::Served;
+use super::state::AppState;
+
+/// The layer.
+#[derive(Clone)]
+pub(super) struct Front {
+    state: AppState,
+    served: Arc<Served>,
+    /// Whether paths without a route are answered without a key. Their answer must reveal nothing.
+    others_are_open: bool,
+}
+
+/// A handler behind the layer.
+#[derive(Clone)]
+pub(super) struct Fronted<S> {
+    front: Front,
+    handler: S,
+}
+
+impl Front {
+    pub(super) fn new(state: &AppState, served: Served, others_are_open: bool) -> Self {
+        Self { state: state.clone(), served: Arc::new(served), others_are_open }
+    }
+
+    async fn answer<S: Handler>(self, request: Request, handler: S) -> Response {
+        let Self { state, served, others_are_open } = self;
+        let matched = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+        let path = served.path(matched);
+        let (route, open) = (path.route(request.method()), others_are_open && matched.is_none());
+        let answer = |request: Request| {
+            let (encodings, state) = (Encodings::of(&request), &state);
+            let answered = async move {
+                match open {
+                    true => call(handler, request).await,
+                    false => let_in(state, route, request, handler).await,
+                }
+            };
+            AssertUnwindSafe(answered)
+                .catch_unwind()
+                .then(|answer| encodings.encode(answer.unwrap_or_else(observe::panicked).map(PacedBody::of)))
+        };
+        observe::observe(state.limits(), path, request, answer).await
+    }
+}
+
+/// What the router calls for a request.
+pub(super) trait Handler:
+    Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Sync + 'static
+{
+}
+
+impl<S> Handler for S where
+    S: Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Sync + 'static
+{
+}
+
+impl<S> Layer<S> for Front {
+    type Service = Fronted<S>;
+
+    fn layer(&self, handler: S) -> Fronted<S> {
+        Fronted { front: self.clone(), handler }
+    }
+}
+
+impl<S: Handler> Service<Request> for Fronted<S> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.handler.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        // The handler that is ready is the old one.
+        let ready = self.handler.clone();
+        let handler = std::mem::replace(&mut self.handler, ready);
+        let front = self.front.clone();
+        Box::pin(front.answer(request, handler).map(Ok))
+    }
+}
+
+async fn call<S: Handler>(mut handler: S, request: Request) -> Response {
+    let Ok(answer) = handler.call(request).await;
+    answer
+}
+
+/// Lets a request in, if it may come in, and answers it.
+async fn let_in<S: Handler>(
+    state: &AppState,
+    route: Option<&'static Route>,
+    mut request: Request,
+    handler: S,
+) -> Response {
+    client_address::look_behind_proxies(state, &mut request);
+    if let Err(problem) = gate::refuse_foreign(state, &request) {
+        return problem.into_response();
+    }
+    match state.access().cors() {
+        None => ask(state, route, request, handler).await,
+        // Before the key is looked at: a preflight request has no key, and a page must see that one is required.
+        Some(cors) => {
+            let ask = service_fn(|request| ask(state, route, request, handler.clone()).map(Ok::<_, Infallible>));
+            let Ok(answer) = cors.layer(ask).oneshot(request).await;
+            answer
+        }
+    }
+}
+
+/// Asks for the key, holds the client to its limits, and answers.
+async fn ask<S: Handler>(
+    state: &AppState,
+    route: Option<&'static Route>,
+    mut request: Request,
+    handler: S,
+) -> Response {
+    if let Err((reason, problem)) = gate::ask_key(state, &mut request) {
+        return limiting::refused(state, &request, reason, problem);
+    }
+    let held = match limiting::begin(state, &mut request) {
+        Ok(held) => held,
+        Err(refusal) => return refusal,
+    };
+    let answer = match route {
+        Some(route) => admit::admit(state, route, request, |request| call(handler, request)).await,
+        None => call(handler, request).await,
+    };
+    limiting::end(held, answer)
+}
+
+/// How an answer may be encoded.
+enum Encodings {
+    /// As it is. Nothing depends on what the client accepts.
+    Plain,
+    /// As these fields of the request say.
+    Accepted(HeaderMap),
+}
+
+impl Encodings {
+    fn of(request: &Request) -> Self {
+        let headers = request.headers();
+        // Only answers to these are kept by caches, which must know that they depend on the field.
+        let kept = matches!(*request.method(), Method::GET | Method::HEAD);
+        match kept || headers.contains_key(ACCEPT_ENCODING) {
+            false => Self::Plain,
+            true => {
+                let accepted = headers.get_all(ACCEPT_ENCODING).iter();
+                Self::Accepted(accepted.map(|value| (ACCEPT_ENCODING, value.clone())).collect())
+            }
+        }
+    }
+
+    async fn encode(self, answer: Response) -> Response {
+        let Self::Accepted(fields) = self else { return answer };
+        let mut request = axum::http::Request::new(());
+        *request.headers_mut() = fields;
+        let mut answer = Some(answer);
+        let made = service_fn(|_: axum::http::Request<()>| {
+            ready(Ok::<_, Infallible>(answer.take().expect("a request is answered once")))
+        });
+        let Ok(encoded) = CompressionLayer::new().gzip(true).zstd(true).layer(made).oneshot(request).await;
+        encoded.map(axum::body::Body::new).map(PacedBody::encoded)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use axum::body::Body;
+    use axum::http::StatusCode;
+    use axum::routing::MethodRouter;
+
+    use super::*;
+    use crate::collections::Settings;
+    use crate::config::HttpLimits;
+    use crate::cpu::{CpuConfig, CpuPool};
+    use crate::http::access::Access;
+    use crate::http::boot::Boot;
+    use crate::http::requires::Requires;
+    use crate::http::state::Wiring;
+    use crate::keys::KeyRing;
+
+    static ROUTE: Route = Route {
+        method: Method::GET,
+        path: "/test",
+        query: &[],
+        requires: Requires::Nothing,
+        statuses: &[500, 503],
+        streams: false,
+        unbounded: false,
+        coarse: false,
+        handler: MethodRouter::new,
+    };
+
+    /// Returns the status and the problem that a handler of `/test` leads to.
+    pub(crate) async fn answered(handler: MethodRouter, limits: HttpLimits) -> (StatusCode, serde_json::Value) {
+        let spec = hapax_core::Spec::default();
+        let banding = hapax_core::tuning::default_banding(spec.shape(), 0.8);
+        let state = AppState::new(Wiring {
+            boot: Boot::new(),
+            limits,
+            keys: KeyRing::open(),
+            access: Access::default(),
+            addresses: crate::config::Addresses::default(),
+            metrics: Arc::new(String::new),
+            memory: Arc::default(),
+            cpu: CpuPool::new(CpuConfig { threads: 1, queue_max: 1, queue_delay_max: Duration::ZERO }),
+            stream_threads: Some(1),
+            default_settings: Settings::new(spec, banding, 0.8),
+            secret_fingerprint: None,
+        });
+        let front = Front::new(&state, Served::new([&ROUTE].into_iter()), false);
+        let router = axum::Router::new().route(ROUTE.path, handler).layer(front);
+        let request = Request::builder().uri("/test").header("host", "localhost").body(Body::empty()).unwrap();
+        let response = router.oneshot(request).await.unwrap();
+        let status = response.status();
+        assert_eq!(response.headers()["content-type"], "application/problem+json");
+        let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
+        (status, serde_json::from_slice(&body).unwrap())
+    }
+}

@@ -1,0 +1,145 @@
+//! The request that a task works on, so that all lines that it logs name the request. It costs nothing until a line is
+//! written; a span would write its fields for every request. Knows nothing of HTTP.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+
+use tracing::{Event, Subscriber};
+use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::fmt::format::{DefaultFields, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+thread_local! {
+    /// The request of the task that runs now.
+    static CURRENT: RefCell<Option<Arc<RequestLabels>>> = const { RefCell::new(None) };
+}
+
+/// What lines say of a request. No value has a character that JSON escapes.
+#[derive(Debug)]
+pub struct RequestLabels {
+    pub request_id: String,
+    pub method: &'static str,
+    pub route: &'static str,
+}
+
+impl RequestLabels {
+    fn fields(&self) -> [(&'static str, &str); 3] {
+        [("method", self.method), ("request_id", &self.request_id), ("route", self.route)]
+    }
+}
+
+/// Does the work of a request. All lines that it logs on its own task name the request.
+pub async fn within<F: Future>(labels: Arc<RequestLabels>, work: F) -> F::Output {
+    let (mut work, mut labels) = (pin!(work), Some(labels));
+    poll_fn(|cx| {
+        let _left = Entered::new(&mut labels);
+        work.as_mut().poll(cx)
+    })
+    .await
+}
+
+/// Carries the request of this task to another: for work that is about to be spawned.
+pub fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
+    let labels = CURRENT.with_borrow(Clone::clone);
+    async move {
+        match labels {
+            Some(labels) => within(labels, work).await,
+            None => work.await,
+        }
+    }
+}
+
+/// Returns the id of the request that this task works on.
+pub fn current_id() -> Option<String> {
+    CURRENT.with_borrow(|labels| labels.as_ref().map(|labels| labels.request_id.clone()))
+}
+
+/// A request while a task runs for it. Afterwards the thread has the one that it had before.
+struct Entered<'a>(&'a mut Option<Arc<RequestLabels>>);
+
+impl<'a> Entered<'a> {
+    fn new(labels: &'a mut Option<Arc<RequestLabels>>) -> Self {
+        CURRENT.with_borrow_mut(|current| std::mem::swap(current, labels));
+        Self(labels)
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        CURRENT.with_borrow_mut(|current| std::mem::swap(current, self.0));
+    }
+}
+
+/// Adds the request to the fields of lines for people.
+#[derive(Default)]
+pub(super) struct Readable(DefaultFields);
+
+impl<'writer> FormatFields<'writer> for Readable {
+    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
+        self.0.format_fields(writer.by_ref(), fields)?;
+        CURRENT.with_borrow(|labels| {
+            let fields = labels.iter().flat_map(|labels| labels.fields());
+            fields.map(|(name, value)| [" ", name, "=", value]).flatten().try_for_each(|part| writer.write_str(part))
+        })
+    }
+}
+
+/// Adds the request to lines of JSON, as the object `span`.
+pub(super) struct Json<E>(pub(super) E);
+
+impl<S, N, E> FormatEvent<S, N> for Json<E>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+    N: for<'writer> FormatFields<'writer> + 'static,
+    E: FormatEvent<S, N>,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let Some(labels) = CURRENT.with_borrow(Clone::clone) else {
+            return self.0.format_event(context, writer, event);
+        };
+        let mut line = String::new();
+        self.0.format_event(context, Writer::new(&mut line), event)?;
+        writer.write_str(line.trim_end().strip_suffix('}').ok_or(fmt::Error)?)?;
+        writer.write_str(",\"span\":{")?;
+        for (at, (name, value)) in labels.fields().into_iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            [comma, "\"", name, "\":\"", value, "\""].into_iter().try_for_each(|part| writer.write_str(part))?;
+        }
+        writer.write_str("}}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(id: &str) -> Arc<RequestLabels> {
+        Arc::new(RequestLabels { request_id: id.to_owned(), method: "GET", route: "/test" })
+    }
+
+    #[tokio::test]
+    async fn each_task_has_its_own_request() {
+        let id = async {
+            let before = current_id();
+            tokio::task::yield_now().await;
+            assert_eq!(current_id(), before, "other tasks have run since");
+            before
+        };
+        let inner = within(labels("inner"), async { tokio::spawn(carried(async { current_id() })).await.unwrap() });
+        let outer = within(labels("outer"), async { (inner.await, current_id()) });
+        let (outer, alone) = futures::join!(outer, id);
+        assert_eq!(outer, (Some("inner".to_owned()), Some("outer".to_owned())));
+        assert_eq!((alone, current_id()), (None, None));
+    }
+
+    #[test]
+    fn a_panic_leaves_the_thread_without_a_request() {
+        let panics = within(labels("x"), async { panic!("expected") });
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| futures::executor::block_on(panics)));
+        assert!(caught.is_err() && current_id().is_none());
+    }
+}
