@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::MutexGuard;
 use tokio::sync::oneshot;
 
 use super::effects::promote;
@@ -113,14 +112,15 @@ impl Committer {
         while decisions.len() < self.writes.lookup().limits().commit_batch_max {
             // Entries that only wait for earlier ones do not have to wait for the next transaction.
             if !writing && order.queue().front().is_some_and(Work::writes) {
-                match self.pace.wait() {
+                let waiting = order.queue().len();
+                match self.pace.wait(waiting) {
                     None => {
-                        self.pace.begin();
+                        self.pace.begin(waiting);
                         writing = true;
                     }
                     Some(_) if !(decisions.is_empty() && seen.is_empty()) => break,
                     Some(wait) => {
-                        MutexGuard::unlocked(&mut order, || std::thread::sleep(wait));
+                        self.writes.wait_for_crowd(&mut order, self.pace.crowd(), wait);
                         continue;
                     }
                 }

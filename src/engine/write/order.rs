@@ -19,6 +19,8 @@ pub(crate) struct Order {
     last: Seq,
     /// The work that the committer has not taken yet.
     queue: VecDeque<Work>,
+    /// The length of the queue at which the committer wants to be woken.
+    wake_at: usize,
     clusters: Clusters,
     /// True once the collection takes no more work.
     closed: bool,
@@ -107,7 +109,7 @@ impl Work {
 impl Order {
     /// Makes the order of a collection that has just been opened.
     pub(crate) fn new(last: Seq, clusters: Clusters, memory: BudgetShare) -> Self {
-        Self { last, queue: VecDeque::new(), clusters, closed: false, refused: None, memory }
+        Self { last, queue: VecDeque::new(), wake_at: 1, clusters, closed: false, refused: None, memory }
     }
 
     /// Returns the last `seq` assigned.
@@ -163,6 +165,17 @@ impl Order {
             None if self.closed => Err(CollectionError::closed()),
             None => Ok(()),
         }
+    }
+
+    /// Adds an entry to the committer's queue. Returns whether the committer must be woken.
+    pub(super) fn push(&mut self, work: Work) -> bool {
+        self.queue.push_back(work);
+        self.queue.len() >= self.wake_at
+    }
+
+    /// Sets the length of the queue at which the committer wants to be woken.
+    pub(super) fn wake_at(&mut self, length: usize) {
+        self.wake_at = length;
     }
 
     /// Returns the committer's queue.

@@ -1,6 +1,6 @@
-//! Decides when the next transaction may begin, so that the writes of many clients share a sync, and the number of
-//! syncs per second is limited. The interval runs from start to start, so a write that comes after a pause does not
-//! wait.
+//! Decides when the next transaction may begin. A lone writer does not wait. The writes of many clients share a sync: a
+//! transaction begins when as many writes wait for it as for the recent ones, or when a window has passed since the last
+//! one began. So a crowd syncs no more often than once a window, unless all of it is back earlier.
 
 use std::time::{Duration, Instant};
 
@@ -8,22 +8,35 @@ use std::time::{Duration, Instant};
 pub(super) struct CommitPace {
     window: Duration,
     last: Option<Instant>,
+    /// The writes that shared a transaction recently. It falls by an eighth a transaction, so that a few small ones do not
+    /// end the sharing.
+    crowd: usize,
 }
 
 impl CommitPace {
-    /// Makes a pace at which transactions begin at least `window` apart.
+    /// Makes a pace at which a crowd's transactions begin at least `window` apart.
     pub(super) fn new(window: Duration) -> Self {
-        Self { window, last: None }
+        Self { window, last: None, crowd: 0 }
     }
 
-    /// Returns how long the next transaction still has to wait; `None` if it may begin.
-    pub(super) fn wait(&self) -> Option<Duration> {
+    /// Returns how long the next transaction still has to wait while this many writes wait for it; `None` if it may begin.
+    pub(super) fn wait(&self, waiting: usize) -> Option<Duration> {
+        if waiting >= self.crowd {
+            return None;
+        }
         let wait = self.window.saturating_sub(self.last?.elapsed());
         (!wait.is_zero()).then_some(wait)
     }
 
-    pub(super) fn begin(&mut self) {
+    /// Returns how many writes a transaction waits for.
+    pub(super) fn crowd(&self) -> usize {
+        self.crowd
+    }
+
+    /// A transaction begins, with this many writes.
+    pub(super) fn begin(&mut self, writes: usize) {
         self.last = Some(Instant::now());
+        self.crowd = writes.max(self.crowd.saturating_sub((self.crowd / 8).max(1)));
     }
 }
 
@@ -31,20 +44,41 @@ impl CommitPace {
 mod tests {
     use super::*;
 
+    const HOUR: Duration = Duration::from_secs(3600);
+
     #[test]
-    fn only_what_follows_closely_waits() {
-        let mut pace = CommitPace::new(Duration::from_secs(3600));
-        assert_eq!(pace.wait(), None, "the first one");
-        pace.begin();
-        assert!(pace.wait().is_some_and(|wait| wait <= Duration::from_secs(3600)));
-        pace.last = Instant::now().checked_sub(Duration::from_secs(3600));
-        assert_eq!(pace.wait(), None, "after a pause");
+    fn a_lone_writer_does_not_wait() {
+        let mut pace = CommitPace::new(HOUR);
+        for _ in 0..10 {
+            assert_eq!(pace.wait(1), None);
+            pace.begin(1);
+        }
+    }
+
+    #[test]
+    fn a_crowd_waits_for_all_of_it_or_for_the_window() {
+        let mut pace = CommitPace::new(HOUR);
+        pace.begin(64);
+        assert!(pace.wait(63).is_some_and(|wait| wait <= HOUR));
+        assert_eq!(pace.wait(64), None, "all are back");
+        pace.last = Instant::now().checked_sub(HOUR);
+        assert_eq!(pace.wait(1), None, "after a pause");
+    }
+
+    #[test]
+    fn a_crowd_is_forgotten_slowly() {
+        let mut pace = CommitPace::new(HOUR);
+        pace.begin(64);
+        pace.begin(20);
+        assert_eq!(pace.crowd(), 56);
+        (0..30).for_each(|_| pace.begin(1));
+        assert_eq!(pace.wait(1), None);
     }
 
     #[test]
     fn without_a_window_no_transaction_waits() {
         let mut pace = CommitPace::new(Duration::ZERO);
-        pace.begin();
-        assert_eq!(pace.wait(), None);
+        pace.begin(64);
+        assert_eq!(pace.wait(1), None);
     }
 }

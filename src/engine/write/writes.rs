@@ -109,8 +109,9 @@ impl Writes {
             return Ticket::ready(value, at);
         }
         let (answer, durable) = oneshot::channel();
-        order.queue().push_back(Work::Write(QueuedWrite { change, step, at, answer, _turn: turn }));
-        self.work.notify_one();
+        if order.push(Work::Write(QueuedWrite { change, step, at, answer, _turn: turn })) {
+            self.work.notify_one();
+        }
         Ticket::waiting(value, at, durable)
     }
 
@@ -130,8 +131,9 @@ impl Writes {
 
     fn send(&self, work: Work) -> Result<()> {
         let mut order = self.open_order()?;
-        order.queue().push_back(work);
-        self.work.notify_one();
+        if order.push(work) {
+            self.work.notify_one();
+        }
         Ok(())
     }
 
@@ -144,6 +146,13 @@ impl Writes {
                 true
             }
         }
+    }
+
+    /// Waits until the queue has this many entries, for `wait` at most.
+    pub(super) fn wait_for_crowd(&self, order: &mut MutexGuard<'_, Order>, entries: usize, wait: Duration) {
+        order.wake_at(entries);
+        self.work.wait_for(order, wait);
+        order.wake_at(1);
     }
 
     /// Returns whether writes are refused until a restart, because an earlier write failed with an unknown outcome.
