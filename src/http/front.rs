@@ -145,7 +145,7 @@ async fn ask<S: Handler>(
     }
     let held = match limiting::begin(state, &mut request) {
         Ok(held) => held,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     let answer = match route {
         Some(route) => admit::admit(state, route, request, |request| call(handler, request)).await,

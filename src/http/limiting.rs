@@ -39,7 +39,7 @@ pub(super) enum Counted {
 }
 
 /// Holds an accepted request to the limits of its client; else the answer is 429.
-pub(super) fn begin(state: &AppState, request: &mut Request) -> Result<Counted, Response> {
+pub(super) fn begin(state: &AppState, request: &mut Request) -> Result<Counted, Box<Response>> {
     if OPEN_PATHS.contains(&request.uri().path()) {
         return Ok(Counted::Free);
     }
@@ -65,7 +65,7 @@ pub(super) fn begin(state: &AppState, request: &mut Request) -> Result<Counted, 
             if is_key {
                 write_fields(&share, refusal.headers_mut());
             }
-            Err(refusal)
+            Err(Box::new(refusal))
         }
     }
 }

@@ -83,7 +83,7 @@ impl<'writer> FormatFields<'writer> for Readable {
         self.0.format_fields(writer.by_ref(), fields)?;
         CURRENT.with_borrow(|labels| {
             let fields = labels.iter().flat_map(|labels| labels.fields());
-            fields.map(|(name, value)| [" ", name, "=", value]).flatten().try_for_each(|part| writer.write_str(part))
+            fields.flat_map(|(name, value)| [" ", name, "=", value]).try_for_each(|part| writer.write_str(part))
         })
     }
 }
