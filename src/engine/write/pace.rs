@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 pub(super) struct CommitPace {
     window: Duration,
     last: Option<Instant>,
-    /// The writes that shared a transaction recently. It falls by an eighth a transaction, so that a few small ones do not
-    /// end the sharing.
+    /// The writes that shared a transaction recently. It falls by an eighth a transaction, so that a few smaller ones do not
+    /// end the sharing, and by half if fewer than half as many come: then the crowd has gone.
     crowd: usize,
 }
 
@@ -36,7 +36,8 @@ impl CommitPace {
     /// A transaction begins, with this many writes.
     pub(super) fn begin(&mut self, writes: usize) {
         self.last = Some(Instant::now());
-        self.crowd = writes.max(self.crowd.saturating_sub((self.crowd / 8).max(1)));
+        let part = if 2 * writes < self.crowd { 2 } else { 8 };
+        self.crowd = writes.max(self.crowd.saturating_sub((self.crowd / part).max(1)));
     }
 }
 
@@ -66,12 +67,13 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_is_forgotten_slowly() {
+    fn a_smaller_crowd_is_learned_slowly_and_one_that_has_gone_is_soon_forgotten() {
         let mut pace = CommitPace::new(HOUR);
         pace.begin(64);
-        pace.begin(20);
+        pace.begin(40);
         assert_eq!(pace.crowd(), 56);
-        (0..30).for_each(|_| pace.begin(1));
+        pace.begin(1000);
+        (0..10).for_each(|_| pace.begin(1));
         assert_eq!(pace.wait(1), None);
     }
 
