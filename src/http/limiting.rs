@@ -29,11 +29,11 @@ impl Held {
 
 /// An accepted request among those of its client.
 pub(super) enum Counted {
-    /// No limit is for its client, or it is a probe.
+    /// Its client has no limits, or it is a probe.
     Free,
     Held {
         held: Held,
-        /// Where it counts, if its answer tells how much is left.
+        /// The share of its key. Answers to addresses do not tell how much is left.
         told: Option<Arc<Share>>,
     },
 }

@@ -24,6 +24,7 @@ mod front;
 mod gate;
 pub mod handlers;
 pub mod json;
+mod keeping;
 mod leftover;
 mod limiting;
 mod listener;

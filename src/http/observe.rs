@@ -1,4 +1,5 @@
-//! What every request gets: its id, its metrics, its problem written out, and watching the client take the answer. It never logs or counts anything that a client chose: no query, no id, no text, no key.
+//! What every request gets: its id and its metrics. Its problem is written out, and its client is watched taking the
+//! answer. Never logs or counts anything that a client chose: no query, no id, no text, no key.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -6,14 +7,14 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderValue, Method, StatusCode};
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::error::{Code, Problem};
 use super::leftover::Leftover;
 use super::limiting::Held;
 use super::pace::PacedBody;
-use super::request_id::{self, REQUEST_ID};
+use super::request_id;
 use super::sending::{SendingPace, watched};
 use super::served::{Meters, ServedPath};
 use crate::config::HttpLimits;
@@ -31,10 +32,9 @@ where
 {
     let bytes_per_second_min = Some(limits.answer_bytes_per_second_min);
     let pace = SendingPace { timeout: limits.write_timeout, bytes_per_second_min };
-    let request_id = request_id::of(&request);
-    let id = HeaderValue::from_str(&request_id).expect("an id has only visible characters");
     let meters = Arc::clone(path.meters(request.method()));
-    let labels = RequestLabels { request_id, method: meters.method(), route: path.path() };
+    let (request_id, method, route) = (request_id::of(&request), meters.method(), path.path());
+    let labels = Arc::new(RequestLabels { request_id, method, route });
     let in_flight = InFlight::begin(meters);
     let (version, head) = (request.version(), request.method() == Method::HEAD);
     let mut request = request.map(PacedBody::of);
@@ -43,16 +43,16 @@ where
         let mut response = answer(request).await;
         let held = take_leftover(leftover, &mut response).await;
         if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-            response = problem.render(response, id.to_str().unwrap_or_default());
+            response = problem.render(response, &labels.request_id);
             if head {
                 *response.body_mut() = Body::empty();
             }
         }
-        response.headers_mut().insert(REQUEST_ID, id);
+        request_id::attach(&labels.request_id, &mut response);
         in_flight.answered(response.status());
         watched(response, version, pace, (in_flight, held))
     };
-    within(Arc::new(labels), answered).await
+    within(Arc::clone(&labels), answered).await
 }
 
 /// Reads what the handler has left of the body, and returns the place of the request among those of its client.
@@ -69,9 +69,7 @@ async fn take_leftover(leftover: Option<Leftover>, response: &mut Response) -> O
 /// Returns the answer to a request that was refused before its route was looked up.
 pub(super) fn early_refusal(problem: Problem, id: &str) -> Response {
     let mut answer = problem.render(Response::new(Body::empty()), id);
-    if let Ok(value) = HeaderValue::from_str(id) {
-        answer.headers_mut().insert(REQUEST_ID, value);
-    }
+    request_id::attach(id, &mut answer);
     answer
 }
 

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderName, Request};
+use axum::http::{HeaderName, HeaderValue, Request};
+use axum::response::Response;
 
 use crate::telemetry::request::current_id;
 
@@ -37,6 +38,12 @@ pub(super) fn of<B>(request: &Request<B>) -> String {
     given.filter(harmless).map_or_else(new, str::to_owned)
 }
 
+/// Adds the id to the answer.
+pub(super) fn attach(id: &str, answer: &mut Response) {
+    let id = HeaderValue::from_str(id).expect("an id has only visible characters");
+    answer.headers_mut().insert(REQUEST_ID, id);
+}
+
 fn new() -> String {
     static PREFIX: LazyLock<String> = LazyLock::new(|| format!("{:016x}-", RandomState::new().hash_one("request ids")));
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -49,10 +56,8 @@ fn new() -> String {
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Body;
-    use axum::http::HeaderValue;
-
     use super::*;
+    use axum::body::Body;
 
     fn request(id: &[u8]) -> Request<Body> {
         let mut request = Request::new(Body::empty());

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::answer::PIECE_BYTES;
+use super::keeping::Keeping;
 use super::pace::longer;
 use crate::telemetry::names;
 
@@ -93,7 +94,8 @@ pub(super) fn watched(
     let (mut head, body) = response.into_parts();
     let short = version != Version::HTTP_2 && body.size_hint().upper().is_some_and(|bytes| bytes <= TAKEN_AT_ONCE);
     if short || body.is_end_stream() {
-        return Response::from_parts(head, Body::new(Brief { body, _guard: guard }));
+        // The connection takes it at once, and TCP itself tells whether the client reads it.
+        return Response::from_parts(head, Body::new(Keeping::new(body, guard)));
     }
     let held = HeldBody { body, rest: Bytes::new(), _guard: Box::new(guard) };
     let state = SendingState { held: Some(held), left: pace.timeout, given_up: false, when_given_up: None };
@@ -107,30 +109,6 @@ pub(super) fn watched(
     head.extensions.insert(GivenUp(Arc::clone(&shared)));
     let watch = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&shared).watch()));
     Response::from_parts(head, Body::new(Sending { shared, _watch: watch }))
-}
-
-/// A body that the connection takes at once: TCP itself tells whether the client reads it.
-struct Brief<G> {
-    body: Body,
-    /// Kept until the connection drops the body.
-    _guard: G,
-}
-
-impl<G: Unpin> HttpBody for Brief<G> {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
 
 impl Watched {

@@ -63,8 +63,8 @@ pub(crate) async fn whole(
     // A compressed body is longer when it is plain.
     work.of(announced.unwrap_or(0))?;
     let known = announced.filter(|_| plain).map(|bytes| bytes as usize);
-    let body = match arrived(body, known, budget, arriving) {
-        Ok(whole) => return whole,
+    let body = match at_once(body, known) {
+        Ok(bytes) => return Whole::at_once(bytes, budget, arriving),
         Err(body) => body,
     };
     let mut reader = decoded(headers, body)?;
@@ -94,24 +94,21 @@ pub(crate) async fn whole(
     }
 }
 
-/// Returns a short body that has arrived, or the body itself if it has not.
-fn arrived(
-    body: Body,
-    known: Option<usize>,
-    budget: &Budget,
-    arriving: &mut Arriving,
-) -> Result<Result<Whole, Problem>, Body> {
-    let Some(length) = known.filter(|&bytes| bytes <= LONG_BYTES_MIN) else { return Err(body) };
-    let bytes = at_once(body, length)?;
-    let mut room = budget.room();
-    arriving.arrived(length);
-    Ok(room.resize(length).map(|()| Whole { bytes: bytes.into(), room }))
+impl Whole {
+    /// A body that was there in one piece.
+    fn at_once(bytes: Bytes, budget: &Budget, arriving: &mut Arriving) -> Result<Self, Problem> {
+        let mut room = budget.room();
+        room.resize(bytes.len())?;
+        arriving.arrived(bytes.len());
+        Ok(Self { bytes: bytes.into(), room })
+    }
 }
 
-/// Returns a body of this many bytes if it is there in one piece, as most short ones are: they come with their head. A
-/// reader would cost several times as much. Otherwise returns the body as it was.
-fn at_once(mut body: Body, bytes: usize) -> Result<Bytes, Body> {
-    // Whoever goes on to read it says whom to wake.
+/// Returns a body of this many bytes if it is short and there in one piece, as most short ones are: they come with their
+/// head. A reader would cost several times as much. Otherwise returns the body as it was.
+fn at_once(mut body: Body, known: Option<usize>) -> Result<Bytes, Body> {
+    let Some(bytes) = known.filter(|&bytes| bytes <= LONG_BYTES_MIN) else { return Err(body) };
+    // If it is not there, the reader polls it again, with a waker of its own.
     let mut nobody = Context::from_waker(Waker::noop());
     let frame = match Pin::new(&mut body).poll_frame(&mut nobody) {
         Poll::Ready(Some(frame)) => frame.map(Frame::into_data),
@@ -120,7 +117,7 @@ fn at_once(mut body: Body, bytes: usize) -> Result<Bytes, Body> {
     let first = match frame {
         Ok(Ok(piece)) if piece.len() == bytes => return Ok(piece),
         Ok(Ok(piece)) => Ok(piece),
-        // Trailers, which nobody reads.
+        // These are trailers. Nothing reads them.
         Ok(Err(_)) => return Err(body),
         Err(error) => Err(error),
     };

@@ -10,11 +10,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
 use axum::http::header::CONNECTION;
 use axum::http::{HeaderValue, Request, Version};
 use futures::future::Either;
-use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulConnection;
@@ -31,6 +30,7 @@ use super::socket::Socket;
 use super::wire::Wire;
 use crate::config::HttpLimits;
 use crate::http::early::Early;
+use crate::http::keeping::Keeping;
 use crate::http::refusals::Peer;
 use crate::http::run_queue::TimedExecutor;
 use crate::http::sending::GivenUp;
@@ -149,7 +149,7 @@ impl Serving {
                 if makes_room || (!multiplexed && ends.leave.is_cancelled()) {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
-                Ok(answer.map(|body| AnswerBody { body, _open: open }))
+                Ok(answer.map(|body| Keeping::new(body, open)))
             })
         });
         let connection = self.builder.serve_connection(TokioIo::new(wire), service).into_owned();
@@ -278,17 +278,11 @@ struct Open {
     _place: Option<OwnedSemaphorePermit>,
 }
 
-/// A request that counts as being answered.
+/// A request that counts as being answered until this is dropped with the body of its answer.
 enum Opened {
     Owned(#[expect(dead_code, reason = "it is dropped with the answer")] Open),
     /// Until its answer is given up, if that comes first.
     Shared(#[expect(dead_code, reason = "it is dropped with the answer")] Arc<Mutex<Option<Open>>>),
-}
-
-/// The body of an answer. Its request counts as being answered until this is dropped.
-struct AnswerBody {
-    body: Body,
-    _open: Opened,
 }
 
 /// The ways in which answers end a connection.
@@ -316,22 +310,5 @@ impl Ends {
             false => ends.close.cancel(),
         });
         Opened::Shared(shared)
-    }
-}
-
-impl HttpBody for AnswerBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

@@ -1,0 +1,36 @@
+//! A body that keeps something until it is dropped: until the connection has taken the last byte, or is gone.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+
+/// The same bytes as those of `body`.
+pub(super) struct Keeping<K> {
+    body: Body,
+    _kept: K,
+}
+
+impl<K> Keeping<K> {
+    pub(super) fn new(body: Body, kept: K) -> Self {
+        Self { body, _kept: kept }
+    }
+}
+
+impl<K: Unpin> HttpBody for Keeping<K> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
