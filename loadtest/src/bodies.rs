@@ -1,5 +1,5 @@
-//! Bodies of requests for another load generator, such as wrk: `make bench-http` sends the same ones to hapax and to what it
-//! is compared with. A line is a JSON document. Lines that are sent have the same length, so that a program can find line n
+//! Writes the bodies of requests for another load generator, such as wrk. `make bench-http` sends them to hapax and to its
+//! peers. A line is a JSON document. Lines that are sent have the same length, so that a program can find line n
 //! without an index.
 
 use std::io::{BufWriter, Write};

@@ -41,7 +41,7 @@ pub fn run_promptly() {
 #[cfg(not(target_os = "linux"))]
 pub fn run_promptly() {}
 
-/// Lets threads run that are due before the calling one. To be called once in a fraction of a millisecond.
+/// Lets threads run that are due before the calling one. Long work calls it several times a millisecond.
 pub fn let_others_run() {
     std::thread::yield_now();
 }
