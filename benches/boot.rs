@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use hapax::collections::{BackupSettings, Collections, CollectionsConfig, Limits, Medium, Settings};
+use hapax::collections::{BackupSettings, Collections, CollectionsConfig, Limits, Medium, MemoryConfig, Settings};
 use hapax::cpu::{CpuConfig, CpuPool};
 use hapax::store::{self, Change, Record, Store, StoredVerdict};
 use hapax::types::{CollectionName, DocId, Seq, TimestampMs, VerdictKind};
@@ -95,9 +95,8 @@ fn config(dir: &std::path::Path, default_settings: Settings) -> CollectionsConfi
             commit_queue_wait: Duration::ZERO,
             id_fingerprint_bits: 64,
         },
-        memory_max_bytes: None,
         reserve_bytes: 0,
-        memory: Arc::default(),
+        memory: MemoryConfig { index_bytes_max: None, id_cache_bytes_max: 0, process: Arc::default() },
         medium: Medium::Disk,
         backup: BackupSettings::default(),
         scrub: None,

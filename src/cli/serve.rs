@@ -164,7 +164,7 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
         addresses: server.addresses,
         metrics: scrape(metrics, Arc::clone(&boot), cpu.clone()),
         cpu: cpu.clone(),
-        memory: Arc::clone(&collections_config.memory),
+        memory: Arc::clone(&collections_config.memory.process),
         stream_threads: server.worker_threads,
         default_settings: collections_config.default_settings.clone(),
         secret_fingerprint: collections_config.secret.as_ref().map(hapax_core::SecretKey::fingerprint),
@@ -234,8 +234,8 @@ fn key_ring(api_key: Option<ApiKey>, file: Option<KeysFile>) -> Result<KeyRing> 
 
 /// Warns if the index may take memory that others need, and begins to watch the memory of the process.
 fn watch_memory(server: &Server, collections: &CollectionsConfig) -> Result<()> {
-    collections.memory.watch().context("cannot start the thread that watches memory")?;
-    let Some(max) = collections.memory.max() else { return Ok(()) };
+    collections.memory.process.watch().context("cannot start the thread that watches memory")?;
+    let Some(max) = collections.memory.process.max() else { return Ok(()) };
     let HttpLimits { bodies_bytes_max, answers_bytes_max, connections_max, .. } = server.limits;
     let others = bodies_bytes_max + answers_bytes_max + collections.limits.commit_payload_bytes_max;
     if let Some((taken, share)) = config::too_many_connections(max, others as u64, connections_max) {
@@ -248,13 +248,14 @@ fn watch_memory(server: &Server, collections: &CollectionsConfig) -> Result<()> 
              connections take more than the share for everything without a limit of its own"
         );
     }
-    let Some(index) = collections.memory_max_bytes else { return Ok(()) };
-    if index.saturating_add(others as u64) > max {
+    let Some(index) = collections.memory.index_bytes_max else { return Ok(()) };
+    let others = (others as u64).saturating_add(collections.memory.id_cache_bytes_max);
+    if index.saturating_add(others) > max {
         tracing::warn!(
             index_bytes = index,
             other_bytes = others,
             max_bytes = max,
-            "limits.memory_max_bytes is too large for memory.max_bytes: if bodies and answers take all they may, \
+            "limits.memory_max_bytes is too large for memory.max_bytes: if bodies, answers and ids take all they may, \
              documents are refused before the index is full"
         );
     }

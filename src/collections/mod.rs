@@ -17,6 +17,6 @@ pub use pending::Pending;
 pub use crate::verdicts::{
     BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus, BandingAsked, Changes,
     CheckOptions, ClusterMember, ClusterPage, ClustersPage, CollectionError, CollectionsConfig, Comparand, Comparison,
-    Cursor, Description, DocumentsPage, ExactComparison, HotBucket, InsertOptions, Limits, Medium, PrepareOptions,
-    Prepared, Purpose, Result, ScrubConfig, Settings, TextSigner, WriteFailure, fitting,
+    Cursor, Description, DocumentsPage, ExactComparison, HotBucket, InsertOptions, Limits, Medium, MemoryConfig,
+    PrepareOptions, Prepared, Purpose, Result, ScrubConfig, Settings, TextSigner, WriteFailure, fitting,
 };

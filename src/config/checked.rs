@@ -13,11 +13,11 @@ use super::error::ConfigError;
 use super::http_limits::HttpLimits;
 use super::memory;
 use super::ranges::{count, impossible, milliseconds, within, word};
-use super::raw::{Raw, RawBackup, RawCommit, RawCpu, RawLimits, RawLog, RawScrub};
+use super::raw::{Raw, RawBackup, RawCommit, RawCpu, RawLimits, RawLog, RawMemory, RawScrub};
 use super::secrets::{keys_file, secret};
 use super::server::Server;
 use super::tls::Tls;
-use crate::collections::{BackupSettings, CollectionsConfig, Limits, Medium, ScrubConfig};
+use crate::collections::{BackupSettings, CollectionsConfig, Limits, Medium, MemoryConfig, ScrubConfig};
 use crate::cpu::{self, CpuConfig};
 use crate::keys::KeysFile;
 use crate::telemetry::logs;
@@ -65,7 +65,8 @@ impl Config {
         let limits = limits(&raw.limits, &raw.commit)?;
         if raw.memory.max_bytes > 0 {
             let HttpLimits { bodies_bytes_max, answers_bytes_max, .. } = server.limits;
-            memory::fit(raw.memory.max_bytes, bodies_bytes_max, answers_bytes_max, limits.commit_payload_bytes_max)?;
+            let payloads = limits.commit_payload_bytes_max;
+            memory::fit(&raw.memory, bodies_bytes_max, answers_bytes_max, payloads)?;
         }
         if raw.data.dir.as_os_str().is_empty() {
             return Err(impossible("data.dir", "\"\"", "must be a path".into()));
@@ -78,8 +79,7 @@ impl Config {
             default_settings: default_collection(&raw.default_collection, hashing.as_ref())?,
             secret: hashing,
             limits,
-            memory_max_bytes: index_bytes_max(&raw.limits)?,
-            memory: Bound::new(Some(raw.memory.max_bytes).filter(|&max| max > 0)),
+            memory: memory_config(&raw.memory, &raw.limits)?,
             medium: word("data.store", &raw.data.store, &[("disk", Medium::Disk), ("memory", Medium::Memory)])?,
             backup: backup(raw.backup)?,
             scrub: scrub(&raw.scrub)?,
@@ -122,10 +122,19 @@ fn limits(raw: &RawLimits, commit: &RawCommit) -> Result<Limits, ConfigError> {
     Ok(limits)
 }
 
-/// Returns the most memory for the index; `None`: no limit.
-fn index_bytes_max(raw: &RawLimits) -> Result<Option<u64>, ConfigError> {
-    let max = within("limits.memory_max_bytes", raw.memory_max_bytes.unwrap_or(0), 0..=1 << 50)?;
-    Ok(Some(max).filter(|&max| max > 0))
+fn memory_config(raw: &RawMemory, limits: &RawLimits) -> Result<MemoryConfig, ConfigError> {
+    const IDS: RangeInclusive<u64> = 1 << 20..=1 << 36;
+    let index = within("limits.memory_max_bytes", limits.memory_max_bytes.unwrap_or(0), 0..=1 << 50)?;
+    let ids = raw.id_cache_bytes_max;
+    if ids != 0 && !IDS.contains(&ids) {
+        let allowed = format!("must be 0, or between {} and {}", IDS.start(), IDS.end());
+        return Err(impossible("memory.id_cache_bytes_max", ids, allowed));
+    }
+    Ok(MemoryConfig {
+        index_bytes_max: Some(index).filter(|&max| max > 0),
+        id_cache_bytes_max: ids,
+        process: Bound::new(Some(raw.max_bytes).filter(|&max| max > 0)),
+    })
 }
 
 fn scrub(raw: &RawScrub) -> Result<Option<ScrubConfig>, ConfigError> {

@@ -6,7 +6,7 @@ use figment::Figment;
 
 use super::error::ConfigError;
 use super::ranges::{impossible, within};
-use super::raw::Raw;
+use super::raw::{Raw, RawMemory};
 use super::sources::{Sources, derive, is_set};
 use crate::telemetry::memory::{Available, Source};
 
@@ -28,8 +28,8 @@ const BESIDE_CONNECTIONS_BYTES: u64 = 12 * MIB;
 /// a further request takes up to 36 KB.
 const CONNECTION_BYTES: u64 = 96 * 1024;
 const CONNECTIONS_LEAST: u64 = 64;
-/// The least memory for everything except bodies, answers and payloads.
-const BESIDE_BYTES_MIN: u64 = 40 * MIB;
+/// The least memory for everything except bodies, answers, payloads and ids.
+const BESIDE_BYTES_MIN: u64 = 36 * MIB;
 
 /// The settings that take a part of the memory. `None`: not set.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,6 +37,7 @@ struct Asked {
     bodies: Option<u64>,
     answers: Option<u64>,
     payloads: Option<u64>,
+    ids: Option<u64>,
     body: Option<u64>,
     line: Option<u64>,
     answer: Option<u64>,
@@ -49,6 +50,7 @@ struct Shares {
     bodies: u64,
     answers: u64,
     payloads: u64,
+    ids: u64,
     body: u64,
     line: u64,
     answer: u64,
@@ -62,12 +64,13 @@ struct Shares {
 pub(super) fn divided(merged: Figment, available: Option<Available>) -> Result<Figment, ConfigError> {
     let raw = Sources::extract(&merged)?;
     let Some((max, origin)) = max_bytes(&raw, available)? else { return Ok(merged) };
-    let Raw { server, commit, .. } = &raw;
+    let Raw { server, commit, memory, .. } = &raw;
     let ask = |key: &str, value: u64| is_set(&merged, key).then_some(value);
     let asked = Asked {
         bodies: ask("server.bodies_bytes_max", server.bodies_bytes_max),
         answers: ask("server.answers_bytes_max", server.answers_bytes_max),
         payloads: ask("commit.payload_bytes_max", commit.payload_bytes_max),
+        ids: ask("memory.id_cache_bytes_max", memory.id_cache_bytes_max),
         body: ask("server.body_bytes_max", server.body_bytes_max),
         line: ask("server.bulk_line_bytes_max", server.bulk_line_bytes_max),
         answer: ask("server.answer_bytes_max", server.answer_bytes_max),
@@ -77,6 +80,7 @@ pub(super) fn divided(merged: Figment, available: Option<Available>) -> Result<F
         bodies: server.bodies_bytes_max,
         answers: server.answers_bytes_max,
         payloads: commit.payload_bytes_max,
+        ids: memory.id_cache_bytes_max,
         body: server.body_bytes_max,
         line: server.bulk_line_bytes_max,
         answer: server.answer_bytes_max,
@@ -93,6 +97,7 @@ pub(super) fn divided(merged: Figment, available: Option<Available>) -> Result<F
         ("server.bodies_bytes_max", Some(defaults.bodies), shares.bodies),
         ("server.answers_bytes_max", Some(defaults.answers), shares.answers),
         ("commit.payload_bytes_max", Some(defaults.payloads), shares.payloads),
+        ("memory.id_cache_bytes_max", Some(defaults.ids), shares.ids),
         ("server.body_bytes_max", Some(defaults.body), shares.body),
         ("server.bulk_line_bytes_max", Some(defaults.line), shares.line),
         ("server.answer_bytes_max", Some(defaults.answer), shares.answer),
@@ -131,6 +136,7 @@ fn divide(max: u64, asked: &Asked, defaults: &Shares) -> Shares {
     let bodies = asked.bodies.unwrap_or_else(|| whole_mib(max / 8).max(bodies_min).min(defaults.bodies));
     let answers = asked.answers.unwrap_or_else(|| whole_mib(max / 8).max(answers_min).min(defaults.answers));
     let payloads = asked.payloads.unwrap_or_else(|| whole_mib(max / 16).min(defaults.payloads));
+    let ids = asked.ids.unwrap_or_else(|| whole_mib(max / 16).min(defaults.ids));
     // If the shares are set, their parts are not changed, so that values that do not fit together are refused.
     let part = |set: bool, part: u64, default: u64| if set { default } else { part.min(default) };
     let counted = bodies.saturating_add(answers).saturating_add(payloads);
@@ -140,10 +146,11 @@ fn divide(max: u64, asked: &Asked, defaults: &Shares) -> Shares {
         bodies,
         answers,
         payloads,
+        ids,
         body: part(asked.bodies.is_some() || asked.body.is_some(), bodies / 16 * 7, defaults.body),
         line: part(asked.bodies.is_some() || asked.line.is_some(), bodies / 16 * 7, defaults.line),
         answer: part(asked.answers.is_some() || asked.answer.is_some(), answers / 4, defaults.answer),
-        index: whole_mib(max.saturating_sub(counted) - rest).max(MIB),
+        index: whole_mib((max.saturating_sub(counted) - rest).saturating_sub(ids)).max(MIB),
         connections: asked.connections.unwrap_or_else(|| connections.max(CONNECTIONS_LEAST).min(defaults.connections)),
     }
 }
@@ -166,14 +173,17 @@ fn whole_mib(bytes: u64) -> u64 {
 }
 
 /// Refuses settings that leave no memory for the index and the rest of the process.
-pub(super) fn fit(max: u64, bodies: usize, answers: usize, payloads: usize) -> Result<(), ConfigError> {
-    let least = bodies as u64 + answers as u64 + payloads as u64 + BESIDE_BYTES_MIN;
+pub(super) fn fit(memory: &RawMemory, bodies: usize, answers: usize, payloads: usize) -> Result<(), ConfigError> {
+    let RawMemory { max_bytes: max, id_cache_bytes_max: ids } = *memory;
+    let least = [bodies as u64, answers as u64, payloads as u64, BESIDE_BYTES_MIN]
+        .iter()
+        .fold(ids, |sum, part| sum.saturating_add(*part));
     if max >= least {
         return Ok(());
     }
     let allowed = format!(
         "must be at least {least}, the sum of server.bodies_bytes_max = {bodies}, server.answers_bytes_max = {answers}, \
-         commit.payload_bytes_max = {payloads}, and {BESIDE_BYTES_MIN} for everything else; raise it, or lower these"
+         commit.payload_bytes_max = {payloads}, memory.id_cache_bytes_max = {ids}, and {BESIDE_BYTES_MIN} for everything else; raise it, or lower these"
     );
     Err(impossible("memory.max_bytes", max, allowed))
 }
@@ -187,6 +197,7 @@ mod tests {
         bodies: 512 * MIB,
         answers: 256 * MIB,
         payloads: 256 * MIB,
+        ids: GIB,
         body: 16 * MIB,
         line: 16 * MIB,
         answer: 16 * MIB,
@@ -198,11 +209,12 @@ mod tests {
     fn shares_fit_into_the_whole_whatever_it_is() {
         for max in [64 * MIB, 100 * MIB, 200 * MIB, 409 * MIB, GIB, 3 * GIB + 5, 16 * GIB, 1 << 50] {
             let shares = divide(max, &Asked::default(), &DEFAULTS);
-            let Shares { bodies, answers, payloads, body, line, answer, index, connections } = shares;
-            let parts = bodies + answers + payloads + index;
+            let Shares { bodies, answers, payloads, ids, body, line, answer, index, connections } = shares;
+            let parts = bodies + answers + payloads + ids + index;
             assert!(parts + max / 16 <= max || parts + GIB <= max + MIB, "{max}: {shares:?}");
             assert!(bodies - bodies / 8 >= 2 * body.max(line) && answers >= 4 * answer, "{max}: {shares:?}");
-            assert!(fit(max, bodies as usize, answers as usize, payloads as usize).is_ok(), "{max}: {shares:?}");
+            let memory = RawMemory { max_bytes: max, id_cache_bytes_max: ids };
+            assert!(fit(&memory, bodies as usize, answers as usize, payloads as usize).is_ok(), "{max}: {shares:?}");
             assert!(index >= max / 8, "{max}: {shares:?}");
             let counted = bodies + answers + payloads;
             assert_eq!(too_many_connections(max, counted, connections as usize), None, "{max}: {shares:?}");
@@ -212,7 +224,7 @@ mod tests {
     #[test]
     fn a_large_machine_has_the_defaults_and_the_rest_is_for_the_index() {
         let shares = divide(20 * GIB, &Asked::default(), &DEFAULTS);
-        assert_eq!(shares, Shares { index: 18 * GIB, ..DEFAULTS });
+        assert_eq!(shares, Shares { index: 17 * GIB, ..DEFAULTS });
     }
 
     #[test]
@@ -229,10 +241,11 @@ mod tests {
         let asked = Asked { body: Some(48 * MIB), answers: Some(16 * MIB), ..Asked::default() };
         let shares = divide(512 * MIB, &asked, &DEFAULTS);
         assert_eq!((shares.bodies, shares.answers, shares.payloads), (48 * MIB * 16 / 7, 16 * MIB, 32 * MIB));
-        assert_eq!((shares.line, shares.index), (16 * MIB, 290 * MIB));
+        assert_eq!((shares.line, shares.index), (16 * MIB, 258 * MIB));
         let all = Asked { bodies: Some(300 * MIB), answers: Some(200 * MIB), ..Asked::default() };
         assert_eq!(divide(512 * MIB, &all, &DEFAULTS).index, MIB);
-        let error = fit(512 * MIB, 300 << 20, 200 << 20, 32 << 20).unwrap_err().to_string();
+        let memory = RawMemory { max_bytes: 512 * MIB, id_cache_bytes_max: 32 * MIB };
+        let error = fit(&memory, 300 << 20, 200 << 20, 32 << 20).unwrap_err().to_string();
         for part in ["memory.max_bytes", "server.bodies_bytes_max", "server.answers_bytes_max", "payload_bytes_max"] {
             assert!(error.contains(part), "{error}");
         }

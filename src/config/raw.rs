@@ -133,6 +133,7 @@ pub struct RawHashing {
 #[serde(deny_unknown_fields)]
 pub struct RawMemory {
     pub max_bytes: u64,
+    pub id_cache_bytes_max: u64,
 }
 
 #[derive(Debug, Deserialize)]

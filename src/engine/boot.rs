@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use super::collection::{LocalCollection, Parts};
 use super::disk::DataDisk;
-use super::lookup::{DocumentCounts, Lookup, Policy, Records};
+use super::lookup::{DocumentCounts, IdCache, Lookup, Policy, Records};
 use super::memory_budget::{BudgetShare, MemoryBudget};
 use super::meters::Meters;
 use super::write::{Clusters, Order, PayloadBudget, Writes};
@@ -33,6 +33,8 @@ pub(crate) struct Common {
     pub cpu: CpuPool,
     /// The memory that all collections together may use.
     pub memory: Arc<MemoryBudget>,
+    /// Ids of documents, so that answers can name them without reading the disk.
+    pub ids: Arc<IdCache>,
     /// The bytes of shingles, texts and metadata that may wait for the disk.
     pub payloads: PayloadBudget,
     /// Whether data outlives the process.
@@ -121,7 +123,7 @@ fn assemble(
     let counts = DocumentCounts::new(index.documents() as i64, linked);
     let meters = Meters::new(&meta.name);
     let policy = Policy::of(settings);
-    let records = Records::new(store);
+    let records = Records::new(store, common.ids.of_collection());
     let from = (last_seq, meta.seen_floor);
     let lookup = Lookup::new((index, records), policy, preparer, common.limits, meters, counts, from);
     let order = Order::new(last_seq, clusters, BudgetShare::new(Arc::clone(&common.memory)));

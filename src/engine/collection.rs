@@ -216,6 +216,7 @@ impl LocalCollection {
             (value::PART_IDS, ids),
             (value::PART_SEEN_TIMES, last_seen),
             (value::PART_CLUSTERS, queue.cluster_bytes),
+            (value::PART_ID_CACHE, self.lookup.records().ids_bytes()),
         ];
         for (part, bytes) in parts {
             metrics::gauge!(names::INDEX_BYTES, label::COLLECTION => label(), label::PART => part).set(bytes as f64);

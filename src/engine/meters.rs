@@ -22,6 +22,9 @@ pub(crate) struct Meters {
     pub candidates_below: Counter,
     pub exact_compared: Histogram,
     pub exact_read_bytes: Counter,
+    pub ids_cached: Counter,
+    pub ids_read: Counter,
+    pub decision_seconds: Histogram,
     pub commit_seconds: Histogram,
     pub commit_documents: Histogram,
     pub commit_failures: Counter,
@@ -39,6 +42,8 @@ impl Meters {
         recorder::admit(label::COLLECTION, collection.as_str());
         let by_collection = |metric: &'static str| histogram!(metric, label::COLLECTION => name());
         let result = |result: &'static str| counter!(names::VERIFIED_CANDIDATES, label::COLLECTION => name(), label::RESULT => result);
+        let ids =
+            |result: &'static str| counter!(names::ID_CACHE, label::COLLECTION => name(), label::RESULT => result);
         let verdicts = |op: &'static str| {
             VerdictKind::ALL.map(|kind| {
                 counter!(names::VERDICTS, label::COLLECTION => name(), label::OP => op, label::VERDICT => kind.as_str())
@@ -53,6 +58,9 @@ impl Meters {
             candidates_below: result(value::RESULT_BELOW),
             exact_compared: by_collection(names::EXACT_COMPARED),
             exact_read_bytes: counter!(names::EXACT_READ_BYTES, label::COLLECTION => name()),
+            ids_cached: ids(value::RESULT_HIT),
+            ids_read: ids(value::RESULT_MISS),
+            decision_seconds: by_collection(names::DECISION_DURATION),
             commit_seconds: by_collection(names::COMMIT_DURATION),
             commit_documents: by_collection(names::COMMIT_DOCUMENTS),
             commit_failures: counter!(names::COMMIT_FAILURES, label::COLLECTION => name()),

@@ -17,7 +17,7 @@ mod upkeep;
 mod write;
 
 pub use collection::LocalCollection;
-pub(crate) use lookup::{Pairs, compared_page};
+pub(crate) use lookup::{IdCache, Pairs, compared_page};
 pub(crate) use upkeep::Background;
 pub(crate) use write::PayloadBudget;
 pub use write::Ticket;

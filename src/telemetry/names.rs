@@ -45,11 +45,11 @@ pub mod label {
     pub const OP: &str = "op";
     /// A verdict, as in the API.
     pub const VERDICT: &str = "verdict";
-    /// `match` or `below_threshold`; for a backup `done`, `cancelled` or `failed`.
+    /// `match` or `below_threshold`; for a backup `done`, `cancelled` or `failed`; for an id `hit` or `miss`.
     pub const RESULT: &str = "result";
     /// A sketch, as in the spec, such as `fss256x8`.
     pub const SKETCH: &str = "sketch";
-    /// `postings`, `signatures`, `ids`, `clusters` or `seen_times`.
+    /// `postings`, `signatures`, `ids`, `clusters`, `seen_times` or `id_cache`.
     pub const PART: &str = "part";
     /// `single`, `bulk` or `admin`.
     pub const CLASS: &str = "class";
@@ -116,6 +116,10 @@ pub mod value {
     pub const RESULT_CANCELLED: &str = "cancelled";
     /// [`super::label::RESULT`]: a failed backup.
     pub const RESULT_FAILED: &str = "failed";
+    /// An id that was in memory.
+    pub const RESULT_HIT: &str = "hit";
+    /// An id that was not in memory.
+    pub const RESULT_MISS: &str = "miss";
     /// [`super::label::KIND`]: a document that was not stored.
     pub const REFUSED_DOCUMENT: &str = "document";
     /// [`super::label::KIND`]: a large body that was not read.
@@ -126,6 +130,8 @@ pub mod value {
     pub const PART_SIGNATURES: &str = "signatures";
     /// [`super::label::PART`]: the id map.
     pub const PART_IDS: &str = "ids";
+    /// [`super::label::PART`]: ids in memory, so that answers can name documents without reading the disk.
+    pub const PART_ID_CACHE: &str = "id_cache";
     /// [`super::label::PART`]: the last-seen times, if documents expire.
     pub const PART_SEEN_TIMES: &str = "seen_times";
     /// [`super::label::PART`]: which document is in which cluster.
@@ -256,6 +262,8 @@ metrics_table! {
         "Documents stored and indexed.";
     INDEX_BYTES = "hapax_index_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION, label::PART],
         "Memory held by the index.";
+    ID_CACHE = "hapax_id_cache_lookups_total", Kind::Counter, None, [label::COLLECTION, label::RESULT],
+        "Ids in verdicts that were in the cache of ids (hit), or were read from the disk (miss).";
     MEMORY_BUDGET = "hapax_memory_budget_bytes", Kind::Gauge, Some(Unit::Bytes), [],
         "Memory that the index may take: limits.memory_max_bytes, or if that is 0, that of the machine or container.";
     MEMORY_USED = "hapax_memory_used_bytes", Kind::Gauge, Some(Unit::Bytes), [],
@@ -272,6 +280,8 @@ metrics_table! {
         "1 while the process has reached memory.max_bytes, so that work that takes much memory is refused.";
     MEMORY_SHORT_REFUSED = "hapax_memory_short_refused_total", Kind::Counter, None, [label::KIND],
         "Documents not stored and large bodies not read because the process had reached memory.max_bytes.";
+    DECISION_DURATION = "hapax_decision_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
+        [label::COLLECTION], "Time for which one decision of a write holds the lock that orders them.";
     COMMIT_DURATION = "hapax_commit_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
         [label::COLLECTION], "Time of one transaction, fsync included.";
     COMMIT_DOCUMENTS = "hapax_commit_documents", Kind::Histogram(COMMIT_SIZES), None, [label::COLLECTION],

@@ -23,7 +23,7 @@ pub use error::{CollectionError, Result, WriteFailure};
 pub use fit::fitting;
 pub(crate) use prepare::{Kept, Made, Preparer, set_of, unpacked_bytes};
 pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner};
-pub use settings::{Changes, CollectionsConfig, Description, Limits, Medium, ScrubConfig, Settings};
+pub use settings::{Changes, CollectionsConfig, Description, Limits, Medium, MemoryConfig, ScrubConfig, Settings};
 pub use settings_asked::{BandingAsked, KeyAsked, SettingsAsked};
 pub use threshold::check_threshold;
 pub use verbs::{CheckOptions, Comparand, Comparison, ExactComparison, HotBucket, InsertOptions};

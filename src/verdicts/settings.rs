@@ -34,10 +34,8 @@ pub struct CollectionsConfig {
     pub default_settings: Settings,
     /// Limits of each collection's work.
     pub limits: Limits,
-    /// Most bytes of memory that the documents of all collections may take in the index. `None`: as much as there is.
-    pub memory_max_bytes: Option<u64>,
-    /// The bound of the whole process. While it is reached, the index does not grow.
-    pub memory: Arc<Bound>,
+    /// Limits of memory.
+    pub memory: MemoryConfig,
     /// Bytes of the disk that are kept for deletes. 0: none.
     pub reserve_bytes: u64,
     /// Whether documents outlive the process.
@@ -46,6 +44,17 @@ pub struct CollectionsConfig {
     pub backup: BackupSettings,
     /// How often stored records are read again. `None`: never.
     pub scrub: Option<ScrubConfig>,
+}
+
+/// Limits of the memory of all collections together.
+#[derive(Clone, Debug)]
+pub struct MemoryConfig {
+    /// Most bytes that documents may take in the index. `None`: as much as there is.
+    pub index_bytes_max: Option<u64>,
+    /// Most bytes of ids of documents that are kept for answers. 0: none.
+    pub id_cache_bytes_max: u64,
+    /// The bound of the whole process. While it is reached, the index does not grow.
+    pub process: Arc<Bound>,
 }
 
 /// Whether documents outlive the process.

@@ -37,6 +37,7 @@ mod foreign;
 mod freezes;
 mod hostile_ids;
 mod hot_buckets;
+mod id_cache;
 mod identity;
 mod idle_clients;
 mod keys;

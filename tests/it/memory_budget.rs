@@ -206,7 +206,7 @@ async fn fill_up(collection: &Collection, from: u64) -> u64 {
 async fn collections_share_the_budget_and_drops_and_expiries_give_back() {
     let dir = library::dir();
     let mut config = library::config(&dir);
-    config.memory_max_bytes = Some(MAX);
+    config.memory.index_bytes_max = Some(MAX);
     let collections = library::open(config);
     let default = library::default(&collections).await;
     let name = CollectionName::new("other").unwrap();
@@ -242,7 +242,7 @@ fn a_process_at_its_bound_refuses_what_makes_it_grow_and_nothing_else() {
     let dir = library::dir();
     let mut setup = Setup::new(&dir);
     let process = Bound::new(Some(1 << 30));
-    setup.collections.memory = std::sync::Arc::clone(&process);
+    setup.collections.memory.process = std::sync::Arc::clone(&process);
     let server = setup.start();
     let client = Client::new(format!("http://{}", server.address));
     for number in 0..4 {

@@ -13,7 +13,7 @@ use crate::cpu::CpuPool;
 use crate::engine::boot::Common;
 use crate::engine::disk::DataDisk;
 use crate::engine::memory_budget::MemoryBudget;
-use crate::engine::{Background, PayloadBudget};
+use crate::engine::{Background, IdCache, PayloadBudget};
 use crate::store;
 use crate::types::CollectionName;
 use crate::verdicts::{CollectionsConfig, Medium, Result};
@@ -29,19 +29,20 @@ impl DataDir {
     /// `opening` gets the progress.
     pub(in crate::collections) fn open(config: CollectionsConfig, cpu: CpuPool, opening: Arc<Opening>) -> Result<Self> {
         let CollectionsConfig { data_dir, lock_wait, collections_max, secret, default_settings, .. } = config;
-        let CollectionsConfig { limits, memory_max_bytes, memory, reserve_bytes, medium, backup, scrub, .. } = config;
+        let CollectionsConfig { limits, memory, reserve_bytes, medium, backup, scrub, .. } = config;
         let folder = Folder::take(&data_dir, lock_wait, medium)?;
         let known = match medium {
             Medium::Disk => Known::read(&data_dir, &folder.names()?),
             Medium::Memory => Known::default(),
         };
-        let memory = Arc::new(MemoryBudget::new(memory_max_bytes, memory));
+        let ids = IdCache::new(memory.id_cache_bytes_max);
+        let memory = Arc::new(MemoryBudget::new(memory.index_bytes_max, memory.process));
         let payloads = PayloadBudget::new(limits.commit_payload_bytes_max);
         let disk = match medium {
             Medium::Disk => DataDisk::new(&data_dir, reserve_bytes),
             Medium::Memory => DataDisk::new(&data_dir, 0),
         };
-        let common = Common { secret, limits, cpu, memory, payloads, medium, disk };
+        let common = Common { secret, limits, cpu, memory, ids, payloads, medium, disk };
         let opener = Arc::new(Opener::new(common, folder, opening)?);
         let open = opener.cells().watch();
         let background = Background::start(Arc::clone(&opener.common().disk), scrub, move || {

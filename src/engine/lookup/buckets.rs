@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::records::Heads;
+use super::records::Mentions;
 use super::sources::Lookup;
 use crate::engine::long_work::beside;
 use crate::index::FullBucket;
@@ -24,10 +24,11 @@ pub(crate) async fn buckets(lookup: &Arc<Lookup>, limit: usize) -> Result<Vec<Ho
             bucket.sample.iter().filter(|occupant| view.sees(occupant)).map(|occupant| occupant.seq).collect()
         };
         let sampled: Vec<Vec<Seq>> = fullest.iter().map(visible).collect();
-        let mut heads = Heads::default();
-        let missing = lookup.records().recall(&mut heads, sampled.iter().flatten().copied());
-        lookup.records().load(&mut heads, &missing, None)?;
-        let named = |seqs: Vec<Seq>| seqs.into_iter().filter_map(|seq| Some(heads.get(seq)?.id.clone())).collect();
+        let mut mentions = Mentions::default();
+        let missing = lookup.records().recall(&mut mentions, sampled.iter().flatten().copied(), true);
+        lookup.records().load(&mut mentions, &missing, None)?;
+        let named =
+            |seqs: Vec<Seq>| seqs.into_iter().filter_map(|seq| Some(mentions.get(seq)?.identity.id.clone())).collect();
         let buckets = fullest.iter().zip(sampled).map(|(&FullBucket { band, key, documents, .. }, seqs)| HotBucket {
             band,
             key: key.0,

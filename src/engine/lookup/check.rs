@@ -9,14 +9,14 @@ use super::existing::{Existing, representative_of};
 use super::findings::findings;
 use super::judgement::Judgement;
 use super::query::{query, shingle_query};
-use super::records::Heads;
+use super::records::{Mention, Mentions};
 use super::retry::{ATTEMPTS, changing, wait_for_commit};
 use super::sources::Lookup;
 use super::survivors::{IN_PASSING, Survivors};
 use crate::engine::long_work::beside;
 use crate::engine::meters::Op;
 use crate::index::{NeedsDisk, View};
-use crate::store::{Head, id_fingerprint};
+use crate::store::id_fingerprint;
 use crate::types::{DocId, Outcome, Previous, Seq, Verdict, Verify};
 use crate::verdicts::{
     CheckOptions, CollectionError, Made, Result, ShingleQuery, VerdictContext, empty_verdict, matching_min,
@@ -97,16 +97,16 @@ fn in_memory(lookup: &Lookup, check: &Check) -> Option<Verdict> {
     {
         return None;
     }
-    let mut heads = Heads::default();
-    let missing = lookup.records().recall(&mut heads, cited(&glance, check));
+    let mut mentions = Mentions::default();
+    let missing = lookup.records().recall(&mut mentions, cited(&glance, check), !check.options.with_metadata);
     let limit = check.options.limit;
     if !missing.is_empty()
-        || !glance.judgement.mistakes(limit, &heads, check.made.content).is_empty()
+        || !glance.judgement.mistakes(limit, &mentions, check.made.content).is_empty()
         || glance.judgement.best_link().is_some()
     {
         return None;
     }
-    Some(conclude(lookup, check, glance, &heads, &survivors, Recorded::default()))
+    Some(conclude(lookup, check, glance, &mentions, &survivors, Recorded::default()))
 }
 
 fn with_disk(lookup: &Lookup, check: &Check) -> Result<Verdict> {
@@ -146,16 +146,16 @@ fn attempt_with_disk(
     if !compare_survivors(lookup, &mut glance, survivors)? {
         return Ok(Err(LookAgain::Changed));
     }
-    let mut heads = Heads::default();
-    let missing = lookup.records().recall(&mut heads, cited(&glance, check));
-    lookup.records().load(&mut heads, &missing, options.with_metadata.then_some(check.bytes_max))?;
-    let mistakes = glance.judgement.mistakes(options.limit, &heads, made.content);
+    let mut mentions = Mentions::default();
+    let missing = lookup.records().recall(&mut mentions, cited(&glance, check), !options.with_metadata);
+    lookup.records().load(&mut mentions, &missing, options.with_metadata.then_some(check.bytes_max))?;
+    let mistakes = glance.judgement.mistakes(options.limit, &mentions, made.content);
     if !mistakes.is_empty() {
         survivors.mistook(mistakes);
         return Ok(Err(LookAgain::NeedsDisk));
     }
     let recorded = recorded(lookup, check, existing.as_ref(), &mut glance.judgement)?;
-    Ok(Ok(conclude(lookup, check, glance, &heads, survivors, recorded)))
+    Ok(Ok(conclude(lookup, check, glance, &mentions, survivors, recorded)))
 }
 
 /// Compares all survivors if shingles decide. Returns false if one of them has been deleted or replaced since.
@@ -233,13 +233,13 @@ fn conclude(
     lookup: &Lookup,
     check: &Check,
     glance: Glance<'_>,
-    heads: &Heads,
+    mentions: &Mentions,
     survivors: &Survivors,
     recorded: Recorded,
 ) -> Verdict {
     let Check { id, made, shingles, options, .. } = check;
-    let metadata = |head: &Head| head.metadata.clone().filter(|_| options.with_metadata);
-    let findings = findings(lookup, &glance.judgement, heads, made.content, options.limit, metadata);
+    let metadata = |_: Seq, mention: &Mention| mention.metadata.clone().filter(|_| options.with_metadata);
+    let findings = findings(lookup, &glance.judgement, mentions, made.content, options.limit, metadata);
     let verdict = findings.verdict(VerdictContext {
         outcome: Outcome::Checked,
         stored: recorded.same,
@@ -252,7 +252,7 @@ fn conclude(
         previous: recorded.previous,
         expected_recall: glance.expected_recall,
     });
-    lookup.meter(&glance.judgement, survivors);
+    lookup.meter(&glance.judgement, survivors, mentions);
     lookup.meters().verdict(Op::Check, &verdict);
     verdict
 }

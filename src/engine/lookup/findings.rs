@@ -4,31 +4,31 @@
 use hapax_core::ContentHash;
 
 use super::judgement::Judgement;
-use super::records::Heads;
+use super::records::{Mention, Mentions};
 use super::sources::Lookup;
-use crate::store::{Head, StoredMatch};
-use crate::types::Metadata;
+use crate::store::StoredMatch;
+use crate::types::{Metadata, Seq};
 use crate::verdicts::{Cited, Findings};
 
 /// Returns what was found. `content` is the content hash of the document that is looked up.
 pub(crate) fn findings(
     lookup: &Lookup,
     judgement: &Judgement,
-    heads: &Heads,
+    mentions: &Mentions,
     content: Option<ContentHash>,
     limit: usize,
-    metadata: impl Fn(&Head) -> Option<Metadata>,
+    metadata: impl Fn(Seq, &Mention) -> Option<Metadata>,
 ) -> Findings {
     let cited = judgement.cited(limit).iter().filter_map(|ranked| {
-        let head = heads.get(ranked.found.seq)?;
-        let metadata = metadata(head);
+        let mention = mentions.get(ranked.found.seq)?;
+        let metadata = metadata(ranked.found.seq, mention);
         Some(Cited {
-            id: head.id.clone(),
-            first_seen: head.first_seen,
+            id: mention.identity.id.clone(),
+            first_seen: mention.identity.first_seen,
             matching: ranked.found.matching,
-            same_content: ranked.found.same_content && content == Some(head.content),
+            same_content: ranked.found.same_content && content == Some(mention.identity.content),
             overlap: ranked.overlap,
-            metadata_omitted: metadata.is_none() && head.metadata_left,
+            metadata_omitted: metadata.is_none() && mention.metadata_left,
             metadata,
         })
     });
@@ -36,15 +36,15 @@ pub(crate) fn findings(
 }
 
 /// Returns a match of a stored verdict, if the matching document still exists.
-pub(crate) fn cited_again(found: &StoredMatch, heads: &Heads, with_metadata: bool) -> Option<Cited> {
-    let head = heads.get(found.seq)?;
+pub(crate) fn cited_again(found: &StoredMatch, mentions: &Mentions, with_metadata: bool) -> Option<Cited> {
+    let mention = mentions.get(found.seq)?;
     Some(Cited {
-        id: head.id.clone(),
-        first_seen: head.first_seen,
+        id: mention.identity.id.clone(),
+        first_seen: mention.identity.first_seen,
         matching: found.matching,
         same_content: found.exact,
         overlap: found.overlap,
-        metadata: head.metadata.clone().filter(|_| with_metadata),
-        metadata_omitted: head.metadata_left,
+        metadata: mention.metadata.clone().filter(|_| with_metadata),
+        metadata_omitted: mention.metadata_left,
     })
 }

@@ -3,7 +3,7 @@
 
 use hapax_core::ContentHash;
 
-use super::records::Heads;
+use super::records::Mentions;
 use crate::index::{Candidate, Cost, Search};
 use crate::types::{Overlap, Seq};
 
@@ -79,10 +79,10 @@ impl Judgement {
     }
 
     /// Returns the cited documents that turn out to have other content than the query. Memory has 64 bits of the
-    /// content hash, and the head has all of it. The lookup must be repeated with these marked as mistaken.
-    pub(crate) fn mistakes(&self, limit: usize, heads: &Heads, content: Option<ContentHash>) -> Vec<Seq> {
+    /// content hash, and the mention has all of it. The lookup must be repeated with these marked as mistaken.
+    pub(crate) fn mistakes(&self, limit: usize, mentions: &Mentions, content: Option<ContentHash>) -> Vec<Seq> {
         let same = self.cited(limit).iter().map(|ranked| &ranked.found).filter(|found| found.same_content);
-        same.filter(|found| heads.get(found.seq).is_some_and(|head| content != Some(head.content)))
+        same.filter(|found| mentions.get(found.seq).is_some_and(|mention| content != Some(mention.identity.content)))
             .map(|found| found.seq)
             .collect()
     }

@@ -2,7 +2,8 @@
 //! if a document it needs is just being replaced or deleted (`retry.rs`).
 //!
 //! `judgement` turns the index's findings into the facts that a verdict rests on. `survivors` compares shingles if they
-//! decide. `records` finds the ids. `findings` combines these for the verdict. `check` calls them in that order.
+//! decide. `records` finds the ids, and `id_cache` keeps them in
+//! memory. `findings` combines these for the verdict. `check` calls them in that order.
 
 mod buckets;
 mod check;
@@ -13,6 +14,7 @@ mod documents;
 mod doubts;
 mod existing;
 mod findings;
+mod id_cache;
 mod judgement;
 mod pairs;
 mod payloads;
@@ -30,10 +32,11 @@ pub(crate) use counts::DocumentCounts;
 pub(crate) use documents::{document, documents_within};
 pub(crate) use existing::{Existing, representative_of};
 pub(crate) use findings::{cited_again, findings};
+pub(crate) use id_cache::IdCache;
 pub(crate) use judgement::{Judgement, Ranked};
 pub(crate) use pairs::Pairs;
 pub(crate) use query::{query, shingle_query};
-pub(crate) use records::{Heads, Records, Room};
+pub(crate) use records::{Mentions, Records, Room};
 pub(crate) use retry::{ATTEMPTS, changing};
 pub(crate) use sources::{Lookup, Policy};
 pub(crate) use survivors::{IN_PASSING, Survivors};

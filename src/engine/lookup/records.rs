@@ -1,17 +1,19 @@
 //! `seq` -> its record, for answers that name documents.
-//! Documents that are not on disk yet, and those that reached it recently, are kept here in memory; all others are read
-//! from the store. So a decision finds the ids it cites and the shingles it compares in memory, and never reads the
-//! disk under the decision lock.
+//! Documents that are not on disk yet, and those that reached it recently, are kept here in memory; of others `id_cache`
+//! may have what an answer says; all others are read from the store. So a decision finds the ids it cites and the
+//! shingles it compares in memory, and never reads the disk under the decision lock.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hapax_core::ShingleSet;
+use hashbrown::HashMap;
 use parking_lot::RwLock;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::id_cache::{CollectionIds, Identity};
 use crate::store::{Head, Record, Store};
 use crate::types::{Metadata, Seq};
 use crate::verdicts::{Kept, Result};
@@ -34,6 +36,7 @@ pub(crate) struct Records {
     updating: RwLock<HashMap<Seq, Option<Metadata>>>,
     /// The number of such updates that have reached the disk.
     updates: AtomicU64,
+    ids: CollectionIds,
     store: Store,
 }
 
@@ -55,21 +58,42 @@ struct Newest {
 }
 
 impl Recent {
-    fn remove(&mut self, seq: Seq) {
-        if let Some(Newest { kept: Some(kept), .. }) = self.records.remove(&seq) {
-            self.bytes -= kept.bytes();
-        }
+    fn remove(&mut self, seq: Seq) -> Option<Arc<Record>> {
+        let Newest { record, kept, .. } = self.records.remove(&seq)?;
+        self.bytes -= kept.as_ref().map_or(0, Kept::bytes);
+        Some(record)
     }
 }
 
-/// The heads that one answer needs.
+/// The documents that one answer names.
 #[derive(Default)]
-pub(crate) struct Heads(HashMap<Seq, Head>);
+pub(crate) struct Mentions {
+    by_seq: HashMap<Seq, Mention>,
+    /// How many of them were in the cache of ids.
+    cached: u64,
+    /// How many were read from the store.
+    read: u64,
+}
+
+/// What an answer says about a document that it names.
+#[derive(Debug)]
+pub(crate) struct Mention {
+    pub identity: Identity,
+    /// The metadata, if it was requested.
+    pub metadata: Option<Metadata>,
+    /// Whether metadata was requested but left in the file, because other records used up the bytes allowed for it.
+    pub metadata_left: bool,
+}
 
 impl Records {
-    pub(crate) fn new(store: Store) -> Self {
+    pub(crate) fn new(store: Store, ids: CollectionIds) -> Self {
         let (recent, leaving, updating) = Default::default();
-        Self { recent, leaving, updating, updates: AtomicU64::new(0), store }
+        Self { recent, leaving, updating, updates: AtomicU64::new(0), ids, store }
+    }
+
+    /// Returns the bytes of the ids in memory.
+    pub(crate) fn ids_bytes(&self) -> u64 {
+        self.ids.bytes()
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -118,15 +142,15 @@ impl Records {
         self.updating.write().remove(&seq);
     }
 
-    /// Returns how many updates have reached the disk so far. Heads that were loaded at another count may show older
+    /// Returns how many updates have reached the disk so far. Mentions that were loaded at another count may show older
     /// metadata.
     pub(crate) fn updates_total(&self) -> u64 {
         self.updates.load(Ordering::Relaxed)
     }
 
     /// Returns a document's metadata as decided. Only for answers that wait for all decisions before them.
-    pub(crate) fn decided_metadata(&self, head: &Head) -> Option<Metadata> {
-        self.updating.read().get(&head.seq).unwrap_or(&head.metadata).clone()
+    pub(crate) fn decided_metadata(&self, seq: Seq, mention: &Mention) -> Option<Metadata> {
+        self.updating.read().get(&seq).unwrap_or(&mention.metadata).clone()
     }
 
     /// Marks a former link as an ordinary document, after the same has reached the disk.
@@ -142,17 +166,22 @@ impl Records {
         self.leaving.write().remove(&seq);
     }
 
-    /// Drops the oldest records beyond the limits, if they are on disk. Everything up to `durable` is.
+    /// Drops the oldest records beyond the limits, if they are on disk, except their ids. Everything up to `durable` is.
     pub(crate) fn settle(&self, durable: Seq) {
         let mut recent = self.recent.write();
         // Records that have reached the disk return their share of the queue.
         let settled = (Bound::Excluded(recent.durable), Bound::Included(durable));
         recent.records.range_mut(settled).for_each(|(_, newest)| newest.room = None);
         recent.durable = durable;
+        let mut left = Vec::new();
         while (recent.records.len() > KEPT || recent.bytes > KEPT_BYTES)
             && let Some((&seq, _)) = recent.records.first_key_value().filter(|(seq, _)| **seq <= durable)
         {
-            recent.remove(seq);
+            left.extend(recent.remove(seq));
+        }
+        drop(recent);
+        for record in left {
+            self.ids.keep(record.seq, &record.id, record.content, record.first_seen);
         }
     }
 
@@ -175,42 +204,71 @@ impl Records {
         }
     }
 
-    /// Adds the heads of `seqs` that memory has to `heads`, and returns the `seqs` that it has not.
-    pub(crate) fn recall(&self, heads: &mut Heads, seqs: impl Iterator<Item = Seq>) -> Vec<Seq> {
+    /// Adds the mentions of `seqs` that memory has, and returns the `seqs` that it has not. `ids_suffice` if no metadata is
+    /// needed and all these documents exist: of most documents memory has at most the id, and it may be that of a
+    /// document that is gone.
+    pub(crate) fn recall(
+        &self,
+        mentions: &mut Mentions,
+        seqs: impl Iterator<Item = Seq>,
+        ids_suffice: bool,
+    ) -> Vec<Seq> {
         let recent = self.recent.read();
         let mut missing = Vec::new();
         for seq in seqs {
-            if heads.0.contains_key(&seq) {
+            if mentions.by_seq.contains_key(&seq) {
                 continue;
             }
-            match recent.records.get(&seq) {
-                Some(newest) => {
-                    heads.0.insert(seq, newest.record.head());
-                }
-                None => missing.push(seq),
+            if let Some(newest) = recent.records.get(&seq) {
+                mentions.by_seq.insert(seq, Mention::of_head(newest.record.head()));
+            } else if let Some(identity) = ids_suffice.then(|| self.ids.get(seq)).flatten() {
+                mentions.by_seq.insert(seq, Mention::without_metadata(identity));
+                mentions.cached += 1;
+            } else {
+                missing.push(seq);
             }
         }
         missing
     }
 
-    /// Adds heads from the store. A document that is gone, and that no lookup can see any more, gets none. Loads
+    /// Adds mentions from the store. A document that is gone, and that no lookup can see any more, gets none. Loads
     /// metadata if `metadata_bytes` is given, up to that many bytes.
-    pub(crate) fn load(&self, heads: &mut Heads, missing: &[Seq], metadata_bytes: Option<usize>) -> Result<()> {
+    pub(crate) fn load(&self, mentions: &mut Mentions, missing: &[Seq], metadata_bytes: Option<usize>) -> Result<()> {
         if missing.is_empty() {
             return Ok(());
         }
         let found = self.store.heads(missing, metadata_bytes)?;
+        mentions.read += missing.len() as u64;
         for (&seq, head) in missing.iter().zip(found) {
+            if let Some(Head { id, content, first_seen, .. }) = &head {
+                self.ids.keep(seq, id, *content, *first_seen);
+            }
             let head = head.or_else(|| self.leaving.read().get(&seq).map(|record| record.head()));
-            heads.0.extend(head.map(|head| (seq, head)));
+            mentions.by_seq.extend(head.map(|head| (seq, Mention::of_head(head))));
         }
         Ok(())
     }
 }
 
-impl Heads {
-    /// Returns the head of a document, if it has been found.
-    pub(crate) fn get(&self, seq: Seq) -> Option<&Head> {
-        self.0.get(&seq)
+impl Mention {
+    fn of_head(head: Head) -> Self {
+        let Head { id, content, first_seen, metadata, metadata_left, .. } = head;
+        Self { identity: Identity { id, content, first_seen }, metadata, metadata_left }
+    }
+
+    fn without_metadata(identity: Identity) -> Self {
+        Self { identity, metadata: None, metadata_left: false }
+    }
+}
+
+impl Mentions {
+    /// Returns how many ids were in the cache, and how many were read from the store.
+    pub(crate) fn sources(&self) -> (u64, u64) {
+        (self.cached, self.read)
+    }
+
+    /// Returns what an answer says about a document, if it has been found.
+    pub(crate) fn get(&self, seq: Seq) -> Option<&Mention> {
+        self.by_seq.get(&seq)
     }
 }

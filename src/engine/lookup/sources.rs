@@ -12,7 +12,7 @@ use super::counts::DocumentCounts;
 use super::doubts::Doubts;
 use super::judgement::Judgement;
 use super::payloads::set_of;
-use super::records::Records;
+use super::records::{Mentions, Records};
 use super::survivors::{ReadBounds, Survivors};
 use crate::engine::meters::Meters;
 use crate::index::{Bounds, Index, NeedsDisk, Query, Reading, Search, View};
@@ -167,14 +167,16 @@ impl Lookup {
     }
 
     /// Records the cost of a lookup in the metrics. If a decision had to repeat its lookup, only the last one counts.
-    pub(crate) fn meter(&self, judgement: &Judgement, survivors: &Survivors) {
-        let (meters, cost) = (&self.meters, judgement.cost());
+    pub(crate) fn meter(&self, judgement: &Judgement, survivors: &Survivors, mentions: &Mentions) {
+        let (meters, cost, (cached, read)) = (&self.meters, judgement.cost(), mentions.sources());
         meters.probe_seconds.record(cost.probe);
         meters.verify_seconds.record(cost.verify);
         meters.candidates.record(judgement.candidates());
         meters.fullest_bucket.record(cost.fullest_bucket as f64);
         meters.candidates_above.increment(u64::from(judgement.above()));
         meters.candidates_below.increment(u64::from(judgement.candidates() - judgement.above()));
+        meters.ids_cached.increment(cached);
+        meters.ids_read.increment(read);
         if let Some((compared, read_bytes)) = survivors.cost() {
             meters.exact_compared.record(compared as f64);
             meters.exact_read_bytes.increment(read_bytes);

@@ -14,7 +14,7 @@ use super::turn::WriteTurn;
 use super::writes::Writes;
 use crate::engine::long_work::beside;
 use crate::engine::lookup::{
-    ATTEMPTS, Existing, Heads, IN_PASSING, Judgement, Lookup, Policy, Survivors, changing, findings, query,
+    ATTEMPTS, Existing, IN_PASSING, Judgement, Lookup, Mentions, Policy, Survivors, changing, findings, query,
     shingle_query,
 };
 use crate::engine::meters::Op;
@@ -98,8 +98,8 @@ enum Missing {
     Index(NeedsDisk),
     /// The shingles of these documents.
     Shingles(Vec<Seq>),
-    /// The heads of these documents.
-    Heads(Vec<Seq>),
+    /// What the answer says about these documents.
+    Mentions(Vec<Seq>),
     /// Nothing: it only has to be tried again.
     Nothing,
 }
@@ -110,8 +110,8 @@ struct Deciding<'a> {
     insertion: &'a Insertion,
     existing: Option<Existing>,
     previous: Option<Previous>,
-    heads: Heads,
-    /// The number of updates that had reached the disk when `heads` were loaded.
+    mentions: Mentions,
+    /// The number of updates that had reached the disk when `mentions` were loaded.
     updates: u64,
     survivors: Survivors,
 }
@@ -130,8 +130,8 @@ impl<'a> Deciding<'a> {
         // The caller holds the id's latch, so the id's content cannot change.
         let previous = existing.as_ref().map(|held| held.previous(lookup, &insertion.made)).transpose()?;
         let updates = lookup.records().updates_total();
-        let (heads, survivors) = Default::default();
-        Ok(Self { writes, insertion, existing, previous, heads, updates, survivors })
+        let (mentions, survivors) = Default::default();
+        Ok(Self { writes, insertion, existing, previous, mentions, updates, survivors })
     }
 
     fn lookup(&self) -> &'a Lookup {
@@ -210,15 +210,15 @@ impl<'a> Deciding<'a> {
         let records = self.lookup().records();
         let InsertOptions { limit, with_metadata, .. } = self.insertion.options;
         if with_metadata && records.updates_total() != self.updates && attempt < ATTEMPTS / 2 {
-            self.heads = Heads::default();
+            self.mentions = Mentions::default();
         }
         let representative = representatives.of_link.or(representatives.to_join).map(|(seq, _)| seq);
         let named = judgement.cited(limit).iter().map(|ranked| ranked.found.seq).chain(representative);
-        let missing = records.recall(&mut self.heads, named);
+        let missing = records.recall(&mut self.mentions, named, !with_metadata);
         if !missing.is_empty() {
-            return Err(Missing::Heads(missing));
+            return Err(Missing::Mentions(missing));
         }
-        let mistakes = judgement.mistakes(limit, &self.heads, self.insertion.content());
+        let mistakes = judgement.mistakes(limit, &self.mentions, self.insertion.content());
         if mistakes.is_empty() {
             return Ok(());
         }
@@ -239,9 +239,9 @@ impl<'a> Deciding<'a> {
                     self.survivors.compare(&query, &seqs, records, preparer, lookup.read_bounds())?;
                 }
             }
-            Missing::Heads(seqs) => {
+            Missing::Mentions(seqs) => {
                 self.updates = lookup.records().updates_total();
-                lookup.records().load(&mut self.heads, &seqs, insertion.metadata_bytes())?;
+                lookup.records().load(&mut self.mentions, &seqs, insertion.metadata_bytes())?;
             }
         }
         Ok(())
@@ -258,8 +258,8 @@ impl<'a> Deciding<'a> {
     ) -> Result<Ticket<Verdict>> {
         let (lookup, insertion) = (self.lookup(), self.insertion);
         let InsertOptions { limit, with_metadata, .. } = insertion.options;
-        let findings = findings(lookup, judgement, &self.heads, insertion.content(), limit, |head| {
-            if with_metadata { lookup.records().decided_metadata(head) } else { None }
+        let findings = findings(lookup, judgement, &self.mentions, insertion.content(), limit, |seq, mention| {
+            if with_metadata { lookup.records().decided_metadata(seq, mention) } else { None }
         });
         let (mut plan, mut full) = (self.plan(order, policy, judgement, representatives), None);
         if plan.effect.stores() {
@@ -286,7 +286,7 @@ impl<'a> Deciding<'a> {
             previous: self.previous,
             expected_recall: None,
         });
-        lookup.meter(judgement, &self.survivors);
+        lookup.meter(judgement, &self.survivors, &self.mentions);
         Ok(self.writes.enqueue(order, verdict, effect, turn))
     }
 
@@ -351,7 +351,7 @@ impl<'a> Deciding<'a> {
             Named::OfBestMatch => representatives.of_link,
             Named::Nothing | Named::OfHeld => None,
         };
-        named.and_then(|(seq, _)| self.heads.get(seq)).map(|head| head.id.clone())
+        named.and_then(|(seq, _)| self.mentions.get(seq)).map(|mention| mention.identity.id.clone())
     }
 }
 

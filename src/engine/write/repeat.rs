@@ -7,7 +7,7 @@ use super::order::Step;
 use super::ticket::Ticket;
 use super::turn::WriteTurn;
 use super::writes::Writes;
-use crate::engine::lookup::{Existing, Heads, Lookup, cited_again, representative_of};
+use crate::engine::lookup::{Existing, Lookup, Mentions, cited_again, representative_of};
 use crate::index::Place;
 use crate::store::{Change, Record, StoredVerdict, id_fingerprint};
 use crate::types::{Metadata, Outcome, Verdict};
@@ -51,12 +51,12 @@ pub(super) fn repeat(
 /// Returns the first verdict without the documents that no longer exist.
 fn first_verdict(lookup: &Lookup, record: &Record, insertion: &Insertion) -> Result<(Findings, VerdictContext)> {
     let StoredVerdict { kind, duplicate_of, threshold, candidates, unread, matches } = &record.verdict;
-    let mut heads = Heads::default();
-    let missing = lookup.records().recall(&mut heads, matches.iter().map(|found| found.seq));
-    lookup.records().load(&mut heads, &missing, insertion.metadata_bytes())?;
     let with_metadata = insertion.options.with_metadata;
+    let mut mentions = Mentions::default();
+    let missing = lookup.records().recall(&mut mentions, matches.iter().map(|found| found.seq), false);
+    lookup.records().load(&mut mentions, &missing, insertion.metadata_bytes())?;
     let shown = matches.iter().take(insertion.options.limit);
-    let cited = shown.filter_map(|found| cited_again(found, &heads, with_metadata));
+    let cited = shown.filter_map(|found| cited_again(found, &mentions, with_metadata));
     let similarity = matches.first().map(|best| lookup.similarity(best.matching, best.exact, best.overlap).value);
     let findings = Findings::again(lookup.preparer().spec(), (*kind, duplicate_of.clone(), similarity), cited);
     let context = VerdictContext {

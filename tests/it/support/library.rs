@@ -3,7 +3,9 @@
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use hapax::collections::{BackupSettings, Collection, Collections, CollectionsConfig, Limits, Medium, Settings};
+use hapax::collections::{
+    BackupSettings, Collection, Collections, CollectionsConfig, Limits, Medium, MemoryConfig, Settings,
+};
 use hapax::cpu::{CpuConfig, CpuPool, WhenFull};
 use hapax::types::CollectionName;
 use hapax_core::{Spec, tuning};
@@ -46,8 +48,7 @@ pub(crate) fn config(dir: &Dir) -> CollectionsConfig {
         secret: None,
         default_settings: settings(),
         limits: LIMITS,
-        memory_max_bytes: None,
-        memory: Arc::default(),
+        memory: MemoryConfig { index_bytes_max: None, id_cache_bytes_max: 1 << 20, process: Arc::default() },
         reserve_bytes: 0,
         medium: Medium::Disk,
         backup: BackupSettings { dir: Some(dir.path().join("backups")), ..BackupSettings::default() },

@@ -109,7 +109,7 @@ impl Setup {
             addresses: self.addresses,
             metrics: self.metrics,
             cpu: cpu.clone(),
-            memory: Arc::clone(&self.collections.memory),
+            memory: Arc::clone(&self.collections.memory.process),
             stream_threads: self.workers,
             default_settings: self.collections.default_settings.clone(),
             secret_fingerprint: self.collections.secret.as_ref().map(SecretKey::fingerprint),

@@ -1,0 +1,388 @@
+//! (collection, `seq`) -> the facts about a document that an answer names and that never change: its id, its content
+//! hash, its first-seen time. With them, a lookup names a match without reading the disk.
+//! In: the facts of documents that are on disk. Out: those of them that it still has. It knows nothing of files, and
+//! nobody may rely on it: an entry may be gone at any time. An entry is never wrong, because a `seq` is given once.
+//!
+//! All collections share one limit of bytes. Entries lie one after another in segments. When the limit is reached, the
+//! oldest segment gives way to a new one, which begins with those of its entries that were asked for meanwhile.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hapax_core::ContentHash;
+use hashbrown::{DefaultHashBuilder, HashTable};
+use parking_lot::Mutex;
+
+use crate::types::{DocId, ID_BYTES_MAX, Seq, TimestampMs};
+
+/// Each has a lock of its own.
+const SHARDS: usize = 32;
+const OFFSET_BITS: u32 = 14;
+const SEGMENT_BYTES: usize = 1 << OFFSET_BITS;
+/// The numbers of segments. After the last one, they begin again.
+const NUMBERS: u32 = 1 << (u32::BITS - OFFSET_BITS);
+/// The bytes of an entry before its id.
+const HEAD_BYTES: usize = 39;
+/// What an entry takes in the table that finds it, on average.
+const TABLE_BYTES: usize = 8;
+/// The share of a new segment that entries of the oldest one may take. The largest entry must fit into the remainder.
+const KEPT_BYTES_MAX: usize = SEGMENT_BYTES / 2;
+const _: () = assert!(KEPT_BYTES_MAX + HEAD_BYTES + ID_BYTES_MAX <= SEGMENT_BYTES);
+
+/// The facts about a document that an answer names and that never change.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Identity {
+    /// The client's name for the document.
+    pub id: DocId,
+    /// The hash of the canonical text; meaningless if the client gave the signature.
+    pub content: ContentHash,
+    /// When this content was first stored under the id.
+    pub first_seen: TimestampMs,
+}
+
+/// The identities of documents of all collections.
+pub(crate) struct IdCache {
+    shards: Box<[Mutex<Shard>]>,
+    /// The most bytes of one shard. 0: nothing is kept.
+    shard_bytes_max: usize,
+    hasher: DefaultHashBuilder,
+    /// The number of the next collection that is opened.
+    next: AtomicU32,
+}
+
+/// The part of one open collection.
+pub(crate) struct CollectionIds {
+    cache: Arc<IdCache>,
+    collection: u32,
+}
+
+impl IdCache {
+    pub(crate) fn new(bytes_max: u64) -> Arc<Self> {
+        let shard_bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX) / SHARDS;
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Arc::new(Self { shards, shard_bytes_max, hasher: DefaultHashBuilder::default(), next: AtomicU32::new(0) })
+    }
+
+    /// Returns the part of a collection that has just been opened.
+    pub(crate) fn of_collection(self: &Arc<Self>) -> CollectionIds {
+        CollectionIds { cache: Arc::clone(self), collection: self.next.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// Returns the shard of a document.
+    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+        // The table of the shard uses the highest and the lowest bits.
+        &self.shards[(hash >> 32) as usize % SHARDS]
+    }
+}
+
+impl CollectionIds {
+    pub(crate) fn get(&self, seq: Seq) -> Option<Identity> {
+        let key = Key { collection: self.collection, seq };
+        let hash = self.cache.hasher.hash_one(key);
+        self.cache.shard(hash).lock().get(key, hash)
+    }
+
+    /// Keeps the identity of a document that is on disk.
+    pub(crate) fn keep(&self, seq: Seq, id: &DocId, content: ContentHash, first_seen: TimestampMs) {
+        let IdCache { shard_bytes_max, hasher, .. } = &*self.cache;
+        if *shard_bytes_max == 0 {
+            return;
+        }
+        let key = Key { collection: self.collection, seq };
+        let hash = hasher.hash_one(key);
+        let mut shard = self.cache.shard(hash).lock();
+        if shard.find(key, hash).is_none() {
+            shard.make_room(HEAD_BYTES + id.as_str().len(), *shard_bytes_max, hasher);
+            let at = shard.log.append(key, id, content, first_seen);
+            shard.enter(at, hasher);
+        }
+    }
+
+    /// Returns the bytes that the documents of the collection take.
+    pub(crate) fn bytes(&self) -> u64 {
+        let of_collection = |shard: &Mutex<Shard>| shard.lock().bytes.get(&self.collection).copied().unwrap_or(0);
+        self.cache.shards.iter().map(of_collection).sum::<usize>() as u64
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    collection: u32,
+    seq: Seq,
+}
+
+/// The place of an entry: the number of its segment, and its offset there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct At(u32);
+
+#[derive(Default)]
+struct Shard {
+    log: Log,
+    /// Finds entries by their keys.
+    table: HashTable<At>,
+    /// The bytes that each collection takes.
+    bytes: HashMap<u32, usize>,
+}
+
+impl Shard {
+    fn find(&self, key: Key, hash: u64) -> Option<At> {
+        self.table.find(hash, |&at| self.log.key(at) == key).copied()
+    }
+
+    fn get(&mut self, key: Key, hash: u64) -> Option<Identity> {
+        let at = self.find(key, hash)?;
+        self.log.set_asked(at, true);
+        Some(self.log.identity(at))
+    }
+
+    /// Adds an entry of the log to the table.
+    fn enter(&mut self, at: At, hasher: &DefaultHashBuilder) {
+        let Self { log, table, bytes } = self;
+        let key = log.key(at);
+        table.insert_unique(hasher.hash_one(key), at, |&at| hasher.hash_one(log.key(at)));
+        *bytes.entry(key.collection).or_default() += log.len(at) + TABLE_BYTES;
+    }
+
+    /// Removes an entry of the log from the table.
+    fn leave(&mut self, at: At, hasher: &DefaultHashBuilder) {
+        let key = self.log.key(at);
+        if let Ok(found) = self.table.find_entry(hasher.hash_one(key), |&other| other == at) {
+            found.remove();
+        }
+        let taken = self.bytes.get_mut(&key.collection).expect("it has this entry");
+        *taken -= self.log.len(at) + TABLE_BYTES;
+        if *taken == 0 {
+            self.bytes.remove(&key.collection);
+        }
+    }
+
+    /// Begins a segment if the newest one has no room for an entry of `len` bytes.
+    fn make_room(&mut self, len: usize, bytes_max: usize, hasher: &DefaultHashBuilder) {
+        if self.log.has_room(len) {
+            return;
+        }
+        self.log.begin_segment();
+        while self.log.segments.len() > 1 && self.log.bytes() + self.table.allocation_size() > bytes_max {
+            self.drop_oldest(hasher);
+        }
+    }
+
+    /// Drops the oldest segment. Entries that were asked for are copied to the newest one, as far as it has room.
+    fn drop_oldest(&mut self, hasher: &DefaultHashBuilder) {
+        let mut at = self.log.oldest();
+        while let Some(entry) = at {
+            at = self.log.after(entry);
+            let kept = (self.log.is_asked(entry) && self.log.newest_bytes() + self.log.len(entry) <= KEPT_BYTES_MAX)
+                .then(|| self.log.copy(entry));
+            self.leave(entry, hasher);
+            if let Some(kept) = kept {
+                self.log.set_asked(kept, false);
+                self.enter(kept, hasher);
+            }
+        }
+        self.log.drop_oldest();
+    }
+}
+
+/// The entries in the order in which they came. An entry is: whether it was asked for (1 byte), the length of the id
+/// (2), the collection (4), `seq` (8), the first-seen time (8), the content hash (16), the id.
+#[derive(Default)]
+struct Log {
+    segments: VecDeque<Vec<u8>>,
+    /// The number of the oldest segment.
+    first: u32,
+}
+
+impl Log {
+    /// Returns an entry and what follows it in its segment.
+    fn entry(&self, At(at): At) -> &[u8] {
+        let segment = (at >> OFFSET_BITS).wrapping_sub(self.first) % NUMBERS;
+        &self.segments[segment as usize][at as usize % SEGMENT_BYTES..]
+    }
+
+    fn entry_mut(&mut self, At(at): At) -> &mut [u8] {
+        let segment = (at >> OFFSET_BITS).wrapping_sub(self.first) % NUMBERS;
+        &mut self.segments[segment as usize][at as usize % SEGMENT_BYTES..]
+    }
+
+    fn is_asked(&self, at: At) -> bool {
+        self.entry(at)[0] != 0
+    }
+
+    fn set_asked(&mut self, at: At, asked: bool) {
+        self.entry_mut(at)[0] = u8::from(asked);
+    }
+
+    fn len(&self, at: At) -> usize {
+        HEAD_BYTES + usize::from(u16::from_le_bytes(field(self.entry(at), 1)))
+    }
+
+    fn key(&self, at: At) -> Key {
+        let entry = self.entry(at);
+        Key { collection: u32::from_le_bytes(field(entry, 3)), seq: Seq(u64::from_le_bytes(field(entry, 7))) }
+    }
+
+    fn identity(&self, at: At) -> Identity {
+        let entry = self.entry(at);
+        let id = std::str::from_utf8(&entry[HEAD_BYTES..self.len(at)]).expect("it was an id");
+        Identity {
+            id: DocId::new(id).expect("it was an id"),
+            content: ContentHash(u128::from_le_bytes(field(entry, 23))),
+            first_seen: TimestampMs(i64::from_le_bytes(field(entry, 15))),
+        }
+    }
+
+    fn has_room(&self, len: usize) -> bool {
+        self.segments.back().is_some_and(|newest| newest.len() + len <= SEGMENT_BYTES)
+    }
+
+    fn begin_segment(&mut self) {
+        self.segments.push_back(Vec::with_capacity(SEGMENT_BYTES));
+    }
+
+    /// Adds an entry to the newest segment, which has room for it.
+    fn append(&mut self, key: Key, id: &DocId, content: ContentHash, first_seen: TimestampMs) -> At {
+        let at = self.end();
+        let segment = self.segments.back_mut().expect("a segment has been begun");
+        segment.push(0);
+        segment.extend((id.as_str().len() as u16).to_le_bytes());
+        segment.extend(key.collection.to_le_bytes());
+        segment.extend(key.seq.0.to_le_bytes());
+        segment.extend(first_seen.0.to_le_bytes());
+        segment.extend(content.0.to_le_bytes());
+        segment.extend(id.as_str().bytes());
+        at
+    }
+
+    /// Copies an entry of the oldest segment to the end of the newest one.
+    fn copy(&mut self, at: At) -> At {
+        let (copied, len) = (self.end(), self.len(at));
+        let mut newest = self.segments.pop_back().expect("a segment has been begun");
+        newest.extend_from_slice(&self.entry(at)[..len]);
+        self.segments.push_back(newest);
+        copied
+    }
+
+    /// Returns the place after the newest entry.
+    fn end(&self) -> At {
+        let number = self.first.wrapping_add(self.segments.len() as u32 - 1) % NUMBERS;
+        At(number << OFFSET_BITS | self.newest_bytes() as u32)
+    }
+
+    /// Returns the bytes in the newest segment.
+    fn newest_bytes(&self) -> usize {
+        self.segments.back().map_or(0, Vec::len)
+    }
+
+    /// Returns the first entry of the oldest segment.
+    fn oldest(&self) -> Option<At> {
+        self.segments.front().filter(|oldest| !oldest.is_empty()).map(|_| At(self.first << OFFSET_BITS))
+    }
+
+    /// Returns the next entry of the same segment.
+    fn after(&self, at: At) -> Option<At> {
+        let len = self.len(at);
+        (self.entry(at).len() > len).then(|| At(at.0 + len as u32))
+    }
+
+    fn drop_oldest(&mut self) {
+        self.segments.pop_front();
+        self.first = self.first.wrapping_add(1) % NUMBERS;
+    }
+
+    fn bytes(&self) -> usize {
+        self.segments.len() * SEGMENT_BYTES
+    }
+}
+
+/// Returns the bytes of a field that begins at `from`.
+fn field<const N: usize>(entry: &[u8], from: usize) -> [u8; N] {
+    *entry[from..].first_chunk().expect("entries are whole")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn collection(cache: &Arc<IdCache>) -> CollectionIds {
+        cache.of_collection()
+    }
+
+    /// Returns an id of 1 to 200 bytes, and other facts, that follow from `seq`.
+    fn identity(seq: u64) -> Identity {
+        let id = DocId::new(format!("{seq:0width$}", width = 1 + (seq * 7919 % 200) as usize)).expect("an id");
+        Identity { id, content: ContentHash(u128::from(seq) << 70 | 5), first_seen: TimestampMs(-(seq as i64)) }
+    }
+
+    fn entry_bytes(seq: u64) -> u64 {
+        (HEAD_BYTES + identity(seq).id.as_str().len() + TABLE_BYTES) as u64
+    }
+
+    fn keep(ids: &CollectionIds, seq: u64) {
+        let Identity { id, content, first_seen } = identity(seq);
+        ids.keep(Seq(seq), &id, content, first_seen);
+    }
+
+    #[test]
+    fn each_collection_gets_what_it_kept() {
+        let cache = IdCache::new(8 << 20);
+        let [a, b] = [collection(&cache), collection(&cache)];
+        (0..1000).for_each(|seq| keep(&a, seq));
+        keep(&b, 7);
+        keep(&b, 7);
+        assert!((0..1000).all(|seq| a.get(Seq(seq)) == Some(identity(seq))));
+        assert_eq!(b.get(Seq(7)), Some(identity(7)));
+        assert_eq!((a.get(Seq(1000)), b.get(Seq(8))), (None, None));
+        assert_eq!((a.bytes(), b.bytes()), ((0..1000).map(entry_bytes).sum(), entry_bytes(7)));
+    }
+
+    #[test]
+    fn the_oldest_give_way_except_those_that_are_asked_for() {
+        const BYTES: u64 = 4 << 20;
+        let cache = IdCache::new(BYTES);
+        let ids = collection(&cache);
+        let is_asked = |seq: u64| seq.is_multiple_of(100) && seq < 10_000;
+        for seq in 0..200_000 {
+            keep(&ids, seq);
+            if seq % 500 == 0 {
+                let asked = (0..=seq.min(10_000)).filter(|seq| is_asked(*seq));
+                asked.for_each(|seq| assert_eq!(ids.get(Seq(seq)), Some(identity(seq))));
+            }
+        }
+        let held = (0..200_000).filter(|seq| ids.get(Seq(*seq)).is_some());
+        let (asked, others): (Vec<_>, Vec<_>) = held.partition(|seq| is_asked(*seq));
+        assert_eq!(asked.len(), 100);
+        let [asked, taken] = [asked, others.clone()].map(|seqs| seqs.into_iter().map(entry_bytes).sum::<u64>());
+        assert!(others[0] > 150_000 && taken > BYTES / 2, "{} from {}, {taken} bytes", others.len(), others[0]);
+        assert_eq!(ids.bytes(), asked + taken);
+        let shards = cache.shards.iter().map(|shard| {
+            let shard = shard.lock();
+            shard.log.bytes() + shard.table.allocation_size()
+        });
+        assert!(shards.sum::<usize>() as u64 <= BYTES);
+    }
+
+    #[test]
+    fn the_numbers_of_segments_begin_again() {
+        let cache = IdCache::new(2 << 20);
+        let ids = collection(&cache);
+        cache.shards.iter().for_each(|shard| shard.lock().log.first = NUMBERS - 3);
+        for seq in 0..100_000 {
+            keep(&ids, seq);
+            assert_eq!(ids.get(Seq(seq)), Some(identity(seq)));
+        }
+        assert!(cache.shards.iter().all(|shard| shard.lock().log.first < NUMBERS - 3));
+        let held = (0..100_000).filter_map(|seq| Some((seq, ids.get(Seq(seq))?)));
+        held.for_each(|(seq, found)| assert_eq!(found, identity(seq)));
+    }
+
+    #[test]
+    fn a_cache_without_bytes_keeps_nothing() {
+        let cache = IdCache::new(0);
+        let ids = collection(&cache);
+        keep(&ids, 1);
+        assert_eq!((ids.get(Seq(1)), ids.bytes()), (None, 0));
+    }
+}
