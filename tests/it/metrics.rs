@@ -174,6 +174,7 @@ fn collections_moved(before: &Scrape, after: &Scrape) {
     for part in ["postings", "signatures", "ids", "clusters"] {
         assert!(after.sum(names::INDEX_BYTES, &[&format!("part=\"{part}\"")]) > 0.0, "{part}");
     }
+    assert!(moved("hapax_decision_duration_seconds_count", &["default"]) >= 41.0);
     assert!((1.0..=41.0).contains(&moved("hapax_commit_duration_seconds_count", &["default"])));
     assert_eq!(moved("hapax_commit_documents_sum", &["default"]), 41.0);
     assert_eq!(after.sum(names::COMMIT_QUEUE_MAX, &["default"]), 8192.0);

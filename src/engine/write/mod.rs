@@ -12,6 +12,7 @@ mod effects;
 mod insert;
 mod insertion;
 mod latch;
+mod open_order;
 mod order;
 mod pace;
 mod payload_room;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
+use super::open_order::OpenOrder;
 use super::order::{LastSeenTimes, Order, QueuedWrite, Step, Work};
 use super::payload_room::{PayloadBudget, PayloadRoom};
 use super::ticket::Ticket;
@@ -74,8 +75,8 @@ impl Writes {
     }
 
     /// Takes the decision lock. Returns an error if no write can be taken.
-    pub(super) fn open_order(&self) -> Result<MutexGuard<'_, Order>> {
-        let order = self.order.lock();
+    pub(super) fn open_order(&self) -> Result<OpenOrder<'_>> {
+        let order = OpenOrder::new(self.order.lock(), &self.lookup.meters().decision_seconds);
         order.open()?;
         Ok(order)
     }
