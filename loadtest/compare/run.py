@@ -160,7 +160,7 @@ class Comparison:
     def measure(self, row: Row, server: str, path: str | None = None) -> float:
         self.tag += 1
         kind, length = ("pieces", PIECE_BYTES) if row.body == "pieces" else ("lines", LINE_BYTES)
-        command = ["taskset", "-c", CLIENT_CPU, "wrk", "-t1", f"-c{row.connections}", f"-d{self.options.seconds}s"]
+        command = ["taskset", "-c", CLIENT_CPU, "wrk", "-t1", "--timeout", "30s", f"-c{row.connections}", f"-d{self.options.seconds}s"]
         command += ["-s", str(HERE / "send.lua"), f"http://127.0.0.1:{self.servers[server].port}", "--", path or row.path, kind]
         command += [str(self.file(row)), str(length)] + ([f"r{self.tag:04}-"] if row.ids else [])
         stores = row.ids and server == "hapax"
