@@ -238,7 +238,8 @@ fn watch_memory(server: &Server, collections: &CollectionsConfig) -> Result<()> 
     let Some(max) = collections.memory.process.max() else { return Ok(()) };
     let HttpLimits { bodies_bytes_max, answers_bytes_max, connections_max, .. } = server.limits;
     let others = bodies_bytes_max + answers_bytes_max + collections.limits.commit_payload_bytes_max;
-    if let Some((taken, share)) = config::too_many_connections(max, others as u64, connections_max) {
+    let others = (others as u64).saturating_add(collections.memory.id_cache_bytes_max);
+    if let Some((taken, share)) = config::too_many_connections(max, others, connections_max) {
         tracing::warn!(
             connections_max,
             connections_bytes = taken,
@@ -249,7 +250,6 @@ fn watch_memory(server: &Server, collections: &CollectionsConfig) -> Result<()> 
         );
     }
     let Some(index) = collections.memory.index_bytes_max else { return Ok(()) };
-    let others = (others as u64).saturating_add(collections.memory.id_cache_bytes_max);
     if index.saturating_add(others) > max {
         tracing::warn!(
             index_bytes = index,

@@ -63,6 +63,7 @@ impl Config {
                 SecretKey::from_hex(text).map_err(|_| "must be 32 hexadecimal digits".to_owned())
             })?;
         let limits = limits(&raw.limits, &raw.commit)?;
+        let memory = memory_config(&raw.memory, &raw.limits)?;
         if raw.memory.max_bytes > 0 {
             let HttpLimits { bodies_bytes_max, answers_bytes_max, .. } = server.limits;
             let payloads = limits.commit_payload_bytes_max;
@@ -79,7 +80,7 @@ impl Config {
             default_settings: default_collection(&raw.default_collection, hashing.as_ref())?,
             secret: hashing,
             limits,
-            memory: memory_config(&raw.memory, &raw.limits)?,
+            memory,
             medium: word("data.store", &raw.data.store, &[("disk", Medium::Disk), ("memory", Medium::Memory)])?,
             backup: backup(raw.backup)?,
             scrub: scrub(&raw.scrub)?,

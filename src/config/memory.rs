@@ -136,11 +136,13 @@ fn divide(max: u64, asked: &Asked, defaults: &Shares) -> Shares {
     let bodies = asked.bodies.unwrap_or_else(|| whole_mib(max / 8).max(bodies_min).min(defaults.bodies));
     let answers = asked.answers.unwrap_or_else(|| whole_mib(max / 8).max(answers_min).min(defaults.answers));
     let payloads = asked.payloads.unwrap_or_else(|| whole_mib(max / 16).min(defaults.payloads));
-    let ids = asked.ids.unwrap_or_else(|| whole_mib(max / 16).min(defaults.ids));
     // If the shares are set, their parts are not changed, so that values that do not fit together are refused.
     let part = |set: bool, part: u64, default: u64| if set { default } else { part.min(default) };
     let counted = bodies.saturating_add(answers).saturating_add(payloads);
-    let rest = rest(max, counted);
+    let rest = rest(max, counted.saturating_add(asked.ids.unwrap_or(0)));
+    let left = max.saturating_sub(counted);
+    let ids_max = whole_mib((left - rest.min(left)) / 4).min(whole_mib(left.saturating_sub(BESIDE_BYTES_MIN)));
+    let ids = asked.ids.unwrap_or_else(|| whole_mib(max / 16).min(ids_max).min(defaults.ids));
     let connections = rest.saturating_sub(BESIDE_CONNECTIONS_BYTES) / CONNECTION_BYTES;
     Shares {
         bodies,
@@ -150,12 +152,12 @@ fn divide(max: u64, asked: &Asked, defaults: &Shares) -> Shares {
         body: part(asked.bodies.is_some() || asked.body.is_some(), bodies / 16 * 7, defaults.body),
         line: part(asked.bodies.is_some() || asked.line.is_some(), bodies / 16 * 7, defaults.line),
         answer: part(asked.answers.is_some() || asked.answer.is_some(), answers / 4, defaults.answer),
-        index: whole_mib((max.saturating_sub(counted) - rest).saturating_sub(ids)).max(MIB),
+        index: whole_mib(left.saturating_sub(rest).saturating_sub(ids)).max(MIB),
         connections: asked.connections.unwrap_or_else(|| connections.max(CONNECTIONS_LEAST).min(defaults.connections)),
     }
 }
 
-/// Returns the share of the memory that no setting limits, beside `counted` bytes for bodies, answers and payloads.
+/// Returns the share of the memory that no setting limits, if bodies, answers, payloads and ids take `counted` bytes.
 fn rest(max: u64, counted: u64) -> u64 {
     let [rest_min, rest_max] = REST_BYTES;
     (max / 8).clamp(rest_min, rest_max).min(max.saturating_sub(counted) / 2)
@@ -216,7 +218,7 @@ mod tests {
             let memory = RawMemory { max_bytes: max, id_cache_bytes_max: ids };
             assert!(fit(&memory, bodies as usize, answers as usize, payloads as usize).is_ok(), "{max}: {shares:?}");
             assert!(index >= max / 8, "{max}: {shares:?}");
-            let counted = bodies + answers + payloads;
+            let counted = bodies + answers + payloads + ids;
             assert_eq!(too_many_connections(max, counted, connections as usize), None, "{max}: {shares:?}");
         }
     }
@@ -244,6 +246,14 @@ mod tests {
         assert_eq!((shares.line, shares.index), (16 * MIB, 258 * MIB));
         let all = Asked { bodies: Some(300 * MIB), answers: Some(200 * MIB), ..Asked::default() };
         assert_eq!(divide(512 * MIB, &all, &DEFAULTS).index, MIB);
+        let ids = |bodies: u64, answers: u64| {
+            let asked = Asked { bodies: Some(bodies * MIB), answers: Some(answers * MIB), ..Asked::default() };
+            divide(512 * MIB, &asked, &DEFAULTS).ids / MIB
+        };
+        assert_eq!([ids(64, 64), ids(300, 108), ids(300, 140), ids(300, 150)], [32, 9, 4, 0]);
+        let ids = Asked { ids: Some(640 * MIB), ..Asked::default() };
+        let Shares { index, connections, .. } = divide(GIB, &ids, &DEFAULTS);
+        assert_eq!((index / MIB, connections), (32, 213));
         let memory = RawMemory { max_bytes: 512 * MIB, id_cache_bytes_max: 32 * MIB };
         let error = fit(&memory, 300 << 20, 200 << 20, 32 << 20).unwrap_err().to_string();
         for part in ["memory.max_bytes", "server.bodies_bytes_max", "server.answers_bytes_max", "payload_bytes_max"] {

@@ -281,7 +281,7 @@ metrics_table! {
     MEMORY_SHORT_REFUSED = "hapax_memory_short_refused_total", Kind::Counter, None, [label::KIND],
         "Documents not stored and large bodies not read because the process had reached memory.max_bytes.";
     DECISION_DURATION = "hapax_decision_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
-        [label::COLLECTION], "Time for which one decision of a write holds the lock that orders them.";
+        [label::COLLECTION], "How long a write holds the decision lock of its collection.";
     COMMIT_DURATION = "hapax_commit_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
         [label::COLLECTION], "Time of one transaction, fsync included.";
     COMMIT_DOCUMENTS = "hapax_commit_documents", Kind::Histogram(COMMIT_SIZES), None, [label::COLLECTION],

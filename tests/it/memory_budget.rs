@@ -20,7 +20,7 @@ const MAX: u64 = 2 << 20;
 const PAGES: f64 = 1.1;
 const PATIENCE: Duration = Duration::from_secs(60);
 fn start(data: &std::path::Path, max: u64) -> (Server, Client) {
-    let bounds = [("HAPAX__LIMITS__MEMORY_MAX_BYTES", &*max.to_string())];
+    let bounds = [("HAPAX__LIMITS__MEMORY_MAX_BYTES", &*max.to_string()), ("HAPAX__MEMORY__ID_CACHE_BYTES_MAX", "0")];
     let server = Starting::spawn_with(data, &["--log-format", "json"], &bounds).ready();
     let client = Client::new(server.url(""));
     (server, client)

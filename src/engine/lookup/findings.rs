@@ -1,5 +1,5 @@
-//! A judgement and the records of its documents -> the facts that a verdict states. A document whose record is no
-//! longer there was deleted meanwhile, and is left out. `verdicts/wording.rs` puts the facts into words.
+//! A judgement and the records of its documents -> the facts that a verdict states. A document without a mention
+//! was deleted meanwhile, and is left out. `verdicts/wording.rs` puts the facts into words.
 
 use hapax_core::ContentHash;
 

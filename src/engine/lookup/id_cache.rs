@@ -1,10 +1,12 @@
 //! (collection, `seq`) -> the facts about a document that an answer names and that never change: its id, its content
 //! hash, its first-seen time. With them, a lookup names a match without reading the disk.
-//! In: the facts of documents that are on disk. Out: those of them that it still has. It knows nothing of files, and
-//! nobody may rely on it: an entry may be gone at any time. An entry is never wrong, because a `seq` is given once.
+//! In: the facts of documents that are on disk. Out: the same facts, if they are still here. It knows nothing of files,
+//! and an entry may be gone at any time. An entry is never wrong: an open collection gives each `seq` to one document.
 //!
-//! All collections share one limit of bytes. Entries lie one after another in segments. When the limit is reached, the
-//! oldest segment gives way to a new one, which begins with those of its entries that were asked for meanwhile.
+//! All collections share one limit of bytes. Entries lie one after another in segments. If the limit is reached, the
+//! oldest segment is dropped. Those of its entries that lookups asked for are copied to a new segment, which they may
+//! fill by half. If more than half of the bytes are of documents that are gone, the oldest segment is dropped too, and
+//! all others of its entries are copied.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
@@ -17,17 +19,19 @@ use parking_lot::Mutex;
 
 use crate::types::{DocId, ID_BYTES_MAX, Seq, TimestampMs};
 
-/// Each has a lock of its own.
-const SHARDS: usize = 32;
+/// The bytes of a shard, and the range of the number of shards. Each has a lock of its own, which is held while its table
+/// grows. A small shard grows fast.
+const SHARD_BYTES: u64 = 1 << 20;
+const SHARDS: [u64; 2] = [4, 1 << 14];
 const OFFSET_BITS: u32 = 14;
 const SEGMENT_BYTES: usize = 1 << OFFSET_BITS;
-/// The numbers of segments. After the last one, they begin again.
+/// How many segment numbers there are. After the last one comes 0 again.
 const NUMBERS: u32 = 1 << (u32::BITS - OFFSET_BITS);
 /// The bytes of an entry before its id.
 const HEAD_BYTES: usize = 39;
 /// What an entry takes in the table that finds it, on average.
 const TABLE_BYTES: usize = 8;
-/// The share of a new segment that entries of the oldest one may take. The largest entry must fit into the remainder.
+/// The most bytes that are copied from old segments to a new one. The largest entry must fit into the remainder.
 const KEPT_BYTES_MAX: usize = SEGMENT_BYTES / 2;
 const _: () = assert!(KEPT_BYTES_MAX + HEAD_BYTES + ID_BYTES_MAX <= SEGMENT_BYTES);
 
@@ -60,8 +64,10 @@ pub(crate) struct CollectionIds {
 
 impl IdCache {
     pub(crate) fn new(bytes_max: u64) -> Arc<Self> {
-        let shard_bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX) / SHARDS;
-        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        let [least, most] = SHARDS;
+        let shards = (bytes_max / SHARD_BYTES).next_power_of_two().clamp(least, most);
+        let shard_bytes_max = usize::try_from(bytes_max / shards).unwrap_or(usize::MAX);
+        let shards = (0..shards).map(|_| Mutex::default()).collect();
         Arc::new(Self { shards, shard_bytes_max, hasher: DefaultHashBuilder::default(), next: AtomicU32::new(0) })
     }
 
@@ -73,7 +79,7 @@ impl IdCache {
     /// Returns the shard of a document.
     fn shard(&self, hash: u64) -> &Mutex<Shard> {
         // The table of the shard uses the highest and the lowest bits.
-        &self.shards[(hash >> 32) as usize % SHARDS]
+        &self.shards[(hash >> 32) as usize % self.shards.len()]
     }
 }
 
@@ -100,10 +106,23 @@ impl CollectionIds {
         }
     }
 
+    /// Forgets a document that is gone.
+    pub(crate) fn forget(&self, seq: Seq) {
+        let key = Key { collection: self.collection, seq };
+        let hash = self.cache.hasher.hash_one(key);
+        self.cache.shard(hash).lock().forget(key, hash);
+    }
+
     /// Returns the bytes that the documents of the collection take.
     pub(crate) fn bytes(&self) -> u64 {
         let of_collection = |shard: &Mutex<Shard>| shard.lock().bytes.get(&self.collection).copied().unwrap_or(0);
         self.cache.shards.iter().map(of_collection).sum::<usize>() as u64
+    }
+}
+
+impl Drop for CollectionIds {
+    fn drop(&mut self) {
+        self.cache.shards.iter().for_each(|shard| shard.lock().forget_all(self.collection));
     }
 }
 
@@ -122,8 +141,10 @@ struct Shard {
     log: Log,
     /// Finds entries by their keys.
     table: HashTable<At>,
-    /// The bytes that each collection takes.
+    /// The bytes that the documents of each open collection take.
     bytes: HashMap<u32, usize>,
+    /// The bytes in the log of documents that are gone, or whose collections are.
+    gone_bytes: usize,
 }
 
 impl Shard {
@@ -133,52 +154,71 @@ impl Shard {
 
     fn get(&mut self, key: Key, hash: u64) -> Option<Identity> {
         let at = self.find(key, hash)?;
-        self.log.set_asked(at, true);
+        self.log.mark(at, Mark::Asked);
         Some(self.log.identity(at))
     }
 
     /// Adds an entry of the log to the table.
     fn enter(&mut self, at: At, hasher: &DefaultHashBuilder) {
-        let Self { log, table, bytes } = self;
+        let Self { log, table, bytes, .. } = self;
         let key = log.key(at);
         table.insert_unique(hasher.hash_one(key), at, |&at| hasher.hash_one(log.key(at)));
         *bytes.entry(key.collection).or_default() += log.len(at) + TABLE_BYTES;
     }
 
     /// Removes an entry of the log from the table.
-    fn leave(&mut self, at: At, hasher: &DefaultHashBuilder) {
-        let key = self.log.key(at);
-        if let Ok(found) = self.table.find_entry(hasher.hash_one(key), |&other| other == at) {
+    fn leave(&mut self, at: At, hash: u64) {
+        if let Ok(found) = self.table.find_entry(hash, |&other| other == at) {
             found.remove();
         }
-        let taken = self.bytes.get_mut(&key.collection).expect("it has this entry");
-        *taken -= self.log.len(at) + TABLE_BYTES;
-        if *taken == 0 {
-            self.bytes.remove(&key.collection);
+        let collection = self.log.key(at).collection;
+        if let Some(bytes) = self.bytes.get_mut(&collection) {
+            *bytes -= self.log.len(at) + TABLE_BYTES;
         }
+    }
+
+    fn forget(&mut self, key: Key, hash: u64) {
+        if let Some(at) = self.find(key, hash) {
+            self.leave(at, hash);
+            self.log.mark(at, Mark::Gone);
+            self.gone_bytes += self.log.len(at);
+        }
+    }
+
+    /// Forgets all documents of a collection. Their entries leave the table when their segments are dropped.
+    fn forget_all(&mut self, collection: u32) {
+        self.gone_bytes += self.bytes.remove(&collection).unwrap_or(0);
     }
 
     /// Begins a segment if the newest one has no room for an entry of `len` bytes.
     fn make_room(&mut self, len: usize, bytes_max: usize, hasher: &DefaultHashBuilder) {
-        if self.log.has_room(len) {
-            return;
-        }
-        self.log.begin_segment();
-        while self.log.segments.len() > 1 && self.log.bytes() + self.table.allocation_size() > bytes_max {
-            self.drop_oldest(hasher);
+        while !self.log.has_room(len) {
+            self.log.begin_segment();
+            while self.log.segments.len() > 1 && self.log.bytes() + self.table.allocation_size() > bytes_max {
+                self.drop_oldest(KEPT_BYTES_MAX, |mark| mark == Mark::Asked, hasher);
+            }
+            if self.log.segments.len() > 1 && self.gone_bytes > self.log.bytes() / 2 {
+                self.drop_oldest(SEGMENT_BYTES, |_| true, hasher);
+            }
         }
     }
 
-    /// Drops the oldest segment. Entries that were asked for are copied to the newest one, as far as it has room.
-    fn drop_oldest(&mut self, hasher: &DefaultHashBuilder) {
+    /// Drops the oldest segment. Copies those of its entries that `keeps` says to the newest one, up to this many bytes.
+    fn drop_oldest(&mut self, bytes_max: usize, keeps: impl Fn(Mark) -> bool, hasher: &DefaultHashBuilder) {
         let mut at = self.log.oldest();
         while let Some(entry) = at {
             at = self.log.after(entry);
-            let kept = (self.log.is_asked(entry) && self.log.newest_bytes() + self.log.len(entry) <= KEPT_BYTES_MAX)
-                .then(|| self.log.copy(entry));
-            self.leave(entry, hasher);
-            if let Some(kept) = kept {
-                self.log.set_asked(kept, false);
+            let (mark, key, len) = (self.log.mark_of(entry), self.log.key(entry), self.log.len(entry));
+            if mark == Mark::Gone {
+                self.gone_bytes -= len;
+                continue;
+            }
+            self.leave(entry, hasher.hash_one(key));
+            if !self.bytes.contains_key(&key.collection) {
+                self.gone_bytes -= len + TABLE_BYTES;
+            } else if keeps(mark) && self.log.newest_bytes() + len <= bytes_max {
+                let kept = self.log.copy(entry);
+                self.log.mark(kept, Mark::New);
                 self.enter(kept, hasher);
             }
         }
@@ -186,8 +226,19 @@ impl Shard {
     }
 }
 
-/// The entries in the order in which they came. An entry is: whether it was asked for (1 byte), the length of the id
-/// (2), the collection (4), `seq` (8), the first-seen time (8), the content hash (16), the id.
+/// What has become of an entry since it was added or copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    /// Nothing.
+    New,
+    /// A lookup asked for it.
+    Asked,
+    /// Its document is gone.
+    Gone,
+}
+
+/// The entries in the order in which they came. An entry is: its mark (1 byte), the length of the id (2), the collection
+/// (4), `seq` (8), the first-seen time (8), the content hash (16), the id.
 #[derive(Default)]
 struct Log {
     segments: VecDeque<Vec<u8>>,
@@ -207,12 +258,12 @@ impl Log {
         &mut self.segments[segment as usize][at as usize % SEGMENT_BYTES..]
     }
 
-    fn is_asked(&self, at: At) -> bool {
-        self.entry(at)[0] != 0
+    fn mark_of(&self, at: At) -> Mark {
+        [Mark::New, Mark::Asked, Mark::Gone][usize::from(self.entry(at)[0])]
     }
 
-    fn set_asked(&mut self, at: At, asked: bool) {
-        self.entry_mut(at)[0] = u8::from(asked);
+    fn mark(&mut self, at: At, mark: Mark) {
+        self.entry_mut(at)[0] = mark as u8;
     }
 
     fn len(&self, at: At) -> usize {
@@ -239,14 +290,16 @@ impl Log {
     }
 
     fn begin_segment(&mut self) {
-        self.segments.push_back(Vec::with_capacity(SEGMENT_BYTES));
+        // The first one grows with its entries, because a small collection has few for each shard.
+        let capacity = if self.segments.is_empty() { 0 } else { SEGMENT_BYTES };
+        self.segments.push_back(Vec::with_capacity(capacity));
     }
 
     /// Adds an entry to the newest segment, which has room for it.
     fn append(&mut self, key: Key, id: &DocId, content: ContentHash, first_seen: TimestampMs) -> At {
         let at = self.end();
         let segment = self.segments.back_mut().expect("a segment has been begun");
-        segment.push(0);
+        segment.push(Mark::New as u8);
         segment.extend((id.as_str().len() as u16).to_le_bytes());
         segment.extend(key.collection.to_le_bytes());
         segment.extend(key.seq.0.to_le_bytes());
@@ -362,6 +415,29 @@ mod tests {
             shard.log.bytes() + shard.table.allocation_size()
         });
         assert!(shards.sum::<usize>() as u64 <= BYTES);
+    }
+
+    #[test]
+    fn documents_and_collections_that_are_gone_make_room() {
+        let cache = IdCache::new(64 << 20);
+        let (ids, dropped) = (collection(&cache), collection(&cache));
+        let taken = || cache.shards.iter().map(|shard| shard.lock().log.bytes() as u64).sum::<u64>();
+        (0..50_000).for_each(|seq| keep(&dropped, seq));
+        drop(dropped);
+        // Every tenth document stays, the others go when 1,000 more have come.
+        let stays = |seq: u64| seq.is_multiple_of(10);
+        for seq in 0..300_000_u64 {
+            keep(&ids, seq);
+            if let Some(gone) = seq.checked_sub(1000).filter(|seq| !stays(*seq)) {
+                ids.forget(Seq(gone));
+                assert_eq!(ids.get(Seq(gone)), None);
+            }
+        }
+        let expected: u64 = (0..300_000).filter(|seq| stays(*seq) || *seq >= 299_000).map(entry_bytes).sum();
+        assert_eq!(ids.bytes(), expected);
+        let free = cache.shards.len() as u64 * 2 * SEGMENT_BYTES as u64;
+        assert!(taken() <= 2 * expected + free, "{} for {expected}", taken());
+        assert!((0..300_000).filter(|seq| stays(*seq)).all(|seq| ids.get(Seq(seq)) == Some(identity(seq))));
     }
 
     #[test]

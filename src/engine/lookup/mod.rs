@@ -2,8 +2,7 @@
 //! if a document it needs is just being replaced or deleted (`retry.rs`).
 //!
 //! `judgement` turns the index's findings into the facts that a verdict rests on. `survivors` compares shingles if they
-//! decide. `records` finds the ids, and `id_cache` keeps them in
-//! memory. `findings` combines these for the verdict. `check` calls them in that order.
+//! decide. `records` finds the ids, and `id_cache` keeps them in memory. `findings` combines these for the verdict. `check` calls them in that order.
 
 mod buckets;
 mod check;

@@ -1,6 +1,6 @@
 //! `seq` -> its record, for answers that name documents.
-//! Documents that are not on disk yet, and those that reached it recently, are kept here in memory; of others `id_cache`
-//! may have what an answer says; all others are read from the store. So a decision finds the ids it cites and the
+//! Documents that are not on disk yet, and those that reached it recently, are kept here in memory. The ids of older
+//! documents may be in `id_cache`. Everything else is read from the store. So a decision finds the ids it cites and the
 //! shingles it compares in memory, and never reads the disk under the decision lock.
 
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ pub(crate) struct Mentions {
     by_seq: HashMap<Seq, Mention>,
     /// How many of them were in the cache of ids.
     cached: u64,
-    /// How many were read from the store.
+    /// How many were read from the store because they were not there.
     read: u64,
 }
 
@@ -164,9 +164,11 @@ impl Records {
     pub(crate) fn forget(&self, seq: Seq) {
         self.recent.write().remove(seq);
         self.leaving.write().remove(&seq);
+        self.ids.forget(seq);
     }
 
-    /// Drops the oldest records beyond the limits, if they are on disk, except their ids. Everything up to `durable` is.
+    /// If there are more records than the limits allow, drops the oldest ones that are on disk, which all up to `durable`
+    /// are. Their ids go to `id_cache`.
     pub(crate) fn settle(&self, durable: Seq) {
         let mut recent = self.recent.write();
         // Records that have reached the disk return their share of the queue.
@@ -204,9 +206,9 @@ impl Records {
         }
     }
 
-    /// Adds the mentions of `seqs` that memory has, and returns the `seqs` that it has not. `ids_suffice` if no metadata is
-    /// needed and all these documents exist: of most documents memory has at most the id, and it may be that of a
-    /// document that is gone.
+    /// Adds the mentions that are in memory, and returns the `seqs` of all others. Set `ids_suffice` only if the answer
+    /// needs no metadata and all these documents exist: the cache has no metadata, and it may have ids of documents that
+    /// are gone.
     pub(crate) fn recall(
         &self,
         mentions: &mut Mentions,
@@ -238,7 +240,9 @@ impl Records {
             return Ok(());
         }
         let found = self.store.heads(missing, metadata_bytes)?;
-        mentions.read += missing.len() as u64;
+        if metadata_bytes.is_none() {
+            mentions.read += missing.len() as u64;
+        }
         for (&seq, head) in missing.iter().zip(found) {
             if let Some(Head { id, content, first_seen, .. }) = &head {
                 self.ids.keep(seq, id, *content, *first_seen);
@@ -262,7 +266,7 @@ impl Mention {
 }
 
 impl Mentions {
-    /// Returns how many ids were in the cache, and how many were read from the store.
+    /// Returns how many ids were in the cache, and how many were read because they were not.
     pub(crate) fn sources(&self) -> (u64, u64) {
         (self.cached, self.read)
     }

@@ -1,4 +1,4 @@
-//! The commit order while a decision holds its lock. Measures for how long.
+//! The commit order while a write holds its lock. It measures how long the lock is held.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Instant;
