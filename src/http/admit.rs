@@ -33,9 +33,9 @@ where
     F: Future<Output = Response> + Send,
 {
     match allowed(state, route, &request) {
-        Ok(query) => request.extensions_mut().insert(query),
+        Ok(query) => query.attach(request.extensions_mut()),
         Err(problem) => return problem.into_response(),
-    };
+    }
     if route.path.starts_with("/v1/") {
         state.boot().wait(request.uri().path(), state.limits().start_wait, state.draining()).await;
         if let Err(problem) = state.boot().collections() {

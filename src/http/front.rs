@@ -40,7 +40,8 @@ pub(super) struct Front {
 #[derive(Clone)]
 pub(super) struct Fronted<S> {
     front: Front,
-    handler: S,
+    /// Shared, because axum clones this service for each request, and a clone of a handler is made in a box.
+    handler: Arc<S>,
 }
 
 impl Front {
@@ -84,7 +85,7 @@ impl<S> Layer<S> for Front {
     type Service = Fronted<S>;
 
     fn layer(&self, handler: S) -> Fronted<S> {
-        Fronted { front: self.clone(), handler }
+        Fronted { front: self.clone(), handler: Arc::new(handler) }
     }
 }
 
@@ -93,21 +94,19 @@ impl<S: Handler> Service<Request> for Fronted<S> {
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Response, Infallible>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.handler.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        // Routes and their handlers are always ready.
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        // The handler that is ready is the old one.
-        let ready = self.handler.clone();
-        let handler = std::mem::replace(&mut self.handler, ready);
         let front = self.front.clone();
-        Box::pin(front.answer(request, handler).map(Ok))
+        Box::pin(front.answer(request, S::clone(&self.handler)).map(Ok))
     }
 }
 
-async fn call<S: Handler>(mut handler: S, request: Request) -> Response {
-    let Ok(answer) = handler.call(request).await;
+async fn call<S: Handler>(handler: S, request: Request) -> Response {
+    let Ok(answer) = handler.oneshot(request).await;
     answer
 }
 

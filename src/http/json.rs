@@ -7,15 +7,19 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 
 use super::error::{Code, FieldError, Problem};
 
 /// A JSON object whose fields have not been parsed yet.
 #[derive(Debug)]
 pub struct Object<'a> {
-    fields: Vec<(Cow<'a, str>, &'a RawValue)>,
-    known: Vec<&'static str>,
+    fields: Fields<'a>,
+    known: SmallVec<[&'static str; 8]>,
 }
+
+/// The fields of a document fit in without an allocation.
+type Fields<'a> = SmallVec<[(Cow<'a, str>, &'a RawValue); 4]>;
 
 impl<'a> Object<'a> {
     /// Splits `text` into fields. It must be one JSON object.
@@ -33,7 +37,7 @@ impl<'a> Object<'a> {
                 return Err(Problem::invalid(name.clone().into_owned(), "is given twice"));
             }
         }
-        Ok(Self { fields, known: Vec::new() })
+        Ok(Self { fields, known: SmallVec::new() })
     }
 
     /// The raw value of a field. `null` is a value too, and no field accepts it: it may mean "the default", "nothing"
@@ -192,7 +196,7 @@ fn in_plain_words(error: &serde_json::Error) -> Option<&'static str> {
 /// The fault of an object that has a key twice.
 const TWICE: &str = "has the same key twice";
 
-struct ObjectFields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+struct ObjectFields<'a>(Fields<'a>);
 
 impl<'de> Deserialize<'de> for ObjectFields<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -203,7 +207,7 @@ impl<'de> Deserialize<'de> for ObjectFields<'de> {
                 f.write_str("an object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Vec::new();
+                let mut fields = Fields::new();
                 while let Some((name, value)) = map.next_entry::<FieldName<'de>, &'de RawValue>()? {
                     // Repeated names are found by comparing all pairs, so the number of fields is limited here.
                     if fields.len() == FIELDS_MAX {

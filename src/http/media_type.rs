@@ -9,36 +9,35 @@ use super::error::{Code, Problem};
 /// The most characters of a Content-Type that an error shows.
 const SHOWN_CHARS_MAX: usize = 100;
 
-/// The Content-Type without its parameters, and the charset.
-pub(super) struct MediaType {
-    essence: String,
-    charset: Option<String>,
+/// The Content-Type without its parameters, and the charset. Upper and lower case mean the same.
+struct MediaType<'a> {
+    essence: &'a str,
+    charset: Option<&'a str>,
 }
 
-impl MediaType {
-    fn of(text: &str) -> Self {
+impl<'a> MediaType<'a> {
+    fn of(text: &'a str) -> Self {
         let mut parts = text.split(';');
-        let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
+        let essence = parts.next().unwrap_or_default().trim();
         let charset = parts.find_map(|part| {
             let (name, value) = part.split_once('=')?;
             let named = name.trim().eq_ignore_ascii_case("charset");
-            named.then(|| value.trim().trim_matches('"').to_ascii_lowercase())
+            named.then(|| value.trim().trim_matches('"'))
         });
         Self { essence, charset }
     }
 
-    /// Whether it is this type.
-    pub(super) fn is(&self, essence: &str) -> bool {
-        self.essence == essence
+    fn is(&self, essence: &str) -> bool {
+        self.essence.eq_ignore_ascii_case(essence)
     }
 
     fn utf8(&self) -> bool {
-        self.charset.as_deref().is_none_or(|charset| matches!(charset, "utf-8" | "utf8"))
+        self.charset.is_none_or(|charset| ["utf-8", "utf8"].iter().any(|utf8| charset.eq_ignore_ascii_case(utf8)))
     }
 }
 
-/// 415 unless the Content-Type is one of `essences` and the charset is UTF-8.
-pub(super) fn expect(headers: &HeaderMap, essences: &[&str]) -> Result<MediaType, Problem> {
+/// Returns which of `essences` the Content-Type is; 415 if it is none of them, or if the charset is not UTF-8.
+pub(super) fn expect(headers: &HeaderMap, essences: &[&'static str]) -> Result<&'static str, Problem> {
     let wanted = essences[0];
     let Some(sent) = headers.get(CONTENT_TYPE) else {
         return Err(Problem::new(
@@ -49,10 +48,10 @@ pub(super) fn expect(headers: &HeaderMap, essences: &[&str]) -> Result<MediaType
     let ascii = sent.to_str().is_ok();
     let sent = String::from_utf8_lossy(sent.as_bytes());
     let media = MediaType::of(&sent);
-    if media.essence == "text/html" || media.essence == "application/xhtml+xml" {
+    if media.is("text/html") || media.is("application/xhtml+xml") {
         return Err(html());
     }
-    if !ascii || !essences.contains(&media.essence.as_str()) {
+    let Some(essence) = essences.iter().find(|essence| ascii && media.is(essence)) else {
         let allowed = match essences {
             [one] => (*one).to_owned(),
             several => format!("one of {}", several.join(", ")),
@@ -64,12 +63,12 @@ pub(super) fn expect(headers: &HeaderMap, essences: &[&str]) -> Result<MediaType
         };
         let detail = format!("the Content-Type is `{}`; it must be {allowed}{advice}", shown(&sent));
         return Err(Problem::new(Code::UnsupportedMediaType, detail));
-    }
+    };
     if !media.utf8() {
         let detail = format!("the charset must be utf-8; the Content-Type is `{}`", shown(&sent));
         return Err(Problem::new(Code::UnsupportedMediaType, detail));
     }
-    Ok(media)
+    Ok(essence)
 }
 
 /// Returns the beginning of a header's value. Control characters and ill-formed bytes are replaced.
@@ -98,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    fn refusal(content_type: &[u8], essences: &[&str]) -> String {
+    fn refusal(content_type: &[u8], essences: &[&'static str]) -> String {
         let value = HeaderValue::from_bytes(content_type).unwrap();
         expect(&HeaderMap::from_iter([(CONTENT_TYPE, value)]), essences).map(drop).unwrap_err().detail
     }

@@ -5,6 +5,7 @@
 use std::str::FromStr;
 
 use axum::extract::FromRequestParts;
+use axum::http::Extensions;
 use axum::http::request::Parts;
 
 use super::beginning::beginning;
@@ -46,6 +47,14 @@ impl Query {
             errors.push(FieldError { field: name, detail });
         }
         if errors.is_empty() { Ok(Self(pairs)) } else { Err(Problem::invalid_fields(errors)) }
+    }
+
+    /// Attaches the parameters to a request, for its handler.
+    pub(super) fn attach(self, extensions: &mut Extensions) {
+        // Most requests have none, and to attach them takes a box.
+        if !self.0.is_empty() {
+            extensions.insert(self);
+        }
     }
 
     /// Returns the names of the parameters that were given.
@@ -108,7 +117,7 @@ impl<S: Sync> FromRequestParts<S> for Query {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        // The route's own layer has parsed it before the handler.
+        // They were parsed before the handler is called.
         Ok(parts.extensions.remove::<Self>().unwrap_or_default())
     }
 }

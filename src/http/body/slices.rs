@@ -156,7 +156,7 @@ impl Slices {
             }
             bytes.extend_from_slice(piece);
             if let Slice::Last(_) = slice {
-                return Ok(Whole { bytes, room });
+                return Ok(Whole { bytes: bytes.into(), room });
             }
             slice = self.next().await?;
         }

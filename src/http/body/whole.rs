@@ -29,7 +29,7 @@ const FIRST_BYTES: usize = 4 * 1024;
 
 /// A whole body, and the memory reserved for it.
 pub(crate) struct Whole {
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Bytes,
     pub(crate) room: Room,
 }
 
@@ -85,9 +85,9 @@ pub(crate) async fn whole(
         deadline.put_off();
         arriving.arrived(read);
         match read {
-            0 => return Ok(Whole { bytes, room }),
+            0 => return Ok(Whole { bytes: bytes.into(), room }),
             // To ask for more would cost the task its turn.
-            _ if known == Some(bytes.len()) => return Ok(Whole { bytes, room }),
+            _ if known == Some(bytes.len()) => return Ok(Whole { bytes: bytes.into(), room }),
             _ if bytes.len() > max => return Err(too_large()),
             _ => work.of(bytes.len() as u64)?,
         }
@@ -100,7 +100,7 @@ impl Whole {
         let mut room = budget.room();
         room.resize(bytes.len())?;
         arriving.arrived(bytes.len());
-        Ok(Self { bytes: bytes.into(), room })
+        Ok(Self { bytes, room })
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
         Quota::default().arriving()
     }
 
-    async fn read(encoding: &str, body: Vec<u8>, max: usize) -> Result<Vec<u8>, Code> {
+    async fn read(encoding: &str, body: Vec<u8>, max: usize) -> Result<Bytes, Code> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_ENCODING, encoding.parse().unwrap());
         let (budget, later) = (Budget::new(64 << 20), Deadline::after(SECOND));
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(read("gzip", gzip(&text), 1 << 20).await.unwrap(), text);
         assert_eq!(read("zstd", zstd::encode_all(text.as_slice(), 3).unwrap(), 1 << 20).await.unwrap(), text);
         let two = [gzip(b"a"), gzip(b"b")].concat();
-        assert_eq!(read("gzip", two, 10).await.unwrap(), b"ab");
+        assert_eq!(read("gzip", two, 10).await.unwrap(), &b"ab"[..]);
     }
 
     #[tokio::test]
@@ -249,7 +249,7 @@ mod tests {
         };
         for body in [Body::from("abcdef"), pieces(&["abcdef"]), pieces(&["abc", "def"]), pieces(&["", "abcdef"])] {
             let whole = whole(&length, body, &limits(10), &budget, &later, &mut unlimited(), &pool()).await;
-            assert_eq!(whole.map(|whole| whole.bytes).map_err(|problem| problem.code), Ok(b"abcdef".to_vec()));
+            assert_eq!(whole.map(|whole| whole.bytes).map_err(|problem| problem.code), Ok(Bytes::from("abcdef")));
         }
         let broken =
             pieces(&["abc"]).into_data_stream().chain(futures::stream::once(ready(Err(axum::Error::new("reset")))));

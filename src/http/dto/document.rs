@@ -90,13 +90,11 @@ pub fn content(object: &mut Object<'_>, invalid: Invalid, caller: &Caller) -> Re
     if markup.is_some() {
         return Err(html());
     }
-    let given: Vec<_> = [("text", text), ("signature", signature), ("set", set)]
-        .into_iter()
-        .filter_map(|(name, raw)| raw.map(|_| name))
-        .collect();
-    if given.len() > 1 {
+    let given = [("text", text), ("signature", signature), ("set", set)];
+    let given = || given.iter().filter_map(|(name, raw)| raw.map(|_| *name));
+    if given().count() > 1 {
         let detail = "only one of text, set and signature can be given";
-        let errors = given.into_iter().map(|name| FieldError { field: name.to_owned(), detail: detail.to_owned() });
+        let errors = given().map(|name| FieldError { field: name.to_owned(), detail: detail.to_owned() });
         return Err(Problem::invalid_fields(errors.collect()));
     }
     if fingerprint.is_some() && signature.is_none() {

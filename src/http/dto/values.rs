@@ -1,13 +1,19 @@
 //! Single values as JSON.
 
+use serde::Serializer;
 use serde_json::value::RawValue;
 
-use crate::types::{Metadata, TimestampMs};
+use crate::types::{CollectionName, Metadata, TimestampMs};
 
 /// Formats a time as RFC 3339, in UTC.
 pub(super) fn timestamp(at: TimestampMs) -> String {
     // No server has seen a time outside of jiff's ±9999 years. The epoch makes such an error visible.
     jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+}
+
+/// Writes the name of a collection.
+pub(super) fn name<S: Serializer>(name: &CollectionName, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(name.as_str())
 }
 
 /// Rounds a ratio to six decimals; no estimate is more precise.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::values::{metadata, ratio, timestamp};
+use super::values::{metadata, name, ratio, timestamp};
 use crate::keys::Scores;
 use crate::telemetry::names;
 use crate::types::{CollectionName, Match, Omitted, Previous, Verdict};
@@ -14,7 +14,8 @@ pub struct VerdictBody {
     verdict: &'static str,
     outcome: &'static str,
     stored: bool,
-    collection: String,
+    #[serde(serialize_with = "name")]
+    collection: CollectionName,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +86,7 @@ impl VerdictBody {
             verdict: verdict.kind.as_str(),
             outcome: verdict.outcome.as_str(),
             stored: verdict.stored,
-            collection: collection.as_str().to_owned(),
+            collection: collection.clone(),
             id: verdict.id.map(|id| id.as_str().to_owned()),
             duplicate_of: verdict.duplicate_of.map(|id| id.as_str().to_owned()),
             similarity: verdict.similarity.map(ratio),

@@ -23,10 +23,10 @@ pub(super) struct Announced {
 impl Announced {
     pub(super) async fn of(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
         let query = Query::from_request_parts(parts, state).await?;
-        let media = expect(&parts.headers, &["application/json", "text/plain"])?;
+        let essence = expect(&parts.headers, &["application/json", "text/plain"])?;
         let id = query.id()?;
         let invalid = options::invalid(&query)?;
-        let raw = media.is("text/plain");
+        let raw = essence == "text/plain";
         if !raw && id.is_some() {
             return Err(Problem::invalid(
                 "id",

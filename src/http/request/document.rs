@@ -35,8 +35,8 @@ impl FromRequest<AppState> for DocumentBody {
         Quota::of(&parts.extensions).take_documents(1)?;
         let len = bytes.len();
         let document = parse(state.cpu(), WhenFull::Refuse, len, move || match raw {
-            true => document::from_raw(id, bytes, invalid),
-            false => document::from_json(&utf8(bytes)?, invalid, &caller),
+            true => document::from_raw(id, bytes.into(), invalid),
+            false => document::from_json(utf8(&bytes)?, invalid, &caller),
         })
         .await?;
         Ok(Self { document, query, when_full: after_parsing(len), room })

@@ -1,5 +1,6 @@
 //! A JSON body.
 
+use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 
 use super::parsing::{after_parsing, parse, utf8};
@@ -12,7 +13,7 @@ use crate::http::state::AppState;
 
 /// A JSON body that is valid UTF-8 and not parsed yet.
 pub struct JsonText {
-    text: String,
+    text: Bytes,
     when_full: WhenFull,
     /// Given back when the request is over.
     room: Room,
@@ -26,7 +27,8 @@ impl FromRequest<AppState> for JsonText {
         expect(&parts.headers, &["application/json", "application/merge-patch+json"])?;
         let Whole { bytes, room } = read(&parts, body, None, state).await?;
         let len = bytes.len();
-        let text = parse(state.cpu(), WhenFull::Refuse, len, move || utf8(bytes)).await?;
+        let text = move || Ok(bytes.slice_ref(utf8(&bytes)?.as_bytes()));
+        let text = parse(state.cpu(), WhenFull::Refuse, len, text).await?;
         Ok(Self { text, when_full: after_parsing(len), room })
     }
 }
@@ -49,8 +51,8 @@ impl JsonText {
         self.when_full
     }
 
-    /// Returns the text, whether work on it waits if the pool is full, and the memory reserved for it.
-    pub(crate) fn into_parts(self) -> (String, WhenFull, Room) {
+    /// Returns the text, which is UTF-8, whether work on it waits if the pool is full, and the memory reserved for it.
+    pub(crate) fn into_parts(self) -> (Bytes, WhenFull, Room) {
         (self.text, self.when_full, self.room)
     }
 
@@ -61,6 +63,6 @@ impl JsonText {
         read: impl FnOnce(&str) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
         let Self { text, when_full, room: _room } = self;
-        parse(state.cpu(), when_full, text.len(), move || read(&text)).await
+        parse(state.cpu(), when_full, text.len(), move || read(utf8(&text)?)).await
     }
 }

@@ -6,15 +6,11 @@ use crate::http::error::Problem;
 /// Longer texts are parsed off the async threads.
 const INLINE_BYTES_MAX: usize = 64 * 1024;
 
-/// Decodes a JSON body, without its byte order mark.
-pub(crate) fn utf8(bytes: Vec<u8>) -> Result<String, Problem> {
-    let mut text = String::from_utf8(bytes).map_err(|error| {
-        Problem::invalid("body", format!("is not valid UTF-8 at byte {}", error.utf8_error().valid_up_to()))
-    })?;
-    if text.starts_with('\u{FEFF}') {
-        text.drain(..'\u{FEFF}'.len_utf8());
-    }
-    Ok(text)
+/// Returns the text of a JSON body, without its byte order mark.
+pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Problem> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| Problem::invalid("body", format!("is not valid UTF-8 at byte {}", error.valid_up_to())))?;
+    Ok(text.strip_prefix('\u{FEFF}').unwrap_or(text))
 }
 
 /// Runs `work` on a text of `bytes` bytes, off the async threads if it is long.

@@ -94,7 +94,7 @@ impl FromRequest<AppState> for Subject {
         quota.take_documents(1)?;
         let len = bytes.len();
         let caller: Caller = own(&parts);
-        let read = move || document::from_json(&utf8(bytes)?, invalid, &caller);
+        let read = move || document::from_json(utf8(&bytes)?, invalid, &caller);
         let DocumentInput { id, content, .. } = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
         Ok(Self { id, query, content: SubjectContent::Whole { content, when_full: after_parsing(len), room } })
     }
@@ -119,7 +119,7 @@ impl SubjectContent {
         if purpose == Purpose::Check && collection.compares_shingles() {
             let Whole { bytes, mut room } = rest.whole(first, whole_bytes_max).await?;
             turn.take()?;
-            let (len, read) = (bytes.len(), move || document::from_raw(None, bytes, invalid));
+            let (len, read) = (bytes.len(), move || document::from_raw(None, bytes.into(), invalid));
             room.fit(body::text_bytes(len, invalid))?;
             let content = parse(&cpu, WhenFull::Refuse, len, read).await?.content;
             body::fit_content(&mut room, &content, collection, purpose)?;

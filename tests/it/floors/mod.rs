@@ -75,7 +75,7 @@ const OTHER_CRATES: [(&str, &str); 14] = [
     (
         "http",
         "arc_swap async_compression axum base64 bytes futures h2 hapax_core hyper hyper_util jiff memchr metrics parking_lot serde \
-         serde_json tokio tokio_rustls tokio_util tower tower_http tracing",
+         serde_json smallvec tokio tokio_rustls tokio_util tower tower_http tracing",
     ),
     (
         "cli",
