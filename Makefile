@@ -78,11 +78,12 @@ loadtest: ## go through all load scenarios in about a minute; the report is in t
 # In CI, two minutes: then memory still grows into its final size, and the bound is wider.
 SOAK_SECONDS ?= $(if $(CI),120,1800)
 SOAK_RSS_PERCENT ?= $(if $(CI),15,3)
+SOAK_DOCUMENTS ?= $(if $(CI),100000,300000)
 # Built with the tests: without them some libraries have other features, and all would be compiled a second time.
 soak: ## run at 70 % of the capacity for SOAK_SECONDS (1800): inserts, deletes, expiry, rebandings, backups; memory stays flat
 	cargo build --release --locked --workspace --bins --test it
 	./target/release/hapax-loadtest soak --seconds $(SOAK_SECONDS) --warm-up $$(( $(SOAK_SECONDS) / 3 )) \
-		--documents 100000 --rss-percent $(SOAK_RSS_PERCENT) \
+		--documents $(SOAK_DOCUMENTS) --rss-percent $(SOAK_RSS_PERCENT) \
 		--binary ./target/release/hapax --json target/loadtest/soak.json --svg target/loadtest/soak.svg
 
 DURABLE_OPTIONS ?=
