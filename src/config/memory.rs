@@ -28,8 +28,9 @@ const BESIDE_CONNECTIONS_BYTES: u64 = 12 * MIB;
 /// a further request takes up to 36 KB.
 const CONNECTION_BYTES: u64 = 96 * 1024;
 const CONNECTIONS_LEAST: u64 = 64;
-/// The least memory for everything except bodies, answers, payloads and ids.
-const BESIDE_BYTES_MIN: u64 = 36 * MIB;
+/// The least memory for everything except bodies, answers and payloads. Ids may take a small part of it.
+const BESIDE_BYTES_MIN: u64 = 40 * MIB;
+const BESIDE_IDS_BYTES_MAX: u64 = 4 * MIB;
 
 /// The settings that take a part of the memory. `None`: not set.
 #[derive(Clone, Copy, Debug, Default)]
@@ -141,8 +142,8 @@ fn divide(max: u64, asked: &Asked, defaults: &Shares) -> Shares {
     let counted = bodies.saturating_add(answers).saturating_add(payloads);
     let rest = rest(max, counted.saturating_add(asked.ids.unwrap_or(0)));
     let left = max.saturating_sub(counted);
-    let ids_max = whole_mib((left - rest.min(left)) / 4).min(whole_mib(left.saturating_sub(BESIDE_BYTES_MIN)));
-    let ids = asked.ids.unwrap_or_else(|| whole_mib(max / 16).min(ids_max).min(defaults.ids));
+    let ids_max = (left.saturating_sub(rest) / 4).min(left.saturating_sub(BESIDE_BYTES_MIN - BESIDE_IDS_BYTES_MAX));
+    let ids = asked.ids.unwrap_or_else(|| whole_mib((max / 16).min(ids_max)).min(defaults.ids));
     let connections = rest.saturating_sub(BESIDE_CONNECTIONS_BYTES) / CONNECTION_BYTES;
     Shares {
         bodies,
@@ -177,15 +178,15 @@ fn whole_mib(bytes: u64) -> u64 {
 /// Refuses settings that leave no memory for the index and the rest of the process.
 pub(super) fn fit(memory: &RawMemory, bodies: usize, answers: usize, payloads: usize) -> Result<(), ConfigError> {
     let RawMemory { max_bytes: max, id_cache_bytes_max: ids } = *memory;
-    let least = [bodies as u64, answers as u64, payloads as u64, BESIDE_BYTES_MIN]
-        .iter()
-        .fold(ids, |sum, part| sum.saturating_add(*part));
+    let beside = BESIDE_BYTES_MIN - ids.min(BESIDE_IDS_BYTES_MAX);
+    let least = bodies as u64 + answers as u64 + payloads as u64 + ids + beside;
     if max >= least {
         return Ok(());
     }
     let allowed = format!(
         "must be at least {least}, the sum of server.bodies_bytes_max = {bodies}, server.answers_bytes_max = {answers}, \
-         commit.payload_bytes_max = {payloads}, memory.id_cache_bytes_max = {ids}, and {BESIDE_BYTES_MIN} for everything else; raise it, or lower these"
+         commit.payload_bytes_max = {payloads}, memory.id_cache_bytes_max = {ids}, and {beside} for everything else; \
+         raise it, or lower these"
     );
     Err(impossible("memory.max_bytes", max, allowed))
 }
@@ -244,6 +245,14 @@ mod tests {
         let shares = divide(512 * MIB, &asked, &DEFAULTS);
         assert_eq!((shares.bodies, shares.answers, shares.payloads), (48 * MIB * 16 / 7, 16 * MIB, 32 * MIB));
         assert_eq!((shares.line, shares.index), (16 * MIB, 258 * MIB));
+        let fits = |bodies: usize, ids: u64| {
+            let memory = RawMemory { max_bytes: 128 * MIB, id_cache_bytes_max: ids * MIB };
+            fit(&memory, bodies << 20, 8 << 20, 8 << 20).is_ok()
+        };
+        assert_eq!(
+            [(72, 0), (73, 0), (72, 4), (72, 5), (71, 5)].map(|(bodies, ids)| fits(bodies, ids)),
+            [true, false, true, false, true]
+        );
         let all = Asked { bodies: Some(300 * MIB), answers: Some(200 * MIB), ..Asked::default() };
         assert_eq!(divide(512 * MIB, &all, &DEFAULTS).index, MIB);
         let ids = |bodies: u64, answers: u64| {

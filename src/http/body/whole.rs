@@ -97,9 +97,10 @@ pub(crate) async fn whole(
 impl Whole {
     /// A body that was there in one piece.
     fn at_once(bytes: Bytes, budget: &Budget, arriving: &mut Arriving) -> Result<Self, Problem> {
+        // First, because a body counts even if there is no room for it.
+        arriving.arrived(bytes.len());
         let mut room = budget.room();
         room.resize(bytes.len())?;
-        arriving.arrived(bytes.len());
         Ok(Self { bytes, room })
     }
 }

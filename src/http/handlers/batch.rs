@@ -18,7 +18,7 @@ use crate::http::many::{DocumentAnswer, DocumentWork, Input, Operation, ahead};
 use crate::http::options;
 use crate::http::query::Query;
 use crate::http::quota::Quota;
-use crate::http::request::{BatchText, Target, parse, utf8};
+use crate::http::request::{BatchText, Target, parse};
 use crate::http::request_id::RequestId;
 use crate::http::state::AppState;
 use crate::keys::Scores;
@@ -114,8 +114,9 @@ async fn results(
 }
 
 /// Returns the operation, and the JSON of each document.
-fn read(text: Bytes, query: &Query, caller: &Caller, max: usize) -> Result<(Operation, Vec<Bytes>), Problem> {
-    let mut object = Object::parse(utf8(&text)?)?;
+fn read(text: String, query: &Query, caller: &Caller, max: usize) -> Result<(Operation, Vec<Bytes>), Problem> {
+    let text = Bytes::from(text);
+    let mut object = Object::parse(std::str::from_utf8(&text).expect("it came from a String"))?;
     let op = object.string("op")?.ok_or_else(|| Problem::invalid("op", "is required: check, insert or delete"))?;
     let raw = object.raw("documents").ok_or_else(|| Problem::invalid("documents", "is required"))?;
     object.finish()?;

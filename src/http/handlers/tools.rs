@@ -10,7 +10,7 @@ use crate::http::dto::document::Signature;
 use crate::http::dto::tune::{TuneBody, TuneInput};
 use crate::http::error::Problem;
 use crate::http::quota::Quota;
-use crate::http::request::{JsonText, Subject, Target, parse, utf8};
+use crate::http::request::{JsonText, Subject, Target, parse};
 use crate::http::state::AppState;
 
 /// `POST …/compare`
@@ -23,7 +23,7 @@ pub async fn compare(
 ) -> Result<Json<ComparisonBody>, Problem> {
     let (text, when_full, mut room) = body.into_parts();
     room.fit(room.bytes() + collection.shingle_bytes(Purpose::Compare, text.len()))?;
-    let (a, b) = parse(state.cpu(), when_full, text.len(), move || compare::comparands(utf8(&text)?, &caller)).await?;
+    let (a, b) = parse(state.cpu(), when_full, text.len(), move || compare::comparands(&text, &caller)).await?;
     quota.take_documents(2)?;
     Ok(Json(collection.compare(a, b, when_full).await?.into()))
 }

@@ -1,9 +1,8 @@
 //! A JSON body.
 
-use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 
-use super::parsing::{after_parsing, parse, utf8};
+use super::parsing::{after_parsing, into_utf8, parse};
 use super::reading::read;
 use crate::cpu::WhenFull;
 use crate::http::body::{Room, Whole};
@@ -13,7 +12,7 @@ use crate::http::state::AppState;
 
 /// A JSON body that is valid UTF-8 and not parsed yet.
 pub struct JsonText {
-    text: Bytes,
+    text: String,
     when_full: WhenFull,
     /// Given back when the request is over.
     room: Room,
@@ -27,8 +26,7 @@ impl FromRequest<AppState> for JsonText {
         expect(&parts.headers, &["application/json", "application/merge-patch+json"])?;
         let Whole { bytes, room } = read(&parts, body, None, state).await?;
         let len = bytes.len();
-        let text = move || Ok(bytes.slice_ref(utf8(&bytes)?.as_bytes()));
-        let text = parse(state.cpu(), WhenFull::Refuse, len, text).await?;
+        let text = parse(state.cpu(), WhenFull::Refuse, len, move || into_utf8(bytes)).await?;
         Ok(Self { text, when_full: after_parsing(len), room })
     }
 }
@@ -51,8 +49,8 @@ impl JsonText {
         self.when_full
     }
 
-    /// Returns the text, which is UTF-8, whether work on it waits if the pool is full, and the memory reserved for it.
-    pub(crate) fn into_parts(self) -> (Bytes, WhenFull, Room) {
+    /// Returns the text, whether work on it waits if the pool is full, and the memory reserved for it.
+    pub(crate) fn into_parts(self) -> (String, WhenFull, Room) {
         (self.text, self.when_full, self.room)
     }
 
@@ -63,6 +61,6 @@ impl JsonText {
         read: impl FnOnce(&str) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
         let Self { text, when_full, room: _room } = self;
-        parse(state.cpu(), when_full, text.len(), move || read(utf8(&text)?)).await
+        parse(state.cpu(), when_full, text.len(), move || read(&text)).await
     }
 }

@@ -1,16 +1,35 @@
 //! The bytes of a body -> their meaning, off the async threads if that takes long.
 
+use std::str::Utf8Error;
+
+use axum::body::Bytes;
+
 use crate::cpu::{CpuPool, WhenFull};
 use crate::http::error::Problem;
 
 /// Longer texts are parsed off the async threads.
 const INLINE_BYTES_MAX: usize = 64 * 1024;
 
+/// The character that some programs put before a text.
+const BYTE_ORDER_MARK: char = '\u{FEFF}';
+
 /// Returns the text of a JSON body, without its byte order mark.
-pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Problem> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| Problem::invalid("body", format!("is not valid UTF-8 at byte {}", error.valid_up_to())))?;
-    Ok(text.strip_prefix('\u{FEFF}').unwrap_or(text))
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str, Problem> {
+    let text = std::str::from_utf8(bytes).map_err(ill_formed)?;
+    Ok(text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text))
+}
+
+/// Does the same for a text that is kept. It is not copied, unless something else has the bytes too.
+pub(super) fn into_utf8(bytes: Bytes) -> Result<String, Problem> {
+    let mut text = String::from_utf8(bytes.into()).map_err(|error| ill_formed(error.utf8_error()))?;
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.drain(..BYTE_ORDER_MARK.len_utf8());
+    }
+    Ok(text)
+}
+
+fn ill_formed(error: Utf8Error) -> Problem {
+    Problem::invalid("body", format!("is not valid UTF-8 at byte {}", error.valid_up_to()))
 }
 
 /// Runs `work` on a text of `bytes` bytes, off the async threads if it is long.
@@ -30,4 +49,21 @@ pub(crate) async fn parse<T: Send + 'static>(
 /// work.
 pub(super) fn after_parsing(bytes: usize) -> WhenFull {
     if bytes <= INLINE_BYTES_MAX { WhenFull::Refuse } else { WhenFull::Wait }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_loses_one_byte_order_mark_and_must_be_utf8() {
+        for (bytes, text) in [("{}", "{}"), ("\u{FEFF}{}", "{}"), ("\u{FEFF}\u{FEFF}{}", "\u{FEFF}{}"), ("", "")] {
+            assert_eq!(utf8(bytes.as_bytes()).unwrap(), text);
+            assert_eq!(into_utf8(Bytes::from(bytes)).unwrap(), text);
+        }
+        let bytes = b"\xEF\xBB\xBFa\xFF";
+        let [borrowed, owned] = [utf8(bytes).map(drop), into_utf8(Bytes::from_static(bytes)).map(drop)]
+            .map(|read| read.unwrap_err().errors[0].detail.clone());
+        assert_eq!((&*borrowed, &*owned), ("is not valid UTF-8 at byte 4", "is not valid UTF-8 at byte 4"));
+    }
 }

@@ -364,7 +364,7 @@ const IN_PLACES: &[(&str, &str, &str)] = &[
     ("config/sources.rs", "path", "/etc/hapax.toml"),
     ("dto/backup.rs", "keep", "5000"),
     ("dto/document.rs", "given", "5000"),
-    ("config/memory.rs", "BESIDE_BYTES_MIN", "37748736"),
+    ("config/memory.rs", "beside", "37748736"),
     ("config/memory.rs", "ids", "268435456"),
     ("config/memory.rs", "answers", "268435456"),
     ("config/memory.rs", "bodies", "536870912"),
