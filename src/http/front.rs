@@ -95,7 +95,7 @@ impl<S: Handler> Service<Request> for Fronted<S> {
     type Future = BoxFuture<'static, Result<Response, Infallible>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // Routes and their handlers are always ready.
+        // `call` waits until the handler is ready.
         Poll::Ready(Ok(()))
     }
 

@@ -117,7 +117,7 @@ impl<S: Sync> FromRequestParts<S> for Query {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        // They were parsed before the handler is called.
+        // `admit` has parsed and attached them.
         Ok(parts.extensions.remove::<Self>().unwrap_or_default())
     }
 }

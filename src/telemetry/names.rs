@@ -116,9 +116,9 @@ pub mod value {
     pub const RESULT_CANCELLED: &str = "cancelled";
     /// [`super::label::RESULT`]: a failed backup.
     pub const RESULT_FAILED: &str = "failed";
-    /// An id that was in memory.
+    /// [`super::label::RESULT`]: an id that was in memory.
     pub const RESULT_HIT: &str = "hit";
-    /// An id that was not in memory.
+    /// [`super::label::RESULT`]: an id that was not in memory.
     pub const RESULT_MISS: &str = "miss";
     /// [`super::label::KIND`]: a document that was not stored.
     pub const REFUSED_DOCUMENT: &str = "document";

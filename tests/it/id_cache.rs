@@ -1,4 +1,4 @@
-//! The cache of ids: answers that name documents are the same with and without it, and it says what it had.
+//! The cache of ids: with it and without it, answers name the same documents. Metrics count the ids that it had.
 
 use serde_json::{Value, json};
 

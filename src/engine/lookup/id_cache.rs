@@ -91,7 +91,7 @@ impl CollectionIds {
     }
 
     /// Keeps the identity of a document that is on disk.
-    pub(crate) fn keep(&self, seq: Seq, id: &DocId, content: ContentHash, first_seen: TimestampMs) {
+    pub(crate) fn keep(&self, seq: Seq, identity: &Identity) {
         let IdCache { shard_bytes_max, hasher, .. } = &*self.cache;
         if *shard_bytes_max == 0 {
             return;
@@ -100,8 +100,8 @@ impl CollectionIds {
         let hash = hasher.hash_one(key);
         let mut shard = self.cache.shard(hash).lock();
         if shard.find(key, hash).is_none() {
-            shard.make_room(HEAD_BYTES + id.as_str().len(), *shard_bytes_max, hasher);
-            let at = shard.log.append(key, id, content, first_seen);
+            shard.make_room(HEAD_BYTES + identity.id.as_str().len(), *shard_bytes_max, hasher);
+            let at = shard.log.append(key, identity);
             shard.enter(at, hasher);
         }
     }
@@ -143,7 +143,7 @@ struct Shard {
     table: HashTable<At>,
     /// The bytes that the documents of each open collection take.
     bytes: HashMap<u32, usize>,
-    /// The bytes in the log of documents that are gone, or whose collections are.
+    /// The bytes of documents that are gone, or whose collections are.
     gone_bytes: usize,
 }
 
@@ -163,7 +163,7 @@ impl Shard {
         let Self { log, table, bytes, .. } = self;
         let key = log.key(at);
         table.insert_unique(hasher.hash_one(key), at, |&at| hasher.hash_one(log.key(at)));
-        *bytes.entry(key.collection).or_default() += log.len(at) + TABLE_BYTES;
+        *bytes.entry(key.collection).or_default() += log.cost(at);
     }
 
     /// Removes an entry of the log from the table.
@@ -173,7 +173,7 @@ impl Shard {
         }
         let collection = self.log.key(at).collection;
         if let Some(bytes) = self.bytes.get_mut(&collection) {
-            *bytes -= self.log.len(at) + TABLE_BYTES;
+            *bytes -= self.log.cost(at);
         }
     }
 
@@ -181,7 +181,7 @@ impl Shard {
         if let Some(at) = self.find(key, hash) {
             self.leave(at, hash);
             self.log.mark(at, Mark::Gone);
-            self.gone_bytes += self.log.len(at);
+            self.gone_bytes += self.log.cost(at);
         }
     }
 
@@ -208,15 +208,13 @@ impl Shard {
         let mut at = self.log.oldest();
         while let Some(entry) = at {
             at = self.log.after(entry);
-            let (mark, key, len) = (self.log.mark_of(entry), self.log.key(entry), self.log.len(entry));
-            if mark == Mark::Gone {
-                self.gone_bytes -= len;
-                continue;
+            let (mark, key) = (self.log.mark_of(entry), self.log.key(entry));
+            if mark != Mark::Gone {
+                self.leave(entry, hasher.hash_one(key));
             }
-            self.leave(entry, hasher.hash_one(key));
-            if !self.bytes.contains_key(&key.collection) {
-                self.gone_bytes -= len + TABLE_BYTES;
-            } else if keeps(mark) && self.log.newest_bytes() + len <= bytes_max {
+            if mark == Mark::Gone || !self.bytes.contains_key(&key.collection) {
+                self.gone_bytes -= self.log.cost(entry);
+            } else if keeps(mark) && self.log.newest_bytes() + self.log.len(entry) <= bytes_max {
                 let kept = self.log.copy(entry);
                 self.log.mark(kept, Mark::New);
                 self.enter(kept, hasher);
@@ -248,14 +246,15 @@ struct Log {
 
 impl Log {
     /// Returns an entry and what follows it in its segment.
-    fn entry(&self, At(at): At) -> &[u8] {
-        let segment = (at >> OFFSET_BITS).wrapping_sub(self.first) % NUMBERS;
-        &self.segments[segment as usize][at as usize % SEGMENT_BYTES..]
+    fn entry(&self, at: At) -> &[u8] {
+        let (segment, offset) = self.place(at);
+        &self.segments[segment][offset..]
     }
 
-    fn entry_mut(&mut self, At(at): At) -> &mut [u8] {
+    /// Returns which segment an entry is in, and where in it.
+    fn place(&self, At(at): At) -> (usize, usize) {
         let segment = (at >> OFFSET_BITS).wrapping_sub(self.first) % NUMBERS;
-        &mut self.segments[segment as usize][at as usize % SEGMENT_BYTES..]
+        (segment as usize, at as usize % SEGMENT_BYTES)
     }
 
     fn mark_of(&self, at: At) -> Mark {
@@ -263,11 +262,17 @@ impl Log {
     }
 
     fn mark(&mut self, at: At, mark: Mark) {
-        self.entry_mut(at)[0] = mark as u8;
+        let (segment, offset) = self.place(at);
+        self.segments[segment][offset] = mark as u8;
     }
 
     fn len(&self, at: At) -> usize {
         HEAD_BYTES + usize::from(u16::from_le_bytes(field(self.entry(at), 1)))
+    }
+
+    /// Returns what an entry takes in memory.
+    fn cost(&self, at: At) -> usize {
+        self.len(at) + TABLE_BYTES
     }
 
     fn key(&self, at: At) -> Key {
@@ -296,7 +301,8 @@ impl Log {
     }
 
     /// Adds an entry to the newest segment, which has room for it.
-    fn append(&mut self, key: Key, id: &DocId, content: ContentHash, first_seen: TimestampMs) -> At {
+    fn append(&mut self, key: Key, identity: &Identity) -> At {
+        let Identity { id, content, first_seen } = identity;
         let at = self.end();
         let segment = self.segments.back_mut().expect("a segment has been begun");
         segment.push(Mark::New as u8);
@@ -305,7 +311,7 @@ impl Log {
         segment.extend(key.seq.0.to_le_bytes());
         segment.extend(first_seen.0.to_le_bytes());
         segment.extend(content.0.to_le_bytes());
-        segment.extend(id.as_str().bytes());
+        segment.extend_from_slice(id.as_str().as_bytes());
         at
     }
 
@@ -374,8 +380,7 @@ mod tests {
     }
 
     fn keep(ids: &CollectionIds, seq: u64) {
-        let Identity { id, content, first_seen } = identity(seq);
-        ids.keep(Seq(seq), &id, content, first_seen);
+        ids.keep(Seq(seq), &identity(seq));
     }
 
     #[test]

@@ -183,7 +183,7 @@ impl Records {
         }
         drop(recent);
         for record in left {
-            self.ids.keep(record.seq, &record.id, record.content, record.first_seen);
+            self.ids.keep(record.seq, &Mention::of_head(record.head()).identity);
         }
     }
 
@@ -244,11 +244,10 @@ impl Records {
             mentions.read += missing.len() as u64;
         }
         for (&seq, head) in missing.iter().zip(found) {
-            if let Some(Head { id, content, first_seen, .. }) = &head {
-                self.ids.keep(seq, id, *content, *first_seen);
-            }
-            let head = head.or_else(|| self.leaving.read().get(&seq).map(|record| record.head()));
-            mentions.by_seq.extend(head.map(|head| (seq, Mention::of_head(head))));
+            let stored = head.map(Mention::of_head);
+            stored.iter().for_each(|mention| self.ids.keep(seq, &mention.identity));
+            let leaving = || self.leaving.read().get(&seq).map(|record| Mention::of_head(record.head()));
+            mentions.by_seq.extend(stored.or_else(leaving).map(|mention| (seq, mention)));
         }
         Ok(())
     }
