@@ -1,6 +1,8 @@
 //! The checks that every route makes before and around its handler: what the key allows, query parameters, whether the
 //! server has started, the limit on concurrent requests, and the time limit.
 
+use std::pin::pin;
+
 use axum::extract::Request;
 use axum::http::Method;
 use axum::response::{IntoResponse, Response};
@@ -101,7 +103,7 @@ where
     request.extensions_mut().insert(deadline.clone());
     // Probes have none.
     let caller = request.extensions().get::<Caller>().cloned();
-    match deadline.hold(handle(request), || caller.as_ref().and_then(Caller::ended)).await {
+    match deadline.hold(pin!(handle(request)), || caller.as_ref().and_then(Caller::ended)).await {
         Ok(response) => response,
         Err(GivenUp::Revoked(problem)) => problem.into_response(),
         Err(GivenUp::Late) => {

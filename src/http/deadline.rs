@@ -2,6 +2,7 @@
 //! The body must arrive in time, and so must the answer. A body that streams in for an hour postpones the deadline as
 //! long as bytes arrive.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,13 +40,13 @@ impl Deadline {
     }
 
     /// Returns the result of `work`, if it is ready in time. Gives it up when `revoked` returns something, which it asks
-    /// once a second: most requests are answered before the first time, and cost nothing more.
+    /// once a second: most requests are answered before the first time, and cost nothing more. The work is pinned by the
+    /// caller: a future that pins another has room for it twice.
     pub async fn hold<T, R>(
         &self,
-        work: impl Future<Output = T>,
+        mut work: Pin<&mut impl Future<Output = T>>,
         revoked: impl Fn() -> Option<R>,
     ) -> Result<T, GivenUp<R>> {
-        let mut work = std::pin::pin!(work);
         loop {
             let look = (*self.at.lock()).min(Instant::now() + LOOK);
             if let Ok(made) = tokio::time::timeout_at(look, &mut work).await {
@@ -63,6 +64,8 @@ impl Deadline {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
 
     const TICK: Duration = Duration::from_millis(10);
@@ -76,13 +79,13 @@ mod tests {
         let deadline = Deadline::after(1000 * LOOK);
         let begun = Instant::now();
         let revoked = || (begun.elapsed() > LOOK).then_some("revoked");
-        assert_eq!(deadline.hold(std::future::pending::<()>(), revoked).await, Err(GivenUp::Revoked("revoked")));
+        assert_eq!(deadline.hold(pin!(std::future::pending::<()>()), revoked).await, Err(GivenUp::Revoked("revoked")));
     }
 
     #[tokio::test]
     async fn what_stands_still_is_given_up_and_what_moves_is_not() {
         let deadline = Deadline::after(20 * TICK);
-        assert_eq!(deadline.hold(std::future::pending::<()>(), valid).await, Err(GivenUp::Late));
+        assert_eq!(deadline.hold(pin!(std::future::pending::<()>()), valid).await, Err(GivenUp::Late));
         let deadline = Deadline::after(20 * TICK);
         let moving = async {
             for _ in 0..30 {
@@ -90,6 +93,6 @@ mod tests {
                 deadline.put_off();
             }
         };
-        assert_eq!(deadline.hold(moving, valid).await, Ok(()));
+        assert_eq!(deadline.hold(pin!(moving), valid).await, Ok(()));
     }
 }

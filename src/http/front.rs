@@ -126,7 +126,7 @@ async fn let_in<S: Handler>(
         // Before the key is looked at: a preflight request has no key, and a page must see that one is required.
         Some(cors) => {
             let ask = service_fn(|request| ask(state, route, request, handler.clone()).map(Ok::<_, Infallible>));
-            let Ok(answer) = cors.layer(ask).oneshot(request).await;
+            let Ok(answer) = Box::pin(cors.layer(ask).oneshot(request)).await;
             answer
         }
     }
@@ -183,7 +183,8 @@ impl Encodings {
         let made = service_fn(|_: axum::http::Request<()>| {
             ready(Ok::<_, Infallible>(answer.take().expect("a request is answered once")))
         });
-        let Ok(encoded) = CompressionLayer::new().gzip(true).zstd(true).layer(made).oneshot(request).await;
+        let compression = CompressionLayer::new().gzip(true).zstd(true);
+        let Ok(encoded) = Box::pin(compression.layer(made).oneshot(request)).await;
         encoded.map(axum::body::Body::new).map(PacedBody::encoded)
     }
 }

@@ -39,8 +39,11 @@ impl Leftover {
 
     /// Reads the rest, unless the handler's half is still in use by a stream. Returns its length.
     pub(super) async fn drain(self) -> usize {
-        let Ok(body) = Arc::try_unwrap(self.0) else { return 0 };
-        discard(body.into_inner()).await
+        match Arc::try_unwrap(self.0).map(Mutex::into_inner) {
+            // In a box, so that a body that was read to its end does not take room for it.
+            Ok(body) if !body.is_end_stream() => Box::pin(discard(body)).await,
+            _ => 0,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! answer. Never logs or counts anything that a client chose: no query, no id, no text, no key.
 
 use std::any::Any;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -52,7 +53,7 @@ where
         in_flight.answered(response.status());
         watched(response, version, pace, (in_flight, held))
     };
-    within(Arc::clone(&labels), answered).await
+    within(Arc::clone(&labels), pin!(answered)).await
 }
 
 /// Reads what the handler has left of the body, and returns the place of the request among those of its client.

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use tracing::{Event, Subscriber};
@@ -32,9 +32,10 @@ impl RequestLabels {
     }
 }
 
-/// Does the work of a request. All lines that it logs on its own task name the request.
-pub async fn within<F: Future>(labels: Arc<RequestLabels>, work: F) -> F::Output {
-    let (mut work, mut labels) = (pin!(work), Some(labels));
+/// Does the work of a request. All lines that it logs on its own task name the request. The work is pinned by the caller:
+/// a future that pins another has room for it twice.
+pub async fn within<F: Future>(labels: Arc<RequestLabels>, mut work: Pin<&mut F>) -> F::Output {
+    let mut labels = Some(labels);
     poll_fn(|cx| {
         let _left = Entered::new(&mut labels);
         work.as_mut().poll(cx)
@@ -47,7 +48,7 @@ pub fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
     let labels = CURRENT.with_borrow(Clone::clone);
     async move {
         match labels {
-            Some(labels) => within(labels, work).await,
+            Some(labels) => within(labels, pin!(work)).await,
             None => work.await,
         }
     }
@@ -129,8 +130,10 @@ mod tests {
             assert_eq!(current_id(), before, "other tasks have run since");
             before
         };
-        let inner = within(labels("inner"), async { tokio::spawn(carried(async { current_id() })).await.unwrap() });
-        let outer = within(labels("outer"), async { (inner.await, current_id()) });
+        let inner = async { tokio::spawn(carried(async { current_id() })).await.unwrap() };
+        let inner = async { within(labels("inner"), pin!(inner)).await };
+        let outer = async { (inner.await, current_id()) };
+        let outer = async { within(labels("outer"), pin!(outer)).await };
         let (outer, alone) = futures::join!(outer, id);
         assert_eq!(outer, (Some("inner".to_owned()), Some("outer".to_owned())));
         assert_eq!((alone, current_id()), (None, None));
@@ -138,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_panic_leaves_the_thread_without_a_request() {
-        let panics = within(labels("x"), async { panic!("expected") });
+        let panics = async { within(labels("x"), pin!(async { panic!("expected") })).await };
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| futures::executor::block_on(panics)));
         assert!(caught.is_err() && current_id().is_none());
     }

@@ -74,7 +74,7 @@ pub(crate) async fn check(lookup: &Arc<Lookup>, check: Check) -> Result<Verdict>
     let bytes_max = check.bytes_max;
     let mut verdict = match in_memory(lookup, &check) {
         Some(verdict) => verdict,
-        None => beside(lookup, move |lookup| with_disk(lookup, &check)).await?,
+        None => Box::pin(beside(lookup, move |lookup| with_disk(lookup, &check))).await?,
     };
     verdict.fit(bytes_max);
     Ok(verdict)

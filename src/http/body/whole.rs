@@ -67,31 +67,35 @@ pub(crate) async fn whole(
         Ok(bytes) => return Whole::at_once(bytes, budget, arriving),
         Err(body) => body,
     };
-    let mut reader = decoded(headers, body)?;
-    // The reservation grows with the bytes that have arrived, so an announced length alone takes no memory from other
-    // requests. Without one, one byte more than allowed shows that a body is too large.
-    let whole = known.unwrap_or(max + 1);
-    let (mut room, window_bytes) = (budget.room(), window_bytes(headers));
-    let mut bytes = Vec::new();
-    loop {
-        if bytes.len() == bytes.capacity() {
-            let wanted = (bytes.len() * 2).max(FIRST_BYTES).min(whole.max(bytes.len() + 1));
-            // The decoder keeps a copy of its output, up to its window.
-            room.resize(wanted + wanted.min(window_bytes))?;
-            bytes.reserve_exact(wanted - bytes.len());
+    // In a box, so that short bodies do not take room for it.
+    let in_pieces = async {
+        let mut reader = decoded(headers, body)?;
+        // The reservation grows with the bytes that have arrived, so an announced length alone takes no memory from other
+        // requests. Without one, one byte more than allowed shows that a body is too large.
+        let whole = known.unwrap_or(max + 1);
+        let (mut room, window_bytes) = (budget.room(), window_bytes(headers));
+        let mut bytes = Vec::new();
+        loop {
+            if bytes.len() == bytes.capacity() {
+                let wanted = (bytes.len() * 2).max(FIRST_BYTES).min(whole.max(bytes.len() + 1));
+                // The decoder keeps a copy of its output, up to its window.
+                room.resize(wanted + wanted.min(window_bytes))?;
+                bytes.reserve_exact(wanted - bytes.len());
+            }
+            let mut window = (&mut reader).take((bytes.capacity() - bytes.len()) as u64);
+            let read = patience.wait(window.read_buf(&mut bytes)).await?;
+            deadline.put_off();
+            arriving.arrived(read);
+            match read {
+                0 => return Ok(Whole { bytes: bytes.into(), room }),
+                // To ask for more would cost the task its turn.
+                _ if known == Some(bytes.len()) => return Ok(Whole { bytes: bytes.into(), room }),
+                _ if bytes.len() > max => return Err(too_large()),
+                _ => work.of(bytes.len() as u64)?,
+            }
         }
-        let mut window = (&mut reader).take((bytes.capacity() - bytes.len()) as u64);
-        let read = patience.wait(window.read_buf(&mut bytes)).await?;
-        deadline.put_off();
-        arriving.arrived(read);
-        match read {
-            0 => return Ok(Whole { bytes: bytes.into(), room }),
-            // To ask for more would cost the task its turn.
-            _ if known == Some(bytes.len()) => return Ok(Whole { bytes: bytes.into(), room }),
-            _ if bytes.len() > max => return Err(too_large()),
-            _ => work.of(bytes.len() as u64)?,
-        }
-    }
+    };
+    Box::pin(in_pieces).await
 }
 
 impl Whole {

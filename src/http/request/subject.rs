@@ -1,6 +1,8 @@
 //! The body of a request that looks at one document and does not store it.
 
+use axum::body::Body;
 use axum::extract::{FromRequest, Request};
+use axum::http::request::Parts;
 
 use super::announced::Announced;
 use super::parsing::{after_parsing, parse, utf8};
@@ -59,35 +61,8 @@ impl FromRequest<AppState> for Subject {
         let Announced { raw, id, invalid, query } = Announced::of(&mut parts, state).await?;
         let quota = Quota::of(&parts.extensions);
         if raw {
-            let (deadline, turn) = (own::<Deadline>(&parts), own::<Turn>(&parts));
-            let arriving = quota.arriving();
-            let (limits, cpu) = (state.limits(), state.cpu());
-            let mut rest = Slices::new(&parts.headers, body, limits, state.budget(), deadline, arriving, cpu)?;
-            let first = rest.next().await?;
-            rest.begin()?;
-            quota.take_documents(1)?;
-            let content = match first {
-                // It is signed at once, on this thread, like JSON of this length.
-                Slice::Last(bytes) if bytes.len() <= LONG_BYTES_MIN => {
-                    turn.take()?;
-                    let content = document::from_raw(None, bytes.into(), invalid)?.content;
-                    SubjectContent::Whole { content, when_full: WhenFull::Refuse, room: rest.into_room() }
-                }
-                first => {
-                    // Such a request may last for hours, and must not take all places that others need.
-                    let place = state.text_stream_place()?;
-                    let (whole_bytes_max, cpu) = (state.limits().body_bytes_max, state.cpu().clone());
-                    SubjectContent::Streamed(Box::new(StreamedText {
-                        first,
-                        rest,
-                        invalid,
-                        place,
-                        turn,
-                        whole_bytes_max,
-                        cpu,
-                    }))
-                }
-            };
+            // In a box, so that JSON does not take room for it.
+            let content = Box::pin(raw_text(&parts, body, invalid, state, &quota)).await?;
             return Ok(Self { id, query, content });
         }
         let Whole { bytes, room } = read(&parts, body, None, state).await?;
@@ -100,6 +75,45 @@ impl FromRequest<AppState> for Subject {
     }
 }
 
+/// Reads the first part of a raw text, or all of a short one.
+async fn raw_text(
+    parts: &Parts,
+    body: Body,
+    invalid: Invalid,
+    state: &AppState,
+    quota: &Quota,
+) -> Result<SubjectContent, Problem> {
+    let (deadline, turn) = (own::<Deadline>(&parts), own::<Turn>(&parts));
+    let arriving = quota.arriving();
+    let (limits, cpu) = (state.limits(), state.cpu());
+    let mut rest = Slices::new(&parts.headers, body, limits, state.budget(), deadline, arriving, cpu)?;
+    let first = rest.next().await?;
+    rest.begin()?;
+    quota.take_documents(1)?;
+    match first {
+        // It is signed at once, on this thread, like JSON of this length.
+        Slice::Last(bytes) if bytes.len() <= LONG_BYTES_MIN => {
+            turn.take()?;
+            let content = document::from_raw(None, bytes.into(), invalid)?.content;
+            Ok(SubjectContent::Whole { content, when_full: WhenFull::Refuse, room: rest.into_room() })
+        }
+        first => {
+            // Such a request may last for hours, and must not take all places that others need.
+            let place = state.text_stream_place()?;
+            let (whole_bytes_max, cpu) = (state.limits().body_bytes_max, state.cpu().clone());
+            Ok(SubjectContent::Streamed(Box::new(StreamedText {
+                first,
+                rest,
+                invalid,
+                place,
+                turn,
+                whole_bytes_max,
+                cpu,
+            })))
+        }
+    }
+}
+
 impl SubjectContent {
     /// Prepares it for a lookup, with its `ranks` if requested, and then gives its memory back. A text whose shingles
     /// will be compared is read whole first, because the shingles may take as much memory as the text.
@@ -109,13 +123,19 @@ impl SubjectContent {
         purpose: Purpose,
         ranks: bool,
     ) -> Result<Prepared, Problem> {
-        let StreamedText { first, mut rest, invalid, place: _place, turn, whole_bytes_max, cpu } = match self {
+        match self {
             Self::Whole { content, when_full, mut room } => {
                 body::fit_content(&mut room, &content, collection, purpose)?;
-                return Ok(collection.prepare_with(content, PrepareOptions { when_full, ranks, purpose }).await?);
+                Ok(collection.prepare_with(content, PrepareOptions { when_full, ranks, purpose }).await?)
             }
-            Self::Streamed(text) => *text,
-        };
+            Self::Streamed(text) => Box::pin(text.prepare(collection, purpose, ranks)).await,
+        }
+    }
+}
+
+impl StreamedText {
+    async fn prepare(self, collection: &Collection, purpose: Purpose, ranks: bool) -> Result<Prepared, Problem> {
+        let Self { first, mut rest, invalid, place: _place, turn, whole_bytes_max, cpu } = self;
         if purpose == Purpose::Check && collection.compares_shingles() {
             let Whole { bytes, mut room } = rest.whole(first, whole_bytes_max).await?;
             turn.take()?;

@@ -60,9 +60,16 @@ impl Preparer {
     /// Prepares a document.
     pub(crate) async fn prepare(&self, content: Content, options: PrepareOptions, verify: Verify) -> Result<Prepared> {
         self.signing.check_ranks(options.ranks)?;
+        if content.bytes() <= HERE_BYTES_MAX {
+            return self.signing.prepare(content, options, verify);
+        }
+        // In a box, so that short contents do not take room for it.
+        Box::pin(self.prepare_long(content, options, verify)).await
+    }
+
+    async fn prepare_long(&self, content: Content, options: PrepareOptions, verify: Verify) -> Result<Prepared> {
         let bytes = content.bytes();
         match content {
-            content if bytes <= HERE_BYTES_MAX => self.signing.prepare(content, options, verify),
             Content::Text(text) => {
                 self.text_signer(IllFormed::Refuse, options, verify)?.finish(Bytes::from(text)).await
             }
