@@ -10,7 +10,6 @@ mod admission;
 mod admit;
 mod answer;
 mod batches;
-mod beginning;
 mod body;
 mod boot;
 mod caller;

@@ -30,6 +30,7 @@ use toml_edit::{DocumentMut, Item, Value};
 use super::key::{Key, KeyDigest, KeyLimits, Pattern, Rights, Scores, check_name};
 use super::scope::{Scope, Scopes};
 use crate::plain_file::open_plain_file;
+use crate::types::beginning;
 
 /// The version of the format.
 pub(super) const VERSION: i64 = 1;
@@ -40,6 +41,9 @@ pub(super) const KEYS_MAX: usize = 1000;
 /// The most entries in the list of collections of a key.
 const PATTERNS_MAX: usize = 100;
 const ID_BYTES_MAX: usize = 32;
+/// How much an error shows of a name, and the most characters that it has besides: it quotes what the file has.
+const NAME_CHARS_SHOWN: usize = 80;
+const DETAIL_CHARS_MAX: usize = 500;
 /// The values that a limit may have.
 pub(super) const LIMIT_RANGE: RangeInclusive<u64> = 1..=1_000_000_000_000;
 
@@ -84,7 +88,11 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Key>, KeysError> {
     let (mut keys, mut ids, mut digests) = (Vec::new(), HashSet::new(), HashSet::new());
     for (at, raw) in file.key.into_iter().enumerate() {
         let name = raw.name.clone();
-        let refuse = |detail| KeysError::Key { at: at + 1, name: name.chars().take(80).collect(), detail };
+        let refuse = |detail: String| KeysError::Key {
+            at: at + 1,
+            name: beginning(&name, NAME_CHARS_SHOWN),
+            detail: beginning(&detail, DETAIL_CHARS_MAX),
+        };
         let key = key(raw).map_err(refuse)?;
         if !ids.insert(key.id().to_owned()) {
             return Err(refuse(format!("another key has the id {:?} too; each needs its own", key.id())));
@@ -122,7 +130,7 @@ pub(super) fn text(bytes: &[u8]) -> Result<&str, KeysError> {
 }
 
 fn format(detail: impl Into<String>) -> KeysError {
-    KeysError::Format { detail: detail.into() }
+    KeysError::Format { detail: beginning(&detail.into(), DETAIL_CHARS_MAX) }
 }
 
 /// Adds the line of the file to a parser's message.
@@ -313,6 +321,9 @@ mod tests {
             })
             .collect();
         assert!(refused(&format!("version = 1\n{keys}")).contains("1001 keys; at most 1000"));
+        for long in [one(&format!("{} = 1", "x".repeat(9000))), one(&format!("scores = {:?}", "x".repeat(9000)))] {
+            assert!(refused(&long).len() < 800);
+        }
         let deep = format!("version = 1\nkey = {}", "[".repeat(100_000));
         assert!(!refused(&deep).is_empty());
     }

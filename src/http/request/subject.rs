@@ -83,7 +83,7 @@ async fn raw_text(
     state: &AppState,
     quota: &Quota,
 ) -> Result<SubjectContent, Problem> {
-    let (deadline, turn) = (own::<Deadline>(&parts), own::<Turn>(&parts));
+    let (deadline, turn) = (own::<Deadline>(parts), own::<Turn>(parts));
     let arriving = quota.arriving();
     let (limits, cpu) = (state.limits(), state.cpu());
     let mut rest = Slices::new(&parts.headers, body, limits, state.budget(), deadline, arriving, cpu)?;

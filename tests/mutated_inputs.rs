@@ -1,0 +1,148 @@
+//! The server's fuzz targets, with mutated inputs instead of a fuzzer that knows which branches it has reached: this
+//! needs no nightly compiler and no build of its own, so all tests run it. `make fuzz-server` does it thoroughly.
+
+#![allow(unreachable_pub)] // of the targets and their support
+#![allow(clippy::new_without_default)]
+#![allow(clippy::print_stderr, clippy::print_stdout)] // seeds, and inputs that fail
+
+extern crate self as hapax_fuzz;
+
+#[path = "fuzz/fuzz_targets/bodies.rs"]
+mod bodies;
+#[path = "fuzz/fuzz_targets/config.rs"]
+mod config;
+#[path = "fuzz/fuzz_targets/keys.rs"]
+mod keys;
+#[path = "fuzz/fuzz_targets/lines.rs"]
+mod lines;
+#[path = "fuzz/fuzz_targets/query.rs"]
+mod query;
+#[path = "fuzz/fuzz_targets/records.rs"]
+mod records;
+#[path = "fuzz/support.rs"]
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use rand::seq::IndexedRandom;
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+pub use support::{BYTES_MAX, LINE_BYTES_MAX, LINES_MAX, Service, comparable, pieces};
+
+/// The longest input, as for the fuzzer.
+const INPUT_BYTES_MAX: usize = 6000;
+/// Pieces that parsers of this kind trip over.
+const TROUBLE: &[&[u8]] = &[
+    b"\0",
+    b"\xFF",
+    b"\xEF\xBB\xBF",
+    b"\xED\xA0\x80",
+    b"\\ud800",
+    b"\"",
+    b"\\",
+    b"\n",
+    b"[[[[[[[[",
+    b"{\"a\":",
+    b"-0",
+    b"1e999",
+    b"18446744073709551616",
+    b"%",
+    b"%00",
+    b"&",
+    b"=",
+    b"null",
+];
+
+/// The first inputs of a target, and the words that it knows.
+struct Seeds {
+    inputs: Vec<Vec<u8>>,
+    words: Vec<Vec<u8>>,
+}
+
+impl Seeds {
+    fn of(target: &str) -> Self {
+        let (root, folder) = (Path::new(env!("CARGO_MANIFEST_DIR")), tempfile::tempdir().unwrap());
+        let mut command = Command::new("python3");
+        let made = command.arg(root.join("tests/fuzz/seeds.py")).arg(folder.path()).status();
+        assert!(made.is_ok_and(|status| status.success()), "seeds.py needs python3");
+        let mut paths: Vec<_> =
+            std::fs::read_dir(folder.path().join(target)).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        let dictionary = std::fs::read_to_string(folder.path().join(format!("{target}.dict"))).unwrap();
+        let words = dictionary.lines().map(|line| line.trim_matches('"').as_bytes().to_vec());
+        Self { inputs: paths.iter().map(|path| std::fs::read(path).unwrap()).collect(), words: words.collect() }
+    }
+
+    /// Returns an input with one to eight changes.
+    fn mutated(&self, random: &mut impl Rng) -> Vec<u8> {
+        let mut input = self.inputs.choose(random).unwrap().clone();
+        for _ in 0..random.random_range(1..=8) {
+            let at = random.random_range(0..=input.len());
+            let end = random.random_range(at..=input.len().min(at + 64));
+            match random.random_range(0..6) {
+                0 if at < input.len() => input[at] ^= 1 << random.random_range(0..8),
+                1 => drop(input.drain(at..end)),
+                2 => drop(input.splice(at..at, TROUBLE.choose(random).unwrap().iter().copied())),
+                3 => drop(input.splice(at..end, self.words.choose(random).unwrap().clone())),
+                // Part of it again, often enough to reach the limits.
+                4 => {
+                    let piece = input[at..end].repeat(random.random_range(1..100));
+                    drop(input.splice(at..at, piece));
+                }
+                _ => {
+                    let other = self.inputs.choose(random).unwrap();
+                    drop(input.splice(at..end, other[random.random_range(0..=other.len())..].iter().copied()));
+                }
+            }
+            input.truncate(INPUT_BYTES_MAX);
+        }
+        input
+    }
+}
+
+/// Runs a target on its seeds and on `count` mutations of them, in CI on five times as many. An input that fails is
+/// printed.
+fn run(target: &str, count: usize, run: fn(&[u8])) {
+    let count = if std::env::var_os("CI").is_some() { 5 * count } else { count };
+    let (seeds, mut random) = (Seeds::of(target), ChaCha8Rng::seed_from_u64(5));
+    let mutated: Vec<_> = (0..count).map(|_| seeds.mutated(&mut random)).collect();
+    assert!(seeds.inputs.len() >= 2 && seeds.words.len() >= 3, "{target} has seeds and words");
+    for input in seeds.inputs.iter().chain(&mutated) {
+        if let Err(panic) = std::panic::catch_unwind(|| run(input)) {
+            eprintln!("{target} failed with this input: {}", input.escape_ascii());
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+#[test]
+fn bodies_get_an_answer_below_500() {
+    run("bodies", 600, bodies::run);
+}
+
+#[test]
+fn settings_are_the_same_after_printing_or_have_an_error() {
+    run("config", 400, config::run);
+}
+
+#[test]
+fn keys_are_the_same_after_printing_or_have_an_error() {
+    run("keys", 4000, keys::run);
+}
+
+#[test]
+fn lines_of_bulk_get_a_line_each() {
+    run("lines", 600, lines::run);
+}
+
+#[test]
+fn queries_are_read_as_form_urlencoded_reads_them() {
+    run("query", 10_000, query::run);
+}
+
+#[test]
+fn records_are_read_as_they_were_written() {
+    run("records", 400, records::run);
+}
