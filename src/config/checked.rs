@@ -12,7 +12,7 @@ use super::default_collection::default_collection;
 use super::error::ConfigError;
 use super::http_limits::HttpLimits;
 use super::memory;
-use super::ranges::{count, impossible, milliseconds, within, word};
+use super::ranges::{count, impossible, milliseconds, within, word, zero_or_within};
 use super::raw::{Raw, RawBackup, RawCommit, RawCpu, RawLimits, RawLog, RawMemory, RawScrub};
 use super::secrets::{keys_file, secret};
 use super::server::Server;
@@ -125,10 +125,7 @@ fn limits(raw: &RawLimits, commit: &RawCommit) -> Result<Limits, ConfigError> {
 
 fn memory_config(raw: &RawMemory, limits: &RawLimits) -> Result<MemoryConfig, ConfigError> {
     let index = within("limits.memory_max_bytes", limits.memory_max_bytes.unwrap_or(0), 0..=1 << 50)?;
-    let ids = raw.id_cache_bytes_max;
-    if ids != 0 {
-        within("memory.id_cache_bytes_max", ids, 1 << 20..=1 << 36)?;
-    }
+    let ids = zero_or_within("memory.id_cache_bytes_max", raw.id_cache_bytes_max, 1 << 20..=1 << 36)?;
     Ok(MemoryConfig {
         index_bytes_max: Some(index).filter(|&max| max > 0),
         id_cache_bytes_max: ids,

@@ -5,7 +5,7 @@
 use figment::Figment;
 
 use super::error::ConfigError;
-use super::ranges::{impossible, within};
+use super::ranges::{impossible, zero_or_within};
 use super::raw::{Raw, RawMemory};
 use super::sources::{Sources, derive, is_set};
 use crate::telemetry::memory::{Available, Source};
@@ -115,7 +115,7 @@ pub(super) fn divided(merged: Figment, available: Option<Available>) -> Result<F
 /// Returns the bound of the process, and where it comes from unless it is set.
 fn max_bytes(raw: &Raw, available: Option<Available>) -> Result<Option<(u64, Option<&'static str>)>, ConfigError> {
     if raw.memory.max_bytes != 0 {
-        let max = within("memory.max_bytes", raw.memory.max_bytes, MAX_BYTES_LEAST..=1 << 50)?;
+        let max = zero_or_within("memory.max_bytes", raw.memory.max_bytes, MAX_BYTES_LEAST..=1 << 50)?;
         return Ok(Some((max, None)));
     }
     Ok(available.map(|Available { bytes, source }| {

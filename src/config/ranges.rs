@@ -20,6 +20,14 @@ pub(super) fn within(key: &'static str, value: u64, range: RangeInclusive<u64>) 
     Err(impossible(key, value, format!("must be between {} and {}", range.start(), range.end())))
 }
 
+/// Checks that a number is 0 or in `range`.
+pub(super) fn zero_or_within(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<u64, ConfigError> {
+    if value == 0 || range.contains(&value) {
+        return Ok(value);
+    }
+    Err(impossible(key, value, format!("must be 0, or between {} and {}", range.start(), range.end())))
+}
+
 /// Checks that a number is in `range` and fits this machine's `usize`.
 pub(super) fn count(key: &'static str, value: u64, range: RangeInclusive<u64>) -> Result<usize, ConfigError> {
     let value = within(key, value, range)?;

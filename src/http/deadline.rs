@@ -40,8 +40,8 @@ impl Deadline {
     }
 
     /// Returns the result of `work`, if it is ready in time. Gives it up when `revoked` returns something, which it asks
-    /// once a second: most requests are answered before the first time, and cost nothing more. The work is pinned by the
-    /// caller: a future that pins another has room for it twice.
+    /// once a second: most requests are answered before the first time, and cost nothing more. The caller pins the
+    /// work: an async function that pins a future that it is given has room for it twice.
     pub async fn hold<T, R>(
         &self,
         mut work: Pin<&mut impl Future<Output = T>>,

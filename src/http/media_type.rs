@@ -3,8 +3,8 @@
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 
+use super::beginning::beginning;
 use super::error::{Code, Problem};
-use crate::types::beginning;
 
 /// The most characters of a Content-Type that an error shows.
 const SHOWN_CHARS_MAX: usize = 100;

@@ -10,6 +10,7 @@ mod admission;
 mod admit;
 mod answer;
 mod batches;
+mod beginning;
 mod body;
 mod boot;
 mod caller;

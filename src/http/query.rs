@@ -8,8 +8,9 @@ use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
 
+use super::beginning::beginning;
 use super::error::{FieldError, Problem};
-use crate::types::{DocId, beginning};
+use crate::types::DocId;
 use crate::verdicts::check_threshold;
 
 /// The longest part of a value that an error message repeats.

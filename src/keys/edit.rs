@@ -47,7 +47,7 @@ pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
         if let [first, second, ..] = valid.as_slice()
             && valid.len() >= OF_ONE_NAME_MAX
         {
-            return Err(wrong(format!(
+            return Err(file::format(format!(
                 "two keys named {} are valid already; revoke one of them first: {}, or {}",
                 new.name,
                 first.id(),
@@ -55,10 +55,10 @@ pub fn add(path: &Path, new: &NewKey) -> Result<(String, String), KeysError> {
             )));
         }
         let tables = document.entry("key").or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
-        let tables = tables.as_array_of_tables_mut().ok_or_else(|| wrong("write its keys as [[key]] tables".into()))?;
+        let tables = tables.as_array_of_tables_mut().ok_or_else(|| file::format("write its keys as [[key]] tables"))?;
         let new = like(new, valid.first().copied());
         if !new.collections.is_empty() && new.scopes.iter().any(|scope| scope == Scope::Metrics.as_str()) {
-            return Err(wrong("the scope metrics is for all collections; make a key of its own for it".into()));
+            return Err(file::format("the scope metrics is for all collections; make a key of its own for it"));
         }
         tables.push(table(&new, &id, &text, now)?);
         Ok(())
@@ -93,7 +93,9 @@ pub fn revoke(path: &Path, name_or_id: &str) -> Result<Vec<(String, String)>, Ke
         revoked = keys.iter().filter(is_meant).map(|key| (key.name().to_owned(), key.id().to_owned())).collect();
         let tables = document.get_mut("key").and_then(Item::as_array_of_tables_mut);
         let Some(tables) = tables.filter(|_| !revoked.is_empty()) else {
-            return Err(wrong(format!("no key has the name or the id {name_or_id:?}; `hapax keys list` shows all")));
+            return Err(file::format(format!(
+                "no key has the name or the id {name_or_id:?}; `hapax keys list` shows all"
+            )));
         };
         let text = |table: &Table, field: &str| table.get(field).and_then(Item::as_str).map(str::to_owned);
         tables.retain(|table| {
@@ -102,10 +104,6 @@ pub fn revoke(path: &Path, name_or_id: &str) -> Result<Vec<(String, String)>, Ke
         Ok(())
     })?;
     Ok(revoked)
-}
-
-fn wrong(detail: String) -> KeysError {
-    KeysError::Format { detail }
 }
 
 fn table(new: &NewKey, id: &str, text: &str, now: Timestamp) -> Result<Table, KeysError> {
@@ -121,7 +119,7 @@ fn table(new: &NewKey, id: &str, text: &str, now: Timestamp) -> Result<Table, Ke
     }
     table.insert("created", seconds(now));
     if let Some(expires) = &new.expires {
-        table.insert("expires", seconds(expiry(expires, now).map_err(wrong)?));
+        table.insert("expires", seconds(expiry(expires, now).map_err(file::format)?));
     }
     if let Some(scores) = &new.scores {
         table.insert("scores", value(scores));
@@ -169,7 +167,7 @@ fn change(
     let dir =
         path.parent().filter(|dir| !dir.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_owned);
     let lock = File::open(&dir).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => wrong(format!("there is no directory {}; make it first", dir.display())),
+        io::ErrorKind::NotFound => file::format(format!("there is no directory {}; make it first", dir.display())),
         _ => KeysError::Read(error),
     })?;
     lock.lock().map_err(KeysError::Read)?;

@@ -30,7 +30,6 @@ use toml_edit::{DocumentMut, Item, Value};
 use super::key::{Key, KeyDigest, KeyLimits, Pattern, Rights, Scores, check_name};
 use super::scope::{Scope, Scopes};
 use crate::plain_file::open_plain_file;
-use crate::types::beginning;
 
 /// The version of the format.
 pub(super) const VERSION: i64 = 1;
@@ -41,9 +40,9 @@ pub(super) const KEYS_MAX: usize = 1000;
 /// The most entries in the list of collections of a key.
 const PATTERNS_MAX: usize = 100;
 const ID_BYTES_MAX: usize = 32;
-/// How much an error shows of a name, and the most characters that it has besides: it quotes what the file has.
+/// The most characters of a name in an error, and of the beginning and the end of what is wrong. Both quote the file.
 const NAME_CHARS_SHOWN: usize = 80;
-const DETAIL_CHARS_MAX: usize = 500;
+const DETAIL_CHARS_SHOWN: usize = 250;
 /// The values that a limit may have.
 pub(super) const LIMIT_RANGE: RangeInclusive<u64> = 1..=1_000_000_000_000;
 
@@ -90,8 +89,8 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Key>, KeysError> {
         let name = raw.name.clone();
         let refuse = |detail: String| KeysError::Key {
             at: at + 1,
-            name: beginning(&name, NAME_CHARS_SHOWN),
-            detail: beginning(&detail, DETAIL_CHARS_MAX),
+            name: name.chars().take(NAME_CHARS_SHOWN).collect(),
+            detail: without_middle(detail),
         };
         let key = key(raw).map_err(refuse)?;
         if !ids.insert(key.id().to_owned()) {
@@ -129,8 +128,18 @@ pub(super) fn text(bytes: &[u8]) -> Result<&str, KeysError> {
     Ok(text)
 }
 
-fn format(detail: impl Into<String>) -> KeysError {
-    KeysError::Format { detail: beginning(&detail.into(), DETAIL_CHARS_MAX) }
+pub(super) fn format(detail: impl Into<String>) -> KeysError {
+    KeysError::Format { detail: without_middle(detail.into()) }
+}
+
+/// Cuts the middle out of a long text: the beginning says what the file has, and the end what is allowed.
+fn without_middle(detail: String) -> String {
+    let chars: Vec<char> = detail.chars().collect();
+    if chars.len() <= 2 * DETAIL_CHARS_SHOWN {
+        return detail;
+    }
+    let (beginning, end) = (&chars[..DETAIL_CHARS_SHOWN], &chars[chars.len() - DETAIL_CHARS_SHOWN..]);
+    beginning.iter().chain(&['…']).chain(end).collect()
 }
 
 /// Adds the line of the file to a parser's message.
@@ -321,8 +330,14 @@ mod tests {
             })
             .collect();
         assert!(refused(&format!("version = 1\n{keys}")).contains("1001 keys; at most 1000"));
-        for long in [one(&format!("{} = 1", "x".repeat(9000))), one(&format!("scores = {:?}", "x".repeat(9000)))] {
-            assert!(refused(&long).len() < 800);
+        let long = "x".repeat(9000);
+        for (text, part) in [
+            (one(&format!("{long} = 1")), "expected one of `name`"),
+            (one(&format!("scores = {long:?}")), "must be \"full\" or \"verdict\""),
+            (format!("version = {long:?}"), "Upgrade hapax"),
+        ] {
+            let error = refused(&text);
+            assert!(error.len() < 800 && error.contains("xxx…xxx") && error.contains(part), "{error}");
         }
         let deep = format!("version = 1\nkey = {}", "[".repeat(100_000));
         assert!(!refused(&deep).is_empty());

@@ -32,8 +32,8 @@ impl RequestLabels {
     }
 }
 
-/// Does the work of a request. All lines that it logs on its own task name the request. The work is pinned by the caller:
-/// a future that pins another has room for it twice.
+/// Does the work of a request. All lines that it logs on its own task name the request. The caller pins the work: an
+/// async function that pins a future that it is given has room for it twice.
 pub async fn within<F: Future>(labels: Arc<RequestLabels>, mut work: Pin<&mut F>) -> F::Output {
     let mut labels = Some(labels);
     poll_fn(|cx| {

@@ -1,7 +1,6 @@
 //! The vocabulary of the service: ids, contents, verdicts.
 //! Every value is valid by construction. Nothing here knows about storage, HTTP or threads.
 
-mod beginning;
 mod content;
 mod document;
 mod ids;
@@ -10,7 +9,6 @@ mod places;
 mod similarity;
 mod verdict;
 
-pub use beginning::beginning;
 pub use content::{Content, Keep, Payload, PayloadKind, SetElement, content_prefix};
 pub use document::Document;
 pub use ids::{CollectionName, DocId, ID_BYTES_MAX, ID_JSON_BYTES_MAX, InvalidName, METADATA_BYTES_MAX, Metadata};

@@ -143,7 +143,7 @@ struct Shard {
     table: HashTable<At>,
     /// The bytes that the documents of each open collection take.
     bytes: HashMap<u32, usize>,
-    /// The bytes of documents that are gone, or whose collections are.
+    /// What documents cost that are gone, or whose collections are, until their segments are dropped.
     gone_bytes: usize,
 }
 
@@ -197,7 +197,7 @@ impl Shard {
             while self.log.segments.len() > 1 && self.log.bytes() + self.table.allocation_size() > bytes_max {
                 self.drop_oldest(KEPT_BYTES_MAX, |mark| mark == Mark::Asked, hasher);
             }
-            if self.log.segments.len() > 1 && self.gone_bytes > self.log.bytes() / 2 {
+            if self.log.segments.len() > 1 && self.gone_bytes > (self.log.bytes() + self.table.allocation_size()) / 2 {
                 self.drop_oldest(SEGMENT_BYTES, |_| true, hasher);
             }
         }

@@ -133,6 +133,7 @@ fn at_once(mut body: Body, known: Option<usize>) -> Result<Bytes, Body> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::sync::Arc;
     use std::time::Duration;
 
     use axum::http::header::CONTENT_LENGTH;
@@ -140,7 +141,8 @@ mod tests {
 
     use super::*;
     use crate::cpu::CpuConfig;
-    use crate::http::quota::Quota;
+    use crate::http::quota::{Quota, Shares};
+    use crate::keys::KeyLimits;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -239,6 +241,21 @@ mod tests {
         assert_eq!(two.err().unwrap().code, Code::Overloaded);
         drop(one);
         assert!(read(50_000).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_body_without_room_counts_for_its_client() {
+        let limits_of_key = KeyLimits { bytes_per_second: Some(1000), ..KeyLimits::default() };
+        let share = Shares::new(crate::config::Addresses::default().limits).of_key("crawler", &limits_of_key);
+        let headers = HeaderMap::from_iter([(CONTENT_LENGTH, "60000".parse().unwrap())]);
+        let (budget, later) = (Budget::new(1000), Deadline::after(SECOND));
+        let mut arriving = Quota::new(Arc::clone(&share)).arriving();
+        let body = Body::from(vec![1; 60_000]);
+        let read = whole(&headers, body, &limits(1 << 20), &budget, &later, &mut arriving, &pool()).await;
+        assert_eq!(read.err().unwrap().code, Code::Overloaded);
+        assert!(share.begin().is_ok(), "not before the request ends");
+        drop(arriving);
+        assert_eq!(share.begin().err().unwrap().code, Code::RateLimited);
     }
 
     #[tokio::test]

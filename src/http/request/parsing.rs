@@ -19,7 +19,7 @@ pub(super) fn utf8(bytes: &[u8]) -> Result<&str, Problem> {
     Ok(text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text))
 }
 
-/// Does the same for a text that is kept. It is not copied, unless something else has the bytes too.
+/// Returns the same as a `String`. The bytes are copied if something else has them too.
 pub(super) fn into_utf8(bytes: Bytes) -> Result<String, Problem> {
     let mut text = String::from_utf8(bytes.into()).map_err(|error| ill_formed(error.utf8_error()))?;
     if text.starts_with(BYTE_ORDER_MARK) {
