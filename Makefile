@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context
+.PHONY: alerts fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -10,7 +10,7 @@ run: ## build a server and start it on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
 # In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code.
-test: fmt lint test-rust openapi $(if $(CI),quality races chaos churn crash corruption restarts memory soak neon miri fuzz-core conformance loom docker-context deny) ## run everything that must pass before a commit
+test: fmt lint test-rust openapi $(if $(CI),alerts quality races chaos churn crash corruption restarts memory soak neon miri fuzz-core conformance loom docker-context deny) ## run everything that must pass before a commit
 
 test-rust: ## run all Rust tests
 	cargo test --workspace --locked
@@ -137,6 +137,9 @@ CHAOS_SEEDS ?= 3
 chaos: ## do everything at the same time for CHAOS_SECONDS (20) with each of CHAOS_SEEDS (3) seeds, then compare with a fresh start
 	HAPAX_CHAOS_SECONDS=$(CHAOS_SECONDS) HAPAX_CHAOS_SEEDS=$(CHAOS_SEEDS) \
 		cargo test --release --locked --workspace --test it chaos -- --nocapture
+
+alerts: ## make six faults happen to real servers; a real Prometheus must fire the alerts, and end them when the faults are gone
+	cargo test --locked --test it alerts:: -- --include-ignored --nocapture
 
 churn: ## delete half of a million documents and insert as many, ten times, and measure the process's memory
 	cargo test --release --locked --workspace --test it churn -- --ignored --nocapture

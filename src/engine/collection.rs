@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::lookup::{self, Check, Lookup};
-use super::upkeep::{Expiry, Rebanding, ScrubTarget, UpkeepParts};
+use super::meters::CollectionInfo;
+use super::upkeep::{Expiry, Rebanding, ScrubTarget, SurveyTarget, UpkeepParts};
 use super::write::{self, Insertion, Ticket, Writes, start_committer};
 use crate::cpu::WhenFull;
 use crate::index::IndexBytes;
@@ -26,6 +27,7 @@ pub struct LocalCollection {
     writes: Arc<Writes>,
     expiry: Arc<Expiry>,
     rebanding: Arc<Rebanding>,
+    info: CollectionInfo,
 }
 
 /// The parts of a collection once its file has been read.
@@ -43,7 +45,7 @@ impl LocalCollection {
         let lookup = Arc::clone(writes.lookup());
         let expiry = Arc::new(Expiry::new(name.clone(), Arc::clone(&writes)));
         let rebanding = Arc::new(Rebanding::new(Arc::clone(&writes), created));
-        Self { name, created, lookup, writes, expiry, rebanding }
+        Self { name, created, lookup, writes, expiry, rebanding, info: CollectionInfo::default() }
     }
 
     pub fn name(&self) -> &CollectionName {
@@ -192,22 +194,22 @@ impl LocalCollection {
     /// Returns the parts that background threads work on.
     pub(crate) fn upkeep_parts(&self) -> UpkeepParts {
         let scrub_target = ScrubTarget { name: self.name.clone(), lookup: Arc::clone(&self.lookup) };
-        UpkeepParts { expiry: Arc::clone(&self.expiry), scrub_target, writes: Arc::clone(&self.writes) }
+        let survey_target = SurveyTarget { name: self.name.clone(), lookup: Arc::clone(&self.lookup) };
+        UpkeepParts { expiry: Arc::clone(&self.expiry), scrub_target, survey_target, writes: Arc::clone(&self.writes) }
     }
 
     pub fn observe(&self) {
         let label = || self.name.to_string();
         let set = |name: &'static str, value: f64| metrics::gauge!(name, label::COLLECTION => label()).set(value);
         let (index, limits) = (self.lookup.index(), self.lookup.limits());
-        let (queue, fullness) = (self.writes.gauges(), index.fullness());
+        let queue = self.writes.gauges();
         set(names::LOG_BYTES, self.lookup.records().store().log_bytes() as f64);
         set(names::DOCUMENTS, self.lookup.counts().documents() as f64);
         set(names::COMMIT_QUEUE_DEPTH, queue.depth as f64);
         set(names::COMMIT_QUEUE_MAX, limits.commit_queue_max as f64);
         set(names::COMMIT_PAYLOAD_BYTES, queue.payload_bytes as f64);
         set(names::COMMIT_PAYLOAD_BYTES_MAX, limits.commit_payload_bytes_max as f64);
-        set(names::BUCKET_DOCUMENTS_LARGEST, fullness.largest as f64);
-        set(names::BUCKET_DOCUMENTS_P99, fullness.p99 as f64);
+        self.info.set(&self.name, &self.lookup.policy().settings);
         self.writes.account();
         let IndexBytes { signatures, postings, ids, last_seen } = index.bytes();
         let parts = [

@@ -1,10 +1,35 @@
 //! A collection's metrics, looked up once: finding a metric by name and labels costs more than a probe of the index.
 
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+use parking_lot::Mutex;
 
+use crate::index::Survey;
 use crate::telemetry::names::{self, label, value};
 use crate::telemetry::recorder;
-use crate::types::{CollectionName, Verdict, VerdictKind};
+use crate::types::{CollectionName, TimestampMs, Verdict, VerdictKind};
+use crate::verdicts::Settings;
+
+/// What kept a lookup from looking at everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    Bucket,
+    Candidates,
+    ExactReads,
+    Doubt,
+}
+
+impl Bound {
+    pub(crate) const ALL: [Self; 4] = [Self::Bucket, Self::Candidates, Self::ExactReads, Self::Doubt];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Bucket => value::BOUND_BUCKET,
+            Self::Candidates => value::BOUND_CANDIDATES,
+            Self::ExactReads => value::BOUND_EXACT_READS,
+            Self::Doubt => value::BOUND_DOUBT,
+        }
+    }
+}
 
 /// The operation that a verdict was given for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +43,7 @@ pub(crate) struct Meters {
     pub verify_seconds: Histogram,
     pub candidates: Histogram,
     pub fullest_bucket: Histogram,
+    pub buckets: BucketGauges,
     pub candidates_above: Counter,
     pub candidates_below: Counter,
     pub exact_compared: Histogram,
@@ -32,7 +58,11 @@ pub(crate) struct Meters {
     pub expired: Counter,
     pub touched: Counter,
     pub expiry_lag_seconds: Gauge,
+    shingles: Histogram,
+    similarity: Histogram,
+    match_age_seconds: Histogram,
     incomplete: Counter,
+    bounded: [Counter; Bound::ALL.len()],
     verdicts: [[Counter; VerdictKind::ALL.len()]; 2],
 }
 
@@ -54,6 +84,7 @@ impl Meters {
             verify_seconds: by_collection(names::VERIFY_DURATION),
             candidates: by_collection(names::CHECK_CANDIDATES),
             fullest_bucket: by_collection(names::BUCKET_DOCUMENTS),
+            buckets: BucketGauges::new(collection),
             candidates_above: result(value::RESULT_MATCH),
             candidates_below: result(value::RESULT_BELOW),
             exact_compared: by_collection(names::EXACT_COMPARED),
@@ -68,17 +99,87 @@ impl Meters {
             expired: counter!(names::EXPIRED_DOCUMENTS, label::COLLECTION => name()),
             touched: counter!(names::TOUCHED_DOCUMENTS, label::COLLECTION => name()),
             expiry_lag_seconds: gauge!(names::EXPIRY_LAG, label::COLLECTION => name()),
+            shingles: by_collection(names::DOCUMENT_SHINGLES),
+            similarity: by_collection(names::MATCH_SIMILARITY),
+            match_age_seconds: by_collection(names::MATCH_AGE),
+            bounded: Bound::ALL.map(
+                |bound| counter!(names::LOOKUPS_BOUNDED, label::COLLECTION => name(), label::BOUND => bound.as_str()),
+            ),
             incomplete: counter!(names::INCOMPLETE_VERDICTS, label::COLLECTION => name()),
             verdicts: [verdicts(value::OP_CHECK), verdicts(value::OP_INSERT)],
         }
+    }
+
+    pub(crate) fn bounded(&self, bound: Bound) {
+        self.bounded[bound as usize].increment(1);
     }
 
     pub(crate) fn verdict(&self, op: Op, verdict: &Verdict) {
         if verdict.unread > 0 {
             self.incomplete.increment(1);
         }
+        if let Some(shingles) = verdict.shingles {
+            self.shingles.record(shingles as f64);
+        }
+        if let Some(similarity) = verdict.similarity {
+            self.similarity.record(similarity);
+        }
+        if let Some(best) = verdict.matches.first() {
+            let age_ms = TimestampMs::now().0.saturating_sub(best.first_seen.0);
+            self.match_age_seconds.record(age_ms as f64 / 1e3);
+        }
         let kind = VerdictKind::ALL.iter().position(|kind| *kind == verdict.kind).expect("ALL has every kind");
         self.verdicts[op as usize][kind].increment(1);
+    }
+}
+
+/// How crowded the buckets are.
+pub(crate) struct BucketGauges {
+    largest: Gauge,
+    p50: Gauge,
+    p99: Gauge,
+    over_cap: Gauge,
+}
+
+impl BucketGauges {
+    fn new(collection: &CollectionName) -> Self {
+        let of = |metric: &'static str| gauge!(metric, label::COLLECTION => collection.to_string());
+        Self {
+            largest: of(names::BUCKET_DOCUMENTS_LARGEST),
+            p50: of(names::BUCKET_DOCUMENTS_P50),
+            p99: of(names::BUCKET_DOCUMENTS_P99),
+            over_cap: of(names::BUCKETS_OVER_CAP),
+        }
+    }
+
+    pub(crate) fn set(&self, survey: &Survey) {
+        let Survey { largest, p50, p99, over_cap } = *survey;
+        let gauges = [(&self.largest, largest), (&self.p50, p50), (&self.p99, p99), (&self.over_cap, over_cap)];
+        gauges.into_iter().for_each(|(gauge, value)| gauge.set(value as f64));
+    }
+}
+
+/// The settings of a collection, as labels of a gauge.
+#[derive(Default)]
+pub(crate) struct CollectionInfo {
+    /// The values of the labels that the gauge has now.
+    told: Mutex<Option<[String; 4]>>,
+}
+
+impl CollectionInfo {
+    pub(crate) fn set(&self, collection: &CollectionName, settings: &Settings) {
+        let (spec, verify) = (settings.spec.fingerprint().to_string(), settings.verify.as_str().to_owned());
+        let values = [spec, settings.banding.bands().to_string(), settings.banding.rows().to_string(), verify];
+        let mut told = self.told.lock();
+        if told.as_ref() == Some(&values) {
+            return;
+        }
+        recorder::withdraw(names::COLLECTION_INFO, label::COLLECTION, collection.as_str());
+        let [spec, bands, rows, verify] = values.clone();
+        gauge!(names::COLLECTION_INFO, label::COLLECTION => collection.to_string(), label::SPEC => spec,
+            label::BANDS => bands, label::ROWS => rows, label::VERIFY => verify)
+        .set(1.0);
+        *told = Some(values);
     }
 }
 

@@ -13,7 +13,6 @@ use smallvec::SmallVec;
 
 use super::arena::Arena;
 use super::bands::{BANDS, Bands};
-use super::bucket_sizes::{BucketSizes, Fullness};
 use super::equals::Equals;
 use super::flags::Flag;
 use super::place::Place;
@@ -28,7 +27,6 @@ pub(super) struct BandTables {
     tables: Box<[Table]>,
     pool: Pool,
     equals: Equals,
-    sizes: BucketSizes,
 }
 
 impl BandTables {
@@ -39,7 +37,6 @@ impl BandTables {
             tables: (0..bands).map(|band| Table::new(band, bands)).collect(),
             pool: Pool::default(),
             equals: Equals::new(seed),
-            sizes: BucketSizes::default(),
         }
     }
 
@@ -67,14 +64,20 @@ impl BandTables {
         self.tables.iter().zip(keys).map(|(table, &key)| table.read(key)).collect()
     }
 
-    /// Returns how many documents share a key.
-    pub(super) fn fullness(&self) -> Fullness {
-        self.sizes.fullness()
-    }
-
     /// Returns the bytes of all postings, lists and groups.
     pub(super) fn bytes(&self) -> u64 {
         self.pool.bytes() + self.equals.bytes()
+    }
+
+    /// Returns the number of postings in all bands.
+    #[cfg(all(test, not(hapax_loom)))]
+    pub(super) fn postings(&self, arena: &Arena) -> usize {
+        let mut postings = 0;
+        for (table, rows) in self.tables.iter().zip(self.bands.rows()) {
+            table.for_each_list(|list| postings += list.len());
+            table.for_each_few(&rows.keys(arena), |places| postings += places.len());
+        }
+        postings
     }
 
     /// Adds a published place that is not here yet. If it is not `findable`, like a link, it gets no postings, and only
@@ -90,8 +93,7 @@ impl BandTables {
                 }
             }
             Some(leader) => {
-                let after = self.equals.join(arena, leader, place);
-                self.resized(after - usize::from(findable), after);
+                self.equals.join(arena, leader, place);
                 self.lead_if_first(arena, leader, place);
             }
         }
@@ -113,8 +115,7 @@ impl BandTables {
         let band = |band: usize| {
             let rows = &self.bands.rows()[band];
             let same = |a, b| rows.equal_of(arena, a, b);
-            let added = |before| self.sizes.changed(before, before + 1);
-            self.tables[band].fill(&self.pool, &posted, same, &rows.keys(arena), added, &done);
+            self.tables[band].fill(&self.pool, &posted, same, &rows.keys(arena), &done);
         };
         rayon::join(
             || self.equals.place_all(arena, &self.pool, &leaders),
@@ -136,8 +137,7 @@ impl BandTables {
                     leads = group.heir(place).expect("a group has several members");
                     self.hand_over(arena, place, leads);
                 }
-                let after = self.equals.part(arena, leads, &group, place);
-                self.resized(after + usize::from(self.is_findable(place)), after);
+                self.equals.part(arena, leads, &group, place);
             }
         }
         self.equals.flags().clear(place);
@@ -154,16 +154,12 @@ impl BandTables {
             None if findable => self.post(arena, place),
             None => self.unpost(arena, place),
             Some(group) => {
-                let after = self.equals.set_findable(arena, &group, place, findable);
+                self.equals.set_findable(arena, &group, place, findable);
                 if findable {
-                    self.resized(after - 1, after);
                     self.lead_if_first(arena, leader, place);
-                } else {
-                    self.resized(after + 1, after);
-                    if leader == place {
-                        let heir = group.heir(place).expect("a group has several members");
-                        self.hand_over(arena, place, heir);
-                    }
+                } else if leader == place {
+                    let heir = group.heir(place).expect("a group has several members");
+                    self.hand_over(arena, place, heir);
                 }
             }
         }
@@ -189,8 +185,7 @@ impl BandTables {
         prefetch_homes(&shards, &keys);
         for ((shard, rows), &key) in shards.iter_mut().zip(rows).zip(&keys) {
             let same = |held| rows.equal_of(arena, place, held);
-            let before = shard.insert(&self.pool, key, place, same, |place| arena.seq(place));
-            self.sizes.changed(before, before + 1);
+            shard.insert(&self.pool, key, place, same, |place| arena.seq(place));
         }
         self.equals.flags().set(place, Flag::Posted, true);
     }
@@ -203,9 +198,8 @@ impl BandTables {
         let (rows, keys) = (self.bands.rows(), self.bands.keys_of(arena, place));
         for (band, &key) in keys.iter().enumerate() {
             let same = |held| rows[band].equal_of(arena, place, held);
-            let before = self.tables[band].remove(&self.pool, key, place, same, &rows[band].keys(arena));
-            let before = before.expect("a place that is posted has a posting in every band");
-            self.sizes.changed(before, before - 1);
+            let removed = self.tables[band].remove(&self.pool, key, place, same, &rows[band].keys(arena));
+            assert!(removed, "a place that is posted has a posting in every band");
         }
         self.equals.flags().set(place, Flag::Posted, false);
     }
@@ -244,13 +238,6 @@ impl BandTables {
         self.equals.hand_over(arena, &self.pool, place, heir);
     }
 
-    /// Notes that the number of findable members of a group changed from `from` to `to`. A group of one does not count
-    /// as a bucket.
-    fn resized(&self, from: usize, to: usize) {
-        let size = |members: usize| if members < 2 { 0 } else { members };
-        self.sizes.changed(size(from), size(to));
-    }
-
     /// Finds equal signatures among many places, and returns the leaders.
     fn join_equals(&self, arena: &Arena, places: &[Place]) -> Vec<Place> {
         // This keeps a 32-bit hash with each place: 8 bytes a document for a moment.
@@ -258,7 +245,6 @@ impl BandTables {
         hashed.par_sort_unstable();
         let mut leaders: Vec<Place> = Vec::with_capacity(places.len());
         self.equals.add_all(arena, &hashed, &mut leaders);
-        self.equals.sizes().into_iter().for_each(|(_, findable)| self.resized(0, findable));
         leaders.sort_unstable();
         leaders
     }

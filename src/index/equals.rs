@@ -229,7 +229,7 @@ impl Equals {
 
     /// Puts leaders into an empty table.
     pub(super) fn place_all(&self, arena: &Arena, pool: &Pool, leaders: &[Place]) {
-        self.table.fill(pool, leaders, |a, b| equal(arena, a, b), &self.keys(arena), |_| {}, |_| {});
+        self.table.fill(pool, leaders, |a, b| equal(arena, a, b), &self.keys(arena), |_| {});
     }
 
     /// Returns the leader of each group, with the number of members that can be found. The result is a copy, so no

@@ -44,6 +44,20 @@ pub(super) fn fullest(tables: &BandTables, arena: &Arena, limit: usize, samples:
     buckets
 }
 
+/// Returns how many documents share a key with the document at `one`, itself included.
+pub(super) fn documents_beside(tables: &BandTables, arena: &Arena, (band, key): (usize, u64), one: Place) -> usize {
+    let rows = &tables.bands().rows()[band];
+    let shard = tables.tables()[band].read(key);
+    let members = shard.members(key, |held| rows.equal_of(arena, one, held));
+    let equals = tables.equals();
+    match equals.any() {
+        true => {
+            members.iter().map(|place| equals.led_by(place).map_or(1, |group| group.members().findable().len())).sum()
+        }
+        false => members.len(),
+    }
+}
+
 /// Returns the bucket of a key that `one` has.
 fn bucket(tables: &BandTables, arena: &Arena, (band, key): (usize, u64), one: Place, samples: usize) -> FullBucket {
     let rows = &tables.bands().rows()[band];

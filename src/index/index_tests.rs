@@ -216,7 +216,7 @@ impl World {
         for view in [View::Decided, View::Durable(Seq(self.rng.random_range(0..=self.seq)))] {
             let Ok(search) = self.index.search(view, &query, BOUNDS);
             assert_eq!(search.found, self.expected(view, &query), "{view:?}");
-            assert!(search.unread == 0 && search.above <= search.candidates);
+            assert!(search.unread == Unread::default() && search.above <= search.candidates);
         }
         let alike = |held: &&Held| matching_slots(&held.signature, &signature) >= query.matching_min;
         let matching = self.index.matching(&query, self.model.keys().copied());
@@ -258,8 +258,8 @@ fn every_change_reaches_all_tables() {
             world.index.withdraw(*place);
         }
         assert_eq!(
-            (world.index.documents(), world.index.fullness()),
-            (0, Fullness { largest: 0, p99: 0 }),
+            (world.index.documents(), world.index.survey((1000, 0), true, 4)),
+            (0, Survey::default()),
             "seed {seed}"
         );
         assert!(world.index.places(Walk::start()).all(|place| world.index.peek(place).is_none()));
@@ -322,7 +322,7 @@ fn loading_and_building_gives_what_entering_one_by_one_does() {
         assert_eq!(expected, found);
     }
     assert_eq!(loaded.documents(), 3000);
-    assert_eq!(loaded.fullness(), one_by_one.fullness());
+    assert_eq!(loaded.survey((1000, 0), true, 4), one_by_one.survey((1000, 0), true, 4));
     assert!((1..=3000).all(|seq| loaded.held_by(seq).iter().any(|&place| loaded.peek(place).unwrap().seq == Seq(seq))));
 }
 

@@ -13,7 +13,6 @@ mod arena;
 mod band_rows;
 mod band_tables;
 mod bands;
-mod bucket_sizes;
 mod chunks;
 mod directory;
 mod equals;
@@ -32,6 +31,7 @@ mod probe;
 mod search;
 mod seed;
 mod shard;
+mod survey;
 mod sync;
 mod table;
 mod verifier;
@@ -59,14 +59,14 @@ use self::seed::Seed;
 use crate::types::{Seq, TimestampMs};
 
 pub use arena::{Entry, Occupant, PLACES_MAX};
-pub use bucket_sizes::Fullness;
 pub use fullest::FullBucket;
 pub use last_seen::{Due, LastSeen, overdue};
 pub use leaving::Reading;
 pub use memory::IndexBytes;
 pub use part::NextBanding;
 pub use place::{Place, Walk};
-pub use search::{Bounds, Candidate, Cost, Query, Search};
+pub use search::{Bounds, Candidate, Cost, Query, Search, Unread};
+pub use survey::Survey;
 pub use view::View;
 
 /// The options of a new index.
@@ -245,9 +245,13 @@ impl Index {
         self.part.banding()
     }
 
-    /// Returns how many documents share a band key.
-    pub fn fullness(&self) -> Fullness {
-        self.part.fullness()
+    /// Measures how crowded the buckets are, with about `documents_max` documents; with another `number` these are others.
+    /// With `all`, the largest bucket is found however small it is, which reads every posting.
+    pub fn survey(&self, (documents_max, number): (u32, u32), all: bool, bucket_read_max: usize) -> Survey {
+        let used = self.directory.used();
+        let step = used.div_ceil(documents_max).max(1);
+        let sample = (number % step..used).step_by(step as usize).map(Place);
+        self.part.survey(sample, all, bucket_read_max)
     }
 
     /// Returns the fullest buckets, at most `limit`, the fullest first, each with up to `samples` of its documents.

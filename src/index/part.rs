@@ -9,13 +9,13 @@ use parking_lot::RwLock;
 
 use super::arena::{Arena, Entry};
 use super::band_tables::BandTables;
-use super::bucket_sizes::Fullness;
 use super::fullest::{FullBucket, fullest};
 use super::last_seen::LastSeen;
 use super::memory::PartBytes;
 use super::place::Place;
 use super::search::{Bounds, Query, Search, search};
 use super::seed::Seed;
+use super::survey::{Survey, survey};
 use super::view::View;
 use crate::types::{Seq, TimestampMs};
 
@@ -138,8 +138,11 @@ impl MemoryPart {
         self.tables.read().now.bands().banding()
     }
 
-    pub(super) fn fullness(&self) -> Fullness {
-        self.tables.read().now.fullness()
+    /// Measures how crowded the buckets are that the documents at these places fall into.
+    pub(super) fn survey(&self, sample: impl Iterator<Item = Place>, all: bool, bucket_read_max: usize) -> Survey {
+        // This takes long, so the lock is not held for it.
+        let now = Arc::clone(&self.tables.read().now);
+        survey(&now, &self.arena, sample, all, bucket_read_max)
     }
 
     /// Returns the fullest buckets, at most `limit`, each with up to `samples` of its documents.

@@ -8,7 +8,7 @@ use parking_lot::RwLockReadGuard;
 use super::arena::{Arena, words_of};
 use super::band_tables::{BandTables, prefetch_homes};
 use super::bands::Bands;
-use super::equals::{Equals, Twin};
+use super::equals::Twin;
 use super::group::Group;
 use super::place::Place;
 use super::shard::Shard;
@@ -27,6 +27,8 @@ pub(super) struct Probe {
     /// Entries with the tags of the query's keys, each with its band.
     entries: Vec<(u32, u32)>,
     places: Vec<Place>,
+    /// The documents that have the query's key, for each band.
+    sizes: Vec<usize>,
 }
 
 /// The result of probing all bands of a query.
@@ -42,7 +44,8 @@ pub(super) struct Probed {
     pub twin: Option<Twin>,
     /// The postings that were not read. A document may be counted once per band.
     pub unread: u64,
-    /// The number of documents in the fullest bucket among the query's keys.
+    /// The number of documents in the fullest bucket among the query's keys. Of groups that a limit has hidden, each
+    /// counts as one.
     pub fullest: usize,
 }
 
@@ -76,13 +79,14 @@ impl Probe {
         words_of(signature, &mut self.words);
         bands.keys(&self.words, &mut self.keys);
         let twin_key = equals.prefetch(&self.words);
-        (self.probed.unread, self.probed.fullest) = (0, 0);
+        self.probed.unread = 0;
         // The locks are held until the groups are known: meanwhile a leader keeps its postings and its group.
         let shards = tables.shards(&self.keys);
         self.tagged(&shards, bucket_read_max);
         equals.prefetch_home(twin_key);
         self.of_the_keys(bands, arena, &shards, bucket_read_max);
-        self.together(equals);
+        self.together(tables, arena);
+        self.probed.fullest = self.sizes.iter().copied().max().unwrap_or(0);
         // Done under the same locks, so no other document can become the leader: the bands' findings and the twin name
         // the same leader.
         self.probed.twin = equals.twin(arena, &self.words, twin_key);
@@ -117,14 +121,15 @@ impl Probe {
         shards: &[RwLockReadGuard<'_, Shard>],
         bucket_read_max: usize,
     ) {
-        let Self { probed: Probed { unread, fullest, .. }, keys, words, entries, places } = self;
+        let Self { probed: Probed { unread, .. }, keys, words, entries, places, sizes } = self;
         places.clear();
+        sizes.clear();
+        sizes.resize(keys.len(), 0);
         let rows = bands.rows();
         for &(band, entry) in &*entries {
             rows[band as usize].prefetch(arena, shards[band as usize].first(entry));
         }
         // The entries of one key are adjacent: either a few places, or one list.
-        let (mut last_band, mut beside) = (u32::MAX, 0);
         for &(band, entry) in &*entries {
             let (shard, rows) = (&shards[band as usize], &rows[band as usize]);
             if !rows.equal(arena, shard.first(entry), words) {
@@ -132,27 +137,27 @@ impl Probe {
             }
             match shard.resolve(entry) {
                 None => {
-                    beside = if band == last_band { beside + 1 } else { 1 };
-                    last_band = band;
-                    *fullest = beside.max(*fullest);
-                    if beside <= bucket_read_max {
+                    let size = &mut sizes[band as usize];
+                    *size += 1;
+                    if *size <= bucket_read_max {
                         places.push(Place(entry));
                     } else {
                         *unread += 1;
                     }
                 }
                 Some(list) => {
-                    *fullest = list.len().max(*fullest);
+                    sizes[band as usize] = list.len();
                     *unread += list.spread(bucket_read_max, (band as usize, keys.len()), places);
                 }
             }
         }
     }
 
-    /// Counts the bands of each place, and turns leaders into groups.
+    /// Counts the bands of each place, turns leaders into groups, and adds the members of these to the sizes of buckets.
     #[inline]
-    fn together(&mut self, equals: &Equals) {
-        let Self { probed: Probed { hits, groups, fullest, .. }, places, .. } = self;
+    fn together(&mut self, tables: &BandTables, arena: &Arena) {
+        let Self { probed: Probed { hits, groups, .. }, words, places, sizes, .. } = self;
+        let equals = tables.equals();
         places.sort_unstable();
         groups.clear();
         hits.clear();
@@ -160,7 +165,10 @@ impl Probe {
         if equals.any() {
             hits.retain(|&Hit { place: leader, bands }| {
                 let Some(group) = equals.led_by(leader) else { return true };
-                *fullest = group.members().findable().len().max(*fullest);
+                let others = group.members().findable().len() - 1;
+                for (size, rows) in sizes.iter_mut().zip(tables.bands().rows()) {
+                    *size += if rows.equal(arena, leader, words) { others } else { 0 };
+                }
                 groups.push(GroupHit { leader, bands, group });
                 false
             });

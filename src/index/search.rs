@@ -72,9 +72,19 @@ pub struct Search {
     pub candidates: u32,
     /// How many of them have the required number of equal slots.
     pub above: u32,
-    /// The postings that were not read, and the candidates that were not compared, because of a limit.
-    pub unread: u64,
+    pub unread: Unread,
     pub cost: Cost,
+}
+
+/// How much a search did not look at because of a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unread {
+    /// Postings that were not read. A document may be counted once for each band.
+    pub postings: u64,
+    /// Candidates that were not compared.
+    pub candidates: u64,
+    /// Documents of a compared signature that have further contents.
+    pub contents: u64,
 }
 
 /// The cost of a search, for the metrics.
@@ -122,7 +132,7 @@ pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Que
         let probed = Instant::now();
 
         let cost = Cost { probe: probed - started, verify: Duration::ZERO, fullest_bucket: found.fullest };
-        let unread = found.unread + dropped;
+        let unread = Unread { postings: found.unread, candidates: dropped, contents: 0 };
         let mut search = Search { found: Vec::new(), candidates: 0, above: 0, unread, cost };
         let shape = tables.bands().shape();
         let mut verifier = query.verifier(arena, shape, words);
@@ -271,7 +281,7 @@ impl Look<'_> {
             search.counts(search.found.len() > before, true);
         }
         if let Some(least) = from {
-            search.unread += members.since_content(self.arena, least).count() as u64;
+            search.unread.contents += members.since_content(self.arena, least).count() as u64;
         }
     }
 }

@@ -279,8 +279,7 @@ impl Shard {
         });
     }
 
-    /// Adds a place, for which there must be room. Returns how many places of its key there were. `same` tells whether
-    /// a place has the key.
+    /// Adds a place, for which there must be room. `same` tells whether a place has the key.
     #[inline]
     pub(super) fn insert(
         &mut self,
@@ -289,14 +288,13 @@ impl Shard {
         place: Place,
         same: impl Fn(Place) -> bool,
         order: impl Fn(Place) -> Seq,
-    ) -> usize {
+    ) {
         let mut positions = Positions::new();
         self.positions(key, same, &mut positions);
-        if positions.is_empty() {
-            self.put(key, place.0);
-            return 0;
+        match positions.is_empty() {
+            true => self.put(key, place.0),
+            false => self.insert_beside(pool, key, place, &positions, order),
         }
-        self.insert_beside(pool, key, place, &positions, order)
     }
 
     fn insert_beside(
@@ -306,19 +304,15 @@ impl Shard {
         place: Place,
         positions: &Positions,
         order: impl Fn(Place) -> Seq,
-    ) -> usize {
+    ) {
         match positions[..] {
             [Position { entry, .. }] if entry & LIST != 0 => {
                 let list = self.list_mut(entry);
                 let from = bytes_of(list);
                 list.insert(place, order);
                 pool.lists_changed(from, bytes_of(list));
-                list.len() - 1
             }
-            _ if positions.len() < INLINE_MAX => {
-                self.put(key, place.0);
-                positions.len()
-            }
+            _ if positions.len() < INLINE_MAX => self.put(key, place.0),
             _ => {
                 let mut list = PlaceList::default();
                 positions.iter().for_each(|position| list.insert(Place(position.entry), &order));
@@ -328,12 +322,11 @@ impl Shard {
                 pool.lists_changed(0, bytes_of(&list));
                 let entry = self.adopt(list);
                 self.put(key, entry);
-                positions.len()
             }
         }
     }
 
-    /// Removes a place. Returns how many places of its key there were, or `None` if it was not here.
+    /// Removes a place. Returns whether it was here.
     pub(super) fn remove(
         &mut self,
         pool: &Pool,
@@ -341,15 +334,15 @@ impl Shard {
         place: Place,
         same: impl Fn(Place) -> bool,
         order: impl Fn(Place) -> Seq,
-    ) -> Option<usize> {
+    ) -> bool {
         let mut positions = Positions::new();
         self.positions(key, same, &mut positions);
         match positions[..] {
             [position] if position.entry & LIST != 0 => {
                 let list = self.list_mut(position.entry);
-                let (before, from) = (list.len(), bytes_of(list));
+                let from = bytes_of(list);
                 if !list.remove(place, order) {
-                    return None;
+                    return false;
                 }
                 if list.len() <= INLINE_AGAIN {
                     let list = self.give_up(position.entry);
@@ -359,12 +352,12 @@ impl Shard {
                 } else {
                     pool.lists_changed(from, bytes_of(list));
                 }
-                Some(before)
+                true
             }
             _ => {
-                let position = positions.iter().find(|position| position.entry == place.0)?;
+                let Some(position) = positions.iter().find(|position| position.entry == place.0) else { return false };
                 self.take(key, *position);
-                Some(positions.len())
+                true
             }
         }
     }

@@ -57,35 +57,26 @@ impl Table {
         table
     }
 
-    /// Adds a place that is not here yet. Returns how many places of its key there were. `same` tells whether a place
-    /// has the key.
-    pub(super) fn insert(
-        &self,
-        pool: &Pool,
-        key: u64,
-        place: Place,
-        same: impl Fn(Place) -> bool,
-        keys: &impl Keys,
-    ) -> usize {
-        self.with_room(pool, key, keys).insert(pool, key, place, same, |place| keys.order(place))
+    /// Adds a place that is not here yet. `same` tells whether a place has the key.
+    pub(super) fn insert(&self, pool: &Pool, key: u64, place: Place, same: impl Fn(Place) -> bool, keys: &impl Keys) {
+        self.with_room(pool, key, keys).insert(pool, key, place, same, |place| keys.order(place));
     }
 
-    /// Adds many places to an empty table. `same` tells whether two places have the same key. `added` is called for
-    /// each place with the number of places of its key before it, and `done` with the number of places added.
+    /// Adds many places to an empty table. `same` tells whether two places have the same key. `done` is called with the
+    /// number of places added.
     pub(super) fn fill(
         &self,
         pool: &Pool,
         places: &[Place],
         same: impl Fn(Place, Place) -> bool,
         keys: &impl Keys,
-        mut added: impl FnMut(usize),
         done: impl Fn(usize),
     ) {
         self.reserve(pool, places.len());
         let (mut sorted, mut starts) = (Vec::new(), Vec::new());
         for places in places.chunks(PLACED_AT_ONCE) {
             sort_by_shard(places.iter().map(|&place| (keys.key(place), place)), &mut sorted, &mut starts);
-            self.insert_sorted(pool, &sorted, &same, keys, &mut added);
+            self.insert_sorted(pool, &sorted, &same, keys);
             done(places.len());
         }
     }
@@ -96,7 +87,6 @@ impl Table {
         places: &[(u64, Place)],
         same: impl Fn(Place, Place) -> bool,
         keys: &impl Keys,
-        mut added: impl FnMut(usize),
     ) {
         for places in places.chunk_by(|a, b| Self::shard_number(a.0) == Self::shard_number(b.0)) {
             let mut shard = self.with_room(pool, places[0].0, keys);
@@ -111,7 +101,7 @@ impl Table {
                     drop(shard);
                     shard = self.with_room(pool, key, keys);
                 }
-                added(shard.insert(pool, key, place, |held| same(held, place), |place| keys.order(place)));
+                shard.insert(pool, key, place, |held| same(held, place), |place| keys.order(place));
             }
         }
     }
@@ -131,7 +121,7 @@ impl Table {
         }
     }
 
-    /// Removes a place. Returns how many places of its key there were, or `None` if it was not here.
+    /// Removes a place. Returns whether it was here.
     pub(super) fn remove(
         &self,
         pool: &Pool,
@@ -139,14 +129,16 @@ impl Table {
         place: Place,
         same: impl Fn(Place) -> bool,
         keys: &impl Keys,
-    ) -> Option<usize> {
+    ) -> bool {
         let mut shard = self.write(key);
-        let before = shard.remove(pool, key, place, same, |place| keys.order(place))?;
+        if !shard.remove(pool, key, place, same, |place| keys.order(place)) {
+            return false;
+        }
         // A list that has become short turns into separate entries, so the shard may even be full now.
         if shard.is_sparse() || shard.is_full() {
             shard.resize(pool, keys, key as usize);
         }
-        Some(before)
+        true
     }
 
     /// Prefetches the shard of a key, for [`Self::read`].

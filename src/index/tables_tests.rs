@@ -8,12 +8,12 @@ use rand_chacha::ChaCha8Rng;
 
 use super::arena::{Arena, Entry, Occupant};
 use super::band_tables::BandTables;
-use super::bucket_sizes::Fullness;
 use super::fullest::fullest;
 use super::ids::IdIndex;
 use super::place::Place;
 use super::probe::{GroupHit, Hit, Probe, Probed};
 use super::seed::Seed;
+use super::survey::{Survey, survey};
 use crate::types::{Seq, TimestampMs};
 
 const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
@@ -102,7 +102,7 @@ fn probes_agree_with_a_plain_map_through_inserts_and_removals() {
         index.remove(&arena, place);
         arena.free(place);
     }
-    assert_eq!(index.fullness(), Fullness { largest: 0, p99: 0 });
+    assert_eq!(index.postings(&arena), 0);
 }
 
 #[test]
@@ -121,7 +121,9 @@ fn building_in_parallel_gives_the_same_buckets() {
         };
         assert_eq!(hits(&one_by_one), hits(&at_once));
     }
-    assert_eq!(one_by_one.fullness(), at_once.fullness());
+    assert_eq!(one_by_one.postings(&arena), at_once.postings(&arena));
+    let surveyed = |index| survey(index, &arena, (0..5000).map(Place), true, 4);
+    assert_eq!(surveyed(&one_by_one), surveyed(&at_once));
 }
 
 /// Many distinct keys, so that shards grow and split. All places are found again, and they take as many bytes as they
@@ -191,7 +193,7 @@ fn equal_signatures_share_postings() {
         assert_eq!(left.hits.len(), 999 - place as usize);
     }
     index.remove(&arena, Place(999));
-    assert_eq!(index.fullness(), Fullness { largest: 0, p99: 0 });
+    assert_eq!(index.postings(&arena), 0);
 }
 
 #[test]
@@ -220,6 +222,38 @@ fn the_fullest_buckets_are_listed_with_samples() {
     assert_eq!(tied.iter().map(|bucket| bucket.documents).collect::<Vec<_>>(), [300, 200, 200, 200, 200]);
     let all = fullest(&index, &arena, 100, 3, true);
     assert!(all.len() >= 14 && all.iter().all(|bucket| bucket.documents > 1));
+}
+
+#[test]
+fn a_survey_counts_documents_and_weighs_buckets_by_them() {
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    // Of 1,000 documents, 300 share the first band, 100 of these also the last one, and 40 others are copies of one.
+    let mut signatures: Vec<Vec<u8>> = (0..960)
+        .map(|at| {
+            let shared = |row: usize| (row < 5 && at < 300) || ((55..60).contains(&row) && at < 100);
+            (0..SHAPE.bytes()).map(|row| if shared(row) { 3 } else { rng.random() }).collect()
+        })
+        .collect();
+    signatures.extend(vec![vec![9; 64]; 40]);
+    let (arena, index) = filled(&signatures);
+    let all = || (0..1000).map(Place);
+    let seen = survey(&index, &arena, all(), true, 64);
+    assert_eq!(seen, Survey { largest: 300, p50: 1, p99: 300, over_cap: 2 });
+    // Without those that share the first band, one document in a hundred is one of the copies.
+    assert_eq!(survey(&index, &arena, all().skip(300), false, 64).p99, 40);
+    // Twenty copies of one of the 300, which share its postings.
+    for place in 1000..1020 {
+        arena.publish(Place(place), entry(u64::from(place) + 1, &signatures[7]));
+        index.insert(&arena, Place(place), true);
+    }
+    let seen = survey(&index, &arena, (0..1020).map(Place), true, 64);
+    assert_eq!((seen.largest, seen.p99, seen.over_cap), (320, 320, 2));
+    assert_eq!(fullest(&index, &arena, 1, 0, false)[0].documents, 320);
+    assert_eq!(probe(&index, &arena, &signatures[7], usize::MAX).fullest, 320);
+    // A capped lookup counts the members of the groups that it has read.
+    assert!((300..=320).contains(&probe(&index, &arena, &signatures[8], 64).fullest));
+    assert_eq!(survey(&index, &arena, (0..1020).map(Place), true, 299).over_cap, 1);
+    assert_eq!(survey(&index, &arena, std::iter::empty(), true, 299).p50, 0);
 }
 
 #[test]

@@ -64,6 +64,15 @@ pub mod label {
     pub const PASSING: [&str; 3] = [COLLECTION, SKETCH, KEY];
     /// The version of hapax.
     pub const VERSION: &str = "version";
+    /// The fingerprint of a collection's spec.
+    pub const SPEC: &str = "spec";
+    /// What kept a lookup from looking at everything.
+    pub const BOUND: &str = "bound";
+    /// The number of bands, and of rows in each, of a collection.
+    pub const BANDS: &str = "bands";
+    pub const ROWS: &str = "rows";
+    /// `estimate` or `exact`.
+    pub const VERIFY: &str = "verify";
 }
 
 /// Values of labels that are no words of the API.
@@ -74,6 +83,14 @@ pub mod value {
     pub const CLASS_BULK: &str = "bulk";
     /// [`super::label::CLASS`]: about the server or whole collections.
     pub const CLASS_ADMIN: &str = "admin";
+    /// [`super::label::BOUND`]: `limits.bucket_read_max`.
+    pub const BOUND_BUCKET: &str = "bucket";
+    /// [`super::label::BOUND`]: `limits.candidates_max`.
+    pub const BOUND_CANDIDATES: &str = "candidates";
+    /// [`super::label::BOUND`]: `limits.exact_reads_max` or `limits.exact_bytes_max`.
+    pub const BOUND_EXACT_READS: &str = "exact_reads";
+    /// [`super::label::BOUND`]: after a failed commit it is unclear whether a document is stored.
+    pub const BOUND_DOUBT: &str = "doubt";
     /// [`super::label::OP`]: a lookup that never writes.
     pub const OP_CHECK: &str = "check";
     /// [`super::label::REASON`]: 401 for a request without a key.
@@ -152,6 +169,29 @@ pub const COMMIT_SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 
 pub const BUCKET_SIZES: &[f64] =
     &[0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0, 16_384.0, 65_536.0, 1_048_576.0];
 
+/// From 1 shingle to a million.
+pub const SHINGLES: &[f64] =
+    &[0.0, 1.0, 4.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 16_384.0, 65_536.0, 1_048_576.0];
+/// From 0.5 to 1, finer around the thresholds that are used most.
+pub const SIMILARITIES: &[f64] =
+    &[0.5, 0.6, 0.7, 0.75, 0.8, 0.825, 0.85, 0.875, 0.9, 0.925, 0.95, 0.975, 0.99, 0.999, 1.0];
+/// From a second to two years.
+pub const AGES: &[f64] = &[
+    1.0,
+    10.0,
+    60.0,
+    600.0,
+    3600.0,
+    21_600.0,
+    86_400.0,
+    259_200.0,
+    604_800.0,
+    2_592_000.0,
+    7_776_000.0,
+    31_536_000.0,
+    63_072_000.0,
+];
+
 /// From 0 to 1, finer near 0, where most documents are.
 pub const RATIOS: &[f64] = &[0.0, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 
@@ -226,6 +266,12 @@ metrics_table! {
         "Lines of bulk answers.";
     VERDICTS = "hapax_verdicts_total", Kind::Counter, None, [label::COLLECTION, label::OP, label::VERDICT],
         "Verdicts given.";
+    DOCUMENT_SHINGLES = "hapax_document_shingles", Kind::Histogram(SHINGLES), None, [label::COLLECTION],
+        "Shingles of a document in a verdict, repeats counted.";
+    MATCH_SIMILARITY = "hapax_match_similarity", Kind::Histogram(SIMILARITIES), None, [label::COLLECTION],
+        "Similarity of the best match of a verdict that has one.";
+    MATCH_AGE = "hapax_match_age_seconds", Kind::Histogram(AGES), Some(Unit::Seconds), [label::COLLECTION],
+        "How long ago the content of the best match was first stored.";
     INCOMPLETE_VERDICTS = "hapax_incomplete_verdicts_total", Kind::Counter, None, [label::COLLECTION],
         "Verdicts for which a limit on buckets or candidates may have hidden a match.";
     CHECK_CANDIDATES = "hapax_check_candidates", Kind::Histogram(CANDIDATES), None, [label::COLLECTION],
@@ -253,11 +299,17 @@ metrics_table! {
     EXACT_READ_BYTES = "hapax_exact_read_bytes_total", Kind::Counter, None, [label::COLLECTION],
         "Bytes of shingles or texts that exact verification read from disk.";
     BUCKET_DOCUMENTS = "hapax_bucket_documents", Kind::Histogram(BUCKET_SIZES), None, [label::COLLECTION],
-        "Documents in the fullest bucket that one lookup read.";
+        "Documents in the fullest bucket that one lookup met.";
     BUCKET_DOCUMENTS_LARGEST = "hapax_bucket_documents_largest", Kind::Gauge, None, [label::COLLECTION],
         "Documents in the largest bucket of the index.";
+    BUCKET_DOCUMENTS_P50 = "hapax_bucket_documents_p50", Kind::Gauge, None, [label::COLLECTION],
+        "Half of the stored documents fall into no bucket of more documents than this.";
     BUCKET_DOCUMENTS_P99 = "hapax_bucket_documents_p99", Kind::Gauge, None, [label::COLLECTION],
-        "Bucket size that 99 % of the index's buckets do not exceed.";
+        "99 % of the stored documents fall into no bucket of more documents than this.";
+    BUCKETS_OVER_CAP = "hapax_buckets_over_cap", Kind::Gauge, None, [label::COLLECTION],
+        "Buckets with more postings than limits.bucket_read_max, so that a lookup reads a part of them.";
+    LOOKUPS_BOUNDED = "hapax_lookups_bounded_total", Kind::Counter, None, [label::COLLECTION, label::BOUND],
+        "Lookups that did not look at everything, by the bound that kept them from it.";
     DOCUMENTS = "hapax_documents", Kind::Gauge, None, [label::COLLECTION],
         "Documents stored and indexed.";
     INDEX_BYTES = "hapax_index_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION, label::PART],
@@ -333,6 +385,11 @@ metrics_table! {
         "1 for a collection that is not served because its file is damaged.";
     COLLECTION_OPEN = "hapax_collection_open", Kind::Gauge, None, [label::COLLECTION],
         "1 for a collection that is open; 0 while it is being opened, or if it is damaged or could not be opened.";
+    COLLECTION_INFO = "hapax_collection_info", Kind::Gauge, None,
+        [label::COLLECTION, label::SPEC, label::BANDS, label::ROWS, label::VERIFY],
+        "Always 1; the settings of the collection are in the labels.";
+    COLLECTION_BOOT_PROGRESS = "hapax_collection_boot_progress_ratio", Kind::Gauge, None, [label::COLLECTION],
+        "Share of opening the collection at the start that is done, 0 to 1.";
     BOOT_PROGRESS = "hapax_boot_progress_ratio", Kind::Gauge, None, [],
         "Share of opening all collections that is done, by bytes, 0 to 1.";
     BUILD_INFO = "hapax_build_info", Kind::Gauge, None, [label::VERSION],

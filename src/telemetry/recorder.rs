@@ -51,6 +51,14 @@ pub fn forget(label: &'static str, value: &str) {
     }
 }
 
+/// Removes the gauges of one metric with this label: their other labels are no longer true.
+pub fn withdraw(metric: &str, label: &'static str, value: &str) {
+    if let Some(series) = INSTALLED.get() {
+        let is_of = |key: &Key| key.name() == metric && key.labels().any(|of| of.key() == label && of.value() == value);
+        series.registry.retain_gauges(|key, _| !is_of(key));
+    }
+}
+
 /// Renders all metrics. Cheap to clone.
 #[derive(Clone)]
 pub struct Metrics {

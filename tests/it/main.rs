@@ -1,6 +1,7 @@
 //! Claims about the whole service, each tested against the real thing. One binary, so that it links once.
 #![allow(clippy::print_stdout, clippy::print_stderr, unreachable_pub, missing_docs)]
 
+mod alerts;
 mod answer_bounds;
 mod auth;
 mod backup;
@@ -8,6 +9,7 @@ mod banding;
 mod best_match;
 mod body_memory;
 mod bounds;
+mod bucket_metrics;
 mod bulk;
 mod bulk_memory;
 mod chaos;
@@ -21,6 +23,7 @@ mod contrib;
 mod copies;
 mod crash;
 mod damaged;
+mod dashboard;
 mod decision;
 mod descriptors;
 mod docs;

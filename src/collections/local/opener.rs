@@ -209,9 +209,9 @@ impl Opener {
         }
     }
 
-    /// Returns the collections that are not open yet.
-    pub(super) fn pending(&self) -> impl Iterator<Item = CollectionName> {
-        self.progress.pending().into_iter().map(|(name, _)| name)
+    /// Returns the collections that are not open yet, and the part of each that is done.
+    pub(super) fn pending(&self) -> Vec<(CollectionName, f64)> {
+        self.progress.pending()
     }
 }
 

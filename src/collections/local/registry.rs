@@ -248,9 +248,13 @@ impl Registry {
             collection.observe();
             set(names::COLLECTION_DAMAGED, collection.name(), 0.0);
             set(names::COLLECTION_OPEN, collection.name(), 1.0);
+            set(names::COLLECTION_BOOT_PROGRESS, collection.name(), 1.0);
         }
         self.opener.faults().observe();
-        self.opener.pending().for_each(|name| set(names::COLLECTION_OPEN, &name, 0.0));
+        for (name, share) in self.opener.pending() {
+            set(names::COLLECTION_OPEN, &name, 0.0);
+            set(names::COLLECTION_BOOT_PROGRESS, &name, share);
+        }
         self.opener.common().memory.observe();
         self.opener.common().disk.observe();
     }

@@ -14,7 +14,7 @@ use super::retry::{ATTEMPTS, changing, wait_for_commit};
 use super::sources::Lookup;
 use super::survivors::{IN_PASSING, Survivors};
 use crate::engine::long_work::beside;
-use crate::engine::meters::Op;
+use crate::engine::meters::{Bound, Op};
 use crate::index::{NeedsDisk, View};
 use crate::store::id_fingerprint;
 use crate::types::{DocId, Outcome, Previous, Seq, Verdict, Verify};
@@ -189,7 +189,7 @@ fn recorded(
     let representative = match record.map(|record| representative_of(lookup, &record)) {
         None => None,
         Some(Err(CollectionError::Doubtful { .. })) => {
-            judgement.hides(1);
+            judgement.hides(Bound::Doubt, 1);
             None
         }
         Some(found) => found?,
@@ -219,7 +219,7 @@ fn glance<'a>(
     drop(policy);
     let query = query(&check.made, own, matching_min, check.options.limit, contents_max, survivors.mistaken());
     let mut judgement = Judgement::of(lookup.search(view, &query)?);
-    judgement.hides(lookup.doubts().hidden_from(lookup.index(), &query, check.id.as_ref()));
+    judgement.hides(Bound::Doubt, lookup.doubts().hidden_from(lookup.index(), &query, check.id.as_ref()));
     let shape = lookup.preparer().shape();
     let expected_recall = lower.then(|| tuning::candidate_probability(threshold, lookup.index().banding(), shape));
     Ok(Glance { judgement, threshold, expected_recall, query: shingles })

@@ -4,6 +4,7 @@
 use hapax_core::ContentHash;
 
 use super::records::Mentions;
+use crate::engine::meters::Bound;
 use crate::index::{Candidate, Cost, Search};
 use crate::types::{Overlap, Seq};
 
@@ -22,7 +23,8 @@ pub(crate) struct Judgement {
     ranked: Vec<Ranked>,
     candidates: u32,
     above: u32,
-    unread: u64,
+    /// How much was not looked at, for each bound.
+    unread: [u64; Bound::ALL.len()],
     cost: Cost,
 }
 
@@ -31,6 +33,7 @@ impl Judgement {
     pub(crate) fn of(search: Search) -> Self {
         let Search { found, candidates, above, unread, cost } = search;
         let ranked = found.into_iter().map(|found| Ranked { found, overlap: None }).collect();
+        let unread = [unread.postings, unread.candidates, unread.contents, 0];
         Self { ranked, candidates, above, unread, cost }
     }
 
@@ -66,12 +69,17 @@ impl Judgement {
 
     /// Returns how many postings were not read, and candidates not compared, because of a limit.
     pub(crate) fn unread(&self) -> u64 {
-        self.unread
+        self.unread.iter().sum()
     }
 
-    /// Notes that `count` more documents may have been hidden.
-    pub(crate) fn hides(&mut self, count: u64) {
-        self.unread += count;
+    /// Notes that a bound may have hidden `count` more documents.
+    pub(crate) fn hides(&mut self, bound: Bound, count: u64) {
+        self.unread[bound as usize] += count;
+    }
+
+    /// Returns the bounds that may have hidden documents.
+    pub(crate) fn bounds(&self) -> impl Iterator<Item = Bound> {
+        Bound::ALL.into_iter().filter(|&bound| self.unread[bound as usize] > 0)
     }
 
     pub(crate) fn cost(&self) -> &Cost {

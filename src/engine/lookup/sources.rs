@@ -173,6 +173,7 @@ impl Lookup {
         meters.verify_seconds.record(cost.verify);
         meters.candidates.record(judgement.candidates());
         meters.fullest_bucket.record(cost.fullest_bucket as f64);
+        judgement.bounds().for_each(|bound| meters.bounded(bound));
         meters.candidates_above.increment(u64::from(judgement.above()));
         meters.candidates_below.increment(u64::from(judgement.candidates() - judgement.above()));
         meters.ids_cached.increment(cached);

@@ -13,6 +13,7 @@ use hapax_core::{ShingleSet, verify};
 use super::judgement::{Judgement, Ranked};
 use super::payloads::set_of;
 use super::records::Records;
+use crate::engine::meters::Bound;
 use crate::store::Looked;
 use crate::types::{Overlap, Seq};
 use crate::verdicts::{Made, Preparer, Result, ShingleQuery};
@@ -88,7 +89,8 @@ impl Survivors {
             return left;
         }
         let of_read = |seq: &&Seq| self.compared.get(seq) == Some(&Compared::Unread);
-        judgement.hides((asked.len() - read.len() + read.iter().filter(of_read).count()) as u64);
+        let unread = asked.len() - read.len() + read.iter().filter(of_read).count();
+        judgement.hides(Bound::ExactReads, unread as u64);
         let read: HashSet<Seq> = read.iter().copied().collect();
         let mut stand_ins = stand_ins.into_iter();
         let len = query.len();

@@ -6,9 +6,11 @@ mod expiry;
 mod rebanding;
 mod rounds;
 mod scrub;
+mod survey;
 mod threads;
 
 pub(crate) use expiry::Expiry;
 pub(crate) use rebanding::Rebanding;
 pub(crate) use scrub::ScrubTarget;
+pub(crate) use survey::SurveyTarget;
 pub(crate) use threads::{Background, UpkeepParts};

@@ -6,6 +6,7 @@ use super::disk_watch;
 use super::expiry::{self, Expiry};
 use super::rounds::Rounds;
 use super::scrub::{self, ScrubTarget};
+use super::survey::{self, SurveyTarget};
 use crate::engine::disk::DataDisk;
 use crate::engine::write::Writes;
 use crate::verdicts::ScrubConfig;
@@ -14,6 +15,7 @@ use crate::verdicts::ScrubConfig;
 pub(crate) struct UpkeepParts {
     pub expiry: Arc<Expiry>,
     pub scrub_target: ScrubTarget,
+    pub survey_target: SurveyTarget,
     pub writes: Arc<Writes>,
 }
 
@@ -22,6 +24,7 @@ pub(crate) struct Background {
     disk_watch: Rounds,
     expiry: Rounds,
     scrub: Option<Rounds>,
+    survey: Rounds,
 }
 
 impl Background {
@@ -39,8 +42,9 @@ impl Background {
         }
         let disk_watch = disk_watch::start(disk, of(open.clone(), |parts| parts.writes));
         let expiry = expiry::start(of(open.clone(), |parts| parts.expiry));
+        let survey = survey::start(of(open.clone(), |parts| parts.survey_target));
         let scrub = scrub.map(|config| scrub::start(config, of(open, |parts| parts.scrub_target)));
-        Self { disk_watch, expiry, scrub }
+        Self { disk_watch, expiry, scrub, survey }
     }
 
     /// Lets the threads begin no further step, and waits for the scrub, which may hold a collection's file open for
@@ -49,6 +53,7 @@ impl Background {
     pub(crate) fn stop(&self) {
         self.expiry.stop();
         self.disk_watch.stop();
+        self.survey.stop();
         self.scrub.iter().for_each(Rounds::stop);
         self.scrub.iter().for_each(Rounds::join);
     }
@@ -58,5 +63,6 @@ impl Background {
     pub(crate) fn join(&self) {
         self.expiry.join();
         self.disk_watch.join();
+        self.survey.join();
     }
 }

@@ -10,6 +10,7 @@ pub mod documents;
 pub mod http2;
 pub mod library;
 pub mod local;
+pub mod prometheus;
 pub mod server;
 pub mod sources;
 pub mod until;

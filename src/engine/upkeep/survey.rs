@@ -1,0 +1,69 @@
+//! The survey: a thread that measures how crowded the buckets of the open collections are, for the metrics. To count all
+//! buckets with every posting would slow inserts down; to count them for each scrape would stall a large index. A survey
+//! looks at a sample, and rests for many times as long as it took.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use super::rounds::Rounds;
+use crate::engine::lookup::Lookup;
+use crate::types::CollectionName;
+
+/// The time between two looks for a collection that is due.
+const IDLE: Duration = Duration::from_millis(200);
+/// The shortest time between two surveys of a collection.
+const EVERY: Duration = Duration::from_secs(5);
+/// The rest after a survey, in times of how long it took.
+const REST: u32 = 50;
+/// The documents that a survey looks at.
+const DOCUMENTS_MAX: u32 = 2000;
+/// In collections of up to this many documents the largest bucket is exact, however small it is.
+const ALL_DOCUMENTS_MAX: u64 = 10_000;
+
+/// Starts the survey of one data directory.
+pub(super) fn start(open: impl Fn() -> Option<Vec<SurveyTarget>> + Send + 'static) -> Rounds {
+    let mut turns: HashMap<CollectionName, Turn> = HashMap::new();
+    Rounds::start("hapax-survey", open, move |collections, _| {
+        // Compared by identity: another collection of the same name may have been created in the meantime.
+        let is_of = |turn: &Turn, target: &SurveyTarget| turn.of.as_ptr() == Arc::as_ptr(&target.lookup);
+        turns.retain(|_, turn| collections.iter().any(|target| is_of(turn, target)));
+        for target in &collections {
+            let of = Arc::downgrade(&target.lookup);
+            turns.entry(target.name.clone()).or_insert_with(|| Turn { of, due: Instant::now(), number: 0 });
+        }
+        let next = collections.iter().min_by_key(|target| turns[&target.name].due);
+        let Some(target) = next.filter(|target| turns[&target.name].due <= Instant::now()) else { return IDLE };
+        let turn = turns.get_mut(&target.name).expect("every open collection has just got a turn");
+        let took = turn.survey(&target.lookup);
+        REST * took
+    })
+}
+
+/// A collection to survey.
+pub(crate) struct SurveyTarget {
+    pub name: CollectionName,
+    pub lookup: Arc<Lookup>,
+}
+
+/// When it is a collection's turn.
+struct Turn {
+    of: Weak<Lookup>,
+    due: Instant,
+    /// The number of surveys so far: each looks at other documents.
+    number: u32,
+}
+
+impl Turn {
+    /// Measures a collection, and returns how long that took.
+    fn survey(&mut self, lookup: &Lookup) -> Duration {
+        let started = Instant::now();
+        let all = lookup.counts().documents() <= ALL_DOCUMENTS_MAX;
+        let read_max = lookup.limits().bucket_read_max;
+        let survey = lookup.index().survey((DOCUMENTS_MAX, self.number), all, read_max);
+        lookup.meters().buckets.set(&survey);
+        self.number = self.number.wrapping_add(1);
+        self.due = Instant::now() + EVERY;
+        started.elapsed()
+    }
+}

@@ -1,0 +1,86 @@
+//! The dashboard in `config/grafana`: a real Prometheus that scrapes a server under load has data for every expression.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hapax::telemetry::names;
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::support::client::{CHECK, Client, DOCUMENTS, words};
+use crate::support::prometheus::Prometheus;
+use crate::support::server::Starting;
+
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The expressions of all panels, each with the panel's title. Variables of the dashboard stand for everything.
+fn expressions() -> Vec<(String, String)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/grafana/hapax.json");
+    let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("the file")).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("panels");
+    let ids: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64().expect("an id")).collect();
+    assert_eq!(ids.len(), panels.len(), "each panel has an id of its own");
+    let of_panel = |panel: &Value| -> Vec<(String, String)> {
+        let title = panel["title"].as_str().expect("a title").to_owned();
+        let targets = panel["targets"].as_array().cloned().unwrap_or_default();
+        let expression = |target: Value| target["expr"].as_str().expect("an expression").to_owned();
+        targets.into_iter().map(|target| (title.clone(), expression(target))).collect()
+    };
+    panels.iter().flat_map(of_panel).collect()
+}
+
+#[test]
+fn panels_name_metrics_that_exist() {
+    let name = Regex::new(r"\b(?:hapax|process)_[a-z0-9_]+").unwrap();
+    let expressions = expressions();
+    assert!(expressions.len() > 40);
+    for (panel, expression) in expressions {
+        for found in name.find_iter(&expression) {
+            let known = found.as_str().starts_with("process_")
+                || names::ALL.iter().any(|metric| {
+                    let rest = found.as_str().strip_prefix(metric.name);
+                    rest.is_some_and(|rest| ["", "_bucket", "_sum", "_count"].contains(&rest))
+                });
+            assert!(known, "{panel}: there is no metric {}", found.as_str());
+        }
+    }
+}
+
+/// Does everything that a panel shows.
+fn load(client: &Client, round: u64) {
+    for number in 10 * round..10 * round + 10 {
+        client.post(DOCUMENTS, &json!({"id": number.to_string(), "text": words(number)})).ok();
+        client.post(CHECK, &json!({"text": words(number)})).ok();
+        client.post(CHECK, &json!({"text": words(1_000_000 + number)})).ok();
+    }
+    assert_eq!(client.post(CHECK, &json!({"no": "text"})).status, 422);
+    // Longer than is signed on the thread that serves the connection.
+    let long: String = (0..2000).map(|number| words(number) + " ").collect();
+    client.post(CHECK, &json!({"text": long})).ok();
+}
+
+#[test]
+fn every_panel_has_data() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let server = Starting::spawn_with(dir.path(), &[], &[]).ready();
+    let address = server.url("").replace("http://", "");
+    let Some(prometheus) = Prometheus::scraping(&[&address], None) else { return };
+    let client = Client::new(server.url(""));
+    let everything = |expression: &str| {
+        let rate = expression.replace("$__rate_interval", "30s");
+        rate.replace("$instance", ".*").replace("$collection", ".*")
+    };
+    let mut left: Vec<_> =
+        expressions().into_iter().map(|(panel, expression)| (panel, everything(&expression))).collect();
+    let since = Instant::now();
+    for round in 0.. {
+        load(&client, round);
+        left.retain(|(_, expression)| !prometheus.has(expression));
+        if left.is_empty() {
+            return;
+        }
+        assert!(since.elapsed() < PATIENCE, "no data for {left:#?}");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}
