@@ -43,7 +43,7 @@ pub(crate) struct Meters {
     pub verify_seconds: Histogram,
     pub candidates: Histogram,
     pub fullest_bucket: Histogram,
-    pub buckets: BucketGauges,
+    survey: SurveyMeters,
     pub candidates_above: Counter,
     pub candidates_below: Counter,
     pub exact_compared: Histogram,
@@ -84,7 +84,7 @@ impl Meters {
             verify_seconds: by_collection(names::VERIFY_DURATION),
             candidates: by_collection(names::CHECK_CANDIDATES),
             fullest_bucket: by_collection(names::BUCKET_DOCUMENTS),
-            buckets: BucketGauges::new(collection),
+            survey: SurveyMeters::new(collection),
             candidates_above: result(value::RESULT_MATCH),
             candidates_below: result(value::RESULT_BELOW),
             exact_compared: by_collection(names::EXACT_COMPARED),
@@ -107,6 +107,19 @@ impl Meters {
             ),
             incomplete: counter!(names::INCOMPLETE_VERDICTS, label::COLLECTION => name()),
             verdicts: [verdicts(value::OP_CHECK), verdicts(value::OP_INSERT)],
+        }
+    }
+
+    /// Shows what a survey has seen.
+    pub(crate) fn surveyed(&self, collection: &CollectionName, survey: &Survey) {
+        self.survey.set(survey);
+        for band in &survey.missing {
+            let (name, band) = (collection.to_string(), band.to_string());
+            counter!(names::CANARY_LOST, label::COLLECTION => name, label::BAND => band).increment(1);
+        }
+        if !survey.missing.is_empty() {
+            let postings = survey.missing.len();
+            tracing::error!(%collection, postings, looked_up = survey.looked_up, "postings are missing; restart the server to build the index again");
         }
     }
 
@@ -133,15 +146,17 @@ impl Meters {
     }
 }
 
-/// How crowded the buckets are.
-pub(crate) struct BucketGauges {
+/// How crowded the buckets are, and whether documents can be found.
+struct SurveyMeters {
     largest: Gauge,
     p50: Gauge,
     p99: Gauge,
     over_cap: Gauge,
+    missing: Gauge,
+    looked_up: Counter,
 }
 
-impl BucketGauges {
+impl SurveyMeters {
     fn new(collection: &CollectionName) -> Self {
         let of = |metric: &'static str| gauge!(metric, label::COLLECTION => collection.to_string());
         Self {
@@ -149,11 +164,15 @@ impl BucketGauges {
             p50: of(names::BUCKET_DOCUMENTS_P50),
             p99: of(names::BUCKET_DOCUMENTS_P99),
             over_cap: of(names::BUCKETS_OVER_CAP),
+            missing: of(names::CANARY_MISSING),
+            looked_up: counter!(names::CANARY_DOCUMENTS, label::COLLECTION => collection.to_string()),
         }
     }
 
-    pub(crate) fn set(&self, survey: &Survey) {
-        let Survey { largest, p50, p99, over_cap } = *survey;
+    fn set(&self, survey: &Survey) {
+        let &Survey { largest, p50, p99, over_cap, looked_up, ref missing } = survey;
+        self.missing.set(missing.len() as f64);
+        self.looked_up.increment(looked_up);
         let gauges = [(&self.largest, largest), (&self.p50, p50), (&self.p99, p99), (&self.over_cap, over_cap)];
         gauges.into_iter().for_each(|(gauge, value)| gauge.set(value as f64));
     }

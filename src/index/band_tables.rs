@@ -69,6 +69,14 @@ impl BandTables {
         self.pool.bytes() + self.equals.bytes()
     }
 
+    /// Loses the posting of a place in one band.
+    #[cfg(all(test, not(hapax_loom)))]
+    pub(super) fn lose(&self, arena: &Arena, band: usize, place: Place) {
+        let rows = &self.bands.rows()[band];
+        let (key, same) = (rows.key_of(arena, place), |held| rows.equal_of(arena, place, held));
+        assert!(self.tables[band].remove(&self.pool, key, place, same, &rows.keys(arena)));
+    }
+
     /// Returns the number of postings in all bands.
     #[cfg(all(test, not(hapax_loom)))]
     pub(super) fn postings(&self, arena: &Arena) -> usize {

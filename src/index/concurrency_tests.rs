@@ -247,7 +247,11 @@ fn read(world: &World, seed: u64, stable: &[(Place, Vec<u8>)], done: &AtomicBool
         }
         if rng.random_bool(0.01) {
             fullest(&world.index, &world.arena, 5, 3, true);
-            survey(&world.index, &world.arena, stable.iter().map(|stable| stable.0), true, 4);
+            let surveyed = survey(&world.index, &world.arena, stable.iter().map(|stable| stable.0), true, 4);
+            if !surveyed.missing.is_empty() {
+                done.store(true, Ordering::Relaxed);
+                panic!("seed {seed}: no postings in the bands {:?}", surveyed.missing);
+            }
         }
         lookups.fetch_add(1, Ordering::Relaxed);
     }

@@ -92,6 +92,14 @@ impl KeyMembers<'_> {
         inline.iter().copied().chain(list.into_iter().flatten())
     }
 
+    /// Returns whether a place is among them. `order` is that of the list.
+    pub(super) fn has(&self, place: Place, order: impl Fn(Place) -> Seq) -> bool {
+        match self {
+            Self::Inline(places) => places.contains(&place),
+            Self::List(places) => places.from(order(place), order).next() == Some(place),
+        }
+    }
+
     /// Adds up to `max` places to `places`, spread evenly. Returns how many were left out.
     pub(super) fn spread(&self, max: usize, places: &mut Vec<Place>) -> u64 {
         match self {

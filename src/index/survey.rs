@@ -1,8 +1,10 @@
 //! How crowded the buckets are, in documents. Documents with equal signatures share postings, and here each of them
 //! counts. A sample of the documents is looked up by their own keys, because what matters is the bucket that a document
 //! falls into: most buckets hold one document and are met by nobody else.
+//! The same look tells whether each document can be found by all of its bands.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use super::arena::Arena;
 use super::band_tables::BandTables;
@@ -13,8 +15,14 @@ use super::shard::INLINE_MAX;
 /// How many of the longest lists are counted in documents to find the largest bucket.
 const COUNTED: usize = 16;
 
-/// The sizes of buckets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A posting is missing if it is not there each time, with this pause in between: meanwhile a change may be on its way.
+const LOOKS: u32 = 5;
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// After so many missing postings, no further look is taken at the others.
+const CERTAIN: usize = 10;
+
+/// What a survey has seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// The documents in the largest bucket.
     pub largest: u64,
@@ -24,6 +32,10 @@ pub struct Survey {
     pub p99: u64,
     /// The buckets with more postings than a lookup reads.
     pub over_cap: u64,
+    /// The documents that were looked up under their own keys.
+    pub looked_up: u64,
+    /// The bands of the postings that were not there, one for each posting. It is empty unless the index is broken.
+    pub missing: Vec<u32>,
 }
 
 /// Measures the buckets that the documents at these places fall into. `all` also looks for the largest bucket among those
@@ -35,9 +47,13 @@ pub(super) fn survey(
     all: bool,
     bucket_read_max: usize,
 ) -> Survey {
-    let mut known = HashMap::new();
+    let (mut known, mut missing) = (HashMap::new(), Vec::new());
     let findable = sample.filter(|&place| tables.here(place) && tables.is_findable(place));
-    let mut sizes: Vec<u64> = findable.map(|place| fullest_of(tables, arena, place, &mut known)).collect();
+    let look = |place| {
+        missing_postings(tables, arena, place, &mut missing);
+        fullest_of(tables, arena, place, &mut known)
+    };
+    let mut sizes: Vec<u64> = findable.map(look).collect();
     sizes.sort_unstable();
     let quantile = |share: f64| {
         let rank = (sizes.len() as f64 * share).ceil() as usize;
@@ -49,7 +65,39 @@ pub(super) fn survey(
         p50: quantile(0.5),
         p99: quantile(0.99),
         over_cap: over_cap(tables, arena, bucket_read_max),
+        looked_up: sizes.len() as u64,
+        missing,
     }
+}
+
+/// Adds the bands in which a document, or the leader of its group, has no posting.
+fn missing_postings(tables: &BandTables, arena: &Arena, place: Place, missing: &mut Vec<u32>) {
+    let Some(occupant) = arena.peek(place) else { return };
+    let looks = if missing.len() < CERTAIN { LOOKS } else { 1 };
+    let mut absent = Vec::new();
+    for look in 0..looks {
+        if look > 0 {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        absent = absent_bands(tables, arena, place);
+        // A document that is leaving, or has left, need not be found.
+        let same = arena.peek(place).is_some_and(|now| now.seq == occupant.seq);
+        if absent.is_empty() || !same || !tables.here(place) || !tables.is_findable(place) {
+            return;
+        }
+    }
+    missing.extend(absent);
+}
+
+fn absent_bands(tables: &BandTables, arena: &Arena, place: Place) -> Vec<u32> {
+    let Some(leader) = tables.equals().leader(arena, place) else { return Vec::new() };
+    let (bands, keys) = (tables.bands(), tables.bands().keys_of(arena, place));
+    let is_absent = |&(band, &key): &(usize, &u64)| {
+        let rows = &bands.rows()[band];
+        let shard = tables.tables()[band].read(key);
+        !shard.members(key, |held| rows.equal_of(arena, place, held)).has(leader, |place| arena.seq(place))
+    };
+    keys.iter().enumerate().filter(is_absent).map(|(band, _)| band as u32).collect()
 }
 
 /// Returns the documents in the fullest of a document's buckets. Long buckets are counted once and then `known`.

@@ -238,7 +238,8 @@ fn a_survey_counts_documents_and_weighs_buckets_by_them() {
     let (arena, index) = filled(&signatures);
     let all = || (0..1000).map(Place);
     let seen = survey(&index, &arena, all(), true, 64);
-    assert_eq!(seen, Survey { largest: 300, p50: 1, p99: 300, over_cap: 2 });
+    let expected = Survey { largest: 300, p50: 1, p99: 300, over_cap: 2, looked_up: 1000, missing: Vec::new() };
+    assert_eq!(seen, expected);
     // Without those that share the first band, one document in a hundred is one of the copies.
     assert_eq!(survey(&index, &arena, all().skip(300), false, 64).p99, 40);
     // Twenty copies of one of the 300, which share its postings.
@@ -254,6 +255,27 @@ fn a_survey_counts_documents_and_weighs_buckets_by_them() {
     assert!((300..=320).contains(&probe(&index, &arena, &signatures[8], 64).fullest));
     assert_eq!(survey(&index, &arena, (0..1020).map(Place), true, 299).over_cap, 1);
     assert_eq!(survey(&index, &arena, std::iter::empty(), true, 299).p50, 0);
+}
+
+#[test]
+fn a_survey_notices_lost_postings() {
+    let mut rng = ChaCha8Rng::seed_from_u64(12);
+    let mut signatures: Vec<Vec<u8>> = (0..200).map(|_| (0..SHAPE.bytes()).map(|_| rng.random()).collect()).collect();
+    // A group of copies, and a list of documents that share the first band.
+    signatures.extend(vec![vec![9; 64]; 20]);
+    signatures.extend((0..20).map(|_| (0..SHAPE.bytes()).map(|row| if row < 5 { 3 } else { rng.random() }).collect()));
+    let (arena, index) = filled(&signatures);
+    let missing = || survey(&index, &arena, (0..240).map(Place), true, 64).missing;
+    assert!(missing().is_empty());
+    index.lose(&arena, 7, Place(5));
+    assert_eq!(missing(), [7]);
+    index.lose(&arena, 0, Place(230));
+    index.lose(&arena, 11, Place(5));
+    assert_eq!(missing(), [7, 11, 0]);
+    // The leader's posting is that of the whole group.
+    index.lose(&arena, 3, Place(200));
+    assert_eq!(missing(), [[7, 11].as_slice(), &[3; 20], &[0]].concat());
+    assert!(survey(&index, &arena, (6..200).map(Place), true, 64).missing.is_empty());
 }
 
 #[test]

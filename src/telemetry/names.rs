@@ -68,6 +68,8 @@ pub mod label {
     pub const SPEC: &str = "spec";
     /// What kept a lookup from looking at everything.
     pub const BOUND: &str = "bound";
+    /// The number of a band, from 0 on.
+    pub const BAND: &str = "band";
     /// The number of bands, and of rows in each, of a collection.
     pub const BANDS: &str = "bands";
     pub const ROWS: &str = "rows";
@@ -310,6 +312,12 @@ metrics_table! {
         "Buckets with more postings than limits.bucket_read_max, so that a lookup reads a part of them.";
     LOOKUPS_BOUNDED = "hapax_lookups_bounded_total", Kind::Counter, None, [label::COLLECTION, label::BOUND],
         "Lookups that did not look at everything, by the bound that kept them from it.";
+    CANARY_DOCUMENTS = "hapax_canary_documents_total", Kind::Counter, None, [label::COLLECTION],
+        "Stored documents that were looked up by each of their bands to see whether they are found.";
+    CANARY_MISSING = "hapax_canary_missing_postings", Kind::Gauge, None, [label::COLLECTION],
+        "Postings that the latest of these looks did not find; 0 unless the index is broken.";
+    CANARY_LOST = "hapax_canary_lost_postings_total", Kind::Counter, None, [label::COLLECTION, label::BAND],
+        "Postings that these looks did not find, by band, counted each time.";
     DOCUMENTS = "hapax_documents", Kind::Gauge, None, [label::COLLECTION],
         "Documents stored and indexed.";
     INDEX_BYTES = "hapax_index_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION, label::PART],

@@ -84,6 +84,9 @@ fn buckets_are_measured_in_documents() {
     store(&client, (0..20).map(|copy| (format!("copy of a page {copy}"), signature(7, true))));
     expect(&client, BOILERPLATE + 20, (1, BOILERPLATE + 20, 1));
 
+    assert!(metric(&client, names::CANARY_DOCUMENTS) >= COPIES + OTHERS + BOILERPLATE + 20);
+    assert_eq!(metric(&client, names::CANARY_MISSING), 0);
+
     // A lookup that meets the bucket says how many documents are in it, and that it reads a part only.
     let [before, bounded] = ["hapax_bucket_documents_sum", names::LOOKUPS_BOUNDED].map(|name| metric(&client, name));
     let check = |number| client.post("/v1/collections/c/check", &json!({"signature": signature(number, true)})).ok();

@@ -1,6 +1,7 @@
 //! The survey: a thread that measures how crowded the buckets of the open collections are, for the metrics. To count all
 //! buckets with every posting would slow inserts down; to count them for each scrape would stall a large index. A survey
-//! looks at a sample, and rests for many times as long as it took.
+//! looks at a sample, and rests for many times as long as it took. It also tells whether the documents of the sample can
+//! be found by each of their bands.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -35,7 +36,7 @@ pub(super) fn start(open: impl Fn() -> Option<Vec<SurveyTarget>> + Send + 'stati
         let next = collections.iter().min_by_key(|target| turns[&target.name].due);
         let Some(target) = next.filter(|target| turns[&target.name].due <= Instant::now()) else { return IDLE };
         let turn = turns.get_mut(&target.name).expect("every open collection has just got a turn");
-        let took = turn.survey(&target.lookup);
+        let took = turn.survey(target);
         REST * took
     })
 }
@@ -56,12 +57,13 @@ struct Turn {
 
 impl Turn {
     /// Measures a collection, and returns how long that took.
-    fn survey(&mut self, lookup: &Lookup) -> Duration {
+    fn survey(&mut self, target: &SurveyTarget) -> Duration {
+        let lookup = &target.lookup;
         let started = Instant::now();
         let all = lookup.counts().documents() <= ALL_DOCUMENTS_MAX;
         let read_max = lookup.limits().bucket_read_max;
         let survey = lookup.index().survey((DOCUMENTS_MAX, self.number), all, read_max);
-        lookup.meters().buckets.set(&survey);
+        lookup.meters().surveyed(&target.name, &survey);
         self.number = self.number.wrapping_add(1);
         self.due = Instant::now() + EVERY;
         started.elapsed()

@@ -59,6 +59,12 @@ pub(super) const CASES: &[Case] = &[
         at: "45m",
     },
     Case {
+        alert: "HapaxPostingsLost",
+        fires: &[("hapax_canary_missing_postings", "0x5 31x10")],
+        quiet: &[("hapax_canary_missing_postings", "0x20"), ("hapax_canary_lost_postings_total{band='3'}", "5x20")],
+        at: "10m",
+    },
+    Case {
         alert: "HapaxManyCandidates",
         fires: &[("hapax_check_candidates_sum", "0+6000x60"), ("hapax_check_candidates_count", "0+100x60")],
         quiet: &[("hapax_check_candidates_sum", "0+1000x60"), ("hapax_check_candidates_count", "0+100x60")],
