@@ -165,7 +165,8 @@ impl Probe {
         if equals.any() {
             hits.retain(|&Hit { place: leader, bands }| {
                 let Some(group) = equals.led_by(leader) else { return true };
-                let others = group.members().findable().len() - 1;
+                // It may be that none of them can be found any more, and that the posting is about to go.
+                let others = group.members().findable().len().saturating_sub(1);
                 for (size, rows) in sizes.iter_mut().zip(tables.bands().rows()) {
                     *size += if rows.equal(arena, leader, words) { others } else { 0 };
                 }
