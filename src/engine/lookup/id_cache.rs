@@ -5,7 +5,7 @@
 //!
 //! All collections share one limit of bytes. Entries lie one after another in segments. If the limit is reached, the
 //! oldest segment is dropped. Those of its entries that lookups asked for are copied to a new segment, which they may
-//! fill by half. If more than half of the bytes are of documents that are gone, the oldest segment is dropped too, and
+//! fill by half. If more than a quarter of the bytes are of documents that are gone, the oldest segment is dropped too, and
 //! all others of its entries are copied.
 
 use std::collections::{HashMap, VecDeque};
@@ -197,7 +197,7 @@ impl Shard {
             while self.log.segments.len() > 1 && self.log.bytes() + self.table.allocation_size() > bytes_max {
                 self.drop_oldest(KEPT_BYTES_MAX, |mark| mark == Mark::Asked, hasher);
             }
-            if self.log.segments.len() > 1 && self.gone_bytes > (self.log.bytes() + self.table.allocation_size()) / 2 {
+            if self.log.segments.len() > 1 && self.gone_bytes > (self.log.bytes() + self.table.allocation_size()) / 4 {
                 self.drop_oldest(SEGMENT_BYTES, |_| true, hasher);
             }
         }
