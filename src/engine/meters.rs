@@ -115,7 +115,7 @@ impl Meters {
         self.survey.set(survey);
         for band in &survey.missing {
             let (name, band) = (collection.to_string(), band.to_string());
-            counter!(names::CANARY_LOST, label::COLLECTION => name, label::BAND => band).increment(1);
+            counter!(names::CANARY_LOST_IN_BAND, label::COLLECTION => name, label::BAND => band).increment(1);
         }
         if !survey.missing.is_empty() {
             let postings = survey.missing.len();
@@ -152,7 +152,7 @@ struct SurveyMeters {
     p50: Gauge,
     p99: Gauge,
     over_cap: Gauge,
-    missing: Gauge,
+    lost: Counter,
     looked_up: Counter,
 }
 
@@ -164,14 +164,14 @@ impl SurveyMeters {
             p50: of(names::BUCKET_DOCUMENTS_P50),
             p99: of(names::BUCKET_DOCUMENTS_P99),
             over_cap: of(names::BUCKETS_OVER_CAP),
-            missing: of(names::CANARY_MISSING),
+            lost: counter!(names::CANARY_LOST, label::COLLECTION => collection.to_string()),
             looked_up: counter!(names::CANARY_DOCUMENTS, label::COLLECTION => collection.to_string()),
         }
     }
 
     fn set(&self, survey: &Survey) {
         let &Survey { largest, p50, p99, over_cap, looked_up, ref missing } = survey;
-        self.missing.set(missing.len() as f64);
+        self.lost.increment(missing.len() as u64);
         self.looked_up.increment(looked_up);
         let gauges = [(&self.largest, largest), (&self.p50, p50), (&self.p99, p99), (&self.over_cap, over_cap)];
         gauges.into_iter().for_each(|(gauge, value)| gauge.set(value as f64));

@@ -46,6 +46,8 @@ impl Served {
         let mut by_path: HashMap<_, ServedPath> = HashMap::new();
         for route in routes {
             by_path.entry(route.path).or_insert_with(|| ServedPath::new(route.path)).routes.push(route);
+            // There from the start, so that an alert sees the first one.
+            counter(route.path, route.method.as_str(), "500").increment(0);
         }
         Self { by_path, unmatched: ServedPath::new(UNMATCHED) }
     }
@@ -94,12 +96,7 @@ impl Meters {
     }
 
     pub(super) fn count(&self, status: StatusCode) {
-        let counter = || {
-            let status = status.as_str().to_owned();
-            metrics::counter!(
-                names::HTTP_REQUESTS, label::ROUTE => self.path, label::METHOD => self.method, label::STATUS => status
-            )
-        };
+        let counter = || counter(self.path, self.method, status.as_str());
         match STATUSES.iter().position(|&kept| kept == status.as_u16()) {
             Some(place) => self.statuses[place].get_or_init(counter).increment(1),
             None => counter().increment(1),
@@ -109,6 +106,11 @@ impl Meters {
     pub(super) fn took(&self, time: Duration) {
         self.duration.record(time.as_secs_f64());
     }
+}
+
+fn counter(route: &'static str, method: &'static str, status: &str) -> Counter {
+    let status = status.to_owned();
+    metrics::counter!(names::HTTP_REQUESTS, label::ROUTE => route, label::METHOD => method, label::STATUS => status)
 }
 
 #[cfg(test)]

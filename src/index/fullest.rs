@@ -50,12 +50,14 @@ pub(super) fn documents_beside(tables: &BandTables, arena: &Arena, (band, key): 
     let shard = tables.tables()[band].read(key);
     let members = shard.members(key, |held| rows.equal_of(arena, one, held));
     let equals = tables.equals();
-    match equals.any() {
-        true => {
-            members.iter().map(|place| equals.led_by(place).map_or(1, |group| group.members().findable().len())).sum()
-        }
-        false => members.len(),
+    if !equals.any() {
+        return members.len();
     }
+    // Counted after the lock is released. A group may change meanwhile, which matters little to a count.
+    let members: Vec<Place> = members.iter().collect();
+    drop(shard);
+    let size = |place| equals.led_by(place).map_or(1, |group| group.members().findable().len());
+    members.into_iter().map(size).sum()
 }
 
 /// Returns the bucket of a key that `one` has.

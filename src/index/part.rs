@@ -142,7 +142,12 @@ impl MemoryPart {
     pub(super) fn survey(&self, sample: impl Iterator<Item = Place>, all: bool, bucket_read_max: usize) -> Survey {
         // This takes long, so the lock is not held for it.
         let now = Arc::clone(&self.tables.read().now);
-        survey(&now, &self.arena, sample, all, bucket_read_max)
+        let mut seen = survey(&now, &self.arena, sample, all, bucket_read_max);
+        // The tables of a banding that was replaced are no longer kept up to date.
+        if !Arc::ptr_eq(&now, &self.tables.read().now) {
+            seen.missing.clear();
+        }
+        seen
     }
 
     /// Returns the fullest buckets, at most `limit`, each with up to `samples` of its documents.

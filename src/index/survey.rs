@@ -11,22 +11,21 @@ use super::band_tables::BandTables;
 use super::fullest::{documents_beside, fullest};
 use super::place::Place;
 use super::shard::INLINE_MAX;
+use crate::types::Seq;
 
 /// How many of the longest lists are counted in documents to find the largest bucket.
 const COUNTED: usize = 16;
 
-/// A posting is missing if it is not there each time, with this pause in between: meanwhile a change may be on its way.
-const LOOKS: u32 = 5;
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// After so many missing postings, no further look is taken at the others.
-const CERTAIN: usize = 10;
+/// A posting is missing if so many looks do not find it, with this pause in between: a change may be on its way.
+const LOOKS: u32 = 3;
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// What a survey has seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// The documents in the largest bucket.
     pub largest: u64,
-    /// Half of the documents fall into no bucket of more documents than this.
+    /// The median, over documents, of the documents in the fullest bucket that a document is in.
     pub p50: u64,
     /// The same for 99 of 100 documents.
     pub p99: u64,
@@ -47,10 +46,14 @@ pub(super) fn survey(
     all: bool,
     bucket_read_max: usize,
 ) -> Survey {
-    let (mut known, mut missing) = (HashMap::new(), Vec::new());
+    let (mut known, mut suspects) = (HashMap::new(), Vec::new());
     let findable = sample.filter(|&place| tables.here(place) && tables.is_findable(place));
     let look = |place| {
-        missing_postings(tables, arena, place, &mut missing);
+        if let Some(occupant) = arena.peek(place)
+            && !absent_bands(tables, arena, place).is_empty()
+        {
+            suspects.push((place, occupant.seq));
+        }
         fullest_of(tables, arena, place, &mut known)
     };
     let mut sizes: Vec<u64> = findable.map(look).collect();
@@ -64,31 +67,36 @@ pub(super) fn survey(
         largest: sizes.last().copied().unwrap_or(0).max(listed),
         p50: quantile(0.5),
         p99: quantile(0.99),
-        over_cap: over_cap(tables, arena, bucket_read_max),
+        over_cap: over_cap(tables, arena, all, bucket_read_max),
         looked_up: sizes.len() as u64,
-        missing,
+        missing: missing(tables, arena, suspects),
     }
 }
 
-/// Adds the bands in which a document, or the leader of its group, has no posting.
-fn missing_postings(tables: &BandTables, arena: &Arena, place: Place, missing: &mut Vec<u32>) {
-    let Some(occupant) = arena.peek(place) else { return };
-    let looks = if missing.len() < CERTAIN { LOOKS } else { 1 };
-    let mut absent = Vec::new();
-    for look in 0..looks {
-        if look > 0 {
-            std::thread::sleep(LOOK_AGAIN);
+/// Looks again for the postings of documents, and returns the bands of those that are really missing.
+fn missing(tables: &BandTables, arena: &Arena, mut suspects: Vec<(Place, Seq)>) -> Vec<u32> {
+    let mut missing = Vec::new();
+    for _ in 1..LOOKS {
+        if suspects.is_empty() {
+            return Vec::new();
         }
-        absent = absent_bands(tables, arena, place);
-        // A document that is leaving, or has left, need not be found.
-        let same = arena.peek(place).is_some_and(|now| now.seq == occupant.seq);
-        if absent.is_empty() || !same || !tables.here(place) || !tables.is_findable(place) {
-            return;
-        }
+        std::thread::sleep(LOOK_AGAIN);
+        missing.clear();
+        suspects.retain(|&(place, seq)| {
+            let absent = absent_bands(tables, arena, place);
+            // A document that is leaving, or has left, need not be found.
+            let stays = arena.peek(place).is_some_and(|now| now.seq == seq) && tables.here(place);
+            let lost = stays && tables.is_findable(place) && !absent.is_empty();
+            if lost {
+                missing.extend(absent);
+            }
+            lost
+        });
     }
-    missing.extend(absent);
+    missing
 }
 
+/// Returns the bands in which a document, or the leader of its group, has no posting.
 fn absent_bands(tables: &BandTables, arena: &Arena, place: Place) -> Vec<u32> {
     let Some(leader) = tables.equals().leader(arena, place) else { return Vec::new() };
     let (bands, keys) = (tables.bands(), tables.bands().keys_of(arena, place));
@@ -116,11 +124,12 @@ fn fullest_of(tables: &BandTables, arena: &Arena, place: Place, known: &mut Hash
     sizes.max().unwrap_or(0)
 }
 
-fn over_cap(tables: &BandTables, arena: &Arena, bucket_read_max: usize) -> u64 {
+/// Short buckets are counted only with `all`.
+fn over_cap(tables: &BandTables, arena: &Arena, all: bool, bucket_read_max: usize) -> u64 {
     let mut over = 0;
     for (table, rows) in tables.tables().iter().zip(tables.bands().rows()) {
         table.for_each_list(|list| over += u64::from(list.len() > bucket_read_max));
-        if bucket_read_max < INLINE_MAX {
+        if all && bucket_read_max < INLINE_MAX {
             table.for_each_few(&rows.keys(arena), |places| over += u64::from(places.len() > bucket_read_max));
         }
     }

@@ -305,19 +305,19 @@ metrics_table! {
     BUCKET_DOCUMENTS_LARGEST = "hapax_bucket_documents_largest", Kind::Gauge, None, [label::COLLECTION],
         "Documents in the largest bucket of the index.";
     BUCKET_DOCUMENTS_P50 = "hapax_bucket_documents_p50", Kind::Gauge, None, [label::COLLECTION],
-        "Half of the stored documents fall into no bucket of more documents than this.";
+        "The median, over documents, of the documents in the fullest bucket that a document is in.";
     BUCKET_DOCUMENTS_P99 = "hapax_bucket_documents_p99", Kind::Gauge, None, [label::COLLECTION],
-        "99 % of the stored documents fall into no bucket of more documents than this.";
+        "The same as hapax_bucket_documents_p50, for 99 % of the documents.";
     BUCKETS_OVER_CAP = "hapax_buckets_over_cap", Kind::Gauge, None, [label::COLLECTION],
         "Buckets with more postings than limits.bucket_read_max, so that a lookup reads a part of them.";
     LOOKUPS_BOUNDED = "hapax_lookups_bounded_total", Kind::Counter, None, [label::COLLECTION, label::BOUND],
         "Lookups that did not look at everything, by the bound that kept them from it.";
     CANARY_DOCUMENTS = "hapax_canary_documents_total", Kind::Counter, None, [label::COLLECTION],
         "Stored documents that were looked up by each of their bands to see whether they are found.";
-    CANARY_MISSING = "hapax_canary_missing_postings", Kind::Gauge, None, [label::COLLECTION],
-        "Postings that the latest of these looks did not find; 0 unless the index is broken.";
-    CANARY_LOST = "hapax_canary_lost_postings_total", Kind::Counter, None, [label::COLLECTION, label::BAND],
-        "Postings that these looks did not find, by band, counted each time.";
+    CANARY_LOST = "hapax_canary_lost_postings_total", Kind::Counter, None, [label::COLLECTION],
+        "Postings that these looks did not find, counted each time; 0 unless the index is broken.";
+    CANARY_LOST_IN_BAND = "hapax_canary_lost_postings_by_band_total", Kind::Counter, None,
+        [label::COLLECTION, label::BAND], "The same by band. A band without a lost posting has no series.";
     DOCUMENTS = "hapax_documents", Kind::Gauge, None, [label::COLLECTION],
         "Documents stored and indexed.";
     INDEX_BYTES = "hapax_index_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION, label::PART],

@@ -11,12 +11,13 @@ use super::rounds::Rounds;
 use crate::engine::lookup::Lookup;
 use crate::types::CollectionName;
 
-/// The time between two looks for a collection that is due.
+/// The least time between two looks for collections that are due.
 const IDLE: Duration = Duration::from_millis(200);
 /// The shortest time between two surveys of a collection.
 const EVERY: Duration = Duration::from_secs(5);
-/// The rest after a survey, in times of how long it took.
+/// The rest after the surveys of all collections that are due, in times of how long they took, and the longest.
 const REST: u32 = 50;
+const REST_MAX: Duration = Duration::from_secs(30);
 /// The documents that a survey looks at.
 const DOCUMENTS_MAX: u32 = 2000;
 /// In collections of up to this many documents the largest bucket is exact, however small it is.
@@ -25,19 +26,21 @@ const ALL_DOCUMENTS_MAX: u64 = 10_000;
 /// Starts the survey of one data directory.
 pub(super) fn start(open: impl Fn() -> Option<Vec<SurveyTarget>> + Send + 'static) -> Rounds {
     let mut turns: HashMap<CollectionName, Turn> = HashMap::new();
-    Rounds::start("hapax-survey", open, move |collections, _| {
+    Rounds::start("hapax-survey", open, move |collections, stop| {
+        let started = Instant::now();
+        let open: HashMap<&CollectionName, _> =
+            collections.iter().map(|target| (&target.name, Arc::as_ptr(&target.lookup))).collect();
         // Compared by identity: another collection of the same name may have been created in the meantime.
-        let is_of = |turn: &Turn, target: &SurveyTarget| turn.of.as_ptr() == Arc::as_ptr(&target.lookup);
-        turns.retain(|_, turn| collections.iter().any(|target| is_of(turn, target)));
+        turns.retain(|name, turn| open.get(name).is_some_and(|of| *of == turn.of.as_ptr()));
         for target in &collections {
             let of = Arc::downgrade(&target.lookup);
-            turns.entry(target.name.clone()).or_insert_with(|| Turn { of, due: Instant::now(), number: 0 });
+            let new = || Turn { of, due: started, number: 0 };
+            let turn = turns.entry(target.name.clone()).or_insert_with(new);
+            if turn.due <= started && !stop.within(Duration::ZERO) {
+                turn.survey(target);
+            }
         }
-        let next = collections.iter().min_by_key(|target| turns[&target.name].due);
-        let Some(target) = next.filter(|target| turns[&target.name].due <= Instant::now()) else { return IDLE };
-        let turn = turns.get_mut(&target.name).expect("every open collection has just got a turn");
-        let took = turn.survey(target);
-        REST * took
+        (REST * started.elapsed()).clamp(IDLE, REST_MAX)
     })
 }
 
@@ -56,16 +59,14 @@ struct Turn {
 }
 
 impl Turn {
-    /// Measures a collection, and returns how long that took.
-    fn survey(&mut self, target: &SurveyTarget) -> Duration {
+    /// Measures a collection.
+    fn survey(&mut self, target: &SurveyTarget) {
         let lookup = &target.lookup;
-        let started = Instant::now();
         let all = lookup.counts().documents() <= ALL_DOCUMENTS_MAX;
         let read_max = lookup.limits().bucket_read_max;
         let survey = lookup.index().survey((DOCUMENTS_MAX, self.number), all, read_max);
         lookup.meters().surveyed(&target.name, &survey);
         self.number = self.number.wrapping_add(1);
         self.due = Instant::now() + EVERY;
-        started.elapsed()
     }
 }

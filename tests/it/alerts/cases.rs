@@ -60,8 +60,8 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         alert: "HapaxPostingsLost",
-        fires: &[("hapax_canary_missing_postings", "0x5 31x10")],
-        quiet: &[("hapax_canary_missing_postings", "0x20"), ("hapax_canary_lost_postings_total{band='3'}", "5x20")],
+        fires: &[("hapax_canary_lost_postings_total", "0x5 31x10")],
+        quiet: &[("hapax_canary_lost_postings_total", "0x20")],
         at: "10m",
     },
     Case {
@@ -109,9 +109,9 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         alert: "HapaxDiskSoonFull",
-        fires: &[("hapax_data_free_bytes", "100000000000-100000000x60")],
-        quiet: &[("hapax_data_free_bytes", "100000000000-1000000x60")],
-        at: "45m",
+        fires: &[("hapax_data_free_bytes", "100000000000-100000000x200")],
+        quiet: &[("hapax_data_free_bytes", "100000000000-1000000x200")],
+        at: "3h",
     },
     Case {
         alert: "HapaxCollectionDamaged",

@@ -58,7 +58,9 @@ impl Faulty {
     fn wait(&self, prometheus: &Prometheus, fires: bool) {
         let (alert, instance, since) = (self.alert, self.address(), Instant::now());
         let firing = format!("ALERTS{{alertname=\"{alert}\",alertstate=\"firing\",instance=\"{instance}\"}}");
-        while prometheus.has(&firing) != fires {
+        // A server that is not scraped is quiet too.
+        let up = format!("up{{instance=\"{instance}\"}} == 1");
+        while prometheus.has(&firing) != fires || !prometheus.has(&up) {
             assert!(since.elapsed() < PATIENCE, "{alert} {}", if fires { "does not fire" } else { "goes on" });
             std::thread::sleep(Duration::from_millis(200));
         }

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -29,27 +30,46 @@ impl Prometheus {
         });
         let file = dir.path().join("prometheus.yml");
         std::fs::write(&file, config.to_string()).expect("written");
+        // Another test may take the port before Prometheus does.
+        let started = (0..5).find_map(|_| Self::start(&file, dir.path()));
+        let (process, url) = started.expect("prometheus starts");
+        Some(Self { process, url, _dir: dir })
+    }
+
+    /// Starts it on a free port. `None` if it has ended before it answered.
+    fn start(config: &Path, dir: &Path) -> Option<(Child, String)> {
         let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address");
-        let process = Command::new("prometheus")
-            .arg(format!("--config.file={}", file.display()))
-            .arg(format!("--storage.tsdb.path={}", dir.path().join("data").display()))
+        let mut process = Command::new("prometheus")
+            .arg(format!("--config.file={}", config.display()))
+            .arg(format!("--storage.tsdb.path={}", dir.join("data").display()))
             .arg(format!("--web.listen-address={free}"))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .expect("prometheus starts");
-        Some(Self { process, url: format!("http://{free}"), _dir: dir })
+        let url = format!("http://{free}");
+        while process.try_wait().expect("its state").is_none() {
+            if ask(&url, "vector(1)").is_some() {
+                return Some((process, url));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        None
     }
 
-    /// Returns whether an expression has data. It has none while Prometheus is starting.
+    /// Returns whether an expression has data.
     pub fn has(&self, expression: &str) -> bool {
-        let agent = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().new_agent();
-        let asked = agent.get(format!("{}/api/v1/query", self.url)).query("query", expression).call();
-        let Ok(mut answer) = asked else { return false };
-        let answer: Value = answer.body_mut().read_json().unwrap_or_default();
+        let answer = ask(&self.url, expression).expect("prometheus answers");
         assert_ne!(answer["status"], "error", "{expression}: {answer}");
         answer["data"]["result"].as_array().is_some_and(|series| !series.is_empty())
     }
+}
+
+/// Returns the answer to a query; `None` if there is none.
+fn ask(url: &str, expression: &str) -> Option<Value> {
+    let agent = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().new_agent();
+    let mut answer = agent.get(format!("{url}/api/v1/query")).query("query", expression).call().ok()?;
+    answer.body_mut().read_json().ok()
 }
 
 impl Drop for Prometheus {
