@@ -3,7 +3,7 @@
 
 #![allow(unreachable_pub)] // of the targets and their support
 #![allow(clippy::new_without_default)]
-#![allow(clippy::print_stderr, clippy::print_stdout)] // inputs that fail; the seed, in a part of the support that is not used here
+#![allow(clippy::print_stderr, clippy::print_stdout)] // inputs that fail
 
 extern crate self as hapax_fuzz;
 

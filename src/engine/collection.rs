@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::lookup::{self, Check, Lookup};
 use super::meters::CollectionInfo;
-use super::upkeep::{Expiry, Rebanding, ScrubTarget, SurveyTarget, UpkeepParts};
+use super::upkeep::{Expiry, Rebanding, Target, UpkeepParts};
 use super::write::{self, Insertion, Ticket, Writes, start_committer};
 use crate::cpu::WhenFull;
 use crate::index::IndexBytes;
@@ -193,9 +193,8 @@ impl LocalCollection {
 
     /// Returns the parts that background threads work on.
     pub(crate) fn upkeep_parts(&self) -> UpkeepParts {
-        let scrub_target = ScrubTarget { name: self.name.clone(), lookup: Arc::clone(&self.lookup) };
-        let survey_target = SurveyTarget { name: self.name.clone(), lookup: Arc::clone(&self.lookup) };
-        UpkeepParts { expiry: Arc::clone(&self.expiry), scrub_target, survey_target, writes: Arc::clone(&self.writes) }
+        let target = Target { name: self.name.clone(), lookup: Arc::clone(&self.lookup) };
+        UpkeepParts { expiry: Arc::clone(&self.expiry), target, writes: Arc::clone(&self.writes) }
     }
 
     pub fn observe(&self) {

@@ -193,7 +193,9 @@ impl CollectionInfo {
         if told.as_ref() == Some(&values) {
             return;
         }
-        recorder::withdraw(names::COLLECTION_INFO, label::COLLECTION, collection.as_str());
+        if told.is_some() {
+            recorder::withdraw(names::COLLECTION_INFO, label::COLLECTION, collection.as_str());
+        }
         let [spec, bands, rows, verify] = values.clone();
         gauge!(names::COLLECTION_INFO, label::COLLECTION => collection.to_string(), label::SPEC => spec,
             label::BANDS => bands, label::ROWS => rows, label::VERIFY => verify)

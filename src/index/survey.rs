@@ -1,6 +1,6 @@
 //! How crowded the buckets are, in documents. Documents with equal signatures share postings, and here each of them
 //! counts. A sample of the documents is looked up by their own keys, because what matters is the bucket that a document
-//! falls into: most buckets hold one document and are met by nobody else.
+//! falls into: most buckets hold one document, and no other document meets them.
 //! The same look tells whether each document can be found by all of its bands.
 
 use std::collections::HashMap;

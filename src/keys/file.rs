@@ -40,7 +40,7 @@ pub(super) const KEYS_MAX: usize = 1000;
 /// The most entries in the list of collections of a key.
 const PATTERNS_MAX: usize = 100;
 const ID_BYTES_MAX: usize = 32;
-/// The most characters of a name in an error, and of the beginning and the end of what is wrong. Both quote the file.
+/// The most characters that an error quotes of a name, and that it keeps at either end of its detail.
 const NAME_CHARS_SHOWN: usize = 80;
 const DETAIL_CHARS_SHOWN: usize = 250;
 /// The values that a limit may have.
@@ -132,7 +132,7 @@ pub(super) fn format(detail: impl Into<String>) -> KeysError {
     KeysError::Format { detail: without_middle(detail.into()) }
 }
 
-/// Cuts the middle out of a long text: the beginning says what the file has, and the end what is allowed.
+/// Cuts the middle out of a long detail: it begins with a value of the file, and ends with the values that are allowed.
 fn without_middle(detail: String) -> String {
     let chars: Vec<char> = detail.chars().collect();
     if chars.len() <= 2 * DETAIL_CHARS_SHOWN {

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use hapax::telemetry::names;
-use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::support::client::{CHECK, Client, DOCUMENTS, words};
+use crate::support::metrics::unknown_metrics;
 use crate::support::prometheus::Prometheus;
 use crate::support::server::Starting;
 
@@ -32,18 +31,10 @@ fn expressions() -> Vec<(String, String)> {
 
 #[test]
 fn panels_name_metrics_that_exist() {
-    let name = Regex::new(r"\b(?:hapax|process)_[a-z0-9_]+").unwrap();
     let expressions = expressions();
     assert!(expressions.len() > 40);
     for (panel, expression) in expressions {
-        for found in name.find_iter(&expression) {
-            let known = found.as_str().starts_with("process_")
-                || names::ALL.iter().any(|metric| {
-                    let rest = found.as_str().strip_prefix(metric.name);
-                    rest.is_some_and(|rest| ["", "_bucket", "_sum", "_count"].contains(&rest))
-                });
-            assert!(known, "{panel}: there is no metric {}", found.as_str());
-        }
+        assert_eq!(unknown_metrics(&expression), Vec::<String>::new(), "{panel}");
     }
 }
 

@@ -7,34 +7,20 @@ use serde_json::{Value, json};
 use crate::support::client::Client;
 use crate::support::library::{Dir, dir};
 use crate::support::local::{Local, Setup};
+use crate::support::signatures::{BANDS, boilerplate, document, settings};
 
-const BANDS: usize = 21;
-const ROWS: usize = 6;
 /// Documents that share the rows of the first band.
 const BOILERPLATE: usize = 500;
 const READ_MAX: usize = 64;
 
-/// Returns a signature that differs from all others except in the first band.
-fn signature(number: u64) -> Vec<u8> {
-    let mut words = hapax_core::SplitMix64::new(number);
-    let mut bytes: Vec<u8> = (0..128 / 8).flat_map(|_| words.next_u64().to_le_bytes()).collect();
-    bytes[..ROWS].fill(7);
-    bytes
-}
-
-fn document(id: &str, signature: &[u8]) -> Value {
-    use base64::Engine;
-    json!({"id": id, "signature": base64::engine::general_purpose::STANDARD.encode(signature)})
-}
-
 /// Makes a collection of given signatures that all share a band.
 fn filled(server: &Local) -> Client {
     let client = Client::of(server);
-    let spec = json!({"spec": "external:test:128x8", "banding": {"bands": BANDS, "rows": ROWS}});
-    assert_eq!(client.json("PUT", "/v1/collections/c", &spec).status, 201);
+    assert_eq!(client.json("PUT", "/v1/collections/c", &settings()).status, 201);
     for first in (0..BOILERPLATE).step_by(100) {
-        let documents: Vec<Value> =
-            (first..first + 100).map(|number| document(&format!("page {number}"), &signature(number as u64))).collect();
+        let documents: Vec<Value> = (first..first + 100)
+            .map(|number| document(&format!("page {number}"), &boilerplate(number as u64)))
+            .collect();
         let batch = client.post("/v1/collections/c/batch", &json!({"op": "insert", "documents": documents})).json();
         assert_eq!(batch["summary"]["unique"], 100, "{batch}");
     }
@@ -53,7 +39,7 @@ fn a_hot_bucket_is_read_in_part_and_the_verdict_says_so() {
     let server = server(&dir);
     let client = filled(&server);
     let check = |number: u64| {
-        let body = json!({"signature": document("", &signature(number))["signature"]});
+        let body = json!({"signature": document("", &boilerplate(number))["signature"]});
         client.post("/v1/collections/c/check", &body).json()
     };
     // A new page with the same boilerplate.
@@ -107,9 +93,8 @@ fn equal_documents_are_all_counted_and_listed() {
     let dir = dir();
     let server = server(&dir);
     let client = Client::of(&server);
-    let spec = json!({"spec": "external:test:128x8", "banding": {"bands": BANDS, "rows": ROWS}});
-    assert_eq!(client.json("PUT", "/v1/collections/c", &spec).status, 201);
-    let documents: Vec<Value> = (0..300).map(|number| document(&format!("copy {number}"), &signature(1))).collect();
+    assert_eq!(client.json("PUT", "/v1/collections/c", &settings()).status, 201);
+    let documents: Vec<Value> = (0..300).map(|number| document(&format!("copy {number}"), &boilerplate(1))).collect();
     let body = json!({"op": "insert", "documents": documents});
     client.post("/v1/collections/c/batch?on_duplicate=store", &body);
     let verdict = client.post("/v1/collections/c/check", &json!({"signature": documents[0]["signature"]})).json();

@@ -33,8 +33,12 @@ impl Judgement {
     pub(crate) fn of(search: Search) -> Self {
         let Search { found, candidates, above, unread, cost } = search;
         let ranked = found.into_iter().map(|found| Ranked { found, overlap: None }).collect();
-        let unread = [unread.postings, unread.candidates, unread.contents, 0];
-        Self { ranked, candidates, above, unread, cost }
+        let mut judgement = Self { ranked, candidates, above, unread: [0; Bound::ALL.len()], cost };
+        judgement.hides(Bound::Bucket, unread.postings);
+        judgement.hides(Bound::Candidates, unread.candidates);
+        // The limit on these is that on exact reads.
+        judgement.hides(Bound::ExactReads, unread.contents);
+        judgement
     }
 
     /// Returns the matches, best first: equal contents, then the more similar, then the lower `seq`.

@@ -7,10 +7,10 @@ mod rebanding;
 mod rounds;
 mod scrub;
 mod survey;
+mod targets;
 mod threads;
 
 pub(crate) use expiry::Expiry;
 pub(crate) use rebanding::Rebanding;
-pub(crate) use scrub::ScrubTarget;
-pub(crate) use survey::SurveyTarget;
+pub(crate) use targets::Target;
 pub(crate) use threads::{Background, UpkeepParts};

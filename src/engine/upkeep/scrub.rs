@@ -2,16 +2,14 @@
 //! differ from the data that was written. So damage is found while there are still backups, and not only when a request
 //! reads the record. After each step it rests for as long as reading the bytes of that step takes at this rate.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use metrics::{Counter, Gauge, counter, gauge};
 
 use super::rounds::Rounds;
-use crate::engine::lookup::Lookup;
+use super::targets::{States, Target};
 use crate::telemetry::names::{self, label};
-use crate::types::{CollectionName, Seq};
+use crate::types::Seq;
 use crate::verdicts::{CollectionError, ScrubConfig};
 
 /// The time between two looks for a collection that is due.
@@ -22,39 +20,22 @@ const STEP_TIME: Duration = Duration::from_millis(250);
 const STEP_BYTES_MAX: u64 = 1 << 20;
 
 /// Starts the scrub of one data directory.
-pub(super) fn start(config: ScrubConfig, open: impl Fn() -> Option<Vec<ScrubTarget>> + Send + 'static) -> Rounds {
-    let mut passes = HashMap::new();
+pub(super) fn start(config: ScrubConfig, open: impl Fn() -> Option<Vec<Target>> + Send + 'static) -> Rounds {
+    let mut passes = States::default();
     Rounds::start("hapax-scrub", open, move |collections, _| {
-        // Compared by identity: another collection of the same name may have been created in the meantime, with metric
-        // series of its own.
-        let is_of = |pass: &Pass, collection: &ScrubTarget| pass.of.as_ptr() == Arc::as_ptr(&collection.lookup);
-        passes.retain(|_, pass: &mut Pass| collections.iter().any(|collection| is_of(pass, collection)));
-        for collection in &collections {
-            passes.entry(collection.name.clone()).or_insert_with(|| Pass::new(collection));
-        }
+        passes.keep(&collections, Pass::new);
         // The collection that has waited longest is next, so that none is passed over. A pass in progress has waited
         // since it became due.
-        let next = collections.iter().min_by_key(|collection| passes[&collection.name].due);
-        match next.filter(|collection| passes[&collection.name].is_due()) {
-            Some(collection) => {
-                let pass = passes.get_mut(&collection.name).expect("every open collection has just got a pass");
-                pass.step(collection, config)
-            }
+        let next = collections.iter().min_by_key(|&collection| passes.of(collection).due);
+        match next.filter(|&collection| passes.of(collection).is_due()) {
+            Some(collection) => passes.of(collection).step(collection, config),
             None => IDLE,
         }
     })
 }
 
-/// A collection to read again.
-pub(crate) struct ScrubTarget {
-    pub name: CollectionName,
-    /// Has the records of the collection.
-    pub lookup: Arc<Lookup>,
-}
-
 /// The progress of the scrub in one collection.
 struct Pass {
-    of: Weak<Lookup>,
     after: Seq,
     records_read: u64,
     errors_found: u64,
@@ -67,10 +48,9 @@ struct Pass {
 }
 
 impl Pass {
-    fn new(collection: &ScrubTarget) -> Self {
+    fn new(collection: &Target) -> Self {
         let name = || collection.name.to_string();
         let pass = Self {
-            of: Arc::downgrade(&collection.lookup),
             after: Seq(0),
             records_read: 0,
             errors_found: 0,
@@ -93,7 +73,7 @@ impl Pass {
     }
 
     /// Reads the next stretch, and returns how long to rest.
-    fn step(&mut self, collection: &ScrubTarget, config: ScrubConfig) -> Duration {
+    fn step(&mut self, collection: &Target, config: ScrubConfig) -> Duration {
         let started = Instant::now();
         let rate = config.bytes_per_second;
         let bytes_max = (rate as f64 * STEP_TIME.as_secs_f64()) as u64;

@@ -3,13 +3,10 @@
 //! looks at a sample, and rests for many times as long as it took. It also tells whether the documents of the sample can
 //! be found by each of their bands.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::rounds::Rounds;
-use crate::engine::lookup::Lookup;
-use crate::types::CollectionName;
+use super::targets::{States, Target};
 
 /// The least time between two looks for collections that are due.
 const IDLE: Duration = Duration::from_millis(200);
@@ -24,18 +21,13 @@ const DOCUMENTS_MAX: u32 = 2000;
 const ALL_DOCUMENTS_MAX: u64 = 10_000;
 
 /// Starts the survey of one data directory.
-pub(super) fn start(open: impl Fn() -> Option<Vec<SurveyTarget>> + Send + 'static) -> Rounds {
-    let mut turns: HashMap<CollectionName, Turn> = HashMap::new();
+pub(super) fn start(open: impl Fn() -> Option<Vec<Target>> + Send + 'static) -> Rounds {
+    let mut turns = States::default();
     Rounds::start("hapax-survey", open, move |collections, stop| {
         let started = Instant::now();
-        let open: HashMap<&CollectionName, _> =
-            collections.iter().map(|target| (&target.name, Arc::as_ptr(&target.lookup))).collect();
-        // Compared by identity: another collection of the same name may have been created in the meantime.
-        turns.retain(|name, turn| open.get(name).is_some_and(|of| *of == turn.of.as_ptr()));
+        turns.keep(&collections, |_| Turn { due: started, number: 0 });
         for target in &collections {
-            let of = Arc::downgrade(&target.lookup);
-            let new = || Turn { of, due: started, number: 0 };
-            let turn = turns.entry(target.name.clone()).or_insert_with(new);
+            let turn = turns.of(target);
             if turn.due <= started && !stop.within(Duration::ZERO) {
                 turn.survey(target);
             }
@@ -44,15 +36,8 @@ pub(super) fn start(open: impl Fn() -> Option<Vec<SurveyTarget>> + Send + 'stati
     })
 }
 
-/// A collection to survey.
-pub(crate) struct SurveyTarget {
-    pub name: CollectionName,
-    pub lookup: Arc<Lookup>,
-}
-
 /// When it is a collection's turn.
 struct Turn {
-    of: Weak<Lookup>,
     due: Instant,
     /// The number of surveys so far: each looks at other documents.
     number: u32,
@@ -60,7 +45,7 @@ struct Turn {
 
 impl Turn {
     /// Measures a collection.
-    fn survey(&mut self, target: &SurveyTarget) {
+    fn survey(&mut self, target: &Target) {
         let lookup = &target.lookup;
         let all = lookup.counts().documents() <= ALL_DOCUMENTS_MAX;
         let read_max = lookup.limits().bucket_read_max;

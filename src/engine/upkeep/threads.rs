@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::disk_watch;
 use super::expiry::{self, Expiry};
 use super::rounds::Rounds;
-use super::scrub::{self, ScrubTarget};
-use super::survey::{self, SurveyTarget};
+use super::scrub;
+use super::survey;
+use super::targets::Target;
 use crate::engine::disk::DataDisk;
 use crate::engine::write::Writes;
 use crate::verdicts::ScrubConfig;
@@ -14,8 +15,7 @@ use crate::verdicts::ScrubConfig;
 /// The parts of an open collection that the threads work on.
 pub(crate) struct UpkeepParts {
     pub expiry: Arc<Expiry>,
-    pub scrub_target: ScrubTarget,
-    pub survey_target: SurveyTarget,
+    pub target: Target,
     pub writes: Arc<Writes>,
 }
 
@@ -42,8 +42,8 @@ impl Background {
         }
         let disk_watch = disk_watch::start(disk, of(open.clone(), |parts| parts.writes));
         let expiry = expiry::start(of(open.clone(), |parts| parts.expiry));
-        let survey = survey::start(of(open.clone(), |parts| parts.survey_target));
-        let scrub = scrub.map(|config| scrub::start(config, of(open, |parts| parts.scrub_target)));
+        let survey = survey::start(of(open.clone(), |parts| parts.target));
+        let scrub = scrub.map(|config| scrub::start(config, of(open, |parts| parts.target)));
         Self { disk_watch, expiry, scrub, survey }
     }
 

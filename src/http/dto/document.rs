@@ -16,7 +16,7 @@ use crate::types::{Content, DocId, Document, Metadata, SetElement};
 
 /// A byte order mark, which some editors put before a text. It is removed, and offsets in error messages do not count
 /// it.
-pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+pub const BYTE_ORDER_MARK: &str = "\u{FEFF}";
 
 /// The treatment of a text that is not well-formed Unicode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub fn from_json(text: &str, invalid: Invalid, caller: &Caller) -> Result<Docume
 
 /// Makes a document of a raw text.
 pub fn from_raw(id: Option<DocId>, mut bytes: Vec<u8>, invalid: Invalid) -> Result<DocumentInput, Problem> {
-    if bytes.starts_with(BYTE_ORDER_MARK) {
+    if bytes.starts_with(BYTE_ORDER_MARK.as_bytes()) {
         bytes.drain(..BYTE_ORDER_MARK.len());
     }
     let text = match String::from_utf8(bytes) {

@@ -6,6 +6,7 @@ use crate::http::caller::Caller;
 use crate::http::dto::document::{self, DocumentInput, Invalid};
 use crate::http::error::Problem;
 use crate::http::json::Object;
+use crate::http::request::ill_formed;
 use crate::types::DocId;
 
 /// A parsed document, with its operation and options.
@@ -20,10 +21,7 @@ impl Parsed {
     pub(super) fn new(json: &[u8], op: Operation, invalid: Invalid, caller: &Caller) -> Self {
         let text = match std::str::from_utf8(json) {
             Ok(text) => text,
-            Err(error) => {
-                let detail = format!("is not valid UTF-8 at byte {}", error.valid_up_to());
-                return Self::Faulty(None, Problem::invalid("body", detail));
-            }
+            Err(error) => return Self::Faulty(None, ill_formed(error)),
         };
         let parsed = match op {
             Operation::Check(options) => {

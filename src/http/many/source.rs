@@ -13,6 +13,7 @@ use super::shutdown::Shutdown;
 use super::work::{DocumentWork, Input};
 use crate::collections::Collection;
 use crate::http::body::{self, Window};
+use crate::http::dto::document::BYTE_ORDER_MARK;
 use crate::http::error::{Code, Problem};
 use crate::http::quota::Quota;
 use crate::http::state::AppState;
@@ -145,8 +146,8 @@ impl LineSource {
             let json = Err(Problem::new(Code::TooLarge, detail));
             return Ok(Input { tag: number, json, room: None, answer_bytes_max: 0, answer: None });
         };
-        if number == 1 && json.starts_with(b"\xEF\xBB\xBF") {
-            json = json.slice(3..);
+        if number == 1 && json.starts_with(BYTE_ORDER_MARK.as_bytes()) {
+            json = json.slice(BYTE_ORDER_MARK.len()..);
         }
         if json.len() < COPIED_BYTES_MAX {
             json = Bytes::copy_from_slice(&json);

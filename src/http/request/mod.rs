@@ -12,6 +12,6 @@ mod subject;
 
 pub(super) use document::DocumentBody;
 pub(super) use json_text::{BatchText, JsonText};
-pub(super) use parsing::parse;
+pub(super) use parsing::{ill_formed, parse};
 pub(super) use path::{OpenCollections, PathName, Target};
 pub(super) use subject::Subject;

@@ -5,13 +5,11 @@ use std::str::Utf8Error;
 use axum::body::Bytes;
 
 use crate::cpu::{CpuPool, WhenFull};
+use crate::http::dto::document::BYTE_ORDER_MARK;
 use crate::http::error::Problem;
 
 /// Longer texts are parsed off the async threads.
 const INLINE_BYTES_MAX: usize = 64 * 1024;
-
-/// The character that some programs put before a text.
-const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
 /// Returns the text of a JSON body, without its byte order mark.
 pub(super) fn utf8(bytes: &[u8]) -> Result<&str, Problem> {
@@ -23,12 +21,13 @@ pub(super) fn utf8(bytes: &[u8]) -> Result<&str, Problem> {
 pub(super) fn into_utf8(bytes: Bytes) -> Result<String, Problem> {
     let mut text = String::from_utf8(bytes.into()).map_err(|error| ill_formed(error.utf8_error()))?;
     if text.starts_with(BYTE_ORDER_MARK) {
-        text.drain(..BYTE_ORDER_MARK.len_utf8());
+        text.drain(..BYTE_ORDER_MARK.len());
     }
     Ok(text)
 }
 
-fn ill_formed(error: Utf8Error) -> Problem {
+/// 422 for a text that is not UTF-8.
+pub(crate) fn ill_formed(error: Utf8Error) -> Problem {
     Problem::invalid("body", format!("is not valid UTF-8 at byte {}", error.valid_up_to()))
 }
 

@@ -148,7 +148,7 @@ impl StreamedText {
         }
         let options = PrepareOptions { when_full: WhenFull::Refuse, ranks, purpose };
         let mut signer = collection.text_signer(invalid.into(), options)?;
-        let mut slice = first.without_prefix(BYTE_ORDER_MARK);
+        let mut slice = first.without_prefix(BYTE_ORDER_MARK.as_bytes());
         let mut piece = turn.begin()?;
         loop {
             match slice {

@@ -15,6 +15,7 @@ use crate::support::client::{CHECK, Client, DOCUMENTS, words};
 use crate::support::disk;
 use crate::support::prometheus::Prometheus;
 use crate::support::server::{Server, Starting};
+use crate::support::signatures::{boilerplate, document, settings};
 
 /// A minute of the rules is a second here.
 const FASTER: u64 = 60;
@@ -145,16 +146,8 @@ fn damaged_collection(data: &Path) -> Faulty {
 
 /// Stores more than 10,000 documents that share a band key.
 fn crowd(client: &Client) {
-    use base64::Engine;
-    let spec = json!({"spec": "external:test:128x8", "banding": {"bands": 21, "rows": 6}});
-    assert_eq!(client.json("PUT", "/v1/collections/hot", &spec).status, 201);
-    let line = |number: u64| {
-        let mut random = hapax_core::SplitMix64::new(number);
-        let mut bytes: Vec<u8> = (0..128 / 8).flat_map(|_| random.next_u64().to_le_bytes()).collect();
-        bytes[..6].fill(7);
-        let signature = base64::engine::general_purpose::STANDARD.encode(bytes);
-        json!({"id": number.to_string(), "signature": signature}).to_string() + "\n"
-    };
+    assert_eq!(client.json("PUT", "/v1/collections/hot", &settings()).status, 201);
+    let line = |number: u64| document(&number.to_string(), &boilerplate(number)).to_string() + "\n";
     let lines: String = (0..10_500).map(line).collect();
     let headers = [("content-type", "application/x-ndjson")];
     let answer = client.send("POST", "/v1/collections/hot/bulk?op=insert", &headers, lines.as_bytes());

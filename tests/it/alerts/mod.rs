@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use hapax::telemetry::names;
 use regex::Regex;
 use serde_json::{Value, json};
 
 use self::cases::{CASES, Case};
+use crate::support::metrics::unknown_metrics;
 
 const RULES: &str = "config/prometheus/hapax-alerts.yaml";
 
@@ -34,15 +34,10 @@ fn text<'a>(rule: &'a Value, field: &str) -> &'a str {
 
 #[test]
 fn alerts_name_metrics_that_exist_and_entries_of_the_runbook() {
-    let (runbook, name) = (read("docs/runbook.md"), Regex::new(r"\bhapax_[a-z0-9_]+").unwrap());
+    let runbook = read("docs/runbook.md");
+    assert_eq!(unknown_metrics(&runbook), Vec::<String>::new());
     for rule in rules() {
-        for found in name.find_iter(text(&rule, "expr")) {
-            let known = names::ALL.iter().any(|metric| {
-                let rest = found.as_str().strip_prefix(metric.name);
-                rest.is_some_and(|rest| ["", "_bucket", "_sum", "_count"].contains(&rest))
-            });
-            assert!(known, "there is no metric {}", found.as_str());
-        }
+        assert_eq!(unknown_metrics(text(&rule, "expr")), Vec::<String>::new());
         let alert = text(&rule, "alert");
         assert!(runbook.contains(&format!("\n### {alert}\n")), "{alert} is in the runbook");
         let anchor = format!("docs/runbook.md#{}", alert.to_lowercase());

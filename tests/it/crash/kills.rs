@@ -22,7 +22,11 @@ fn what_was_acknowledged_outlives_a_killed_process() {
     let environment = [("HAPAX__BACKUP__DIR", backups.to_str().expect("paths of tests are UTF-8"))];
     let start = |random: &mut ChaCha8Rng| start_after_a_few_tries(&data_dir, &environment, random);
     let mut uncertain = 0;
-    for life in 0..kills {
+    // A few lives may all be too short for a backup; then there are more.
+    for life in 0..5 * kills {
+        if life >= kills && load.backups.as_ref().is_some_and(|backups| backups.done() > 0) {
+            break;
+        }
         let server = start(&mut random);
         Load::prepare(server.address(), life == 0);
         uncertain += load.verify(&server);
@@ -39,8 +43,7 @@ fn what_was_acknowledged_outlives_a_killed_process() {
     eprintln!(
         "{kills} kills: {acknowledged} acknowledged, {uncertain} unanswered, none lost, none invented; {backups} backups"
     );
-    // A few lives may all be too short for one.
-    assert!(backups > 0 || kills < 10, "no backup was done; {}", server.log_tail());
+    assert!(backups > 0, "no backup was done; {}", server.log_tail());
     assert!(acknowledged > 50 * kills, "only {acknowledged} acknowledged: nothing was tested; {}", server.log_tail());
 }
 
