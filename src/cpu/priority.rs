@@ -51,7 +51,8 @@ pub fn let_others_run() {
 pub enum Nice {
     /// For long texts of single requests.
     LongTexts = 3,
-    /// For streams of documents, which may last for hours, and for new bandings and backups.
+    /// For streams of documents, which may last for hours, for new bandings and backups, and for rounds over all
+    /// collections.
     Streams = 5,
 }
 

@@ -258,7 +258,7 @@ fn every_change_reaches_all_tables() {
             world.index.withdraw(*place);
         }
         assert_eq!(
-            (world.index.documents(), world.index.survey((1000, 0), true, 4)),
+            (world.index.documents(), world.index.survey((1000, 0), true, 4, || ())),
             (0, Survey::default()),
             "seed {seed}"
         );
@@ -322,7 +322,7 @@ fn loading_and_building_gives_what_entering_one_by_one_does() {
         assert_eq!(expected, found);
     }
     assert_eq!(loaded.documents(), 3000);
-    assert_eq!(loaded.survey((3000, 0), true, 4), one_by_one.survey((3000, 0), true, 4));
+    assert_eq!(loaded.survey((3000, 0), true, 4, || ()), one_by_one.survey((3000, 0), true, 4, || ()));
     assert!((1..=3000).all(|seq| loaded.held_by(seq).iter().any(|&place| loaded.peek(place).unwrap().seq == Seq(seq))));
 }
 

@@ -246,11 +246,18 @@ impl Index {
     }
 
     /// Measures how crowded the buckets are, with about `documents_max` documents; with another `number` these are others.
-    /// With `all`, the largest bucket is found however small it is, which reads every posting.
-    pub fn survey(&self, (documents_max, number): (u32, u32), all: bool, bucket_read_max: usize) -> Survey {
+    /// With `all`, the largest bucket is found however small it is, which reads every posting. Calls `pause` after each
+    /// document.
+    pub fn survey(
+        &self,
+        (documents_max, number): (u32, u32),
+        all: bool,
+        bucket_read_max: usize,
+        pause: impl Fn(),
+    ) -> Survey {
         let used = self.directory.used();
         let step = used.div_ceil(documents_max).max(1);
-        let sample = (number % step..used).step_by(step as usize).map(Place);
+        let sample = (number % step..used).step_by(step as usize).map(Place).inspect(|_| pause());
         self.part.survey(sample, all, bucket_read_max)
     }
 

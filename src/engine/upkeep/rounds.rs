@@ -1,11 +1,13 @@
 //! A background thread that visits all open collections of a data directory again and again: for expiry (`expiry.rs`),
-//! the scrub (`scrub.rs`) and the disk (`disk_watch.rs`).
+//! the scrub (`scrub.rs`) and others. Threads that serve requests go before it.
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+
+use crate::cpu::{Nice, give_way};
 
 /// The thread. If it is dropped without [`stop`](Self::stop), it ends after its current step.
 pub(crate) struct Rounds {
@@ -31,6 +33,7 @@ impl Rounds {
         let stop = Arc::<Stop>::default();
         let told = Arc::clone(&stop);
         let run = move || {
+            give_way(Nice::Streams);
             while let Some(collections) = open() {
                 let rest = round(collections, &told);
                 if told.within(rest) {

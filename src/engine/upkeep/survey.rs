@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::rounds::Rounds;
 use super::targets::{States, Target};
+use crate::cpu::let_others_run;
 
 /// The least time between two looks for collections that are due.
 const IDLE: Duration = Duration::from_millis(200);
@@ -49,7 +50,7 @@ impl Turn {
         let lookup = &target.lookup;
         let all = lookup.counts().documents() <= ALL_DOCUMENTS_MAX;
         let read_max = lookup.limits().bucket_read_max;
-        let survey = lookup.index().survey((DOCUMENTS_MAX, self.number), all, read_max);
+        let survey = lookup.index().survey((DOCUMENTS_MAX, self.number), all, read_max, let_others_run);
         lookup.meters().surveyed(&target.name, &survey);
         self.number = self.number.wrapping_add(1);
         self.due = Instant::now() + EVERY;
