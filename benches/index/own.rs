@@ -78,6 +78,7 @@ impl Index for Own {
             members_max: usize::MAX,
             contents_max: None,
             mistaken: &scratch.mistaken,
+            explain: false,
         };
         let Ok(search) = self.index.search(View::Decided, &query, self.bounds);
         search.found.len()

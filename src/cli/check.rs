@@ -268,7 +268,12 @@ impl Offline {
     }
 
     fn check(&self, args: &Args, chunk: &Chunk, report: &mut Report) -> Result<()> {
-        let options = CheckOptions { threshold: args.threshold, limit: args.limit as usize, with_metadata: false };
+        let options = CheckOptions {
+            threshold: args.threshold,
+            limit: args.limit as usize,
+            with_metadata: false,
+            explain: false,
+        };
         for (line, origin) in chunk.lines.iter().zip(&chunk.origins) {
             let text = std::str::from_utf8(line).expect("lines are made of UTF-8");
             let verdict = from_json(text, Invalid::Refuse, &Caller::anyone()).and_then(|document| {

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 
 use super::Result;
 use crate::engine::Ticket;
-use crate::types::Verdict;
+use crate::types::{LookupTimes, Verdict};
 
 /// An answer that is decided. It is returned when everything that it depends on is durable.
 pub struct Pending<T>(PendingKind<T>);
@@ -29,6 +29,16 @@ impl<T> Pending<T> {
     {
         match &self.0 {
             PendingKind::Local(ticket) => ticket.json_bytes(),
+        }
+    }
+
+    /// Returns how long the lookup took that it rests on.
+    pub fn lookup_times(&self) -> LookupTimes
+    where
+        T: Borrow<Verdict>,
+    {
+        match &self.0 {
+            PendingKind::Local(ticket) => ticket.value().borrow().times,
         }
     }
 

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 pub struct Deadline {
     at: Arc<Mutex<Instant>>,
     after: Duration,
+    began: std::time::Instant,
 }
 
 /// The reason why a request is given up.
@@ -31,7 +32,13 @@ const LOOK: Duration = Duration::from_secs(1);
 impl Deadline {
     /// A deadline `after` from now. Postponing it sets it to `after` from that moment.
     pub fn after(after: Duration) -> Self {
-        Self { at: Arc::new(Mutex::new(Instant::now() + after)), after }
+        let began = Instant::now();
+        Self { at: Arc::new(Mutex::new(began + after)), after, began: began.into_std() }
+    }
+
+    /// Returns when the request began.
+    pub fn began(&self) -> std::time::Instant {
+        self.began
     }
 
     /// Postpones the deadline, because bytes have arrived.

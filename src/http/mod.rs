@@ -45,6 +45,7 @@ mod run_queue;
 mod sending;
 mod serve;
 mod served;
+mod stages;
 mod state;
 mod stream_place;
 mod stream_threads;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{Method, StatusCode};
+use axum::http::{HeaderName, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::error::{Code, Problem};
@@ -19,7 +19,11 @@ use super::request_id;
 use super::sending::{SendingPace, watched};
 use super::served::{Meters, ServedPath};
 use crate::config::HttpLimits;
-use crate::telemetry::request::{RequestLabels, within};
+use crate::telemetry::request::{RequestLabels, current_trace, within};
+use crate::telemetry::trace::{self, Trace, span_ended};
+
+/// The field of W3C Trace Context that names the trace of a request.
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// Gives the request its id, counts it, writes out problems, and watches the client read the answer.
 pub(super) async fn observe<F>(
@@ -35,7 +39,8 @@ where
     let pace = SendingPace { timeout: limits.write_timeout, bytes_per_second_min };
     let meters = Arc::clone(path.meters(request.method()));
     let (request_id, method, route) = (request_id::of(&request), meters.method(), path.path());
-    let labels = Arc::new(RequestLabels { request_id, method, route });
+    let trace = Trace::of(request.headers().get(TRACEPARENT).and_then(|value| value.to_str().ok()));
+    let labels = Arc::new(RequestLabels { request_id, method, route, trace });
     let in_flight = InFlight::begin(meters);
     let (version, head) = (request.version(), request.method() == Method::HEAD);
     let mut request = request.map(PacedBody::of);
@@ -90,6 +95,10 @@ impl InFlight {
     fn answered(&self, status: StatusCode) {
         self.meters.count(status);
         let elapsed_ms = || self.begun.elapsed().as_secs_f64() * 1e3;
+        if let Some(span) = current_trace().filter(|_| trace::is_written()) {
+            let took = self.begun.elapsed();
+            span_ended!(span, "request", trace::before(took), took, status = status.as_u16());
+        }
         // A busy server and a full index have metrics, and a log line each would only hide others.
         let expected = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::INSUFFICIENT_STORAGE].contains(&status);
         if status.is_server_error() && !expected {

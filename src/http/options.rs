@@ -15,7 +15,8 @@ const MATCHES_DEFAULT: usize = 10;
 /// Reads the options of a check.
 pub(super) fn check_options(query: &Query, caller: &Caller) -> Result<CheckOptions, Problem> {
     let with_metadata = with_metadata(query, caller)?;
-    Ok(CheckOptions { threshold: query.threshold()?, limit: limit(query)?, with_metadata })
+    let explain = explain(query, caller)?;
+    Ok(CheckOptions { threshold: query.threshold()?, limit: limit(query)?, with_metadata, explain })
 }
 
 /// Reads the options of an insert.
@@ -32,6 +33,7 @@ pub(super) fn insert_options(query: &Query, caller: &Caller) -> Result<InsertOpt
         on_existing,
         limit: limit(query)?,
         with_metadata: with_metadata(query, caller)?,
+        explain: explain(query, caller)?,
     })
 }
 
@@ -45,6 +47,15 @@ fn with_metadata(query: &Query, caller: &Caller) -> Result<bool, Problem> {
         caller.require_for(Scope::Read, "with=metadata")?;
     }
     Ok(with)
+}
+
+/// Reads `?explain=`.
+fn explain(query: &Query, caller: &Caller) -> Result<bool, Problem> {
+    let explain = query.flag("explain")?;
+    if explain {
+        caller.require_for(Scope::Explain, "explain=true")?;
+    }
+    Ok(explain)
 }
 
 /// Reads `?invalid=`.

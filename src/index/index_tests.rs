@@ -10,7 +10,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
-use crate::types::{Seq, TimestampMs};
+use crate::types::{Explanation, Seq, TimestampMs};
 
 const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
 const BOUNDS: Bounds = Bounds { bucket_read_max: usize::MAX, candidates_max: usize::MAX };
@@ -197,6 +197,25 @@ impl World {
         expected
     }
 
+    /// Checks the candidates below the minimum, which are the best of those, one for each signature.
+    fn check_below(&self, view: View, query: &Query<'_>, search: &Search) {
+        let Some(examined) = &search.examined else { return assert!(!query.explain) };
+        let below: Vec<u32> = examined.below.iter().map(|below| below.matching).collect();
+        let all = self.expected(view, &Query { matching_min: 0, ..*query });
+        let mut expected: Vec<(u32, &[u8])> = all
+            .iter()
+            .filter(|found| found.matching < query.matching_min)
+            .map(|found| (found.matching, &*self.model[&found.place].signature))
+            .collect();
+        expected.sort_unstable_by(|a, b| b.cmp(a));
+        expected.dedup();
+        expected.truncate(Explanation::BELOW_MAX);
+        assert_eq!(below, expected.into_iter().map(|(matching, _)| matching).collect::<Vec<_>>(), "{view:?}");
+        assert!(examined.below.iter().all(|below| all.contains(below)), "{:?} of {all:?}", examined.below);
+        // Of documents with one signature, each content counts if contents are compared.
+        assert!(query.contents_max.is_some() || examined.seen >= u64::from(search.candidates));
+    }
+
     fn check(&mut self) {
         let signature = match self.any() {
             Some(place) if self.rng.random_bool(0.5) => self.model[&place].signature.clone(),
@@ -212,10 +231,12 @@ impl World {
             // Only contents can be compared by their shingles.
             contents_max: (content != 0 && self.rng.random_bool(0.3)).then_some(usize::MAX),
             mistaken: &HashSet::new(),
+            explain: self.rng.random_bool(0.3),
         };
         for view in [View::Decided, View::Durable(Seq(self.rng.random_range(0..=self.seq)))] {
             let Ok(search) = self.index.search(view, &query, BOUNDS);
             assert_eq!(search.found, self.expected(view, &query), "{view:?}");
+            self.check_below(view, &query, &search);
             assert!(search.unread == Unread::default() && search.above <= search.candidates);
         }
         let alike = |held: &&Held| matching_slots(&held.signature, &signature) >= query.matching_min;
@@ -316,6 +337,7 @@ fn loading_and_building_gives_what_entering_one_by_one_does() {
             members_max: usize::MAX,
             contents_max: None,
             mistaken: &mistaken,
+            explain: false,
         };
         let [expected, found] =
             [&one_by_one, &loaded].map(|index| seen(found(index.search(View::Decided, &query, BOUNDS))));
@@ -351,6 +373,7 @@ fn a_known_document_counts_only_if_it_is_still_at_its_place() {
         members_max: 1,
         contents_max: None,
         mistaken: &mistaken,
+        explain: false,
     };
     let Ok(mut search) = index.search(View::Decided, &query, BOUNDS);
     assert!(search.found.is_empty());

@@ -65,7 +65,7 @@ pub use leaving::Reading;
 pub use memory::IndexBytes;
 pub use part::NextBanding;
 pub use place::{Place, Walk};
-pub use search::{Bounds, Candidate, Cost, Query, Search, Unread};
+pub use search::{Bounds, Candidate, Cost, Examined, Query, Search, Unread};
 pub use survey::Survey;
 pub use view::View;
 

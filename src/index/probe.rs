@@ -27,8 +27,6 @@ pub(super) struct Probe {
     /// Entries with the tags of the query's keys, each with its band.
     entries: Vec<(u32, u32)>,
     places: Vec<Place>,
-    /// The documents that have the query's key, for each band.
-    sizes: Vec<usize>,
 }
 
 /// The result of probing all bands of a query.
@@ -47,6 +45,8 @@ pub(super) struct Probed {
     /// The number of documents in the fullest bucket among the query's keys. Of groups that a limit has hidden, each
     /// counts as one.
     pub fullest: usize,
+    /// The documents that have the query's key, for each band.
+    pub sizes: Vec<usize>,
 }
 
 /// A place that shares bands with a query.
@@ -86,7 +86,7 @@ impl Probe {
         equals.prefetch_home(twin_key);
         self.of_the_keys(bands, arena, &shards, bucket_read_max);
         self.together(tables, arena);
-        self.probed.fullest = self.sizes.iter().copied().max().unwrap_or(0);
+        self.probed.fullest = self.probed.sizes.iter().copied().max().unwrap_or(0);
         // Done under the same locks, so no other document can become the leader: the bands' findings and the twin name
         // the same leader.
         self.probed.twin = equals.twin(arena, &self.words, twin_key);
@@ -121,7 +121,7 @@ impl Probe {
         shards: &[RwLockReadGuard<'_, Shard>],
         bucket_read_max: usize,
     ) {
-        let Self { probed: Probed { unread, .. }, keys, words, entries, places, sizes } = self;
+        let Self { probed: Probed { unread, sizes, .. }, keys, words, entries, places } = self;
         places.clear();
         sizes.clear();
         sizes.resize(keys.len(), 0);
@@ -156,7 +156,7 @@ impl Probe {
     /// Counts the bands of each place, turns leaders into groups, and adds the members of these to the sizes of buckets.
     #[inline]
     fn together(&mut self, tables: &BandTables, arena: &Arena) {
-        let Self { probed: Probed { hits, groups, .. }, words, places, sizes, .. } = self;
+        let Self { probed: Probed { hits, groups, sizes, .. }, words, places, .. } = self;
         let equals = tables.equals();
         places.sort_unstable();
         groups.clear();

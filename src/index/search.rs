@@ -7,17 +7,17 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use hapax_core::SignatureShape;
+use hapax_core::{Banding, SignatureShape};
 
 use super::arena::{Arena, Occupant};
 use super::band_tables::BandTables;
 use super::equals::Twin;
 use super::group::{Group, GroupMembers};
 use super::place::Place;
-use super::probe::{GroupHit, Hit, Probe};
+use super::probe::{GroupHit, Hit, Probe, Probed};
 use super::verifier::Verifier;
 use super::view::View;
-use crate::types::Seq;
+use crate::types::{Explanation, LookupTimes, Seq};
 
 /// A query for similar documents.
 pub struct Query<'a> {
@@ -37,6 +37,8 @@ pub struct Query<'a> {
     pub contents_max: Option<usize>,
     /// Documents that have other content than the query although 64 bits of the hash are equal.
     pub mistaken: &'a HashSet<Seq>,
+    /// Whether to tell what the search examined. It then compares all slots of every candidate.
+    pub explain: bool,
 }
 
 /// The limits of one search.
@@ -74,6 +76,29 @@ pub struct Search {
     pub above: u32,
     pub unread: Unread,
     pub cost: Cost,
+    /// Present if the query asked for it.
+    pub examined: Option<Box<Examined>>,
+}
+
+/// What a search examined.
+#[derive(Clone, Debug)]
+pub struct Examined {
+    /// The banding that it used.
+    pub banding: Banding,
+    /// The documents that have the query's key, for each band.
+    pub bucket_documents: Vec<usize>,
+    /// The documents that share a band with the query, before the limit on candidates. Documents with the same signature
+    /// count as one.
+    pub seen: u64,
+    /// Candidates with fewer equal slots than a match has, best first; at most [`Explanation::BELOW_MAX`].
+    pub below: Vec<Candidate>,
+}
+
+impl Examined {
+    fn at(found: &Probed, banding: Banding) -> Self {
+        let seen = found.hits.len() + found.groups.len() + usize::from(found.twin.is_some());
+        Self { banding, bucket_documents: found.sizes.clone(), seen: seen as u64, below: Vec::new() }
+    }
 }
 
 /// How much a search did not look at because of a limit.
@@ -96,10 +121,18 @@ pub struct Cost {
     pub fullest_bucket: usize,
 }
 
+impl Cost {
+    pub fn times(&self) -> LookupTimes {
+        LookupTimes::new(self.probe, self.verify)
+    }
+}
+
 impl<'a> Query<'a> {
     /// Makes a verifier that compares candidates with this query.
     fn verifier(&self, arena: &'a Arena, shape: SignatureShape, words: &'a mut Vec<u64>) -> Verifier<'a> {
-        Verifier::new(arena, self.signature, shape, self.matching_min, words)
+        // With less, a verifier may stop before it has compared all slots.
+        let counted_min = if self.explain { 0 } else { self.matching_min };
+        Verifier::new(arena, self.signature, shape, counted_min, words)
     }
 
     fn is_own(&self, place: Place) -> bool {
@@ -128,12 +161,13 @@ pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Que
         let Buffers { probe, words } = buffers;
         let started = Instant::now();
         let found = probe.all_bands(tables, arena, query.signature, bounds.bucket_read_max);
+        let examined = query.explain.then(|| Box::new(Examined::at(found, tables.bands().banding())));
         let dropped = keep_most_hit(&mut found.hits, &mut found.groups, bounds.candidates_max);
         let probed = Instant::now();
 
         let cost = Cost { probe: probed - started, verify: Duration::ZERO, fullest_bucket: found.fullest };
         let unread = Unread { postings: found.unread, candidates: dropped, contents: 0 };
-        let mut search = Search { found: Vec::new(), candidates: 0, above: 0, unread, cost };
+        let mut search = Search { found: Vec::new(), candidates: 0, above: 0, unread, cost, examined };
         let shape = tables.bands().shape();
         let mut verifier = query.verifier(arena, shape, words);
         verifier.each(&found.hits, |place, occupant, matching| {
@@ -215,10 +249,13 @@ impl Look<'_> {
         // Any member will do: every place in the list has the signature.
         let Some((_, matching)) = found.next().and_then(|place| verifier.with(place)) else { return };
         if matching < self.query.matching_min {
-            search.candidates += u32::from(members.found().any(|place| self.found(place).is_some()));
+            if let Some((place, occupant)) = members.found().find_map(|place| self.found(place)) {
+                search.add(self.query, self.shape, place, &occupant, matching);
+            }
             return;
         }
-        self.list(&members, matching, search);
+        let before = search.found.len();
+        self.list(&members, matching, search, before);
     }
 
     /// Looks at the documents with the query's own signature. Those with its content come first, links included, and no
@@ -240,21 +277,24 @@ impl Look<'_> {
         same.take(self.query.members_max)
             .for_each(|(place, occupant)| search.list(self.query, self.shape, place, &occupant, self.shape.k));
         let listed = search.found.len() - before;
-        search.counts(listed > 0, true);
-        if listed < self.query.members_max {
-            self.list(&members, self.shape.k, search);
+        let is_full = listed >= self.query.members_max;
+        if is_full || self.query.contents_max.is_some() {
+            search.counts(listed > 0, true);
+        }
+        if !is_full {
+            self.list(&members, self.shape.k, search, before);
         }
     }
 
-    /// Lists the members of a group that has the required number of equal slots, except those of the query's content.
-    fn list(&self, members: &GroupMembers, matching: u32, search: &mut Search) {
+    /// Lists the members of a group that has the required number of equal slots, except those of the query's content. If
+    /// contents do not matter, the group counts as one candidate if any of it is listed since `before`.
+    fn list(&self, members: &GroupMembers, matching: u32, search: &mut Search, before: usize) {
         let others = |place| {
             self.found(place).filter(|(_, occupant)| matching < self.shape.k || !self.query.same_content(occupant))
         };
         let add = |(place, occupant): (Place, Occupant), search: &mut Search| {
             search.list(self.query, self.shape, place, &occupant, matching);
         };
-        let before = search.found.len();
         let Some(contents_max) = self.query.contents_max else {
             members.found().filter_map(others).take(self.query.members_max).for_each(|found| add(found, search));
             return search.counts(search.found.len() > before, true);
@@ -293,6 +333,8 @@ impl Search {
         self.counts(true, above);
         if above {
             self.list(query, shape, place, occupant, matching);
+        } else if let Some(examined) = &mut self.examined {
+            examined.below.push(candidate(query, shape, place, occupant, matching));
         }
     }
 
@@ -303,9 +345,7 @@ impl Search {
     }
 
     fn list(&mut self, query: &Query<'_>, shape: SignatureShape, place: Place, occupant: &Occupant, matching: u32) {
-        let Occupant { seq, content, linked, .. } = *occupant;
-        let same_content = matching == shape.k && query.same_content(occupant);
-        self.found.push(Candidate { seq, place, matching, content, same_content, linked });
+        self.found.push(candidate(query, shape, place, occupant, matching));
     }
 
     /// Sorts the findings, best first.
@@ -314,7 +354,18 @@ impl Search {
         // A document that was found on its own may have been found in its group too, if another document joined it in
         // the meantime.
         self.found.dedup_by_key(|found| found.seq);
+        if let Some(examined) = &mut self.examined {
+            examined.below.sort_unstable_by_key(|below| (Reverse(below.matching), below.seq));
+            examined.below.dedup_by_key(|below| below.seq);
+            examined.below.truncate(Explanation::BELOW_MAX);
+        }
     }
+}
+
+fn candidate(query: &Query<'_>, shape: SignatureShape, place: Place, occupant: &Occupant, matching: u32) -> Candidate {
+    let Occupant { seq, content, linked, .. } = *occupant;
+    let same_content = matching == shape.k && query.same_content(occupant);
+    Candidate { seq, place, matching, content, same_content, linked }
 }
 
 /// If there are more than `max`, keeps those that share the most bands with the query, because they are the most likely

@@ -20,11 +20,13 @@ pub enum Scope {
     /// Get signatures, and send them or sets in place of texts. With it, a client can craft documents that share bands
     /// with any other.
     Sign,
+    /// See how verdicts come about: sizes of buckets, and documents below the threshold.
+    Explain,
 }
 
 impl Scope {
-    pub const ALL: [Self; 7] =
-        [Self::Check, Self::Read, Self::Insert, Self::Delete, Self::Admin, Self::Metrics, Self::Sign];
+    pub const ALL: [Self; 8] =
+        [Self::Check, Self::Read, Self::Insert, Self::Delete, Self::Admin, Self::Metrics, Self::Sign, Self::Explain];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -35,6 +37,7 @@ impl Scope {
             Self::Admin => "admin",
             Self::Metrics => "metrics",
             Self::Sign => "sign",
+            Self::Explain => "explain",
         }
     }
 

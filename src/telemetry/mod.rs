@@ -8,3 +8,4 @@ pub mod memory;
 pub mod names;
 pub mod recorder;
 pub mod request;
+pub mod trace;

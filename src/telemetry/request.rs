@@ -13,6 +13,8 @@ use tracing_subscriber::fmt::format::{DefaultFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use super::trace::{SpanIds, Trace};
+
 thread_local! {
     /// The request of the task that runs now.
     static CURRENT: RefCell<Option<Arc<RequestLabels>>> = const { RefCell::new(None) };
@@ -24,11 +26,14 @@ pub struct RequestLabels {
     pub request_id: String,
     pub method: &'static str,
     pub route: &'static str,
+    /// The trace that it belongs to.
+    pub trace: Option<Trace>,
 }
 
 impl RequestLabels {
-    fn fields(&self) -> [(&'static str, &str); 3] {
-        [("method", self.method), ("request_id", &self.request_id), ("route", self.route)]
+    fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let trace = self.trace.as_ref().map(|trace| ("trace_id", trace.id.as_str()));
+        [("method", self.method), ("request_id", &self.request_id), ("route", self.route)].into_iter().chain(trace)
     }
 }
 
@@ -57,6 +62,11 @@ pub fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
 /// Returns the id of the request that this task works on.
 pub fn current_id() -> Option<String> {
     CURRENT.with_borrow(|labels| labels.as_ref().map(|labels| labels.request_id.clone()))
+}
+
+/// Returns the span of the request that this task works on, if that belongs to a trace.
+pub fn current_trace() -> Option<SpanIds> {
+    CURRENT.with_borrow(|labels| labels.as_ref()?.trace.as_ref().map(|trace| trace.span))
 }
 
 /// A request while a task runs for it. Afterwards the thread has the one that it had before.
@@ -106,7 +116,7 @@ where
         self.0.format_event(context, Writer::new(&mut line), event)?;
         writer.write_str(line.trim_end().strip_suffix('}').ok_or(fmt::Error)?)?;
         writer.write_str(",\"span\":{")?;
-        for (at, (name, value)) in labels.fields().into_iter().enumerate() {
+        for (at, (name, value)) in labels.fields().enumerate() {
             let comma = if at == 0 { "" } else { "," };
             [comma, "\"", name, "\":\"", value, "\""].into_iter().try_for_each(|part| writer.write_str(part))?;
         }
@@ -119,7 +129,7 @@ mod tests {
     use super::*;
 
     fn labels(id: &str) -> Arc<RequestLabels> {
-        Arc::new(RequestLabels { request_id: id.to_owned(), method: "GET", route: "/test" })
+        Arc::new(RequestLabels { request_id: id.to_owned(), method: "GET", route: "/test", trace: None })
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 
 mod content;
 mod document;
+mod explanation;
 mod ids;
 mod options;
 mod places;
@@ -11,6 +12,7 @@ mod verdict;
 
 pub use content::{Content, Keep, Payload, PayloadKind, SetElement, content_prefix};
 pub use document::Document;
+pub use explanation::{Below, BucketLook, Explanation, Hidden, LookupTimes};
 pub use ids::{CollectionName, DocId, ID_BYTES_MAX, ID_JSON_BYTES_MAX, InvalidName, METADATA_BYTES_MAX, Metadata};
 pub use options::{OnDuplicate, OnExisting};
 pub use places::{ClusterPlace, Seq, TimestampMs};

@@ -3,6 +3,7 @@
 //! parts that do not fit are left out and counted, but the best match always stays. This file does not know how the
 //! JSON is written, only its greatest length. `http/dto/verdict.rs` tests that length.
 
+use super::explanation::{Explanation, LookupTimes};
 use super::ids::{DocId, ID_JSON_BYTES_MAX, METADATA_BYTES_MAX, Metadata};
 use super::places::TimestampMs;
 use super::similarity::{Overlap, Similarity};
@@ -149,6 +150,10 @@ pub struct Verdict {
     pub previous: Option<Previous>,
     /// The probability that a document exactly at a lowered threshold becomes a candidate.
     pub expected_recall: Option<f64>,
+    /// How long the lookup took, if there was one.
+    pub times: LookupTimes,
+    /// How the verdict came about, if the client asked and there was a lookup.
+    pub explanation: Option<Box<Explanation>>,
 }
 
 impl Match {
@@ -178,7 +183,8 @@ impl Verdict {
     /// Returns the same without its matches.
     fn own_bytes(&self) -> usize {
         let ids = [&self.id, &self.duplicate_of, &self.representative];
-        VERDICT_BYTES + ids.into_iter().flatten().map(DocId::json_bytes).sum::<usize>()
+        let explanation = self.explanation.as_ref().map_or(0, |explanation| explanation.bytes());
+        VERDICT_BYTES + ids.into_iter().flatten().map(DocId::json_bytes).sum::<usize>() + explanation
     }
 
     /// Leaves out as much as needed to fit into `bytes_max`: first the metadata of matches, from the end, then matches,
@@ -251,6 +257,8 @@ mod tests {
             shingles: None,
             previous: None,
             expected_recall: None,
+            times: LookupTimes::default(),
+            explanation: None,
         }
     }
 

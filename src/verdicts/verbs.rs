@@ -11,6 +11,8 @@ pub struct CheckOptions {
     pub limit: usize,
     /// Whether matches have their metadata.
     pub with_metadata: bool,
+    /// Whether the verdict has an explanation.
+    pub explain: bool,
 }
 
 /// Options of an insertion.
@@ -24,6 +26,8 @@ pub struct InsertOptions {
     pub limit: usize,
     /// Whether matches have their metadata.
     pub with_metadata: bool,
+    /// Whether the verdict has an explanation.
+    pub explain: bool,
 }
 
 /// One side of a comparison.

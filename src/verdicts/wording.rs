@@ -4,7 +4,8 @@ use hapax_core::Spec;
 
 use super::comparing::similarity;
 use crate::types::{
-    DocId, Match, Metadata, Method, Outcome, Overlap, Previous, Similarity, TimestampMs, Verdict, VerdictKind,
+    DocId, Explanation, LookupTimes, Match, Metadata, Method, Outcome, Overlap, Previous, Similarity, TimestampMs,
+    Verdict, VerdictKind,
 };
 
 /// A document that a verdict lists.
@@ -55,6 +56,8 @@ pub(crate) struct VerdictContext {
     pub previous: Option<Previous>,
     /// The probability that a document exactly at a lowered threshold is proposed.
     pub expected_recall: Option<f64>,
+    pub times: LookupTimes,
+    pub explanation: Option<Box<Explanation>>,
 }
 
 impl Findings {
@@ -105,7 +108,8 @@ impl Findings {
     pub(crate) fn verdict(self, context: VerdictContext) -> Verdict {
         let Self { kind, duplicate_of, similarity, matches } = self;
         let VerdictContext { outcome, stored, id, representative, threshold, .. } = context;
-        let VerdictContext { candidates, unread, shingles, previous, expected_recall, .. } = context;
+        let VerdictContext { candidates, unread, shingles, previous, expected_recall, times, explanation, .. } =
+            context;
         Verdict {
             kind,
             outcome,
@@ -122,6 +126,8 @@ impl Findings {
             shingles,
             previous,
             expected_recall,
+            times,
+            explanation,
         }
     }
 }
@@ -147,6 +153,8 @@ pub(crate) fn empty_verdict(
         shingles: Some(0),
         previous: replaced.map(|first_seen| Previous { similarity, first_seen }),
         expected_recall: None,
+        times: LookupTimes::default(),
+        explanation: None,
     })
 }
 

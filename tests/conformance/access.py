@@ -9,7 +9,7 @@ import json
 import re
 import urllib.parse
 
-SCOPES = ["check", "read", "insert", "delete", "admin", "metrics", "sign"]
+SCOPES = ["check", "read", "insert", "delete", "admin", "metrics", "sign", "explain"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,6 +152,8 @@ def further(key, exchange):
         return f"that sees only verdicts and asks for {sorted(more)}"
     if "read" in missing and asked.get("with") == ["metadata"]:
         return "without `read` that asks for metadata"
+    if "explain" in missing and asked.get("explain") == ["true"]:
+        return "without `explain` that asks for an explanation"
     if "delete" in missing and asked.get("on_existing") == ["replace"]:
         return "without `delete` that replaces"
     if exchange.operation == "bulk" and {*asked.get("op", [])} & missing:

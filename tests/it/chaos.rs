@@ -198,6 +198,7 @@ impl Chaos {
                 [rng.random_range(0..4)],
             limit: 1000,
             with_metadata: true,
+            explain: rng.random_bool(0.1),
         };
         let chaos = Arc::clone(self);
         let work = tokio::spawn(async move {
@@ -448,6 +449,7 @@ async fn run(seed: u64, world: World, time: Duration) {
         on_existing: OnExisting::Replace,
         limit: 1000,
         with_metadata: true,
+        explain: false,
     };
     chaos.insert(id("fence".to_owned()), (0, 0), u32::MAX, fence).await.unwrap();
     let before = chaos.answers().await;

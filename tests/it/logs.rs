@@ -110,3 +110,43 @@ fn refused_requests_are_logged_once_a_minute_and_address_and_counted() {
     assert!(server.terminate().success());
     assert_eq!(refused(&data)[0]["reason"], "foreign_host");
 }
+
+/// The lines of a request's spans belong to the trace that its client names, and the stages are parts of the request.
+#[test]
+fn spans_of_a_traced_request_are_logged() {
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let data = dir.path().join("data");
+    let arguments = ["--log-format", "json", "--log-level", "info,hapax::trace=debug"];
+    let server = Starting::spawn_with(&data, &arguments, &[]).ready();
+    let agent = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().new_agent();
+    let post = |path: &str, traceparent: &str| {
+        let request = agent.post(server.url(path)).header("traceparent", traceparent).content_type("application/json");
+        let answer = request.send(r#"{"id":"document-no-17","text":"zanzibar one two three four"}"#);
+        assert_eq!(answer.expect("an answer").status(), 200);
+    };
+    post("/v1/collections/default/documents", &format!("00-{TRACE}-00f067aa0ba902b7-01"));
+    post("/v1/collections/default/check", "00-not-a-trace");
+    assert!(server.terminate().success());
+
+    let spans: Vec<Value> =
+        lines(&data.with_extension("log")).into_iter().filter(|line| line["message"] == "span ended").collect();
+    let names = |spans: &[&Value]| -> Vec<String> {
+        spans.iter().map(|span| span["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let (named, others): (Vec<&Value>, Vec<&Value>) = spans.iter().partition(|span| span["span"]["trace_id"] == TRACE);
+    assert_eq!(names(&named), ["extract", "sign", "probe", "verify", "decide", "commit", "request"]);
+    assert_eq!(names(&others)[..5], ["extract", "sign", "probe", "verify", "decide"], "{others:?}");
+    for (spans, parent) in [(named, Some("00f067aa0ba902b7")), (others[..6].to_vec(), None)] {
+        let request = spans.last().unwrap();
+        assert_eq!((request["name"].as_str(), request["parent_span_id"].as_str()), (Some("request"), parent));
+        assert!(spans.iter().all(|span| span["span"]["trace_id"] == request["span"]["trace_id"]));
+        for stage in &spans[..spans.len() - 1] {
+            assert_eq!(stage["parent_span_id"], request["span_id"], "{stage}");
+            assert!(stage["duration_us"].as_f64() <= request["duration_us"].as_f64(), "{stage} of {request}");
+            assert!(stage["started_unix_us"].as_u64() >= request["started_unix_us"].as_u64(), "{stage} of {request}");
+        }
+        assert_eq!(spans[1]["shingles"], 1, "five words have one shingle: {:?}", spans[1]);
+        assert_eq!((&request["status"], &spans[4]["matches"]), (&200.into(), &0.into()));
+    }
+}

@@ -34,6 +34,7 @@ mod english;
 mod errors;
 mod exact;
 mod expiry;
+mod explain;
 mod export;
 mod floors;
 mod foreign;

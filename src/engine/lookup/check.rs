@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hapax_core::tuning;
 
 use super::existing::{Existing, representative_of};
-use super::findings::findings;
+use super::findings::{explanation, findings};
 use super::judgement::Judgement;
 use super::query::{query, shingle_query};
 use super::records::{Mention, Mentions};
@@ -15,7 +15,7 @@ use super::sources::Lookup;
 use super::survivors::{IN_PASSING, Survivors};
 use crate::engine::long_work::beside;
 use crate::engine::meters::{Bound, Op};
-use crate::index::{NeedsDisk, View};
+use crate::index::{NeedsDisk, Query, View};
 use crate::store::id_fingerprint;
 use crate::types::{DocId, Outcome, Previous, Seq, Verdict, Verify};
 use crate::verdicts::{
@@ -98,7 +98,7 @@ fn in_memory(lookup: &Lookup, check: &Check) -> Option<Verdict> {
         return None;
     }
     let mut mentions = Mentions::default();
-    let missing = lookup.records().recall(&mut mentions, cited(&glance, check), !check.options.with_metadata);
+    let missing = lookup.records().recall(&mut mentions, named(&glance, check), !check.options.with_metadata);
     let limit = check.options.limit;
     if !missing.is_empty()
         || !glance.judgement.mistakes(limit, &mentions, check.made.content).is_empty()
@@ -147,7 +147,7 @@ fn attempt_with_disk(
         return Ok(Err(LookAgain::Changed));
     }
     let mut mentions = Mentions::default();
-    let missing = lookup.records().recall(&mut mentions, cited(&glance, check), !options.with_metadata);
+    let missing = lookup.records().recall(&mut mentions, named(&glance, check), !options.with_metadata);
     lookup.records().load(&mut mentions, &missing, options.with_metadata.then_some(check.bytes_max))?;
     let mistakes = glance.judgement.mistakes(options.limit, &mentions, made.content);
     if !mistakes.is_empty() {
@@ -218,6 +218,7 @@ fn glance<'a>(
     let lower = threshold < settings.threshold;
     drop(policy);
     let query = query(&check.made, own, matching_min, check.options.limit, contents_max, survivors.mistaken());
+    let query = Query { explain: check.options.explain, ..query };
     let mut judgement = Judgement::of(lookup.search(view, &query)?);
     judgement.hides(Bound::Doubt, lookup.doubts().hidden_from(lookup.index(), &query, check.id.as_ref()));
     let shape = lookup.preparer().shape();
@@ -225,8 +226,8 @@ fn glance<'a>(
     Ok(Glance { judgement, threshold, expected_recall, query: shingles })
 }
 
-fn cited<'a>(glance: &'a Glance<'_>, check: &Check) -> impl Iterator<Item = Seq> + use<'a> {
-    glance.judgement.cited(check.options.limit).iter().map(|ranked| ranked.found.seq)
+fn named<'a>(glance: &'a Glance<'_>, check: &Check) -> impl Iterator<Item = Seq> + use<'a> {
+    glance.judgement.named(check.options.limit)
 }
 
 fn conclude(
@@ -251,6 +252,8 @@ fn conclude(
         shingles: *shingles,
         previous: recorded.previous,
         expected_recall: glance.expected_recall,
+        times: glance.judgement.cost().times(),
+        explanation: explanation(lookup, &glance.judgement, mentions),
     });
     lookup.meter(&glance.judgement, survivors, mentions);
     lookup.meters().verdict(Op::Check, &verdict);

@@ -1,13 +1,15 @@
 //! A judgement and the records of its documents -> the facts that a verdict states. A document without a mention
 //! was deleted meanwhile, and is left out. `verdicts/wording.rs` puts the facts into words.
 
+use std::cmp::Reverse;
+
 use hapax_core::ContentHash;
 
 use super::judgement::Judgement;
 use super::records::{Mention, Mentions};
 use super::sources::Lookup;
 use crate::store::StoredMatch;
-use crate::types::{Metadata, Seq};
+use crate::types::{Below, BucketLook, Explanation, Metadata, Seq};
 use crate::verdicts::{Cited, Findings};
 
 /// Returns what was found. `content` is the content hash of the document that is looked up.
@@ -33,6 +35,31 @@ pub(crate) fn findings(
         })
     });
     Findings::of(lookup.preparer().spec(), cited, limit)
+}
+
+/// Returns what the lookup looked at, if the query asked for it.
+pub(crate) fn explanation(lookup: &Lookup, judgement: &Judgement, mentions: &Mentions) -> Option<Box<Explanation>> {
+    let examined = judgement.examined()?;
+    let sizes = examined.bucket_documents.iter().enumerate().filter(|(_, documents)| **documents > 0);
+    let mut buckets: Vec<BucketLook> =
+        sizes.map(|(band, &documents)| BucketLook { band: band as u32, documents: documents as u64 }).collect();
+    let bands_hit = buckets.len() as u32;
+    buckets.sort_by_key(|bucket| Reverse(bucket.documents));
+    buckets.truncate(Explanation::BUCKETS_MAX);
+    buckets.sort_by_key(|bucket| bucket.band);
+    let below = judgement.below().iter().filter_map(|ranked| {
+        let id = mentions.get(ranked.found.seq)?.identity.id.clone();
+        Some(Below { id, similarity: lookup.similarity(ranked.found.matching, false, ranked.overlap) })
+    });
+    Some(Box::new(Explanation {
+        bands: examined.banding.bands(),
+        rows: examined.banding.rows(),
+        bands_hit,
+        buckets,
+        found: examined.seen,
+        hidden: judgement.hidden(),
+        below: below.collect(),
+    }))
 }
 
 /// Returns a match of a stored verdict, if the matching document still exists.

@@ -5,8 +5,8 @@ use hapax_core::ContentHash;
 
 use super::records::Mentions;
 use crate::engine::meters::Bound;
-use crate::index::{Candidate, Cost, Search};
-use crate::types::{Overlap, Seq};
+use crate::index::{Candidate, Cost, Examined, Search};
+use crate::types::{Explanation, Hidden, Overlap, Seq};
 
 /// A document at or above the threshold.
 #[derive(Clone, Copy, Debug)]
@@ -26,14 +26,22 @@ pub(crate) struct Judgement {
     /// How much was not looked at, for each bound.
     unread: [u64; Bound::ALL.len()],
     cost: Cost,
+    /// Present if the query asked for it.
+    examined: Option<Box<Examined>>,
+    /// The most similar of the candidates below the threshold, best first, if the query asked for them.
+    below: Vec<Ranked>,
 }
 
 impl Judgement {
     /// Makes a judgement of the index's findings.
     pub(crate) fn of(search: Search) -> Self {
-        let Search { found, candidates, above, unread, cost } = search;
-        let ranked = found.into_iter().map(|found| Ranked { found, overlap: None }).collect();
-        let mut judgement = Self { ranked, candidates, above, unread: [0; Bound::ALL.len()], cost };
+        let Search { found, candidates, above, unread, cost, mut examined } = search;
+        let estimated = |found| Ranked { found, overlap: None };
+        let ranked = found.into_iter().map(estimated).collect();
+        let below = examined.as_mut().map(|examined| std::mem::take(&mut examined.below));
+        let below = below.unwrap_or_default().into_iter().map(estimated).collect();
+        let unread_by = [0; Bound::ALL.len()];
+        let mut judgement = Self { ranked, candidates, above, unread: unread_by, cost, examined, below };
         judgement.hides(Bound::Bucket, unread.postings);
         judgement.hides(Bound::Candidates, unread.candidates);
         // The limit on these is that on exact reads.
@@ -84,6 +92,37 @@ impl Judgement {
     /// Returns the bounds that may have hidden documents.
     pub(crate) fn bounds(&self) -> impl Iterator<Item = Bound> {
         Bound::ALL.into_iter().filter(|&bound| self.unread[bound as usize] > 0)
+    }
+
+    /// Notes documents that shingles showed to be below the threshold; the best first.
+    pub(super) fn fall_short(&mut self, mut dropped: Vec<Ranked>) {
+        if self.examined.is_some() {
+            dropped.append(&mut self.below);
+            dropped.truncate(Explanation::BELOW_MAX);
+            self.below = dropped;
+        }
+    }
+
+    /// Returns the most similar of the candidates below the threshold, best first, if the query asked for them.
+    pub(crate) fn below(&self) -> &[Ranked] {
+        &self.below
+    }
+
+    /// Returns what was examined, if the query asked for it.
+    pub(crate) fn examined(&self) -> Option<&Examined> {
+        self.examined.as_deref()
+    }
+
+    /// Returns the documents that an answer names: those that it cites, and those below the threshold.
+    pub(crate) fn named(&self, limit: usize) -> impl Iterator<Item = Seq> {
+        self.cited(limit).iter().chain(&self.below).map(|ranked| ranked.found.seq)
+    }
+
+    pub(crate) fn hidden(&self) -> Hidden {
+        let [by_bucket, by_candidates, by_exact_reads, by_doubt] =
+            [Bound::Bucket, Bound::Candidates, Bound::ExactReads, Bound::Doubt]
+                .map(|bound| self.unread[bound as usize]);
+        Hidden { by_bucket, by_candidates, by_exact_reads, by_doubt }
     }
 
     pub(crate) fn cost(&self) -> &Cost {

@@ -30,7 +30,7 @@ pub(crate) use compare::compare;
 pub(crate) use counts::DocumentCounts;
 pub(crate) use documents::{document, documents_within};
 pub(crate) use existing::{Existing, representative_of};
-pub(crate) use findings::{cited_again, findings};
+pub(crate) use findings::{cited_again, explanation, findings};
 pub(crate) use id_cache::IdCache;
 pub(crate) use judgement::{Judgement, Ranked};
 pub(crate) use pairs::Pairs;

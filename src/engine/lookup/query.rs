@@ -27,6 +27,7 @@ pub(crate) fn query<'a>(
         members_max: limit.max(if mistaken.is_empty() { 1 } else { MISTAKEN }),
         contents_max,
         mistaken,
+        explain: false,
     }
 }
 

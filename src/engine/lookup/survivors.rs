@@ -93,7 +93,7 @@ impl Survivors {
         judgement.hides(Bound::ExactReads, unread as u64);
         let read: HashSet<Seq> = read.iter().copied().collect();
         let mut stand_ins = stand_ins.into_iter();
-        let len = query.len();
+        let (len, mut dropped) = (query.len(), Vec::new());
         judgement.ranked_mut().retain_mut(|ranked| {
             let overlap = match stand_ins.next().expect("every ranked document has a stand-in") {
                 // Equal texts have equal shingles. Nothing needs to be read, so no limit on reading can hide it.
@@ -104,9 +104,15 @@ impl Survivors {
                 },
             };
             ranked.overlap = Some(overlap);
-            verify::reaches(overlap.both, overlap.either(), query.threshold())
+            let reaches = verify::reaches(overlap.both, overlap.either(), query.threshold());
+            if !reaches {
+                dropped.push(*ranked);
+            }
+            reaches
         });
         rank(judgement.ranked_mut());
+        rank(&mut dropped);
+        judgement.fall_short(dropped);
         Vec::new()
     }
 

@@ -14,8 +14,8 @@ use super::turn::WriteTurn;
 use super::writes::Writes;
 use crate::engine::long_work::beside;
 use crate::engine::lookup::{
-    ATTEMPTS, Existing, IN_PASSING, Judgement, Lookup, Mentions, Policy, Survivors, changing, findings, query,
-    shingle_query,
+    ATTEMPTS, Existing, IN_PASSING, Judgement, Lookup, Mentions, Policy, Survivors, changing, explanation, findings,
+    query, shingle_query,
 };
 use crate::engine::meters::Op;
 use crate::index::{NeedsDisk, Place, Query, Search, View};
@@ -172,6 +172,7 @@ impl<'a> Deciding<'a> {
         let own = self.existing.as_ref().map(|existing| existing.place);
         let limit = self.insertion.options.limit;
         let query = query(made, own, policy.matching_min, limit, exact, self.survivors.mistaken());
+        let query = Query { explain: self.insertion.options.explain, ..query };
         let mut search = lookup.search(View::Decided, &query).map_err(Missing::Index)?;
         with_representatives(lookup, order, &mut search, &query, self.leaving());
         let mut judgement = Judgement::of(search);
@@ -213,7 +214,7 @@ impl<'a> Deciding<'a> {
             self.mentions = Mentions::default();
         }
         let representative = representatives.of_link.or(representatives.to_join).map(|(seq, _)| seq);
-        let named = judgement.cited(limit).iter().map(|ranked| ranked.found.seq).chain(representative);
+        let named = judgement.named(limit).chain(representative);
         let missing = records.recall(&mut self.mentions, named, !with_metadata);
         if !missing.is_empty() {
             return Err(Missing::Mentions(missing));
@@ -285,6 +286,8 @@ impl<'a> Deciding<'a> {
             shingles: insertion.shingles,
             previous: self.previous,
             expected_recall: None,
+            times: judgement.cost().times(),
+            explanation: explanation(lookup, judgement, &self.mentions),
         });
         lookup.meter(judgement, &self.survivors, &self.mentions);
         Ok(self.writes.enqueue(order, verdict, effect, turn))

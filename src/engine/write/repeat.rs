@@ -10,7 +10,7 @@ use super::writes::Writes;
 use crate::engine::lookup::{Existing, Lookup, Mentions, cited_again, representative_of};
 use crate::index::Place;
 use crate::store::{Change, Record, StoredVerdict, id_fingerprint};
-use crate::types::{Metadata, Outcome, Verdict};
+use crate::types::{LookupTimes, Metadata, Outcome, Verdict};
 use crate::verdicts::{Findings, Result, VerdictContext};
 
 /// Answers with the document's first verdict again. If metadata is left out, it stays as it is; `{}` clears it.
@@ -70,6 +70,8 @@ fn first_verdict(lookup: &Lookup, record: &Record, insertion: &Insertion) -> Res
         shingles: record.shingles,
         previous: None,
         expected_recall: None,
+        times: LookupTimes::default(),
+        explanation: None,
     };
     Ok((findings, context))
 }

@@ -7,6 +7,7 @@ pub mod cluster;
 pub mod collection;
 pub mod compare;
 pub mod document;
+pub mod explanation;
 pub mod summary;
 pub mod tune;
 pub mod verdict;

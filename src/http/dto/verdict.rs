@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::explanation::ExplanationBody;
 use super::values::{metadata, name, ratio, timestamp};
 use crate::keys::Scores;
 use crate::telemetry::names;
@@ -41,6 +42,8 @@ pub struct VerdictBody {
     previous: Option<PreviousBody>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_recall: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<Box<ExplanationBody>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -100,7 +103,13 @@ impl VerdictBody {
             shingles: verdict.shingles,
             previous: verdict.previous.map(PreviousBody::from),
             expected_recall: verdict.expected_recall.map(ratio),
+            explanation: None,
         }
+    }
+
+    /// Adds how the verdict came about.
+    pub fn explained(self, explanation: ExplanationBody) -> Self {
+        Self { explanation: Some(Box::new(explanation)), ..self }
     }
 }
 
@@ -130,6 +139,7 @@ impl VerdictBody {
                     shingles: None,
                     previous: None,
                     expected_recall: None,
+                    explanation: None,
                 }
             }
         }
@@ -167,7 +177,7 @@ impl From<Previous> for PreviousBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{DocId, Metadata, Method, Outcome, Overlap, Similarity, TimestampMs, VerdictKind};
+    use crate::types::{DocId, LookupTimes, Metadata, Method, Outcome, Overlap, Similarity, TimestampMs, VerdictKind};
 
     fn verdict() -> Verdict {
         Verdict {
@@ -186,6 +196,8 @@ mod tests {
             shingles: Some(3),
             previous: None,
             expected_recall: None,
+            times: LookupTimes::default(),
+            explanation: None,
         }
     }
 

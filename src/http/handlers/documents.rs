@@ -6,19 +6,21 @@ use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, TryStreamExt};
 
 use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
-use crate::collections::{CollectionError, Cursor, DocumentsPage, PrepareOptions, Purpose};
+use crate::collections::{Collection, CollectionError, Cursor, DocumentsPage, PrepareOptions, Purpose};
 use crate::http::answer::Answer;
 use crate::http::body;
 use crate::http::caller::Caller;
 use crate::http::dto::document::{self, Deleted, DocumentPage, DocumentRecord, FoundDocuments};
+use crate::http::dto::explanation::ExplanationBody;
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
 use crate::http::options;
 use crate::http::query::Query;
 use crate::http::quota::Quota;
 use crate::http::request::{DocumentBody, JsonText, Subject, Target};
+use crate::http::stages::{Stage, Stages};
 use crate::http::state::AppState;
-use crate::types::{DocId, Document, Verdict};
+use crate::types::{DocId, Document, Explanation, Verdict};
 
 /// How many records are read concurrently.
 const READS_AT_ONCE: usize = 16;
@@ -28,15 +30,36 @@ pub async fn check(
     State(state): State<AppState>,
     caller: Caller,
     Target(collection): Target,
+    mut stages: Stages,
     subject: Subject,
 ) -> Result<Answer<VerdictBody>, Problem> {
     let Subject { id, query, content } = subject;
     let options = options::check_options(&query, &caller)?;
+    stages.end(Stage::Extract);
     let prepared = content.prepare(&collection, Purpose::Check, false).await?;
-    let mut room = state.answer_room(Verdict::bytes_max(options.limit, options.with_metadata))?;
+    stages.end(Stage::Sign);
+    let mut room = state.answer_room(verdict_bytes_max(options.limit, options.with_metadata, options.explain))?;
     let verdict = collection.check_within(id, prepared, options, room.json_bytes_max()).await?;
+    stages.decided(verdict.times);
     room.is_made(verdict.bytes());
-    Ok(Answer::new(VerdictBody::new(collection.name(), verdict).seen_with(caller.scores()), room))
+    Ok(Answer::new(told(&collection, &caller, &stages, options.explain, verdict), room))
+}
+
+/// Returns the most bytes of a verdict as JSON.
+fn verdict_bytes_max(limit: usize, with_metadata: bool, explain: bool) -> usize {
+    Verdict::bytes_max(limit, with_metadata) + if explain { Explanation::BYTES_MAX } else { 0 }
+}
+
+/// Returns the answer to a client, and logs its stages.
+fn told(collection: &Collection, caller: &Caller, stages: &Stages, explain: bool, mut verdict: Verdict) -> VerdictBody {
+    stages.log(&verdict);
+    let explanation = verdict.explanation.take();
+    let body = VerdictBody::new(collection.name(), verdict);
+    let body = match explain {
+        true => body.explained(ExplanationBody::new(stages.all(), explanation.map(|explanation| *explanation))),
+        false => body,
+    };
+    body.seen_with(caller.scores())
 }
 
 /// `POST …/documents`
@@ -44,6 +67,7 @@ pub async fn insert(
     State(state): State<AppState>,
     caller: Caller,
     Target(collection): Target,
+    mut stages: Stages,
     body: DocumentBody,
 ) -> Result<Answer<VerdictBody>, Problem> {
     let DocumentBody { document, query, when_full, mut room } = body;
@@ -51,13 +75,18 @@ pub async fn insert(
     let id = document.required_id()?;
     body::fit_content(&mut room, &document.content, &collection, Purpose::Insert)?;
     let prepare = PrepareOptions { when_full, ranks: false, purpose: Purpose::Insert };
+    stages.end(Stage::Extract);
     let prepared = collection.prepare_with(document.content, prepare).await?;
-    let mut answer_room = state.answer_room(Verdict::bytes_max(options.limit, options.with_metadata))?;
+    stages.end(Stage::Sign);
+    let mut answer_room =
+        state.answer_room(verdict_bytes_max(options.limit, options.with_metadata, options.explain))?;
     let bytes_max = answer_room.json_bytes_max();
     let ticket = collection.insert_within(id, document.metadata, prepared, options, bytes_max).await?;
     answer_room.is_made(ticket.json_bytes());
+    stages.decided(ticket.lookup_times());
     let verdict = ticket.wait().await?;
-    Ok(Answer::new(VerdictBody::new(collection.name(), verdict).seen_with(caller.scores()), answer_room))
+    stages.end(Stage::Commit);
+    Ok(Answer::new(told(&collection, &caller, &stages, options.explain, verdict), answer_room))
 }
 
 /// `GET …/documents`: the document of `?id=`, or a page of all documents.

@@ -49,6 +49,7 @@ fn every_other_route_is_forbidden() {
                 "threshold" => "0.5",
                 "limit" => "1",
                 "with" => "none",
+                "explain" => "true",
                 _ => continue,
             };
             let answer = coarse.send(route.method.as_str(), &format!("{target}?{name}={value}"), &[], b"");
@@ -133,7 +134,7 @@ fn signatures_cannot_be_sent() {
 
 #[test]
 fn a_key_for_verdicts_cannot_have_a_scope_that_shows_more() {
-    for scope in ["read", "sign", "admin", "metrics"] {
+    for scope in ["read", "sign", "admin", "metrics", "explain"] {
         let dir = dir();
         let path = file::write(dir.path(), &[("coarse", &["check", scope][..], "scores = \"verdict\"")]);
         let refused = hapax::keys::KeysFile::read(&path).expect_err(scope).to_string();

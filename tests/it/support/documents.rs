@@ -61,12 +61,12 @@ impl IntoOptions for OnDuplicate {
 
 /// At most ten matches, without metadata.
 pub(crate) const fn options(on_duplicate: OnDuplicate, on_existing: OnExisting) -> InsertOptions {
-    InsertOptions { on_duplicate, on_existing, limit: 10, with_metadata: false }
+    InsertOptions { on_duplicate, on_existing, limit: 10, with_metadata: false, explain: false }
 }
 
 /// At most `limit` matches, without metadata.
 pub(crate) const fn look(limit: usize) -> CheckOptions {
-    CheckOptions { threshold: None, limit, with_metadata: false }
+    CheckOptions { threshold: None, limit, with_metadata: false, explain: false }
 }
 
 /// Decides an insert; wait for the result to have the verdict on disk.

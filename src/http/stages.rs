@@ -1,0 +1,137 @@
+//! How long each stage of a check or an insert takes: for the client if it asks, and for the log. The stages follow one
+//! another, and together they are the time from the first byte of the body to the answer.
+
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+
+use super::deadline::Deadline;
+use crate::telemetry::request::current_trace;
+use crate::telemetry::trace::{self, SpanIds, span_ended};
+use crate::types::{LookupTimes, Verdict};
+
+/// A stage of the work on one document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The body arrives and is parsed.
+    Extract,
+    /// The text becomes a signature.
+    Sign,
+    /// The buckets are read.
+    Probe,
+    /// The candidates are compared.
+    Verify,
+    /// Everything else until the verdict is made: waiting for the id and for the decision lock, and reading ids.
+    Decide,
+    /// The write becomes durable.
+    Commit,
+}
+
+impl Stage {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Extract, Self::Sign, Self::Probe, Self::Verify, Self::Decide, Self::Commit];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Extract => "extract",
+            Self::Sign => "sign",
+            Self::Probe => "probe",
+            Self::Verify => "verify",
+            Self::Decide => "decide",
+            Self::Commit => "commit",
+        }
+    }
+}
+
+/// The stages of one request so far.
+pub struct Stages {
+    began: Instant,
+    last: Instant,
+    took: [Duration; Stage::ALL.len()],
+}
+
+impl Stages {
+    /// Notes that a stage has ended that began when the last one ended.
+    pub(super) fn end(&mut self, stage: Stage) {
+        let now = Instant::now();
+        self.took[stage as usize] = now - self.last;
+        self.last = now;
+    }
+
+    /// Notes that there is a verdict. Its lookup took `times`.
+    pub(super) fn decided(&mut self, times: LookupTimes) {
+        self.end(Stage::Decide);
+        let (probe, verify) = (times.probe(), times.verify());
+        let others = self.took[Stage::Decide as usize].saturating_sub(probe + verify);
+        self.took[Stage::Probe as usize] = probe;
+        self.took[Stage::Verify as usize] = verify;
+        self.took[Stage::Decide as usize] = others;
+    }
+
+    /// Returns the stages that this request had.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Stage, Duration)> {
+        Stage::ALL.into_iter().zip(self.took).filter(|(_, took)| !took.is_zero())
+    }
+
+    /// Logs the stages as spans, if spans are logged.
+    pub(super) fn log(&self, verdict: &Verdict) {
+        if !trace::is_written() {
+            return;
+        }
+        let Some(request) = current_trace() else { return };
+        let mut at = trace::before(self.began.elapsed());
+        for (stage, took) in self.all() {
+            log(request.part(), stage, at, took, verdict);
+            at += took;
+        }
+    }
+}
+
+fn log(ids: SpanIds, stage: Stage, at: std::time::SystemTime, took: Duration, verdict: &Verdict) {
+    let name = stage.as_str();
+    match stage {
+        Stage::Extract | Stage::Commit => span_ended!(ids, name, at, took),
+        Stage::Sign => span_ended!(ids, name, at, took, shingles = verdict.shingles),
+        Stage::Probe => span_ended!(ids, name, at, took, candidates = verdict.candidates, unread = verdict.unread),
+        Stage::Verify => span_ended!(ids, name, at, took, candidates = verdict.candidates),
+        Stage::Decide => span_ended!(
+            ids,
+            name,
+            at,
+            took,
+            matches = verdict.matches.len(),
+            verdict = verdict.kind.as_str(),
+            outcome = verdict.outcome.as_str(),
+        ),
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Stages {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let began = parts.extensions.get::<Deadline>().map_or_else(Instant::now, Deadline::began);
+        Ok(Self { began, last: began, took: Default::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_follow_one_another_and_those_that_were_not_there_are_left_out() {
+        let began = Instant::now();
+        let mut stages = Stages { began, last: began, took: Default::default() };
+        std::thread::sleep(Duration::from_millis(2));
+        stages.end(Stage::Extract);
+        std::thread::sleep(Duration::from_millis(1));
+        stages.end(Stage::Commit);
+        let all: Vec<_> = stages.all().collect();
+        assert_eq!(all.iter().map(|(stage, _)| stage.as_str()).collect::<Vec<_>>(), ["extract", "commit"]);
+        assert!(all[0].1 >= Duration::from_millis(2) && all[1].1 >= Duration::from_millis(1));
+        assert_eq!(all.iter().map(|(_, took)| *took).sum::<Duration>(), stages.last - began);
+    }
+}
