@@ -399,6 +399,7 @@ const IN_PLACES: &[(&str, &str, &str)] = &[
     ("store/error.rs", "found", "9"),
     ("store/format/payload.rs", "expected", "1200"),
     ("telemetry/recorder.rs", "name", "hapax_documents"),
+    ("tuning/choice.rs", "alike", "at background similarity 0.1"),
     ("tuning/choice.rs", "most", "; within it the best recall is 0.9312, with 64x4"),
     ("tuning/choice.rs", "name", "recall"),
     ("tuning/choice.rs", "value", "1.5"),

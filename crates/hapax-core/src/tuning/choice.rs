@@ -1,7 +1,8 @@
 //! Targets -> banding. This is the only place that chooses: the banding of a new collection, `tune` on the command line
-//! and `/v1/tune` all come from [`choose`], so they cannot disagree.
+//! and `/v1/tune` all come from [`choose_among`], so they cannot disagree.
 
 use super::probability::candidate_probability;
+use super::unrelated::Unrelated;
 use crate::band::Banding;
 use crate::spec::SignatureShape;
 
@@ -78,22 +79,41 @@ pub struct Choice {
     pub recall_at_s_hi: f64,
     /// P(candidate) at `s_lo`.
     pub candidate_rate_at_s_lo: f64,
-    /// The number of candidates of similarity `s_bg` in one lookup.
+    /// The number of unrelated candidates in one lookup.
     pub background_candidates: f64,
 }
 
-impl Choice {
-    fn of(banding: Banding, targets: Targets, shape: SignatureShape) -> Self {
+/// Everything that a banding is weighed by.
+#[derive(Clone, Copy)]
+struct Scales<'a> {
+    targets: Targets,
+    shape: SignatureShape,
+    unrelated: &'a Unrelated,
+}
+
+impl Scales<'_> {
+    fn weigh(self, bands: u32, rows: u32) -> Choice {
+        let Self { targets, shape, unrelated } = self;
+        let banding = Banding::new(bands, rows, shape).expect("bands times rows is at most k");
         let rate = |jaccard| candidate_probability(jaccard, banding, shape);
-        Self {
+        Choice {
             banding,
             targets,
             recall_at_s_hi: rate(targets.s_hi),
             candidate_rate_at_s_lo: rate(targets.s_lo),
-            background_candidates: targets.documents * rate(targets.s_bg),
+            background_candidates: targets.documents * unrelated.candidate_rate(banding, shape),
         }
     }
 
+    fn weigh_all(self) -> impl Iterator<Item = Choice> {
+        let k = self.shape.k;
+        (1..=k)
+            .flat_map(move |rows| (1..=k / rows).map(move |bands| (bands, rows)))
+            .map(move |(bands, rows)| self.weigh(bands, rows))
+    }
+}
+
+impl Choice {
     fn finds(&self) -> bool {
         self.recall_at_s_hi >= self.targets.recall
     }
@@ -114,71 +134,72 @@ pub struct NoBanding(pub String);
 /// then as many bands of these rows as are wanted. If no target is given and the defaults cannot be met (at very low
 /// thresholds), it takes the banding that finds the most.
 pub fn choose(asked: Asked, threshold: f64, shape: SignatureShape) -> Result<Choice, NoBanding> {
-    let targets = asked.targets(threshold);
-    check(&targets)?;
-    match cheapest(targets, shape) {
-        Some(least) => Ok(with_bands_wanted(least, shape)),
+    choose_among(asked, threshold, shape, &Unrelated::alike(asked.targets(threshold).s_bg))
+}
+
+/// Does the same, but counts unrelated candidates with these similarities instead of `s_bg`.
+pub fn choose_among(
+    asked: Asked,
+    threshold: f64,
+    shape: SignatureShape,
+    unrelated: &Unrelated,
+) -> Result<Choice, NoBanding> {
+    let scales = Scales { targets: asked.targets(threshold), shape, unrelated };
+    check(&scales.targets)?;
+    match cheapest_of(scales) {
+        Some(least) => Ok(with_bands_wanted(least, scales)),
         // Bands of one row find the most.
-        None if !asked.is_binding() => Ok(Choice::of(banding(shape.k, 1, shape), targets, shape)),
-        None => Err(unmet(targets, shape)),
+        None if !asked.is_binding() => Ok(scales.weigh(shape.k, 1)),
+        None => Err(unmet(scales)),
     }
 }
 
 /// Returns the banding that meets the targets with the fewest candidates at `s_lo`; of equals the one with fewer bands.
 pub(super) fn cheapest(targets: Targets, shape: SignatureShape) -> Option<Choice> {
+    cheapest_of(Scales { targets, shape, unrelated: &Unrelated::alike(targets.s_bg) })
+}
+
+fn cheapest_of(scales: Scales<'_>) -> Option<Choice> {
     let work = |choice: &Choice| (choice.candidate_rate_at_s_lo, choice.banding.bands());
     // More bands of the same rows find more of everything, so only the smallest sufficient number counts. Trying all
     // would take milliseconds for the largest signatures, on the thread that answers a PUT.
-    (1..=shape.k)
-        .filter_map(|rows| fewest_bands(rows, targets, shape))
+    (1..=scales.shape.k)
+        .filter_map(|rows| fewest_bands(rows, scales))
         .filter(Choice::is_affordable)
         .min_by(|a, b| work(a).partial_cmp(&work(b)).expect("probabilities are numbers"))
 }
 
-fn fewest_bands(rows: u32, targets: Targets, shape: SignatureShape) -> Option<Choice> {
-    let choice = |bands| Choice::of(banding(bands, rows, shape), targets, shape);
-    let (mut short, mut enough) = (0, shape.k / rows);
-    if !choice(enough).finds() {
+fn fewest_bands(rows: u32, scales: Scales<'_>) -> Option<Choice> {
+    let (mut short, mut enough) = (0, scales.shape.k / rows);
+    if !scales.weigh(enough, rows).finds() {
         return None;
     }
     while short + 1 < enough {
         let middle = short.midpoint(enough);
-        if choice(middle).finds() { enough = middle } else { short = middle }
+        if scales.weigh(middle, rows).finds() { enough = middle } else { short = middle }
     }
-    Some(choice(enough))
+    Some(scales.weigh(enough, rows))
 }
 
-fn with_bands_wanted(least: Choice, shape: SignatureShape) -> Choice {
+fn with_bands_wanted(least: Choice, scales: Scales<'_>) -> Choice {
     let (bands, rows) = (least.banding.bands(), least.banding.rows());
-    let most = least.targets.bands_wanted.min(shape.k / rows);
-    (bands + 1..=most)
-        .rev()
-        .map(|bands| Choice::of(banding(bands, rows, shape), least.targets, shape))
-        .find(Choice::is_affordable)
-        .unwrap_or(least)
+    let most = scales.targets.bands_wanted.min(scales.shape.k / rows);
+    (bands + 1..=most).rev().map(|bands| scales.weigh(bands, rows)).find(Choice::is_affordable).unwrap_or(least)
 }
 
-fn all(targets: Targets, shape: SignatureShape) -> impl Iterator<Item = Choice> {
-    (1..=shape.k)
-        .flat_map(move |rows| (1..=shape.k / rows).map(move |bands| (bands, rows)))
-        .map(move |(bands, rows)| Choice::of(banding(bands, rows, shape), targets, shape))
-}
-
-fn banding(bands: u32, rows: u32, shape: SignatureShape) -> Banding {
-    Banding::new(bands, rows, shape).expect("bands times rows is at most k")
-}
-
-fn unmet(targets: Targets, shape: SignatureShape) -> NoBanding {
+fn unmet(scales: Scales<'_>) -> NoBanding {
+    let Scales { targets, shape, unrelated } = scales;
     let most_recall = |choices: &mut dyn Iterator<Item = Choice>| {
         choices.max_by(|a, b| a.recall_at_s_hi.total_cmp(&b.recall_at_s_hi))
     };
     let name = |choice: &Choice| format!("{}x{}", choice.banding.bands(), choice.banding.rows());
     let Targets { recall, s_hi, s_bg, candidates_max, documents, .. } = targets;
-    let fewest = all(targets, shape)
+    let fewest = scales
+        .weigh_all()
         .filter(Choice::finds)
         .min_by(|a, b| a.background_candidates.total_cmp(&b.background_candidates));
     let Some(fewest) = fewest else {
-        let best = most_recall(&mut all(targets, shape)).expect("k is at least 1");
+        let best = most_recall(&mut scales.weigh_all()).expect("k is at least 1");
         return NoBanding(format!(
             "no banding of k={} slots reaches recall {recall} at similarity {s_hi}: the best reaches {:.4}, with {}",
             shape.k,
@@ -186,12 +207,16 @@ fn unmet(targets: Targets, shape: SignatureShape) -> NoBanding {
             name(&best)
         ));
     };
-    let most = most_recall(&mut all(targets, shape).filter(Choice::is_affordable)).map_or(String::new(), |most| {
+    let most = most_recall(&mut scales.weigh_all().filter(Choice::is_affordable)).map_or(String::new(), |most| {
         format!("; within it the best recall is {:.4}, with {}", most.recall_at_s_hi, name(&most))
     });
+    let alike = match unrelated.is_measured() {
+        true => "as similar as those of the sample".to_owned(),
+        false => format!("at background similarity {s_bg}"),
+    };
     NoBanding(format!(
         "no banding with recall {recall} at similarity {s_hi} keeps to candidates_max {candidates_max}: {documents} documents \
-         at background similarity {s_bg} add at least {:.4} candidates to a lookup, with {}{most}",
+         {alike} add at least {:.4} candidates to a lookup, with {}{most}",
         fewest.background_candidates,
         name(&fewest)
     ))
@@ -244,7 +269,7 @@ mod tests {
             assert!(choice.recall_at_s_hi >= 0.99 && choice.background_candidates <= 100.0);
             for rows in 1..=k {
                 for bands in 1..=k / rows {
-                    let other = banding(bands, rows, shape);
+                    let other = Banding::new(bands, rows, shape).expect("fits");
                     if candidate_probability(0.8, other, shape) >= 0.99
                         && 1e6 * candidate_probability(0.1, other, shape) <= 100.0
                     {
@@ -273,6 +298,28 @@ mod tests {
         assert!((25..31).contains(&dear.banding.bands()) && dear.is_affordable(), "{dear:?}");
         let all_targets_are_defaults = Asked { candidates_max: None, documents: None, s_lo: None, ..Asked::default() };
         assert_eq!(bands(all_targets_are_defaults, 256), (31, 8));
+    }
+
+    /// The choice keeps to `candidates_max` with the measured pairs, although their mean similarity would allow bandings
+    /// that propose many more.
+    #[test]
+    fn measured_pairs_take_the_place_of_s_bg() {
+        let mut similarities = vec![0.01; 10_000];
+        similarities[..20].fill(0.45);
+        let unrelated = Unrelated::measured(&similarities).expect("pairs");
+        let asked = Asked { recall: Some(0.9), candidates_max: Some(16.0), documents: Some(1e6), ..Asked::default() };
+        let choose = |asked| choose_among(asked, 0.8, K256, &unrelated);
+        let choice = choose(asked).expect("reachable");
+        let counted = 1e6 * unrelated.candidate_rate(choice.banding, K256);
+        assert_eq!(choice.background_candidates, counted);
+        assert!(counted <= 16.0 && choice.recall_at_s_hi >= 0.9, "{choice:?}");
+        let of_the_mean = chosen(Asked { s_bg: Some(unrelated.mean()), ..asked }, K256);
+        assert!(1e6 * unrelated.candidate_rate(of_the_mean.banding, K256) > 16.0, "{of_the_mean:?}");
+        let impossible = choose(Asked { candidates_max: Some(0.1), ..asked }).expect_err("too few");
+        assert!(impossible.0.contains("as similar as those of the sample"), "{impossible}");
+        let alike = Unrelated::alike(0.1);
+        let same = choose_among(Asked::default(), 0.8, K256, &alike).expect("reachable");
+        assert_eq!(same.banding, chosen(Asked::default(), K256).banding);
     }
 
     #[test]
