@@ -72,5 +72,6 @@ mod stalled_readers;
 mod stopping;
 mod support;
 mod tls;
+mod tune;
 mod upgrade;
 mod verify;

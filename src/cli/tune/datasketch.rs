@@ -1,0 +1,52 @@
+//! A threshold -> the banding that datasketch's `MinHashLSH` picks for it, and what it finds. It chooses nothing here.
+
+use hapax_core::tuning;
+use hapax_core::{Banding, SignatureShape};
+use serde::Serialize;
+
+use super::tuned::Tuned;
+
+/// Bits of a slot of datasketch's MinHash.
+const BITS: u32 = 32;
+/// `MinHashLSH` refuses a threshold for which it would pick fewer bands.
+const BANDS_MIN: u32 = 2;
+
+/// The pick of another library.
+#[derive(Debug, Serialize)]
+pub(super) struct Likeness {
+    pub threshold: f64,
+    pub num_perm: u32,
+    pub bands: u32,
+    pub rows: u32,
+    /// Whether `MinHashLSH` refuses the threshold.
+    pub is_refused: bool,
+    pub candidate_recall_at_threshold: f64,
+    /// The recall of the banding that hapax chose, at the same threshold.
+    pub chosen_recall_at_threshold: f64,
+    pub candidate_recall_at_s_hi: f64,
+    pub background_candidates: f64,
+    /// Whether a collection of this shape can have this banding.
+    pub fits: bool,
+}
+
+impl Likeness {
+    /// Computes the pick, and its figures for the same documents as those of the choice that is shown next to it.
+    pub(super) fn of(threshold: f64, num_perm: u32, tuned: &Tuned<'_>) -> Self {
+        let Tuned { targets, shape, unrelated, curve, .. } = *tuned;
+        let (bands, rows) = tuning::smallest_areas(threshold, num_perm);
+        let theirs = SignatureShape { k: num_perm, bits: BITS };
+        let banding = Banding::new(bands, rows, theirs).expect("a pick fits its permutations");
+        Self {
+            threshold,
+            num_perm,
+            bands,
+            rows,
+            is_refused: bands < BANDS_MIN,
+            candidate_recall_at_threshold: tuning::candidate_probability(threshold, banding, theirs),
+            chosen_recall_at_threshold: (curve.candidate)(threshold),
+            candidate_recall_at_s_hi: tuning::candidate_probability(targets.s_hi, banding, theirs),
+            background_candidates: targets.documents * unrelated.candidate_rate(banding, theirs),
+            fits: Banding::new(bands, rows, shape).is_ok(),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! A file of documents -> the similarities of random pairs of them. It keeps a bounded sample in memory, however long the
+//! file is. It knows nothing of bandings.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+use hapax_core::tuning::Unrelated;
+use hapax_core::{Pipeline, SignScratch, SplitMix64, TextSpec, verify};
+use rayon::prelude::*;
+
+use super::arguments::Args;
+use crate::cli::input::{Chunk, FieldArgs, read_chunks};
+use crate::cli::plural::plural;
+use crate::http::Caller;
+use crate::http::dto::document::{Invalid, from_json};
+use crate::types::{Content, SetElement};
+
+/// Documents in the sample.
+const DOCUMENTS_MAX: usize = 2_000;
+/// Shingles of all documents in the sample, 8 bytes each. Of longer documents, fewer are kept.
+const SHINGLES_MAX: usize = 32_000_000;
+/// Pairs that are compared.
+const PAIRS_MAX: usize = 200_000;
+
+/// A sample of documents, and how similar they are to each other.
+pub(super) struct Sample {
+    /// Documents in the file.
+    pub read: u64,
+    /// Documents of the sample that have shingles.
+    pub documents: u64,
+    /// The median of their numbers of distinct shingles.
+    pub shingles: u64,
+    /// Pairs below the threshold.
+    pub pairs: u64,
+    /// Pairs at or above the threshold. They are duplicates, so a lookup does not compare them in vain.
+    pub duplicates: u64,
+    pub unrelated: Unrelated,
+}
+
+impl Sample {
+    /// Reads the file to its end, and compares pairs of a sample. Fails at the first line that is not a document.
+    pub(super) fn read(path: &Path, args: &Args) -> Result<Self> {
+        let spec = TextSpec { shingling: args.shingle, ..TextSpec::default() };
+        let pipeline = Pipeline::new(&spec, None).context("--shingle")?;
+        let mut scratch = SignScratch::default();
+        let fields = FieldArgs { id_field: "id".to_owned(), text_field: args.text_field.clone() };
+        let mut reservoir = Reservoir::new(args.seed, DOCUMENTS_MAX, SHINGLES_MAX);
+        let mut wrong = None;
+        let read = read_chunks(path, &fields, |chunk| {
+            wrong = take(&chunk, &mut reservoir, &pipeline, &mut scratch).err();
+            wrong.is_none()
+        });
+        read.with_context(|| format!("cannot read {}", path.display()))?;
+        match wrong {
+            Some(error) => Err(error),
+            None => Self::compare(path, reservoir, args.threshold()),
+        }
+    }
+
+    fn compare(path: &Path, mut reservoir: Reservoir, threshold: f64) -> Result<Self> {
+        let (path, read) = (path.display(), reservoir.seen);
+        let mut sets = std::mem::take(&mut reservoir.sets);
+        sets.retain(|set| !set.is_empty());
+        if sets.len() < 2 {
+            let (s, have) = (plural(read), sets.len());
+            bail!("{path} has {read} document{s}, {have} of them with shingles; --from-data needs two to compare");
+        }
+        let pairs = pairs(sets.len(), PAIRS_MAX, &mut reservoir.random);
+        let jaccard = |&(a, b): &(usize, usize)| verify::exact(&sets[a], &sets[b]).jaccard;
+        let mut similarities: Vec<f64> = pairs.par_iter().map(jaccard).collect();
+        similarities.retain(|&jaccard| jaccard < threshold);
+        let Some(unrelated) = Unrelated::measured(&similarities) else {
+            bail!("{path}: all documents are duplicates of each other; --from-data needs some that are not");
+        };
+        let mut sizes: Vec<usize> = sets.iter().map(Vec::len).collect();
+        sizes.sort_unstable();
+        Ok(Self {
+            read,
+            documents: sets.len() as u64,
+            shingles: sizes[sizes.len() / 2] as u64,
+            pairs: similarities.len() as u64,
+            duplicates: (pairs.len() - similarities.len()) as u64,
+            unrelated,
+        })
+    }
+}
+
+/// Puts the documents of a chunk into the sample, if chance chooses them.
+fn take(chunk: &Chunk, reservoir: &mut Reservoir, pipeline: &Pipeline, scratch: &mut SignScratch) -> Result<()> {
+    if let Some((origin, reason)) = chunk.failures.first() {
+        bail!("{origin}: {reason}");
+    }
+    for (line, origin) in chunk.lines.iter().zip(&chunk.origins) {
+        let Some(place) = reservoir.place() else { continue };
+        let text = std::str::from_utf8(line).expect("lines are made of UTF-8");
+        let document = from_json(text, Invalid::Refuse, &Caller::anyone());
+        let document = document.map_err(|problem| anyhow!("{origin}: {}", problem.detail))?;
+        let set = match document.content {
+            Content::Text(text) => pipeline.shingle_set(scratch, &text),
+            Content::Set(elements) => distinct(elements.iter().map(|element| match element {
+                SetElement::Text(text) => pipeline.element_text(text),
+                SetElement::Integer(integer) => pipeline.element_integer(*integer),
+            })),
+            Content::Signature { .. } => bail!("{origin}: a signature has no shingles; give a text or a set"),
+        };
+        reservoir.put(place, set);
+    }
+    Ok(())
+}
+
+fn distinct(hashes: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut hashes: Vec<_> = hashes.collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes
+}
+
+/// A sample of a stream in which each document is with the same probability (Vitter 1985, algorithm R).
+struct Reservoir {
+    random: SplitMix64,
+    /// Documents so far.
+    seen: u64,
+    documents_max: usize,
+    shingles_max: usize,
+    shingles: usize,
+    sets: Vec<Vec<u64>>,
+}
+
+impl Reservoir {
+    fn new(seed: u64, documents_max: usize, shingles_max: usize) -> Self {
+        Self { random: SplitMix64::new(seed), seen: 0, documents_max, shingles_max, shingles: 0, sets: Vec::new() }
+    }
+
+    /// Counts the next document. Returns the place for its shingles if it comes into the sample.
+    fn place(&mut self) -> Option<usize> {
+        self.seen += 1;
+        if self.sets.len() < self.documents_max {
+            return Some(self.sets.len());
+        }
+        let place = below(&mut self.random, self.seen) as usize;
+        (place < self.sets.len()).then_some(place)
+    }
+
+    /// Puts the shingles in their place. If there are too many shingles now, removes documents by chance, and takes no
+    /// more documents than are left.
+    fn put(&mut self, place: usize, mut set: Vec<u64>) {
+        set.shrink_to_fit();
+        self.shingles += set.len();
+        match self.sets.get_mut(place) {
+            Some(other) => self.shingles -= std::mem::replace(other, set).len(),
+            None => self.sets.push(set),
+        }
+        while self.shingles > self.shingles_max && self.sets.len() > 2 {
+            let place = below(&mut self.random, self.sets.len() as u64) as usize;
+            self.shingles -= self.sets.swap_remove(place).len();
+            self.documents_max = self.sets.len();
+        }
+    }
+}
+
+/// Returns a number from 0 to `end - 1`, each with the same probability.
+fn below(random: &mut SplitMix64, end: u64) -> u64 {
+    ((u128::from(random.next_u64()) * u128::from(end)) >> 64) as u64
+}
+
+/// Returns all pairs of this many documents, or `most` by chance if there are more.
+fn pairs(documents: usize, most: usize, random: &mut SplitMix64) -> Vec<(usize, usize)> {
+    if documents * (documents - 1) / 2 <= most {
+        return (0..documents).flat_map(|a| (a + 1..documents).map(move |b| (a, b))).collect();
+    }
+    let other = |random: &mut SplitMix64, end: usize| below(random, end as u64) as usize;
+    (0..most)
+        .map(|_| {
+            let (a, b) = (other(random, documents), other(random, documents - 1));
+            (a, if b < a { b } else { b + 1 })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_document_comes_into_the_sample_equally_often() {
+        let mut counts = [0u32; 20];
+        for seed in 0..4_000 {
+            let mut reservoir = Reservoir::new(seed, 5, usize::MAX);
+            for document in 0..20 {
+                if let Some(place) = reservoir.place() {
+                    reservoir.put(place, vec![document]);
+                }
+            }
+            assert_eq!((reservoir.seen, reservoir.sets.len(), reservoir.shingles), (20, 5, 5));
+            reservoir.sets.iter().for_each(|set| counts[set[0] as usize] += 1);
+        }
+        // 1,000 each; five standard deviations are 137.
+        assert!(counts.iter().all(|count| (863..1137).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn long_documents_make_the_sample_small() {
+        let mut reservoir = Reservoir::new(1, 10, 1_000);
+        for document in 0..200 {
+            if let Some(place) = reservoir.place() {
+                reservoir.put(place, vec![document; 90 + document as usize]);
+            }
+            let held: usize = reservoir.sets.iter().map(Vec::len).sum();
+            assert!(held <= 1_000 && held == reservoir.shingles, "{held}");
+        }
+        assert!((2..10).contains(&reservoir.sets.len()), "{}", reservoir.sets.len());
+        let mut reservoir = Reservoir::new(1, 10, 1_000);
+        for _ in 0..3 {
+            let place = reservoir.place();
+            reservoir.put(place.unwrap_or_default(), vec![7; 5_000]);
+        }
+        assert_eq!(reservoir.sets.len(), 2, "two are needed to compare");
+    }
+
+    #[test]
+    fn pairs_are_of_two_documents_and_cover_all() {
+        let mut random = SplitMix64::new(4);
+        assert_eq!(pairs(3, 3, &mut random), [(0, 1), (0, 2), (1, 2)]);
+        let some = pairs(4, 5, &mut random);
+        assert_eq!(some.len(), 5);
+        let mut counts = [[0u32; 4]; 4];
+        for _ in 0..2_000 {
+            for (a, b) in pairs(4, 5, &mut random) {
+                assert_ne!(a, b);
+                counts[a.min(b)][a.max(b)] += 1;
+            }
+        }
+        // 10,000 over six pairs; five standard deviations are 187.
+        let found: Vec<_> = counts.iter().flatten().filter(|count| **count > 0).collect();
+        assert!(found.len() == 6 && found.iter().all(|count| count.abs_diff(1667) < 187), "{counts:?}");
+    }
+}
