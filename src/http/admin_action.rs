@@ -4,6 +4,7 @@ use axum::extract::Request;
 use axum::http::{Method, StatusCode};
 
 use super::caller::Caller;
+use super::notes::caller_of;
 use super::query;
 use super::requires::Requires;
 use super::routes::Route;
@@ -27,7 +28,7 @@ impl AdminAction {
         if !of_admins || route.method == Method::GET {
             return None;
         }
-        let caller = Caller::of(request.extensions()).clone();
+        let caller = caller_of(request.extensions()).clone();
         Some(Self { caller, route, collection: collection(request.uri().path()), status: None })
     }
 

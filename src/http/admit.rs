@@ -14,6 +14,7 @@ use super::coarse;
 use super::deadline::{Deadline, GivenUp};
 use super::early::{judge_work, judged_early};
 use super::error::{Code, Problem};
+use super::notes::{Notes, caller_of};
 use super::query::Query;
 use super::refusals::Reason;
 use super::requires::Requires;
@@ -51,7 +52,10 @@ where
     }
     let class = route.class();
     let places = state.admission().of(class);
-    let turn = Turn::new(places);
+    let notes = Notes::attached(request.extensions_mut());
+    // A request with a body takes its place only once the whole body has arrived: the extractor that reads the body
+    // takes it.
+    let turn = notes.queue(Turn::new(places));
     if class != Class::Probe {
         let judged = judged_early(request.version());
         let arrived = if judged { Ok(()) } else { places.arrive(|| judge_work(&request, state.cpu())) };
@@ -59,11 +63,8 @@ where
             return problem.into_response();
         }
     }
-    // A request with a body takes its place only once the whole body has arrived: the extractor that reads the body
-    // takes it.
-    request.extensions_mut().insert(turn.clone());
     let action = AdminAction::of(route, &request);
-    let response = answer(state, request, handle).await;
+    let response = answer(state, &notes, request, handle).await;
     if let Some(action) = action {
         action.answered(response.status());
     }
@@ -77,7 +78,7 @@ fn allowed(state: &AppState, route: &Route, request: &Request) -> Result<Query, 
     if route.requires == Requires::Nothing {
         return parse();
     }
-    let caller = Caller::of(request.extensions());
+    let caller = caller_of(request.extensions());
     let refused = |problem| {
         state.refusals().note(request.extensions(), Reason::Forbidden);
         problem
@@ -94,16 +95,13 @@ fn takes_body(route: &Route) -> bool {
 }
 
 /// Returns the handler's answer, or 503 if it takes too long, or 401 if the key of the request is revoked meanwhile.
-async fn answer<F>(state: &AppState, mut request: Request, handle: impl FnOnce(Request) -> F) -> Response
+async fn answer<F>(state: &AppState, notes: &Notes, request: Request, handle: impl FnOnce(Request) -> F) -> Response
 where
     F: Future<Output = Response>,
 {
     // Arriving bytes postpone the deadline: slow bodies have a time limit of their own (`Patience`).
-    let deadline = Deadline::after(2 * state.limits().request_timeout);
-    request.extensions_mut().insert(deadline.clone());
-    // Probes have none.
-    let caller = request.extensions().get::<Caller>().cloned();
-    match deadline.hold(pin!(handle(request)), || caller.as_ref().and_then(Caller::ended)).await {
+    let deadline = notes.must_end(Deadline::after(2 * state.limits().request_timeout));
+    match deadline.hold(pin!(handle(request)), || notes.caller().and_then(Caller::ended)).await {
         Ok(response) => response,
         Err(GivenUp::Revoked(problem)) => problem.into_response(),
         Err(GivenUp::Late) => {

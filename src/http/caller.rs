@@ -3,9 +3,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
-use axum::http::Extensions;
-use axum::http::request::Parts;
 use tokio_util::sync::CancellationToken;
 
 use super::error::{Code, Problem};
@@ -27,11 +24,6 @@ impl Caller {
 
     pub(super) fn with(key: Arc<Key>) -> Self {
         Self { key: Some(key) }
-    }
-
-    /// Returns the caller that the gate attached to a request.
-    pub(super) fn of(extensions: &Extensions) -> &Self {
-        extensions.get::<Self>().expect("the gate has attached the caller to every request that needs one")
     }
 
     /// The name of its key; `None` if the server asks for none.
@@ -128,12 +120,4 @@ fn revoked_meanwhile() -> Problem {
     let detail = "the API key was revoked, has expired or has lost a right since the request began; writes may have been \
                   made before that";
     Problem::new(Code::Unauthorized, detail)
-}
-
-impl<S: Sync> FromRequestParts<S> for Caller {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        Ok(Self::of(&parts.extensions).clone())
-    }
 }

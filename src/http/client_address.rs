@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName};
 
-use super::refusals::Peer;
+use super::notes::Notes;
 use super::state::AppState;
 use crate::config::TrustedProxies;
 
@@ -15,13 +15,14 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const HOPS_MAX: usize = 32;
 
 /// Replaces the address of a proxy by that of its client.
-pub(super) fn look_behind_proxies(state: &AppState, request: &mut Request) {
+pub(super) fn look_behind_proxies(state: &AppState, request: &Request) {
     if state.trusted_proxies().is_empty() {
         return;
     }
-    if let Some(Peer(peer)) = request.extensions().get::<Peer>() {
-        let client = behind(state.trusted_proxies(), *peer, request.headers());
-        request.extensions_mut().insert(Peer(client));
+    if let Some(notes) = Notes::of(request.extensions())
+        && let Some(peer) = notes.address()
+    {
+        notes.comes_from(behind(state.trusted_proxies(), peer, request.headers()));
     }
 }
 

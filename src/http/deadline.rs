@@ -3,16 +3,14 @@
 //! long as bytes arrive.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// The deadline. The layer that enforces it shares it with the body that postpones it.
-#[derive(Clone)]
 pub struct Deadline {
-    at: Arc<Mutex<Instant>>,
+    at: Mutex<Instant>,
     after: Duration,
     began: std::time::Instant,
 }
@@ -33,7 +31,7 @@ impl Deadline {
     /// A deadline `after` from now. Postponing it sets it to `after` from that moment.
     pub fn after(after: Duration) -> Self {
         let began = Instant::now();
-        Self { at: Arc::new(Mutex::new(began + after)), after, began: began.into_std() }
+        Self { at: Mutex::new(began + after), after, began: began.into_std() }
     }
 
     /// Returns when the request began.

@@ -114,10 +114,10 @@ async fn call<S: Handler>(handler: S, request: Request) -> Response {
 async fn let_in<S: Handler>(
     state: &AppState,
     route: Option<&'static Route>,
-    mut request: Request,
+    request: Request,
     handler: S,
 ) -> Response {
-    client_address::look_behind_proxies(state, &mut request);
+    client_address::look_behind_proxies(state, &request);
     if let Err(problem) = gate::refuse_foreign(state, &request) {
         return problem.into_response();
     }

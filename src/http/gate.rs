@@ -7,6 +7,7 @@ use axum::http::header::AUTHORIZATION;
 
 use super::caller::Caller;
 use super::error::{Code, Problem};
+use super::notes::Notes;
 use super::refusals::Reason;
 use super::requires::OPEN_PATHS;
 use super::state::AppState;
@@ -16,7 +17,7 @@ use crate::keys::Shown;
 pub(super) fn ask_key(state: &AppState, request: &mut Request) -> Result<(), (Reason, Problem)> {
     match caller(state, request.headers()) {
         Ok(caller) => {
-            request.extensions_mut().insert(caller);
+            Notes::attached(request.extensions_mut()).allow(caller);
             Ok(())
         }
         Err(_) if OPEN_PATHS.contains(&request.uri().path()) => Ok(()),
@@ -48,7 +49,7 @@ fn shown(headers: &HeaderMap) -> Option<&[u8]> {
 
 /// Returns the caller of a probe if other routes would accept it. Only then may a probe return more than its status.
 pub(super) fn admitted<'a>(state: &AppState, request: &'a Request) -> Option<&'a Caller> {
-    let caller = request.extensions().get::<Caller>()?;
+    let caller = Notes::of(request.extensions())?.caller()?;
     (!state.keys().is_open() || state.access().refusal(request).is_ok()).then_some(caller)
 }
 

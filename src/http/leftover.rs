@@ -3,7 +3,6 @@
 //! client that reuses connections could also send its next request into one that is closing.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,7 +11,8 @@ use axum::http::Request;
 use axum::http::header::EXPECT;
 use futures::StreamExt;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use parking_lot::Mutex;
+
+use super::notes::Notes;
 
 /// The most bytes that are read and discarded.
 pub(super) const BYTES_MAX: usize = 32 << 20;
@@ -20,10 +20,10 @@ pub(super) const BYTES_MAX: usize = 32 << 20;
 pub(super) const TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The server's half of the shared body.
-pub(super) struct Leftover(Arc<Mutex<Body>>);
+pub(super) struct Leftover(Notes);
 
 /// The handler's half of the shared body.
-struct SharedBody(Arc<Mutex<Body>>);
+struct SharedBody(Notes);
 
 impl Leftover {
     /// Puts a shared body into the request. `None` if the request can leave nothing unread.
@@ -32,17 +32,18 @@ impl Leftover {
         if request.body().is_end_stream() || request.headers().contains_key(EXPECT) {
             return None;
         }
-        let body = Arc::new(Mutex::new(std::mem::take(request.body_mut())));
-        *request.body_mut() = Body::new(SharedBody(Arc::clone(&body)));
-        Some(Self(body))
+        let notes = Notes::attached(request.extensions_mut());
+        notes.unread().put(std::mem::take(request.body_mut()));
+        *request.body_mut() = Body::new(SharedBody(notes.clone()));
+        Some(Self(notes))
     }
 
     /// Reads the rest, unless the handler's half is still in use by a stream. Returns its length.
     pub(super) async fn drain(self) -> usize {
-        match Arc::try_unwrap(self.0).map(Mutex::into_inner) {
+        match self.0.unread().take() {
             // In a box, so that a body that was read to its end does not take room for it.
-            Ok(body) if !body.is_end_stream() => Box::pin(discard(body)).await,
-            _ => 0,
+            Some(body) => Box::pin(discard(body)).await,
+            None => 0,
         }
     }
 }
@@ -67,14 +68,20 @@ impl HttpBody for SharedBody {
     type Error = axum::Error;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut *self.0.lock()).poll_frame(cx)
+        self.0.unread().poll_frame(cx)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.lock().is_end_stream()
+        self.0.unread().is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.lock().size_hint()
+        self.0.unread().size_hint()
+    }
+}
+
+impl Drop for SharedBody {
+    fn drop(&mut self) {
+        self.0.unread().leave();
     }
 }

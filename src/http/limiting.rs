@@ -5,10 +5,10 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 
-use super::caller::Caller;
 use super::error::Problem;
+use super::notes::Notes;
 use super::quota::{Place, Quota, Share, write_fields};
-use super::refusals::{Peer, Reason, network};
+use super::refusals::{Reason, network};
 use super::requires::OPEN_PATHS;
 use super::state::AppState;
 
@@ -43,7 +43,8 @@ pub(super) fn begin(state: &AppState, request: &mut Request) -> Result<Counted, 
     if OPEN_PATHS.contains(&request.uri().path()) {
         return Ok(Counted::Free);
     }
-    let key = request.extensions().get::<Caller>().and_then(|caller| Some((caller.name()?, caller.limits()?)));
+    let caller = Notes::of(request.extensions()).and_then(Notes::caller);
+    let key = caller.and_then(|caller| Some((caller.name()?, caller.limits()?)));
     let is_key = key.is_some();
     let share = match key {
         Some((name, limits)) => Some(state.shares().of_key(name, limits)),
@@ -104,6 +105,6 @@ pub(super) fn refused(state: &AppState, request: &Request, reason: Reason, probl
 
 /// Returns the share of the request's address; `None` if addresses have no limits.
 fn stranger(state: &AppState, request: &Request) -> Option<Arc<Share>> {
-    let Peer(address) = request.extensions().get::<Peer>()?;
-    state.shares().of_address(network(*address))
+    let address = Notes::of(request.extensions())?.address()?;
+    state.shares().of_address(network(address))
 }

@@ -30,6 +30,7 @@ mod limiting;
 mod listener;
 mod many;
 mod media_type;
+mod notes;
 mod observe;
 mod options;
 mod pace;
@@ -50,6 +51,7 @@ mod state;
 mod stream_place;
 mod stream_threads;
 mod turn;
+mod unread;
 
 pub use access::Access;
 pub use boot::Boot;

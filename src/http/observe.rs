@@ -19,7 +19,7 @@ use super::request_id;
 use super::sending::{SendingPace, watched};
 use super::served::{Meters, ServedPath};
 use crate::config::HttpLimits;
-use crate::telemetry::request::{RequestLabels, current_trace, within};
+use crate::telemetry::request::{RequestLabels, ShortId, current_trace, within};
 use crate::telemetry::trace::{self, Trace, span_ended};
 
 /// The field of W3C Trace Context that names the trace of a request.
@@ -49,7 +49,7 @@ where
         let mut response = answer(request).await;
         let held = take_leftover(leftover, &mut response).await;
         if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-            response = problem.render(response, &labels.request_id);
+            response = problem.render(response, labels.request_id.as_str());
             if head {
                 *response.body_mut() = Body::empty();
             }
@@ -73,8 +73,8 @@ async fn take_leftover(leftover: Option<Leftover>, response: &mut Response) -> O
 }
 
 /// Returns the answer to a request that was refused before its route was looked up.
-pub(super) fn early_refusal(problem: Problem, id: &str) -> Response {
-    let mut answer = problem.render(Response::new(Body::empty()), id);
+pub(super) fn early_refusal(problem: Problem, id: &ShortId) -> Response {
+    let mut answer = problem.render(Response::new(Body::empty()), id.as_str());
     request_id::attach(id, &mut answer);
     answer
 }

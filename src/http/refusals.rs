@@ -10,17 +10,13 @@ use axum::http::Extensions;
 use parking_lot::Mutex;
 
 use super::caller::Caller;
+use super::notes::Notes;
 use crate::telemetry::names::{self, label, value};
 
 /// At most one line per address in this time. The next line has the number of refusals since.
 const PERIOD: Duration = Duration::from_secs(60);
 /// How many addresses are remembered. All others share one line.
 const ADDRESSES_MAX: usize = 1024;
-
-/// The address of a connection's other end, attached to each of its requests. Behind a trusted proxy, that of its
-/// client.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Peer(pub(super) IpAddr);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
@@ -83,10 +79,11 @@ impl Refusals {
     /// Counts a refusal of the request with these extensions. Logs it, unless its address had a line less than a minute ago.
     pub(super) fn note(&self, extensions: &Extensions, reason: Reason) {
         metrics::counter!(names::HTTP_REFUSED, label::REASON => reason.as_str()).increment(1);
-        let peer = extensions.get::<Peer>().map(|peer| network(peer.0));
+        let notes = Notes::of(extensions);
+        let peer = notes.and_then(Notes::address).map(network);
         let Some((address, refused)) = self.due(peer, Instant::now()) else { return };
         let address = address.map_or_else(|| "others".to_owned(), |address| address.to_string());
-        let key = extensions.get::<Caller>().and_then(Caller::name);
+        let key = notes.and_then(Notes::caller).and_then(Caller::name);
         tracing::warn!(address, key, reason = reason.as_str(), refused, "requests were refused");
     }
 

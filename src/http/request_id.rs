@@ -1,7 +1,6 @@
 //! A request's id: the client's own if it is harmless, else a new one.
 
 use std::convert::Infallible;
-use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,11 +10,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Request};
 use axum::response::Response;
 
-use crate::telemetry::request::current_id;
+use crate::telemetry::request::{ShortId, current_id};
 
 /// The header that carries a request's id, in both directions.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const REQUEST_ID_BYTES_MAX: usize = 128;
 
 /// The id of the request that is being answered, for handlers.
 pub struct RequestId(pub String);
@@ -29,29 +27,26 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestId {
 }
 
 /// Returns the id of a request that has just arrived. All its characters are visible.
-pub(super) fn of<B>(request: &Request<B>) -> String {
+pub(super) fn of<B>(request: &Request<B>) -> ShortId {
     let given = request.headers().get(&REQUEST_ID).and_then(|value| value.to_str().ok());
     let harmless = |id: &&str| {
-        (1..=REQUEST_ID_BYTES_MAX).contains(&id.len())
+        (1..=ShortId::BYTES_MAX).contains(&id.len())
             && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte))
     };
-    given.filter(harmless).map_or_else(new, str::to_owned)
+    given.filter(harmless).map_or_else(new, ShortId::new)
 }
 
 /// Adds the id to the answer.
-pub(super) fn attach(id: &str, answer: &mut Response) {
-    let id = HeaderValue::from_str(id).expect("an id has only visible characters");
+pub(super) fn attach(id: &ShortId, answer: &mut Response) {
+    let id = HeaderValue::from_str(id.as_str()).expect("an id has only visible characters");
     answer.headers_mut().insert(REQUEST_ID, id);
 }
 
-fn new() -> String {
+fn new() -> ShortId {
     static PREFIX: LazyLock<String> = LazyLock::new(|| format!("{:016x}-", RandomState::new().hash_one("request ids")));
     static NEXT: AtomicU64 = AtomicU64::new(0);
     // The prefix makes ids differ between processes, the counter within one.
-    let mut id = String::with_capacity(PREFIX.len() + 16);
-    id.push_str(&PREFIX);
-    write!(id, "{:x}", NEXT.fetch_add(1, Ordering::Relaxed)).expect("a string takes everything");
-    id
+    ShortId::new(format_args!("{}{:x}", *PREFIX, NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 
 #[cfg(test)]
@@ -67,10 +62,10 @@ mod tests {
 
     #[test]
     fn harmless_request_ids_are_kept_and_others_replaced() {
-        assert_eq!(of(&request(b"4bf92f35-77b3.a:1")), "4bf92f35-77b3.a:1");
+        assert_eq!(of(&request(b"4bf92f35-77b3.a:1")).as_str(), "4bf92f35-77b3.a:1");
         for id in [&b""[..], b"a b", b"\xFF", b"a\"b", &[b'a'; 129]] {
-            assert_ne!(of(&request(id)).as_bytes(), id);
+            assert_ne!(of(&request(id)).as_str().as_bytes(), id);
         }
-        assert_ne!(new(), new());
+        assert_ne!(new().as_str(), new().as_str());
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 
-use super::deadline::Deadline;
+use super::notes::Notes;
 use crate::telemetry::request::current_trace;
 use crate::telemetry::trace::{self, SpanIds, span_ended};
 use crate::types::{LookupTimes, Verdict};
@@ -112,7 +112,7 @@ impl<S: Sync> FromRequestParts<S> for Stages {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let began = parts.extensions.get::<Deadline>().map_or_else(Instant::now, Deadline::began);
+        let began = Notes::of(&parts.extensions).map_or_else(Instant::now, |notes| notes.deadline().began());
         Ok(Self { began, last: began, took: Default::default() })
     }
 }

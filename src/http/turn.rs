@@ -10,17 +10,16 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::admission::Places;
 use super::error::Problem;
 
-/// The place of one request. Clones share it.
-#[derive(Clone)]
+/// The place of one request.
 pub(super) struct Turn {
     places: Arc<Places>,
-    held: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
+    held: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 impl Turn {
     /// A request that has no place yet.
     pub(super) fn new(places: &Arc<Places>) -> Self {
-        Self { places: Arc::clone(places), held: Arc::default() }
+        Self { places: Arc::clone(places), held: Mutex::default() }
     }
 
     /// Takes the place; 503 if none is free.
@@ -65,7 +64,7 @@ mod tests {
         let admission = Admission::new(&HttpLimits { requests_concurrent_max: 1, ..defaults }, 1);
         let places = admission.of(Class::Single);
         let (one, two) = (Turn::new(places), Turn::new(places));
-        assert!(one.take().is_ok() && one.clone().take().is_ok());
+        assert!(one.take().is_ok() && one.take().is_ok());
         assert_eq!(two.take().unwrap_err().code, Code::Overloaded);
         one.end();
         two.keep(two.piece().await);

@@ -2,7 +2,7 @@
 //! written; a span would write its fields for every request. Knows nothing of HTTP.
 
 use std::cell::RefCell;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -20,10 +20,43 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<RequestLabels>>> = const { RefCell::new(None) };
 }
 
+/// The id of a request. It is part of its owner, because each request has one and an allocation would cost more.
+#[derive(Clone, Debug)]
+pub struct ShortId {
+    bytes: [u8; ShortId::BYTES_MAX],
+    len: u8,
+}
+
+impl ShortId {
+    pub const BYTES_MAX: usize = 128;
+
+    /// Returns an id with this text. Characters beyond the longest id are left out.
+    pub fn new(text: impl fmt::Display) -> Self {
+        let mut id = Self { bytes: [0; Self::BYTES_MAX], len: 0 };
+        // An error says that not all of it fits.
+        let _ = write!(id, "{text}");
+        id
+    }
+
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.len.into()]).expect("only whole characters are written")
+    }
+}
+
+impl fmt::Write for ShortId {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let len = usize::from(self.len);
+        let fits = text.floor_char_boundary(Self::BYTES_MAX - len);
+        self.bytes[len..len + fits].copy_from_slice(&text.as_bytes()[..fits]);
+        self.len += fits as u8;
+        if fits == text.len() { Ok(()) } else { Err(fmt::Error) }
+    }
+}
+
 /// What lines say of a request. No value has a character that JSON escapes.
 #[derive(Debug)]
 pub struct RequestLabels {
-    pub request_id: String,
+    pub request_id: ShortId,
     pub method: &'static str,
     pub route: &'static str,
     /// The trace that it belongs to.
@@ -33,7 +66,9 @@ pub struct RequestLabels {
 impl RequestLabels {
     fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let trace = self.trace.as_ref().map(|trace| ("trace_id", trace.id.as_str()));
-        [("method", self.method), ("request_id", &self.request_id), ("route", self.route)].into_iter().chain(trace)
+        [("method", self.method), ("request_id", self.request_id.as_str()), ("route", self.route)]
+            .into_iter()
+            .chain(trace)
     }
 }
 
@@ -61,7 +96,7 @@ pub fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
 
 /// Returns the id of the request that this task works on.
 pub fn current_id() -> Option<String> {
-    CURRENT.with_borrow(|labels| labels.as_ref().map(|labels| labels.request_id.clone()))
+    CURRENT.with_borrow(|labels| labels.as_ref().map(|labels| labels.request_id.as_str().to_owned()))
 }
 
 /// Returns the span of the request that this task works on, if that belongs to a trace.
@@ -129,7 +164,7 @@ mod tests {
     use super::*;
 
     fn labels(id: &str) -> Arc<RequestLabels> {
-        Arc::new(RequestLabels { request_id: id.to_owned(), method: "GET", route: "/test", trace: None })
+        Arc::new(RequestLabels { request_id: ShortId::new(id), method: "GET", route: "/test", trace: None })
     }
 
     #[tokio::test]
@@ -147,6 +182,14 @@ mod tests {
         let (outer, alone) = futures::join!(outer, id);
         assert_eq!(outer, (Some("inner".to_owned()), Some("outer".to_owned())));
         assert_eq!((alone, current_id()), (None, None));
+    }
+
+    #[test]
+    fn an_id_keeps_its_text_up_to_its_longest() {
+        assert_eq!(ShortId::new("a-1").as_str(), "a-1");
+        let long = "é".repeat(100);
+        assert_eq!(ShortId::new(&long).as_str(), "é".repeat(64));
+        assert_eq!(ShortId::new(format_args!("x{long}")).as_str(), format!("x{}", "é".repeat(63)));
     }
 
     #[test]

@@ -15,8 +15,8 @@ use super::patience::Patience;
 use super::whole::Whole;
 use crate::config::HttpLimits;
 use crate::cpu::CpuPool;
-use crate::http::deadline::Deadline;
 use crate::http::error::{Code, Problem};
+use crate::http::notes::Notes;
 use crate::http::quota::Arriving;
 
 /// The size of a slice of a streamed text.
@@ -36,7 +36,7 @@ pub(crate) struct Slices {
     /// The part of its output that the decoder may keep. It counts like the slice, because a stream may last for hours.
     window_bytes: usize,
     patience: Patience,
-    deadline: Deadline,
+    notes: Notes,
     arriving: Arriving,
     work: LongWork,
     /// Whether work on the text has begun, so that the client's limits slow it and do not end it.
@@ -62,13 +62,13 @@ impl Slice {
 }
 
 impl Slices {
-    /// Reads nothing yet. Each arriving byte postpones `deadline`.
+    /// Reads nothing yet. Each arriving byte postpones the deadline of the request.
     pub(crate) fn new(
         headers: &HeaderMap,
         body: Body,
         limits: &HttpLimits,
         budget: &Budget,
-        deadline: Deadline,
+        notes: Notes,
         arriving: Arriving,
         cpu: &CpuPool,
     ) -> Result<Self, Problem> {
@@ -93,7 +93,7 @@ impl Slices {
             slice_bytes,
             window_bytes,
             patience,
-            deadline,
+            notes,
             arriving,
             work,
             begun,
@@ -110,7 +110,7 @@ impl Slices {
     /// Returns the next slice. There is none after `Last`.
     pub(crate) async fn next(&mut self) -> Result<Slice, Problem> {
         if self.begun {
-            let deadline = &self.deadline;
+            let deadline = self.notes.deadline();
             self.arriving.more_due(|| deadline.put_off()).await;
         }
         while self.buffer.len() < self.slice_bytes {
@@ -122,7 +122,7 @@ impl Slices {
                 self.buffer.reserve(wanted - self.buffer.len());
             }
             let read = self.patience.wait(self.reader.read_buf(&mut self.buffer)).await?;
-            self.deadline.put_off();
+            self.notes.deadline().put_off();
             self.arriving.arrived(read);
             self.seen += read as u64;
             if self.seen > self.bytes_max {
@@ -181,14 +181,16 @@ mod tests {
 
     use super::*;
     use crate::cpu::CpuConfig;
+    use crate::http::deadline::Deadline;
     use crate::http::quota::Quota;
 
     const SECOND: Duration = Duration::from_secs(1);
 
     fn slices(body: Body, limits: &HttpLimits, budget: &Budget) -> Slices {
-        let (deadline, arriving) = (Deadline::after(SECOND), Quota::default().arriving());
+        let (notes, arriving) = (Notes::attached(&mut axum::http::Extensions::new()), Quota::default().arriving());
+        notes.must_end(Deadline::after(SECOND));
         let cpu = CpuPool::new(CpuConfig { threads: 1, queue_max: 1, queue_delay_max: Duration::ZERO });
-        Slices::new(&HeaderMap::new(), body, limits, budget, deadline, arriving, &cpu).unwrap()
+        Slices::new(&HeaderMap::new(), body, limits, budget, notes, arriving, &cpu).unwrap()
     }
 
     #[tokio::test]

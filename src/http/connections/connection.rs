@@ -31,7 +31,7 @@ use super::wire::Wire;
 use crate::config::HttpLimits;
 use crate::http::early::Early;
 use crate::http::keeping::Keeping;
-use crate::http::refusals::Peer;
+use crate::http::notes::Notes;
 use crate::http::run_queue::TimedExecutor;
 use crate::http::sending::GivenUp;
 use crate::telemetry::names::{self, label, value};
@@ -119,7 +119,7 @@ impl Serving {
         let (drain, cut) = (self.drain.child_token(), self.cut.child_token());
         let (streams, ends) = (self.streams, Arc::new(Ends { leave: drain.clone(), close: cut.clone(), wanted }));
         let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(Peer(peer));
+            request.extensions_mut().insert(Notes::from(peer));
             let multiplexed = request.version() == Version::HTTP_2;
             let Ok(stream) = stream_place(&streams, multiplexed && counted.is_answering()) else {
                 metrics::counter!(names::HTTP_STREAMS_REFUSED).increment(1);

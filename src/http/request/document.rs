@@ -4,12 +4,12 @@ use axum::extract::{FromRequest, Request};
 
 use super::announced::Announced;
 use super::parsing::{after_parsing, parse, utf8};
-use super::reading::{own, read};
+use super::reading::read;
 use crate::cpu::WhenFull;
 use crate::http::body::{Room, Whole};
-use crate::http::caller::Caller;
 use crate::http::dto::document::{self, DocumentInput};
 use crate::http::error::Problem;
+use crate::http::notes::caller_of;
 use crate::http::query::Query;
 use crate::http::quota::Quota;
 use crate::http::state::AppState;
@@ -30,7 +30,7 @@ impl FromRequest<AppState> for DocumentBody {
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let Announced { raw, id, invalid, query } = Announced::of(&mut parts, state).await?;
-        let caller: Caller = own(&parts);
+        let caller = caller_of(&parts.extensions).clone();
         let Whole { bytes, room } = read(&parts, body, raw.then_some(invalid), state).await?;
         Quota::of(&parts.extensions).take_documents(1)?;
         let len = bytes.len();

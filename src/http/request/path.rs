@@ -4,8 +4,8 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 
 use crate::collections::{Collection, Collections};
-use crate::http::caller::Caller;
 use crate::http::error::Problem;
+use crate::http::notes::caller_of;
 use crate::http::refusals::Reason;
 use crate::http::state::AppState;
 use crate::types::CollectionName;
@@ -28,18 +28,31 @@ impl FromRequestParts<AppState> for PathName {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        let params = RawPathParams::from_request_parts(parts, state)
-            .await
-            .map_err(|_| Problem::invalid("collection", "is not valid UTF-8 after percent-decoding"))?;
-        let name = params.iter().find(|(name, _)| *name == "collection").map_or("", |(_, value)| value);
-        let name = CollectionName::new(name)?;
+        let name = match plain_name(parts.uri.path()) {
+            Some(name) => CollectionName::new(name)?,
+            None => encoded_name(parts, state).await?,
+        };
         // No handler gets the name, or the collection, in another way.
-        if let Err(problem) = Caller::of(&parts.extensions).require_use(&name) {
+        if let Err(problem) = caller_of(&parts.extensions).require_use(&name) {
             state.refusals().note(&parts.extensions, Reason::Forbidden);
             return Err(problem);
         }
         Ok(Self(name))
     }
+}
+
+/// Returns the name in a path, if it needs no decoding.
+fn plain_name(path: &str) -> Option<&str> {
+    let name = path.strip_prefix("/v1/collections/")?.split('/').next()?;
+    (!name.contains('%')).then_some(name)
+}
+
+async fn encoded_name(parts: &mut Parts, state: &AppState) -> Result<CollectionName, Problem> {
+    let params = RawPathParams::from_request_parts(parts, state)
+        .await
+        .map_err(|_| Problem::invalid("collection", "is not valid UTF-8 after percent-decoding"))?;
+    let name = params.iter().find(|(name, _)| *name == "collection").map_or("", |(_, value)| value);
+    Ok(CollectionName::new(name)?)
 }
 
 /// The collection named in the path; 404 if there is none.

@@ -4,26 +4,25 @@ use axum::body::Body;
 use axum::http::request::Parts;
 
 use crate::http::body::{self, Whole};
-use crate::http::deadline::Deadline;
 use crate::http::dto::document::Invalid;
 use crate::http::error::Problem;
+use crate::http::notes::Notes;
 use crate::http::quota::Quota;
 use crate::http::state::AppState;
-use crate::http::turn::Turn;
 
-/// Returns a value that the route's own layer attached to the request.
-pub(super) fn own<T: Clone + Send + Sync + 'static>(parts: &Parts) -> T {
-    parts.extensions.get::<T>().expect("the route's own layer has set it").clone()
+/// Returns the notes on a request.
+pub(super) fn notes(parts: &Parts) -> &Notes {
+    Notes::of(&parts.extensions).expect("the layer around all routes has attached them")
 }
 
 /// Waits for the body, and then takes the request's place.
 pub(super) async fn read(parts: &Parts, body: Body, raw: Option<Invalid>, state: &AppState) -> Result<Whole, Problem> {
-    let (deadline, mut arriving) = (own::<Deadline>(parts), Quota::of(&parts.extensions).arriving());
+    let (notes, mut arriving) = (notes(parts), Quota::of(&parts.extensions).arriving());
     let (limits, budget) = (state.limits(), state.budget());
-    let whole = body::whole(&parts.headers, body, limits, budget, &deadline, &mut arriving, state.cpu());
+    let whole = body::whole(&parts.headers, body, limits, budget, notes.deadline(), &mut arriving, state.cpu());
     let mut whole = whole.await?;
     arriving.take()?;
-    own::<Turn>(parts).take()?;
+    notes.turn().take()?;
     // The parsed value is in memory together with the body.
     let bytes = match raw {
         Some(invalid) => body::text_bytes(whole.bytes.len(), invalid),

@@ -6,19 +6,17 @@ use axum::http::request::Parts;
 
 use super::announced::Announced;
 use super::parsing::{after_parsing, parse, utf8};
-use super::reading::{own, read};
+use super::reading::{notes, read};
 use crate::collections::{Collection, PrepareOptions, Prepared, Purpose};
 use crate::cpu::{CpuPool, WhenFull};
 use crate::http::body::{self, LONG_BYTES_MIN, Room, Slice, Slices, Whole};
-use crate::http::caller::Caller;
-use crate::http::deadline::Deadline;
 use crate::http::dto::document::{self, BYTE_ORDER_MARK, DocumentInput, Invalid};
 use crate::http::error::Problem;
+use crate::http::notes::{Notes, caller_of};
 use crate::http::query::Query;
 use crate::http::quota::Quota;
 use crate::http::state::AppState;
 use crate::http::stream_place::StreamPlace;
-use crate::http::turn::Turn;
 use crate::types::{Content, DocId};
 
 /// One document to check or sign: JSON, or a raw text of any length with its id in the query.
@@ -47,7 +45,7 @@ pub(crate) struct StreamedText {
     rest: Slices,
     invalid: Invalid,
     place: StreamPlace,
-    turn: Turn,
+    notes: Notes,
     /// Its limit if it must be read whole.
     whole_bytes_max: usize,
     cpu: CpuPool,
@@ -68,7 +66,7 @@ impl FromRequest<AppState> for Subject {
         let Whole { bytes, room } = read(&parts, body, None, state).await?;
         quota.take_documents(1)?;
         let len = bytes.len();
-        let caller: Caller = own(&parts);
+        let caller = caller_of(&parts.extensions).clone();
         let read = move || document::from_json(utf8(&bytes)?, invalid, &caller);
         let DocumentInput { id, content, .. } = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
         Ok(Self { id, query, content: SubjectContent::Whole { content, when_full: after_parsing(len), room } })
@@ -83,17 +81,17 @@ async fn raw_text(
     state: &AppState,
     quota: &Quota,
 ) -> Result<SubjectContent, Problem> {
-    let (deadline, turn) = (own::<Deadline>(parts), own::<Turn>(parts));
+    let notes = notes(parts);
     let arriving = quota.arriving();
     let (limits, cpu) = (state.limits(), state.cpu());
-    let mut rest = Slices::new(&parts.headers, body, limits, state.budget(), deadline, arriving, cpu)?;
+    let mut rest = Slices::new(&parts.headers, body, limits, state.budget(), notes.clone(), arriving, cpu)?;
     let first = rest.next().await?;
     rest.begin()?;
     quota.take_documents(1)?;
     match first {
         // It is signed at once, on this thread, like JSON of this length.
         Slice::Last(bytes) if bytes.len() <= LONG_BYTES_MIN => {
-            turn.take()?;
+            notes.turn().take()?;
             let content = document::from_raw(None, bytes.into(), invalid)?.content;
             Ok(SubjectContent::Whole { content, when_full: WhenFull::Refuse, room: rest.into_room() })
         }
@@ -106,7 +104,7 @@ async fn raw_text(
                 rest,
                 invalid,
                 place,
-                turn,
+                notes: notes.clone(),
                 whole_bytes_max,
                 cpu,
             })))
@@ -135,7 +133,8 @@ impl SubjectContent {
 
 impl StreamedText {
     async fn prepare(self, collection: &Collection, purpose: Purpose, ranks: bool) -> Result<Prepared, Problem> {
-        let Self { first, mut rest, invalid, place: _place, turn, whole_bytes_max, cpu } = self;
+        let Self { first, mut rest, invalid, place: _place, notes, whole_bytes_max, cpu } = self;
+        let turn = notes.turn();
         if purpose == Purpose::Check && collection.compares_shingles() {
             let Whole { bytes, mut room } = rest.whole(first, whole_bytes_max).await?;
             turn.take()?;
