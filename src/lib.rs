@@ -7,6 +7,7 @@ pub mod telemetry;
 pub mod types;
 
 // F2
+pub mod audit;
 pub mod cpu;
 pub mod index;
 pub mod keys;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::exit::ExitStatus;
-use super::{backup, check, export, health, import, keys, restore, serve, tune, verify};
+use super::{audit, backup, check, export, health, import, keys, restore, serve, tune, verify};
 
 /// 2: the verb failed. clap exits with the same status if the arguments are wrong.
 const EXIT_ERROR: u8 = 2;
@@ -24,6 +24,7 @@ const EXIT_ERROR: u8 = 2;
   hapax export --pairs                           list stored duplicates, each with its original
   hapax backup nightly                           make a checked copy; hapax restore restores it
   hapax keys add crawler --scopes check,insert   make a key for a client; --keys-file names the file
+  hapax audit /var/log/hapax --id page-7         show the logged decisions on a document
   hapax tune --threshold 0.8 --documents 1e7     show the recall and the cost of a banding
 
 `hapax VERB --help` shows all options of a verb, and examples.")]
@@ -44,6 +45,7 @@ enum Verb {
     Health(health::Args),
     Verify(verify::Args),
     Keys(keys::Args),
+    Audit(audit::Args),
 }
 
 /// Parses the arguments of the process and runs the verb.
@@ -59,6 +61,7 @@ pub fn run() -> ExitCode {
         Verb::Health(args) => health::run(&args),
         Verb::Verify(args) => verify::run(&args),
         Verb::Keys(args) => keys::run(&args),
+        Verb::Audit(args) => audit::run(&args),
     };
     match result {
         Ok(ExitStatus::Fine) => ExitCode::SUCCESS,

@@ -2,6 +2,9 @@
 //! messages and progress bars on stderr, an exit status.
 
 mod arguments;
+pub mod audit;
+mod audit_compare;
+mod audit_table;
 pub mod backup;
 pub mod bulk;
 pub mod check;

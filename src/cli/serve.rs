@@ -17,6 +17,7 @@ use super::secure::Secure;
 use super::service::ServiceManager;
 use super::signals::Signals;
 use super::sockets::{Serving, Sockets};
+use crate::audit::{AuditLog, AuditSettings};
 use crate::collections::{Collections, CollectionsConfig, Medium, Opening};
 use crate::config::{self, ApiKey, Config, HttpLimits, Server, Sources};
 use crate::cpu::{self, CpuPool, run_promptly};
@@ -155,8 +156,8 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
     let sockets = bind(&config, given).await?;
     let manager = ServiceManager::of_environment();
     tokio::spawn(manager.clone().keep_alive());
-    let Config { server, api_key, tls, keys_file, collections: collections_config, cpu, log: _ } = config;
-    let (boot, cpu) = (Boot::new(), CpuPool::new(cpu));
+    let Config { server, api_key, tls, keys_file, collections: collections_config, cpu, audit, log: _ } = config;
+    let (boot, cpu, audit) = (Boot::new(), CpuPool::new(cpu), audit_log(audit));
     let state = AppState::new(Wiring {
         boot: Arc::clone(&boot),
         limits: server.limits,
@@ -169,6 +170,7 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
         stream_threads: server.worker_threads,
         default_settings: collections_config.default_settings.clone(),
         secret_fingerprint: collections_config.secret.as_ref().map(hapax_core::SecretKey::fingerprint),
+        audit: audit.clone(),
     });
     // Probes and /metrics are answered while the collections are being opened.
     let secure = Secure::start(tls);
@@ -176,7 +178,7 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
     let place = place(&collections_config);
     let boot_log = tokio::spawn(report_boot(manager.clone(), Arc::clone(boot.opening())));
     let collections = tokio::select! {
-        opened = open(collections_config, cpu, Arc::clone(boot.opening())) => opened?,
+        opened = open(collections_config, audit.clone(), cpu, Arc::clone(boot.opening())) => opened?,
         () = signals.next() => {
             drain(signals, &manager, serving, server.limits.drain_timeout).await?;
             tracing::info!("stopped before the start was complete");
@@ -204,8 +206,17 @@ async fn serve(config: Config, metrics: Metrics, given: Given) -> Result<()> {
         }
     }
     drain(signals, &manager, serving, server.limits.drain_timeout).await?;
+    close(&manager, collections, audit).await
+}
+
+/// Waits until everything that was decided is on disk, and then its lines in the audit log.
+async fn close(manager: &ServiceManager, collections: Collections, audit: Option<Arc<AuditLog>>) -> Result<()> {
     manager.closing();
-    tokio::task::spawn_blocking(move || collections.close()).await.context("closing the data failed")?;
+    let close = move || {
+        collections.close();
+        audit.iter().for_each(|audit| audit.close());
+    };
+    tokio::task::spawn_blocking(close).await.context("closing the data failed")?;
     tracing::info!("stopped");
     Ok(())
 }
@@ -223,6 +234,14 @@ async fn bind(config: &Config, given: Given) -> Result<Sockets> {
     // A given socket need not have the configured address.
     sockets.addresses().try_for_each(|address| Config::protects(config, address))?;
     Ok(sockets)
+}
+
+/// Returns the log of decisions, if they are logged. It writes nothing yet.
+fn audit_log(settings: Option<AuditSettings>) -> Option<Arc<AuditLog>> {
+    for gauge in [names::AUDIT_BYTES, names::AUDIT_QUEUE_BYTES] {
+        metrics::gauge!(gauge).set(0.0);
+    }
+    settings.map(AuditLog::new)
 }
 
 /// Returns the keys of clients, and follows their file.
@@ -263,9 +282,19 @@ fn watch_memory(server: &Server, collections: &CollectionsConfig) -> Result<()> 
     Ok(())
 }
 
-/// Takes the data directory and opens `default`.
-async fn open(config: CollectionsConfig, cpu: CpuPool, opening: Arc<Opening>) -> Result<Collections> {
-    let data_dir = config.data_dir.clone();
+/// Takes the directory of the audit log, and then the data directory, and opens `default`.
+async fn open(
+    config: CollectionsConfig,
+    audit: Option<Arc<AuditLog>>,
+    cpu: CpuPool,
+    opening: Arc<Opening>,
+) -> Result<Collections> {
+    let (data_dir, lock_wait) = (config.data_dir.clone(), config.lock_wait);
+    if let Some(audit) = audit {
+        // Another server releases it after its data.
+        let started = tokio::task::spawn_blocking(move || audit.start(lock_wait)).await;
+        started.context("opening the audit log failed")??;
+    }
     let opened = tokio::task::spawn_blocking(move || Collections::open(config, cpu, opening)).await;
     opened
         .context("opening the data directory failed")?

@@ -13,10 +13,11 @@ use super::error::ConfigError;
 use super::http_limits::HttpLimits;
 use super::memory;
 use super::ranges::{count, impossible, milliseconds, within, word, zero_or_within};
-use super::raw::{Raw, RawBackup, RawCommit, RawCpu, RawLimits, RawLog, RawMemory, RawScrub};
+use super::raw::{Raw, RawAudit, RawBackup, RawCommit, RawCpu, RawLimits, RawLog, RawMemory, RawScrub};
 use super::secrets::{keys_file, secret};
 use super::server::Server;
 use super::tls::Tls;
+use crate::audit::AuditSettings;
 use crate::collections::{BackupSettings, CollectionsConfig, Limits, Medium, MemoryConfig, ScrubConfig};
 use crate::cpu::{self, CpuConfig};
 use crate::keys::KeysFile;
@@ -39,6 +40,8 @@ pub struct Config {
     pub collections: CollectionsConfig,
     /// Section `[cpu]`.
     pub cpu: CpuConfig,
+    /// Section `[audit]`. `None`: decisions are not logged.
+    pub audit: Option<AuditSettings>,
     /// Section `[log]`.
     pub log: LogSettings,
 }
@@ -85,8 +88,9 @@ impl Config {
             backup: backup(raw.backup)?,
             scrub: scrub(&raw.scrub)?,
         };
-        let tls = Tls::check(raw.tls)?;
-        let config = Self { server, api_key, keys_file, tls, collections, cpu: cpu(&raw.cpu)?, log: log(raw.log)? };
+        let (tls, audit) = (Tls::check(raw.tls)?, audit(raw.audit)?);
+        let (cpu, log) = (cpu(&raw.cpu)?, log(raw.log)?);
+        let config = Self { server, api_key, keys_file, tls, collections, cpu, audit, log };
         let addresses = [Some(config.server.listen), config.server.admin_listen].into_iter().flatten();
         addresses.into_iter().try_for_each(|address| Self::protects(&config, address))?;
         Ok(config)
@@ -161,6 +165,25 @@ fn backup(raw: RawBackup) -> Result<BackupSettings, ConfigError> {
     let log_bytes_max = Some(within("backup.log_bytes_max", raw.log_bytes_max, 1 << 20..=4 << 30)?);
     let dir = Some(raw.dir).filter(|dir| !dir.as_os_str().is_empty());
     Ok(BackupSettings { dir, bytes_per_second_max, log_bytes_max })
+}
+
+fn audit(raw: RawAudit) -> Result<Option<AuditSettings>, ConfigError> {
+    let file_bytes_max = within("audit.file_bytes_max", raw.file_bytes_max, 256 << 10..=1 << 40)?;
+    let bytes_max = within("audit.bytes_max", raw.bytes_max, 256 << 10..=1 << 50)?;
+    if file_bytes_max > bytes_max {
+        let allowed = format!("must be at most audit.bytes_max, which is {bytes_max}");
+        return Err(impossible("audit.file_bytes_max", file_bytes_max, allowed));
+    }
+    let retention = within("audit.retention_s", raw.retention_s, 0..=3_153_600_000)?;
+    let settings = AuditSettings {
+        dir: raw.dir,
+        checks: raw.checks,
+        queue_bytes_max: count("audit.queue_bytes_max", raw.queue_bytes_max, 256 << 10..=1 << 30)?,
+        file_bytes_max,
+        bytes_max,
+        retention: (retention > 0).then(|| Duration::from_secs(retention)),
+    };
+    Ok(Some(settings).filter(|settings| !settings.dir.as_os_str().is_empty()))
 }
 
 fn log(raw: RawLog) -> Result<LogSettings, ConfigError> {

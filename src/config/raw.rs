@@ -21,6 +21,7 @@ pub struct Raw {
     pub commit: RawCommit,
     pub backup: RawBackup,
     pub scrub: RawScrub,
+    pub audit: RawAudit,
     pub log: RawLog,
 }
 
@@ -177,6 +178,17 @@ pub struct RawBackup {
 pub struct RawScrub {
     pub bytes_per_second: u64,
     pub interval_s: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawAudit {
+    pub dir: PathBuf,
+    pub checks: bool,
+    pub queue_bytes_max: u64,
+    pub file_bytes_max: u64,
+    pub bytes_max: u64,
+    pub retention_s: u64,
 }
 
 #[derive(Debug, Deserialize)]

@@ -236,6 +236,7 @@ pub(super) mod tests {
             stream_threads: Some(1),
             default_settings: Settings::new(spec, banding, 0.8),
             secret_fingerprint: None,
+            audit: None,
         });
         let front = Front::new(&state, Served::new([&ROUTE].into_iter()), false);
         let router = axum::Router::new().route(ROUTE.path, handler).layer(front);

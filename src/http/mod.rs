@@ -9,6 +9,7 @@ mod admin_action;
 mod admission;
 mod admit;
 mod answer;
+mod audited;
 mod batches;
 mod beginning;
 mod body;

@@ -16,6 +16,7 @@ use super::quota::Shares;
 use super::refusals::Refusals;
 use super::stream_place::StreamPlace;
 use super::stream_threads::StreamThreads;
+use crate::audit::AuditLog;
 use crate::collections::Settings;
 use crate::config::{Addresses, HttpLimits, TrustedProxies};
 use crate::cpu::{self, CpuPool};
@@ -45,6 +46,8 @@ pub struct Wiring {
     pub default_settings: Settings,
     /// The fingerprint of the secret that `"key": "configured"` means.
     pub secret_fingerprint: Option<u64>,
+    /// The log of decisions, if they are logged.
+    pub audit: Option<Arc<AuditLog>>,
 }
 
 /// The state that all handlers share. Cheap to clone.
@@ -137,6 +140,10 @@ impl AppState {
 
     pub fn secret_fingerprint(&self) -> Option<u64> {
         self.0.wiring.secret_fingerprint
+    }
+
+    pub(super) fn audit(&self) -> Option<&Arc<AuditLog>> {
+        self.0.wiring.audit.as_ref()
     }
 
     /// The places of each class of requests.

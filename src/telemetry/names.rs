@@ -389,6 +389,16 @@ metrics_table! {
         "1 if the disk accepts documents; 0 if it refuses them, for example because it is full, while reads continue.";
     LOG_LINES_LEFT_OUT = "hapax_log_lines_left_out_total", Kind::Counter, None, [],
         "Log lines left out because the same line, or many like it, had been written a few seconds before.";
+    AUDIT_LINES = "hapax_audit_lines_total", Kind::Counter, None, [],
+        "Lines written to the audit log.";
+    AUDIT_DROPPED = "hapax_audit_dropped_total", Kind::Counter, None, [],
+        "Lines of the audit log that were dropped, because too many waited for its disk.";
+    AUDIT_ERRORS = "hapax_audit_errors_total", Kind::Counter, None, [],
+        "Attempts to write to the audit log that failed; its lines wait for the next attempt.";
+    AUDIT_BYTES = "hapax_audit_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Size of all files of the audit log; 0 if there is none.";
+    AUDIT_QUEUE_BYTES = "hapax_audit_queue_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Lines of the audit log that wait for the disk.";
     COLLECTION_DAMAGED = "hapax_collection_damaged", Kind::Gauge, None, [label::COLLECTION],
         "1 for a collection that is not served because its file is damaged.";
     COLLECTION_OPEN = "hapax_collection_open", Kind::Gauge, None, [label::COLLECTION],

@@ -132,7 +132,7 @@ fn unknown_keys_are_refused_with_key_and_origin() {
     assert!(message.contains("listen, "), "says what there is: {message}");
     let message = refusal(with_file("[sever]\nlisten = \"127.0.0.1:1\"\n"));
     assert!(message.contains("sever") && message.contains("hapax.toml"), "{message}");
-    assert!(message.contains("; did you mean server? The sections are address_limits, auth, "), "{message}");
+    assert!(message.contains("; did you mean server? The sections are address_limits, audit, auth, "), "{message}");
     for (wrong, right) in [
         ("server.listn", Some("server.listen")),
         ("server.listen_adress", Some("server.listen")),

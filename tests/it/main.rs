@@ -3,6 +3,7 @@
 
 mod alerts;
 mod answer_bounds;
+mod audit;
 mod auth;
 mod backup;
 mod banding;

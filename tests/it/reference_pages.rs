@@ -55,7 +55,7 @@ fn amount(text: &str, key: &str) -> u64 {
         "PiB" => 1 << 50,
         "s" => second,
         "min" | "minutes" => 60 * second,
-        "day" => 86_400 * second,
+        "day" | "days" => 86_400 * second,
         other => panic!("{key}: unit {other:?}"),
     };
     let number = number.replace(',', "");

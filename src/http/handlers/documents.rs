@@ -8,6 +8,7 @@ use futures::{StreamExt, TryStreamExt};
 use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
 use crate::collections::{Collection, CollectionError, Cursor, DocumentsPage, PrepareOptions, Purpose};
 use crate::http::answer::Answer;
+use crate::http::audited::Audited;
 use crate::http::body;
 use crate::http::caller::Caller;
 use crate::http::dto::document::{self, Deleted, DocumentPage, DocumentRecord, FoundDocuments};
@@ -39,8 +40,10 @@ pub async fn check(
     let prepared = content.prepare(&collection, Purpose::Check, false).await?;
     stages.end(Stage::Sign);
     let mut room = state.answer_room(verdict_bytes_max(options.limit, options.with_metadata, options.explain))?;
+    let content = prepared.content();
     let verdict = collection.check_within(id, prepared, options, room.json_bytes_max()).await?;
     stages.decided(verdict.times);
+    Audited::of_check(&state, &caller, &collection).checked(&verdict, content);
     room.is_made(verdict.bytes());
     Ok(Answer::new(told(&collection, &caller, &stages, options.explain, verdict), room))
 }
@@ -80,11 +83,11 @@ pub async fn insert(
     stages.end(Stage::Sign);
     let mut answer_room =
         state.answer_room(verdict_bytes_max(options.limit, options.with_metadata, options.explain))?;
-    let bytes_max = answer_room.json_bytes_max();
+    let (bytes_max, content) = (answer_room.json_bytes_max(), prepared.content());
     let ticket = collection.insert_within(id, document.metadata, prepared, options, bytes_max).await?;
     answer_room.is_made(ticket.json_bytes());
     stages.decided(ticket.lookup_times());
-    let verdict = ticket.wait().await?;
+    let verdict = Audited::of(&state, &caller, &collection).inserted(ticket, content).await?;
     stages.end(Stage::Commit);
     Ok(Answer::new(told(&collection, &caller, &stages, options.explain, verdict), answer_room))
 }
@@ -117,10 +120,17 @@ pub async fn read(
 }
 
 /// `DELETE …/documents?id=`
-pub async fn delete(Target(collection): Target, query: Query, quota: Quota) -> Result<Json<Deleted>, Problem> {
+pub async fn delete(
+    State(state): State<AppState>,
+    caller: Caller,
+    Target(collection): Target,
+    query: Query,
+    quota: Quota,
+) -> Result<Json<Deleted>, Problem> {
     let id = query.id()?.ok_or_else(|| Problem::invalid("id", "is required"))?;
     quota.take_documents(1)?;
-    let was_there = collection.delete(id).await?.wait().await?;
+    let ticket = collection.delete(id.clone()).await?;
+    let was_there = Audited::of(&state, &caller, &collection).deleted(ticket, &id).await?;
     Ok(Json(Deleted { deleted: was_there.into() }))
 }
 
@@ -163,20 +173,22 @@ pub async fn get_many(
 /// `POST …/documents/delete`
 pub async fn delete_many(
     State(state): State<AppState>,
+    caller: Caller,
     Target(collection): Target,
     quota: Quota,
     body: JsonText,
 ) -> Result<Json<Deleted>, Problem> {
     // The deletions are decided one after another and made durable together.
-    let mut tickets = Vec::new();
+    let audited = Audited::of(&state, &caller, &collection);
+    let mut answers = Vec::new();
     for id in ids(&state, &quota, body).await? {
         // Gives other tasks a turn: a thousand deletions may need to wait for nothing.
         tokio::task::consume_budget().await;
-        tickets.push(collection.delete(id).await?);
+        answers.push(audited.deleted(collection.delete(id.clone()).await?, &id));
     }
     let mut deleted = 0;
-    for ticket in tickets {
-        deleted += u64::from(ticket.wait().await?);
+    for answer in answers {
+        deleted += u64::from(answer.await?);
     }
     Ok(Json(Deleted { deleted }))
 }

@@ -15,10 +15,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::operation::Operation;
 use super::parsed::Parsed;
-use crate::collections::{Collection, InsertOptions, PrepareOptions, Prepared, Purpose};
+use crate::collections::{Collection, CollectionError, InsertOptions, PrepareOptions, Prepared, Purpose};
 use crate::cpu::{self, CpuPool, WhenFull};
 use crate::http::admission::{Class, Places};
 use crate::http::answer::LineRoom;
+use crate::http::audited::Audited;
 use crate::http::body::Room;
 use crate::http::caller::Caller;
 use crate::http::dto::document::{DocumentInput, Invalid};
@@ -64,6 +65,7 @@ pub(crate) enum DocumentAnswer {
 pub(crate) struct DocumentWork {
     caller: Caller,
     collection: Collection,
+    audited: Audited,
     /// The pool that parses long documents. The collection's own pool signs them.
     cpu: CpuPool,
     /// The threads that work on short documents.
@@ -112,6 +114,7 @@ impl DocumentWork {
         let (cpu, threads) = (state.cpu().clone(), state.stream_threads().handle().clone());
         let places = Some(Arc::clone(state.admission().of(Class::Bulk)));
         Self {
+            audited: Audited::of(state, &caller, &collection),
             caller,
             collection,
             cpu,
@@ -260,8 +263,10 @@ impl DocumentWork {
             Ok(Parsed::Check(DocumentInput { id, content, .. }, options)) => {
                 let checked = async {
                     let prepared = self.collection.prepare_with(content, in_turn(Purpose::Check)).await?;
-                    let bytes_max = self.bytes_left(answer_bytes_max);
-                    self.collection.check_within(id.clone(), prepared, options, bytes_max).await
+                    let (bytes_max, content) = (self.bytes_left(answer_bytes_max), prepared.content());
+                    let verdict = self.collection.check_within(id.clone(), prepared, options, bytes_max).await?;
+                    self.audited.checked(&verdict, content);
+                    Ok::<_, CollectionError>(verdict)
                 };
                 match checked.await {
                     Ok(verdict) => Ready::Done(DocumentAnswer::Verdict(verdict)),
@@ -284,30 +289,29 @@ impl DocumentWork {
         match ready {
             Ready::Done(answer) => DecidedInTurn::now(answer),
             Ready::Insert(id, metadata, prepared, options) => {
-                let decided = self.collection.insert_within(id.clone(), metadata, prepared, options, bytes_max).await;
-                match decided {
-                    Ok(ticket) => DecidedInTurn {
-                        json_bytes: ticket.json_bytes(),
-                        waiting: Box::pin(async move {
-                            match ticket.wait().await {
-                                Ok(verdict) => DocumentAnswer::Verdict(verdict),
-                                Err(error) => DocumentAnswer::Failed { id: Some(id), problem: error.into() },
-                            }
-                        }),
-                    },
+                let content = prepared.content();
+                match self.collection.insert_within(id.clone(), metadata, prepared, options, bytes_max).await {
+                    Ok(ticket) => {
+                        let json_bytes = ticket.json_bytes();
+                        let answer = self.audited.inserted(ticket, content);
+                        let answer = answer.map(|answer| match answer {
+                            Ok(verdict) => DocumentAnswer::Verdict(verdict),
+                            Err(error) => DocumentAnswer::Failed { id: Some(id), problem: error.into() },
+                        });
+                        DecidedInTurn { json_bytes, waiting: answer.boxed() }
+                    }
                     Err(error) => DecidedInTurn::now(DocumentAnswer::Failed { id: Some(id), problem: error.into() }),
                 }
             }
             Ready::Delete(id) => match self.collection.delete(id.clone()).await {
-                Ok(ticket) => DecidedInTurn {
-                    json_bytes: deleted_bytes(&id),
-                    waiting: Box::pin(async move {
-                        match ticket.wait().await {
-                            Ok(was_there) => DocumentAnswer::Deleted { id, was_there },
-                            Err(error) => DocumentAnswer::Failed { id: Some(id), problem: error.into() },
-                        }
-                    }),
-                },
+                Ok(ticket) => {
+                    let json_bytes = deleted_bytes(&id);
+                    let answer = self.audited.deleted(ticket, &id).map(|answer| match answer {
+                        Ok(was_there) => DocumentAnswer::Deleted { id, was_there },
+                        Err(error) => DocumentAnswer::Failed { id: Some(id), problem: error.into() },
+                    });
+                    DecidedInTurn { json_bytes, waiting: answer.boxed() }
+                }
                 Err(error) => DecidedInTurn::now(DocumentAnswer::Failed { id: Some(id), problem: error.into() }),
             },
         }

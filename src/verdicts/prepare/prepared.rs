@@ -80,6 +80,11 @@ impl Prepared {
         self.made.as_ref().map(|made| &made.signature[..])
     }
 
+    /// Returns the hash of its content; `None` for an empty document and for a given signature.
+    pub fn content(&self) -> Option<ContentHash> {
+        self.made.as_ref().and_then(|made| made.content)
+    }
+
     /// Returns the number of shingles with repetitions, or `None` for a given signature.
     pub fn shingles(&self) -> Option<u64> {
         self.shingles

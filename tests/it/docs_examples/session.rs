@@ -27,7 +27,7 @@ const FOLDER: &str = "/srv/hapax";
 /// The ports to choose from. Systems hand out ports above these by themselves.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 /// The verbs that talk to a server.
-const CLIENTS: &str = "import|check|export|backup|health";
+const CLIENTS: &str = "import|check|export|backup|health|audit";
 
 static ADDRESS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\b(127\.0\.0\.1|0\.0\.0\.0|localhost):(\d{2,5})\b").unwrap());

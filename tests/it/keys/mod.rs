@@ -3,7 +3,7 @@
 mod audit;
 mod broken;
 mod coarse;
-mod file;
+pub mod file;
 mod limits;
 mod revoking;
 mod scopes;

@@ -113,6 +113,7 @@ impl Setup {
             stream_threads: self.workers,
             default_settings: self.collections.default_settings.clone(),
             secret_fingerprint: self.collections.secret.as_ref().map(SecretKey::fingerprint),
+            audit: None,
         });
         let collections = self.boots.then(|| Collections::open(self.collections, cpu, Arc::default()).unwrap());
         if let Some(collections) = &collections {

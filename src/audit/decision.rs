@@ -1,0 +1,220 @@
+//! A decision -> its line. Texts and metadata never come in here, except as metadata of matches, which are left out.
+
+use std::borrow::Cow;
+
+use hapax_core::{Banding, ContentHash, Fingerprint};
+use jiff::Timestamp;
+
+use super::line::{AuditLine, AuditMatch};
+use crate::types::{CollectionName, DocId, Match, TimestampMs, Verdict};
+
+/// Most bytes of the matches in a line. The best match is always in it.
+const MATCHES_BYTES_MAX: usize = 64 << 10;
+/// Most bytes of a match without its id.
+const MATCH_BYTES: usize = 160;
+
+/// A decision, and the settings under which it was made.
+#[derive(Clone, Debug)]
+pub struct Decision<'a> {
+    /// When it was made. Its document is not stored later than that.
+    pub at: Timestamp,
+    pub request_id: &'a str,
+    /// The name of the API key.
+    pub key: Option<&'a str>,
+    pub collection: &'a CollectionName,
+    /// The hash of the document's content; `None` for an empty document, a given signature, and a deletion.
+    pub content: Option<ContentHash>,
+    pub spec: Fingerprint,
+    pub banding: Banding,
+    pub decided: Decided<'a>,
+}
+
+/// The answer of a decision, whole: before a key sees a part of it.
+#[derive(Clone, Copy, Debug)]
+pub enum Decided<'a> {
+    Checked(&'a Verdict),
+    Inserted(&'a Verdict),
+    Deleted { id: &'a DocId, was_there: bool },
+}
+
+impl<'a> Decision<'a> {
+    /// Adds its line to `out`, with a line feed.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        // A write into memory fails only if a value cannot be JSON, and all of these can.
+        serde_json::to_writer(&mut *out, &self.line()).expect("a line is always JSON");
+        out.push(b'\n');
+    }
+
+    fn line(&self) -> AuditLine<'a> {
+        let Self { at, request_id, key, collection, content, spec, banding, decided } = *self;
+        let line = AuditLine {
+            time: rfc3339(at).into(),
+            request_id: request_id.into(),
+            key: key.map(Cow::from),
+            op: "".into(),
+            collection: collection.as_str().into(),
+            id: None,
+            content: content.map(|hash| format!("{:032x}", hash.0).into()),
+            spec: spec.to_string().into(),
+            bands: banding.bands(),
+            rows: banding.rows(),
+            threshold: None,
+            verdict: None,
+            outcome: None,
+            stored: None,
+            complete: None,
+            duplicate_of: None,
+            similarity: None,
+            representative: None,
+            matches: None,
+            omitted: 0,
+            deleted: None,
+        };
+        match decided {
+            Decided::Checked(verdict) => with_verdict(AuditLine { op: "check".into(), ..line }, verdict),
+            Decided::Inserted(verdict) => with_verdict(AuditLine { op: "insert".into(), ..line }, verdict),
+            Decided::Deleted { id, was_there } => {
+                AuditLine { op: "delete".into(), id: Some(id.as_str().into()), deleted: Some(was_there), ..line }
+            }
+        }
+    }
+}
+
+fn with_verdict<'a>(line: AuditLine<'a>, verdict: &'a Verdict) -> AuditLine<'a> {
+    let id = |id: &'a Option<DocId>| id.as_ref().map(|id| Cow::from(id.as_str()));
+    let shown = fitting(&verdict.matches);
+    AuditLine {
+        id: id(&verdict.id),
+        threshold: Some(verdict.threshold),
+        verdict: Some(verdict.kind.as_str().into()),
+        outcome: Some(verdict.outcome.as_str().into()),
+        stored: Some(verdict.stored),
+        complete: Some(verdict.unread == 0),
+        duplicate_of: id(&verdict.duplicate_of),
+        similarity: verdict.similarity.map(ratio),
+        representative: id(&verdict.representative),
+        matches: Some(verdict.matches[..shown].iter().map(evidence).collect()),
+        omitted: verdict.omitted_matches + (verdict.matches.len() - shown) as u64,
+        ..line
+    }
+}
+
+/// Returns how many matches a line has room for.
+fn fitting(matches: &[Match]) -> usize {
+    let mut bytes = 0;
+    let fits = |found: &&Match| {
+        bytes += MATCH_BYTES + found.id.json_bytes();
+        bytes <= MATCHES_BYTES_MAX
+    };
+    matches.iter().take_while(fits).count().max(1).min(matches.len())
+}
+
+fn evidence(found: &Match) -> AuditMatch<'_> {
+    AuditMatch {
+        id: found.id.as_str().into(),
+        similarity: ratio(found.similarity.value),
+        low: ratio(found.similarity.low),
+        high: ratio(found.similarity.high),
+        method: found.similarity.method.as_str().into(),
+        first_seen: stored_at(found.first_seen).into(),
+    }
+}
+
+/// Rounds to six decimals, as answers do.
+fn ratio(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+/// The form in which answers have times, so that texts can be compared.
+fn stored_at(at: TimestampMs) -> String {
+    Timestamp::from_millisecond(at.0).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
+}
+
+fn rfc3339(at: Timestamp) -> String {
+    format!("{at:.3}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{Metadata, Method, Outcome, Similarity, VerdictKind};
+
+    fn found(id: &str) -> Match {
+        Match {
+            id: DocId::new(id).unwrap(),
+            same_content: false,
+            similarity: Similarity { value: 0.914_062_5, low: 0.87, high: 0.95, method: Method::Estimate },
+            overlap: None,
+            first_seen: TimestampMs(1_795_168_800_250),
+            metadata: Some(Metadata::new(r#"{"secret":1}"#).unwrap()),
+            metadata_omitted: false,
+        }
+    }
+
+    fn verdict(matches: Vec<Match>) -> Verdict {
+        Verdict {
+            kind: VerdictKind::NearDuplicate,
+            outcome: Outcome::Skipped,
+            stored: false,
+            id: Some(DocId::new("b").unwrap()),
+            duplicate_of: Some(DocId::new("a").unwrap()),
+            similarity: Some(0.914_062_5),
+            representative: None,
+            threshold: 0.8,
+            matches,
+            omitted_matches: 2,
+            candidates: 1,
+            unread: 0,
+            shingles: Some(3),
+            previous: None,
+            expected_recall: None,
+        }
+    }
+
+    fn text(decided: Decided<'_>, content: Option<ContentHash>) -> String {
+        let collection = CollectionName::default_collection();
+        let banding = hapax_core::tuning::default_banding(hapax_core::Spec::default().shape(), 0.8);
+        let decision = Decision {
+            at: Timestamp::from_millisecond(1_795_168_800_000).unwrap(),
+            request_id: "r-1",
+            key: Some("crawler"),
+            collection: &collection,
+            content,
+            spec: Fingerprint(0xabc),
+            banding,
+            decided,
+        };
+        let mut line = Vec::new();
+        decision.write(&mut line);
+        String::from_utf8(line).unwrap()
+    }
+
+    #[test]
+    fn a_line_has_the_decision_its_evidence_and_its_settings_and_no_metadata() {
+        assert_eq!(
+            text(Decided::Inserted(&verdict(vec![found("a")])), Some(ContentHash(7))),
+            r#"{"time":"2026-11-20T10:00:00.000Z","request_id":"r-1","key":"crawler","op":"insert","#.to_owned()
+                + r#""collection":"default","id":"b","content":"00000000000000000000000000000007","#
+                + r#""spec":"00000000000000000000000000000abc","bands":31,"rows":8,"threshold":0.8,"#
+                + r#""verdict":"near_duplicate","outcome":"skipped","stored":false,"complete":true,"#
+                + r#""duplicate_of":"a","similarity":0.914063,"matches":[{"id":"a","similarity":0.914063,"#
+                + r#""low":0.87,"high":0.95,"method":"estimate","first_seen":"2026-11-20T10:00:00.25Z"}],"omitted":2}"#
+                + "\n"
+        );
+        let id = DocId::new("b").unwrap();
+        let deleted = text(Decided::Deleted { id: &id, was_there: true }, None);
+        assert!(deleted.contains(r#""op":"delete""#) && deleted.contains(r#""rows":8,"deleted":true}"#), "{deleted}");
+    }
+
+    #[test]
+    fn a_line_is_bounded_and_keeps_the_best_match() {
+        let long = "\u{1}".repeat(2048);
+        let line = text(Decided::Checked(&verdict((0..1000).map(|_| found(&long)).collect())), None);
+        assert!(line.len() < 128 << 10, "{}", line.len());
+        let read: AuditLine<'_> = serde_json::from_str(&line).unwrap();
+        let shown = read.matches.unwrap().len() as u64;
+        assert!(shown >= 1 && shown + read.omitted == 1002, "{shown}");
+        let alone = text(Decided::Checked(&verdict(Vec::new())), None);
+        assert!(alone.contains(r#""matches":[]"#), "{alone}");
+    }
+}

@@ -1,0 +1,82 @@
+//! A line of the log. The same types are written and read, so the two cannot differ.
+//!
+//! Fields that do not apply are absent. A reader ignores fields that it does not know.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+/// A decision as a line of JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AuditLine<'a> {
+    /// When the decision was made, in RFC 3339 with milliseconds.
+    #[serde(borrow)]
+    pub time: Cow<'a, str>,
+    #[serde(borrow)]
+    pub request_id: Cow<'a, str>,
+    /// The name of the API key; null if the server asks for none.
+    pub key: Option<Cow<'a, str>>,
+    /// `check`, `insert` or `delete`.
+    #[serde(borrow)]
+    pub op: Cow<'a, str>,
+    #[serde(borrow)]
+    pub collection: Cow<'a, str>,
+    /// The id in the request. A check may have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<Cow<'a, str>>,
+    /// The hash of the canonical text or of the set, in hexadecimal; absent for a given signature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<Cow<'a, str>>,
+    /// The fingerprint of the collection's spec.
+    #[serde(borrow)]
+    pub spec: Cow<'a, str>,
+    pub bands: u32,
+    pub rows: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored: Option<bool>,
+    /// Whether no limit may have hidden a match.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub complete: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duplicate_of: Option<Cow<'a, str>>,
+    /// The similarity of the best match.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub similarity: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub representative: Option<Cow<'a, str>>,
+    /// The evidence: the matches of the answer, best first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matches: Option<Vec<AuditMatch<'a>>>,
+    /// Matches that are not in the line, because it or the answer would have been too long.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub omitted: u64,
+    /// Whether a deleted id was stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deleted: Option<bool>,
+}
+
+/// A match, as in the answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AuditMatch<'a> {
+    #[serde(borrow)]
+    pub id: Cow<'a, str>,
+    pub similarity: f64,
+    pub low: f64,
+    pub high: f64,
+    /// `estimate` or `exact`.
+    #[serde(borrow)]
+    pub method: Cow<'a, str>,
+    /// When the match's content was first stored under its id. It tells the content from later ones of the same id.
+    #[serde(borrow)]
+    pub first_seen: Cow<'a, str>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}

@@ -1,0 +1,110 @@
+//! Lines that wait for the disk, up to a limit in bytes. A line that does not fit is dropped and counted: no request
+//! waits for the disk of the log. Knows nothing of files.
+
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+/// Whole lines, one after another, and the lines that were lost.
+pub(super) struct Queue {
+    state: Mutex<State>,
+    /// Woken when half of the room is taken, and at the end.
+    due: Condvar,
+    bytes_max: usize,
+}
+
+#[derive(Default)]
+struct State {
+    lines: Vec<u8>,
+    /// Bytes that were taken and are not on disk.
+    taken: usize,
+    dropped: u64,
+    ended: bool,
+}
+
+/// The state of the queue after a wait.
+pub(super) struct Waited {
+    /// Lines that were dropped since the last time.
+    pub dropped: u64,
+    /// Whether no further lines come.
+    pub ended: bool,
+}
+
+impl Queue {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self { state: Mutex::default(), due: Condvar::new(), bytes_max }
+    }
+
+    /// Adds a line. False: it was dropped, because there is no room or the log has ended.
+    pub(super) fn push(&self, line: &[u8]) -> bool {
+        let mut state = self.state.lock();
+        let before = state.lines.len();
+        if state.ended || before + state.taken + line.len() > self.bytes_max {
+            state.dropped += 1;
+            return false;
+        }
+        state.lines.extend_from_slice(line);
+        let half = self.bytes_max / 2;
+        let is_due = before <= half && state.lines.len() > half;
+        drop(state);
+        if is_due {
+            self.due.notify_one();
+        }
+        true
+    }
+
+    /// Waits for at most `wait`, or until half of the room is taken, or until the end.
+    pub(super) fn wait(&self, wait: Duration) -> Waited {
+        let mut state = self.state.lock();
+        if !state.ended && state.lines.len() <= self.bytes_max / 2 {
+            self.due.wait_for(&mut state, wait);
+        }
+        Waited { dropped: std::mem::take(&mut state.dropped), ended: state.ended }
+    }
+
+    /// Moves all lines into `batch`, which must be empty. They count until [`written`](Self::written) is told.
+    pub(super) fn take(&self, batch: &mut Vec<u8>) {
+        debug_assert!(batch.is_empty(), "its lines would be mixed with later ones");
+        let mut state = self.state.lock();
+        std::mem::swap(&mut state.lines, batch);
+        state.taken += batch.len();
+    }
+
+    /// Gives back the room of lines that are on disk.
+    pub(super) fn written(&self, bytes: usize) {
+        self.state.lock().taken -= bytes;
+    }
+
+    /// The bytes of all lines that are not on disk.
+    pub(super) fn bytes(&self) -> usize {
+        let state = self.state.lock();
+        state.lines.len() + state.taken
+    }
+
+    /// Refuses further lines, and wakes the thread that writes.
+    pub(super) fn end(&self) {
+        self.state.lock().ended = true;
+        self.due.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_count_until_they_are_written_and_what_does_not_fit_is_dropped() {
+        let queue = Queue::new(10);
+        assert!(queue.push(b"1234\n") && !queue.push(b"too much\n") && queue.push(b"5678\n"));
+        let mut batch = Vec::new();
+        queue.take(&mut batch);
+        assert_eq!((&batch[..], queue.bytes()), (&b"1234\n5678\n"[..], 10));
+        assert!(!queue.push(b"\n"), "the taken lines are not on disk");
+        queue.written(5);
+        assert!(queue.push(b"\n"));
+        let waited = queue.wait(Duration::ZERO);
+        assert_eq!((waited.dropped, waited.ended), (2, false));
+        queue.end();
+        assert!(!queue.push(b"\n") && queue.wait(Duration::from_secs(60)).ended);
+    }
+}

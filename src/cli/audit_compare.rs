@@ -1,0 +1,276 @@
+//! The evidence of a line of the audit log -> what a running server says about it now: the similarity of both documents,
+//! or which of them is gone. It must never know how lines are read or printed.
+
+use std::collections::HashMap;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::client::{Client, ClientError, encode};
+use crate::audit::{AuditLine, AuditMatch};
+
+/// Documents that are remembered. Many lines name the same matches.
+const KNOWN_MAX: usize = 100_000;
+/// Most requests for one answer of a server that is busy.
+const ATTEMPTS_MAX: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(200);
+/// Similarities that differ by less are the same: both are rounded to six decimals.
+const SAME_WITHIN: f64 = 1.5e-6;
+
+/// How the evidence is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum State {
+    Same,
+    Changed,
+    MatchDeleted,
+    MatchReplaced,
+    DocumentDeleted,
+    DocumentReplaced,
+    DocumentNotStored,
+    CollectionGone,
+}
+
+impl State {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Changed => "changed",
+            Self::MatchDeleted => "match_deleted",
+            Self::MatchReplaced => "match_replaced",
+            Self::DocumentDeleted => "document_deleted",
+            Self::DocumentReplaced => "document_replaced",
+            Self::DocumentNotStored => "document_not_stored",
+            Self::CollectionGone => "collection_gone",
+        }
+    }
+
+    /// What this means, in a sentence.
+    fn detail(self) -> &'static str {
+        match self {
+            Self::Same => "both documents are as they were",
+            Self::Changed => "both documents are as they were, but the similarity is another",
+            Self::MatchDeleted => "not comparable: the match is no longer stored",
+            Self::MatchReplaced => "not comparable: the id of the match was stored again since",
+            Self::DocumentDeleted => "not comparable: the document is no longer stored",
+            Self::DocumentReplaced => "not comparable: the id of the document was stored again since",
+            Self::DocumentNotStored => {
+                "not comparable: the decision did not store the document; its match is as it was"
+            }
+            Self::CollectionGone => "not comparable: the collection no longer exists",
+        }
+    }
+}
+
+/// One match of a decision, then and now.
+pub(super) struct Compared<'a> {
+    line: &'a AuditLine<'a>,
+    found: &'a AuditMatch<'a>,
+    now: Option<f64>,
+    state: State,
+}
+
+impl<'a> Compared<'a> {
+    pub(super) fn line(&self) -> &'a AuditLine<'a> {
+        self.line
+    }
+
+    pub(super) fn found(&self) -> &'a AuditMatch<'a> {
+        self.found
+    }
+
+    /// The similarity of both documents now.
+    pub(super) fn now(&self) -> Option<f64> {
+        self.now
+    }
+
+    pub(super) fn state(&self) -> State {
+        self.state
+    }
+}
+
+impl Serialize for Compared<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        /// Its form as JSON.
+        #[derive(Serialize)]
+        struct ComparedLine<'a> {
+            time: &'a str,
+            request_id: &'a str,
+            collection: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            id: Option<&'a str>,
+            #[serde(rename = "match")]
+            found: &'a str,
+            similarity: f64,
+            method: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            now: Option<f64>,
+            state: State,
+            detail: &'a str,
+        }
+        let Self { line, found, now, state } = self;
+        ComparedLine {
+            time: &line.time,
+            request_id: &line.request_id,
+            collection: &line.collection,
+            id: line.id.as_deref(),
+            found: &found.id,
+            similarity: found.similarity,
+            method: &found.method,
+            now: *now,
+            state: *state,
+            detail: state.detail(),
+        }
+        .serialize(serializer)
+    }
+}
+
+/// A stored document, as far as it matters here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Stored {
+    /// When its content was first stored under its id.
+    Since(String),
+    Deleted,
+    CollectionGone,
+}
+
+/// Asks a server.
+pub(super) struct Comparer {
+    client: Client,
+    known: HashMap<(String, String), Stored>,
+    differs: bool,
+}
+
+#[derive(Deserialize)]
+struct DocumentAnswer {
+    first_seen: String,
+}
+
+#[derive(Deserialize)]
+struct ProblemAnswer {
+    code: String,
+    #[serde(default)]
+    detail: String,
+}
+
+#[derive(Deserialize)]
+struct ComparisonAnswer {
+    estimate: Estimate,
+    exact: Option<Exact>,
+}
+
+#[derive(Deserialize)]
+struct Estimate {
+    similarity: f64,
+}
+
+#[derive(Deserialize)]
+struct Exact {
+    jaccard: f64,
+}
+
+impl Comparer {
+    /// Fails if no server listens.
+    pub(super) fn new(client: Client) -> Result<Self> {
+        client.reach()?;
+        Ok(Self { client, known: HashMap::new(), differs: false })
+    }
+
+    /// Whether some evidence is gone or has changed.
+    pub(super) fn found_differences(&self) -> bool {
+        self.differs
+    }
+
+    pub(super) fn compare<'a>(&mut self, line: &'a AuditLine<'a>, found: &'a AuditMatch<'a>) -> Result<Compared<'a>> {
+        let (state, now) = self.judge(line, found)?;
+        // The documents of checks and of skipped duplicates are never stored, so that is no difference.
+        self.differs |= !matches!(state, State::Same | State::DocumentNotStored);
+        Ok(Compared { line, found, now, state })
+    }
+
+    fn judge(&mut self, line: &AuditLine<'_>, found: &AuditMatch<'_>) -> Result<(State, Option<f64>)> {
+        match self.stored(&line.collection, &found.id)? {
+            Stored::CollectionGone => return Ok((State::CollectionGone, None)),
+            Stored::Deleted => return Ok((State::MatchDeleted, None)),
+            Stored::Since(first_seen) if first_seen != found.first_seen => return Ok((State::MatchReplaced, None)),
+            Stored::Since(_) => {}
+        }
+        let (Some(id), Some(true)) = (&line.id, line.stored) else { return Ok((State::DocumentNotStored, None)) };
+        match self.stored(&line.collection, id)? {
+            Stored::CollectionGone => return Ok((State::CollectionGone, None)),
+            Stored::Deleted => return Ok((State::DocumentDeleted, None)),
+            // A line is written after its document is stored.
+            Stored::Since(first_seen) if is_later(&first_seen, &line.time) => {
+                return Ok((State::DocumentReplaced, None));
+            }
+            Stored::Since(_) => {}
+        }
+        let now = self.similarity(line, id, found)?;
+        let same = (now - found.similarity).abs() <= SAME_WITHIN;
+        Ok((if same { State::Same } else { State::Changed }, Some(now)))
+    }
+
+    /// Returns the similarity of both documents now, by the method of the line if the server still has it.
+    fn similarity(&self, line: &AuditLine<'_>, id: &str, found: &AuditMatch<'_>) -> Result<f64> {
+        let path = format!("/v1/collections/{}/compare", encode(&line.collection));
+        let body = json!({ "a": { "id": id }, "b": { "id": found.id } }).to_string();
+        let answer = patiently(|| self.client.post_json(&path, &body))?;
+        let answer: ComparisonAnswer = serde_json::from_str(&answer).context("cannot read the server's answer")?;
+        let exact = answer.exact.filter(|_| found.method == "exact");
+        Ok(exact.map_or(answer.estimate.similarity, |exact| exact.jaccard))
+    }
+
+    fn stored(&mut self, collection: &str, id: &str) -> Result<Stored> {
+        let place = (collection.to_owned(), id.to_owned());
+        if let Some(known) = self.known.get(&place) {
+            return Ok(known.clone());
+        }
+        let path = format!("/v1/collections/{}/documents?id={}", encode(collection), encode(id));
+        let (status, text) = patiently(|| busy(self.client.get(&path)?))?;
+        let stored = if status == 200 {
+            let document: DocumentAnswer = serde_json::from_str(&text).context("cannot read the server's answer")?;
+            Stored::Since(document.first_seen)
+        } else {
+            let problem: ProblemAnswer = serde_json::from_str(&text).context("cannot read the server's answer")?;
+            match problem.code.as_str() {
+                "document_not_found" => Stored::Deleted,
+                "collection_not_found" => Stored::CollectionGone,
+                _ => return Err(ClientError::Refused { status, detail: problem.detail, retry_after: None }.into()),
+            }
+        };
+        if self.known.len() >= KNOWN_MAX {
+            self.known.clear();
+        }
+        self.known.insert(place, stored.clone());
+        Ok(stored)
+    }
+}
+
+/// Returns an error if the server is too busy for an answer.
+fn busy((status, text): (u16, String)) -> Result<(u16, String), ClientError> {
+    let refused = ClientError::Refused { status, detail: "it is busy".into(), retry_after: None };
+    if refused.is_passing() { Err(refused) } else { Ok((status, text)) }
+}
+
+/// Asks again while the server is busy or restarts.
+fn patiently<T>(mut ask: impl FnMut() -> Result<T, ClientError>) -> Result<T, ClientError> {
+    let mut attempt = 1;
+    loop {
+        match ask() {
+            Err(error) if error.is_passing() && attempt < ATTEMPTS_MAX => {
+                thread::sleep(PAUSE * attempt);
+                attempt += 1;
+            }
+            answer => return answer,
+        }
+    }
+}
+
+/// Whether a time is after another one. Times that cannot be read are not.
+fn is_later(time: &str, than: &str) -> bool {
+    use crate::audit::moment;
+    moment(time).zip(moment(than)).is_some_and(|(time, than)| time > than)
+}
