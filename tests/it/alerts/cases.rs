@@ -163,6 +163,12 @@ pub(super) const CASES: &[Case] = &[
         at: "5m",
     },
     Case {
+        alert: "HapaxAuditLinesDropped",
+        fires: &[("hapax_audit_dropped_total", "0x5 3x20")],
+        quiet: &[("hapax_audit_dropped_total", "3x20")],
+        at: "10m",
+    },
+    Case {
         alert: "HapaxCertificateNotReloaded",
         fires: &[("hapax_tls_reload_errors_total", "0+60x30")],
         quiet: &[("hapax_tls_reload_errors_total", "600x30")],
