@@ -24,7 +24,7 @@ const EXIT_ERROR: u8 = 2;
   hapax export --pairs                           list stored duplicates, each with its original
   hapax backup nightly                           make a checked copy; hapax restore restores it
   hapax keys add crawler --scopes check,insert   make a key for a client; --keys-file names the file
-  hapax audit /var/log/hapax --id page-7         show the logged decisions on a document
+  hapax audit /var/lib/hapax/audit --id page-7   show the logged decisions on a document
   hapax tune --threshold 0.8 --documents 1e7     show the recall and the cost of a banding
 
 `hapax VERB --help` shows all options of a verb, and examples.")]

@@ -19,9 +19,9 @@ use crate::audit::{self, AuditLine, Filter, ReadLine, moment};
 /// --compare.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  hapax audit /var/log/hapax --id https://a.example/1 --table
-  hapax audit /var/log/hapax --verdict near_duplicate --since 2h | jq -r .duplicate_of
-  hapax audit /var/log/hapax --matched https://a.example/1 --compare
+  hapax audit /var/lib/hapax/audit --id https://a.example/1 --table
+  hapax audit /var/lib/hapax/audit --verdict near_duplicate --since 2h | jq -r .duplicate_of
+  hapax audit /var/lib/hapax/audit --matched https://a.example/1 --compare
 
 --compare asks a server about each match, and prints a line of JSON for it: the \"similarity\" as it
 was, the one \"now\", and the \"state\". The API key needs the scopes check and read.

@@ -2,6 +2,7 @@
 
 mod comparing;
 mod files;
+mod leaving;
 mod lines;
 mod reading;
 
