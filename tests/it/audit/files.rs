@@ -10,14 +10,14 @@ use crate::support::client::{Client, DOCUMENTS, lines, words};
 use crate::support::server::Server;
 use crate::support::until::until;
 
-fn metric(server: &Server, name: &str) -> f64 {
+pub fn metric(server: &Server, name: &str) -> f64 {
     let text = Client::new(server.url("")).get("/metrics").text();
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")).map(str::to_owned));
     line.unwrap_or_else(|| panic!("no {name}")).parse().unwrap()
 }
 
 /// Deletes ids that are not stored: the cheapest decisions with long lines.
-fn long_lines(client: &Client, count: usize) {
+pub fn long_lines(client: &Client, count: usize) {
     for batch in 0..count.div_ceil(100) {
         let ids = (0..100).map(|number| format!("{batch}-{number}-{}", "x".repeat(2000)));
         let ids: Vec<_> = ids.collect();

@@ -2,6 +2,8 @@
 
 mod comparing;
 mod files;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod leaving;
 mod lines;
 mod reading;

@@ -20,7 +20,7 @@ const FULL_AFTER: usize = 5_000;
 const NO_RESERVE: (&str, &str) = ("HAPAX__DATA__RESERVE_BYTES", "0");
 
 /// Mounts a small disk on the folder, which only the server and its descendants see.
-const MOUNT: &str = r#"mount -t tmpfs -o size=16m none "$0" && exec "$@""#;
+pub const MOUNT: &str = r#"mount -t tmpfs -o size=16m none "$0" && exec "$@""#;
 
 #[test]
 fn a_full_disk_refuses_writes_and_takes_them_again_when_there_is_room() {
@@ -191,7 +191,7 @@ fn work(load: &mut Load, server: &Address) -> Result<(), Failure> {
 }
 
 /// Returns the command in whose children a small disk can be mounted.
-fn how_to_mount(dir: &str) -> Option<&'static [&'static str]> {
+pub fn how_to_mount(dir: &str) -> Option<&'static [&'static str]> {
     const WAYS: [&[&str]; 2] = [&["unshare", "-m"], &["unshare", "-Urm"]];
     let way = WAYS.into_iter().find(|unshare| may_mount(unshare, dir));
     if way.is_none() {
@@ -201,7 +201,7 @@ fn how_to_mount(dir: &str) -> Option<&'static [&'static str]> {
 }
 
 /// Returns a directory as the server sees it.
-fn within(server: &Server, dir: &str) -> PathBuf {
+pub fn within(server: &Server, dir: &str) -> PathBuf {
     Path::new(&format!("/proc/{}/root", server.pid())).join(dir.trim_start_matches('/'))
 }
 

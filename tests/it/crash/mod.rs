@@ -14,7 +14,7 @@ mod failing_disk;
 mod fleeting;
 mod folders;
 #[cfg(target_os = "linux")]
-mod full_disk;
+pub mod full_disk;
 mod http;
 mod kills;
 mod names;
