@@ -137,7 +137,7 @@ fn rfc3339(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{Metadata, Method, Outcome, Similarity, VerdictKind};
+    use crate::types::{LookupTimes, Metadata, Method, Outcome, Similarity, VerdictKind};
 
     fn found(id: &str) -> Match {
         Match {
@@ -168,6 +168,8 @@ mod tests {
             shingles: Some(3),
             previous: None,
             expected_recall: None,
+            times: LookupTimes::default(),
+            explanation: None,
         }
     }
 

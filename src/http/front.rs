@@ -111,12 +111,7 @@ async fn call<S: Handler>(handler: S, request: Request) -> Response {
 }
 
 /// Lets a request in, if it may come in, and answers it.
-async fn let_in<S: Handler>(
-    state: &AppState,
-    route: Option<&'static Route>,
-    request: Request,
-    handler: S,
-) -> Response {
+async fn let_in<S: Handler>(state: &AppState, route: Option<&'static Route>, request: Request, handler: S) -> Response {
     client_address::look_behind_proxies(state, &request);
     if let Err(problem) = gate::refuse_foreign(state, &request) {
         return problem.into_response();
