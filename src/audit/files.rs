@@ -65,7 +65,10 @@ impl Files {
         let lock = lock(&dir, wait)?;
         let mut ended = VecDeque::new();
         for path in list(&dir).map_err(failed)? {
-            let file = fs::metadata(&path).map_err(failed)?;
+            let file = match fs::metadata(&path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                file => file.map_err(failed)?,
+            };
             ended.push_back(Ended { bytes: file.len(), at: file.modified().unwrap_or(SystemTime::UNIX_EPOCH), path });
         }
         let newest = ended.back().and_then(|last| begun_at(&last.path)).unwrap_or(Timestamp::UNIX_EPOCH);
@@ -130,7 +133,10 @@ impl Files {
 
     /// A file that was removed or renamed meanwhile takes no further lines: they would be lost.
     fn end_if_removed(&mut self) {
-        self.current.take_if(|current| !current.path.exists());
+        if let Some(current) = self.current.take_if(|current| matches!(current.path.try_exists(), Ok(false))) {
+            // It may have been renamed. If this fails, a power failure may lose lines.
+            let _ = current.file.sync_data();
+        }
     }
 
     fn end_current(&mut self) {
@@ -203,8 +209,9 @@ fn lock(dir: &Path, wait: Duration) -> Result<File, AuditError> {
 pub(super) fn list(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
-        if begun_at(&path).is_some() {
+        let entry = entry?;
+        let path = entry.path();
+        if begun_at(&path).is_some() && entry.file_type()?.is_file() {
             found.push(path);
         }
     }

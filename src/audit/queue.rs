@@ -1,7 +1,7 @@
 //! Lines that wait for the disk, up to a limit in bytes. A line that does not fit is dropped and counted: no request
 //! waits for the disk of the log. Knows nothing of files.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -53,12 +53,13 @@ impl Queue {
         true
     }
 
-    /// Waits for at most `wait`, or until half of the room is taken, or until the end.
-    pub(super) fn wait(&self, wait: Duration) -> Waited {
+    /// Waits for `wait`, or until the end; with `or_due`, also until half of the room is taken. That may be so for long
+    /// while the disk refuses lines.
+    pub(super) fn wait(&self, wait: Duration, or_due: bool) -> Waited {
         let mut state = self.state.lock();
-        if !state.ended && state.lines.len() <= self.bytes_max / 2 {
-            self.due.wait_for(&mut state, wait);
-        }
+        let until = Instant::now() + wait;
+        let goes_on = |state: &mut State| !(state.ended || or_due && state.lines.len() > self.bytes_max / 2);
+        self.due.wait_while_until(&mut state, goes_on, until);
         Waited { dropped: std::mem::take(&mut state.dropped), ended: state.ended }
     }
 
@@ -102,9 +103,26 @@ mod tests {
         assert!(!queue.push(b"\n"), "the taken lines are not on disk");
         queue.written(5);
         assert!(queue.push(b"\n"));
-        let waited = queue.wait(Duration::ZERO);
+        let waited = queue.wait(Duration::ZERO, true);
         assert_eq!((waited.dropped, waited.ended), (2, false));
         queue.end();
-        assert!(!queue.push(b"\n") && queue.wait(Duration::from_secs(60)).ended);
+        assert!(!queue.push(b"\n") && queue.wait(Duration::from_secs(60), false).ended);
+    }
+
+    /// While the disk refused lines, a queue that was half full let its writer try again without a pause.
+    #[test]
+    fn a_queue_that_is_half_full_wakes_its_writer_only_if_it_can_write() {
+        const PAUSE: Duration = Duration::from_millis(50);
+        let queue = Queue::new(10);
+        assert!(queue.push(b"1234567\n"));
+        let took = |or_due| {
+            let begun = Instant::now();
+            queue.wait(PAUSE, or_due);
+            begun.elapsed()
+        };
+        assert!(took(false) >= PAUSE);
+        let begun = Instant::now();
+        queue.wait(Duration::from_secs(60), true);
+        assert!(begun.elapsed() < Duration::from_secs(60));
     }
 }

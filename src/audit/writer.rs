@@ -57,7 +57,7 @@ impl Writer {
     /// Writes until the queue has ended and is empty, or the disk refuses its last lines.
     pub(super) fn run(mut self) {
         loop {
-            let waited = self.queue.wait(if self.failing { AGAIN } else { TOGETHER });
+            let waited = self.queue.wait(if self.failing { AGAIN } else { TOGETHER }, !self.failing);
             self.tell_dropped(waited.dropped);
             self.write();
             if waited.ended {

@@ -208,19 +208,29 @@ impl Comparer {
             }
             Stored::Since(_) => {}
         }
-        let now = self.similarity(line, id, found)?;
+        let Some(now) = self.similarity(line, id, found)? else {
+            // One of them has gone since it was asked for. What was known about both may be wrong by now.
+            for id in [id, &found.id] {
+                self.known.remove(&(line.collection.clone().into_owned(), id.clone().into_owned()));
+            }
+            return self.judge(line, found);
+        };
         let same = (now - found.similarity).abs() <= SAME_WITHIN;
         Ok((if same { State::Same } else { State::Changed }, Some(now)))
     }
 
-    /// Returns the similarity of both documents now, by the method of the line if the server still has it.
-    fn similarity(&self, line: &AuditLine<'_>, id: &str, found: &AuditMatch<'_>) -> Result<f64> {
+    /// Returns the similarity of both documents now, by the method of the line if the server still has it. `None`: one of
+    /// them is gone.
+    fn similarity(&self, line: &AuditLine<'_>, id: &str, found: &AuditMatch<'_>) -> Result<Option<f64>> {
         let path = format!("/v1/collections/{}/compare", encode(&line.collection));
         let body = json!({ "a": { "id": id }, "b": { "id": found.id } }).to_string();
-        let answer = patiently(|| self.client.post_json(&path, &body))?;
+        let answer = match patiently(|| self.client.post_json(&path, &body)) {
+            Err(ClientError::Refused { status: 404, .. }) => return Ok(None),
+            answer => answer?,
+        };
         let answer: ComparisonAnswer = serde_json::from_str(&answer).context("cannot read the server's answer")?;
         let exact = answer.exact.filter(|_| found.method == "exact");
-        Ok(exact.map_or(answer.estimate.similarity, |exact| exact.jaccard))
+        Ok(Some(exact.map_or(answer.estimate.similarity, |exact| exact.jaccard)))
     }
 
     fn stored(&mut self, collection: &str, id: &str) -> Result<Stored> {

@@ -169,9 +169,10 @@ fn backup(raw: RawBackup) -> Result<BackupSettings, ConfigError> {
 
 fn audit(raw: RawAudit) -> Result<Option<AuditSettings>, ConfigError> {
     let file_bytes_max = within("audit.file_bytes_max", raw.file_bytes_max, 256 << 10..=1 << 40)?;
-    let bytes_max = within("audit.bytes_max", raw.bytes_max, 256 << 10..=1 << 50)?;
-    if file_bytes_max > bytes_max {
-        let allowed = format!("must be at most audit.bytes_max, which is {bytes_max}");
+    let bytes_max = within("audit.bytes_max", raw.bytes_max, 512 << 10..=1 << 50)?;
+    // The oldest file goes when the limit is reached. If there were only one, all lines would go.
+    if file_bytes_max > bytes_max / 2 {
+        let allowed = format!("must be at most half of audit.bytes_max, which is {bytes_max}");
         return Err(impossible("audit.file_bytes_max", file_bytes_max, allowed));
     }
     let retention = within("audit.retention_s", raw.retention_s, 0..=3_153_600_000)?;

@@ -58,7 +58,7 @@ impl Audited {
         }
     }
 
-    /// Waits until an insertion is durable, and logs it: also if the answer is never awaited.
+    /// Waits until an insertion is durable, and logs it, even if the client leaves once it is decided.
     pub(super) fn inserted(
         &self,
         ticket: Pending<Verdict>,
@@ -67,7 +67,7 @@ impl Audited {
         self.answer(ticket, move |common, at, verdict| common.record(at, content, Decided::Inserted(verdict)))
     }
 
-    /// Waits until a deletion is durable, and logs it: also if the answer is never awaited.
+    /// Waits until a deletion is durable, and logs it, even if the client leaves once it is decided.
     pub(super) fn deleted(
         &self,
         ticket: Pending<bool>,

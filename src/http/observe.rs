@@ -1,5 +1,6 @@
 //! What every request gets: its id and its metrics. Its problem is written out, and its client is watched taking the
-//! answer. Never logs or counts anything that a client chose: no query, no id, no text, no key.
+//! answer. Never logs or counts what a client chose, such as queries, ids, texts and keys, except the ids of its request and
+//! its trace.
 
 use std::any::Any;
 use std::pin::pin;
@@ -8,7 +9,7 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderName, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::error::{Code, Problem};
@@ -39,7 +40,7 @@ where
     let pace = SendingPace { timeout: limits.write_timeout, bytes_per_second_min };
     let meters = Arc::clone(path.meters(request.method()));
     let (request_id, method, route) = (request_id::of(&request), meters.method(), path.path());
-    let trace = Trace::of(request.headers().get(TRACEPARENT).and_then(|value| value.to_str().ok()));
+    let trace = Trace::of(traceparent(request.headers()));
     let labels = Arc::new(RequestLabels { request_id, method, route, trace });
     let in_flight = InFlight::begin(meters);
     let (version, head) = (request.version(), request.method() == Method::HEAD);
@@ -59,6 +60,13 @@ where
         watched(response, version, pace, (in_flight, held))
     };
     within(Arc::clone(&labels), pin!(answered)).await
+}
+
+/// Returns the trace that the client names. Of several, none counts.
+fn traceparent(headers: &HeaderMap) -> Option<&str> {
+    let mut given = headers.get_all(TRACEPARENT).iter();
+    let only = given.next().filter(|_| given.next().is_none())?;
+    only.to_str().ok()
 }
 
 /// Reads what the handler has left of the body, and returns the place of the request among those of its client.

@@ -1,5 +1,5 @@
-//! How long each stage of a check or an insert takes: for the client if it asks, and for the log. The stages follow one
-//! another, and together they are the time from the first byte of the body to the answer.
+//! How long each stage of a check or an insert takes: for the client if it asks, and for the log. Together they are the time
+//! from the request's admission until its verdict is made, or its write is durable.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};

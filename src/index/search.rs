@@ -99,6 +99,20 @@ impl Examined {
         let seen = found.hits.len() + found.groups.len() + usize::from(found.twin.is_some());
         Self { banding, bucket_documents: found.sizes.clone(), seen: seen as u64, below: Vec::new() }
     }
+
+    /// Adds a candidate below the minimum. Keeps a few more than the best, so that it sorts seldom.
+    fn add(&mut self, below: Candidate) {
+        self.below.push(below);
+        if self.below.len() >= 8 * Explanation::BELOW_MAX {
+            self.keep_best();
+        }
+    }
+
+    fn keep_best(&mut self) {
+        self.below.sort_unstable_by_key(|below| (Reverse(below.matching), below.seq));
+        self.below.dedup_by_key(|below| below.seq);
+        self.below.truncate(Explanation::BELOW_MAX);
+    }
 }
 
 /// How much a search did not look at because of a limit.
@@ -202,11 +216,14 @@ pub(super) fn consider(
 ) {
     let mut words = Vec::new();
     let mut verifier = query.verifier(arena, shape, &mut words);
+    // These were not found by their bands.
+    let examined = search.examined.take();
     for &(seq, place) in known {
         if let Some((occupant, matching)) = verifier.with(place).filter(|(occupant, _)| occupant.seq == seq) {
             search.add(query, shape, place, &occupant, matching);
         }
     }
+    search.examined = examined;
     search.rank();
 }
 
@@ -334,7 +351,7 @@ impl Search {
         if above {
             self.list(query, shape, place, occupant, matching);
         } else if let Some(examined) = &mut self.examined {
-            examined.below.push(candidate(query, shape, place, occupant, matching));
+            examined.add(candidate(query, shape, place, occupant, matching));
         }
     }
 
@@ -355,9 +372,7 @@ impl Search {
         // the meantime.
         self.found.dedup_by_key(|found| found.seq);
         if let Some(examined) = &mut self.examined {
-            examined.below.sort_unstable_by_key(|below| (Reverse(below.matching), below.seq));
-            examined.below.dedup_by_key(|below| below.seq);
-            examined.below.truncate(Explanation::BELOW_MAX);
+            examined.keep_best();
         }
     }
 }

@@ -187,10 +187,14 @@ impl Verdict {
         VERDICT_BYTES + ids.into_iter().flatten().map(DocId::json_bytes).sum::<usize>() + explanation
     }
 
-    /// Leaves out as much as needed to fit into `bytes_max`: first the metadata of matches, from the end, then matches,
+    /// Leaves out as much as needed to fit into `bytes_max`: the lists of an explanation if they alone are too long, then the metadata of matches, from the end, then matches,
     /// from the end. The best match always stays. Calling this with two limits gives the same as calling it once with
     /// the smaller.
     pub fn fit(&mut self, bytes_max: usize) {
+        let own_bytes = self.own_bytes();
+        if let Some(explanation) = self.explanation.as_mut().filter(|_| own_bytes > bytes_max) {
+            explanation.shorten();
+        }
         let mut left = bytes_max.saturating_sub(self.own_bytes());
         let mut stay = 0;
         for found in &self.matches {

@@ -38,7 +38,8 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Reads the file to its end, and compares pairs of a sample. Fails at the first line that is not a document.
+    /// Reads the file to its end, and compares pairs of a sample. Fails if a line is not JSON with the fields of a
+    /// document, or if chance chooses one whose content is wrong.
     pub(super) fn read(path: &Path, args: &Args) -> Result<Self> {
         let spec = TextSpec { shingling: args.shingle, ..TextSpec::default() };
         let pipeline = Pipeline::new(&spec, None).context("--shingle")?;

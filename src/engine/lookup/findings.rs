@@ -51,6 +51,9 @@ pub(crate) fn explanation(lookup: &Lookup, judgement: &Judgement, mentions: &Men
         let id = mentions.get(ranked.found.seq)?.identity.id.clone();
         Some(Below { id, similarity: lookup.similarity(ranked.found.matching, false, ranked.overlap) })
     });
+    let mut below: Vec<Below> = below.collect();
+    below.sort_by(|a, b| b.similarity.value.total_cmp(&a.similarity.value));
+    below.truncate(Explanation::BELOW_MAX);
     Some(Box::new(Explanation {
         bands: examined.banding.bands(),
         rows: examined.banding.rows(),
@@ -58,7 +61,7 @@ pub(crate) fn explanation(lookup: &Lookup, judgement: &Judgement, mentions: &Men
         buckets,
         found: examined.seen,
         hidden: judgement.hidden(),
-        below: below.collect(),
+        below,
     }))
 }
 

@@ -28,7 +28,8 @@ pub(crate) struct Judgement {
     cost: Cost,
     /// Present if the query asked for it.
     examined: Option<Box<Examined>>,
-    /// The most similar of the candidates below the threshold, best first, if the query asked for them.
+    /// The most similar of the candidates below the threshold, if the query asked for them: by their signatures, and of
+    /// those that shingles were compared with.
     below: Vec<Ranked>,
 }
 
@@ -94,16 +95,14 @@ impl Judgement {
         Bound::ALL.into_iter().filter(|&bound| self.unread[bound as usize] > 0)
     }
 
-    /// Notes documents that shingles showed to be below the threshold; the best first.
-    pub(super) fn fall_short(&mut self, mut dropped: Vec<Ranked>) {
+    /// Notes documents that shingles showed to be below the threshold, the best first.
+    pub(super) fn fall_short(&mut self, dropped: Vec<Ranked>) {
         if self.examined.is_some() {
-            dropped.append(&mut self.below);
-            dropped.truncate(Explanation::BELOW_MAX);
-            self.below = dropped;
+            self.below.extend(dropped.into_iter().take(Explanation::BELOW_MAX));
         }
     }
 
-    /// Returns the most similar of the candidates below the threshold, best first, if the query asked for them.
+    /// Returns the most similar of the candidates below the threshold, if the query asked for them.
     pub(crate) fn below(&self) -> &[Ranked] {
         &self.below
     }

@@ -122,8 +122,20 @@ const WIDE: [&str; 12] = [
 ];
 
 /// Values that are counted up, or cut to fit, before they are read: their fields are their purpose.
-const OPEN: [&str; 10] =
-    ["Chunk", "ClusterPage", "ClustersPage", "Inspection", "Ledger", "Probed", "Search", "Summary", "Tally", "Verdict"];
+const OPEN: [&str; 12] = [
+    "Chunk",
+    "ClusterPage",
+    "ClustersPage",
+    "Examined",
+    "Explanation",
+    "Inspection",
+    "Ledger",
+    "Probed",
+    "Search",
+    "Summary",
+    "Tally",
+    "Verdict",
+];
 
 /// `src/http/dto/verdict.rs` -> `http`; `src/types/ids.rs` -> `types`.
 fn child_of_src(path: &str) -> &str {
