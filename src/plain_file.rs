@@ -1,14 +1,39 @@
-//! Opens a file for reading. A pipe or a directory is refused: to open a pipe would wait until somebody writes to it.
+//! Opens a file for reading, and locks a file. A pipe or a directory is refused: to open a pipe would wait until somebody
+//! writes to it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The time between two attempts to lock a file.
+const LOCK_LOOK: Duration = Duration::from_millis(50);
 
 /// Opens a plain file. What the path names may change at any time, so the opened file itself is looked at.
 pub(crate) fn open_plain_file(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
+}
+
+/// Locks a file. Waits for at most `wait` for another process, and returns whether the lock is held. The kernel releases it
+/// when the file is closed or the process ends.
+pub(crate) fn lock_within(file: &File, wait: Duration) -> io::Result<bool> {
+    let asked = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) => {
+                let left = wait.saturating_sub(asked.elapsed());
+                if left.is_zero() {
+                    return Ok(false);
+                }
+                thread::sleep(left.min(LOCK_LOOK));
+            }
+        }
+    }
 }
 
 #[cfg(test)]

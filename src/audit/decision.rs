@@ -6,7 +6,7 @@ use hapax_core::{Banding, ContentHash, Fingerprint};
 use jiff::Timestamp;
 
 use super::line::{AuditLine, AuditMatch};
-use crate::types::{CollectionName, DocId, Match, TimestampMs, Verdict};
+use crate::types::{CollectionName, DocId, Match, TimestampMs, Verdict, fitting, ratio};
 
 /// Most bytes of the matches in a line. The best match is always in it.
 const MATCHES_BYTES_MAX: usize = 64 << 10;
@@ -82,7 +82,7 @@ impl<'a> Decision<'a> {
 
 fn with_verdict<'a>(line: AuditLine<'a>, verdict: &'a Verdict) -> AuditLine<'a> {
     let id = |id: &'a Option<DocId>| id.as_ref().map(|id| Cow::from(id.as_str()));
-    let shown = fitting(&verdict.matches);
+    let shown = fitting(&verdict.matches, MATCHES_BYTES_MAX, |found| MATCH_BYTES + found.id.json_bytes());
     AuditLine {
         id: id(&verdict.id),
         threshold: Some(verdict.threshold),
@@ -99,16 +99,6 @@ fn with_verdict<'a>(line: AuditLine<'a>, verdict: &'a Verdict) -> AuditLine<'a> 
     }
 }
 
-/// Returns how many matches a line has room for.
-fn fitting(matches: &[Match]) -> usize {
-    let mut bytes = 0;
-    let fits = |found: &&Match| {
-        bytes += MATCH_BYTES + found.id.json_bytes();
-        bytes <= MATCHES_BYTES_MAX
-    };
-    matches.iter().take_while(fits).count().max(1).min(matches.len())
-}
-
 fn evidence(found: &Match) -> AuditMatch<'_> {
     AuditMatch {
         id: found.id.as_str().into(),
@@ -118,11 +108,6 @@ fn evidence(found: &Match) -> AuditMatch<'_> {
         method: found.similarity.method.as_str().into(),
         first_seen: stored_at(found.first_seen).into(),
     }
-}
-
-/// Rounds to six decimals, as answers do.
-fn ratio(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
 }
 
 /// The form in which answers have times, so that texts can be compared.

@@ -5,23 +5,22 @@
 //! run of the server.
 
 use std::collections::VecDeque;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 
 use super::error::AuditError;
 use super::settings::AuditSettings;
+use crate::plain_file::lock_within;
 
 /// The name of the lock file in the directory.
 const LOCK_FILE: &str = "audit.lock";
 const BEGINNING: &str = "audit-";
 const ENDING: &str = ".jsonl";
-const POLL: Duration = Duration::from_millis(50);
 /// A file is ended after this time, or after an eighth of the retention, so that its lines do not outlive others for
 /// long.
 const AGE_MAX: Duration = Duration::from_secs(86_400);
@@ -192,17 +191,7 @@ fn lock(dir: &Path, wait: Duration) -> Result<File, AuditError> {
     let failed = |cause| AuditError::Dir { dir: dir.to_owned(), cause };
     let path = dir.join(LOCK_FILE);
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map_err(failed)?;
-    let asked = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::Error(cause)) => return Err(failed(cause)),
-            Err(TryLockError::WouldBlock) if asked.elapsed() >= wait => {
-                return Err(AuditError::Held { dir: dir.to_owned() });
-            }
-            Err(TryLockError::WouldBlock) => thread::sleep(POLL),
-        }
-    }
+    if lock_within(&file, wait).map_err(failed)? { Ok(file) } else { Err(AuditError::Held { dir: dir.to_owned() }) }
 }
 
 /// Returns the files of a directory, the oldest first.
@@ -251,6 +240,7 @@ fn begin(dir: &Path, newest: &mut Timestamp) -> io::Result<Current> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::thread;
 
     use super::*;
 

@@ -1,4 +1,5 @@
-//! The audit log as the server knows it: takes decisions, never waits, and writes what it has taken when it is closed.
+//! The audit log of a server. In: decisions. It never makes a request wait. When it is closed, it writes all lines that still
+//! wait.
 
 use std::cell::RefCell;
 use std::sync::Arc;

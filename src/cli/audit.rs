@@ -9,6 +9,7 @@ use super::audit_compare::Comparer;
 use super::audit_table::Table;
 use super::client::{Client, ServerArgs};
 use super::exit::ExitStatus;
+use super::output::{is_broken_pipe, is_of_files};
 use super::plural::plural;
 use crate::audit::{self, AuditLine, Filter, ReadLine, moment};
 
@@ -196,7 +197,7 @@ impl Printer {
             match &self.table {
                 Some(table) => table.compared(&mut self.out, &compared)?,
                 None => {
-                    serde_json::to_writer(&mut self.out, &compared)?;
+                    serde_json::to_writer(&mut self.out, &compared).map_err(io::Error::from)?;
                     writeln!(self.out)?;
                 }
             }
@@ -210,17 +211,6 @@ fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "note: {text}");
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    kind(error) == Some(io::ErrorKind::BrokenPipe)
-}
-
 fn is_missing(error: &anyhow::Error) -> bool {
-    kind(error) == Some(io::ErrorKind::NotFound)
-}
-
-fn kind(error: &anyhow::Error) -> Option<io::ErrorKind> {
-    error.chain().find_map(|cause| {
-        let json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
-        json.or_else(|| cause.downcast_ref::<io::Error>().map(io::Error::kind))
-    })
+    is_of_files(error, io::ErrorKind::NotFound)
 }

@@ -2,21 +2,17 @@
 //! or which of them is gone. It must never know how lines are read or printed.
 
 use std::collections::HashMap;
-use std::thread;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::client::{Client, ClientError, encode};
+use super::patience::patiently;
 use crate::audit::{AuditLine, AuditMatch};
 
 /// Documents that are remembered. Many lines name the same matches.
 const KNOWN_MAX: usize = 100_000;
-/// Most requests for one answer of a server that is busy.
-const ATTEMPTS_MAX: u32 = 10;
-const PAUSE: Duration = Duration::from_millis(200);
 /// Similarities that differ by less are the same: both are rounded to six decimals.
 const SAME_WITHIN: f64 = 1.5e-6;
 
@@ -209,7 +205,7 @@ impl Comparer {
             Stored::Since(_) => {}
         }
         let Some(now) = self.similarity(line, id, found)? else {
-            // One of them has gone since it was asked for. What was known about both may be wrong by now.
+            // One of the two was deleted after the last look. Both are looked up again.
             for id in [id, &found.id] {
                 self.known.remove(&(line.collection.clone().into_owned(), id.clone().into_owned()));
             }
@@ -263,20 +259,6 @@ impl Comparer {
 fn busy((status, text): (u16, String)) -> Result<(u16, String), ClientError> {
     let refused = ClientError::Refused { status, detail: "it is busy".into(), retry_after: None };
     if refused.is_passing() { Err(refused) } else { Ok((status, text)) }
-}
-
-/// Asks again while the server is busy or restarts.
-fn patiently<T>(mut ask: impl FnMut() -> Result<T, ClientError>) -> Result<T, ClientError> {
-    let mut attempt = 1;
-    loop {
-        match ask() {
-            Err(error) if error.is_passing() && attempt < ATTEMPTS_MAX => {
-                thread::sleep(PAUSE * attempt);
-                attempt += 1;
-            }
-            answer => return answer,
-        }
-    }
 }
 
 /// Whether a time is after another one. Times that cannot be read are not.

@@ -11,26 +11,20 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::client::{Client, ClientError, ServerArgs, encode};
+use super::client::{Client, ServerArgs, encode};
 use super::exit::ExitStatus;
 use super::in_use::{ASK_THE_SERVER, advise};
+use super::output::is_broken_pipe;
+use super::patience::patiently;
 use crate::collections::Cursor;
 use crate::collections::offline::StoredCollection;
 use crate::http::dto::document::DocumentRecord;
-use crate::http::dto::ratio;
-use crate::types::CollectionName;
+use crate::types::{CollectionName, ratio};
 
 /// Documents in one page.
 const PAGE: usize = 1000;
 /// Ids in one line of `--clusters`. A larger cluster takes several lines.
 const MEMBERS_PER_LINE: usize = 1000;
-/// Most requests for one page.
-const ATTEMPTS_MAX: u32 = 10;
-/// First pause before a page is requested again. It doubles each time.
-const PAUSE_FIRST: Duration = Duration::from_millis(100);
-/// Longest pause, even if the server asks for more.
-const PAUSE_MAX: Duration = Duration::from_secs(10);
-
 /// Printed if --pairs or --clusters finds nothing.
 const NO_DUPLICATES: &str = "no stored document is a duplicate of another. Duplicates are stored only if they are \
                              inserted with on_duplicate=link or on_duplicate=store (hapax import --on-duplicate link); \
@@ -117,10 +111,6 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
             Ok(ExitStatus::Fine)
         }
     }
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 fn documents(source: &mut dyn Pages, lines: &mut Lines) -> Result<()> {
@@ -311,22 +301,8 @@ impl OnlineSource {
     }
 }
 
-/// Repeats a request that may succeed later: a server may be restarted during an export.
 fn read<T: serde::de::DeserializeOwned>(client: &Client, path: &str) -> Result<T> {
-    let mut pause = PAUSE_FIRST;
-    let mut attempt = 1;
-    let text = loop {
-        match client.get_whole(path) {
-            Ok(text) => break text,
-            Err(error) if error.is_passing() && attempt < ATTEMPTS_MAX => {
-                let wanted = if let ClientError::Refused { retry_after, .. } = error { retry_after } else { None };
-                std::thread::sleep(wanted.unwrap_or(pause).min(PAUSE_MAX));
-                pause *= 2;
-                attempt += 1;
-            }
-            Err(error) => return Err(error.into()),
-        }
-    };
+    let text = patiently(|| client.get_whole(path))?;
     serde_json::from_str(&text)
         .with_context(|| format!("the answer from {}{path} is not from a hapax server", client.url()))
 }

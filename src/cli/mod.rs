@@ -18,6 +18,8 @@ pub mod import;
 mod in_use;
 pub mod input;
 pub mod keys;
+mod output;
+mod patience;
 pub mod plot;
 mod plural;
 pub mod restore;

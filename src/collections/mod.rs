@@ -18,5 +18,5 @@ pub use crate::verdicts::{
     BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus, BandingAsked, Changes,
     CheckOptions, ClusterMember, ClusterPage, ClustersPage, CollectionError, CollectionsConfig, Comparand, Comparison,
     Cursor, Description, DocumentsPage, ExactComparison, HotBucket, InsertOptions, Limits, Medium, MemoryConfig,
-    PrepareOptions, Prepared, Purpose, Result, ScrubConfig, Settings, TextSigner, WriteFailure, fitting,
+    PrepareOptions, Prepared, Purpose, Result, ScrubConfig, Settings, TextSigner, WriteFailure, element_hashes,
 };

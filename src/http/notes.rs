@@ -1,6 +1,6 @@
-//! What the layers of the server note about one request: from whom it comes, what it may do, its place among the others,
-//! its deadline, and its body. It is attached to the request once, in one allocation. Handlers get the parts that they
-//! need from it. Knows nothing of what a request asks for.
+//! The notes of the server's layers on one request: its client and that client's rights, its place in the queue, its
+//! deadline, and its body. They are attached to the request once, in one allocation, and handlers take the parts that they
+//! need. This file does not know what a request asks for.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};

@@ -4,6 +4,7 @@
 mod content;
 mod document;
 mod explanation;
+mod fit;
 mod ids;
 mod options;
 mod places;
@@ -13,8 +14,9 @@ mod verdict;
 pub use content::{Content, Keep, Payload, PayloadKind, SetElement, content_prefix};
 pub use document::Document;
 pub use explanation::{Below, BucketLook, Explanation, Hidden, LookupTimes};
+pub use fit::fitting;
 pub use ids::{CollectionName, DocId, ID_BYTES_MAX, ID_JSON_BYTES_MAX, InvalidName, METADATA_BYTES_MAX, Metadata};
 pub use options::{OnDuplicate, OnExisting};
 pub use places::{ClusterPlace, Seq, TimestampMs};
-pub use similarity::{Method, Overlap, Similarity, Verify};
+pub use similarity::{Method, Overlap, Similarity, Verify, ratio};
 pub use verdict::{Match, Omitted, Outcome, Previous, Verdict, VerdictKind};

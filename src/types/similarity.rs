@@ -84,3 +84,19 @@ impl Verify {
         }
     }
 }
+
+/// Rounds a ratio to six decimals; no estimate is more precise.
+pub fn ratio(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_have_six_decimals() {
+        assert_eq!(ratio(0.914_062_499), 0.914_062);
+        assert_eq!(ratio(1.0), 1.0);
+    }
+}

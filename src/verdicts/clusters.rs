@@ -1,8 +1,7 @@
 //! Clusters in the form of pages for clients.
 
 use super::cursor::Cursor;
-use super::fit::fitting;
-use crate::types::{DocId, ID_JSON_BYTES_MAX, Seq, Similarity, TimestampMs};
+use crate::types::{DocId, ID_JSON_BYTES_MAX, Seq, Similarity, TimestampMs, fitting};
 
 /// Most bytes of a document's JSON without its ids.
 const MEMBER_BYTES: usize = 256;

@@ -1,4 +1,4 @@
-//! A threshold -> the banding that datasketch's `MinHashLSH` picks for it, and what it finds. It chooses nothing here.
+//! A threshold -> the banding that datasketch's `MinHashLSH` picks for it, with its recall and its cost.
 
 use hapax_core::tuning;
 use hapax_core::{Banding, SignatureShape};

@@ -11,9 +11,10 @@ use rayon::prelude::*;
 use super::arguments::Args;
 use crate::cli::input::{Chunk, FieldArgs, read_chunks};
 use crate::cli::plural::plural;
+use crate::collections::element_hashes;
 use crate::http::Caller;
 use crate::http::dto::document::{Invalid, from_json};
-use crate::types::{Content, SetElement};
+use crate::types::Content;
 
 /// Documents in the sample.
 const DOCUMENTS_MAX: usize = 2_000;
@@ -98,10 +99,7 @@ fn take(chunk: &Chunk, reservoir: &mut Reservoir, pipeline: &Pipeline, scratch: 
         let document = document.map_err(|problem| anyhow!("{origin}: {}", problem.detail))?;
         let set = match document.content {
             Content::Text(text) => pipeline.shingle_set(scratch, &text),
-            Content::Set(elements) => distinct(elements.iter().map(|element| match element {
-                SetElement::Text(text) => pipeline.element_text(text),
-                SetElement::Integer(integer) => pipeline.element_integer(*integer),
-            })),
+            Content::Set(elements) => distinct(element_hashes(pipeline, &elements)),
             Content::Signature { .. } => bail!("{origin}: a signature has no shingles; give a text or a set"),
         };
         reservoir.put(place, set);
@@ -109,8 +107,7 @@ fn take(chunk: &Chunk, reservoir: &mut Reservoir, pipeline: &Pipeline, scratch: 
     Ok(())
 }
 
-fn distinct(hashes: impl Iterator<Item = u64>) -> Vec<u64> {
-    let mut hashes: Vec<_> = hashes.collect();
+fn distinct(mut hashes: Vec<u64>) -> Vec<u64> {
     hashes.sort_unstable();
     hashes.dedup();
     hashes

@@ -98,7 +98,11 @@ fn in_memory(lookup: &Lookup, check: &Check) -> Option<Verdict> {
         return None;
     }
     let mut mentions = Mentions::default();
-    let missing = lookup.records().recall(&mut mentions, named(&glance, check), !check.options.with_metadata);
+    let missing = lookup.records().recall(
+        &mut mentions,
+        glance.judgement.named(check.options.limit),
+        !check.options.with_metadata,
+    );
     let limit = check.options.limit;
     if !missing.is_empty()
         || !glance.judgement.mistakes(limit, &mentions, check.made.content).is_empty()
@@ -147,7 +151,8 @@ fn attempt_with_disk(
         return Ok(Err(LookAgain::Changed));
     }
     let mut mentions = Mentions::default();
-    let missing = lookup.records().recall(&mut mentions, named(&glance, check), !options.with_metadata);
+    let missing =
+        lookup.records().recall(&mut mentions, glance.judgement.named(check.options.limit), !options.with_metadata);
     lookup.records().load(&mut mentions, &missing, options.with_metadata.then_some(check.bytes_max))?;
     let mistakes = glance.judgement.mistakes(options.limit, &mentions, made.content);
     if !mistakes.is_empty() {
@@ -224,10 +229,6 @@ fn glance<'a>(
     let shape = lookup.preparer().shape();
     let expected_recall = lower.then(|| tuning::candidate_probability(threshold, lookup.index().banding(), shape));
     Ok(Glance { judgement, threshold, expected_recall, query: shingles })
-}
-
-fn named<'a>(glance: &'a Glance<'_>, check: &Check) -> impl Iterator<Item = Seq> + use<'a> {
-    glance.judgement.named(check.options.limit)
 }
 
 fn conclude(

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::existing::{Existing, representative_of};
 use super::sources::Lookup;
 use crate::engine::long_work::beside;
-use crate::types::{DocId, Document, Seq};
-use crate::verdicts::{Result, fitting};
+use crate::types::{DocId, Document, Seq, fitting};
+use crate::verdicts::Result;
 
 /// Returns the document with this id.
 pub(crate) async fn document(lookup: &Arc<Lookup>, id: &DocId) -> Result<Option<Document>> {

@@ -107,7 +107,7 @@ impl Judgement {
         &self.below
     }
 
-    /// Returns what was examined, if the query asked for it.
+    /// Returns the details of the search, if the query asked for them.
     pub(crate) fn examined(&self) -> Option<&Examined> {
         self.examined.as_deref()
     }

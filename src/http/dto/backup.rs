@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
-use super::values::{ratio, timestamp};
+use super::values::timestamp;
 use crate::collections::{BackupEntry, BackupName, BackupState, BackupStatus};
 use crate::http::error::Problem;
 use crate::http::json::Object;
+use crate::types::ratio;
 
 /// The most backups of a series that can be kept.
 const KEEP_MAX: u32 = 1000;

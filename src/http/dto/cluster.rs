@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-use super::values::{ratio, timestamp};
+use super::values::timestamp;
 use crate::collections::{ClusterMember, ClusterPage, ClustersPage};
+use crate::types::ratio;
 
 /// A page of one cluster, or of all clusters.
 #[derive(Debug, Serialize)]

@@ -5,12 +5,12 @@ use std::time::Duration;
 use hapax_core::{Banding, SignatureShape, Spec, TextSpec};
 use serde::Serialize;
 
-use super::values::{ratio, timestamp};
+use super::values::timestamp;
 use crate::collections::{BandingAsked, Changes, CollectionError, Description, Settings};
 use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::http::query::choice;
-use crate::types::{CollectionName, Keep, Verify};
+use crate::types::{CollectionName, Keep, Verify, ratio};
 use crate::verdicts::{KeyAsked, SettingsAsked, check_threshold};
 
 /// The parts of the canonical spec that can be given as fields.

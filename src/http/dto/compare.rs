@@ -3,13 +3,12 @@
 use serde::Serialize;
 
 use super::document::{self, Invalid};
-use super::values::ratio;
 use crate::collections::{Comparand, Comparison};
 use crate::http::caller::Caller;
 use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::keys::Scope;
-use crate::types::DocId;
+use crate::types::{DocId, ratio};
 
 /// Parses `{"a": {...}, "b": {...}}`.
 pub fn comparands(text: &str, caller: &Caller) -> Result<(Comparand, Comparand), Problem> {

@@ -5,9 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::values::ratio;
 use crate::http::stages::Stage;
-use crate::types::{Below, BucketLook, Explanation, Hidden};
+use crate::types::{Below, BucketLook, Explanation, Hidden, ratio};
 
 /// How a verdict came about.
 #[derive(Debug, Serialize)]

@@ -13,5 +13,3 @@ pub mod tune;
 pub mod verdict;
 
 mod values;
-
-pub use values::ratio;

@@ -5,9 +5,9 @@ use hapax_core::{SignatureShape, SketchKind};
 use serde::Serialize;
 
 use super::collection::BandingBody;
-use super::values::ratio;
 use crate::http::error::Problem;
 use crate::http::json::Object;
+use crate::types::ratio;
 use crate::verdicts::check_threshold;
 
 /// The parsed request.

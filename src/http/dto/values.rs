@@ -16,11 +16,6 @@ pub(super) fn name<S: Serializer>(name: &CollectionName, serializer: S) -> Resul
     serializer.serialize_str(name.as_str())
 }
 
-/// Rounds a ratio to six decimals; no estimate is more precise.
-pub fn ratio(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
-}
-
 /// The metadata as it was given, which is already JSON.
 pub(super) fn metadata(metadata: Metadata) -> Box<RawValue> {
     // All metadata from outside passes through compact(), which accepts only JSON.
@@ -35,11 +30,5 @@ mod tests {
     fn times_are_rfc3339_in_utc() {
         assert_eq!(timestamp(TimestampMs(1_795_168_800_000)), "2026-11-20T10:00:00Z");
         assert_eq!(timestamp(TimestampMs(1_795_168_800_250)), "2026-11-20T10:00:00.25Z");
-    }
-
-    #[test]
-    fn ratios_have_six_decimals() {
-        assert_eq!(ratio(0.914_062_499), 0.914_062);
-        assert_eq!(ratio(1.0), 1.0);
     }
 }

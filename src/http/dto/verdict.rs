@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::explanation::ExplanationBody;
-use super::values::{metadata, name, ratio, timestamp};
+use super::values::{metadata, name, timestamp};
 use crate::keys::Scores;
 use crate::telemetry::names;
-use crate::types::{CollectionName, Match, Omitted, Previous, Verdict};
+use crate::types::{CollectionName, Match, Omitted, Previous, Verdict, ratio};
 
 /// The answer to "have we seen this, or nearly this?".
 #[derive(Debug, Serialize)]

@@ -2,18 +2,16 @@
 //! In: the directory and how long to wait. Out: a lock that is held until its value is dropped or the process ends.
 //! This file does not know what is in the directory.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::files::make_dir;
+use crate::plain_file::lock_within;
 
 /// The name of the lock file in the data directory.
 pub const LOCK_FILE: &str = "LOCK";
-
-const POLL: Duration = Duration::from_millis(50);
 
 /// The reason why the data directory could not be locked.
 #[derive(Debug, thiserror::Error)]
@@ -56,19 +54,8 @@ impl DataDirLock {
             .truncate(false)
             .open(dir.join(LOCK_FILE))
             .map_err(failed)?;
-        let asked = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(cause)) => return Err(failed(cause)),
-                Err(TryLockError::WouldBlock) => {
-                    let left = wait.saturating_sub(asked.elapsed());
-                    if left.is_zero() {
-                        return Err(LockError::Held { dir: dir.to_owned(), pid: read_pid(&mut file) });
-                    }
-                    thread::sleep(left.min(POLL));
-                }
-            }
+        if !lock_within(&file, wait).map_err(failed)? {
+            return Err(LockError::Held { dir: dir.to_owned(), pid: read_pid(&mut file) });
         }
         write_pid(&mut file).map_err(failed)?;
         Ok(Self { _file: file })
@@ -90,6 +77,8 @@ fn read_pid(file: &mut File) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
 
     #[test]

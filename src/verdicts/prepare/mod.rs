@@ -12,4 +12,5 @@ pub(crate) use kept::{Kept, set_of, unpacked_bytes};
 pub(crate) use prepared::Made;
 pub use prepared::{PrepareOptions, Prepared, Purpose};
 pub(crate) use preparer::Preparer;
+pub use signing::element_hashes;
 pub use text_signer::TextSigner;

@@ -264,7 +264,8 @@ fn pipeline(name: &CollectionName, spec: &Spec, secret: Option<&SecretKey>) -> R
     Ok(Some(pipeline))
 }
 
-fn element_hashes(pipeline: &Pipeline, elements: &[SetElement]) -> Vec<u64> {
+/// Returns the shingle hash of each element of a set.
+pub fn element_hashes(pipeline: &Pipeline, elements: &[SetElement]) -> Vec<u64> {
     elements
         .iter()
         .map(|element| match element {

@@ -1,0 +1,34 @@
+//! Errors while output is written or files are read. An error of a request to a server may have one of them as its cause, and
+//! does not count.
+
+use std::io;
+
+/// Returns whether the reader of a pipe has left, as `head` does once it has read enough.
+pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    is_of_files(error, io::ErrorKind::BrokenPipe)
+}
+
+/// Returns whether an error of this kind came from a file or from the output, with or without a context.
+pub(super) fn is_of_files(error: &anyhow::Error, kind: io::ErrorKind) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot reach the server")]
+    struct OfRequest(#[source] io::Error);
+
+    #[test]
+    fn only_errors_of_files_and_output_count() {
+        let pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(is_broken_pipe(&pipe().into()));
+        let read = Err::<(), _>(pipe()).context("cannot read x").unwrap_err();
+        assert!(is_broken_pipe(&read) && !is_of_files(&read, io::ErrorKind::NotFound));
+        assert!(!is_broken_pipe(&OfRequest(pipe()).into()));
+    }
+}
