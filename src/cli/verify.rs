@@ -78,6 +78,7 @@ struct FindingLine<'a> {
 struct RepairLine<'a> {
     documents: u64,
     set_aside: u64,
+    pairs_set_aside: u64,
     lost: u64,
     kept_as: &'a Path,
     set_aside_in: &'a Path,
@@ -158,6 +159,7 @@ fn report<'a>(name: &'a CollectionName, checked: &'a FileCheck, repaired: Option
         repaired: repaired.map(|repaired| RepairLine {
             documents: repaired.documents,
             set_aside: repaired.set_aside,
+            pairs_set_aside: repaired.pairs_set_aside,
             lost: repaired.lost,
             kept_as: &repaired.kept_as,
             set_aside_in: &repaired.set_aside_in,
@@ -192,7 +194,8 @@ fn tell(
     if !checked.complete {
         writeln!(out, "  the rest could not be checked")?;
     }
-    let Some(FileRepair { documents, set_aside, lost, kept_as, set_aside_in }) = repaired else { return Ok(()) };
+    let Some(repaired) = repaired else { return Ok(()) };
+    let FileRepair { documents, set_aside, pairs_set_aside, lost, kept_as, set_aside_in } = repaired;
     writeln!(
         out,
         "  repaired: it holds {documents} document{} now; {set_aside} damaged {} set aside, {lost} {} lost",
@@ -200,6 +203,14 @@ fn tell(
         if *set_aside == 1 { "one was" } else { "ones were" },
         is(*lost)
     )?;
+    if *pairs_set_aside > 0 {
+        writeln!(
+            out,
+            "  {pairs_set_aside} damaged pair{} of the golden set {} set aside",
+            plural(*pairs_set_aside),
+            if *pairs_set_aside == 1 { "was" } else { "were" }
+        )?;
+    }
     writeln!(out, "  the rows of the damaged ones are in {}", set_aside_in.display())?;
     writeln!(out, "  the damaged file is {}", kept_as.display())
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::Pending;
 use super::{
     Changes, CheckOptions, ClusterPage, ClustersPage, Comparand, Comparison, Cursor, Description, DocumentsPage,
-    HotBucket, InsertOptions, PrepareOptions, Prepared, Purpose, Result, Settings, TextSigner,
+    GoldenReport, HotBucket, InsertOptions, PrepareOptions, Prepared, Purpose, Result, Settings, TextSigner,
 };
 use crate::cpu::WhenFull;
 use crate::engine::LocalCollection;
-use crate::types::{ClusterPlace, CollectionName, Content, DocId, Document, Metadata, Seq, Verdict};
+use crate::types::{ClusterPlace, CollectionName, Content, DocId, Document, GoldenPair, Metadata, Seq, Verdict};
 use hapax_core::IllFormed;
 
 /// An open collection. Cloning is cheap.
@@ -190,6 +190,20 @@ impl Collection {
     pub async fn buckets(&self, limit: usize) -> Result<Vec<HotBucket>> {
         match self {
             Self::Local(collection) => collection.buckets(limit).await,
+        }
+    }
+
+    /// Evaluates the golden set under the present settings.
+    pub async fn golden(&self) -> Result<GoldenReport> {
+        match self {
+            Self::Local(collection) => collection.golden().await,
+        }
+    }
+
+    /// Stores a golden set in place of the earlier one, and evaluates it. It is durable when this returns.
+    pub async fn set_golden(&self, pairs: Vec<GoldenPair>) -> Result<GoldenReport> {
+        match self {
+            Self::Local(collection) => collection.set_golden(pairs).await,
         }
     }
 

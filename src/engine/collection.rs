@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Mutex;
+
 use super::lookup::{self, Check, Lookup};
 use super::meters::CollectionInfo;
 use super::upkeep::{Expiry, Rebanding, Target, UpkeepParts};
@@ -11,11 +13,12 @@ use crate::index::IndexBytes;
 use crate::store::Writer;
 use crate::telemetry::names::{self, label, value};
 use crate::types::{
-    ClusterPlace, CollectionName, Content, DocId, Document, Keep, Metadata, Seq, TimestampMs, Verdict, Verify,
+    ClusterPlace, CollectionName, Content, DocId, Document, GoldenPair, Keep, Metadata, Seq, TimestampMs, Verdict,
 };
 use crate::verdicts::{
-    Changes, CheckOptions, ClusterPage, ClustersPage, CollectionError, Comparand, Comparison, Description, HotBucket,
-    InsertOptions, PrepareOptions, Prepared, Preparer, Purpose, Result, Settings, TextSigner, check_threshold,
+    Changes, CheckOptions, ClusterPage, ClustersPage, CollectionError, Comparand, Comparison, Description,
+    GoldenReport, HotBucket, InsertOptions, PrepareOptions, Prepared, Preparer, Purpose, Result, Settings, TextSigner,
+    check_threshold,
 };
 use hapax_core::IllFormed;
 
@@ -27,6 +30,8 @@ pub struct LocalCollection {
     writes: Arc<Writes>,
     expiry: Arc<Expiry>,
     rebanding: Arc<Rebanding>,
+    /// Held while the golden set is evaluated or changed, because an evaluation takes memory and up to a second.
+    golden: Mutex<()>,
     info: CollectionInfo,
 }
 
@@ -45,7 +50,16 @@ impl LocalCollection {
         let lookup = Arc::clone(writes.lookup());
         let expiry = Arc::new(Expiry::new(name.clone(), Arc::clone(&writes)));
         let rebanding = Arc::new(Rebanding::new(Arc::clone(&writes), created));
-        Self { name, created, lookup, writes, expiry, rebanding, info: CollectionInfo::default() }
+        Self {
+            name,
+            created,
+            lookup,
+            writes,
+            expiry,
+            rebanding,
+            golden: Mutex::default(),
+            info: CollectionInfo::default(),
+        }
     }
 
     pub fn name(&self) -> &CollectionName {
@@ -92,7 +106,7 @@ impl LocalCollection {
 
     /// Returns whether lookups compare documents by their shingles.
     pub fn compares_shingles(&self) -> bool {
-        self.lookup.policy().settings.verify == Verify::Exact
+        self.lookup.policy().settings.verify.compares_shingles()
     }
 
     /// Looks a document up. The answer has at most `bytes_max` bytes, see [`Verdict::fit`]. Never writes and never
@@ -170,6 +184,24 @@ impl LocalCollection {
     /// Compares two documents. Fails if one of them has no shingle.
     pub async fn compare(&self, a: Comparand, b: Comparand, when_full: WhenFull) -> Result<Comparison> {
         lookup::compare(&self.lookup, a, b, when_full).await
+    }
+
+    /// Evaluates the golden set under the present settings.
+    pub async fn golden(&self) -> Result<GoldenReport> {
+        let _one_at_a_time = self.golden.lock().await;
+        let report = lookup::golden::stored_beside(&self.lookup).await?;
+        self.lookup.meters().golden(&self.name, &report);
+        Ok(report)
+    }
+
+    /// Stores a golden set in place of the earlier one, and evaluates it. It is durable when this returns.
+    pub async fn set_golden(&self, pairs: Vec<GoldenPair>) -> Result<GoldenReport> {
+        let (_one_at_a_time, pairs) = (self.golden.lock().await, Arc::new(pairs));
+        let report = lookup::golden::given_beside(&self.lookup, &pairs).await?;
+        let written = self.writes.write_golden(pairs)?;
+        written.await.unwrap_or_else(|_| Err(CollectionError::closed()))?;
+        self.lookup.meters().golden(&self.name, &report);
+        Ok(report)
     }
 
     /// Changes settings. A new banding is built while the old one serves requests.

@@ -7,7 +7,7 @@ use crate::index::Survey;
 use crate::telemetry::names::{self, label, value};
 use crate::telemetry::recorder;
 use crate::types::{CollectionName, TimestampMs, Verdict, VerdictKind};
-use crate::verdicts::Settings;
+use crate::verdicts::{GoldenReport, Settings};
 
 /// What kept a lookup from looking at everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +121,27 @@ impl Meters {
             let postings = survey.missing.len();
             tracing::error!(%collection, postings, looked_up = survey.looked_up, "postings are missing; restart the server to build the index again");
         }
+    }
+
+    /// Shows how the verdicts on the golden set agree with its labels.
+    pub(crate) fn golden(&self, collection: &CollectionName, report: &GoldenReport) {
+        let of = |metric: &'static str| gauge!(metric, label::COLLECTION => collection.to_string());
+        let pairs =
+            [(value::PAIR_DUPLICATE, report.duplicates), (value::PAIR_DIFFERENT, report.pairs - report.duplicates)];
+        for (kind, count) in pairs {
+            gauge!(names::GOLDEN_PAIRS, label::COLLECTION => collection.to_string(), label::KIND => kind)
+                .set(count as f64);
+        }
+        // No ratio of nothing: comparisons with NaN are false, so no alert fires.
+        of(names::GOLDEN_RECALL).set(report.recall().unwrap_or(f64::NAN));
+        of(names::GOLDEN_PRECISION).set(report.precision().unwrap_or(f64::NAN));
+        for stretch in &report.stretches {
+            let similarity = format!("{:.2}-{:.2}", stretch.from, stretch.to);
+            let of = |metric: &'static str| gauge!(metric, label::COLLECTION => collection.to_string(), label::SIMILARITY => similarity.clone());
+            of(names::GOLDEN_RECALL_BY_SIMILARITY).set(stretch.recall().unwrap_or(f64::NAN));
+            of(names::GOLDEN_ERROR).set(stretch.error_abs_mean().unwrap_or(f64::NAN));
+        }
+        of(names::GOLDEN_EVALUATED).set(TimestampMs::now().0 as f64 / 1e3);
     }
 
     pub(crate) fn bounded(&self, bound: Bound) {

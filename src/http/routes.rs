@@ -5,7 +5,7 @@ use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
 use super::admission::Class;
-use super::handlers::{backups, batch, bulk, clusters, collections, documents, ops, tools};
+use super::handlers::{backups, batch, bulk, clusters, collections, documents, golden, ops, tools};
 use super::requires::Requires::{self, Key, Nothing, Operation, Scope, ScopeForAll};
 use super::state::AppState;
 use crate::keys::Scope::{Admin, Check, Delete, Insert, Metrics, Read, Sign};
@@ -96,6 +96,12 @@ pub static ROUTES: &[Route] = &[
         -> [200, 401, 403, 404, 422, 429, 500, 503] delete(collections::remove)),
     route!(GET "/v1/collections/{collection}/buckets" Scope(Read), ?["limit"]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(collections::buckets)),
+    route!(GET "/v1/collections/{collection}/golden" Scope(Read), ?[]
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(golden::read)),
+    route!(PUT "/v1/collections/{collection}/golden" Scope(Admin), ?[]
+        -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] put(golden::put)),
+    route!(DELETE "/v1/collections/{collection}/golden" Scope(Admin), ?[]
+        -> [200, 401, 403, 404, 409, 422, 429, 500, 503, 507] delete(golden::remove)),
     route!(POST "/v1/backups" ScopeForAll(Admin), ?[] -> [202, 400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 503] post(backups::start)),
     route!(GET "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 429, 500, 503] get(backups::read)),
     route!(DELETE "/v1/backups" ScopeForAll(Admin), ?[] -> [200, 401, 403, 422, 429, 500, 503] delete(backups::cancel)),

@@ -9,8 +9,8 @@ use super::error::{Result, StoreError};
 use super::format::columns::Flaw;
 use super::format::creation::create;
 use super::format::opening::{open_for_writing, peek};
-use super::format::payload;
 use super::format::rows::SignatureRow;
+use super::format::{golden, payload};
 use super::integrity::scan::{ScanTotals, scan};
 use super::integrity::scrub::{Scrubbed, scrub};
 use super::read::clusters::{self, ClusterRows, ClusterStart, Stretch};
@@ -20,7 +20,7 @@ use super::read::{pages, records};
 use super::record::{Head, Record};
 use super::settings::{Meta, Opened};
 use super::write::writer::Writer;
-use crate::types::{ClusterPlace, DocId, Document, Keep, Payload, Seq};
+use crate::types::{ClusterPlace, DocId, Document, GoldenPair, Keep, Payload, Seq};
 
 /// The records of a collection. Cheap to clone. A record that is not what was written yields an error that names it,
 /// never a wrong answer.
@@ -138,6 +138,11 @@ impl Store {
     pub fn representative(&self, cluster: Seq) -> Result<Option<(Seq, DocId)>> {
         let representative = self.readers.read(|snapshot| clusters::representative(snapshot, cluster))?;
         Ok(representative.map(|member| (member.head.seq, member.head.id)))
+    }
+
+    /// Reads the golden set.
+    pub fn golden(&self) -> Result<Vec<GoldenPair>> {
+        self.readers.read(|snapshot| golden::read(snapshot.connection(), snapshot.collection()))
     }
 
     /// Calls `visit` with the signature of every record, from `partitions` threads at once; the order holds only within

@@ -7,6 +7,7 @@
 //! signature  seq, id_fingerprint, content_prefix, flags, bytes, cluster, seen, sum    all that boot reads of a document
 //! document   seq, id, metadata, content_hash, flags, first_seen, shingles, verdict, id_first_seen, sum
 //! payload    seq, kind, shingles, size_sum, bytes, sum                       shingles or text, if these are kept
+//! golden     pair, name, a, b, duplicate, sum                                labelled pairs of texts, never documents
 //! ledger     per table: rows, sum of the rows' sums, last seq                one update per transaction
 //! meta       name, spec, keep, created, the settings that can change, sum
 //! ```

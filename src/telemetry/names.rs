@@ -39,7 +39,8 @@ pub mod label {
     /// The HTTP status, three digits.
     pub const STATUS: &str = "status";
     pub const COLLECTION: &str = "collection";
-    /// `verdict`, `deleted`, `error`, `fatal` or `summary`; of refusals for want of memory `document` or `body`.
+    /// `verdict`, `deleted`, `error`, `fatal` or `summary`; of refusals for want of memory `document` or `body`; of
+    /// pairs of a golden set `duplicate` or `different`.
     pub const KIND: &str = "kind";
     /// `check` or `insert`.
     pub const OP: &str = "op";
@@ -68,12 +69,14 @@ pub mod label {
     pub const SPEC: &str = "spec";
     /// What kept a lookup from looking at everything.
     pub const BOUND: &str = "bound";
+    /// A stretch of similarities, such as `0.80-0.85`.
+    pub const SIMILARITY: &str = "similarity";
     /// The number of a band, from 0 on.
     pub const BAND: &str = "band";
     /// The number of bands, and of rows in each, of a collection.
     pub const BANDS: &str = "bands";
     pub const ROWS: &str = "rows";
-    /// `estimate` or `exact`.
+    /// `estimate`, `borderline` or `exact`.
     pub const VERIFY: &str = "verify";
 }
 
@@ -85,6 +88,9 @@ pub mod value {
     pub const CLASS_BULK: &str = "bulk";
     /// [`super::label::CLASS`]: about the server or whole collections.
     pub const CLASS_ADMIN: &str = "admin";
+    /// [`super::label::KIND`]: a pair of a golden set.
+    pub const PAIR_DUPLICATE: &str = "duplicate";
+    pub const PAIR_DIFFERENT: &str = "different";
     /// [`super::label::BOUND`]: `limits.bucket_read_max`.
     pub const BOUND_BUCKET: &str = "bucket";
     /// [`super::label::BOUND`]: `limits.candidates_max`.
@@ -318,6 +324,18 @@ metrics_table! {
         "Postings that these looks did not find, counted each time; 0 unless the index is broken.";
     CANARY_LOST_IN_BAND = "hapax_canary_lost_postings_by_band_total", Kind::Counter, None,
         [label::COLLECTION, label::BAND], "The same by band. A band without a lost posting has no series.";
+    GOLDEN_PAIRS = "hapax_golden_pairs", Kind::Gauge, None, [label::COLLECTION, label::KIND],
+        "Pairs of the golden set, by their label.";
+    GOLDEN_RECALL = "hapax_golden_recall_ratio", Kind::Gauge, None, [label::COLLECTION],
+        "Share of the golden set's duplicates that a check would report; NaN if there are none.";
+    GOLDEN_PRECISION = "hapax_golden_precision_ratio", Kind::Gauge, None, [label::COLLECTION],
+        "Share of the reported pairs of the golden set that are duplicates; NaN if none is reported.";
+    GOLDEN_RECALL_BY_SIMILARITY = "hapax_golden_recall_by_similarity_ratio", Kind::Gauge, None,
+        [label::COLLECTION, label::SIMILARITY], "The recall, by the exact similarity of the pairs.";
+    GOLDEN_ERROR = "hapax_golden_estimate_error", Kind::Gauge, None, [label::COLLECTION, label::SIMILARITY],
+        "Mean distance between the estimates of the golden set and the exact similarities, by exact similarity.";
+    GOLDEN_EVALUATED = "hapax_golden_evaluated_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds),
+        [label::COLLECTION], "When the golden set was last evaluated, in seconds since 1970; 0 before the first time.";
     DOCUMENTS = "hapax_documents", Kind::Gauge, None, [label::COLLECTION],
         "Documents stored and indexed.";
     INDEX_BYTES = "hapax_index_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION, label::PART],

@@ -5,6 +5,7 @@ mod content;
 mod document;
 mod explanation;
 mod fit;
+mod golden;
 mod ids;
 mod options;
 mod places;
@@ -15,6 +16,7 @@ pub use content::{Content, Keep, Payload, PayloadKind, SetElement, content_prefi
 pub use document::Document;
 pub use explanation::{Below, BucketLook, Explanation, Hidden, LookupTimes};
 pub use fit::fitting;
+pub use golden::GoldenPair;
 pub use ids::{CollectionName, DocId, ID_BYTES_MAX, ID_JSON_BYTES_MAX, InvalidName, METADATA_BYTES_MAX, Metadata};
 pub use options::{OnDuplicate, OnExisting};
 pub use places::{ClusterPlace, Seq, TimestampMs};

@@ -69,17 +69,25 @@ pub enum Verify {
     /// By equal slots of the signatures.
     #[default]
     Estimate,
+    /// By the shingles themselves if the estimate leaves a doubt, otherwise by equal slots.
+    Borderline,
     /// By the shingles themselves.
     Exact,
 }
 
 impl Verify {
-    pub const ALL: [Self; 2] = [Self::Estimate, Self::Exact];
+    pub const ALL: [Self; 3] = [Self::Estimate, Self::Borderline, Self::Exact];
+
+    /// Whether shingles are compared, always or sometimes.
+    pub fn compares_shingles(self) -> bool {
+        self != Self::Estimate
+    }
 
     /// Returns the name in the API and on disk.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Estimate => "estimate",
+            Self::Borderline => "borderline",
             Self::Exact => "exact",
         }
     }

@@ -1,26 +1,62 @@
 //! The similarity of two documents, from their signatures or, if these decide, from their shingles. It knows nothing of
 //! where documents are stored.
 
-use hapax_core::{ShingleSet, Spec, tuning, verify};
+use hapax_core::{ShingleSet, SignatureShape, Spec, tuning, verify};
 
 use crate::types::{Method, Overlap, Similarity, Verify};
 
-/// The shingles of a document that others are compared with, and the threshold.
+/// What decides whether a candidate is a match.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Terms {
+    /// The similarity from which two documents are duplicates.
+    pub threshold: f64,
+    /// The number of equal slots from which a candidate is a match, or must be compared by its shingles.
+    pub matching_min: u32,
+    /// The number of equal slots from which it is a match although shingles decide in case of doubt.
+    pub certain_min: u32,
+    shape: SignatureShape,
+}
+
+impl Terms {
+    pub(crate) fn new(verify: Verify, threshold: f64, spec: &Spec) -> Self {
+        let (shape, sketch) = (spec.shape(), spec.sketch());
+        let matching_min = match verify {
+            Verify::Estimate => verify::matching_min(threshold, shape),
+            Verify::Borderline | Verify::Exact => tuning::survivor_min(threshold, shape, sketch),
+        };
+        let certain_min = match verify {
+            Verify::Borderline => tuning::certain_min(threshold, shape, sketch),
+            Verify::Estimate | Verify::Exact => u32::MAX,
+        };
+        Self { threshold, matching_min, certain_min, shape }
+    }
+
+    /// Returns the similarity of a candidate, by its shingles if they have been compared.
+    pub(crate) fn value(&self, matching: u32, overlap: Option<Overlap>) -> f64 {
+        overlap.map_or_else(|| verify::similarity(matching, self.shape), |overlap| overlap.similarity().value)
+    }
+
+    /// Whether documents of this overlap are duplicates.
+    pub(crate) fn reached_by(&self, overlap: Overlap) -> bool {
+        verify::reaches(overlap.both, overlap.either(), self.threshold)
+    }
+}
+
+/// The shingles of a document that others are compared with, and the terms.
 #[derive(Clone, Copy)]
 pub(crate) struct ShingleQuery<'a> {
     set: &'a ShingleSet,
-    threshold: f64,
+    terms: Terms,
 }
 
 impl<'a> ShingleQuery<'a> {
     /// Returns a query for a document with these shingles.
-    pub(crate) fn new(set: &'a ShingleSet, threshold: f64) -> Self {
-        Self { set, threshold }
+    pub(crate) fn new(set: &'a ShingleSet, terms: Terms) -> Self {
+        Self { set, terms }
     }
 
-    /// The similarity from which two documents are duplicates.
-    pub(crate) fn threshold(&self) -> f64 {
-        self.threshold
+    pub(crate) fn terms(&self) -> &Terms {
+        &self.terms
     }
 
     /// Returns the number of distinct shingles.
@@ -32,7 +68,7 @@ impl<'a> ShingleQuery<'a> {
     /// different sizes need not be compared.
     pub(crate) fn fits(&self, shingles: u64) -> bool {
         let len = self.set.len();
-        verify::reaches(len.min(shingles), len.max(shingles), self.threshold)
+        verify::reaches(len.min(shingles), len.max(shingles), self.terms.threshold)
     }
 
     /// Counts the shared shingles. `None`: the sizes alone rule out that the threshold is reached.
@@ -44,14 +80,6 @@ impl<'a> ShingleQuery<'a> {
     pub(crate) fn overlap(&self, other: &ShingleSet) -> Overlap {
         let both = self.set.compare(other).intersection;
         Overlap { both, query: self.set.len(), found: other.len() }
-    }
-}
-
-/// Returns the number of equal slots from which a candidate is a match, or must be compared exactly.
-pub(crate) fn matching_min(verify: Verify, threshold: f64, spec: &Spec) -> u32 {
-    match verify {
-        Verify::Estimate => verify::matching_min(threshold, spec.shape()),
-        Verify::Exact => tuning::survivor_min(threshold, spec.shape(), spec.sketch()),
     }
 }
 

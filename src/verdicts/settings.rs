@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hapax_core::{Banding, Fingerprint, SecretKey, Spec, tuning};
 
-use super::comparing::matching_min;
+use super::comparing::Terms;
 use super::settings_asked::{BandingAsked, SettingsAsked};
 use super::threshold::check_threshold;
 use super::{BackupSettings, CollectionError, Result};
@@ -184,8 +184,8 @@ impl Settings {
     }
 
     /// Returns the settings of a new collection: the requested ones, and those of `default` for the others. The default
-    /// banding is used only with the default shape and threshold. Exact verification needs something to compare, so
-    /// shingles are kept unless `keep` is given; an external spec has nothing to keep. [`checked`](Self::checked)
+    /// banding is used only with the default shape and threshold. A verification that compares shingles needs some, so
+    /// they are kept unless `keep` is given; an external spec has nothing to keep. [`checked`](Self::checked)
     /// refuses settings that are not possible.
     pub fn asked(asked: SettingsAsked, default: &Self) -> Self {
         let SettingsAsked { spec, keep, banding, threshold, verify, ttl, touch } = asked;
@@ -193,7 +193,7 @@ impl Settings {
         let verify = verify.unwrap_or(default.verify);
         let keep = keep.unwrap_or(match default.keep {
             _ if matches!(spec, Spec::External { .. }) => Keep::Signature,
-            Keep::Signature if verify == Verify::Exact => Keep::Shingles,
+            Keep::Signature if verify.compares_shingles() => Keep::Shingles,
             keep => keep,
         });
         let automatic = tuning::default_banding(spec.shape(), threshold);
@@ -231,9 +231,9 @@ impl Settings {
                 "must be `signature` with an external spec, because there is nothing else to store".into(),
             );
         }
-        if self.verify == Verify::Exact && self.keep == Keep::Signature {
-            let detail = "exact verification compares shingles, so `keep` must be shingles or text".into();
-            return refuse("verify", detail);
+        if self.verify.compares_shingles() && self.keep == Keep::Signature {
+            let verify = self.verify.as_str();
+            return refuse("verify", format!("`{verify}` compares shingles, so `keep` must be shingles or text"));
         }
         if self.ttl.is_some_and(|ttl| !TTL.contains(&ttl)) {
             let (least, most) = (TTL.start().as_secs(), TTL.end().as_secs());
@@ -309,7 +309,7 @@ impl Description {
     ) -> Self {
         let Settings { ref spec, banding, threshold, verify, .. } = settings;
         let shape = spec.shape();
-        let least = matching_min(verify, threshold, spec);
+        let least = Terms::new(verify, threshold, spec).matching_min;
         Self {
             fingerprint: spec.fingerprint(),
             candidate_recall_at_threshold: tuning::candidate_probability(threshold, banding, shape),

@@ -19,7 +19,7 @@ fn open(dir: &Dir, verify: Verify) -> Collections {
     config.limits.candidates_max = 3;
     config.limits.exact_reads_max = 2;
     config.limits.exact_bytes_max = 1;
-    let keep = if verify == Verify::Exact { Keep::Shingles } else { Keep::Signature };
+    let keep = if verify.compares_shingles() { Keep::Shingles } else { Keep::Signature };
     config.default_settings = Settings { keep, verify, ..config.default_settings };
     library::open(config)
 }

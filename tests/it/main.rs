@@ -40,6 +40,7 @@ mod export;
 mod floors;
 mod foreign;
 mod freezes;
+mod golden;
 mod hostile_ids;
 mod hot_buckets;
 mod id_cache;

@@ -122,6 +122,9 @@ fn good(route: &Route) -> (String, Option<Value>) {
         Some("/batch") => (path, Some(json!({"op": "insert", "documents": [{"id": "a", "text": words(1)}]}))),
         Some("/bulk") => (format!("{path}?op=insert"), document()),
         Some("/compare") => (path, Some(json!({"a": {"text": words(1)}, "b": {"text": words(2)}}))),
+        Some("/golden") if route.method == "PUT" => {
+            (path, Some(json!({"pairs": [{"a": words(1), "b": words(2), "duplicate": false}]})))
+        }
         Some("") if route.method == "PUT" => (path, Some(json!({}))),
         Some("") if route.method == "PATCH" => (path, Some(json!({"threshold": 0.7}))),
         Some("") if route.method == "DELETE" => (format!("{path}?confirm={COLLECTION}"), None),
@@ -183,7 +186,7 @@ fn with_a_plain_server(met: &mut Met) {
     let make = || client.json("PUT", &format!("/v1/collections/{COLLECTION}"), &json!({})).status;
     for route in ROUTES {
         client.delete(&format!("/v1/collections/{COLLECTION}?confirm={COLLECTION}"));
-        if route.method == "PUT" {
+        if is(route, "PUT", "{collection}") {
             met.by(route, make());
         } else {
             assert_eq!(make(), 201);

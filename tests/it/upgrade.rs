@@ -5,7 +5,7 @@
 //! them are its answers. A new format needs new fixtures, made by the program that writes it:
 //!
 //! ```text
-//! HAPAX_FIXTURE=tests/fixtures/format-4 cargo test --test it upgrade::a_fixture_is_made
+//! HAPAX_FIXTURE=tests/fixtures/format-5 cargo test --test it upgrade::a_fixture_is_made
 //! ```
 //!
 //! `HAPAX_FIXTURE_BINARY` makes them with another program; if the name ends in `-killed`, it is killed. Without the
@@ -157,6 +157,13 @@ fn document(number: u64) -> Value {
     }
 }
 
+/// Returns a pair of the golden set. The last one is labelled wrongly, so that one verdict differs.
+fn golden_pair(number: u64) -> Value {
+    let near = number.is_multiple_of(2);
+    let (a, b) = (text(number, 0), if near { text(number, 2) } else { text(number + 20, 0) });
+    json!({ "name": format!("pair-{number}"), "a": a, "b": b, "duplicate": near || number == 3 })
+}
+
 /// A program that writes a fixture. It may be an earlier version, so its answers are not checked against today's
 /// description.
 struct Writer {
@@ -225,10 +232,25 @@ fn make(fixture: &Path) {
     let banding = json!({ "bands": 42, "rows": 6 });
     let settings = json!({ "shingle": "word3", "threshold": 0.6, "ttl": 3_153_600_000_u64, "keep": "shingles", "verify": "exact", "banding": banding });
     let first_format = json!({ "shingle": "word3", "threshold": 0.6, "banding": banding });
-    let made = ureq::agent().put(format!("{}/v1/collections/pages", writer.base));
-    if made.config().http_status_as_error(false).build().send_json(&settings).unwrap().status() != 201 {
-        writer.send("PUT", "/v1/collections/pages", Some(&first_format));
+    // An earlier version does not know all of these settings.
+    let mut borderline = settings.clone();
+    borderline["verify"] = json!("borderline");
+    for settings in [borderline, settings, first_format] {
+        let made = ureq::agent().put(format!("{}/v1/collections/pages", writer.base));
+        if made.config().http_status_as_error(false).build().send_json(&settings).unwrap().status() == 201 {
+            break;
+        }
     }
+    let golden: Vec<Value> = (0..4).map(golden_pair).collect();
+    let golden = ureq::agent()
+        .put(format!("{}/v1/collections/pages/golden", writer.base))
+        .config()
+        .http_status_as_error(false)
+        .build()
+        .send_json(json!({ "pairs": golden }))
+        .unwrap()
+        .status()
+        == 200;
     for collection in ["default", "pages"] {
         let first: Vec<_> = (0..6).map(document).collect();
         let batch = json!({ "op": "insert", "documents": first });
@@ -248,7 +270,7 @@ fn make(fixture: &Path) {
         writer.insert(collection, "on_existing=replace", &json!({ "id": "gone", "text": text(2, 0) }));
         writer.send("DELETE", &format!("/v1/collections/{collection}/documents?id=doc-3"), None);
     }
-    let answers = recorded(&writer);
+    let answers = recorded(&writer, golden);
     fs::create_dir_all(fixture).unwrap();
     if fixture.to_str().unwrap().ends_with("-killed") {
         writer.child.kill().unwrap();
@@ -268,13 +290,14 @@ fn make(fixture: &Path) {
 }
 
 /// Returns its answers to everything that can be asked, a line each.
-fn recorded(writer: &Writer) -> String {
+fn recorded(writer: &Writer, golden: bool) -> String {
     let mut lines = Vec::new();
     for collection in ["default", "pages"] {
         let base = format!("/v1/collections/{collection}");
         let mut reads = vec![base.clone(), format!("{base}/documents?limit=100")];
         let ids = (0..6).map(|number| format!("doc-{number}")).chain(["near".into(), "link".into()]);
         reads.extend(ids.filter(|id| id != "doc-3").map(|id| format!("{base}/documents?id={id}")));
+        reads.extend((golden && collection == "pages").then(|| format!("{base}/golden")));
         for target in reads {
             let answer = writer.send("GET", &target, None);
             lines.push(json!({ "target": target, "answer": answer }));

@@ -34,7 +34,7 @@ pub struct FileCheck {
 /// One finding of damage in a collection's file.
 #[derive(Clone, Debug)]
 pub struct FileDamage {
-    /// The place: a table, `file`, `log`, `settings`, `ledger` or `clusters`.
+    /// The place: a table, `file`, `log`, `settings`, `ledger`, `clusters` or `golden`.
     pub place: &'static str,
     /// The `seq` of the record, if a record is damaged.
     pub record: Option<u64>,
@@ -48,6 +48,8 @@ pub struct FileRepair {
     pub documents: u64,
     /// Damaged records. Their readable parts were set aside.
     pub set_aside: u64,
+    /// Damaged pairs of the golden set. Their readable parts were set aside.
+    pub pairs_set_aside: u64,
     /// Documents that the old ledger counted and that are in neither file.
     pub lost: u64,
     /// The path of the damaged file.
@@ -115,7 +117,7 @@ impl From<Finding> for FileDamage {
 
 impl From<Repaired> for FileRepair {
     fn from(repaired: Repaired) -> Self {
-        let Repaired { documents, set_aside, lost, kept_as, set_aside_in } = repaired;
-        Self { documents, set_aside, lost, kept_as, set_aside_in }
+        let Repaired { documents, set_aside, pairs_set_aside, lost, kept_as, set_aside_in } = repaired;
+        Self { documents, set_aside, pairs_set_aside, lost, kept_as, set_aside_in }
     }
 }

@@ -19,7 +19,7 @@ use crate::index::{NeedsDisk, Query, View};
 use crate::store::id_fingerprint;
 use crate::types::{DocId, Outcome, Previous, Seq, Verdict, Verify};
 use crate::verdicts::{
-    CheckOptions, CollectionError, Made, Result, ShingleQuery, VerdictContext, empty_verdict, matching_min,
+    CheckOptions, CollectionError, Made, Result, ShingleQuery, Terms, VerdictContext, empty_verdict,
 };
 
 /// A lookup to perform.
@@ -212,17 +212,18 @@ fn glance<'a>(
     let policy = lookup.policy();
     let settings = &policy.settings;
     let threshold = check.options.threshold.unwrap_or(settings.threshold);
-    let shingles = shingle_query(&check.made, settings, threshold);
-    let verify = if shingles.is_some() { Verify::Exact } else { Verify::Estimate };
-    let matching_min = match check.options.threshold {
-        None if verify == settings.verify => policy.matching_min,
-        _ => matching_min(verify, threshold, &settings.spec),
+    let compares = settings.verify.compares_shingles() && check.made.kept.is_some();
+    let verify = if compares { settings.verify } else { Verify::Estimate };
+    let terms = match check.options.threshold {
+        None if verify == settings.verify => policy.terms,
+        _ => Terms::new(verify, threshold, &settings.spec),
     };
+    let shingles = shingle_query(&check.made, verify, terms);
     let contents_max = shingles.as_ref().map(|_| lookup.limits().exact_reads_max);
     let own = existing.map(|existing| existing.place);
     let lower = threshold < settings.threshold;
     drop(policy);
-    let query = query(&check.made, own, matching_min, check.options.limit, contents_max, survivors.mistaken());
+    let query = query(&check.made, own, terms.matching_min, check.options.limit, contents_max, survivors.mistaken());
     let query = Query { explain: check.options.explain, ..query };
     let mut judgement = Judgement::of(lookup.search(view, &query)?);
     judgement.hides(Bound::Doubt, lookup.doubts().hidden_from(lookup.index(), &query, check.id.as_ref()));

@@ -13,6 +13,7 @@ mod documents;
 mod doubts;
 mod existing;
 mod findings;
+pub(crate) mod golden;
 mod id_cache;
 mod judgement;
 mod pairs;

@@ -7,7 +7,7 @@ use hapax_core::{Pipeline, ShingleSet, Spec, verify};
 use super::payloads::set_of;
 use crate::store::{Looked, Member, Store};
 use crate::types::{Overlap, Seq, Similarity, Verify};
-use crate::verdicts::{Result, similarity, unpacked_bytes};
+use crate::verdicts::{Result, Terms, similarity, unpacked_bytes};
 
 /// The comparisons of one page.
 pub(crate) struct Pairs<'a> {
@@ -16,7 +16,7 @@ pub(crate) struct Pairs<'a> {
     pipeline: Option<&'a Pipeline>,
     spec: &'a Spec,
     verify: Verify,
-    threshold: f64,
+    terms: Terms,
     /// The bytes of shingles and texts, of both sides, that this page may still compare.
     bytes_left: u64,
 }
@@ -63,7 +63,7 @@ impl<'a> Pairs<'a> {
         threshold: f64,
         bytes_left: u64,
     ) -> Self {
-        Self { store, pipeline, spec, verify, threshold, bytes_left }
+        Self { store, pipeline, spec, verify, terms: Terms::new(verify, threshold, spec), bytes_left }
     }
 
     /// Returns whether the page has used up its bytes.
@@ -76,8 +76,9 @@ impl<'a> Pairs<'a> {
         let (a, b) = (representative.member, member);
         let matching = verify::matching_slots(&a.signature, &b.signature, self.spec.shape());
         let same_content = !a.head.given && !b.head.given && a.head.content == b.head.content;
-        if same_content || self.verify == Verify::Estimate {
-            let reaches = same_content || matching >= verify::matching_min(self.threshold, self.spec.shape());
+        let certain = same_content || matching >= self.terms.certain_min;
+        if certain || !self.verify.compares_shingles() {
+            let reaches = certain || matching >= self.terms.matching_min;
             return Ok(Paired::At(Alike { similarity: similarity(self.spec, matching, same_content, None), reaches }));
         }
         if representative.set.is_none() {
@@ -89,7 +90,7 @@ impl<'a> Pairs<'a> {
         // The member takes the part of the query, because it was judged when it was inserted.
         let both = theirs.set.compare(&ours.set).intersection;
         let overlap = Overlap { both, query: theirs.set.len(), found: ours.set.len() };
-        let reaches = verify::reaches(overlap.both, overlap.either(), self.threshold);
+        let reaches = self.terms.reached_by(overlap);
         Ok(Paired::At(Alike { similarity: similarity(self.spec, matching, false, Some(overlap)), reaches }))
     }
 

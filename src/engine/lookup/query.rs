@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use crate::index::{Place, Query};
 use crate::types::{Seq, Verify};
-use crate::verdicts::{Made, Settings, ShingleQuery};
+use crate::verdicts::{Made, ShingleQuery, Terms};
 
 /// Makes the query for documents similar to `made`. `contents_max` is given if the survivors will be compared by their
 /// shingles.
@@ -31,8 +31,7 @@ pub(crate) fn query<'a>(
     }
 }
 
-/// Returns the query by shingles, if shingles decide.
-pub(crate) fn shingle_query<'a>(made: &'a Made, settings: &Settings, threshold: f64) -> Option<ShingleQuery<'a>> {
-    let exact = settings.verify == Verify::Exact;
-    made.kept.as_ref().filter(|_| exact).map(|kept| ShingleQuery::new(&kept.set, threshold))
+/// Returns the query by shingles, if these are to be compared.
+pub(crate) fn shingle_query<'a>(made: &'a Made, verify: Verify, terms: Terms) -> Option<ShingleQuery<'a>> {
+    made.kept.as_ref().filter(|_| verify.compares_shingles()).map(|kept| ShingleQuery::new(&kept.set, terms))
 }

@@ -18,7 +18,7 @@ use crate::engine::meters::Meters;
 use crate::index::{Bounds, Index, NeedsDisk, Query, Reading, Search, View};
 use crate::store::{Looked, Record};
 use crate::types::{Keep, Overlap, Seq, Similarity, TimestampMs};
-use crate::verdicts::{Limits, Preparer, Result, Settings, ShingleQuery, matching_min, similarity};
+use crate::verdicts::{Limits, Preparer, Result, Settings, ShingleQuery, Terms, similarity};
 
 /// Everything that lookups need.
 pub(crate) struct Lookup {
@@ -36,19 +36,18 @@ pub(crate) struct Lookup {
     seen_floor: TimestampMs,
 }
 
-/// The settings, which can change while the collection is open, and a number derived from them.
+/// The settings, which can change while the collection is open, and what follows from them.
 pub(crate) struct Policy {
     pub settings: Settings,
-    /// The least number of equal slots for a candidate to be a match, or to be compared by its shingles if these
-    /// decide.
-    pub matching_min: u32,
+    /// What decides whether a candidate is a match, unless a check asks for another threshold.
+    pub terms: Terms,
 }
 
 impl Policy {
     /// Derives the policy from the settings.
     pub(crate) fn of(settings: Settings) -> Self {
-        let matching_min = matching_min(settings.verify, settings.threshold, &settings.spec);
-        Self { settings, matching_min }
+        let terms = Terms::new(settings.verify, settings.threshold, &settings.spec);
+        Self { settings, terms }
     }
 }
 

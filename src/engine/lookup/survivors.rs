@@ -1,14 +1,14 @@
 //! Survivors of the estimate -> matches, by comparing the shingles themselves.
 //! The index probes and estimates as usual, but with a bound so far below the threshold that the spread of the estimate
-//! hides no match. The documents that survive are compared shingle by shingle here. Results are kept by `seq`, so a
+//! hides no match. The documents that survive are compared shingle by shingle here: all, or those whose estimate leaves
+//! a doubt. Results are kept by `seq`, so a
 //! decision that releases its lock to read the disk reuses them when it starts again. Knows nothing of ids or of how
 //! the verdict is used.
 
 use std::cell::Cell;
-use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use hapax_core::{ShingleSet, verify};
+use hapax_core::ShingleSet;
 
 use super::judgement::{Judgement, Ranked};
 use super::payloads::set_of;
@@ -16,7 +16,7 @@ use super::records::Records;
 use crate::engine::meters::Bound;
 use crate::store::Looked;
 use crate::types::{Overlap, Seq};
-use crate::verdicts::{Made, Preparer, Result, ShingleQuery};
+use crate::verdicts::{Made, Preparer, Result, ShingleQuery, Terms};
 
 /// The number of shingles, of both sides together, that may be compared in one hold of the decision lock or on an async
 /// thread. This takes about ten microseconds.
@@ -26,8 +26,8 @@ pub(crate) const IN_PASSING: u64 = 16 * 1024;
 #[derive(Default)]
 pub(crate) struct Survivors {
     compared: HashMap<Seq, Compared>,
-    /// The threshold that `compared` was judged by; 0 before the first comparison.
-    threshold: f64,
+    /// The terms that `compared` was judged by. Absent before the first comparison.
+    terms: Option<Terms>,
     read_bytes: u64,
     /// Documents that seemed to have the query's content until their whole content hash was read.
     mistaken: HashSet<Seq>,
@@ -55,7 +55,7 @@ pub(crate) struct ReadBounds {
 impl Survivors {
     /// Returns the query that [`Self::settle`] was last called with.
     pub(crate) fn query_again<'a>(&self, made: &'a Made) -> Option<ShingleQuery<'a>> {
-        made.kept.as_ref().map(|kept| ShingleQuery::new(&kept.set, self.threshold))
+        made.kept.as_ref().zip(self.terms).map(|(kept, terms)| ShingleQuery::new(&kept.set, terms))
     }
 
     /// Returns the documents that seemed to have the query's content but have other content.
@@ -67,7 +67,7 @@ impl Survivors {
         self.mistaken.extend(seqs);
     }
 
-    /// Keeps those survivors of a judgement whose shingles reach the threshold, best first. Compares up to `in_passing`
+    /// Keeps those survivors of a judgement that reach the threshold, best first. Compares up to `in_passing`
     /// shingles of documents that memory has. If more documents must be compared, returns them for [`Self::compare`]
     /// and leaves the judgement as it was. Reads no disk.
     pub(crate) fn settle(
@@ -78,11 +78,12 @@ impl Survivors {
         bounds: ReadBounds,
         in_passing: u64,
     ) -> Vec<Seq> {
-        if self.threshold != query.threshold() {
+        let terms = *query.terms();
+        if self.terms != Some(terms) {
             let mistaken = std::mem::take(&mut self.mistaken);
-            *self = Self { threshold: query.threshold(), mistaken, ..Self::default() };
+            *self = Self { terms: Some(terms), mistaken, ..Self::default() };
         }
-        let (asked, stand_ins) = one_of_each(judgement.ranked());
+        let (asked, deciders) = deciders(judgement.ranked(), &terms);
         let read = &asked[..asked.len().min(bounds.documents_max)];
         let left = self.compare_in_memory(query, read, records, in_passing);
         if !left.is_empty() {
@@ -92,26 +93,27 @@ impl Survivors {
         let unread = asked.len() - read.len() + read.iter().filter(of_read).count();
         judgement.hides(Bound::ExactReads, unread as u64);
         let read: HashSet<Seq> = read.iter().copied().collect();
-        let mut stand_ins = stand_ins.into_iter();
+        let mut deciders = deciders.into_iter();
         let (len, mut dropped) = (query.len(), Vec::new());
         judgement.ranked_mut().retain_mut(|ranked| {
-            let overlap = match stand_ins.next().expect("every ranked document has a stand-in") {
+            let overlap = match deciders.next().expect("something decides on every ranked document") {
+                Decider::Signature => return true,
                 // Equal texts have equal shingles. Nothing needs to be read, so no limit on reading can hide it.
-                None => Overlap { both: len, query: len, found: len },
-                Some(seq) => match self.compared.get(&seq).filter(|_| read.contains(&seq)) {
+                Decider::Content => Overlap { both: len, query: len, found: len },
+                Decider::Shingles(seq) => match self.compared.get(&seq).filter(|_| read.contains(&seq)) {
                     Some(&Compared::Shares(overlap)) => overlap,
                     _ => return false,
                 },
             };
             ranked.overlap = Some(overlap);
-            let reaches = verify::reaches(overlap.both, overlap.either(), query.threshold());
+            let reaches = terms.reached_by(overlap);
             if !reaches {
                 dropped.push(*ranked);
             }
             reaches
         });
-        rank(judgement.ranked_mut());
-        rank(&mut dropped);
+        rank(judgement.ranked_mut(), &terms);
+        rank(&mut dropped, &terms);
         judgement.fall_short(dropped);
         Vec::new()
     }
@@ -189,7 +191,7 @@ impl Survivors {
     /// Returns how many documents were compared and how many bytes were read; `None` if shingles do not decide.
     pub(crate) fn cost(&self) -> Option<(usize, u64)> {
         let shares = self.compared.values().filter(|compared| matches!(compared, Compared::Shares(_)));
-        (self.threshold != 0.0).then(|| (shares.count(), self.read_bytes))
+        self.terms.map(|_| (shares.count(), self.read_bytes))
     }
 }
 
@@ -197,22 +199,37 @@ fn compare(query: &ShingleQuery<'_>, set: &ShingleSet) -> Compared {
     query.compare(set).map_or(Compared::Below, Compared::Shares)
 }
 
-/// Sorts documents that have been compared, best first. Compares fractions without division: a/b > c/d if a*d > c*b.
-fn rank(ranked: &mut [Ranked]) {
+/// Sorts documents, best first. Shingles that have been compared go before the estimate.
+fn rank(ranked: &mut [Ranked], terms: &Terms) {
+    // The most similar document comes first, so the order of values is reversed. Different fractions of shingles differ
+    // as floating-point numbers too: documents have far less than 2^26 shingles.
+    let value = |ranked: &Ranked| terms.value(ranked.found.matching, ranked.overlap);
     ranked.sort_unstable_by(|a, b| {
-        let (x, y) = (a.overlap.expect("all have one"), b.overlap.expect("all have one"));
-        let [of_x, of_y] = [(x, y), (y, x)].map(|(x, y)| u128::from(x.both) * u128::from(y.either()));
-        (Reverse(a.found.same_content), of_y, a.found.seq).cmp(&(Reverse(b.found.same_content), of_x, b.found.seq))
+        let by_content = b.found.same_content.cmp(&a.found.same_content);
+        by_content.then_with(|| value(b).total_cmp(&value(a))).then_with(|| a.found.seq.cmp(&b.found.seq))
     });
 }
 
-/// Returns the documents to compare, best first; and for each ranked document, which of these is compared in its place.
-/// This is `None` if it has the query's content. Documents of the same content are compared once.
-fn one_of_each(ranked: &[Ranked]) -> (Vec<Seq>, Vec<Option<Seq>>) {
+/// What decides whether a ranked document is a match.
+enum Decider {
+    /// It has the query's content.
+    Content,
+    /// The estimate leaves no doubt.
+    Signature,
+    /// The shingles of this document, which has the same content.
+    Shingles(Seq),
+}
+
+/// Returns the documents to compare, best first, and what decides on each ranked document. Documents of the same content
+/// are compared once.
+fn deciders(ranked: &[Ranked], terms: &Terms) -> (Vec<Seq>, Vec<Decider>) {
     let (mut asked, mut by_content) = (Vec::new(), HashMap::new());
-    let stand_ins = ranked.iter().map(|Ranked { found, .. }| {
+    let deciders = ranked.iter().map(|Ranked { found, .. }| {
         if found.same_content {
-            return None;
+            return Decider::Content;
+        }
+        if found.matching >= terms.certain_min {
+            return Decider::Signature;
         }
         let first = match found.content {
             0 => found.seq,
@@ -221,8 +238,8 @@ fn one_of_each(ranked: &[Ranked]) -> (Vec<Seq>, Vec<Option<Seq>>) {
         if first == found.seq {
             asked.push(first);
         }
-        Some(first)
+        Decider::Shingles(first)
     });
-    let stand_ins = stand_ins.collect();
-    (asked, stand_ins)
+    let deciders = deciders.collect();
+    (asked, deciders)
 }

@@ -3,6 +3,7 @@
 
 mod disk_watch;
 mod expiry;
+mod golden;
 mod rebanding;
 mod rounds;
 mod scrub;

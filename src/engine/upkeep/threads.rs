@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::disk_watch;
 use super::expiry::{self, Expiry};
+use super::golden;
 use super::rounds::Rounds;
 use super::scrub;
 use super::survey;
@@ -23,6 +24,7 @@ pub(crate) struct UpkeepParts {
 pub(crate) struct Background {
     disk_watch: Rounds,
     expiry: Rounds,
+    golden: Rounds,
     scrub: Option<Rounds>,
     survey: Rounds,
 }
@@ -42,19 +44,22 @@ impl Background {
         }
         let disk_watch = disk_watch::start(disk, of(open.clone(), |parts| parts.writes));
         let expiry = expiry::start(of(open.clone(), |parts| parts.expiry));
+        let golden = golden::start(of(open.clone(), |parts| parts.target));
         let survey = survey::start(of(open.clone(), |parts| parts.target));
         let scrub = scrub.map(|config| scrub::start(config, of(open, |parts| parts.target)));
-        Self { disk_watch, expiry, scrub, survey }
+        Self { disk_watch, expiry, golden, scrub, survey }
     }
 
-    /// Lets the threads begin no further step, and waits for the scrub, which may hold a collection's file open for
-    /// reading: SQLite removes the log when the last connection closes. Blocks the thread; call it before the
+    /// Lets the threads begin no further step, and waits for those that may hold a collection's file open for reading:
+    /// SQLite removes the log when the last connection closes. Blocks the thread; call it before the
     /// collections are closed.
     pub(crate) fn stop(&self) {
         self.expiry.stop();
         self.disk_watch.stop();
         self.survey.stop();
+        self.golden.stop();
         self.scrub.iter().for_each(Rounds::stop);
+        self.golden.join();
         self.scrub.iter().for_each(Rounds::join);
     }
 

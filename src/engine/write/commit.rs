@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::effects::promote;
-use super::order::{LastSeenTimes, QueuedWrite, Step, Work};
+use super::order::{Alone, LastSeenTimes, QueuedWrite, Step, Work};
 use super::pace::CommitPace;
 use super::undo::{refuse_if_uncertain, undo, write_failed};
 use super::writes::Writes;
 use crate::cpu;
 use crate::index::Place;
-use crate::store::{Change, Changeable, StoreError, Writer};
+use crate::store::{Change, StoreError, Writer};
 use crate::types::{CollectionName, Seq};
 use crate::verdicts::Result;
 
@@ -41,8 +41,8 @@ enum QueuedBatch {
     /// The wait timed out.
     Nothing,
     Writes(Vec<QueuedWrite>, Vec<LastSeenTimes>),
-    Settings {
-        changeable: Changeable,
+    Alone {
+        write: Alone,
         answer: oneshot::Sender<Result<()>>,
     },
 }
@@ -69,8 +69,11 @@ impl Committer {
                     self.commit(decisions, times);
                     self.writes.account();
                 }
-                QueuedBatch::Settings { changeable, answer } => {
-                    let written = self.writer.set_changeable(changeable);
+                QueuedBatch::Alone { write, answer } => {
+                    let written = match write {
+                        Alone::Settings(changeable) => self.writer.set_changeable(changeable),
+                        Alone::Golden(pairs) => self.writer.set_golden(&pairs),
+                    };
                     if let Err(error) = &written {
                         refuse_if_uncertain(&mut self.writes.order(), error);
                     }
@@ -128,11 +131,11 @@ impl Committer {
             match order.queue().pop_front() {
                 Some(Work::Write(decision)) => decisions.push(decision),
                 Some(Work::LastSeen(times)) => seen.push(times),
-                Some(Work::Settings { changeable, answer }) if decisions.is_empty() && seen.is_empty() => {
-                    return Some(QueuedBatch::Settings { changeable, answer });
+                Some(Work::Alone { write, answer }) if decisions.is_empty() && seen.is_empty() => {
+                    return Some(QueuedBatch::Alone { write, answer });
                 }
-                Some(settings) => {
-                    order.queue().push_front(settings);
+                Some(alone) => {
+                    order.queue().push_front(alone);
                     break;
                 }
                 None => break,

@@ -20,7 +20,7 @@ use crate::engine::lookup::{
 use crate::engine::meters::Op;
 use crate::index::{NeedsDisk, Place, Query, Search, View};
 use crate::store::{Change, id_fingerprint};
-use crate::types::{DocId, OnDuplicate, Previous, Seq, Verdict, Verify};
+use crate::types::{DocId, OnDuplicate, Previous, Seq, Verdict};
 use crate::verdicts::{CollectionError, Findings, InsertOptions, Result, VerdictContext};
 
 /// Whether a decision may read the disk on the current thread.
@@ -168,15 +168,15 @@ impl<'a> Deciding<'a> {
     fn judge(&mut self, order: &Order, policy: &Policy, attempt: u32) -> std::result::Result<Judgement, Missing> {
         let (lookup, made) = (self.lookup(), &self.insertion.made);
         let limits = lookup.limits();
-        let exact = (policy.settings.verify == Verify::Exact).then_some(limits.exact_reads_max);
+        let exact = policy.settings.verify.compares_shingles().then_some(limits.exact_reads_max);
         let own = self.existing.as_ref().map(|existing| existing.place);
         let limit = self.insertion.options.limit;
-        let query = query(made, own, policy.matching_min, limit, exact, self.survivors.mistaken());
+        let query = query(made, own, policy.terms.matching_min, limit, exact, self.survivors.mistaken());
         let query = Query { explain: self.insertion.options.explain, ..query };
         let mut search = lookup.search(View::Decided, &query).map_err(Missing::Index)?;
         with_representatives(lookup, order, &mut search, &query, self.leaving());
         let mut judgement = Judgement::of(search);
-        if let Some(shingles) = shingle_query(made, &policy.settings, policy.settings.threshold) {
+        if let Some(shingles) = shingle_query(made, policy.settings.verify, policy.terms) {
             // New documents may arrive as fast as others are compared. Their shingles are in memory, so later attempts
             // compare them whatever their length.
             let in_passing = if attempt < ATTEMPTS / 2 { IN_PASSING } else { u64::MAX };

@@ -2,6 +2,7 @@
 //! Under the lock there is no I/O, no await and no wait for room.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
@@ -10,7 +11,7 @@ use super::turn::WriteTurn;
 use crate::engine::memory_budget::BudgetShare;
 use crate::index::Place;
 use crate::store::{Change, Changeable};
-use crate::types::{Seq, TimestampMs};
+use crate::types::{GoldenPair, Seq, TimestampMs};
 use crate::verdicts::{CollectionError, Result, WriteFailure};
 
 /// Everything that the decision lock guards, in addition to the right to change the index.
@@ -34,13 +35,20 @@ pub(crate) struct Order {
 pub(super) enum Work {
     /// A decision about a document.
     Write(QueuedWrite),
-    Settings {
-        changeable: Changeable,
+    /// A write that shares its transaction with no other.
+    Alone {
+        write: Alone,
         /// Receives the outcome of the write.
         answer: oneshot::Sender<Result<()>>,
     },
     /// Last-seen times. No answer to a client depends on them.
     LastSeen(LastSeenTimes),
+}
+
+/// A write that is not about documents.
+pub(super) enum Alone {
+    Settings(Changeable),
+    Golden(Arc<Vec<GoldenPair>>),
 }
 
 /// Last-seen times on their way to the disk.
@@ -101,7 +109,7 @@ impl Work {
     pub(super) fn writes(&self) -> bool {
         match self {
             Self::Write(write) => write.change.is_some(),
-            Self::Settings { .. } | Self::LastSeen(_) => true,
+            Self::Alone { .. } | Self::LastSeen(_) => true,
         }
     }
 }

@@ -20,8 +20,8 @@ pub(super) fn undo(writes: &Writes, failed: Vec<QueuedWrite>, error: &StoreError
     for work in std::mem::take(order.queue()) {
         match work {
             Work::Write(decision) => decisions.push(decision),
-            // New settings and last-seen times depend on no decision.
-            other @ (Work::Settings { .. } | Work::LastSeen(_)) => order.queue().push_back(other),
+            // The others depend on no decision.
+            other @ (Work::Alone { .. } | Work::LastSeen(_)) => order.queue().push_back(other),
         }
     }
     refuse_if_uncertain(&mut order, error);

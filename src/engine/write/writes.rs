@@ -8,14 +8,14 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use super::open_order::OpenOrder;
-use super::order::{LastSeenTimes, Order, QueuedWrite, Step, Work};
+use super::order::{Alone, LastSeenTimes, Order, QueuedWrite, Step, Work};
 use super::payload_room::{PayloadBudget, PayloadRoom};
 use super::ticket::Ticket;
 use super::turn::{WriteTurn, WriteTurns};
 use crate::engine::disk::DataDisk;
 use crate::engine::lookup::Lookup;
 use crate::store::{Change, Changeable};
-use crate::types::{Seq, TimestampMs};
+use crate::types::{GoldenPair, Seq, TimestampMs};
 use crate::verdicts::Result;
 
 /// Receives the outcome of a write that was sent to the disk.
@@ -118,8 +118,17 @@ impl Writes {
 
     /// Sends settings to the disk.
     pub(crate) fn write_settings(&self, changeable: Changeable) -> Result<Written> {
+        self.write_alone(Alone::Settings(changeable))
+    }
+
+    /// Sends a golden set to the disk, in place of the earlier one.
+    pub(crate) fn write_golden(&self, pairs: Arc<Vec<GoldenPair>>) -> Result<Written> {
+        self.write_alone(Alone::Golden(pairs))
+    }
+
+    fn write_alone(&self, write: Alone) -> Result<Written> {
         let (answer, written) = oneshot::channel();
-        self.send(Work::Settings { changeable, answer })?;
+        self.send(Work::Alone { write, answer })?;
         Ok(written)
     }
 

@@ -8,6 +8,7 @@ pub mod collection;
 pub mod compare;
 pub mod document;
 pub mod explanation;
+pub mod golden;
 pub mod summary;
 pub mod tune;
 pub mod verdict;

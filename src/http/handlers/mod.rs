@@ -7,6 +7,7 @@ pub mod bulk;
 pub mod clusters;
 pub mod collections;
 pub mod documents;
+pub mod golden;
 pub mod ops;
 mod pages;
 pub mod tools;

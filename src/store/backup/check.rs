@@ -10,6 +10,7 @@ use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::columns::{Flaw, integer};
 use crate::store::format::connection::{Role, connect};
+use crate::store::format::golden;
 use crate::store::format::ledger::{Ledger, Tally, read_ledger};
 use crate::store::format::meta::read_meta;
 use crate::store::format::payload;
@@ -88,6 +89,7 @@ pub(super) fn every_row(path: &Path, stage: &Stage) -> Result<Opened> {
         payload::checked_sum(row)
     })?;
     rows.compare("payloads", found, ledger.payloads)?;
+    golden::read(&connection, &name)?;
     Ok(opened)
 }
 

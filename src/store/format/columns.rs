@@ -11,6 +11,8 @@ pub(super) const PAYLOAD_SEED: u64 = 4;
 /// The seed for the checksum over the first columns of a payload.
 pub(super) const SIZE_SEED: u64 = 5;
 
+pub(super) const GOLDEN_SEED: u64 = 6;
+
 /// The reason why a row is not what was written.
 pub type Flaw = &'static str;
 pub(in crate::store) const WRONG_SUM: Flaw = "its checksum differs";

@@ -4,7 +4,7 @@
 /// "hapx": identifies our files among SQLite files, also to `file(1)`.
 pub(super) const APPLICATION_ID: i32 = 0x6861_7078;
 /// The format that this version writes.
-pub(in crate::store) const FORMAT: i32 = 3;
+pub(in crate::store) const FORMAT: i32 = 4;
 
 pub(super) const TABLES: &str = "
 CREATE TABLE meta (
@@ -66,4 +66,17 @@ CREATE TABLE payload (
 ) STRICT;
 CREATE INDEX signature_by_cluster ON signature (cluster, seq) WHERE cluster <> 0;
 INSERT INTO ledger SELECT 'payload', 0, 0, last_seq FROM ledger WHERE tally = 'signature';
+";
+
+/// The table and the row that format 4 adds: labelled pairs of texts. No transaction with documents changes them.
+pub(super) const TABLES_SINCE_4: &str = "
+CREATE TABLE golden (
+    pair           INTEGER PRIMARY KEY,
+    name           TEXT,
+    a              TEXT    NOT NULL,
+    b              TEXT    NOT NULL,
+    duplicate      INTEGER NOT NULL,
+    sum            INTEGER NOT NULL
+) STRICT;
+INSERT INTO ledger VALUES ('golden', 0, 0, 0);
 ";

@@ -9,7 +9,7 @@ use rusqlite::TransactionBehavior;
 use super::connection::{Role, connect};
 use super::meta::{read_meta, write_meta};
 use super::outside::check_files;
-use super::tables::{FORMAT, TABLES_SINCE_2};
+use super::tables::{FORMAT, TABLES_SINCE_2, TABLES_SINCE_4};
 use super::version::format_of;
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
@@ -52,14 +52,18 @@ pub(in crate::store) fn upgrade(path: &Path) -> Result<()> {
         transaction.execute_batch(UPGRADE_FROM_1).map_err(upgrading)?;
         transaction.execute_batch(TABLES_SINCE_2).map_err(upgrading)?;
     }
-    transaction.execute_batch(UPGRADE_FROM_2).map_err(upgrading)?;
-    let mut meta = read_meta(&transaction, &name_of(path))?;
-    if found < 2 {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        meta.seen_floor = TimestampMs(since_epoch.as_millis() as i64);
+    if found < 3 {
+        transaction.execute_batch(UPGRADE_FROM_2).map_err(upgrading)?;
+        let mut meta = read_meta(&transaction, &name_of(path))?;
+        if found < 2 {
+            let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            meta.seen_floor = TimestampMs(since_epoch.as_millis() as i64);
+        }
+        meta.changeable.banding_by_hand = !has_default_banding(&meta);
+        write_meta(&transaction, &meta).map_err(upgrading)?;
     }
-    meta.changeable.banding_by_hand = !has_default_banding(&meta);
-    write_meta(&transaction, &meta).map_err(upgrading)?;
+    // Format 4 also has one more value of `verify`. No older file can hold it.
+    transaction.execute_batch(TABLES_SINCE_4).map_err(upgrading)?;
     transaction.pragma_update(None, "user_version", FORMAT).map_err(upgrading)?;
     transaction.commit().map_err(upgrading)
 }

@@ -11,6 +11,7 @@ use super::walk::{RecordTable, walk};
 use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::connection::{Role, connect};
+use crate::store::format::golden;
 use crate::store::format::ledger::{Ledger, Tally, read_ledger};
 use crate::store::format::meta::read_meta;
 use crate::store::format::outside::check_files;
@@ -31,7 +32,7 @@ const PROGRESS_RECORDS: u64 = 1024;
 /// A flaw in a collection's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// A table, or `file`, `log`, `settings`, `ledger` or `clusters`.
+    /// A table, or `file`, `log`, `settings`, `ledger`, `clusters` or `golden`.
     pub place: &'static str,
     /// The damaged record, if the flaw is in one.
     pub record: Option<Seq>,
@@ -125,6 +126,9 @@ fn look_inside(path: &Path, inspection: &mut Inspection, progress: &dyn Fn(f64))
     let seen = every_row(&snapshot, keep, inspection, told).map_err(sqlite)?;
     if let Some(ledger) = ledger {
         against_ledger(inspection, &ledger, &seen);
+    }
+    for complaint in golden::look(&snapshot).complaints(&label)? {
+        inspection.found("golden", None, complaint);
     }
     match index_of_clusters(&snapshot).map_err(sqlite) {
         Ok(Ok(index)) if index == seen.members => {}

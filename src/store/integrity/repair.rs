@@ -17,6 +17,7 @@ use crate::store::data_dir::files::name_of;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::connection::{Role, connect};
 use crate::store::format::creation::{finish_new, write_new};
+use crate::store::format::golden;
 use crate::store::format::ledger::{Ledger, Tally, move_ledger, read_ledger};
 use crate::store::format::meta::read_meta;
 use crate::store::format::outside::check_files;
@@ -36,6 +37,8 @@ pub struct Repaired {
     pub documents: u64,
     /// The number of damaged records. Their readable parts are in `set_aside_in`.
     pub set_aside: u64,
+    /// The number of damaged pairs of the golden set. Their readable parts are in `set_aside_in` too.
+    pub pairs_set_aside: u64,
     /// The number of documents that the old ledger counted but that are in neither file.
     pub lost: u64,
     /// The present path of the damaged file. Its log is next to it.
@@ -76,6 +79,7 @@ pub fn repair(path: &Path) -> Result<Repaired> {
     let made = files::creating(path);
     write_new(&made, &meta).map_err(sqlite)?;
     let mut new = Connection::open(&made).map_err(sqlite)?;
+    let pairs_set_aside;
     let documents = {
         let new = new.transaction().map_err(sqlite)?;
         for table in RecordTable::ALL {
@@ -95,6 +99,7 @@ pub fn repair(path: &Path) -> Result<Repaired> {
                 detail: "another program wrote to its new file".into(),
             });
         }
+        pairs_set_aside = copy_golden(&old, &new, &mut aside).map_err(|error| error.of(&label))?;
         new.commit().map_err(sqlite)?;
         made.signatures.rows
     };
@@ -104,7 +109,8 @@ pub fn repair(path: &Path) -> Result<Repaired> {
     drop(old);
     files::finish_repair(path, &kept_as).map_err(io)?;
     let counted = ledger.map_or(0, |ledger| ledger.signatures.rows);
-    Ok(Repaired { documents, set_aside, lost: counted.saturating_sub(documents + set_aside), kept_as, set_aside_in })
+    let lost = counted.saturating_sub(documents + set_aside);
+    Ok(Repaired { documents, set_aside, pairs_set_aside, lost, kept_as, set_aside_in })
 }
 
 /// An error that stops a repair.
@@ -150,13 +156,18 @@ impl Aside<'_> {
     fn put(&mut self, table: RecordTable, row: &Row<'_>, flaw: &str) -> std::io::Result<()> {
         let seq = row.get::<_, i64>(0).unwrap_or_default();
         self.records.entry(seq).or_insert_with(|| flaw.to_owned());
+        self.line(table.as_str(), (seq, row), flaw)
+    }
+
+    /// Writes a row of a table.
+    fn line(&mut self, table: &str, (number, row): (i64, &Row<'_>), flaw: &str) -> std::io::Result<()> {
         let mut columns = Map::new();
         for column in 0..row.as_ref().column_count() {
             let name = row.as_ref().column_name(column).unwrap_or_default().to_owned();
             columns.insert(name, row.get_ref(column).map_or(Value::Null, shown));
         }
         let line = json!({
-            "collection": self.collection, "record": seq, "table": table.as_str(), "flaw": flaw, "columns": columns,
+            "collection": self.collection, "record": number, "table": table, "flaw": flaw, "columns": columns,
         });
         writeln!(self.out, "{line}")
     }
@@ -220,6 +231,23 @@ fn copy(old: &Connection, new: &Connection, table: RecordTable, aside: &mut Asid
         }
     }
     Ok(())
+}
+
+/// Copies the intact pairs of the golden set, and returns how many of the others were set aside.
+fn copy_golden(old: &Connection, new: &Connection, aside: &mut Aside<'_>) -> Result<u64, Stopped> {
+    let looked = golden::look(old);
+    golden::write(new, &looked.pairs)?;
+    let mut set_aside = 0;
+    for &(pair, flaw) in &looked.flaws {
+        let mut statement = old.prepare_cached("SELECT * FROM golden WHERE pair = ?1")?;
+        let mut rows = statement.query([pair])?;
+        // What cannot be read is lost.
+        if let Ok(Some(row)) = rows.next() {
+            aside.line("golden", (pair, row), flaw)?;
+            set_aside += 1;
+        }
+    }
+    Ok(set_aside)
 }
 
 /// Moves the rows of documents that lost a row from the new file to the file of damaged records.

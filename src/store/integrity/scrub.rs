@@ -2,6 +2,7 @@
 
 use super::walk::walk;
 use crate::store::error::{Result, StoreError};
+use crate::store::format::golden;
 use crate::store::read::readers::Readers;
 use crate::types::{Keep, Seq};
 
@@ -13,6 +14,8 @@ pub struct Scrubbed {
     pub bytes: u64,
     /// The damaged records, each with its flaw.
     pub damaged: Vec<(Seq, String)>,
+    /// The flaws of the golden set. It is read with the first records.
+    pub golden: Vec<String>,
     /// The record after which the next part begins; `None` at the end.
     pub next: Option<Seq>,
 }
@@ -25,6 +28,11 @@ pub(in crate::store) fn scrub(readers: &Readers, keep: Keep, after: Seq, bytes_m
     let sqlite = |error| StoreError::from_sqlite(readers.collection(), "scrubbing", error);
     let snapshot = connection.unchecked_transaction().map_err(sqlite)?;
     let mut scrubbed = Scrubbed::default();
+    if after == Seq(0) {
+        let looked = golden::look(&snapshot);
+        scrubbed.bytes += looked.pairs.iter().map(|pair| pair.bytes() as u64).sum::<u64>();
+        scrubbed.golden = looked.complaints(readers.collection())?;
+    }
     let broken = walk(&snapshot, keep, after, |visit| {
         scrubbed.records += 1;
         scrubbed.bytes += visit.bytes();

@@ -5,6 +5,7 @@ mod clusters;
 mod corruption;
 mod damage;
 mod failures;
+mod golden;
 mod leftovers;
 mod log_bound;
 mod payload;

@@ -83,16 +83,14 @@ fn old_records(format: i32) -> Vec<Record> {
     let records = (1..=5).map(of_format_2);
     match format {
         1 => records.map(|record| Record { cluster: Seq(0), seen: TimestampMs(0), ..record }).collect(),
-        _ => records.collect(),
+        2 => records.collect(),
+        _ => (1..=5).map(record).collect(),
     }
 }
 
-/// Writes a file of format 2 with these records: a file of today without the additions of format 3.
+/// Writes a file of format 2 with these records: one of format 3 without the additions of that.
 fn write_format_2(path: &Path, meta: &Meta, records: &[Record]) {
-    let (_, mut writer) = Store::create(path, meta).unwrap();
-    let inserts: Vec<_> = records.iter().map(|record| Change::Insert(Arc::new(record.clone()))).collect();
-    writer.commit(&inserts, Seq(records.len() as u64)).unwrap();
-    writer.close().unwrap();
+    write_format_3(path, meta, records);
     let connection = Connection::open(path).unwrap();
     let without = "ALTER TABLE meta DROP COLUMN banding_by_hand; ALTER TABLE document DROP COLUMN id_first_seen_ms;
                    PRAGMA user_version = 2";
@@ -100,16 +98,29 @@ fn write_format_2(path: &Path, meta: &Meta, records: &[Record]) {
     connection.close().unwrap();
 }
 
+/// Writes a file of format 3 with these records: a file of today without the additions of format 4.
+fn write_format_3(path: &Path, meta: &Meta, records: &[Record]) {
+    let (_, mut writer) = Store::create(path, meta).unwrap();
+    let inserts: Vec<_> = records.iter().map(|record| Change::Insert(Arc::new(record.clone()))).collect();
+    writer.commit(&inserts, Seq(records.len() as u64)).unwrap();
+    writer.close().unwrap();
+    let connection = Connection::open(path).unwrap();
+    let without = "DROP TABLE golden; DELETE FROM ledger WHERE tally = 'golden'; PRAGMA user_version = 3";
+    connection.execute_batch(without).unwrap();
+    connection.close().unwrap();
+}
+
 fn write_old(path: &Path, format: i32) {
     match format {
         1 => write_format_1(path, &old_records(1)),
-        _ => write_format_2(path, &meta(), &old_records(2)),
+        2 => write_format_2(path, &meta(), &old_records(2)),
+        _ => write_format_3(path, &meta(), &old_records(3)),
     }
 }
 
 #[test]
 fn files_of_older_formats_open_and_go_on() {
-    for format in [1, 2] {
+    for format in 1..FORMAT {
         opens_and_goes_on(format);
     }
 }
@@ -120,8 +131,9 @@ fn opens_and_goes_on(format: i32) {
     let records = old_records(format);
 
     let peeked = Store::peek(&place.path).unwrap();
-    // These tests use no real spec, so there is no default banding for it.
-    let changeable = Changeable { banding_by_hand: true, ..meta().changeable };
+    // Format 3 says whether the banding was chosen by hand. These tests use no real spec, so the older ones have no
+    // default banding for it.
+    let changeable = Changeable { banding_by_hand: format < 3, ..meta().changeable };
     assert_eq!(peeked.meta, Meta { seen_floor: peeked.meta.seen_floor, changeable, ..meta() });
     assert_eq!(peeked.meta.seen_floor > TimestampMs(0), format == 1);
     let (store, mut writer, opened) = Store::open(&place.path).unwrap();
@@ -179,7 +191,7 @@ fn upgraded(format: i32) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
 
 #[test]
 fn an_upgrade_cut_off_anywhere_in_its_transaction_is_done_again() {
-    for format in [1, 2] {
+    for format in 1..FORMAT {
         is_done_again(format);
     }
 }
@@ -203,7 +215,7 @@ fn is_done_again(format: i32) {
 
 #[test]
 fn an_upgrade_cut_off_while_its_log_is_moved_is_whole() {
-    for format in [1, 2] {
+    for format in 1..FORMAT {
         is_whole(format);
     }
 }

@@ -21,11 +21,12 @@ use crate::store::change::Change;
 use crate::store::descriptors::out_of_descriptors;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::connection::{BUSY_TIMEOUT, never_sync};
+use crate::store::format::golden;
 use crate::store::format::ledger::Ledger;
 use crate::store::format::meta::{read_meta, write_meta};
 use crate::store::read::readers::Readers;
 use crate::store::settings::{Changeable, Meta};
-use crate::types::{Keep, Seq};
+use crate::types::{GoldenPair, Keep, Seq};
 
 /// How long the writer waits for readers of old pages, such as a backup.
 const FINISH_PATIENCE: Duration = Duration::from_millis(20);
@@ -128,6 +129,16 @@ impl Writer {
             meta.changeable = changeable;
             write_meta(&self.connection, &meta).map_err(|error| committing(&self.collection, error))
         })
+    }
+
+    /// Replaces the golden set, durably.
+    pub fn set_golden(&mut self, pairs: &[GoldenPair]) -> Result<()> {
+        self.finish_log()?;
+        self.transaction(|| {
+            golden::write(&self.connection, pairs).map_err(|error| committing(&self.collection, error))
+        })?;
+        self.watch_log();
+        Ok(())
     }
 
     /// Moves the log into the database and closes the file, to readers too: from now on every

@@ -57,6 +57,11 @@ impl Preparer {
         self.signing.pipeline()
     }
 
+    /// Prepares a document on this thread, however long it is.
+    pub(crate) fn prepare_here(&self, content: Content, options: PrepareOptions, verify: Verify) -> Result<Prepared> {
+        self.signing.prepare(content, options, verify)
+    }
+
     /// Prepares a document.
     pub(crate) async fn prepare(&self, content: Content, options: PrepareOptions, verify: Verify) -> Result<Prepared> {
         self.signing.check_ranks(options.ranks)?;

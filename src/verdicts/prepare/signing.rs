@@ -78,7 +78,7 @@ impl Signing {
         match purpose {
             Purpose::Sign => Collect::default(),
             Purpose::Compare => Collect { shingles: true, canonical: false },
-            Purpose::Check => Collect { shingles: verify == Verify::Exact, canonical: false },
+            Purpose::Check => Collect { shingles: verify.compares_shingles(), canonical: false },
             Purpose::Insert => Collect { shingles: self.keep != Keep::Signature, canonical: self.keep == Keep::Text },
         }
     }

@@ -80,22 +80,40 @@ pub fn matching_probability(jaccard: f64, banding: Banding, shape: SignatureShap
     (enough - missed).clamp(0.0, 1.0)
 }
 
+/// How often a pair may be on the wrong side of [`survivor_min`], and of [`certain_min`].
+const RARE: f64 = 0.001;
+
 /// Returns the most slots that agree with probability 0.999 or more in two documents of this similarity. If this is
 /// used in place of [`matching_min`], the spread of the estimate loses one document in a thousand at exactly this
 /// similarity, and fewer above it. The number is smaller if the sketch spreads more than independent slots
 /// ([`spread`]).
 pub fn survivor_min(jaccard: f64, shape: SignatureShape, sketch: Option<SketchKind>) -> u32 {
-    const LOST_MAX: f64 = 0.001;
     let mut fewer = 0.0;
-    let agreeing = binomial(shape.k as usize, slot_agreement(jaccard.clamp(0.0, 1.0), shape.bits));
-    let least = agreeing.iter().position(|probability| {
+    let agreement = slot_agreement(jaccard.clamp(0.0, 1.0), shape.bits);
+    let least = binomial(shape.k as usize, agreement).iter().position(|probability| {
         fewer += probability;
-        fewer > LOST_MAX
+        fewer > RARE
     });
     let least = least.map_or(shape.k, |least| least as u32);
-    let mean = f64::from(shape.k) * slot_agreement(jaccard.clamp(0.0, 1.0), shape.bits);
+    let mean = f64::from(shape.k) * agreement;
     let wider = mean - sketch.map_or(1.0, spread) * (mean - f64::from(least));
     least.min(wider.max(0.0) as u32)
+}
+
+/// Returns the fewest slots that agree with probability 0.001 or less in two documents of this similarity: a pair with so
+/// many is certainly more similar. If even all slots agree more often, returns one more than there are. The number is
+/// larger if the sketch spreads more than independent slots ([`spread`]).
+pub fn certain_min(jaccard: f64, shape: SignatureShape, sketch: Option<SketchKind>) -> u32 {
+    let mut as_many = 0.0;
+    let agreement = slot_agreement(jaccard.clamp(0.0, 1.0), shape.bits);
+    let rare = binomial(shape.k as usize, agreement).into_iter().rev().take_while(|probability| {
+        as_many += probability;
+        as_many <= RARE
+    });
+    let least = shape.k + 1 - rare.count() as u32;
+    let mean = f64::from(shape.k) * agreement;
+    let wider = mean + sketch.map_or(1.0, spread) * (f64::from(least) - mean);
+    least.max(wider.ceil() as u32).min(shape.k + 1)
 }
 
 /// Returns P(m of n) for m in 0..=n, computed in logarithms so that no term underflows.
@@ -214,6 +232,25 @@ mod tests {
         }
         let verdict = verdict_probability(0.85, banding(31, 8, K256), K256, 0.8, CLASSIC);
         assert!(verdict > 0.98, "{verdict}");
+    }
+
+    #[test]
+    fn one_in_a_thousand_is_certain_by_mistake() {
+        for (k, bits) in [(64, 8), (256, 8), (1024, 8), (128, 64)] {
+            let shape = SignatureShape { k, bits };
+            for jaccard in [0.3, 0.5, 0.8, 0.9] {
+                let least = certain_min(jaccard, shape, None);
+                assert!(least > matching_min(jaccard, shape), "k={k} J={jaccard}");
+                let all = banding(k, 1, shape);
+                let reach = |least| matching_probability(jaccard, all, shape, least);
+                assert!(reach(least) <= 0.001 + 1e-9, "k={k} J={jaccard}: {}", reach(least));
+                assert!(reach(least - 1) > 0.001, "k={k} J={jaccard}: {}", reach(least - 1));
+            }
+            assert_eq!(certain_min(1.0, shape, None), k + 1, "nothing is more similar than equal");
+        }
+        // With few slots, even all of them agree too often.
+        assert_eq!(certain_min(0.95, SignatureShape { k: 64, bits: 8 }, None), 65);
+        assert!(certain_min(0.8, K256, Some(SketchKind::Oph)) > certain_min(0.8, K256, None));
     }
 
     #[test]

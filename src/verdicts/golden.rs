@@ -1,0 +1,220 @@
+//! The golden set: labelled pairs of texts go through signing, the bands and verification, as a check of one and an
+//! insertion of the other would. Says how often the verdicts agree with the labels. Knows nothing of where the pairs are
+//! stored.
+
+use hapax_core::{BandKey, Banding, verify};
+
+use super::comparing::{Terms, similarity};
+use super::prepare::{Made, PrepareOptions, Preparer, Purpose};
+use super::{CollectionError, Result, Settings};
+use crate::types::{Content, GoldenPair, Overlap, Verify};
+
+/// How a collection's verdicts on its golden set agree with the labels.
+#[derive(Clone, Debug)]
+pub struct GoldenReport {
+    pub banding: Banding,
+    pub threshold: f64,
+    pub verify: Verify,
+    pub pairs: u64,
+    /// The pairs that are labelled as duplicates.
+    pub duplicates: u64,
+    /// The pairs that were reported as duplicates.
+    pub reported: u64,
+    /// The pairs that are labelled as duplicates and were reported.
+    pub found: u64,
+    /// One for each stretch of similarities, in order.
+    pub stretches: Vec<GoldenStretch>,
+    /// The pairs whose verdict differs from the label.
+    pub failed: Vec<GoldenFailure>,
+}
+
+/// The pairs whose exact similarity is in one stretch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct GoldenStretch {
+    /// The least similarity.
+    pub from: f64,
+    /// The similarity at which the next stretch begins.
+    pub to: f64,
+    pub pairs: u64,
+    pub duplicates: u64,
+    /// The pairs that a band proposed.
+    pub proposed: u64,
+    pub reported: u64,
+    pub found: u64,
+    /// The sum of the differences between the estimate and the exact similarity.
+    error_sum: f64,
+    error_abs_sum: f64,
+}
+
+/// A pair whose verdict differs from its label.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GoldenFailure {
+    /// Its place in the set, from 1.
+    pub pair: u64,
+    pub name: Option<String>,
+    pub reason: GoldenReason,
+    /// The estimate of the similarity.
+    pub estimate: f64,
+    /// The exact similarity.
+    pub jaccard: f64,
+}
+
+/// Why a verdict differs from the label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoldenReason {
+    /// A duplicate that no band proposed.
+    NotProposed,
+    /// A duplicate that was proposed, and found to be below the threshold.
+    BelowThreshold,
+    /// It is not labelled as a duplicate, and was reported.
+    NotADuplicate,
+}
+
+impl GoldenReason {
+    /// Returns the name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotProposed => "not_proposed",
+            Self::BelowThreshold => "below_threshold",
+            Self::NotADuplicate => "not_a_duplicate",
+        }
+    }
+}
+
+impl GoldenReport {
+    /// Most pairs of a set, and most bytes of its texts: an evaluation takes well under a second.
+    pub const PAIRS_MAX: usize = 1000;
+    pub const BYTES_MAX: usize = 4 << 20;
+    /// Where the stretches of similarity begin.
+    const STRETCHES: [f64; 9] = [0.0, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
+
+    /// The share of labelled duplicates that was reported; `None` if there are none.
+    pub fn recall(&self) -> Option<f64> {
+        (self.duplicates > 0).then(|| self.found as f64 / self.duplicates as f64)
+    }
+
+    /// The share of reported pairs that is labelled so; `None` if none was reported.
+    pub fn precision(&self) -> Option<f64> {
+        (self.reported > 0).then(|| self.found as f64 / self.reported as f64)
+    }
+
+    fn new(settings: &Settings) -> Self {
+        let ends = Self::STRETCHES[1..].iter().copied().chain([1.0]);
+        let stretches = Self::STRETCHES.iter().zip(ends);
+        Self {
+            banding: settings.banding,
+            threshold: settings.threshold,
+            verify: settings.verify,
+            pairs: 0,
+            duplicates: 0,
+            reported: 0,
+            found: 0,
+            stretches: stretches.map(|(&from, to)| GoldenStretch { from, to, ..GoldenStretch::default() }).collect(),
+            failed: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, pair: &GoldenPair, judged: &Judged) {
+        let &Judged { proposed, reported, estimate, jaccard } = judged;
+        let found = pair.duplicate && reported;
+        self.pairs += 1;
+        self.duplicates += u64::from(pair.duplicate);
+        self.reported += u64::from(reported);
+        self.found += u64::from(found);
+        let at = Self::STRETCHES.iter().rposition(|from| *from <= jaccard).unwrap_or_default();
+        let stretch = &mut self.stretches[at];
+        stretch.pairs += 1;
+        stretch.duplicates += u64::from(pair.duplicate);
+        stretch.proposed += u64::from(proposed);
+        stretch.reported += u64::from(reported);
+        stretch.found += u64::from(found);
+        stretch.error_sum += estimate - jaccard;
+        stretch.error_abs_sum += (estimate - jaccard).abs();
+        let reason = match (pair.duplicate, reported) {
+            (true, false) if proposed => GoldenReason::BelowThreshold,
+            (true, false) => GoldenReason::NotProposed,
+            (false, true) => GoldenReason::NotADuplicate,
+            (true, true) | (false, false) => return,
+        };
+        self.failed.push(GoldenFailure { pair: self.pairs, name: pair.name.clone(), reason, estimate, jaccard });
+    }
+}
+
+impl GoldenStretch {
+    /// The share of labelled duplicates that was reported; `None` if there are none.
+    pub fn recall(&self) -> Option<f64> {
+        (self.duplicates > 0).then(|| self.found as f64 / self.duplicates as f64)
+    }
+
+    /// The mean of estimate less exact similarity; `None` without pairs.
+    pub fn error_mean(&self) -> Option<f64> {
+        (self.pairs > 0).then(|| self.error_sum / self.pairs as f64)
+    }
+
+    /// The mean distance between estimate and exact similarity; `None` without pairs.
+    pub fn error_abs_mean(&self) -> Option<f64> {
+        (self.pairs > 0).then(|| self.error_abs_sum / self.pairs as f64)
+    }
+}
+
+/// What a collection would say about a pair.
+struct Judged {
+    proposed: bool,
+    reported: bool,
+    estimate: f64,
+    jaccard: f64,
+}
+
+/// Evaluates a golden set under these settings. Takes up to a second, so it must not run on an async thread. `pause` is
+/// called after each pair.
+pub(crate) fn evaluate(
+    preparer: &Preparer,
+    settings: &Settings,
+    pairs: &[GoldenPair],
+    pause: impl Fn(),
+) -> Result<GoldenReport> {
+    let mut report = GoldenReport::new(settings);
+    let terms = Terms::new(settings.verify, settings.threshold, &settings.spec);
+    for (number, pair) in (1u64..).zip(pairs) {
+        let side = |field: &str, text: &str| {
+            let options = PrepareOptions { purpose: Purpose::Compare, ..PrepareOptions::default() };
+            let prepared = preparer.prepare_here(Content::Text(text.to_owned()), options, settings.verify)?;
+            prepared.into_parts().0.ok_or_else(|| CollectionError::Invalid {
+                field: "pairs",
+                detail: format!("`{field}` of pair {number} has no shingle to compare"),
+            })
+        };
+        let (a, b) = (side("a", &pair.a)?, side("b", &pair.b)?);
+        report.add(pair, &judge(settings, &terms, &a, &b));
+        pause();
+    }
+    Ok(report)
+}
+
+fn judge(settings: &Settings, terms: &Terms, a: &Made, b: &Made) -> Judged {
+    let (spec, shape) = (&settings.spec, settings.spec.shape());
+    let matching = verify::matching_slots(&a.signature, &b.signature, shape);
+    let same_content = a.content.is_some() && a.content == b.content;
+    let keys = |made: &Made| -> Vec<BandKey> { settings.banding.keys(&made.signature, shape).collect() };
+    // Equal contents have equal signatures.
+    let proposed = keys(a).into_iter().zip(keys(b)).any(|(a, b)| a == b);
+    let overlap = overlap(a, b);
+    let by_signature = match settings.verify {
+        Verify::Estimate => matching >= terms.matching_min,
+        Verify::Borderline | Verify::Exact => matching >= terms.certain_min,
+    };
+    let by_shingles =
+        settings.verify.compares_shingles() && matching >= terms.matching_min && terms.reached_by(overlap);
+    Judged {
+        proposed,
+        reported: same_content || proposed && (by_signature || by_shingles),
+        estimate: similarity(spec, matching, same_content, None).value,
+        jaccard: overlap.similarity().value,
+    }
+}
+
+/// Counts the shared shingles. Both were prepared to be compared, so both have them.
+fn overlap(a: &Made, b: &Made) -> Overlap {
+    let (a, b) = [a, b].map(|made| &made.kept.as_ref().expect("a comparison collects shingles").set).into();
+    Overlap { both: a.compare(b).intersection, query: a.len(), found: b.len() }
+}
