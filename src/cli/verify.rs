@@ -204,12 +204,8 @@ fn tell(
         is(*lost)
     )?;
     if *pairs_set_aside > 0 {
-        writeln!(
-            out,
-            "  {pairs_set_aside} damaged pair{} of the golden set {} set aside",
-            plural(*pairs_set_aside),
-            if *pairs_set_aside == 1 { "was" } else { "were" }
-        )?;
+        let were = if *pairs_set_aside == 1 { "pair was" } else { "pairs were" };
+        writeln!(out, "  of the golden set {pairs_set_aside} damaged {were} set aside")?;
     }
     writeln!(out, "  the rows of the damaged ones are in {}", set_aside_in.display())?;
     writeln!(out, "  the damaged file is {}", kept_as.display())

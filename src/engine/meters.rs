@@ -126,15 +126,17 @@ impl Meters {
     /// Shows how the verdicts on the golden set agree with its labels.
     pub(crate) fn golden(&self, collection: &CollectionName, report: &GoldenReport) {
         let of = |metric: &'static str| gauge!(metric, label::COLLECTION => collection.to_string());
-        let pairs =
-            [(value::PAIR_DUPLICATE, report.duplicates), (value::PAIR_DIFFERENT, report.pairs - report.duplicates)];
+        let pairs = [
+            (value::PAIR_DUPLICATE, report.all.duplicates),
+            (value::PAIR_DIFFERENT, report.all.pairs - report.all.duplicates),
+        ];
         for (kind, count) in pairs {
             gauge!(names::GOLDEN_PAIRS, label::COLLECTION => collection.to_string(), label::KIND => kind)
                 .set(count as f64);
         }
         // No ratio of nothing: comparisons with NaN are false, so no alert fires.
-        of(names::GOLDEN_RECALL).set(report.recall().unwrap_or(f64::NAN));
-        of(names::GOLDEN_PRECISION).set(report.precision().unwrap_or(f64::NAN));
+        of(names::GOLDEN_RECALL).set(report.all.recall().unwrap_or(f64::NAN));
+        of(names::GOLDEN_PRECISION).set(report.all.precision().unwrap_or(f64::NAN));
         for stretch in &report.stretches {
             let similarity = format!("{:.2}-{:.2}", stretch.from, stretch.to);
             let of = |metric: &'static str| gauge!(metric, label::COLLECTION => collection.to_string(), label::SIMILARITY => similarity.clone());

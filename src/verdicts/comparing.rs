@@ -5,7 +5,7 @@ use hapax_core::{ShingleSet, SignatureShape, Spec, tuning, verify};
 
 use crate::types::{Method, Overlap, Similarity, Verify};
 
-/// What decides whether a candidate is a match.
+/// The numbers that decide whether a candidate is a match.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Terms {
     /// The similarity from which two documents are duplicates.

@@ -15,14 +15,9 @@ pub struct GoldenReport {
     pub banding: Banding,
     pub threshold: f64,
     pub verify: Verify,
-    pub pairs: u64,
-    /// The pairs that are labelled as duplicates.
-    pub duplicates: u64,
-    /// The pairs that were reported as duplicates.
-    pub reported: u64,
-    /// The pairs that are labelled as duplicates and were reported.
-    pub found: u64,
-    /// One for each stretch of similarities, in order.
+    /// All pairs.
+    pub all: GoldenStretch,
+    /// The pairs by their exact similarity, in order.
     pub stretches: Vec<GoldenStretch>,
     /// The pairs whose verdict differs from the label.
     pub failed: Vec<GoldenFailure>,
@@ -36,10 +31,13 @@ pub struct GoldenStretch {
     /// The similarity at which the next stretch begins.
     pub to: f64,
     pub pairs: u64,
+    /// The pairs that are labelled as duplicates.
     pub duplicates: u64,
     /// The pairs that a band proposed.
     pub proposed: u64,
+    /// The pairs that were reported as duplicates.
     pub reported: u64,
+    /// The pairs that are labelled as duplicates and were reported.
     pub found: u64,
     /// The sum of the differences between the estimate and the exact similarity.
     error_sum: f64,
@@ -88,6 +86,30 @@ impl GoldenReport {
     /// Where the stretches of similarity begin.
     const STRETCHES: [f64; 9] = [0.0, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
 
+    fn new(settings: &Settings, pairs: &[GoldenPair], judged: &[Judged]) -> Self {
+        let both: Vec<(&GoldenPair, &Judged)> = pairs.iter().zip(judged).collect();
+        let ends = Self::STRETCHES[1..].iter().copied().chain([1.0]);
+        let stretches = Self::STRETCHES.iter().zip(ends).map(|(&from, to)| {
+            let inside = |judged: &Judged| judged.jaccard >= from && (judged.jaccard < to || to == 1.0);
+            GoldenStretch::of((from, to), both.iter().filter(|(_, judged)| inside(judged)).copied())
+        });
+        let failed = (1u64..).zip(&both).filter_map(|(number, (pair, judged))| {
+            let reason = judged.differs_from(pair.duplicate)?;
+            let &Judged { estimate, jaccard, .. } = *judged;
+            Some(GoldenFailure { pair: number, name: pair.name.clone(), reason, estimate, jaccard })
+        });
+        Self {
+            banding: settings.banding,
+            threshold: settings.threshold,
+            verify: settings.verify,
+            all: GoldenStretch::of((0.0, 1.0), both.iter().copied()),
+            stretches: stretches.collect(),
+            failed: failed.collect(),
+        }
+    }
+}
+
+impl GoldenStretch {
     /// The share of labelled duplicates that was reported; `None` if there are none.
     pub fn recall(&self) -> Option<f64> {
         (self.duplicates > 0).then(|| self.found as f64 / self.duplicates as f64)
@@ -96,54 +118,6 @@ impl GoldenReport {
     /// The share of reported pairs that is labelled so; `None` if none was reported.
     pub fn precision(&self) -> Option<f64> {
         (self.reported > 0).then(|| self.found as f64 / self.reported as f64)
-    }
-
-    fn new(settings: &Settings) -> Self {
-        let ends = Self::STRETCHES[1..].iter().copied().chain([1.0]);
-        let stretches = Self::STRETCHES.iter().zip(ends);
-        Self {
-            banding: settings.banding,
-            threshold: settings.threshold,
-            verify: settings.verify,
-            pairs: 0,
-            duplicates: 0,
-            reported: 0,
-            found: 0,
-            stretches: stretches.map(|(&from, to)| GoldenStretch { from, to, ..GoldenStretch::default() }).collect(),
-            failed: Vec::new(),
-        }
-    }
-
-    fn add(&mut self, pair: &GoldenPair, judged: &Judged) {
-        let &Judged { proposed, reported, estimate, jaccard } = judged;
-        let found = pair.duplicate && reported;
-        self.pairs += 1;
-        self.duplicates += u64::from(pair.duplicate);
-        self.reported += u64::from(reported);
-        self.found += u64::from(found);
-        let at = Self::STRETCHES.iter().rposition(|from| *from <= jaccard).unwrap_or_default();
-        let stretch = &mut self.stretches[at];
-        stretch.pairs += 1;
-        stretch.duplicates += u64::from(pair.duplicate);
-        stretch.proposed += u64::from(proposed);
-        stretch.reported += u64::from(reported);
-        stretch.found += u64::from(found);
-        stretch.error_sum += estimate - jaccard;
-        stretch.error_abs_sum += (estimate - jaccard).abs();
-        let reason = match (pair.duplicate, reported) {
-            (true, false) if proposed => GoldenReason::BelowThreshold,
-            (true, false) => GoldenReason::NotProposed,
-            (false, true) => GoldenReason::NotADuplicate,
-            (true, true) | (false, false) => return,
-        };
-        self.failed.push(GoldenFailure { pair: self.pairs, name: pair.name.clone(), reason, estimate, jaccard });
-    }
-}
-
-impl GoldenStretch {
-    /// The share of labelled duplicates that was reported; `None` if there are none.
-    pub fn recall(&self) -> Option<f64> {
-        (self.duplicates > 0).then(|| self.found as f64 / self.duplicates as f64)
     }
 
     /// The mean of estimate less exact similarity; `None` without pairs.
@@ -155,14 +129,40 @@ impl GoldenStretch {
     pub fn error_abs_mean(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.error_abs_sum / self.pairs as f64)
     }
+
+    fn of<'a>((from, to): (f64, f64), pairs: impl Iterator<Item = (&'a GoldenPair, &'a Judged)>) -> Self {
+        pairs.fold(Self { from, to, ..Self::default() }, |sum, (pair, judged)| Self {
+            from,
+            to,
+            pairs: sum.pairs + 1,
+            duplicates: sum.duplicates + u64::from(pair.duplicate),
+            proposed: sum.proposed + u64::from(judged.proposed),
+            reported: sum.reported + u64::from(judged.reported),
+            found: sum.found + u64::from(pair.duplicate && judged.reported),
+            error_sum: sum.error_sum + judged.estimate - judged.jaccard,
+            error_abs_sum: sum.error_abs_sum + (judged.estimate - judged.jaccard).abs(),
+        })
+    }
 }
 
-/// What a collection would say about a pair.
+/// The verdict of a collection on a pair.
 struct Judged {
     proposed: bool,
     reported: bool,
     estimate: f64,
     jaccard: f64,
+}
+
+impl Judged {
+    /// Returns why this verdict differs from the label, if it does.
+    fn differs_from(&self, duplicate: bool) -> Option<GoldenReason> {
+        match (duplicate, self.reported) {
+            (true, false) if self.proposed => Some(GoldenReason::BelowThreshold),
+            (true, false) => Some(GoldenReason::NotProposed),
+            (false, true) => Some(GoldenReason::NotADuplicate),
+            (true, true) | (false, false) => None,
+        }
+    }
 }
 
 /// Evaluates a golden set under these settings. Takes up to a second, so it must not run on an async thread. `pause` is
@@ -173,7 +173,7 @@ pub(crate) fn evaluate(
     pairs: &[GoldenPair],
     pause: impl Fn(),
 ) -> Result<GoldenReport> {
-    let mut report = GoldenReport::new(settings);
+    let mut judged = Vec::with_capacity(pairs.len());
     let terms = Terms::new(settings.verify, settings.threshold, &settings.spec);
     for (number, pair) in (1u64..).zip(pairs) {
         let side = |field: &str, text: &str| {
@@ -185,10 +185,10 @@ pub(crate) fn evaluate(
             })
         };
         let (a, b) = (side("a", &pair.a)?, side("b", &pair.b)?);
-        report.add(pair, &judge(settings, &terms, &a, &b));
+        judged.push(judge(settings, &terms, &a, &b));
         pause();
     }
-    Ok(report)
+    Ok(GoldenReport::new(settings, pairs, &judged))
 }
 
 fn judge(settings: &Settings, terms: &Terms, a: &Made, b: &Made) -> Judged {

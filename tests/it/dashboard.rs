@@ -58,6 +58,8 @@ fn every_panel_has_data() {
     let address = server.url("").replace("http://", "");
     let Some(prometheus) = Prometheus::scraping(&[&address], None) else { return };
     let client = Client::new(server.url(""));
+    let pair = json!({"a": words(1), "b": words(1), "duplicate": true});
+    client.json("PUT", "/v1/collections/default/golden", &json!({"pairs": [pair]})).ok();
     let everything = |expression: &str| {
         let rate = expression.replace("$__rate_interval", "30s");
         rate.replace("$instance", ".*").replace("$collection", ".*")

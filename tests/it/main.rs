@@ -61,6 +61,7 @@ mod opening;
 mod overload;
 mod pairs;
 mod quality;
+mod quality_by_verify;
 mod races;
 mod ranks;
 mod reference_pages;

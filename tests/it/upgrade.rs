@@ -198,6 +198,12 @@ impl Writer {
         serde_json::from_str(&text).unwrap()
     }
 
+    /// Puts a body, and returns whether it was accepted.
+    fn takes(&self, target: &str, body: &Value) -> bool {
+        let put = ureq::agent().put(format!("{}{target}", self.base)).config().http_status_as_error(false).build();
+        put.send_json(body).unwrap().status().is_success()
+    }
+
     fn insert(&self, collection: &str, query: &str, document: &Value) {
         self.send("POST", &format!("/v1/collections/{collection}/documents?{query}"), Some(document));
     }
@@ -236,21 +242,12 @@ fn make(fixture: &Path) {
     let mut borderline = settings.clone();
     borderline["verify"] = json!("borderline");
     for settings in [borderline, settings, first_format] {
-        let made = ureq::agent().put(format!("{}/v1/collections/pages", writer.base));
-        if made.config().http_status_as_error(false).build().send_json(&settings).unwrap().status() == 201 {
+        if writer.takes("/v1/collections/pages", &settings) {
             break;
         }
     }
     let golden: Vec<Value> = (0..4).map(golden_pair).collect();
-    let golden = ureq::agent()
-        .put(format!("{}/v1/collections/pages/golden", writer.base))
-        .config()
-        .http_status_as_error(false)
-        .build()
-        .send_json(json!({ "pairs": golden }))
-        .unwrap()
-        .status()
-        == 200;
+    let golden = writer.takes("/v1/collections/pages/golden", &json!({ "pairs": golden }));
     for collection in ["default", "pages"] {
         let first: Vec<_> = (0..6).map(document).collect();
         let batch = json!({ "op": "insert", "documents": first });

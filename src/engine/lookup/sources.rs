@@ -36,10 +36,10 @@ pub(crate) struct Lookup {
     seen_floor: TimestampMs,
 }
 
-/// The settings, which can change while the collection is open, and what follows from them.
+/// The settings, which can change while the collection is open, and numbers derived from them.
 pub(crate) struct Policy {
     pub settings: Settings,
-    /// What decides whether a candidate is a match, unless a check asks for another threshold.
+    /// The numbers that decide whether a candidate is a match, unless a check asks for another threshold.
     pub terms: Terms,
 }
 

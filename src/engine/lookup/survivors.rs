@@ -210,7 +210,7 @@ fn rank(ranked: &mut [Ranked], terms: &Terms) {
     });
 }
 
-/// What decides whether a ranked document is a match.
+/// The part of a ranked document that decides whether it is a match.
 enum Decider {
     /// It has the query's content.
     Content,
@@ -220,7 +220,7 @@ enum Decider {
     Shingles(Seq),
 }
 
-/// Returns the documents to compare, best first, and what decides on each ranked document. Documents of the same content
+/// Returns the documents to compare, best first, and the decider of each ranked document. Documents of the same content
 /// are compared once.
 fn deciders(ranked: &[Ranked], terms: &Terms) -> (Vec<Seq>, Vec<Decider>) {
     let (mut asked, mut by_content) = (Vec::new(), HashMap::new());

@@ -98,16 +98,16 @@ struct FailureBody {
 
 impl GoldenBody {
     pub fn new(collection: CollectionName, report: GoldenReport) -> Self {
-        let (recall, precision) = (report.recall().map(ratio), report.precision().map(ratio));
+        let (recall, precision) = (report.all.recall().map(ratio), report.all.precision().map(ratio));
         Self {
             collection,
             banding: BandingBody { bands: report.banding.bands(), rows: report.banding.rows() },
             threshold: report.threshold,
             verify: report.verify.as_str(),
-            pairs: report.pairs,
-            duplicates: report.duplicates,
-            reported: report.reported,
-            found: report.found,
+            pairs: report.all.pairs,
+            duplicates: report.all.duplicates,
+            reported: report.all.reported,
+            found: report.all.found,
             recall,
             precision,
             by_similarity: report.stretches.iter().filter_map(StretchBody::of).collect(),

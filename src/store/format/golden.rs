@@ -30,13 +30,13 @@ pub(in crate::store) fn write(connection: &Connection, pairs: &[GoldenPair]) -> 
 }
 
 /// Reads the set, as far as it is intact.
-pub(in crate::store) fn look(connection: &Connection) -> Looked {
-    let mut looked = Looked::default();
+pub(in crate::store) fn look(connection: &Connection) -> GoldenRows {
+    let mut looked = GoldenRows::default();
     looked.broken = look_at_rows(connection, &mut looked).err();
     looked
 }
 
-fn look_at_rows(connection: &Connection, looked: &mut Looked) -> rusqlite::Result<()> {
+fn look_at_rows(connection: &Connection, looked: &mut GoldenRows) -> rusqlite::Result<()> {
     let mut found = Tally::default();
     let mut statement = connection.prepare(SELECT)?;
     let mut rows = statement.query([])?;
@@ -64,9 +64,9 @@ fn look_at_rows(connection: &Connection, looked: &mut Looked) -> rusqlite::Resul
     Ok(())
 }
 
-/// What [`look`] found.
+/// The result of [`look`].
 #[derive(Debug, Default)]
-pub(in crate::store) struct Looked {
+pub(in crate::store) struct GoldenRows {
     /// The intact pairs, in their order.
     pub(in crate::store) pairs: Vec<GoldenPair>,
     /// The damaged pairs, by number, each with its flaw.
@@ -77,7 +77,7 @@ pub(in crate::store) struct Looked {
     broken: Option<rusqlite::Error>,
 }
 
-impl Looked {
+impl GoldenRows {
     /// Returns everything that is wrong with the set. An error that says nothing about the file is returned as such.
     pub(in crate::store) fn complaints(self, collection: &str) -> Result<Vec<String>> {
         let mut complaints: Vec<String> =

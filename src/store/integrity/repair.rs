@@ -88,10 +88,7 @@ pub fn repair(path: &Path) -> Result<Repaired> {
         set_unpaired_aside(&new, &meta, &mut aside).map_err(|error| error.of(&label))?;
         promote_the_first(&new).map_err(sqlite)?;
         let mut made = sums(&new, &meta).map_err(sqlite)?;
-        made.last_seq = match &ledger {
-            Some(ledger) if log_is_sound => made.last_seq.max(ledger.last_seq),
-            known => Seq(made.last_seq.max(known.map_or(Seq(0), |ledger| ledger.last_seq)).0 + UNKNOWN_PLACES),
-        };
+        made.last_seq = last_assigned(made.last_seq, ledger.as_ref(), log_is_sound);
         let none = Ledger::default();
         if !move_ledger(&new, &none, &made).map_err(sqlite)? {
             return Err(StoreError::Busy {
@@ -111,6 +108,14 @@ pub fn repair(path: &Path) -> Result<Repaired> {
     let counted = ledger.map_or(0, |ledger| ledger.signatures.rows);
     let lost = counted.saturating_sub(documents + set_aside);
     Ok(Repaired { documents, set_aside, pairs_set_aside, lost, kept_as, set_aside_in })
+}
+
+/// Returns the last assigned place in the commit order, or a later one if it is unknown.
+fn last_assigned(found: Seq, ledger: Option<&Ledger>, log_is_sound: bool) -> Seq {
+    match ledger {
+        Some(ledger) if log_is_sound => found.max(ledger.last_seq),
+        known => Seq(found.max(known.map_or(Seq(0), |ledger| ledger.last_seq)).0 + UNKNOWN_PLACES),
+    }
 }
 
 /// An error that stops a repair.

@@ -65,6 +65,12 @@ pub(super) const CASES: &[Case] = &[
         at: "10m",
     },
     Case {
+        alert: "HapaxGoldenRecallLow",
+        fires: &[("hapax_golden_recall_ratio", "1x4 0.94x20")],
+        quiet: &[("hapax_golden_recall_ratio", "0.96x20")],
+        at: "15m",
+    },
+    Case {
         alert: "HapaxManyCandidates",
         fires: &[("hapax_check_candidates_sum", "0+6000x60"), ("hapax_check_candidates_count", "0+100x60")],
         quiet: &[("hapax_check_candidates_sum", "0+1000x60"), ("hapax_check_candidates_count", "0+100x60")],
