@@ -7,7 +7,7 @@ use crate::index::Survey;
 use crate::telemetry::names::{self, label, value};
 use crate::telemetry::recorder;
 use crate::types::{CollectionName, TimestampMs, Verdict, VerdictKind};
-use crate::verdicts::{GoldenReport, Settings};
+use crate::verdicts::{GoldenReport, NearSource, Settings};
 
 /// What kept a lookup from looking at everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +123,35 @@ impl Meters {
         }
     }
 
+    /// Counts a look of the canary.
+    pub(crate) fn canary_looked(&self, collection: &CollectionName, similarity: f64, source: NearSource, found: bool) {
+        let source = match source {
+            NearSource::Text => value::SOURCE_TEXT,
+            NearSource::Slots => value::SOURCE_SLOTS,
+        };
+        let count = |metric: &'static str| {
+            counter!(metric, label::COLLECTION => collection.to_string(), label::SIMILARITY => two_digits(similarity),
+                label::SOURCE => source)
+        };
+        count(names::CANARY_LOOKUPS).increment(1);
+        count(names::CANARY_FOUND).increment(u64::from(found));
+    }
+
+    /// Shows the recall that the canary measured at a similarity; `None` if it does not look at that one.
+    pub(crate) fn canary(&self, collection: &CollectionName, similarity: f64, recall: Option<CanaryRecall>) {
+        let none = CanaryRecall { share: f64::NAN, low: f64::NAN, high: f64::NAN, expected: f64::NAN };
+        let CanaryRecall { share, low, high, expected } = recall.unwrap_or(none);
+        for (metric, value) in [
+            (names::CANARY_RECALL, share),
+            (names::CANARY_RECALL_LOW, low),
+            (names::CANARY_RECALL_HIGH, high),
+            (names::CANARY_RECALL_EXPECTED, expected),
+        ] {
+            let similarity = two_digits(similarity);
+            gauge!(metric, label::COLLECTION => collection.to_string(), label::SIMILARITY => similarity).set(value);
+        }
+    }
+
     /// Shows how the verdicts on the golden set agree with its labels.
     pub(crate) fn golden(&self, collection: &CollectionName, report: &GoldenReport) {
         let of = |metric: &'static str| gauge!(metric, label::COLLECTION => collection.to_string());
@@ -167,6 +196,32 @@ impl Meters {
         let kind = VerdictKind::ALL.iter().position(|kind| *kind == verdict.kind).expect("ALL has every kind");
         self.verdicts[op as usize][kind].increment(1);
     }
+}
+
+/// A share of looks that found their document, with its 95 % interval (Wilson), and the share that theory expects.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct CanaryRecall {
+    share: f64,
+    low: f64,
+    high: f64,
+    expected: f64,
+}
+
+impl CanaryRecall {
+    pub(crate) fn of(found: f64, looks: f64, expected: f64) -> Self {
+        const Z: f64 = 1.96;
+        let share = found / looks;
+        let centre = share + Z * Z / (2.0 * looks);
+        let half = Z * (share * (1.0 - share) / looks + Z * Z / (4.0 * looks * looks)).sqrt();
+        let whole = 1.0 + Z * Z / looks;
+        let (low, high) = ((centre - half) / whole, (centre + half) / whole);
+        // Rounding must not put the share outside.
+        Self { share, low: low.clamp(0.0, share), high: high.clamp(share, 1.0), expected }
+    }
+}
+
+fn two_digits(similarity: f64) -> String {
+    format!("{similarity:.2}")
 }
 
 /// How crowded the buckets are, and whether documents can be found.

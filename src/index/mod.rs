@@ -255,10 +255,15 @@ impl Index {
         bucket_read_max: usize,
         pause: impl Fn(),
     ) -> Survey {
+        let sample = self.sample(documents_max, number).inspect(|_| pause());
+        self.part.survey(sample, all, bucket_read_max)
+    }
+
+    /// Returns about `documents_max` places, spread over all; with another `number` others. Some may be empty.
+    pub fn sample(&self, documents_max: u32, number: u32) -> impl Iterator<Item = Place> + use<> {
         let used = self.directory.used();
         let step = used.div_ceil(documents_max).max(1);
-        let sample = (number % step..used).step_by(step as usize).map(Place).inspect(|_| pause());
-        self.part.survey(sample, all, bucket_read_max)
+        (number % step..used).step_by(step as usize).map(Place)
     }
 
     /// Returns the fullest buckets, at most `limit`, the fullest first, each with up to `samples` of its documents.

@@ -69,7 +69,9 @@ pub mod label {
     pub const SPEC: &str = "spec";
     /// What kept a lookup from looking at everything.
     pub const BOUND: &str = "bound";
-    /// A stretch of similarities, such as `0.80-0.85`.
+    /// `text` or `slots`.
+    pub const SOURCE: &str = "source";
+    /// A similarity, such as `0.85`, or a stretch of them, such as `0.80-0.85`.
     pub const SIMILARITY: &str = "similarity";
     /// The number of a band, from 0 on.
     pub const BAND: &str = "band";
@@ -88,6 +90,10 @@ pub mod value {
     pub const CLASS_BULK: &str = "bulk";
     /// [`super::label::CLASS`]: about the server or whole collections.
     pub const CLASS_ADMIN: &str = "admin";
+    /// [`super::label::SOURCE`]: near-duplicates made by replacing shingles of a stored text.
+    pub const SOURCE_TEXT: &str = "text";
+    /// [`super::label::SOURCE`]: near-duplicates made by replacing slots of a stored signature.
+    pub const SOURCE_SLOTS: &str = "slots";
     /// [`super::label::KIND`]: a pair of a golden set.
     pub const PAIR_DUPLICATE: &str = "duplicate";
     pub const PAIR_DIFFERENT: &str = "different";
@@ -324,6 +330,19 @@ metrics_table! {
         "Postings that these looks did not find, counted each time; 0 unless the index is broken.";
     CANARY_LOST_IN_BAND = "hapax_canary_lost_postings_by_band_total", Kind::Counter, None,
         [label::COLLECTION, label::BAND], "The same by band. A band without a lost posting has no series.";
+    CANARY_LOOKUPS = "hapax_canary_lookups_total", Kind::Counter, None,
+        [label::COLLECTION, label::SIMILARITY, label::SOURCE],
+        "Near-duplicates of stored documents that the canary looked up, by similarity and source.";
+    CANARY_FOUND = "hapax_canary_found_total", Kind::Counter, None,
+        [label::COLLECTION, label::SIMILARITY, label::SOURCE], "Those that found the document they were made of.";
+    CANARY_RECALL = "hapax_canary_recall_ratio", Kind::Gauge, None, [label::COLLECTION, label::SIMILARITY],
+        "The share that found it, in the last rounds; NaN for similarities that are not looked up.";
+    CANARY_RECALL_LOW = "hapax_canary_recall_low_ratio", Kind::Gauge, None, [label::COLLECTION, label::SIMILARITY],
+        "The lower end of its 95 % interval.";
+    CANARY_RECALL_HIGH = "hapax_canary_recall_high_ratio", Kind::Gauge, None, [label::COLLECTION, label::SIMILARITY],
+        "The upper end of its 95 % interval.";
+    CANARY_RECALL_EXPECTED = "hapax_canary_recall_expected_ratio", Kind::Gauge, None,
+        [label::COLLECTION, label::SIMILARITY], "The share that theory expects, with no limit in the way.";
     GOLDEN_PAIRS = "hapax_golden_pairs", Kind::Gauge, None, [label::COLLECTION, label::KIND],
         "Pairs of the golden set, by their label.";
     GOLDEN_RECALL = "hapax_golden_recall_ratio", Kind::Gauge, None, [label::COLLECTION],

@@ -13,6 +13,7 @@ mod bounds;
 mod bucket_metrics;
 mod bulk;
 mod bulk_memory;
+mod canary;
 mod chaos;
 mod churn;
 mod cli;

@@ -48,6 +48,12 @@ impl ShingleSet {
         self.hashes.len() * size_of::<u64>()
     }
 
+    /// Returns the set with `count` of its shingles replaced by others.
+    pub fn with_replaced(&self, count: u64, mut other: impl FnMut() -> u64) -> Self {
+        let left = self.hashes.iter().skip(count as usize).map(|hash| hash << (u64::BITS - BITS));
+        Self::new((0..count.min(self.len())).map(|_| other()).chain(left).collect())
+    }
+
     /// Compares two sets of the same spec.
     pub fn compare(&self, other: &Self) -> verify::Exact {
         verify::exact(&self.hashes, &other.hashes)

@@ -163,6 +163,30 @@ fn attempt_with_disk(
     Ok(Ok(conclude(lookup, check, glance, &mentions, survivors, recorded)))
 }
 
+/// Looks a document up as a check without an id would, and returns whether this document is among the matches. Counts in
+/// no metric. `None` if documents changed too often meanwhile.
+pub(super) fn finds(lookup: &Lookup, made: Made, wanted: Seq) -> Result<Option<bool>> {
+    /// Most matches of one signature to look through.
+    const LIMIT: usize = 1024;
+    let options = CheckOptions { threshold: None, limit: LIMIT, with_metadata: false, explain: false };
+    let (check, mut survivors) =
+        (Check { id: None, made, shingles: None, options, bytes_max: 0 }, Survivors::default());
+    for _ in 0..ATTEMPTS {
+        let (_reading, view) = lookup.read();
+        let mut glance = match glance(lookup, &check, None, view, &survivors) {
+            Ok(glance) => glance,
+            Err(needs) => {
+                lookup.index().fetch(needs);
+                continue;
+            }
+        };
+        if compare_survivors(lookup, &mut glance, &mut survivors)? {
+            return Ok(Some(glance.judgement.ranked().iter().any(|ranked| ranked.found.seq == wanted)));
+        }
+    }
+    Ok(None)
+}
+
 /// Compares all survivors if shingles decide. Returns false if one of them has been deleted or replaced since.
 fn compare_survivors(lookup: &Lookup, glance: &mut Glance<'_>, survivors: &mut Survivors) -> Result<bool> {
     let Some(query) = &glance.query else { return Ok(true) };

@@ -5,6 +5,7 @@
 //! decide. `records` finds the ids, and `id_cache` keeps them in memory. `findings` combines these for the verdict. `check` calls them in that order.
 
 mod buckets;
+pub(crate) mod canary;
 mod check;
 mod clusters;
 mod compare;

@@ -1,6 +1,7 @@
 //! Work in the background: deletes expired documents, reads records again to find damage, changes settings, watches the
 //! disk.
 
+mod canary;
 mod disk_watch;
 mod expiry;
 mod golden;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::canary;
 use super::disk_watch;
 use super::expiry::{self, Expiry};
 use super::golden;
@@ -22,6 +23,7 @@ pub(crate) struct UpkeepParts {
 
 /// The threads. If they are dropped without [`stop`](Self::stop), each ends after its current step.
 pub(crate) struct Background {
+    canary: Rounds,
     disk_watch: Rounds,
     expiry: Rounds,
     golden: Rounds,
@@ -44,10 +46,11 @@ impl Background {
         }
         let disk_watch = disk_watch::start(disk, of(open.clone(), |parts| parts.writes));
         let expiry = expiry::start(of(open.clone(), |parts| parts.expiry));
+        let canary = canary::start(of(open.clone(), |parts| parts.target));
         let golden = golden::start(of(open.clone(), |parts| parts.target));
         let survey = survey::start(of(open.clone(), |parts| parts.target));
         let scrub = scrub.map(|config| scrub::start(config, of(open, |parts| parts.target)));
-        Self { disk_watch, expiry, golden, scrub, survey }
+        Self { canary, disk_watch, expiry, golden, scrub, survey }
     }
 
     /// Lets the threads begin no further step, and waits for those that may hold a collection's file open for reading:
@@ -58,8 +61,10 @@ impl Background {
         self.disk_watch.stop();
         self.survey.stop();
         self.golden.stop();
+        self.canary.stop();
         self.scrub.iter().for_each(Rounds::stop);
         self.golden.join();
+        self.canary.join();
         self.scrub.iter().for_each(Rounds::join);
     }
 

@@ -80,11 +80,15 @@ pub(crate) fn set_of(pipeline: Option<&Pipeline>, payload: &Payload) -> Option<S
     match payload.kind {
         PayloadKind::Shingles => ShingleSet::from_bytes(&payload.bytes, payload.shingles),
         PayloadKind::Text => {
-            let (pipeline, text) = (pipeline?, decompressed(&payload.bytes)?);
-            let hashes = SCRATCH.with_borrow_mut(|scratch| pipeline.shingle_set_of_canonical(scratch, &text));
-            Some(ShingleSet::new(hashes)).filter(|set| set.len() == payload.shingles)
+            Some(ShingleSet::new(hashes_of(pipeline?, payload)?)).filter(|set| set.len() == payload.shingles)
         }
     }
+}
+
+/// Returns the distinct shingle hashes of a stored text. `None`: the payload is not one that was stored.
+pub(super) fn hashes_of(pipeline: &Pipeline, payload: &Payload) -> Option<Vec<u64>> {
+    let text = decompressed(&payload.bytes)?;
+    Some(SCRATCH.with_borrow_mut(|scratch| pipeline.shingle_set_of_canonical(scratch, &text)))
 }
 
 /// Returns the bytes of a payload after decompression. A repetitive text is much longer than its stored form.

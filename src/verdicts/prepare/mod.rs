@@ -2,6 +2,7 @@
 //! request, and it is done before any lock is taken. It knows no index, no store and no setting that can change.
 
 mod kept;
+mod near;
 mod prepared;
 mod preparer;
 mod sign_meters;
@@ -9,6 +10,7 @@ mod signing;
 mod text_signer;
 
 pub(crate) use kept::{Kept, set_of, unpacked_bytes};
+pub(crate) use near::{NearSource, Original};
 pub(crate) use prepared::Made;
 pub use prepared::{PrepareOptions, Prepared, Purpose};
 pub(crate) use preparer::Preparer;

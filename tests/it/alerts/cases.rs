@@ -65,6 +65,12 @@ pub(super) const CASES: &[Case] = &[
         at: "10m",
     },
     Case {
+        alert: "HapaxCanaryRecallLow",
+        fires: &[("hapax_canary_recall_high_ratio", "1x4 0.9x20"), ("hapax_canary_recall_expected_ratio", "0.999x30")],
+        quiet: &[("hapax_canary_recall_high_ratio", "0.9x30"), ("hapax_canary_recall_expected_ratio", "0.9x30")],
+        at: "15m",
+    },
+    Case {
         alert: "HapaxGoldenRecallLow",
         fires: &[("hapax_golden_recall_ratio", "1x4 0.94x20")],
         quiet: &[("hapax_golden_recall_ratio", "0.96x20")],

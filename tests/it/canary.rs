@@ -1,0 +1,125 @@
+//! The canary measures the recall of the live index: it is what theory expects while nothing is in the way, and falls when
+//! a limit hides documents.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::client::Client;
+use crate::support::server::{Server, Starting};
+use crate::support::signatures::{self, BANDS, document};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const DOCUMENTS: u64 = 300;
+
+/// Returns the lines of `/metrics` about the canary's looks at a collection, once there are some.
+fn canary(client: &Client, collection: &str) -> Vec<String> {
+    let since = Instant::now();
+    loop {
+        let scrape = client.get("/metrics").text();
+        let of_it = |line: &&str| line.starts_with("hapax_canary_") && line.contains(&format!("\"{collection}\""));
+        if scrape.contains(&format!("hapax_canary_recall_ratio{{collection=\"{collection}\"")) {
+            return scrape.lines().filter(of_it).map(str::to_owned).collect();
+        }
+        assert!(since.elapsed() < PATIENCE, "the canary has not looked: {scrape}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn value(lines: &[String], metric: &str, similarity: &str) -> f64 {
+    let wanted = format!("similarity=\"{similarity}\"");
+    let line = lines.iter().find(|line| line.starts_with(&format!("{metric}{{")) && line.contains(&wanted));
+    line.unwrap_or_else(|| panic!("no {metric} at {similarity}")).rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+/// Stores documents in a collection and stops the server, so that the first round of the next one sees all of them.
+fn filled(data: &Path, settings: &Value, documents: impl Iterator<Item = Value>) {
+    let server = Server::start(data);
+    let client = Client::new(server.url(""));
+    assert_eq!(client.json("PUT", "/v1/collections/c", settings).status, 201);
+    let documents: Vec<Value> = documents.collect();
+    for part in documents.chunks(100) {
+        let batch = json!({ "op": "insert", "documents": part });
+        client.post("/v1/collections/c/batch?on_duplicate=store", &batch).ok();
+    }
+    assert!(server.terminate().success());
+}
+
+fn started(data: &Path, environment: &[(&str, &str)]) -> (Server, Client) {
+    let server = Starting::spawn_with(data, &[], environment).ready();
+    let client = Client::new(server.url(""));
+    (server, client)
+}
+
+fn text(number: u64) -> String {
+    (0..150).map(|at| format!("w{number}x{at} ")).collect()
+}
+
+#[test]
+fn the_recall_of_a_healthy_collection_is_what_theory_expects() {
+    for (settings, source) in [
+        (json!({ "keep": "text" }), "text"),
+        (json!({ "verify": "exact", "keep": "text" }), "text"),
+        (json!({ "verify": "borderline" }), "slots"),
+        (json!({}), "slots"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let documents = (0..DOCUMENTS).map(|number| json!({ "id": number.to_string(), "text": text(number) }));
+        filled(dir.path(), &settings, documents);
+        let (server, client) = started(dir.path(), &[]);
+        let lines = canary(&client, "c");
+        for similarity in ["0.90", "0.95", "0.99"] {
+            let [recall, low, high, expected] = ["", "_low", "_high", "_expected"]
+                .map(|part| value(&lines, &format!("hapax_canary_recall{part}_ratio"), similarity));
+            assert!(expected > 0.99 && recall >= 0.95, "{settings} {similarity}: {recall} of {expected}");
+            assert!(low <= recall && recall <= high && low > 0.7, "{settings}: {low} {recall} {high}");
+        }
+        // Below the threshold nothing has to be found.
+        assert!(value(&lines, "hapax_canary_recall_ratio", "0.75").is_nan());
+        let counted = lines.iter().find(|line| line.starts_with("hapax_canary_lookups_total{")).unwrap();
+        assert!(counted.contains(&format!("source=\"{source}\"")), "{counted}");
+        counts_as_no_check(&client);
+        assert!(server.terminate().success());
+    }
+}
+
+/// The looks of the canary are in no metric of requests.
+fn counts_as_no_check(client: &Client) {
+    let scrape = client.get("/metrics").text();
+    for series in ["hapax_verdicts_total", "hapax_check_candidates_count", "hapax_probe_duration_seconds_count"] {
+        let of_it = scrape.lines().filter(|line| line.starts_with(series));
+        for line in of_it {
+            assert!(line.ends_with(" 0"), "{line}");
+        }
+    }
+}
+
+/// Returns a signature that shares each band with a third of the others, and a few with any one of them.
+fn crowded(number: u64) -> Vec<u8> {
+    let mut random = hapax_core::SplitMix64::new(number);
+    let mut bytes = signatures::unlike_others(number);
+    let rows = (bytes.len() - 2) / BANDS;
+    for band in bytes.chunks_mut(rows).take(BANDS) {
+        band.fill((random.next_u64() % 3) as u8);
+    }
+    bytes
+}
+
+#[test]
+fn recall_falls_if_a_limit_hides_documents() {
+    let dir = tempfile::tempdir().unwrap();
+    let documents = (0..DOCUMENTS).map(|number| document(&number.to_string(), &crowded(number)));
+    filled(dir.path(), &signatures::settings(), documents);
+    let recall = |environment: &[(&str, &str)]| {
+        let (server, client) = started(dir.path(), environment);
+        let lines = canary(&client, "c");
+        assert!(server.terminate().success());
+        assert!(value(&lines, "hapax_canary_recall_expected_ratio", "0.95") > 0.99);
+        ["", "_high"].map(|part| value(&lines, &format!("hapax_canary_recall{part}_ratio"), "0.95"))
+    };
+    let [whole, _] = recall(&[]);
+    assert!(whole > 0.95, "{whole}");
+    let [capped, high] = recall(&[("HAPAX__LIMITS__BUCKET_READ_MAX", "1")]);
+    assert!(capped < 0.7 && high < 0.95, "{capped}, at most {high}");
+}
