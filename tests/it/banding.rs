@@ -59,11 +59,22 @@ fn every_place_that_chooses_a_banding_chooses_the_same() {
             assert_eq!(banding, &answered["banding"], "tune and /v1/tune, {what}");
             assert_eq!(banding, &made["banding"], "tune and PUT, {what}");
             assert_eq!(banding, &server_default(k, bits, threshold), "tune and the server's default, {what}");
-            for number in ["s_hi", "documents", "s_bg"] {
+            for number in ["s_hi", "documents", "s_bg", "index_bytes_per_document", "index_bytes"] {
                 assert_eq!(printed[number].as_f64(), answered[number].as_f64(), "{number}, {what}");
             }
             let close = |a: &Value, b: &Value| (a.as_f64().unwrap() - b.as_f64().unwrap()).abs() < 1e-5;
             assert!(close(&printed["candidate_recall_at_s_hi"], &answered["recall_at_s_hi"]), "{what}");
+            assert!(close(&printed["estimate_standard_error"], &answered["estimate_standard_error"]), "{what}");
+            for (said, at) in [
+                ("steepest", "steepest"),
+                ("width", "width"),
+                ("candidates_0_1_percent", "percent_0_1"),
+                ("candidates_10_percent", "percent_10"),
+                ("candidates_90_percent", "percent_90"),
+                ("candidates_99_percent", "percent_99"),
+            ] {
+                assert!(close(&printed["curve"][said], &answered["candidates_at"][at]), "{said}, {what}");
+            }
             if (k, bits, threshold) == (256, 8, 0.8) {
                 assert_eq!(banding, &json!({"bands": 31, "rows": 8}));
             }

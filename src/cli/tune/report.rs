@@ -1,7 +1,6 @@
 //! A banding -> everything that `hapax tune` says of it, as numbers. As JSON it is the output of `--json`.
 
-use hapax_core::tuning::{self, SimulatedPoint};
-use hapax_core::{Banding, SignatureShape};
+use hapax_core::tuning::{self, CurvePoints, SimulatedPoint};
 use serde::Serialize;
 
 use super::datasketch::Likeness;
@@ -117,7 +116,7 @@ impl Report {
             index_bytes_per_document,
             index_bytes: index_bytes_per_document as f64 * targets.documents,
             estimate_standard_error: tuning::standard_error(threshold, shape, args.signed()),
-            curve: CurveReport::of(banding, shape),
+            curve: CurvePoints::of(banding, shape).into(),
             sample: sample.as_ref().map(|sample| SampleReport::of(sample, tuned)),
             like_datasketch: args.like_datasketch.map(like),
             table: table(curve, targets.s_hi),
@@ -126,16 +125,16 @@ impl Report {
     }
 }
 
-impl CurveReport {
-    fn of(banding: Banding, shape: SignatureShape) -> Self {
-        let at = |share| tuning::similarity_at(share, banding, shape);
+impl From<CurvePoints> for CurveReport {
+    fn from(points: CurvePoints) -> Self {
+        let CurvePoints { steepest, width, at_0_1_percent, at_10_percent, at_90_percent, at_99_percent } = points;
         Self {
-            steepest: tuning::steepest(banding, shape),
-            width: at(0.9) - at(0.1),
-            candidates_0_1_percent: at(0.001),
-            candidates_10_percent: at(0.1),
-            candidates_90_percent: at(0.9),
-            candidates_99_percent: at(0.99),
+            steepest,
+            width,
+            candidates_0_1_percent: at_0_1_percent,
+            candidates_10_percent: at_10_percent,
+            candidates_90_percent: at_90_percent,
+            candidates_99_percent: at_99_percent,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Targets for a banding as JSON, and the banding that meets them, with its curve.
 
-use hapax_core::tuning::{self, Asked, Choice, SketchedPair};
+use hapax_core::tuning::{self, Asked, Choice, CurvePoints, SketchedPair};
 use hapax_core::{SignatureShape, SketchKind};
 use serde::Serialize;
 
@@ -97,6 +97,7 @@ impl TuneInput {
                 )),
             }
         };
+        let index_bytes_per_document = tuning::index_bytes(choice.banding, self.shape);
         TuneBody {
             banding: choice.banding.into(),
             k: self.shape.k,
@@ -107,7 +108,13 @@ impl TuneInput {
             candidate_rate_at_s_lo: choice.candidate_rate_at_s_lo,
             documents: choice.targets.documents,
             s_bg: choice.targets.s_bg,
-            background_candidates: choice.background_candidates,
+            cost: CostBody {
+                background_candidates: choice.background_candidates,
+                index_bytes_per_document,
+                index_bytes: index_bytes_per_document as f64 * choice.targets.documents,
+                estimate_standard_error: ratio(tuning::standard_error(self.threshold, self.shape, self.signed)),
+            },
+            candidates_at: CurvePoints::of(choice.banding, self.shape).into(),
             curve: (0..=20).map(point).collect(),
         }
     }
@@ -124,8 +131,45 @@ pub struct TuneBody {
     candidate_rate_at_s_lo: f64,
     documents: f64,
     s_bg: f64,
-    background_candidates: f64,
+    #[serde(flatten)]
+    cost: CostBody,
+    candidates_at: CandidatesAt,
     curve: Vec<CurvePoint>,
+}
+
+/// The cost of lookups, of memory, and the error.
+#[derive(Debug, Serialize)]
+struct CostBody {
+    background_candidates: f64,
+    index_bytes_per_document: u64,
+    index_bytes: f64,
+    estimate_standard_error: f64,
+}
+
+/// The similarities at which so many percent of the pairs are candidates.
+#[derive(Debug, Serialize)]
+struct CandidatesAt {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steepest: Option<f64>,
+    width: f64,
+    percent_0_1: f64,
+    percent_10: f64,
+    percent_90: f64,
+    percent_99: f64,
+}
+
+impl From<CurvePoints> for CandidatesAt {
+    fn from(points: CurvePoints) -> Self {
+        let CurvePoints { steepest, width, at_0_1_percent, at_10_percent, at_90_percent, at_99_percent } = points;
+        Self {
+            steepest: steepest.map(ratio),
+            width: ratio(width),
+            percent_0_1: ratio(at_0_1_percent),
+            percent_10: ratio(at_10_percent),
+            percent_90: ratio(at_90_percent),
+            percent_99: ratio(at_99_percent),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]

@@ -4,6 +4,38 @@
 use crate::band::Banding;
 use crate::spec::SignatureShape;
 
+/// Similarities at points of the curve of candidates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CurvePoints {
+    /// `None` for a straight line.
+    pub steepest: Option<f64>,
+    /// From 10 % to 90 %.
+    pub width: f64,
+    /// Where 0.1 % of the pairs are candidates.
+    pub at_0_1_percent: f64,
+    /// Where 10 % are.
+    pub at_10_percent: f64,
+    /// Where 90 % are.
+    pub at_90_percent: f64,
+    /// Where 99 % are.
+    pub at_99_percent: f64,
+}
+
+impl CurvePoints {
+    /// Computes them for a banding.
+    pub fn of(banding: Banding, shape: SignatureShape) -> Self {
+        let at = |share| similarity_at(share, banding, shape);
+        Self {
+            steepest: steepest(banding, shape),
+            width: at(0.9) - at(0.1),
+            at_0_1_percent: at(0.001),
+            at_10_percent: at(0.1),
+            at_90_percent: at(0.9),
+            at_99_percent: at(0.99),
+        }
+    }
+}
+
 /// Returns the similarity at which this share of the pairs are candidates. It is 0 if slots agree by chance so often
 /// that the share is larger at every similarity.
 pub fn similarity_at(share: f64, banding: Banding, shape: SignatureShape) -> f64 {

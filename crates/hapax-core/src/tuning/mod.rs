@@ -13,7 +13,7 @@ mod unrelated;
 
 pub use areas::smallest_areas;
 pub use choice::{Asked, Choice, NoBanding, Targets, choose, choose_among};
-pub use curve::{similarity_at, steepest};
+pub use curve::{CurvePoints, similarity_at, steepest};
 pub use defaults::{default_banding, default_banding_of_format_2};
 pub use probability::{
     candidate_probability, certain_min, matching_probability, slot_agreement, survivor_min, verdict_probability,
