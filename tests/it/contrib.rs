@@ -189,3 +189,71 @@ fn the_stateful_set_runs_one_hapax_with_settings_that_it_has() {
     let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
     assert!(dockerfile.contains(&format!("USER {}\n", pod["securityContext"]["runAsUser"])));
 }
+
+/// Splits `source:target` or `source:target:ro`.
+fn mount(volume: &Value) -> (String, String) {
+    let mut parts = volume.as_str().unwrap().split(':').map(str::to_owned);
+    (parts.next().unwrap(), parts.next().unwrap())
+}
+
+#[test]
+fn the_monitoring_scrapes_hapax_with_its_alerts_and_its_dashboard() {
+    let compose = &documents("monitoring/compose.yaml")[0];
+    let contrib = root().join("contrib");
+    let mounted = |service: &str| -> Vec<(String, String)> {
+        compose["services"][service]["volumes"].as_array().unwrap().iter().map(mount).collect()
+    };
+    let within = |service: &str, path: &str| {
+        let found = mounted(service).into_iter().find_map(|(source, target)| {
+            let rest = path.strip_prefix(&target)?.trim_start_matches('/').to_owned();
+            Some(if rest.is_empty() { contrib.join(source) } else { contrib.join(source).join(rest) })
+        });
+        found.unwrap_or_else(|| panic!("{service} has no {path}"))
+    };
+    for service in ["prometheus", "grafana"] {
+        for (source, _) in mounted(service) {
+            let known = compose["volumes"].as_object().unwrap().contains_key(&source);
+            assert!(known || contrib.join(&source).exists(), "{source}");
+        }
+    }
+    let config = within("prometheus", "/etc/prometheus/prometheus.yml");
+    assert_eq!(config, contrib.join("./monitoring/prometheus.yaml"));
+    let config = &documents("monitoring/prometheus.yaml")[0];
+    for rules in config["rule_files"].as_array().unwrap() {
+        assert!(within("prometheus", rules.as_str().unwrap()).is_file(), "{rules}");
+    }
+    let scrape = &config["scrape_configs"][0];
+    // The expressions of the dashboard name this job.
+    assert_eq!(scrape["job_name"], "hapax");
+    let (service, port) = scrape["static_configs"][0]["targets"][0].as_str().unwrap().split_once(':').unwrap();
+    let hapax = &documents("compose.yaml")[0]["services"][service];
+    assert!(hapax["ports"][0].as_str().unwrap().ends_with(&format!(":{port}")), "{hapax}");
+    let secret = scrape["authorization"]["credentials_file"].as_str().unwrap().strip_prefix("/run/secrets/").unwrap();
+    assert_eq!(compose["services"]["prometheus"]["secrets"][0], secret);
+    let file = compose["secrets"][secret]["file"].as_str().unwrap().strip_prefix("../").unwrap();
+    assert!(page().contains(&format!("> {file}")), "the page on running hapax makes {file}");
+    let source = &documents("monitoring/grafana/datasources/prometheus.yaml")[0]["datasources"][0];
+    assert_eq!(source["url"], "http://prometheus:9090");
+    let folder = &documents("monitoring/grafana/dashboards/hapax.yaml")[0]["providers"][0]["options"]["path"];
+    assert!(within("grafana", folder.as_str().unwrap()).join("hapax.json").is_file());
+}
+
+#[test]
+fn prometheus_takes_its_configuration() {
+    let found = Command::new("promtool").arg("--version").output();
+    if !found.is_ok_and(|output| output.status.success()) {
+        assert!(std::env::var_os("CI").is_none(), "CI has no promtool; install the package prometheus");
+        return eprintln!("LEFT OUT: there is no promtool");
+    }
+    let dir = library::dir();
+    let key = dir.path().join("key");
+    fs::write(&key, "a-key").unwrap();
+    let rules = root().join("config/prometheus");
+    let config = text("monitoring/prometheus.yaml")
+        .replace("/etc/prometheus/rules", rules.to_str().unwrap())
+        .replace("/run/secrets/hapax-metrics.key", key.to_str().unwrap());
+    let path = dir.path().join("prometheus.yaml");
+    fs::write(&path, config).unwrap();
+    let output = Command::new("promtool").args(["check", "config"]).arg(&path).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -375,3 +375,39 @@ fn names_and_labels_are_those_of_the_table(scrape: &Scrape) {
         assert_eq!(labels, metric.labels.iter().copied().collect(), "{line}");
     }
 }
+
+#[test]
+fn strange_requests_make_no_series() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let server = Server::start(dir.path());
+    let strange = |number: usize| {
+        let method = ureq::http::Method::from_bytes(format!("BREW{number}").as_bytes()).expect("a method");
+        for (method, path) in [
+            (method, "/v1/collections/default/check".to_owned()),
+            (ureq::http::Method::GET, format!("/nowhere/{number}?q={number}")),
+            (ureq::http::Method::GET, format!("/v1/collections/absent-{number}/documents?id={number}")),
+            (ureq::http::Method::POST, format!("/v1/collections/absent-{number}/check")),
+        ] {
+            let request = ureq::http::Request::builder().method(method).uri(server.url(&path));
+            let agent = Agent::config_builder()
+                .http_status_as_error(false)
+                .allow_non_standard_methods(true)
+                .proxy(None)
+                .build()
+                .new_agent();
+            let answer = agent.run(request.header("x-request-id", format!("id-{number}")).body(()).expect("a request"));
+            assert!(answer.expect("an answer").status().is_client_error(), "{path}");
+        }
+    };
+    let series = || -> BTreeSet<String> {
+        let name = |line: &str| line.rsplit_once(' ').expect("a value").0.to_owned();
+        // Threads in the background make series of their own.
+        Scrape::of(&server).0.lines().filter(|line| line.starts_with("hapax_http_")).map(name).collect()
+    };
+    strange(0);
+    series();
+    let before = series();
+    (1..100).for_each(strange);
+    let more: Vec<_> = series().difference(&before).cloned().collect();
+    assert_eq!(more, Vec::<String>::new());
+}
