@@ -140,6 +140,17 @@ impl Store {
         Ok(representative.map(|member| (member.head.seq, member.head.id)))
     }
 
+    /// Does work that reads. If no file was open for reading before, none is afterwards, so that background work does not
+    /// hold the files of collections that nobody uses.
+    pub fn in_passing<T>(&self, work: impl FnOnce() -> T) -> T {
+        let unused = self.readers.are_unused();
+        let done = work();
+        if unused {
+            self.readers.release();
+        }
+        done
+    }
+
     /// Reads the golden set.
     pub fn golden(&self) -> Result<Vec<GoldenPair>> {
         self.readers.read(|snapshot| golden::read(snapshot.connection(), snapshot.collection()))

@@ -27,7 +27,8 @@ pub(super) fn start(open: impl Fn() -> Option<Vec<Target>> + Send + 'static) -> 
     Rounds::start("hapax-canary", open, move |collections, stop| {
         canaries.keep(&collections, |_| Canary::new());
         for target in &collections {
-            canaries.of(target).round(target, stop);
+            let canary = canaries.of(target);
+            target.lookup.records().store().in_passing(|| canary.round(target, stop));
         }
         IDLE
     })

@@ -28,9 +28,10 @@ pub(super) fn start(open: impl Fn() -> Option<Vec<Target>> + Send + 'static) -> 
 }
 
 fn evaluate(target: &Target) {
-    match golden::stored(&target.lookup) {
+    let store = target.lookup.records().store();
+    match store.in_passing(|| golden::stored(&target.lookup)) {
         Ok(report) => target.lookup.meters().golden(&target.name, &report),
-        Err(_) if target.lookup.records().store().is_closed() => {}
+        Err(_) if store.is_closed() => {}
         Err(error) => {
             tracing::error!(collection = %target.name, %error, "the golden set cannot be evaluated");
         }

@@ -68,6 +68,18 @@ impl Readers {
         self.returned.notify_all();
     }
 
+    /// Whether no connection is open.
+    pub(in crate::store) fn are_unused(&self) -> bool {
+        let state = self.state.lock();
+        state.idle.is_empty() && state.lent == 0
+    }
+
+    /// Closes the connections that nobody is using.
+    pub(in crate::store) fn release(&self) {
+        let idle = std::mem::take(&mut self.state.lock().idle);
+        drop(idle);
+    }
+
     fn closed(&self) -> StoreError {
         StoreError::Closed { collection: self.collection.clone() }
     }
