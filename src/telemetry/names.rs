@@ -1,6 +1,9 @@
-//! One table of all metrics: name, labels, unit and meaning.
-//! In: nothing. Out: constants for the code that measures, descriptions for the recorder, the list for tests. It must
-//! not know which code sets a metric, or when.
+//! One table of all metrics: name, type, unit, labels, meaning, and what to do when it moves.
+//! In: nothing. Out: constants for the code that measures, descriptions for the recorder, the tables of docs/metrics.md.
+//! It must not know which code sets a metric, or when.
+//!
+//! A metric is one declaration in its section of the page. `HAPAX_RECORD=1 cargo test --locked --test it
+//! reference_pages` then writes the page.
 //!
 //! Renaming a metric breaks dashboards. Names are part of the interface, like routes.
 
@@ -27,8 +30,10 @@ pub struct Metric {
     pub unit: Option<Unit>,
     /// The names of the labels, in no particular order.
     pub labels: &'static [&'static str],
-    /// One sentence for the line `# HELP`.
-    pub help: &'static str,
+    /// What it counts or measures, in Markdown. [`Metric::help`] is the same in plain words.
+    pub meaning: &'static str,
+    /// What to do when it moves.
+    pub act: &'static str,
 }
 
 /// Label names.
@@ -209,252 +214,448 @@ pub const AGES: &[f64] = &[
 /// From 0 to 1, finer near 0, where most documents are.
 pub const RATIOS: &[f64] = &[0.0, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 
-/// Declares one constant per metric, and [`ALL`] of them, so that no metric has a name without a description.
+/// Declares one constant per metric, and [`SECTIONS`] of them, so that no metric has a name without a description.
 macro_rules! metrics_table {
-    ($($constant:ident = $name:literal, $kind:expr, $unit:expr, [$($label:expr),*], $help:literal;)*) => {
-        $(#[doc = $help] pub const $constant: &str = $name;)*
-        /// Every metric of hapax itself. Those named `process_*` come from a library.
-        pub const ALL: &[Metric] = &[
-            $(Metric { name: $name, kind: $kind, unit: $unit, labels: &[$($label),*], help: $help },)*
-        ];
+    ($($section:literal => {$(
+        $constant:ident = $name:literal, $kind:expr, $unit:expr, [$($label:expr),*], $meaning:literal, $act:literal;
+    )*})*) => {
+        $($(#[doc = $meaning] pub const $constant: &str = $name;)*)*
+        /// The metrics by section of docs/metrics.md: the name in the marker of its table, and the rows in their order.
+        pub const SECTIONS: &[(&str, &[Metric])] = &[$(($section, &[
+            $(Metric {
+                name: $name, kind: $kind, unit: $unit, labels: &[$($label),*], meaning: $meaning, act: $act,
+            },)*
+        ]),)*];
     };
 }
 
 metrics_table! {
-    HTTP_REQUESTS = "hapax_http_requests_total", Kind::Counter, None, [label::ROUTE, label::METHOD, label::STATUS],
-        "Requests answered.";
-    HTTP_REQUEST_DURATION = "hapax_http_request_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
-        [label::ROUTE, label::METHOD], "Time from the headers of a request to the end of its answer.";
-    HTTP_REQUESTS_IN_FLIGHT = "hapax_http_requests_in_flight", Kind::Gauge, None, [],
-        "Requests being answered now.";
-    HTTP_CONNECTIONS = "hapax_http_connections", Kind::Gauge, None, [],
-        "Connections open now.";
-    HTTP_REFUSED = "hapax_http_refused_total", Kind::Counter, None, [label::REASON],
-        "Requests refused before they were read: the key is missing, wrong, expired or not for this, the host or the \
-         page is foreign, or the address has reached a limit.";
-    HTTP_SHED = "hapax_http_shed_total", Kind::Counter, None, [label::CLASS],
-        "Requests refused with 503 before any work was done for them, because the server had too much to do.";
-    HTTP_QUEUE_WAIT = "hapax_http_queue_wait_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [],
-        "Time that a request about documents waited for a thread after its connection was ready.";
-    KEYS_VALID = "hapax_keys_valid", Kind::Gauge, None, [],
-        "Keys that are accepted now; 0 if the server asks for none.";
-    KEYS_FILE_BAD = "hapax_keys_file_bad", Kind::Gauge, None, [],
-        "1 while the keys file is missing or cannot be used, and the last good keys stay valid; 0 otherwise.";
-    KEYS_FILE_ERRORS = "hapax_keys_file_errors_total", Kind::Counter, None, [],
-        "Looks at the keys file, one each second, that found it missing or unusable.";
-    KEY_REQUESTS = "hapax_key_requests_total", Kind::Counter, None, [label::KEY],
-        "Requests accepted, by the name of their API key.";
-    KEY_BYTES = "hapax_key_bytes_total", Kind::Counter, Some(Unit::Bytes), [label::KEY],
-        "Bytes of request bodies, after decompression, by the name of the API key.";
-    KEY_DOCUMENTS = "hapax_key_documents_total", Kind::Counter, None, [label::KEY],
-        "Documents and ids in requests, by the name of the API key.";
-    KEY_REFUSED = "hapax_key_refused_total", Kind::Counter, None, [label::KEY, label::LIMIT],
-        "Requests answered 429 because a limit of their API key was reached.";
-    KEY_SLOWED = "hapax_key_slowed_total", Kind::Counter, None, [label::KEY],
-        "Times that a bulk request or a streamed text waited because a limit of its API key was reached.";
-    HTTP_CONNECTIONS_MAX = "hapax_http_connections_max", Kind::Gauge, None, [],
-        "The most connections that may be open.";
-    HTTP_CONNECTIONS_CLOSED = "hapax_http_connections_closed_total", Kind::Counter, None, [label::REASON],
-        "Connections that the server closed because they had no request, by reason.";
-    HTTP_STREAMS_REFUSED = "hapax_http_streams_refused_total", Kind::Counter, None, [],
-        "HTTP/2 requests that were refused because too many were open on connections with several.";
-    TLS_CERTIFICATE_EXPIRY = "hapax_tls_certificate_expiry_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds), [],
-        "When the TLS certificate in use expires, in seconds since 1970.";
-    TLS_RELOAD_ERRORS = "hapax_tls_reload_errors_total", Kind::Counter, None, [],
-        "Looks at the TLS files, one a second, at which they could not be used; the last certificate stays in use.";
-    TLS_HANDSHAKES_FAILED = "hapax_tls_handshakes_failed_total", Kind::Counter, None, [label::REASON],
-        "TLS handshakes that failed, by reason.";
-    HTTP_BUFFERED_BYTES = "hapax_http_buffered_bytes", Kind::Gauge, Some(Unit::Bytes), [],
-        "Memory that request bodies hold now.";
-    HTTP_TEXT_STREAMS = "hapax_http_text_streams", Kind::Gauge, None, [],
-        "Streamed texts that hold one of the server.text_streams_max places now.";
-    HTTP_BULK_REQUESTS = "hapax_http_bulk_requests", Kind::Gauge, None, [],
-        "Bulk requests that hold one of the server.bulk_requests_max places now.";
-    HTTP_ANSWER_BYTES = "hapax_http_answer_bytes", Kind::Gauge, Some(Unit::Bytes), [],
-        "Memory that answers hold now, until they are sent.";
-    HTTP_ANSWERS_GIVEN_UP = "hapax_http_answers_given_up_total", Kind::Counter, None, [],
-        "Answers that were dropped unfinished because the client did not read them.";
-    HTTP_ANSWERS_CUT = "hapax_http_answers_cut_total", Kind::Counter, None, [],
-        "Verdicts without some of their matches or metadata, because the answer would have been too long.";
-    HTTP_BULK_LINES = "hapax_http_bulk_lines_total", Kind::Counter, None, [label::KIND],
-        "Lines of bulk answers.";
+    "duplicates" => {
     VERDICTS = "hapax_verdicts_total", Kind::Counter, None, [label::COLLECTION, label::OP, label::VERDICT],
-        "Verdicts given.";
+        "Verdicts given. `op` is `check` or `insert`; `verdict` is `unique`, `near_duplicate`, `exact_duplicate` or \
+         `empty`.",
+        "If the share of duplicates jumps, look at what clients send: a template or a repeated import looks like \
+         this.";
+    DOCUMENTS = "hapax_documents", Kind::Gauge, None, [label::COLLECTION],
+        "Documents stored now.",
+        "If it only grows, set a `ttl` or delete; if it falls without deletes, look at \
+         `hapax_expired_documents_total`.";
     DOCUMENT_SHINGLES = "hapax_document_shingles", Kind::Histogram(SHINGLES), None, [label::COLLECTION],
-        "Shingles of a document in a verdict, repeats counted.";
+        "Shingles of a document in a verdict, repeats counted. Given signatures have none.",
+        "If it falls, clients send shorter texts, whose similarity is less certain.";
     MATCH_SIMILARITY = "hapax_match_similarity", Kind::Histogram(SIMILARITIES), None, [label::COLLECTION],
-        "Similarity of the best match of a verdict that has one.";
+        "Similarity of the best match of a verdict that has one.",
+        "If the median comes near the threshold, check the [threshold](threshold.md).";
     MATCH_AGE = "hapax_match_age_seconds", Kind::Histogram(AGES), Some(Unit::Seconds), [label::COLLECTION],
-        "How long ago the content of the best match was first stored.";
+        "How long ago the content of the best match was first stored.",
+        "If matches are always young, a shorter `ttl` saves memory; if they are as old as the `ttl`, a longer one \
+         finds more.";
     INCOMPLETE_VERDICTS = "hapax_incomplete_verdicts_total", Kind::Counter, None, [label::COLLECTION],
-        "Verdicts for which a limit on buckets or candidates may have hidden a match.";
-    CHECK_CANDIDATES = "hapax_check_candidates", Kind::Histogram(CANDIDATES), None, [label::COLLECTION],
-        "Distinct documents that the bands proposed for one document.";
-    VERIFIED_CANDIDATES = "hapax_verified_candidates_total", Kind::Counter, None, [label::COLLECTION, label::RESULT],
-        "Candidates compared slot by slot, by whether they reached the threshold.";
+        "Verdicts with `\"complete\": false`: a limit may have hidden a match.",
+        "See `hapax_lookups_bounded_total` for the limit that was reached.";
+    EXPIRED_DOCUMENTS = "hapax_expired_documents_total", Kind::Counter, None, [label::COLLECTION],
+        "Documents deleted because they were not seen for the collection's `ttl`.",
+        "Nothing, if the collection has a `ttl`.";
+    TOUCHED_DOCUMENTS = "hapax_touched_documents_total", Kind::Counter, None, [label::COLLECTION],
+        "Times that a stored document was seen again, which postpones its expiry.",
+        "Nothing; it shows how often stored documents come again.";
+    EXPIRY_LAG = "hapax_expiry_lag_seconds", Kind::Gauge, Some(Unit::Seconds), [label::COLLECTION],
+        "How late expiry is: how long ago the most overdue document of the last two rounds should have been deleted.",
+        "If it grows, deletes are slower than expiry needs: look at `hapax_commit_duration_seconds`.";
+    }
+    "speed" => {
+    HTTP_REQUESTS = "hapax_http_requests_total", Kind::Counter, None, [label::ROUTE, label::METHOD, label::STATUS],
+        "Requests answered. `route` is a template such as `/v1/collections/{collection}/check`.",
+        "If the share of 5xx grows, read the log; if 4xx grows, ask the clients.";
+    HTTP_REQUEST_DURATION = "hapax_http_request_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
+        [label::ROUTE, label::METHOD],
+        "Time from the headers of a request to the end of its answer.",
+        "Find the slow stage among the metrics below.";
+    HTTP_REQUESTS_IN_FLIGHT = "hapax_http_requests_in_flight", Kind::Gauge, None, [],
+        "Requests being answered now.",
+        "If it grows while the rate stays, requests got slower: look at their duration.";
     SIGN_DURATION = "hapax_sign_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [label::SKETCH],
-        "Time to make the signature of one document from its text.";
-    OPH_EMPTY_SLOTS = "hapax_oph_empty_slots_ratio", Kind::Histogram(RATIOS), None, [label::SKETCH],
-        "Share of a document's slots that no shingle reached, for oph sketches.";
-    CPU_QUEUE_DEPTH = "hapax_cpu_queue_depth", Kind::Gauge, None, [],
-        "Long jobs that wait for a processor, without those of bulk and batch requests.";
-    CPU_QUEUE_MAX = "hapax_cpu_queue_max", Kind::Gauge, None, [],
-        "The most long jobs that may wait for a processor.";
-    CPU_REFUSED = "hapax_cpu_refused_total", Kind::Counter, None, [],
-        "Long jobs refused because the queue was full, or because they would have waited too long.";
-    CPU_QUEUE_WAIT = "hapax_cpu_queue_wait_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [],
-        "Time that a long job waited for a place in the queue and then for a processor.";
+        "Time to make the signature of one document from its text.",
+        "If it grows, texts got longer, or the processors are busy.";
     PROBE_DURATION = "hapax_probe_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
-        [label::COLLECTION], "Time to read all bands of one document.";
+        [label::COLLECTION],
+        "Time to read all bands of one document.",
+        "If it grows, look for large buckets: `hapax_bucket_documents_p99`.";
     VERIFY_DURATION = "hapax_verify_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
-        [label::COLLECTION], "Time to compare one document with all its candidates.";
-    EXACT_COMPARED = "hapax_exact_compared", Kind::Histogram(CANDIDATES), None, [label::COLLECTION],
-        "Documents whose shingles one lookup with exact verification compared.";
-    EXACT_READ_BYTES = "hapax_exact_read_bytes_total", Kind::Counter, None, [label::COLLECTION],
-        "Bytes of shingles or texts that exact verification read from disk.";
+        [label::COLLECTION],
+        "Time to compare one document with all its candidates.",
+        "If it grows, look at `hapax_check_candidates`.";
+    DECISION_DURATION = "hapax_decision_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
+        [label::COLLECTION],
+        "How long a write holds the decision lock. Other writes of the collection wait meanwhile.",
+        "If it grows, writes wait for each other: spread them over collections, or find large buckets.";
+    COMMIT_DURATION = "hapax_commit_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
+        [label::COLLECTION],
+        "Time of one transaction, fsync included.",
+        "If it grows, the disk is slow or shared.";
+    COMMIT_DOCUMENTS = "hapax_commit_documents", Kind::Histogram(COMMIT_SIZES), None, [label::COLLECTION],
+        "Writes in one transaction.",
+        "If it is near 1 under load, clients write one after another: let more of them write at once, or send bulk \
+         requests.";
+    CPU_QUEUE_WAIT = "hapax_cpu_queue_wait_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [],
+        "Time that a long job waited for a place in the queue and then for a processor.",
+        "If it grows, the processors are busy: send fewer large requests, or use more processors.";
+    }
+    "index" => {
+    CHECK_CANDIDATES = "hapax_check_candidates", Kind::Histogram(CANDIDATES), None, [label::COLLECTION],
+        "Distinct documents that the bands proposed in one lookup.",
+        "If it grows, many documents look alike: use longer shingles or more rows in a band.";
+    VERIFIED_CANDIDATES = "hapax_verified_candidates_total", Kind::Counter, None, [label::COLLECTION, label::RESULT],
+        "Candidates compared: `match` or `below_threshold`.",
+        "If most are `below_threshold`, use more rows in a band.";
     BUCKET_DOCUMENTS = "hapax_bucket_documents", Kind::Histogram(BUCKET_SIZES), None, [label::COLLECTION],
-        "Documents in the fullest bucket that one lookup met.";
+        "Documents in the fullest bucket that one lookup met.",
+        "If it grows, see the fullest buckets.";
     BUCKET_DOCUMENTS_LARGEST = "hapax_bucket_documents_largest", Kind::Gauge, None, [label::COLLECTION],
-        "Documents in the largest bucket of the index.";
+        "Documents in the largest bucket of the index.",
+        "If it nears `limits.bucket_read_max`, see the fullest buckets.";
     BUCKET_DOCUMENTS_P50 = "hapax_bucket_documents_p50", Kind::Gauge, None, [label::COLLECTION],
-        "The median, over documents, of the documents in the fullest bucket that a document is in.";
+        "The median, over documents, of the documents in the fullest bucket that a document is in. Links are in no \
+         bucket.",
+        "If it grows, many documents look alike: use longer shingles.";
     BUCKET_DOCUMENTS_P99 = "hapax_bucket_documents_p99", Kind::Gauge, None, [label::COLLECTION],
-        "The same as hapax_bucket_documents_p50, for 99 % of the documents.";
+        "The same as `hapax_bucket_documents_p50`, for 99 % of the documents.",
+        "If it grows, some documents look alike: see the fullest buckets.";
     BUCKETS_OVER_CAP = "hapax_buckets_over_cap", Kind::Gauge, None, [label::COLLECTION],
-        "Buckets with more postings than limits.bucket_read_max, so that a lookup reads a part of them.";
+        "Buckets with more postings than `limits.bucket_read_max`. A lookup reads a part of them.",
+        "If it is above 0, see the fullest buckets, or raise `limits.bucket_read_max`.";
     LOOKUPS_BOUNDED = "hapax_lookups_bounded_total", Kind::Counter, None, [label::COLLECTION, label::BOUND],
-        "Lookups that did not look at everything, by the bound that kept them from it.";
+        "Lookups that did not look at everything, so that their verdicts are incomplete: they met a bucket over \
+         `limits.bucket_read_max` (`bucket`), reached `limits.candidates_max` (`candidates`), reached \
+         `limits.exact_reads_max` or `limits.exact_bytes_max` (`exact_reads`), or met a document of a failed commit \
+         (`doubt`).",
+        "For `bucket`, see the fullest buckets; for the others, raise the named limit; for `doubt`, mend the disk and \
+         restart.";
     CANARY_DOCUMENTS = "hapax_canary_documents_total", Kind::Counter, None, [label::COLLECTION],
-        "Stored documents that were looked up by each of their bands to see whether they are found.";
+        "Stored documents that the survey looked up by each of their bands, to see whether they are found.",
+        "If it does not grow in a collection with documents, read the log.";
     CANARY_LOST = "hapax_canary_lost_postings_total", Kind::Counter, None, [label::COLLECTION],
-        "Postings that these looks did not find, counted each time; 0 unless the index is broken.";
+        "Postings that the survey did not find, counted each time. It is 0 unless the index is broken.",
+        "If it grows, restart the server, which builds the index again, and report it.";
     CANARY_LOST_IN_BAND = "hapax_canary_lost_postings_by_band_total", Kind::Counter, None,
-        [label::COLLECTION, label::BAND], "The same by band. A band without a lost posting has no series.";
+        [label::COLLECTION, label::BAND],
+        "Postings that the survey did not find, by band. A band without a lost posting has no series.",
+        "As for `hapax_canary_lost_postings_total`; name the band in the report.";
     CANARY_LOOKUPS = "hapax_canary_lookups_total", Kind::Counter, None,
         [label::COLLECTION, label::SIMILARITY, label::SOURCE],
-        "Near-duplicates of stored documents that the canary looked up, by similarity and source.";
+        "Near-duplicates of stored documents that the canary looked up. `source` is `text` if shingles of a stored text \
+         were replaced, and `slots` if slots of the stored signature were, because no text is stored.",
+        "If it does not grow in a collection with documents, read the log.";
     CANARY_FOUND = "hapax_canary_found_total", Kind::Counter, None,
-        [label::COLLECTION, label::SIMILARITY, label::SOURCE], "Those that found the document they were made of.";
+        [label::COLLECTION, label::SIMILARITY, label::SOURCE],
+        "Near-duplicates of the canary that found the document they were made of.",
+        "Look at `hapax_canary_recall_ratio`.";
     CANARY_RECALL = "hapax_canary_recall_ratio", Kind::Gauge, None, [label::COLLECTION, label::SIMILARITY],
-        "The share that found it, in the last rounds; NaN for similarities that are not looked up.";
+        "Share of the canary's near-duplicates that found it, in the last rounds; NaN for similarities up to the \
+         threshold, which are not looked up.",
+        "If it is below `hapax_canary_recall_expected_ratio`, see [the runbook](runbook.md#hapaxcanaryrecalllow).";
     CANARY_RECALL_LOW = "hapax_canary_recall_low_ratio", Kind::Gauge, None, [label::COLLECTION, label::SIMILARITY],
-        "The lower end of its 95 % interval.";
+        "The lower end of the 95 % interval of `hapax_canary_recall_ratio`.",
+        "If it is far below the ratio, there have been few looks: wait for more rounds.";
     CANARY_RECALL_HIGH = "hapax_canary_recall_high_ratio", Kind::Gauge, None, [label::COLLECTION, label::SIMILARITY],
-        "The upper end of its 95 % interval.";
+        "The upper end of the 95 % interval of `hapax_canary_recall_ratio`.",
+        "If it is below 0.95, see [the runbook](runbook.md#hapaxcanaryrecalllow).";
     CANARY_RECALL_EXPECTED = "hapax_canary_recall_expected_ratio", Kind::Gauge, None,
-        [label::COLLECTION, label::SIMILARITY], "The share that theory expects, with no limit in the way.";
+        [label::COLLECTION, label::SIMILARITY],
+        "The share that theory expects of this banding, with no limit in the way.",
+        "It moves only with the settings. If it is too low, choose [another banding](threshold.md#bands-and-rows).";
     GOLDEN_PAIRS = "hapax_golden_pairs", Kind::Gauge, None, [label::COLLECTION, label::KIND],
-        "Pairs of the golden set, by their label.";
+        "Pairs of the [golden set](golden.md): `duplicate` and `different`.",
+        "It moves only when a set is stored or deleted.";
     GOLDEN_RECALL = "hapax_golden_recall_ratio", Kind::Gauge, None, [label::COLLECTION],
-        "Share of the golden set's duplicates that a check would report; NaN if there are none.";
+        "Share of the golden set's duplicates that a check would report; NaN if there are none.",
+        "If it falls, see [the runbook](runbook.md#hapaxgoldenrecalllow).";
     GOLDEN_PRECISION = "hapax_golden_precision_ratio", Kind::Gauge, None, [label::COLLECTION],
-        "Share of the reported pairs of the golden set that are duplicates; NaN if none is reported.";
+        "Share of the reported pairs of the golden set that are duplicates; NaN if none is reported.",
+        "If it falls, read the pairs that [the report](golden.md#read-the-report) names.";
     GOLDEN_RECALL_BY_SIMILARITY = "hapax_golden_recall_by_similarity_ratio", Kind::Gauge, None,
-        [label::COLLECTION, label::SIMILARITY], "The recall, by the exact similarity of the pairs.";
+        [label::COLLECTION, label::SIMILARITY],
+        "The recall of the pairs whose exact similarity is in this stretch, such as `0.80-0.85`.",
+        "If only the stretch at the threshold falls, use [borderline verification](exact.md#borderline).";
     GOLDEN_ERROR = "hapax_golden_estimate_error", Kind::Gauge, None, [label::COLLECTION, label::SIMILARITY],
-        "Mean distance between the estimates of the golden set and the exact similarities, by exact similarity.";
+        "Mean distance between the estimate and the exact similarity of the golden set's pairs in this stretch.",
+        "It moves only with the set: the estimates of two texts never change.";
     GOLDEN_EVALUATED = "hapax_golden_evaluated_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds),
-        [label::COLLECTION], "When the golden set was last evaluated, in seconds since 1970; 0 before the first time.";
-    DOCUMENTS = "hapax_documents", Kind::Gauge, None, [label::COLLECTION],
-        "Documents stored and indexed.";
-    INDEX_BYTES = "hapax_index_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION, label::PART],
-        "Memory held by the index.";
-    ID_CACHE = "hapax_id_cache_lookups_total", Kind::Counter, None, [label::COLLECTION, label::RESULT],
-        "Ids in verdicts that were in the cache of ids (hit), or were read from the disk (miss).";
-    MEMORY_BUDGET = "hapax_memory_budget_bytes", Kind::Gauge, Some(Unit::Bytes), [],
-        "Memory that the index may take: limits.memory_max_bytes, or if that is 0, that of the machine or container.";
-    MEMORY_USED = "hapax_memory_used_bytes", Kind::Gauge, Some(Unit::Bytes), [],
-        "Memory that the stored documents of all open collections take in the index.";
-    MEMORY_USED_RATIO = "hapax_memory_budget_used_ratio", Kind::Gauge, None, [],
-        "hapax_memory_used_bytes as a share of hapax_memory_budget_bytes.";
-    MEMORY_REFUSED = "hapax_memory_refused_total", Kind::Counter, None, [label::COLLECTION],
-        "Insertions refused because the memory budget was reached.";
-    MEMORY_MAX = "hapax_memory_max_bytes", Kind::Gauge, Some(Unit::Bytes), [],
-        "The most anonymous memory that the process should take: memory.max_bytes.";
-    MEMORY_ANONYMOUS = "hapax_memory_anonymous_bytes", Kind::Gauge, Some(Unit::Bytes), [],
-        "Anonymous memory of the process, in memory and in swap.";
-    MEMORY_SHORT = "hapax_memory_short", Kind::Gauge, None, [],
-        "1 while the process has reached memory.max_bytes, so that work that takes much memory is refused.";
-    MEMORY_SHORT_REFUSED = "hapax_memory_short_refused_total", Kind::Counter, None, [label::KIND],
-        "Documents not stored and large bodies not read because the process had reached memory.max_bytes.";
-    DECISION_DURATION = "hapax_decision_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
-        [label::COLLECTION], "How long a write holds the decision lock of its collection.";
-    COMMIT_DURATION = "hapax_commit_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
-        [label::COLLECTION], "Time of one transaction, fsync included.";
-    COMMIT_DOCUMENTS = "hapax_commit_documents", Kind::Histogram(COMMIT_SIZES), None, [label::COLLECTION],
-        "Operations in one transaction.";
-    COMMIT_FAILURES = "hapax_commit_failures_total", Kind::Counter, None, [label::COLLECTION],
-        "Transactions that failed.";
+        [label::COLLECTION], "When the golden set was last evaluated, in seconds since 1970.",
+        "If it is older than some minutes, read the log: the set may be damaged.";
+    EXACT_COMPARED = "hapax_exact_compared", Kind::Histogram(CANDIDATES), None, [label::COLLECTION],
+        "Documents whose shingles were compared for one lookup, in collections that compare shingles.",
+        "If it grows, lookups read more from disk: use more rows in a band.";
+    EXACT_READ_BYTES = "hapax_exact_read_bytes_total", Kind::Counter, None, [label::COLLECTION],
+        "Bytes of shingles or texts that exact verification read from disk.",
+        "If it grows faster than lookups, look at `hapax_exact_compared`.";
+    OPH_EMPTY_SLOTS = "hapax_oph_empty_slots_ratio", Kind::Histogram(RATIOS), None, [label::SKETCH],
+        "Share of slots that no shingle reached, with an `oph` sketch.",
+        "If it is high, texts are too short for the sketch: use `fss`.";
+    }
+    "overload" => {
+    HTTP_SHED = "hapax_http_shed_total", Kind::Counter, None, [label::CLASS],
+        "Requests refused with 503 before any work was done for them: `single` (checks, insertions, batches, pages), \
+         `bulk`, `admin` (collections, backups, version).",
+        "See [Overload](overload.md).";
+    HTTP_QUEUE_WAIT = "hapax_http_queue_wait_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [],
+        "How long a request about documents waited for a thread, of `server.queue_delay_max_ms`.",
+        "If it nears the limit, requests are soon refused: send fewer, or use more processors.";
+    HTTP_CONNECTIONS = "hapax_http_connections", Kind::Gauge, None, [],
+        "Open connections.",
+        "If it nears `hapax_http_connections_max`, look for clients that do not reuse connections.";
+    HTTP_CONNECTIONS_MAX = "hapax_http_connections_max", Kind::Gauge, None, [],
+        "The most connections that may be open: `server.connections_max`, or fewer if file descriptors are scarce.",
+        "If it is lower than the setting, raise the limit on file descriptors.";
+    HTTP_CONNECTIONS_CLOSED = "hapax_http_connections_closed_total", Kind::Counter, None, [label::REASON],
+        "Connections that the server closed: `idle`, `no_request` (no complete headers in time), `room` (to let \
+         another client in).",
+        "If `room` grows, raise `server.connections_max`; if `no_request` grows, look for clients that open \
+         connections and send nothing.";
+    HTTP_STREAMS_REFUSED = "hapax_http_streams_refused_total", Kind::Counter, None, [],
+        "HTTP/2 requests refused with REFUSED_STREAM, because too many were open on connections with several.",
+        "If it grows, a client sends too much at once over one connection.";
+    HTTP_BUFFERED_BYTES = "hapax_http_buffered_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Memory that request bodies take, of `server.bodies_bytes_max`.",
+        "If it is at the limit, clients send slowly or much at once: raise `server.bodies_bytes_max`.";
+    HTTP_ANSWER_BYTES = "hapax_http_answer_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Memory that answers take, of `server.answers_bytes_max`.",
+        "If it is at the limit, clients read slowly: raise `server.answers_bytes_max`.";
+    HTTP_TEXT_STREAMS = "hapax_http_text_streams", Kind::Gauge, None, [],
+        "Streamed texts, of `server.text_streams_max`.",
+        "If it is at the limit, raise `server.text_streams_max`.";
+    HTTP_BULK_REQUESTS = "hapax_http_bulk_requests", Kind::Gauge, None, [],
+        "Bulk requests, of `server.bulk_requests_max`.",
+        "If it is at the limit, raise `server.bulk_requests_max`.";
+    HTTP_BULK_LINES = "hapax_http_bulk_lines_total", Kind::Counter, None, [label::KIND],
+        "Lines of bulk answers: `verdict`, `deleted`, `error`, `fatal`, `summary`.",
+        "If `error` or `fatal` grows, read these lines of the answers.";
+    HTTP_ANSWERS_CUT = "hapax_http_answers_cut_total", Kind::Counter, None, [],
+        "Verdicts that were shortened because of `server.answer_bytes_max`.",
+        "If it grows, ask for fewer matches, or raise `server.answer_bytes_max`.";
+    HTTP_ANSWERS_GIVEN_UP = "hapax_http_answers_given_up_total", Kind::Counter, None, [],
+        "Answers that were dropped because the client did not take them.",
+        "If it grows, clients do not read their answers: look at their time limits.";
+    CPU_REFUSED = "hapax_cpu_refused_total", Kind::Counter, None, [],
+        "Pieces of long work refused with 503, because the queue was full or they would have waited too long \
+         (`cpu.queue_delay_max_ms`).",
+        "See [Overload](overload.md).";
+    CPU_QUEUE_DEPTH = "hapax_cpu_queue_depth", Kind::Gauge, None, [],
+        "Pieces of long work that wait for a processor, without those of bulk and batch requests.",
+        "If it nears `hapax_cpu_queue_max`, the processors are too few for the work.";
+    CPU_QUEUE_MAX = "hapax_cpu_queue_max", Kind::Gauge, None, [],
+        "The most pieces of long work that may wait for a processor.",
+        "Nothing; compare `hapax_cpu_queue_depth` with it.";
     COMMIT_QUEUE_DEPTH = "hapax_commit_queue_depth", Kind::Gauge, None, [label::COLLECTION],
-        "Decisions waiting for the disk.";
+        "Writes that wait for the disk.",
+        "If it nears `hapax_commit_queue_max`, the disk is too slow for the writes.";
     COMMIT_QUEUE_MAX = "hapax_commit_queue_max", Kind::Gauge, None, [label::COLLECTION],
-        "The most decisions that may wait for the disk.";
-    EXPIRED_DOCUMENTS = "hapax_expired_documents_total", Kind::Counter, None, [label::COLLECTION],
-        "Documents deleted because they had not been seen for the collection's time to live.";
-    TOUCHED_DOCUMENTS = "hapax_touched_documents_total", Kind::Counter, None, [label::COLLECTION],
-        "Times that a stored document was seen again, which postpones its expiry.";
-    EXPIRY_LAG = "hapax_expiry_lag_seconds", Kind::Gauge, Some(Unit::Seconds), [label::COLLECTION],
-        "How late expiry is: the longest delay that the last two rounds of expiry found; 0 if there was none.";
+        "The most writes that may wait for the disk.",
+        "Nothing; compare `hapax_commit_queue_depth` with it.";
     COMMIT_PAYLOAD_BYTES = "hapax_commit_payload_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION],
-        "Bytes of shingles and texts of documents that wait for the disk.";
+        "Shingles and texts of writes that wait for the disk.",
+        "If it nears `hapax_commit_payload_max_bytes`, the disk is too slow for the writes.";
     COMMIT_PAYLOAD_BYTES_MAX = "hapax_commit_payload_max_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION],
-        "The most bytes of shingles and texts that may wait for the disk.";
-    LOG_BYTES = "hapax_log_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION],
-        "Size of the write-ahead log on disk; it grows while a backup copies the collection.";
-    BACKUPS = "hapax_backups_total", Kind::Counter, None, [label::RESULT],
-        "Backups that ended, by result.";
-    BACKUP_PROGRESS = "hapax_backup_progress_ratio", Kind::Gauge, None, [],
-        "Share of the latest backup that is copied and checked, 0 to 1; 0 if it failed or was cancelled.";
-    BACKUP_COPIED_BYTES = "hapax_backup_copied_bytes_total", Kind::Counter, None, [],
-        "Bytes of collections copied by backups.";
-    BACKUP_LAST_SUCCESS = "hapax_backup_last_success_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds), [],
-        "When the latest backup in backup.dir was made, in seconds since 1970; 0 if there is none.";
-    SCRUB_RECORDS = "hapax_scrub_records_total", Kind::Counter, None, [label::COLLECTION],
-        "Stored documents read again and checked in the background.";
-    SCRUB_ERRORS = "hapax_scrub_errors_total", Kind::Counter, None, [label::COLLECTION],
-        "Damaged rows found by reading stored documents again, counted each time.";
-    SCRUB_PROGRESS = "hapax_scrub_progress_ratio", Kind::Gauge, None, [label::COLLECTION],
-        "Share of the collection that the present pass of the scrub has read, 0 to 1; 1 between two passes.";
-    SCRUB_COMPLETED = "hapax_scrub_last_complete_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds),
-        [label::COLLECTION],
-        "When the scrub last reached the end of the collection, in seconds since 1970; 0 if it never did.";
+        "The most bytes of shingles and texts that may wait for the disk.",
+        "Nothing; compare `hapax_commit_payload_bytes` with it.";
+    }
+    "memory" => {
+    INDEX_BYTES = "hapax_index_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION, label::PART],
+        "Memory of the index: `postings`, `signatures`, `ids`, `clusters`, `seen_times`, and `id_cache`, the ids that \
+         are kept so that answers can name documents.",
+        "If it grows faster than the documents, see [Memory](memory.md).";
+    ID_CACHE = "hapax_id_cache_lookups_total", Kind::Counter, None, [label::COLLECTION, label::RESULT],
+        "Ids in verdicts that were in the cache of ids (`hit`), or were read from the disk (`miss`). Those of the \
+         newest 1,024 documents, and those with metadata, are not counted.",
+        "If `miss` grows, answers read ids from the disk: raise `memory.id_cache_bytes_max`.";
+    MEMORY_USED = "hapax_memory_used_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Memory that documents take in the index, over all open collections.",
+        "If it nears the budget, delete documents or raise the budget.";
+    MEMORY_BUDGET = "hapax_memory_budget_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "`limits.memory_max_bytes`, set or derived; if that is 0, the memory of the machine or the container.",
+        "If it falls, the machine or the container has less memory.";
+    MEMORY_USED_RATIO = "hapax_memory_budget_used_ratio", Kind::Gauge, None, [],
+        "`hapax_memory_used_bytes` divided by `hapax_memory_budget_bytes`.",
+        "Before it is 1, delete documents, set a `ttl`, or raise `limits.memory_max_bytes`.";
+    MEMORY_REFUSED = "hapax_memory_refused_total", Kind::Counter, None, [label::COLLECTION],
+        "Documents not stored for want of memory (507).",
+        "Delete documents, or raise `limits.memory_max_bytes`.";
+    MEMORY_MAX = "hapax_memory_max_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "`memory.max_bytes`, set or derived: the most anonymous memory of the process.",
+        "If it falls, the machine or the container has less memory.";
+    MEMORY_ANONYMOUS = "hapax_memory_anonymous_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Anonymous memory of the process, in memory and in swap, looked at five times a second.",
+        "If it nears `hapax_memory_max_bytes`, see [Memory](memory.md).";
+    MEMORY_SHORT = "hapax_memory_short", Kind::Gauge, None, [],
+        "1 while the process has reached `memory.max_bytes`. Documents are not stored (507), and bodies of more than \
+         256 KiB not read (503).",
+        "Give the process more memory, or store fewer documents.";
+    MEMORY_SHORT_REFUSED = "hapax_memory_short_refused_total", Kind::Counter, None, [label::KIND],
+        "Documents and bodies refused because the process had reached `memory.max_bytes`: `document` (not stored) or `body` (not \
+         read).",
+        "Give the process more memory, or store fewer documents.";
     DATA_FREE = "hapax_data_free_bytes", Kind::Gauge, Some(Unit::Bytes), [],
-        "Free space on the disk of the data directory.";
-    DISK_RESERVE = "hapax_disk_reserve_bytes", Kind::Gauge, Some(Unit::Bytes), [],
-        "Room on the disk that is kept for deletes; 0 while the disk is full and the room is in use.";
+        "Free space on the disk of the data directory.",
+        "Make room before it is 0.";
     DATA_WRITABLE = "hapax_data_writable", Kind::Gauge, None, [],
-        "1 if the disk accepts documents; 0 if it refuses them, for example because it is full, while reads continue.";
-    LOG_LINES_LEFT_OUT = "hapax_log_lines_left_out_total", Kind::Counter, None, [],
-        "Log lines left out because the same line, or many like it, had been written a few seconds before.";
-    AUDIT_LINES = "hapax_audit_lines_total", Kind::Counter, None, [],
-        "Lines written to the audit log.";
-    AUDIT_DROPPED = "hapax_audit_dropped_total", Kind::Counter, None, [],
-        "Lines of the audit log that were dropped, because too many waited for its disk.";
-    AUDIT_ERRORS = "hapax_audit_errors_total", Kind::Counter, None, [],
-        "Attempts to write to the audit log that failed; its lines wait for the next attempt.";
-    AUDIT_BYTES = "hapax_audit_bytes", Kind::Gauge, Some(Unit::Bytes), [],
-        "Size of all files of the audit log; 0 if there is none.";
-    AUDIT_QUEUE_BYTES = "hapax_audit_queue_bytes", Kind::Gauge, Some(Unit::Bytes), [],
-        "Lines of the audit log that wait for the disk.";
+        "0 while the disk refuses documents. Reads go on.",
+        "See [A full disk](running.md#a-full-disk).";
+    DISK_RESERVE = "hapax_disk_reserve_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Room on the disk that is kept for deletes (`data.reserve_bytes`). 0 while it is in use.",
+        "If it is 0, make room on the disk.";
+    LOG_BYTES = "hapax_log_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION],
+        "Size of the write-ahead log. It grows while a backup copies the collection.",
+        "If it grows while no backup runs, read the log.";
+    }
+    "safety" => {
+    COMMIT_FAILURES = "hapax_commit_failures_total", Kind::Counter, None, [label::COLLECTION],
+        "Transactions that the disk refused.",
+        "Read the log for the error of the disk, mend it and restart.";
     COLLECTION_DAMAGED = "hapax_collection_damaged", Kind::Gauge, None, [label::COLLECTION],
-        "1 for a collection that is not served because its file is damaged.";
+        "1 for a collection that is not served because its file is damaged.",
+        "See [Backups](backups.md#damage).";
     COLLECTION_OPEN = "hapax_collection_open", Kind::Gauge, None, [label::COLLECTION],
-        "1 for a collection that is open; 0 while it is being opened, or if it is damaged or could not be opened.";
+        "1 for a collection that is open; 0 while it is being opened, or if it is damaged or could not be opened.",
+        "If it stays 0 after the start, read the log.";
     COLLECTION_INFO = "hapax_collection_info", Kind::Gauge, None,
         [label::COLLECTION, label::SPEC, label::BANDS, label::ROWS, label::VERIFY],
-        "Always 1; the settings of the collection are in the labels.";
+        "Always 1. The settings of the collection are in the labels; `spec` is the fingerprint of its spec.",
+        "Nothing; join it with other metrics to see the settings.";
     COLLECTION_BOOT_PROGRESS = "hapax_collection_boot_progress_ratio", Kind::Gauge, None, [label::COLLECTION],
-        "Share of opening the collection at the start that is done, 0 to 1.";
+        "How much of opening the collection at the start is done, from 0 to 1.",
+        "If it does not grow during the start, look at the disk.";
     BOOT_PROGRESS = "hapax_boot_progress_ratio", Kind::Gauge, None, [],
-        "Share of opening all collections that is done, by bytes, 0 to 1.";
+        "How much of the start is done, by bytes, from 0 to 1.",
+        "If it does not grow during the start, look at the disk.";
+    SCRUB_RECORDS = "hapax_scrub_records_total", Kind::Counter, None, [label::COLLECTION],
+        "Stored documents read again in the background.",
+        "If it does not grow, read the log.";
+    SCRUB_ERRORS = "hapax_scrub_errors_total", Kind::Counter, None, [label::COLLECTION],
+        "Damaged rows found by reading stored documents again, counted each time. It should stay at 0.",
+        "See [Backups](backups.md#damage).";
+    SCRUB_PROGRESS = "hapax_scrub_progress_ratio", Kind::Gauge, None, [label::COLLECTION],
+        "How much of the collection the present pass has read; 1 between passes.",
+        "Nothing.";
+    SCRUB_COMPLETED = "hapax_scrub_last_complete_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds),
+        [label::COLLECTION],
+        "When the last complete pass ended; 0 if there was none.",
+        "If it is weeks old, the scrub is too slow for the collection.";
+    BACKUPS = "hapax_backups_total", Kind::Counter, None, [label::RESULT],
+        "Backups that ended: `done`, `cancelled`, `failed`.",
+        "If `failed` grows, read the log.";
+    BACKUP_LAST_SUCCESS = "hapax_backup_last_success_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds), [],
+        "When the latest backup in `backup.dir` was made; 0 if there is none.",
+        "If it is too old, find out why backups stopped: [Backups](backups.md).";
+    BACKUP_PROGRESS = "hapax_backup_progress_ratio", Kind::Gauge, None, [],
+        "Progress of the latest backup, from 0 to 1; 0 if it failed or was cancelled.",
+        "If it does not change between 0 and 1, look at the disk of the backups.";
+    BACKUP_COPIED_BYTES = "hapax_backup_copied_bytes_total", Kind::Counter, None, [],
+        "Bytes copied by backups.",
+        "Nothing; it shows how fast a backup is.";
+    }
+    "refused" => {
+    HTTP_REFUSED = "hapax_http_refused_total", Kind::Counter, None, [label::REASON],
+        "Requests refused for their key, host or origin: `no_key`, `wrong_key`, `expired_key` (401), `forbidden` \
+         (403: the key does not allow it), `foreign_host`, `foreign_page` (403), `address_limit` (429).",
+        "If `wrong_key` or `no_key` grows, look at the log for the addresses; if `expired_key` grows, give out new \
+         [keys](keys.md).";
+    KEY_REQUESTS = "hapax_key_requests_total", Kind::Counter, None, [label::KEY],
+        "Requests accepted, by the name of their key.",
+        "If one key grows alone, ask its owner, or set a [limit](rate-limits.md).";
+    KEY_BYTES = "hapax_key_bytes_total", Kind::Counter, Some(Unit::Bytes), [label::KEY],
+        "Bytes of request bodies, after decompression, by the name of the API key.",
+        "If one key grows alone, ask its owner, or set a [limit](rate-limits.md).";
+    KEY_DOCUMENTS = "hapax_key_documents_total", Kind::Counter, None, [label::KEY],
+        "Documents and ids in requests, by the name of the API key.",
+        "If one key grows alone, ask its owner, or set a [limit](rate-limits.md).";
+    KEY_REFUSED = "hapax_key_refused_total", Kind::Counter, None, [label::KEY, label::LIMIT],
+        "Requests answered 429 because a [limit](rate-limits.md) of their key was reached.",
+        "Ask the key's owner to send less, or raise the limit.";
+    KEY_SLOWED = "hapax_key_slowed_total", Kind::Counter, None, [label::KEY],
+        "Times that a bulk request or a streamed text waited for a limit of its key.",
+        "Ask the key's owner to send less, or raise the limit.";
+    KEYS_VALID = "hapax_keys_valid", Kind::Gauge, None, [],
+        "Keys that are accepted now; 0 if the server asks for none.",
+        "If it falls without a reason, look at the keys file.";
+    KEYS_FILE_BAD = "hapax_keys_file_bad", Kind::Gauge, None, [],
+        "1 while the [keys file](keys.md) is missing or cannot be used; the last good keys stay valid.",
+        "Mend the keys file; the log says what is wrong with it.";
+    KEYS_FILE_ERRORS = "hapax_keys_file_errors_total", Kind::Counter, None, [],
+        "Looks at the keys file, one each second, that found it missing or unusable.",
+        "Mend the keys file; the log says what is wrong with it.";
+    AUDIT_LINES = "hapax_audit_lines_total", Kind::Counter, None, [],
+        "Lines written to the [audit log](audit.md).",
+        "If it does not grow while documents are written, look at `hapax_audit_errors_total`.";
+    AUDIT_DROPPED = "hapax_audit_dropped_total", Kind::Counter, None, [],
+        "Lines of the audit log that were dropped, because too many waited for its disk. It should stay at 0.",
+        "The disk of the audit log is too slow or full: see [Audit log](audit.md).";
+    AUDIT_ERRORS = "hapax_audit_errors_total", Kind::Counter, None, [],
+        "Attempts to write to the audit log that failed. Its lines wait for the next attempt.",
+        "Read the log for the error, and make room on the disk of the audit log.";
+    AUDIT_BYTES = "hapax_audit_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Size of all files of the audit log; 0 if there is none.",
+        "If it nears its limit, the oldest file is removed soon: copy it if you need it.";
+    AUDIT_QUEUE_BYTES = "hapax_audit_queue_bytes", Kind::Gauge, Some(Unit::Bytes), [],
+        "Lines of the audit log that wait for the disk.",
+        "If it grows, the disk of the audit log is too slow.";
+    LOG_LINES_LEFT_OUT = "hapax_log_lines_left_out_total", Kind::Counter, None, [],
+        "Log lines left out because they repeat.",
+        "If it grows, something repeats many times: read the log.";
     BUILD_INFO = "hapax_build_info", Kind::Gauge, None, [label::VERSION],
-        "Always 1; the version is in the label.";
+        "Always 1. The version is in the label.",
+        "After an upgrade, all servers should show the same version.";
+    TLS_HANDSHAKES_FAILED = "hapax_tls_handshakes_failed_total", Kind::Counter, None, [label::REASON],
+        "TLS handshakes that failed: `refused_by_client` (mostly, the client does not trust the certificate), \
+         `plain_http` (no TLS at all), `invalid`, `closed`.",
+        "If `refused_by_client` grows, clients do not trust the certificate: see [TLS](tls.md).";
+    TLS_CERTIFICATE_EXPIRY = "hapax_tls_certificate_expiry_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds), [],
+        "When the TLS certificate in use expires. Only if there is one.",
+        "Renew the certificate before this time.";
+    TLS_RELOAD_ERRORS = "hapax_tls_reload_errors_total", Kind::Counter, None, [],
+        "Looks at the TLS files, one a second, at which they could not be used. The last certificate stays in use.",
+        "Mend the TLS files; the log says what is wrong with them.";
+    }
+}
+
+/// Every metric of hapax itself. Those named `process_*` come from a library.
+pub fn all() -> impl Iterator<Item = &'static Metric> {
+    SECTIONS.iter().flat_map(|(_, metrics)| metrics.iter())
+}
+
+impl Metric {
+    /// The line `# HELP`: the meaning without Markdown.
+    pub fn help(&self) -> String {
+        let mut help = String::with_capacity(self.meaning.len());
+        let mut rest = self.meaning;
+        // A link `[words](target)` leaves its words.
+        while let Some((before, link)) = rest.split_once('[') {
+            let Some((words, after)) = link.split_once("](") else { break };
+            let Some((_, after)) = after.split_once(')') else { break };
+            help += before;
+            help += words;
+            rest = after;
+        }
+        help += rest;
+        help.replace('`', "")
+    }
+
+    /// The row of the metric in its table of docs/metrics.md.
+    pub fn row(&self) -> String {
+        let kind = match self.kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram(_) => "histogram",
+        };
+        let labels: Vec<String> = self.labels.iter().map(|label| format!("`{label}`")).collect();
+        format!("| `{}` | {kind} | {} | {} | {} |", self.name, labels.join(", "), self.meaning, self.act)
+            .replace("|  |", "| |")
+    }
 }
 
 /// Describes every metric to the installed recorder.
 pub fn describe_all() {
-    for metric in ALL {
-        let (name, unit, help) = (metric.name, metric.unit.unwrap_or(Unit::Count), metric.help);
+    for metric in all() {
+        let (name, unit, help) = (metric.name, metric.unit.unwrap_or(Unit::Count), metric.help());
         match metric.kind {
             Kind::Counter => {
                 metrics::describe_counter!(name, unit, help);
@@ -475,7 +676,7 @@ mod tests {
 
     #[test]
     fn names_say_their_kind_and_unit() {
-        for metric in ALL {
+        for metric in all() {
             assert!(metric.name.starts_with("hapax_"), "{}", metric.name);
             assert_eq!(metric.name.ends_with("_total"), metric.kind == Kind::Counter, "{}", metric.name);
             let unit_suffix = match metric.unit {
@@ -486,21 +687,22 @@ mod tests {
             // A count of bytes is `..._bytes_total`, as Prometheus recommends.
             let name = metric.name.strip_suffix("_total").unwrap_or(metric.name);
             assert!(name.ends_with(unit_suffix), "{}", metric.name);
-            assert!(metric.help.ends_with('.'), "{}", metric.name);
+            assert!(metric.meaning.ends_with('.') && metric.act.ends_with('.'), "{}", metric.name);
+            assert!(!metric.help().contains(['`', '[']), "{}", metric.name);
         }
     }
 
     #[test]
     fn names_are_distinct() {
-        let mut names: Vec<_> = ALL.iter().map(|metric| metric.name).collect();
+        let mut names: Vec<_> = all().map(|metric| metric.name).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), ALL.len());
+        assert_eq!(names.len(), all().count());
     }
 
     #[test]
     fn buckets_ascend() {
-        for metric in ALL {
+        for metric in all() {
             if let Kind::Histogram(buckets) = metric.kind {
                 assert!(buckets.is_sorted_by(|a, b| a < b), "{}", metric.name);
             }

@@ -209,7 +209,7 @@ impl Storage<Key> for Stored {
     }
 
     fn histogram(&self, key: &Key) -> Arc<Buckets> {
-        let metric = names::ALL.iter().find(|metric| metric.name == key.name());
+        let metric = names::all().find(|metric| metric.name == key.name());
         let bounds = match metric.map(|metric| metric.kind) {
             Some(Kind::Histogram(bounds)) => bounds,
             _ => names::SECONDS,
@@ -292,7 +292,7 @@ mod tests {
     fn metrics_render_under_their_own_names() {
         let metrics = Metrics::install().expect("no other test installs a recorder");
         label::PASSING.into_iter().for_each(|label| admit(label, "x"));
-        for metric in names::ALL {
+        for metric in names::all() {
             let labels: Vec<_> = metric.labels.iter().map(|&name| metrics::Label::new(name, "x")).collect();
             match metric.kind {
                 Kind::Counter => metrics::counter!(metric.name, labels).increment(1),
@@ -301,7 +301,7 @@ mod tests {
             }
         }
         let text = metrics.render();
-        for metric in names::ALL {
+        for metric in names::all() {
             let kind = match metric.kind {
                 Kind::Counter => "counter",
                 Kind::Gauge => "gauge",

@@ -334,7 +334,7 @@ fn dropped_collections_leave_no_series() {
 /// The metrics of a server without TLS whose index is whole. `tls::` tests the former.
 fn in_normal_use() -> impl Iterator<Item = &'static names::Metric> {
     let unusual = |name: &str| name.starts_with("hapax_tls_") || name == names::CANARY_LOST_IN_BAND;
-    names::ALL.iter().filter(move |metric| !unusual(metric.name))
+    names::all().filter(move |metric| !unusual(metric.name))
 }
 
 fn every_name_is_described(scrape: &Scrape) {
@@ -347,7 +347,7 @@ fn every_name_is_described(scrape: &Scrape) {
             Kind::Histogram(_) => "histogram",
         };
         let (help, kind) =
-            (format!("# HELP {} {}\n", metric.name, metric.help), format!("# TYPE {} {kind}\n", metric.name));
+            (format!("# HELP {} {}\n", metric.name, metric.help()), format!("# TYPE {} {kind}\n", metric.name));
         assert!(scrape.0.contains(&help) && scrape.0.contains(&kind), "{} is not there:\n{}", metric.name, scrape.0);
     }
 }
@@ -356,8 +356,7 @@ fn every_name_is_described(scrape: &Scrape) {
 fn names_and_labels_are_those_of_the_table(scrape: &Scrape) {
     for line in scrape.0.lines().filter(|line| line.starts_with("hapax_")) {
         let name = line.split(['{', ' ']).next().expect("a name");
-        let metric = names::ALL
-            .iter()
+        let metric = names::all()
             .find(|metric| {
                 let series = ["_bucket", "_sum", "_count"].map(|suffix| format!("{}{suffix}", metric.name));
                 match metric.kind {

@@ -7,7 +7,7 @@ use regex::Regex;
 pub fn unknown_metrics(text: &str) -> Vec<String> {
     let name = Regex::new(r"\bhapax_[a-z0-9_]+").unwrap();
     let is_known = |found: &str| {
-        names::ALL.iter().any(|metric| {
+        names::all().any(|metric| {
             let rest = found.strip_prefix(metric.name);
             rest.is_some_and(|rest| ["", "_bucket", "_sum", "_count"].contains(&rest))
         })
