@@ -141,7 +141,7 @@ impl Store {
     }
 
     /// Does work that reads. If no file was open for reading before, none is afterwards, so that background work does not
-    /// hold the files of collections that nobody uses.
+    /// hold the files of idle collections.
     pub fn in_passing<T>(&self, work: impl FnOnce() -> T) -> T {
         let unused = self.readers.are_unused();
         let done = work();

@@ -30,9 +30,9 @@ pub struct Metric {
     pub unit: Option<Unit>,
     /// The names of the labels, in no particular order.
     pub labels: &'static [&'static str],
-    /// What it counts or measures, in Markdown. [`Metric::help`] is the same in plain words.
+    /// The thing that it counts or measures, in Markdown. [`Metric::help`] is the same in plain words.
     pub meaning: &'static str,
-    /// What to do when it moves.
+    /// Advice for when it moves.
     pub act: &'static str,
 }
 
@@ -557,7 +557,7 @@ metrics_table! {
     HTTP_REFUSED = "hapax_http_refused_total", Kind::Counter, None, [label::REASON],
         "Requests refused for their key, host or origin: `no_key`, `wrong_key`, `expired_key` (401), `forbidden` \
          (403: the key does not allow it), `foreign_host`, `foreign_page` (403), `address_limit` (429).",
-        "If `wrong_key` or `no_key` grows, look at the log for the addresses; if `expired_key` grows, give out new \
+        "If `wrong_key` or `no_key` grows, look at the log for the addresses; if `expired_key` grows, make new \
          [keys](keys.md).";
     KEY_REQUESTS = "hapax_key_requests_total", Kind::Counter, None, [label::KEY],
         "Requests accepted, by the name of their key.",

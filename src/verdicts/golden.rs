@@ -83,7 +83,7 @@ impl GoldenReport {
     /// Most pairs of a set, and most bytes of its texts: an evaluation takes well under a second.
     pub const PAIRS_MAX: usize = 1000;
     pub const BYTES_MAX: usize = 4 << 20;
-    /// Where the stretches of similarity begin.
+    /// The least similarity of each stretch.
     const STRETCHES: [f64; 9] = [0.0, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
 
     fn new(settings: &Settings, pairs: &[GoldenPair], judged: &[Judged]) -> Self {

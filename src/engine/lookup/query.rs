@@ -31,7 +31,7 @@ pub(crate) fn query<'a>(
     }
 }
 
-/// Returns the query by shingles, if these are to be compared.
+/// Returns the query by shingles, if shingles must be compared.
 pub(crate) fn shingle_query<'a>(made: &'a Made, verify: Verify, terms: Terms) -> Option<ShingleQuery<'a>> {
     made.kept.as_ref().filter(|_| verify.compares_shingles()).map(|kept| ShingleQuery::new(&kept.set, terms))
 }

@@ -74,7 +74,7 @@ impl Readers {
         state.idle.is_empty() && state.lent == 0
     }
 
-    /// Closes the connections that nobody is using.
+    /// Closes the idle connections.
     pub(in crate::store) fn release(&self) {
         let idle = std::mem::take(&mut self.state.lock().idle);
         drop(idle);

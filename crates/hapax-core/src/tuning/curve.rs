@@ -11,13 +11,13 @@ pub struct CurvePoints {
     pub steepest: Option<f64>,
     /// From 10 % to 90 %.
     pub width: f64,
-    /// Where 0.1 % of the pairs are candidates.
+    /// The similarity at which 0.1 % of the pairs are candidates.
     pub at_0_1_percent: f64,
-    /// Where 10 % are.
+    /// The similarity at which 10 % are.
     pub at_10_percent: f64,
-    /// Where 90 % are.
+    /// The similarity at which 90 % are.
     pub at_90_percent: f64,
-    /// Where 99 % are.
+    /// The similarity at which 99 % are.
     pub at_99_percent: f64,
 }
 
