@@ -140,7 +140,7 @@ chaos: ## do everything at the same time for CHAOS_SECONDS (20) with each of CHA
 	HAPAX_CHAOS_SECONDS=$(CHAOS_SECONDS) HAPAX_CHAOS_SEEDS=$(CHAOS_SEEDS) \
 		cargo test --release --locked --workspace --test it chaos -- --nocapture
 
-alerts: ## make six faults happen to real servers; a real Prometheus must fire the alerts, and end them when the faults are gone
+alerts: ## make seven faults happen to real servers; a real Prometheus must fire the alerts, and end them when the faults are gone
 	cargo test --locked --test it alerts:: -- --include-ignored --nocapture
 
 churn: ## delete half of a million documents and insert as many, ten times, and measure the process's memory

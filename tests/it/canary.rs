@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::client::Client;
 use crate::support::server::{Server, Starting};
-use crate::support::signatures::{self, BANDS, document};
+use crate::support::signatures::{self, crowded, document};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const DOCUMENTS: u64 = 300;
@@ -93,17 +93,6 @@ fn counts_as_no_check(client: &Client) {
             assert!(line.ends_with(" 0"), "{line}");
         }
     }
-}
-
-/// Returns a signature that shares each band with a third of the others, and a few with any one of them.
-fn crowded(number: u64) -> Vec<u8> {
-    let mut random = hapax_core::SplitMix64::new(number);
-    let mut bytes = signatures::unlike_others(number);
-    let rows = (bytes.len() - 2) / BANDS;
-    for band in bytes.chunks_mut(rows).take(BANDS) {
-        band.fill((random.next_u64() % 3) as u8);
-    }
-    bytes
 }
 
 #[test]

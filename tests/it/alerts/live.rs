@@ -1,4 +1,4 @@
-//! Six faults of real servers under a real Prometheus: each fires its alert, which goes quiet once the fault is gone. All
+//! Seven faults of real servers under a real Prometheus: each fires its alert, which goes quiet once the fault is gone. All
 //! times of the rules are divided by [`FASTER`].
 
 use std::fs;
@@ -15,7 +15,7 @@ use crate::support::client::{CHECK, Client, DOCUMENTS, words};
 use crate::support::disk;
 use crate::support::prometheus::Prometheus;
 use crate::support::server::{Server, Starting};
-use crate::support::signatures::{boilerplate, document, settings};
+use crate::support::signatures::{boilerplate, crowded, document, settings};
 
 /// A minute of the rules is a second here.
 const FASTER: u64 = 60;
@@ -87,14 +87,16 @@ fn faults_fire_their_alerts_which_go_quiet_again() {
     let damaged = damaged_collection(&at("damaged"));
     let busy = Faulty::start("HapaxShedsLoad", &at("busy"), &[("HAPAX__SERVER__REQUESTS_CONCURRENT_MAX", "1")]);
     let small = Faulty::start("HapaxIndexNearBudget", &at("small"), &[("HAPAX__LIMITS__MEMORY_MAX_BYTES", "1048576")]);
-    let all = [&hot, &filling, &interrupted, &damaged, &busy, &small];
+    let blind = blind_collection(&at("blind"));
+    let all = [&hot, &filling, &interrupted, &damaged, &busy, &small, &blind];
     let addresses = all.map(Faulty::address);
     let Some(prometheus) = Prometheus::scraping(&addresses.each_ref().map(String::as_str), Some(&faster(dir.path())))
     else {
         return;
     };
-    // Two have their faults from the start.
+    // Three have their faults from the start.
     interrupted.wait(&prometheus, true);
+    blind.wait(&prometheus, true);
     damaged.wait(&prometheus, true);
     [&hot, &filling, &busy, &small].into_iter().for_each(|quiet| quiet.wait(&prometheus, false));
 
@@ -111,6 +113,7 @@ fn faults_fire_their_alerts_which_go_quiet_again() {
     fs::remove_file(&full).unwrap();
     assert_eq!(small.client.delete("/v1/collections/pages?confirm=pages").status, 200);
     assert_eq!(hot.client.delete("/v1/collections/hot?confirm=hot").status, 200);
+    assert_eq!(blind.client.delete("/v1/collections/crowded?confirm=crowded").status, 200);
     assert_eq!(damaged.client.delete("/v1/collections/pages?confirm=pages").status, 200);
     assert_eq!(interrupted.client.json("POST", "/v1/backups", &json!({})).status, 202);
     all.into_iter().for_each(|mended| mended.wait(&prometheus, false));
@@ -142,6 +145,20 @@ fn damaged_collection(data: &Path) -> Faulty {
     drop(connection);
     spoil(&path, &signature[..32]);
     Faulty::start("HapaxCollectionDamaged", data, &[])
+}
+
+/// Makes a server whose lookups read one document of each bucket, with a collection of crowded buckets.
+fn blind_collection(data: &Path) -> Faulty {
+    let alert = "HapaxCanaryRecallLow";
+    let first = Faulty::start(alert, data, &[]);
+    assert_eq!(first.client.json("PUT", "/v1/collections/crowded", &settings()).status, 201);
+    let line = |number: u64| document(&number.to_string(), &crowded(number)).to_string() + "\n";
+    let lines: String = (0..300).map(line).collect();
+    let headers = [("content-type", "application/x-ndjson")];
+    let answer = first.client.send("POST", "/v1/collections/crowded/bulk?op=insert", &headers, lines.as_bytes());
+    assert_eq!(answer.lines().len(), 301, "with a summary");
+    assert!(first.server.terminate().success());
+    Faulty::start(alert, data, &[("HAPAX__LIMITS__BUCKET_READ_MAX", "1")])
 }
 
 /// Stores more than 10,000 documents that share a band key.

@@ -1,4 +1,4 @@
-//! Given signatures that share a band and nothing else.
+//! Given signatures that share one band and nothing else, or each band with many others.
 
 use base64::Engine;
 use serde_json::{Value, json};
@@ -21,6 +21,16 @@ pub fn unlike_others(number: u64) -> Vec<u8> {
 pub fn boilerplate(number: u64) -> Vec<u8> {
     let mut bytes = unlike_others(number);
     bytes[..ROWS].fill(7);
+    bytes
+}
+
+/// Returns a signature that shares each band with a third of the others, and a few with any one of them.
+pub fn crowded(number: u64) -> Vec<u8> {
+    let mut random = hapax_core::SplitMix64::new(number);
+    let mut bytes = unlike_others(number);
+    for band in bytes.chunks_mut(ROWS).take(BANDS) {
+        band.fill((random.next_u64() % 3) as u8);
+    }
     bytes
 }
 
