@@ -1,13 +1,13 @@
 //! `hapax import`: sends files to a running server, with a progress bar for people and counts for scripts.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar};
 use serde::Deserialize;
 
 use super::bulk::{self, BulkError};
@@ -15,11 +15,10 @@ use super::client::{Client, Problem, ServerArgs, encode};
 use super::exit::ExitStatus;
 use super::input::{Chunk, FieldArgs, Origin, input_bytes, read_chunks};
 use super::plural::plural;
+use super::progress;
 
 /// Failures that are shown in full. The others are only counted.
 const FAILURES_SHOWN: usize = 10;
-/// Time between two lines of progress if stderr is not a terminal.
-const WORDS_PERIOD: Duration = Duration::from_secs(10);
 
 /// Import documents into a running server.
 ///
@@ -163,7 +162,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let client = Client::new(&args.server)?;
     client.reach()?;
     let path = args.path();
-    let bar = progress_bar(input_bytes(&args.files));
+    let bar = progress::of_files(input_bytes(&args.files));
     let progress = Mutex::new(ImportProgress::default());
     let begun = Instant::now();
     // The channel holds as many chunks as there are connections: memory stays bounded, and no connection waits for the
@@ -241,47 +240,8 @@ fn send_chunks(
             progress.error.get_or_insert(if full { error.context(again) } else { error });
         }
         bar.inc(chunk.input_bytes);
-        let (documents, seconds) = (progress.counts.documents(), begun.elapsed().as_secs_f64());
-        bar.set_message(format!(
-            "{} document{}, {}/s",
-            HumanCount(documents),
-            plural(documents),
-            HumanCount((documents as f64 / seconds) as u64)
-        ));
+        bar.set_message(progress::documents(progress.counts.documents(), begun));
     }
-}
-
-/// Shows a bar on a terminal. Otherwise prints a line every [`WORDS_PERIOD`], for logs.
-fn progress_bar(total: Option<u64>) -> ProgressBar {
-    let style = |template| ProgressStyle::with_template(template).expect("the template is valid");
-    let terminal = std::io::stderr().is_terminal();
-    let bar = match total {
-        Some(total) => ProgressBar::new(total).with_style(style(
-            "{bar:30.cyan/dim} {percent:>3} %  {msg}  {decimal_bytes_per_sec}  {elapsed} elapsed, {eta} left",
-        )),
-        None => ProgressBar::no_length()
-            .with_style(style("{spinner} {decimal_bytes} read  {msg}  {decimal_bytes_per_sec}  {elapsed} elapsed")),
-    };
-    if terminal {
-        bar.enable_steady_tick(Duration::from_millis(200));
-        return bar;
-    }
-    bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
-    let watched = bar.clone();
-    std::thread::spawn(move || {
-        loop {
-            std::thread::sleep(WORDS_PERIOD);
-            if watched.is_finished() {
-                return;
-            }
-            let share = watched.length().map(|total| {
-                let percent = 100 * watched.position() / total.max(1);
-                format!("{percent} %, {} left, ", indicatif::HumanDuration(watched.eta()))
-            });
-            let _ = writeln!(std::io::stderr(), "{}{}", share.unwrap_or_default(), watched.message());
-        }
-    });
-    bar
 }
 
 fn summary(progress: &ImportProgress, elapsed: Duration) -> std::io::Result<()> {

@@ -22,6 +22,7 @@ mod output;
 mod patience;
 pub mod plot;
 mod plural;
+mod progress;
 pub mod restore;
 mod secure;
 pub mod serve;

@@ -178,7 +178,8 @@ pub(crate) fn evaluate(
     for (number, pair) in (1u64..).zip(pairs) {
         let side = |field: &str, text: &str| {
             let options = PrepareOptions { purpose: Purpose::Compare, ..PrepareOptions::default() };
-            let prepared = preparer.prepare_here(Content::Text(text.to_owned()), options, settings.verify)?;
+            let content = Content::Text(text.to_owned());
+            let prepared = preparer.prepare_here(content, options, settings.verify).map_err(of_the_pairs)?;
             prepared.into_parts().0.ok_or_else(|| CollectionError::Invalid {
                 field: "pairs",
                 detail: format!("`{field}` of pair {number} has no shingle to compare"),
@@ -189,6 +190,14 @@ pub(crate) fn evaluate(
         pause();
     }
     Ok(GoldenReport::new(settings, pairs, &judged))
+}
+
+/// Names the field that the pairs are in.
+fn of_the_pairs(error: CollectionError) -> CollectionError {
+    match error {
+        CollectionError::Invalid { detail, .. } => CollectionError::Invalid { field: "pairs", detail },
+        other => other,
+    }
 }
 
 fn judge(settings: &Settings, terms: &Terms, a: &Made, b: &Made) -> Judged {

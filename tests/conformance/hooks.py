@@ -40,7 +40,7 @@ EXPLAINED = [
     r"confirm: must be the collection's name, .*",
     r"cursor: is not a cursor from a page of this kind",
     r"name: is required with `keep`, because it names the series",
-    r"verify: exact verification compares shingles, so `keep` must be shingles or text",
+    r"verify: `(borderline|exact)` compares shingles, so `keep` must be shingles or text",
     r"keep: must be `signature` with an external spec, .*",
     r"s_(lo|bg): must be less than s_hi, .*",
     r"banding: \d+ bands of \d+ rows need more than the \d+ slots of a signature; .*",
@@ -49,6 +49,8 @@ EXPLAINED = [
     # A text/plain document has its id in the query; a check and `sign` do without.
     r"id: is required to store a document",
     r"[ab]: the document is empty: it has no shingle to compare",
+    r"pairs: collection `\w+` has the external spec .* and only takes signatures",
+    r"pairs: `[ab]` of pair \d+ has no shingle to compare",
     # A signature fits the collection that it was made for.
     r"fingerprint: is required with a signature, .*",
 ]

@@ -54,7 +54,9 @@ fn load(client: &Client, round: u64) {
 #[test]
 fn every_panel_has_data() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let server = Starting::spawn_with(dir.path(), &[], &[]).ready();
+    let audit = tempfile::tempdir().expect("temporary directory");
+    let log = audit.path().to_str().expect("UTF-8");
+    let server = Starting::spawn_with(dir.path(), &[], &[("HAPAX__AUDIT__DIR", log)]).ready();
     let address = server.url("").replace("http://", "");
     let Some(prometheus) = Prometheus::scraping(&[&address], None) else { return };
     let client = Client::new(server.url(""));

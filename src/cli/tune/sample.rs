@@ -2,6 +2,7 @@
 //! file is. It knows nothing of bandings.
 
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use hapax_core::tuning::Unrelated;
@@ -9,8 +10,9 @@ use hapax_core::{Pipeline, SignScratch, SplitMix64, TextSpec, verify};
 use rayon::prelude::*;
 
 use super::arguments::Args;
-use crate::cli::input::{Chunk, FieldArgs, read_chunks};
+use crate::cli::input::{Chunk, FieldArgs, input_bytes, read_chunks};
 use crate::cli::plural::plural;
+use crate::cli::progress;
 use crate::collections::element_hashes;
 use crate::http::Caller;
 use crate::http::dto::document::{Invalid, from_json};
@@ -48,10 +50,14 @@ impl Sample {
         let fields = FieldArgs { id_field: "id".to_owned(), text_field: args.text_field.clone() };
         let mut reservoir = Reservoir::new(args.seed, DOCUMENTS_MAX, SHINGLES_MAX);
         let mut wrong = None;
+        let (bar, begun) = (progress::of_files(input_bytes(&[path.to_owned()])), Instant::now());
         let read = read_chunks(path, &fields, |chunk| {
             wrong = take(&chunk, &mut reservoir, &pipeline, &mut scratch).err();
+            bar.inc(chunk.input_bytes);
+            bar.set_message(progress::documents(reservoir.seen, begun));
             wrong.is_none()
         });
+        bar.finish_and_clear();
         read.with_context(|| format!("cannot read {}", path.display()))?;
         match wrong {
             Some(error) => Err(error),
