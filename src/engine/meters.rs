@@ -152,6 +152,21 @@ impl Meters {
         }
     }
 
+    /// Shows the candidates of documents with so many shingles, and those that the S-curve predicts; `None` if there is no
+    /// such document.
+    pub(crate) fn drift(&self, collection: &CollectionName, shingles: &'static str, means: Option<DriftMeans>) {
+        let none = DriftMeans { observed: f64::NAN, expected: f64::NAN, similarity: f64::NAN };
+        let DriftMeans { observed, expected, similarity } = means.unwrap_or(none);
+        for (metric, value) in [
+            (names::DRIFT_OBSERVED, observed),
+            (names::DRIFT_EXPECTED, expected),
+            (names::DRIFT_GAP, observed - expected),
+            (names::BACKGROUND_SIMILARITY, similarity),
+        ] {
+            gauge!(metric, label::COLLECTION => collection.to_string(), label::SHINGLES => shingles).set(value);
+        }
+    }
+
     /// Shows how the verdicts on the golden set agree with its labels.
     pub(crate) fn golden(&self, collection: &CollectionName, report: &GoldenReport) {
         let of = |metric: &'static str| gauge!(metric, label::COLLECTION => collection.to_string());
@@ -196,6 +211,17 @@ impl Meters {
         let kind = VerdictKind::ALL.iter().position(|kind| *kind == verdict.kind).expect("ALL has every kind");
         self.verdicts[op as usize][kind].increment(1);
     }
+}
+
+/// Means over documents of one class of lengths.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct DriftMeans {
+    /// The other documents that the bands propose for one.
+    pub observed: f64,
+    /// Those that the S-curve predicts.
+    pub expected: f64,
+    /// The similarity to another document.
+    pub similarity: f64,
 }
 
 /// A share of looks that found their document, with its 95 % interval (Wilson), and the share that theory expects.

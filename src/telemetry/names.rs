@@ -76,6 +76,8 @@ pub mod label {
     pub const BOUND: &str = "bound";
     /// `text` or `slots`.
     pub const SOURCE: &str = "source";
+    /// A class of documents by their shingles, such as `50-199`.
+    pub const SHINGLES: &str = "shingles";
     /// A similarity, such as `0.85`, or a stretch of them, such as `0.80-0.85`.
     pub const SIMILARITY: &str = "similarity";
     /// The number of a band, from 0 on.
@@ -364,6 +366,21 @@ metrics_table! {
         [label::COLLECTION, label::SIMILARITY],
         "The share that theory expects of this banding, with no limit in the way.",
         "It moves only with the settings. If it is too low, choose [another banding](threshold.md#bands-and-rows).";
+    DRIFT_OBSERVED = "hapax_drift_candidates_observed", Kind::Gauge, None, [label::COLLECTION, label::SHINGLES],
+        "Other documents that the bands propose for a stored one, on average over a sample, by its shingles; NaN if \
+         there is no such document.",
+        "Compare it with `hapax_drift_candidates_expected`.";
+    DRIFT_EXPECTED = "hapax_drift_candidates_expected", Kind::Gauge, None, [label::COLLECTION, label::SHINGLES],
+        "The same, as the S-curve predicts it from the similarities of the sampled documents to each other.",
+        "If it grows, documents become more alike, or more: use more rows in a band.";
+    DRIFT_GAP = "hapax_drift_candidates_gap", Kind::Gauge, None, [label::COLLECTION, label::SHINGLES],
+        "The observed candidates less the expected ones.",
+        "If it grows, documents share whole passages: look at [the fullest buckets](http-api.md#the-fullest-buckets), and \
+         remove boilerplate from your texts.";
+    BACKGROUND_SIMILARITY = "hapax_background_similarity_ratio", Kind::Gauge, None,
+        [label::COLLECTION, label::SHINGLES],
+        "Mean similarity of a stored document to another one of the sample, by its shingles.",
+        "Give it to `hapax tune --s-bg`. If it rises, lookups have more unrelated candidates.";
     GOLDEN_PAIRS = "hapax_golden_pairs", Kind::Gauge, None, [label::COLLECTION, label::KIND],
         "Pairs of the [golden set](golden.md): `duplicate` and `different`.",
         "It moves only when a set is stored or deleted.";

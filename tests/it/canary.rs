@@ -18,8 +18,10 @@ fn canary(client: &Client, collection: &str) -> Vec<String> {
     let since = Instant::now();
     loop {
         let scrape = client.get("/metrics").text();
-        let of_it = |line: &&str| line.starts_with("hapax_canary_") && line.contains(&format!("\"{collection}\""));
-        if scrape.contains(&format!("hapax_canary_recall_ratio{{collection=\"{collection}\"")) {
+        let of_it = |line: &&str| line.contains(&format!("\"{collection}\""));
+        // The last that a round writes.
+        if scrape.contains(&format!("hapax_background_similarity_ratio{{collection=\"{collection}\",shingles=\"1000-"))
+        {
             return scrape.lines().filter(of_it).map(str::to_owned).collect();
         }
         assert!(since.elapsed() < PATIENCE, "the canary has not looked: {scrape}");
@@ -28,9 +30,12 @@ fn canary(client: &Client, collection: &str) -> Vec<String> {
 }
 
 fn value(lines: &[String], metric: &str, similarity: &str) -> f64 {
-    let wanted = format!("similarity=\"{similarity}\"");
-    let line = lines.iter().find(|line| line.starts_with(&format!("{metric}{{")) && line.contains(&wanted));
-    line.unwrap_or_else(|| panic!("no {metric} at {similarity}")).rsplit(' ').next().unwrap().parse().unwrap()
+    labelled(lines, metric, &format!("similarity=\"{similarity}\""))
+}
+
+fn labelled(lines: &[String], metric: &str, wanted: &str) -> f64 {
+    let line = lines.iter().find(|line| line.starts_with(&format!("{metric}{{")) && line.contains(wanted));
+    line.unwrap_or_else(|| panic!("no {metric} with {wanted}")).rsplit(' ').next().unwrap().parse().unwrap()
 }
 
 /// Stores documents in a collection and stops the server, so that the first round of the next one sees all of them.
@@ -79,6 +84,10 @@ fn the_recall_of_a_healthy_collection_is_what_theory_expects() {
         assert!(value(&lines, "hapax_canary_recall_ratio", "0.75").is_nan());
         let counted = lines.iter().find(|line| line.starts_with("hapax_canary_lookups_total{")).unwrap();
         assert!(counted.contains(&format!("source=\"{source}\"")), "{counted}");
+        let drift = |metric: &str| labelled(&lines, metric, "shingles=\"50-199\"");
+        assert!(drift("hapax_drift_candidates_gap").abs() < 0.5, "{}", drift("hapax_drift_candidates_gap"));
+        assert!(drift("hapax_background_similarity_ratio") < 0.02);
+        assert!(labelled(&lines, "hapax_drift_candidates_gap", "shingles=\"0-49\"").is_nan());
         counts_as_no_check(&client);
         assert!(server.terminate().success());
     }
@@ -105,6 +114,12 @@ fn recall_falls_if_a_limit_hides_documents() {
         let lines = canary(&client, "c");
         assert!(server.terminate().success());
         assert!(value(&lines, "hapax_canary_recall_expected_ratio", "0.95") > 0.99);
+        // Each band agrees as a whole or not at all, so there are many more candidates than by independent slots.
+        if environment.is_empty() {
+            let drift =
+                |metric: &str| labelled(&lines, &format!("hapax_drift_candidates_{metric}"), "shingles=\"0-49\"");
+            assert!(drift("observed") > 250.0 && drift("expected") < 60.0 && drift("gap") > 200.0);
+        }
         ["", "_high"].map(|part| value(&lines, &format!("hapax_canary_recall{part}_ratio"), "0.95"))
     };
     let [whole, _] = recall(&[]);

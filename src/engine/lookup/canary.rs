@@ -3,11 +3,11 @@
 
 use hapax_core::SplitMix64;
 
-use super::check::finds;
+use super::check::{candidates, finds};
 use super::sources::Lookup;
-use crate::store::Looked;
+use crate::store::{Looked, Record};
 use crate::types::{Keep, Payload, Seq};
-use crate::verdicts::{NearSource, Original, Result};
+use crate::verdicts::{Made, NearSource, Original, Result};
 
 /// The similarities that are tried, if they are above the threshold.
 pub(crate) const SIMILARITIES: [f64; 7] = [0.55, 0.65, 0.75, 0.85, 0.9, 0.95, 0.99];
@@ -20,10 +20,14 @@ pub(crate) struct Look {
     pub found: bool,
 }
 
-/// Looks a document's near-duplicates up, one of each similarity. Returns nothing if the document is gone or linked.
-pub(crate) fn look(lookup: &Lookup, seq: Seq, random: &mut SplitMix64) -> Result<Vec<Look>> {
-    let store = lookup.records().store();
-    let Some(record) = store.record(seq)?.filter(|record| !record.linked) else { return Ok(Vec::new()) };
+/// Reads a stored document. `None` if it is gone, or linked: lookups do not find links.
+pub(crate) fn stored(lookup: &Lookup, seq: Seq) -> Result<Option<Record>> {
+    Ok(lookup.records().store().record(seq)?.filter(|record| !record.linked))
+}
+
+/// Looks a document's near-duplicates up, one of each similarity.
+pub(crate) fn look(lookup: &Lookup, record: &Record, random: &mut SplitMix64) -> Result<Vec<Look>> {
+    let seq = record.seq;
     let (threshold, compares) = {
         let settings = &lookup.policy().settings;
         (settings.threshold, settings.verify.compares_shingles())
@@ -48,6 +52,12 @@ pub(crate) fn look(lookup: &Lookup, seq: Seq, random: &mut SplitMix64) -> Result
         }
     }
     Ok(looks)
+}
+
+/// Returns how many other documents the bands propose for a stored one. Documents with equal signatures count as one.
+pub(crate) fn proposed(lookup: &Lookup, record: &Record) -> Result<Option<u32>> {
+    let made = Made { signature: record.signature.clone(), content: None, kept: None };
+    Ok(candidates(lookup, made)?.map(|all| all.saturating_sub(1)))
 }
 
 fn payload(lookup: &Lookup, seq: Seq) -> Result<Option<Payload>> {

@@ -166,11 +166,21 @@ fn attempt_with_disk(
 /// Looks a document up as a check without an id would, and returns whether this document is among the matches. Counts in
 /// no metric. `None` if documents changed too often meanwhile.
 pub(super) fn finds(lookup: &Lookup, made: Made, wanted: Seq) -> Result<Option<bool>> {
+    let among = |judgement: &Judgement| judgement.ranked().iter().any(|ranked| ranked.found.seq == wanted);
+    uncounted(lookup, made, among)
+}
+
+/// Returns the number of documents that such a check compares with.
+pub(super) fn candidates(lookup: &Lookup, made: Made) -> Result<Option<u32>> {
+    uncounted(lookup, made, Judgement::candidates)
+}
+
+fn uncounted<T>(lookup: &Lookup, made: Made, of: impl Fn(&Judgement) -> T) -> Result<Option<T>> {
     /// Most matches of one signature to look through.
     const LIMIT: usize = 1024;
     let options = CheckOptions { threshold: None, limit: LIMIT, with_metadata: false, explain: false };
-    let (check, mut survivors) =
-        (Check { id: None, made, shingles: None, options, bytes_max: 0 }, Survivors::default());
+    let check = Check { id: None, made, shingles: None, options, bytes_max: 0 };
+    let mut survivors = Survivors::default();
     for _ in 0..ATTEMPTS {
         let (_reading, view) = lookup.read();
         let mut glance = match glance(lookup, &check, None, view, &survivors) {
@@ -181,7 +191,7 @@ pub(super) fn finds(lookup: &Lookup, made: Made, wanted: Seq) -> Result<Option<b
             }
         };
         if compare_survivors(lookup, &mut glance, &mut survivors)? {
-            return Ok(Some(glance.judgement.ranked().iter().any(|ranked| ranked.found.seq == wanted)));
+            return Ok(Some(of(&glance.judgement)));
         }
     }
     Ok(None)

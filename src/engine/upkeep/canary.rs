@@ -1,16 +1,20 @@
 //! The canary: each minute near-duplicates of some stored documents, at known similarities, take the way of a check.
-//! The share that finds its original is the recall of the collection as it is now, with its buckets and its limits.
+//! The share that finds its original is the recall of the collection as it is now, with its buckets and its limits. The
+//! same documents tell how far the candidates are from those that the S-curve predicts (`drift.rs`).
 
 use std::time::{Duration, Instant};
 
 use hapax_core::{Banding, SplitMix64, tuning};
 
+use super::drift::{CLASSES, LengthClass, class_of, predicted};
 use super::rounds::{Rounds, Stop};
 use super::targets::{States, Target};
 use crate::cpu::let_others_run;
-use crate::engine::lookup::canary::{Look, SIMILARITIES, look};
-use crate::engine::meters::CanaryRecall;
+use crate::engine::lookup::canary::{Look, SIMILARITIES, look, proposed, stored};
+use crate::engine::meters::{CanaryRecall, DriftMeans};
+use crate::store::Record;
 use crate::types::Verify;
+use crate::verdicts::{CollectionError, Result};
 
 /// The time between two looks for collections that are due.
 const IDLE: Duration = Duration::from_secs(1);
@@ -49,11 +53,12 @@ struct Canary {
     under: Option<Under>,
     /// By similarity: looks, and how many of them found the original.
     counts: [(f64, f64); SIMILARITIES.len()],
+    classes: [LengthClass; CLASSES.len()],
 }
 
 impl Canary {
     fn new() -> Self {
-        Self { due: Instant::now(), number: 0, under: None, counts: Default::default() }
+        Self { due: Instant::now(), number: 0, under: None, counts: Default::default(), classes: Default::default() }
     }
 
     fn round(&mut self, target: &Target, stop: &Stop) {
@@ -68,28 +73,47 @@ impl Canary {
             (under, policy.terms.matching_min)
         };
         if self.under.replace(under) != Some(under) {
-            self.counts = Default::default();
+            (self.counts, self.classes) = Default::default();
         }
+        self.classes.iter_mut().for_each(|class| class.fade(MEMORY));
         self.counts.iter_mut().for_each(|(looks, found)| (*looks, *found) = (*looks * MEMORY, *found * MEMORY));
+        // Also if it fails: the next round looks at other documents.
+        self.due = Instant::now() + EVERY;
+        self.number = self.number.wrapping_add(1);
         let mut random = SplitMix64::new(u64::from(self.number));
-        let index = lookup.index();
-        let sample: Vec<_> = index.sample(DOCUMENTS, self.number).filter_map(|place| index.peek(place)).collect();
-        for occupant in sample.iter().filter(|occupant| !occupant.linked) {
+        let sample = match self.sample(target) {
+            Ok(sample) => sample,
+            Err(error) => return failed(target, &error),
+        };
+        for record in &sample {
             if stop.within(Duration::ZERO) {
                 return;
             }
-            match look(lookup, occupant.seq, &mut random) {
-                Ok(looks) => self.count(target, &looks),
-                Err(_) if lookup.records().store().is_closed() => return,
-                Err(error) => {
-                    tracing::error!(collection = %target.name, %error, "the canary could not look a document up")
-                }
+            let looked = look(lookup, record, &mut random).map(|looks| self.count(target, &looks));
+            if let Err(error) = looked.and_then(|()| self.drift(target, under.banding, record, &sample)) {
+                return failed(target, &error);
             }
             let_others_run();
         }
         self.tell(target, under, least);
-        self.number = self.number.wrapping_add(1);
-        self.due = Instant::now() + EVERY;
+    }
+
+    /// Reads the documents of a round.
+    fn sample(&self, target: &Target) -> Result<Vec<Record>> {
+        let (lookup, index) = (&target.lookup, target.lookup.index());
+        let places = index.sample(DOCUMENTS, self.number).filter_map(|place| index.peek(place));
+        places.filter_map(|occupant| stored(lookup, occupant.seq).transpose()).collect()
+    }
+
+    /// Compares the candidates of a document with those that the curve predicts.
+    fn drift(&mut self, target: &Target, banding: Banding, record: &Record, sample: &[Record]) -> Result<()> {
+        let lookup = &target.lookup;
+        let (documents, shape) = (lookup.counts().documents(), lookup.preparer().shape());
+        let predicted = predicted(record, sample, documents, (banding, shape));
+        if let (Some((similarity, expected)), Some(observed)) = (predicted, proposed(lookup, record)?) {
+            self.classes[class_of(record)].add(DriftMeans { observed: f64::from(observed), expected, similarity });
+        }
+        Ok(())
     }
 
     fn count(&mut self, target: &Target, looks: &[Look]) {
@@ -108,5 +132,15 @@ impl Canary {
             let recall = (looks > 0.0).then(|| CanaryRecall::of(found, looks, expected));
             target.lookup.meters().canary(&target.name, similarity, recall);
         }
+        for ((_, shingles), class) in CLASSES.iter().zip(&self.classes) {
+            target.lookup.meters().drift(&target.name, shingles, class.mean());
+        }
+    }
+}
+
+/// Logs that a round was given up, unless the collection was closed meanwhile. The next look for collections tries again.
+fn failed(target: &Target, error: &CollectionError) {
+    if !target.lookup.records().store().is_closed() {
+        tracing::error!(collection = %target.name, %error, "the canary could not look a document up");
     }
 }

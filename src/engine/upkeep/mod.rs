@@ -3,6 +3,7 @@
 
 mod canary;
 mod disk_watch;
+mod drift;
 mod expiry;
 mod golden;
 mod rebanding;
