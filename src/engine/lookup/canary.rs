@@ -47,8 +47,11 @@ pub(crate) fn look(lookup: &Lookup, record: &Record, random: &mut SplitMix64) ->
     let mut looks = Vec::new();
     for (at, &similarity) in SIMILARITIES.iter().enumerate().filter(|(_, similarity)| **similarity > threshold) {
         let Some((made, source)) = original.near(similarity, random) else { continue };
-        if let Some(found) = finds(lookup, made, seq)? {
-            looks.push(Look { at, source, found });
+        match finds(lookup, made, record)? {
+            None => {}
+            // A document that was deleted or replaced meanwhile need not be found.
+            Some(false) if stored(lookup, seq)?.is_none() => break,
+            Some(found) => looks.push(Look { at, source, found }),
         }
     }
     Ok(looks)

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hapax_core::tuning;
+use hapax_core::{tuning, verify};
 
 use super::existing::{Existing, representative_of};
 use super::findings::{explanation, findings};
@@ -16,11 +16,14 @@ use super::survivors::{IN_PASSING, Survivors};
 use crate::engine::long_work::beside;
 use crate::engine::meters::{Bound, Op};
 use crate::index::{NeedsDisk, Query, View};
-use crate::store::id_fingerprint;
+use crate::store::{Record, id_fingerprint};
 use crate::types::{DocId, Outcome, Previous, Seq, Verdict, Verify};
 use crate::verdicts::{
     CheckOptions, CollectionError, Made, Result, ShingleQuery, Terms, VerdictContext, empty_verdict,
 };
+
+/// Most matches of one signature that a lookup lists that is no client's.
+const UNCOUNTED_LIMIT: usize = 1024;
 
 /// A lookup to perform.
 pub(crate) struct Check {
@@ -163,11 +166,15 @@ fn attempt_with_disk(
     Ok(Ok(conclude(lookup, check, glance, &mentions, survivors, recorded)))
 }
 
-/// Looks a document up as a check without an id would, and returns whether this document is among the matches. Counts in
-/// no metric. `None` if documents changed too often meanwhile.
-pub(super) fn finds(lookup: &Lookup, made: Made, wanted: Seq) -> Result<Option<bool>> {
-    let among = |judgement: &Judgement| judgement.ranked().iter().any(|ranked| ranked.found.seq == wanted);
-    uncounted(lookup, made, among)
+/// Looks a document up as a check without an id would, and returns whether this stored document is among the matches.
+/// Counts in no metric. `None` if documents changed too often meanwhile.
+pub(super) fn finds(lookup: &Lookup, made: Made, wanted: &Record) -> Result<Option<bool>> {
+    let matching = verify::matching_slots(&made.signature, &wanted.signature, lookup.preparer().shape());
+    uncounted(lookup, made, |judgement| {
+        let alike = judgement.ranked().iter().filter(|ranked| ranked.found.matching == matching);
+        // Documents of one signature are listed up to a limit, and one that is left out is as good as found.
+        alike.clone().any(|ranked| ranked.found.seq == wanted.seq) || alike.count() >= UNCOUNTED_LIMIT
+    })
 }
 
 /// Returns the number of documents that such a check compares with.
@@ -176,9 +183,7 @@ pub(super) fn candidates(lookup: &Lookup, made: Made) -> Result<Option<u32>> {
 }
 
 fn uncounted<T>(lookup: &Lookup, made: Made, of: impl Fn(&Judgement) -> T) -> Result<Option<T>> {
-    /// Most matches of one signature to look through.
-    const LIMIT: usize = 1024;
-    let options = CheckOptions { threshold: None, limit: LIMIT, with_metadata: false, explain: false };
+    let options = CheckOptions { threshold: None, limit: UNCOUNTED_LIMIT, with_metadata: false, explain: false };
     let check = Check { id: None, made, shingles: None, options, bytes_max: 0 };
     let mut survivors = Survivors::default();
     for _ in 0..ATTEMPTS {
