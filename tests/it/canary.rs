@@ -74,7 +74,10 @@ fn the_recall_of_a_healthy_collection_is_what_theory_expects() {
         filled(dir.path(), &settings, documents);
         let (server, client) = started(dir.path(), &[]);
         let lines = canary(&client, "c");
-        for similarity in ["0.90", "0.95", "0.99"] {
+        // 146 shingles are too few to replace one and be 0.99 alike.
+        let most = value(&lines, "hapax_canary_recall_ratio", "0.99");
+        assert_eq!(most.is_nan(), source == "text" || settings["verify"] == "borderline", "{settings}");
+        for similarity in ["0.90", "0.95"] {
             let [recall, low, high, expected] = ["", "_low", "_high", "_expected"]
                 .map(|part| value(&lines, &format!("hapax_canary_recall{part}_ratio"), similarity));
             assert!(expected > 0.99 && recall >= 0.95, "{settings} {similarity}: {recall} of {expected}");
@@ -89,7 +92,25 @@ fn the_recall_of_a_healthy_collection_is_what_theory_expects() {
         assert!(drift("hapax_background_similarity_ratio") < 0.02);
         assert!(labelled(&lines, "hapax_drift_candidates_gap", "shingles=\"0-49\"").is_nan());
         counts_as_no_check(&client);
+        if source == "slots" {
+            nothing_is_told_of_an_empty_collection(&client);
+        }
         assert!(server.terminate().success());
+    }
+}
+
+/// An alert about documents that are gone would fire for ever.
+fn nothing_is_told_of_an_empty_collection(client: &Client) {
+    for part in (0..DOCUMENTS).collect::<Vec<_>>().chunks(100) {
+        let ids: Vec<String> = part.iter().map(u64::to_string).collect();
+        client.post("/v1/collections/c/documents/delete", &json!({ "ids": ids })).ok();
+    }
+    let since = Instant::now();
+    let told =
+        |line: &str| line.starts_with("hapax_canary_recall_high_ratio{collection=\"c\"") && !line.ends_with("NaN");
+    while client.get("/metrics").text().lines().any(told) {
+        assert!(since.elapsed() < 3 * PATIENCE, "recall is told of documents that are gone");
+        std::thread::sleep(Duration::from_millis(500));
     }
 }
 

@@ -63,7 +63,10 @@ impl Canary {
 
     fn round(&mut self, target: &Target, stop: &Stop) {
         let lookup = &target.lookup;
-        if self.due > Instant::now() || lookup.counts().documents() == 0 {
+        if lookup.counts().documents() == 0 {
+            return self.forget(target);
+        }
+        if self.due > Instant::now() {
             return;
         }
         let (under, least) = {
@@ -81,21 +84,30 @@ impl Canary {
         self.due = Instant::now() + EVERY;
         self.number = self.number.wrapping_add(1);
         let mut random = SplitMix64::new(u64::from(self.number));
-        let sample = match self.sample(target) {
-            Ok(sample) => sample,
-            Err(error) => return failed(target, &error),
-        };
+        let sample = self.sample(target).unwrap_or_else(|error| {
+            failed(target, &error);
+            Vec::new()
+        });
         for record in &sample {
             if stop.within(Duration::ZERO) {
                 return;
             }
             let looked = look(lookup, record, &mut random).map(|looks| self.count(target, &looks));
             if let Err(error) = looked.and_then(|()| self.drift(target, under.banding, record, &sample)) {
-                return failed(target, &error);
+                failed(target, &error);
+                break;
             }
             let_others_run();
         }
         self.tell(target, under, least);
+    }
+
+    /// Tells nothing of a collection that has become empty. Its next documents are looked at soon.
+    fn forget(&mut self, target: &Target) {
+        if let Some(under) = self.under.take() {
+            *self = Self { number: self.number, ..Self::new() };
+            self.tell(target, under, 0);
+        }
     }
 
     /// Reads the documents of a round.
