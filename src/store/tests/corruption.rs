@@ -103,10 +103,12 @@ fn bases_of(restarts: bool) -> (Base, Base) {
     commit(&mut writer, &[touch(3), touch(9), delete(41, 4)]);
     let replaces = Change::Replace { record: Arc::new(with_payload(42)), target: Seq(7), promoted: Some(Seq(10)) };
     commit(&mut writer, &[replaces]);
+    writer.set_golden(&golden::pairs(80)).unwrap();
     writer.close().unwrap();
     let (_, mut writer, _) = Store::open(&path).unwrap();
     commit(&mut writer, &(43..=60).map(insert).collect::<Vec<_>>());
     commit(&mut writer, &[delete(61, 60), delete(62, 21), touch(22)]);
+    writer.set_golden(&golden::pairs(60)).unwrap();
     // The reader needs old pages, which keeps the rest of the log out of the database.
     let reader = Connection::open(&path).unwrap();
     if !restarts {
@@ -177,6 +179,7 @@ fn ask_all(path: &Path) -> Result<Answers> {
         let payload = store.payloads(&[seq], |_| Ok(()), |_, payload| Ok(payload));
         ask(format!("payload {seq:?}"), payload.map(|answer| text(&answer)));
     }
+    ask("golden".into(), store.golden().map(|answer| text(&answer)));
     ask("all pages".into(), store.page(Seq(0), 1000).map(|answer| text(&answer)));
     ask("clusters".into(), store.clusters(ClusterPlace::default(), 1000).map(|answer| text(&answer)));
     ask(

@@ -4,7 +4,7 @@ use super::*;
 use crate::store::tests::damage::tamper;
 use crate::types::GoldenPair;
 
-fn pairs(count: usize) -> Vec<GoldenPair> {
+pub(super) fn pairs(count: usize) -> Vec<GoldenPair> {
     let name = |at: usize| at.is_multiple_of(2).then(|| format!("pair {at}"));
     let text = |at, side| format!("text {at} of side {side} 🦀");
     (0..count)
