@@ -106,7 +106,7 @@ impl LocalCollection {
 
     /// Returns whether lookups compare documents by their shingles.
     pub fn compares_shingles(&self) -> bool {
-        self.lookup.policy().settings.verify.compares_shingles()
+        self.lookup.policy().terms.compares_shingles()
     }
 
     /// Looks a document up. The answer has at most `bytes_max` bytes, see [`Verdict::fit`]. Never writes and never

@@ -122,6 +122,15 @@ impl Store {
         })
     }
 
+    /// Reads the payload of one document; `None` if the document is gone.
+    pub fn payload<T>(&self, seq: Seq, mut visit: impl FnMut(Payload) -> Result<T, Flaw>) -> Result<Option<T>> {
+        let looked = self.payloads(&[seq], |_| Ok(()), |_, payload| visit(payload))?;
+        Ok(looked.into_iter().find_map(|(_, looked)| match looked {
+            Looked::At(read) => Some(read),
+            Looked::Gone => None,
+        }))
+    }
+
     /// Reads up to `limit` documents of one cluster; `None` if there is no such document, or none is left.
     pub fn cluster(&self, start: ClusterStart, limit: usize) -> Result<Option<ClusterRows>> {
         self.readers.read(|snapshot| clusters::cluster(snapshot, start, limit))

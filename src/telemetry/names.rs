@@ -596,10 +596,10 @@ metrics_table! {
         "If it falls without a reason, look at the keys file.";
     KEYS_FILE_BAD = "hapax_keys_file_bad", Kind::Gauge, None, [],
         "1 while the [keys file](keys.md) is missing or cannot be used; the last good keys stay valid.",
-        "Mend the keys file; the log says what is wrong with it.";
+        "Mend the keys file; the log names the fault.";
     KEYS_FILE_ERRORS = "hapax_keys_file_errors_total", Kind::Counter, None, [],
         "Looks at the keys file, one each second, that found it missing or unusable.",
-        "Mend the keys file; the log says what is wrong with it.";
+        "Mend the keys file; the log names the fault.";
     AUDIT_LINES = "hapax_audit_lines_total", Kind::Counter, None, [],
         "Lines written to the [audit log](audit.md).",
         "If it does not grow while documents are written, look at `hapax_audit_errors_total`.";
@@ -630,7 +630,7 @@ metrics_table! {
         "Renew the certificate before this time.";
     TLS_RELOAD_ERRORS = "hapax_tls_reload_errors_total", Kind::Counter, None, [],
         "Looks at the TLS files, one a second, at which they could not be used. The last certificate stays in use.",
-        "Mend the TLS files; the log says what is wrong with them.";
+        "Mend the TLS files; the log names the fault.";
     }
 }
 

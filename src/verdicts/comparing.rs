@@ -12,8 +12,9 @@ pub(crate) struct Terms {
     pub threshold: f64,
     /// The number of equal slots from which a candidate is a match, or must be compared by its shingles.
     pub matching_min: u32,
-    /// The number of equal slots from which it is a match although shingles decide in case of doubt.
+    /// The number of equal slots from which it is a match whatever its shingles are.
     pub certain_min: u32,
+    verify: Verify,
     shape: SignatureShape,
 }
 
@@ -25,10 +26,16 @@ impl Terms {
             Verify::Borderline | Verify::Exact => tuning::survivor_min(threshold, shape, sketch),
         };
         let certain_min = match verify {
+            Verify::Estimate => matching_min,
             Verify::Borderline => tuning::certain_min(threshold, shape, sketch),
-            Verify::Estimate | Verify::Exact => u32::MAX,
+            Verify::Exact => u32::MAX,
         };
-        Self { threshold, matching_min, certain_min, shape }
+        Self { threshold, matching_min, certain_min, verify, shape }
+    }
+
+    /// Whether shingles are compared, always or sometimes.
+    pub(crate) fn compares_shingles(&self) -> bool {
+        self.verify.compares_shingles()
     }
 
     /// Returns the similarity of a candidate, by its shingles if they have been compared.

@@ -208,15 +208,10 @@ fn judge(settings: &Settings, terms: &Terms, a: &Made, b: &Made) -> Judged {
     // Equal contents have equal signatures.
     let proposed = keys(a).into_iter().zip(keys(b)).any(|(a, b)| a == b);
     let overlap = overlap(a, b);
-    let by_signature = match settings.verify {
-        Verify::Estimate => matching >= terms.matching_min,
-        Verify::Borderline | Verify::Exact => matching >= terms.certain_min,
-    };
-    let by_shingles =
-        settings.verify.compares_shingles() && matching >= terms.matching_min && terms.reached_by(overlap);
+    let matches = matching >= terms.certain_min || matching >= terms.matching_min && terms.reached_by(overlap);
     Judged {
         proposed,
-        reported: same_content || proposed && (by_signature || by_shingles),
+        reported: same_content || proposed && matches,
         estimate: similarity(spec, matching, same_content, None).value,
         jaccard: overlap.similarity().value,
     }

@@ -26,7 +26,7 @@ const RECALL_AT_85: f64 = 0.95;
 #[derive(Clone, Copy, PartialEq)]
 enum Verified {
     Estimate,
-    /// By the estimate, and where that leaves a doubt by the shingles.
+    /// By the estimate, or by the shingles if the estimate leaves a doubt.
     Borderline,
     /// By the content that this value of `keep` stores.
     Exactly(&'static str),

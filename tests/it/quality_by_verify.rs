@@ -1,5 +1,5 @@
-//! The three ways to verify, side by side on the given corpora: recall by similarity, precision, what is read and how long
-//! a check takes. `make quality` prints the table, which docs/exact.md shows.
+//! The three ways to verify, side by side on the given corpora: recall by similarity, precision, the bytes that a check
+//! reads and the time that it takes. `make quality` prints the table, which docs/exact.md shows.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::quality::{Document, Pair, Service, THRESHOLD, corpora, documents, ordered, pairs, read_zst, start, stream};
 
-/// What one way to verify finds, and what it costs.
+/// The recall, the precision and the cost of one way to verify.
 struct Way {
     /// The share of documents that are reported, of those whose most similar earlier document is in the stretch.
     recall: [f64; 2],

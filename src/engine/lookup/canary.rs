@@ -5,8 +5,8 @@ use hapax_core::SplitMix64;
 
 use super::check::{candidates, finds};
 use super::sources::Lookup;
-use crate::store::{Looked, Record};
-use crate::types::{Keep, Payload, Seq};
+use crate::store::Record;
+use crate::types::{Keep, Seq};
 use crate::verdicts::{Made, NearSource, Original, Result};
 
 /// The similarities that are tried, if they are above the threshold.
@@ -29,14 +29,14 @@ pub(crate) fn stored(lookup: &Lookup, seq: Seq) -> Result<Option<Record>> {
 pub(crate) fn look(lookup: &Lookup, record: &Record, random: &mut SplitMix64) -> Result<Vec<Look>> {
     let seq = record.seq;
     let (threshold, compares) = {
-        let settings = &lookup.policy().settings;
-        (settings.threshold, settings.verify.compares_shingles())
+        let terms = lookup.policy().terms;
+        (terms.threshold, terms.compares_shingles())
     };
     let payload = match lookup.preparer().keep() {
         Keep::Signature => None,
         // Shingles of 48 bits cannot be signed again, so they are read only if they are compared.
         Keep::Shingles if !compares => None,
-        Keep::Shingles | Keep::Text => match payload(lookup, seq)? {
+        Keep::Shingles | Keep::Text => match lookup.records().store().payload(seq, Ok)? {
             None => return Ok(Vec::new()),
             payload => payload,
         },
@@ -61,12 +61,4 @@ pub(crate) fn look(lookup: &Lookup, record: &Record, random: &mut SplitMix64) ->
 pub(crate) fn proposed(lookup: &Lookup, record: &Record) -> Result<Option<u32>> {
     let made = Made { signature: record.signature.clone(), content: None, kept: None };
     Ok(candidates(lookup, made)?.map(|all| all.saturating_sub(1)))
-}
-
-fn payload(lookup: &Lookup, seq: Seq) -> Result<Option<Payload>> {
-    let looked = lookup.records().store().payloads(&[seq], |_| Ok(()), |_, payload| Ok(payload))?;
-    Ok(looked.into_iter().find_map(|(_, looked)| match looked {
-        Looked::At(payload) => Some(payload),
-        Looked::Gone => None,
-    }))
 }

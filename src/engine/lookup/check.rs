@@ -257,7 +257,7 @@ fn glance<'a>(
         None if verify == settings.verify => policy.terms,
         _ => Terms::new(verify, threshold, &settings.spec),
     };
-    let shingles = shingle_query(&check.made, verify, terms);
+    let shingles = shingle_query(&check.made, terms);
     let contents_max = shingles.as_ref().map(|_| lookup.limits().exact_reads_max);
     let own = existing.map(|existing| existing.place);
     let lower = threshold < settings.threshold;

@@ -45,11 +45,7 @@ impl Existing {
 
     /// Returns how similar the id's earlier content is. Reads the disk if shingles decide.
     pub(crate) fn previous(&self, lookup: &Lookup, made: &Made) -> Result<Previous> {
-        let (verify, terms) = {
-            let policy = lookup.policy();
-            (policy.settings.verify, policy.terms)
-        };
-        let query = shingle_query(made, verify, terms);
+        let query = shingle_query(made, lookup.policy().terms);
         let overlap = query.map(|query| lookup.overlap(&query, self.record.seq)).transpose()?.flatten();
         let matching = verify::matching_slots(&self.record.signature, &made.signature, lookup.preparer().shape());
         Ok(Previous { similarity: lookup.similarity(matching, false, overlap), first_seen: self.record.first_seen })

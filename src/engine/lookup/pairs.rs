@@ -5,7 +5,7 @@
 use hapax_core::{Pipeline, ShingleSet, Spec, verify};
 
 use super::payloads::set_of;
-use crate::store::{Looked, Member, Store};
+use crate::store::{Member, Store};
 use crate::types::{Overlap, Seq, Similarity, Verify};
 use crate::verdicts::{Result, Terms, similarity, unpacked_bytes};
 
@@ -15,7 +15,6 @@ pub(crate) struct Pairs<'a> {
     /// Makes shingles of stored texts. Its key does not matter, because it makes both sides of a pair.
     pipeline: Option<&'a Pipeline>,
     spec: &'a Spec,
-    verify: Verify,
     terms: Terms,
     /// The bytes of shingles and texts, of both sides, that this page may still compare.
     bytes_left: u64,
@@ -63,7 +62,7 @@ impl<'a> Pairs<'a> {
         threshold: f64,
         bytes_left: u64,
     ) -> Self {
-        Self { store, pipeline, spec, verify, terms: Terms::new(verify, threshold, spec), bytes_left }
+        Self { store, pipeline, spec, terms: Terms::new(verify, threshold, spec), bytes_left }
     }
 
     /// Returns whether the page has used up its bytes.
@@ -76,9 +75,8 @@ impl<'a> Pairs<'a> {
         let (a, b) = (representative.member, member);
         let matching = verify::matching_slots(&a.signature, &b.signature, self.spec.shape());
         let same_content = !a.head.given && !b.head.given && a.head.content == b.head.content;
-        let certain = same_content || matching >= self.terms.certain_min;
-        if certain || !self.verify.compares_shingles() {
-            let reaches = certain || matching >= self.terms.matching_min;
+        let reaches = same_content || matching >= self.terms.certain_min;
+        if reaches || !self.terms.compares_shingles() {
             return Ok(Paired::At(Alike { similarity: similarity(self.spec, matching, same_content, None), reaches }));
         }
         if representative.set.is_none() {
@@ -95,14 +93,10 @@ impl<'a> Pairs<'a> {
     }
 
     fn unpacked(&self, seq: Seq) -> Result<Option<Unpacked>> {
-        let unpack = |_, payload| {
+        let unpack = |payload| {
             let set = set_of(self.pipeline, &payload)?;
             Ok(Unpacked { bytes: unpacked_bytes(&payload).max(set.bytes() as u64), set })
         };
-        let looked = self.store.payloads(&[seq], |_| Ok(()), unpack)?;
-        Ok(looked.into_iter().find_map(|(_, looked)| match looked {
-            Looked::At(unpacked) => Some(unpacked),
-            Looked::Gone => None,
-        }))
+        Ok(self.store.payload(seq, unpack)?)
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use crate::index::{Place, Query};
-use crate::types::{Seq, Verify};
+use crate::types::Seq;
 use crate::verdicts::{Made, ShingleQuery, Terms};
 
 /// Makes the query for documents similar to `made`. `contents_max` is given if the survivors will be compared by their
@@ -32,6 +32,6 @@ pub(crate) fn query<'a>(
 }
 
 /// Returns the query by shingles, if shingles must be compared.
-pub(crate) fn shingle_query<'a>(made: &'a Made, verify: Verify, terms: Terms) -> Option<ShingleQuery<'a>> {
-    made.kept.as_ref().filter(|_| verify.compares_shingles()).map(|kept| ShingleQuery::new(&kept.set, terms))
+pub(crate) fn shingle_query(made: &Made, terms: Terms) -> Option<ShingleQuery<'_>> {
+    made.kept.as_ref().filter(|_| terms.compares_shingles()).map(|kept| ShingleQuery::new(&kept.set, terms))
 }

@@ -16,7 +16,7 @@ use super::records::{Mentions, Records};
 use super::survivors::{ReadBounds, Survivors};
 use crate::engine::meters::Meters;
 use crate::index::{Bounds, Index, NeedsDisk, Query, Reading, Search, View};
-use crate::store::{Looked, Record};
+use crate::store::Record;
 use crate::types::{Keep, Overlap, Seq, Similarity, TimestampMs};
 use crate::verdicts::{Limits, Preparer, Result, Settings, ShingleQuery, Terms, similarity};
 
@@ -152,12 +152,7 @@ impl Lookup {
         if let Some(set) = self.records.sets(&[seq]).pop().flatten() {
             return Ok(Some(ShingleSet::clone(&set)));
         }
-        let looked = self.records.store().payloads(
-            &[seq],
-            |_| Ok(()),
-            |_, payload| set_of(self.preparer.pipeline(), &payload),
-        )?;
-        Ok(looked.into_iter().find_map(|(_, looked)| if let Looked::At(set) = looked { Some(set) } else { None }))
+        Ok(self.records.store().payload(seq, |payload| set_of(self.preparer.pipeline(), &payload))?)
     }
 
     /// Returns the similarity of a pair. Every part of hapax that states a similarity uses this.

@@ -2,7 +2,7 @@
 //! documents: each pair agrees in some share of its slots, and independent slots would make it a candidate with the
 //! probability of the curve. More candidates than predicted mean that the slots of a band agree together: boilerplate.
 
-use hapax_core::{Banding, SignatureShape, verify};
+use hapax_core::{Banding, SignatureShape, tuning, verify};
 
 use crate::engine::meters::DriftMeans;
 use crate::store::Record;
@@ -69,12 +69,7 @@ pub(super) fn predicted(
     let matching: Vec<u32> =
         others.map(|other| verify::matching_slots(&record.signature, &other.signature, shape)).collect();
     let mean = |sum: f64| sum / matching.len() as f64;
-    let similarity = mean(matching.iter().map(|&matching| verify::similarity(matching, shape)).sum());
-    let candidate = |&matching: &u32| {
-        let agreement = f64::from(matching) / f64::from(shape.k);
-        let whole_band = agreement.powf(f64::from(banding.rows()));
-        -(f64::from(banding.bands()) * (-whole_band).ln_1p()).exp_m1()
-    };
-    let rate = mean(matching.iter().map(candidate).sum());
-    (!matching.is_empty()).then(|| (similarity.max(0.0), rate * documents.saturating_sub(1) as f64))
+    let similarities = || matching.iter().map(|&matching| verify::similarity(matching, shape));
+    let rate = mean(similarities().map(|similarity| tuning::candidate_probability(similarity, banding, shape)).sum());
+    (!matching.is_empty()).then(|| (mean(similarities().sum()), rate * documents.saturating_sub(1) as f64))
 }

@@ -168,7 +168,7 @@ impl<'a> Deciding<'a> {
     fn judge(&mut self, order: &Order, policy: &Policy, attempt: u32) -> std::result::Result<Judgement, Missing> {
         let (lookup, made) = (self.lookup(), &self.insertion.made);
         let limits = lookup.limits();
-        let exact = policy.settings.verify.compares_shingles().then_some(limits.exact_reads_max);
+        let exact = policy.terms.compares_shingles().then_some(limits.exact_reads_max);
         let own = self.existing.as_ref().map(|existing| existing.place);
         let limit = self.insertion.options.limit;
         let query = query(made, own, policy.terms.matching_min, limit, exact, self.survivors.mistaken());
@@ -176,7 +176,7 @@ impl<'a> Deciding<'a> {
         let mut search = lookup.search(View::Decided, &query).map_err(Missing::Index)?;
         with_representatives(lookup, order, &mut search, &query, self.leaving());
         let mut judgement = Judgement::of(search);
-        if let Some(shingles) = shingle_query(made, policy.settings.verify, policy.terms) {
+        if let Some(shingles) = shingle_query(made, policy.terms) {
             // New documents may arrive as fast as others are compared. Their shingles are in memory, so later attempts
             // compare them whatever their length.
             let in_passing = if attempt < ATTEMPTS / 2 { IN_PASSING } else { u64::MAX };

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::collection::BandingBody;
 use super::values;
 use crate::collections::{GoldenFailure, GoldenReport, GoldenStretch};
 use crate::http::error::Problem;
@@ -68,12 +69,6 @@ pub struct GoldenBody {
 }
 
 #[derive(Debug, Serialize)]
-struct BandingBody {
-    bands: u32,
-    rows: u32,
-}
-
-#[derive(Debug, Serialize)]
 struct StretchBody {
     from: f64,
     to: f64,
@@ -101,7 +96,7 @@ impl GoldenBody {
         let (recall, precision) = (report.all.recall().map(ratio), report.all.precision().map(ratio));
         Self {
             collection,
-            banding: BandingBody { bands: report.banding.bands(), rows: report.banding.rows() },
+            banding: report.banding.into(),
             threshold: report.threshold,
             verify: report.verify.as_str(),
             pairs: report.all.pairs,

@@ -33,7 +33,8 @@ pub(crate) struct Original<'a> {
 
 impl Original<'_> {
     /// Makes a near-duplicate. Its similarity to the original is at least `jaccard`, and as near to it as the number of
-    /// shingles allows. `None` if the stored data is not what was written, or if the slots are not whole bytes.
+    /// shingles allows. `None` if the text is too short to be that similar and not equal, if the stored data is damaged, or
+    /// if the slots are not whole bytes.
     pub(crate) fn near(&self, jaccard: f64, random: &mut SplitMix64) -> Option<(Made, NearSource)> {
         let whole = |signature, set: Option<ShingleSet>| Made {
             signature,

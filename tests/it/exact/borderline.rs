@@ -76,7 +76,7 @@ async fn verdict_exact(changes: &[u64]) -> Verdict {
     verdict(&dir, Verify::Exact).await
 }
 
-/// The shingles of a clear match may be damaged: nobody reads them.
+/// A check reads no shingles of a clear match, so it does not notice that they are damaged.
 #[tokio::test(flavor = "multi_thread")]
 async fn shingles_of_clear_matches_are_not_read() {
     let dir = library::dir();
