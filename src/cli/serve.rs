@@ -23,7 +23,7 @@ use crate::config::{self, ApiKey, Config, HttpLimits, Server, Sources};
 use crate::cpu::{self, CpuPool, run_promptly};
 use crate::http::{Access, AppState, Boot, Wiring};
 use crate::keys::{self, KeyRing, KeysFile};
-use crate::telemetry::{logs, memory, names, recorder::Metrics};
+use crate::telemetry::{logs, names, recorder::Metrics};
 
 /// Time between two looks at the progress of the start.
 const BOOT_LOOK: Duration = Duration::from_millis(100);
@@ -120,7 +120,6 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     fit_connections(&mut config.server, &config.collections);
     let metrics =
         Metrics::install().map_err(|_| anyhow!("cannot install the metrics recorder: there is one already"))?;
-    memory::give_back_large_buffers();
     let runtime = runtime(config.server.worker_threads).context("cannot start threads")?;
     let outcome = runtime.block_on(serve(config, metrics, given));
     // The only work left is the start-up that a signal interrupted. It has acknowledged nothing, so it may end

@@ -1,26 +1,25 @@
-//! Makes the allocator return memory that is no longer needed.
+//! Makes the allocator return memory that is no longer needed. Changes nothing if the program's allocator is not jemalloc;
+//! `main.rs` chooses it, and says how long it keeps free pages.
 
-/// Buffers above this size go back to the system when they are freed.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const GIVEN_BACK_BYTES: i32 = 256 * 1024;
-
-/// Makes the allocator return large buffers to the system as soon as they are freed. Call it before any thread starts.
-///
-/// By default, glibc does so only until the first such buffer is freed. After that it keeps buffers of up to 32 MiB, in
-/// as many heaps as there are threads. After 64 lines of 16 MB, it kept 1.2 GB.
-pub fn give_back_large_buffers() {
-    // SAFETY: sets a parameter of the allocator, under its lock; any value is allowed.
+/// Returns the pages of all heaps that have been free for long enough. Otherwise the heaps of threads that no longer
+/// allocate keep theirs.
+pub(super) fn give_back_old_pages() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, GIVEN_BACK_BYTES);
-    }
+    call(c"arena.4096.decay");
 }
 
-/// Returns all free pages of the heaps to the system. Threads that allocate meanwhile wait for milliseconds.
+/// Returns all free pages of all heaps. Threads that allocate meanwhile may wait for milliseconds.
 pub(super) fn give_back_free_pages() {
-    // SAFETY: takes the locks of the heaps one after another, and touches only memory that is free.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    unsafe {
-        libc::malloc_trim(0);
-    }
+    call(c"arena.4096.purge");
+}
+
+/// Calls a control of jemalloc that has no value. In its name, 4096 stands for all heaps (`MALLCTL_ARENAS_ALL`).
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn call(control: &std::ffi::CStr) {
+    use std::ptr::null_mut;
+    // SAFETY: the name is a C string, and no value is read or written. The control takes the locks of the heaps one after
+    // another, and touches only memory that is free.
+    let failed = unsafe { tikv_jemalloc_sys::mallctl(control.as_ptr(), null_mut(), null_mut(), null_mut(), 0) };
+    debug_assert_eq!(failed, 0, "jemalloc does not know {control:?}");
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::allocator::give_back_free_pages;
+use super::allocator::{give_back_free_pages, give_back_old_pages};
 use super::system::anonymous_bytes;
 use crate::telemetry::names::{self, label, value};
 
@@ -78,7 +78,8 @@ impl Bound {
         metrics::counter!(names::MEMORY_SHORT_REFUSED, label::KIND => what.label()).increment(1);
     }
 
-    /// Looks at the process's memory from now on, on a thread of its own, until `self` is dropped.
+    /// Looks at the process's memory from now on, on a thread of its own, until `self` is dropped. It also returns pages
+    /// that have been free for long.
     pub fn watch(self: &Arc<Self>) -> std::io::Result<()> {
         if let Some(max) = self.max {
             metrics::gauge!(names::MEMORY_MAX).set(max as f64);
@@ -156,6 +157,7 @@ impl Bound {
 fn watch(bound: &Weak<Bound>) {
     let mut returned = None;
     while let Some(bound) = bound.upgrade() {
+        give_back_old_pages();
         bound.look(&mut returned);
         drop(bound);
         std::thread::sleep(LOOK);

@@ -5,6 +5,5 @@ mod allocator;
 mod bound;
 mod system;
 
-pub use allocator::give_back_large_buffers;
 pub use bound::{Bound, Refused};
 pub use system::{Available, Source, available};

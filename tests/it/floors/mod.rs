@@ -62,7 +62,10 @@ const LONG_FILES: [&str; 2] = ["crates/hapax-core/src/unicode.rs", "src/telemetr
 const OTHER_CRATES: [(&str, &str); 15] = [
     ("plain_file", "libc"),
     ("types", "hapax_core thiserror"),
-    ("telemetry", "libc metrics metrics_process metrics_util parking_lot thiserror tracing tracing_subscriber"),
+    (
+        "telemetry",
+        "metrics metrics_process metrics_util parking_lot thiserror tikv_jemalloc_sys tracing tracing_subscriber",
+    ),
     ("audit", "hapax_core jiff metrics parking_lot serde serde_json thiserror tracing"),
     ("cpu", "libc metrics parking_lot rustix thiserror tokio tracing"),
     ("index", "bytemuck dashmap hapax_core parking_lot rayon rustix smallvec tracing"),
