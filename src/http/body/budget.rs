@@ -1,15 +1,17 @@
 //! Memory for request bodies, shared by all requests. Knows nothing of its use.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use metrics::Gauge;
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::http::error::{Code, Problem};
 use crate::telemetry::memory::{Bound, Refused};
 use crate::telemetry::names;
 
-/// The bytes that one semaphore permit of [`Budget`] represents.
+/// The unit of [`Budget`]. Its metric and its counter change only if a body needs a unit more or less.
 const UNIT: usize = 4096;
 /// The largest small body.
 const SMALL_BYTES_MAX: usize = 256 * 1024;
@@ -18,20 +20,46 @@ const SHORT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The memory for request bodies, shared by all requests.
 #[derive(Clone)]
-pub(crate) struct Budget {
-    units: Arc<Semaphore>,
+pub(crate) struct Budget(Arc<Shared>);
+
+struct Shared {
+    free: Units,
     units_max: usize,
     /// Units that large bodies leave free for small ones.
     kept: usize,
     /// Held by the one request that is waiting for a large amount of memory. The others queue here.
-    waiting: Arc<Mutex<()>>,
+    waiting: Mutex<()>,
     /// The units that decoders may keep.
     windows: Arc<Semaphore>,
     windows_max: usize,
-    /// Notified when memory is given back.
-    freed: Arc<Notify>,
     /// The bound of the whole process. While it is reached, large bodies get no memory.
     process: Arc<Bound>,
+    /// Looked up once, because every request changes it.
+    taken: Gauge,
+}
+
+/// A number of free units. To take some and to give them back costs one write each: a semaphore takes a lock for each.
+struct Units {
+    free: AtomicUsize,
+    /// Whether a request waits for more.
+    awaited: AtomicBool,
+    freed: Notify,
+}
+
+impl Units {
+    /// Takes units, if `kept` remain.
+    fn take(&self, units: usize, kept: usize) -> bool {
+        let taken = |free: usize| free.checked_sub(units).filter(|left| *left >= kept);
+        self.free.fetch_update(Ordering::SeqCst, Ordering::Relaxed, taken).is_ok()
+    }
+
+    fn give_back(&self, units: usize) {
+        self.free.fetch_add(units, Ordering::SeqCst);
+        // Whoever waits sets this before it looks at `free`, so one of the two sees the other's change.
+        if self.awaited.load(Ordering::SeqCst) {
+            self.freed.notify_waiters();
+        }
+    }
 }
 
 /// The memory of a decoder, which its request keeps while it waits for more; given back when dropped.
@@ -42,31 +70,40 @@ pub(crate) struct Window {
 
 /// Reserved memory; given back when dropped.
 pub(crate) struct Room {
-    permit: Option<OwnedSemaphorePermit>,
+    units: usize,
     budget: Budget,
 }
 
 impl Budget {
     pub(crate) fn new(bytes: usize) -> Self {
         let units_max = (bytes / UNIT).clamp(1, u32::MAX as usize);
-        let (waiting, freed, process) = Default::default();
-        let (units, windows) = (Arc::new(Semaphore::new(units_max)), Arc::new(Semaphore::new(0)));
-        Self { units, units_max, kept: 0, waiting, windows, windows_max: 0, freed, process }
+        let free = Units { free: AtomicUsize::new(units_max), awaited: AtomicBool::new(false), freed: Notify::new() };
+        let (waiting, process) = Default::default();
+        let (windows, taken) = (Arc::new(Semaphore::new(0)), metrics::gauge!(names::HTTP_BUFFERED_BYTES));
+        Self(Arc::new(Shared { free, units_max, kept: 0, waiting, windows, windows_max: 0, process, taken }))
+    }
+
+    /// Changes a budget of which nothing is taken yet.
+    fn with(mut self, change: impl FnOnce(&mut Shared)) -> Self {
+        change(Arc::get_mut(&mut self.0).expect("nothing is taken yet"));
+        self
     }
 
     /// Gives decoders a part of their own: all that a request for `largest` bytes leaves. If that is less than
     /// `window_bytes`, the part is `window_bytes`, but at most three quarters of the budget. A request that waits for memory
     /// never waits for this part, because its holders may be waiting too.
     pub(crate) fn with_windows(self, largest: usize, window_bytes: usize) -> Self {
-        let least = window_bytes.div_ceil(UNIT).min(self.units_max / 4 * 3);
-        let windows_max = self.units_max.saturating_sub(self.kept + largest.div_ceil(UNIT)).max(least);
-        Self { windows: Arc::new(Semaphore::new(windows_max)), windows_max, ..self }
+        self.with(|shared| {
+            let least = window_bytes.div_ceil(UNIT).min(shared.units_max / 4 * 3);
+            shared.windows_max = shared.units_max.saturating_sub(shared.kept + largest.div_ceil(UNIT)).max(least);
+            shared.windows = Arc::new(Semaphore::new(shared.windows_max));
+        })
     }
 
     /// Reserves the memory of a decoder, or returns 503.
     pub(crate) fn window(&self, bytes: usize) -> Result<Window, Problem> {
         let share = u32::try_from(bytes.div_ceil(UNIT)).ok();
-        let share = share.and_then(|units| Arc::clone(&self.windows).try_acquire_many_owned(units).ok());
+        let share = share.and_then(|units| Arc::clone(&self.0.windows).try_acquire_many_owned(units).ok());
         let share = share.ok_or_else(|| {
             let detail = "all memory for the decoders of compressed bulk requests is in use; try again later, send the \
                           lines without compression, or raise `server.bodies_bytes_max`";
@@ -79,38 +116,41 @@ impl Budget {
 
     /// Gives large bodies no memory while the process has reached its bound.
     pub(crate) fn within(self, process: &Arc<Bound>) -> Self {
-        Self { process: Arc::clone(process), ..self }
+        self.with(|shared| shared.process = Arc::clone(process))
     }
 
     /// Keeps an eighth of the memory for bodies of up to [`SMALL_BYTES_MAX`], or less if a body of `largest` bytes
     /// would not fit otherwise. Without this, large bodies that make no progress would block all others.
-    pub(crate) fn keeping_some_for_small_ones(mut self, largest: usize) -> Self {
-        self.kept = (self.units_max / 8).min(self.units_max.saturating_sub(largest / UNIT + 1));
-        self
+    pub(crate) fn keeping_some_for_small_ones(self, largest: usize) -> Self {
+        self.with(|shared| {
+            shared.kept = (shared.units_max / 8).min(shared.units_max.saturating_sub(largest / UNIT + 1));
+        })
     }
 
     /// An empty reservation; [`Room::resize`] fills it.
     pub(crate) fn room(&self) -> Room {
-        Room { permit: None, budget: self.clone() }
+        Room { units: 0, budget: self.clone() }
     }
 
     /// Waits for memory, at most for the whole budget without the decoders' part. The caller must hold none except a
     /// [`Window`] meanwhile, because others may be waiting for it. Memory that becomes free while a large request waits
     /// goes to small ones.
     pub(crate) async fn wait(&self, bytes: usize) -> Room {
+        let Shared { free, units_max, kept, waiting, windows_max, process, .. } = &*self.0;
         let mut room = self.room();
-        let kept = if self.windows_max > 0 { self.windows_max + self.kept } else { 0 };
-        let bytes = bytes.min(self.units_max.saturating_sub(kept).max(1) * UNIT);
+        let kept = if *windows_max > 0 { windows_max + kept } else { 0 };
+        let bytes = bytes.min(units_max.saturating_sub(kept).max(1) * UNIT);
         if bytes <= SMALL_BYTES_MAX && room.resize(bytes).is_ok() {
             return room;
         }
-        let _turn = self.waiting.lock().await;
+        let _turn = waiting.lock().await;
+        let _awaited = Awaited::of(free);
         loop {
-            if self.process.is_short() && bytes > SMALL_BYTES_MAX {
+            if process.is_short() && bytes > SMALL_BYTES_MAX {
                 tokio::time::sleep(SHORT_PAUSE).await;
                 continue;
             }
-            let mut freed = std::pin::pin!(self.freed.notified());
+            let mut freed = std::pin::pin!(free.freed.notified());
             freed.as_mut().enable();
             if room.resize(bytes).is_ok() {
                 return room;
@@ -121,6 +161,22 @@ impl Budget {
     }
 }
 
+/// While it exists, units that are given back are told of.
+struct Awaited<'a>(&'a Units);
+
+impl<'a> Awaited<'a> {
+    fn of(units: &'a Units) -> Self {
+        units.awaited.store(true, Ordering::SeqCst);
+        Self(units)
+    }
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        self.0.awaited.store(false, Ordering::SeqCst);
+    }
+}
+
 impl Room {
     /// An empty reservation in the same budget.
     pub(crate) fn another(&self) -> Self {
@@ -128,7 +184,7 @@ impl Room {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * UNIT
+        self.units * UNIT
     }
 
     /// Reduces it to at most `bytes`.
@@ -139,52 +195,46 @@ impl Room {
     /// Grows it to hold the results of working on `bytes` bytes, at most to the whole budget: so a request that is
     /// alone is never refused.
     pub(crate) fn fit(&mut self, bytes: usize) -> Result<(), Problem> {
-        self.resize(bytes.min(self.budget.units_max * UNIT))
+        self.resize(bytes.min(self.budget.0.units_max * UNIT))
     }
 
     /// Sets its size to `bytes` in total, or returns 503 if there is not enough free memory.
     pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), Problem> {
-        let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let wanted = bytes.div_ceil(UNIT);
-        if let Some(permit) = self.permit.as_mut().filter(|_| wanted < held) {
-            drop(permit.split(held - wanted));
-            self.budget.freed.notify_waiters();
+        let Shared { free, units_max, kept, process, taken, .. } = &*self.budget.0;
+        let (held, wanted) = (self.units, bytes.div_ceil(UNIT));
+        if wanted < held {
+            free.give_back(held - wanted);
         } else if wanted > held {
-            if bytes > SMALL_BYTES_MAX && self.budget.process.is_short() {
-                self.budget.process.refused(Refused::Body);
+            let large = bytes > SMALL_BYTES_MAX;
+            if large && process.is_short() {
+                process.refused(Refused::Body);
                 return Err(Problem::new(
                     Code::Overloaded,
                     "the process has no memory left for large bodies (`memory.max_bytes`); try again later",
                 ));
             }
-            let others = self.budget.units_max.saturating_sub(wanted);
-            let kept = if bytes > SMALL_BYTES_MAX { self.budget.kept.min(others) } else { 0 };
-            let more = u32::try_from(wanted - held)
-                .ok()
-                .filter(|more| *more as usize + kept <= self.budget.units.available_permits())
-                .and_then(|more| Arc::clone(&self.budget.units).try_acquire_many_owned(more).ok())
-                .ok_or_else(|| {
-                    Problem::new(
-                        Code::Overloaded,
-                        "all memory for request bodies is in use; try again later, or raise `server.bodies_bytes_max`",
-                    )
-                })?;
-            match &mut self.permit {
-                Some(permit) => permit.merge(more),
-                None => self.permit = Some(more),
+            let kept = if large { (*kept).min(units_max.saturating_sub(wanted)) } else { 0 };
+            if !free.take(wanted - held, kept) {
+                return Err(Problem::new(
+                    Code::Overloaded,
+                    "all memory for request bodies is in use; try again later, or raise `server.bodies_bytes_max`",
+                ));
             }
+        } else {
+            return Ok(());
         }
-        metrics::gauge!(names::HTTP_BUFFERED_BYTES).increment((wanted as f64 - held as f64) * UNIT as f64);
+        self.units = wanted;
+        taken.increment((wanted as f64 - held as f64) * UNIT as f64);
         Ok(())
     }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        let Some(permit) = self.permit.take() else { return };
-        metrics::gauge!(names::HTTP_BUFFERED_BYTES).decrement((permit.num_permits() * UNIT) as f64);
-        drop(permit);
-        self.budget.freed.notify_waiters();
+        if self.units > 0 {
+            self.budget.0.taken.decrement(self.bytes() as f64);
+            self.budget.0.free.give_back(self.units);
+        }
     }
 }
 

@@ -58,7 +58,11 @@ impl Commas {
     }
 }
 
-/// Reserves memory for a content, the only part of the body still in use, and for the shingles prepared from it.
+/// What a room must hold at least before a part of it is given back.
+const GIVEN_BACK_FROM: usize = 64 * 1024;
+
+/// Reserves memory for a content, the only part of the body still in use, and for the shingles prepared from it. A small
+/// room keeps what it has.
 pub(crate) fn fit_content(
     room: &mut Room,
     content: &Content,
@@ -66,7 +70,10 @@ pub(crate) fn fit_content(
     purpose: Purpose,
 ) -> Result<(), Problem> {
     match content {
-        Content::Text(text) => room.fit(text.len() + collection.shingle_bytes(purpose, text.len())),
+        Content::Text(text) => {
+            let bytes = text.len() + collection.shingle_bytes(purpose, text.len());
+            if room.bytes() < GIVEN_BACK_FROM && bytes <= room.bytes() { Ok(()) } else { room.fit(bytes) }
+        }
         // `json_bytes` has already counted its elements.
         Content::Set(_) | Content::Signature { .. } => Ok(()),
     }

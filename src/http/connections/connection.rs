@@ -21,11 +21,11 @@ use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::time::{Instant, Sleep};
-use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use super::activity::{Activity, Answering, ConnectionState, ConnectionTimes, Ending};
 use super::places::{ConnectionPlace, Wanted};
+use super::signal::Signal;
 use super::socket::Socket;
 use super::wire::Wire;
 use crate::config::HttpLimits;
@@ -59,10 +59,10 @@ pub(crate) struct Serving {
     streams: Arc<Semaphore>,
     /// `None`: plain HTTP.
     tls: Option<Acceptor>,
-    /// Cancelled when the server stops: each connection takes the requests that are on their way, and ends.
-    drain: CancellationToken,
-    /// Cancelled to close all connections immediately.
-    cut: CancellationToken,
+    /// Given when the server stops: each connection takes the requests that are on their way, and ends.
+    drain: Signal,
+    /// Given to close all connections immediately.
+    cut: Signal,
 }
 
 impl Serving {
@@ -91,18 +91,18 @@ impl Serving {
             drain_idle: limits.drain_idle.min(limits.drain_timeout / 2),
         };
         let streams = Arc::new(Semaphore::new(streams_max));
-        let (drain, cut) = (CancellationToken::new(), CancellationToken::new());
+        let (drain, cut) = Default::default();
         Self { builder, router, early, patience, write_timeout: limits.write_timeout, streams, tls, drain, cut }
     }
 
     /// Tells every client to send its next request elsewhere, and closes connections without a request soon.
     pub(crate) fn drain(&self) {
-        self.drain.cancel();
+        self.drain.give();
     }
 
     /// Closes all connections immediately.
     pub(crate) fn cut(&self) {
-        self.cut.cancel();
+        self.cut.give();
     }
 
     /// Serves one connection to its end.
@@ -115,8 +115,7 @@ impl Serving {
         let socket = Socket::new(stream, Arc::clone(&activity), self.write_timeout, place.leaving());
         let wire = Wire::new(socket, self.tls.as_ref());
         let (router, early, counted, wanted) = (self.router, self.early, Arc::clone(&activity), place.wanted());
-        // Child tokens: each poll locks its token, and all connections would contend for a single one.
-        let (drain, cut) = (self.drain.child_token(), self.cut.child_token());
+        let (drain, cut) = (self.drain.child(), self.cut.child());
         let (streams, ends) = (self.streams, Arc::new(Ends { leave: drain.clone(), close: cut.clone(), wanted }));
         let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Notes::from(peer));
@@ -146,7 +145,7 @@ impl Serving {
                 if makes_room {
                     count(value::CLOSED_FOR_ROOM);
                 }
-                if makes_room || (!multiplexed && ends.leave.is_cancelled()) {
+                if makes_room || (!multiplexed && ends.leave.is_given()) {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
                 Ok(answer.map(|body| Keeping::new(body, open)))
@@ -155,8 +154,9 @@ impl Serving {
         let connection = self.builder.serve_connection(TokioIo::new(wire), service).into_owned();
         let watch = ConnectionWatch { activity, place, patience: self.patience, ending: Ending::No };
         tokio::select! {
+            biased;
+            () = cut.wait() => {}
             () = watch.until_over(connection, drain) => {}
-            () = cut.cancelled() => {}
         }
     }
 }
@@ -178,12 +178,12 @@ enum Fate {
 }
 
 impl ConnectionWatch {
-    async fn until_over<C: GracefulConnection>(mut self, connection: C, drain: CancellationToken)
+    async fn until_over<C: GracefulConnection>(mut self, connection: C, drain: Signal)
     where
         C::Error: std::fmt::Display,
     {
         let mut connection = pin!(connection);
-        let mut drained = pin!(drain.cancelled());
+        let mut drained = pin!(drain.wait());
         let mut timer = pin!(tokio::time::sleep(self.patience.header_timeout));
         poll_fn(|cx| {
             if self.ending == Ending::No && drained.as_mut().poll(cx).is_ready() {
@@ -288,9 +288,9 @@ enum Opened {
 /// The ways in which answers end a connection.
 struct Ends {
     /// Takes no further request.
-    leave: CancellationToken,
+    leave: Signal,
     /// Closes at once.
-    close: CancellationToken,
+    close: Signal,
     /// Whether a client waits for a place.
     wanted: Wanted,
 }
@@ -304,10 +304,10 @@ impl Ends {
             // The other answers are sent to their end, then the connection is closed: a stream that has no window cannot be
             // ended, and holds a piece of its answer until then.
             true => {
-                ends.leave.cancel();
+                ends.leave.give();
                 open.lock().take();
             }
-            false => ends.close.cancel(),
+            false => ends.close.give(),
         });
         Opened::Shared(shared)
     }

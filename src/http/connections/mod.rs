@@ -3,6 +3,7 @@
 mod activity;
 mod connection;
 mod places;
+mod signal;
 mod socket;
 mod wire;
 
