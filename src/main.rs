@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg(all(target_os = "linux", target_env = "gnu", not(hapax_loom)))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -11,7 +11,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 /// pages after a second; by default these are 8 MiB and 10 s. A page that goes back no longer counts as the process's
 /// (`muzzy`: it would until the system needs it).
 // SAFETY: nothing else has this name. jemalloc declares it as a pointer to a C string.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg(all(target_os = "linux", target_env = "gnu", not(hapax_loom)))]
 #[unsafe(export_name = "malloc_conf")]
 static ALLOCATOR_OPTIONS: &u8 = &b"oversize_threshold:262144,dirty_decay_ms:1000,muzzy_decay_ms:0\0"[0];
 

@@ -4,18 +4,18 @@
 /// Returns the pages of all heaps that have been free for long enough. Otherwise the heaps of threads that no longer
 /// allocate keep theirs.
 pub(super) fn give_back_old_pages() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[cfg(all(target_os = "linux", target_env = "gnu", not(hapax_loom)))]
     call(c"arena.4096.decay");
 }
 
 /// Returns all free pages of all heaps. Threads that allocate meanwhile may wait for milliseconds.
 pub(super) fn give_back_free_pages() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[cfg(all(target_os = "linux", target_env = "gnu", not(hapax_loom)))]
     call(c"arena.4096.purge");
 }
 
 /// Calls a control of jemalloc that has no value. In its name, 4096 stands for all heaps (`MALLCTL_ARENAS_ALL`).
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg(all(target_os = "linux", target_env = "gnu", not(hapax_loom)))]
 fn call(control: &std::ffi::CStr) {
     use std::ptr::null_mut;
     // SAFETY: the name is a C string, and no value is read or written. The control takes the locks of the heaps one after
