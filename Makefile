@@ -186,10 +186,10 @@ miri: ## run the unsafe code of the core and of the index under Miri
 	RUSTFLAGS='-C target-feature=$(AVX2)' $(MIRI) -p hapax-core -p hapax -- simd:: index::pool::
 	RUSTFLAGS='-C target-feature=$(AVX2),+avx512f,+avx512bw,+avx512dq,+avx512vl' $(MIRI) -p hapax-core -- simd::
 
-# In a build of its own, because every atomic of the index is replaced by loom's model of one.
+# Every atomic of the index is replaced by loom's model of one. Only the crates of this workspace are compiled again.
 loom: ## test the arena under every order of loads and stores
-	RUSTFLAGS='--cfg hapax_loom' LOOM_MAX_PREEMPTIONS=3 \
-		cargo test --locked --lib --target-dir target/loom -- index::loom_tests
+	RUSTC_WORKSPACE_WRAPPER='$(CURDIR)/.ci/rustc-loom' LOOM_MAX_PREEMPTIONS=3 \
+		cargo test --workspace --locked --lib -- index::loom_tests
 
 FUZZ = target/tools/bin/cargo-fuzz
 FUZZ_TARGETS = normalise tokens shingle sign
