@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context
+.PHONY: alerts fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context pictures
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -139,6 +139,15 @@ CHAOS_SEEDS ?= 3
 chaos: ## do everything at the same time for CHAOS_SECONDS (20) with each of CHAOS_SEEDS (3) seeds, then compare with a fresh start
 	HAPAX_CHAOS_SECONDS=$(CHAOS_SECONDS) HAPAX_CHAOS_SEEDS=$(CHAOS_SEEDS) \
 		cargo test --release --locked --workspace --test it chaos -- --nocapture
+
+# By hand: make pictures PICTURES_OPTIONS='--rate 500 --out target/pictures'
+PICTURES_OPTIONS ?=
+PICTURES_PYTHON = target/tools-pictures/bin/python
+pictures: ## load a server for five minutes, and draw the dashboard of that time into docs/images; needs prometheus
+	cargo build --release --locked --workspace
+	python3 -m venv target/tools-pictures
+	$(PICTURES_PYTHON) -m pip install --quiet --disable-pip-version-check 'matplotlib>=3.10,<3.12'
+	$(PICTURES_PYTHON) -B config/grafana/pictures.py $(PICTURES_OPTIONS)
 
 alerts: ## make seven faults happen to real servers; a real Prometheus must fire the alerts, and end them when the faults are gone
 	cargo test --locked --test it alerts:: -- --include-ignored --nocapture
