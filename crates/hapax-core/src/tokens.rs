@@ -3,6 +3,7 @@
 //! it returns the positions of tokens. A token that spans two pieces is kept in a buffer of at most [`TOKEN_BYTES_MAX`]
 //! bytes.
 
+use crate::characters::{bytes_from, complete, ideographs, three_bytes};
 use crate::simd::{Block, Bytes, Scan, Simd};
 use crate::unicode::{CharEntry, Class, UnicodeTable, decode};
 
@@ -180,6 +181,11 @@ impl TokenScan<'_> {
         let (mut letters, mut beyond) = vector.words(block);
         let mut len = rest.len().min(BLOCK);
         let (mut unspaced, mut unspaced_first, mut marks) = (0u64, 0u64, 0u64);
+        if beyond != 0 {
+            unspaced_first = ideographs(vector, block) & complete(len, 3);
+            unspaced = three_bytes(unspaced_first);
+            beyond &= !unspaced;
+        }
         while beyond != 0 {
             let first = beyond.trailing_zeros() as usize;
             let (c, bytes) = decode(&block[first..]);
@@ -187,7 +193,7 @@ impl TokenScan<'_> {
                 len = first;
                 break;
             }
-            let bits = ((1u64 << bytes) - 1) << first;
+            let bits = bytes_from(first, bytes);
             beyond &= !bits;
             let entry = self.tokeniser.table.of_code_point(c);
             match entry.class() {

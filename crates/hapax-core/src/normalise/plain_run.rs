@@ -2,6 +2,7 @@
 //! others. This is the hot loop of canonicalisation.
 
 use super::rules::{Plain, Rules};
+use crate::characters::{bytes_from, complete, ideographs, three_bytes};
 use crate::simd::{Block, Bytes, Scan};
 use crate::unicode::decode;
 
@@ -42,15 +43,34 @@ impl Scan for PlainRun<'_> {
             };
             let (spaces, mut beyond) = vector.spaces(block);
             let mut len = rest.len().min(size_of::<Block>());
-            // Writes the block up to the first character that is not ASCII and does not fold to itself.
+            let room: &mut Block = out[to..].first_chunk_mut().expect("there is room for all of the run");
+            rules.ascii_block(block, room);
+            let mut dropped = 0;
+            if beyond != 0 && rules.folds_plainly() {
+                beyond &= !three_bytes(ideographs(vector, block) & complete(len, 3));
+            }
+            // Takes the block up to the first character that is not ASCII and does not fold to one of as many bytes or
+            // fewer.
             while beyond != 0 {
                 let first = beyond.trailing_zeros() as usize;
                 let (c, bytes) = decode(&block[first..]);
-                if first + bytes > len || !rules.is_itself(c) {
+                if first + bytes > len {
                     len = first;
                     break;
                 }
-                beyond &= u64::MAX.checked_shl((first + bytes) as u32).unwrap_or(0);
+                let character = bytes_from(first, bytes);
+                if !rules.is_itself(c) {
+                    let other = match rules.plain(c) {
+                        Some(Plain::Other(other)) if other.len_utf8() <= bytes => other,
+                        _ => {
+                            len = first;
+                            break;
+                        }
+                    };
+                    other.encode_utf8(&mut room[first..]);
+                    dropped |= character & !bytes_from(first, other.len_utf8());
+                }
+                beyond &= !character;
             }
             if len == 0 {
                 let (c, bytes) = decode(rest);
@@ -65,13 +85,9 @@ impl Scan for PlainRun<'_> {
                 continue;
             }
             let there = u64::MAX >> (size_of::<Block>() - len);
-            let kept = there & !(spaces & (spaces << 1 | u64::from(after_space)));
-            let room = out[to..].first_chunk_mut().expect("there is room for all of the run");
-            if kept == there {
-                rules.ascii_block(block, room);
-            } else {
-                let mut folded = [0; size_of::<Block>()];
-                rules.ascii_block(block, &mut folded);
+            let kept = there & !dropped & !(spaces & (spaces << 1 | u64::from(after_space)));
+            if kept != there {
+                let folded = *room;
                 vector.pack(&folded, kept, room);
             }
             to += kept.count_ones() as usize;

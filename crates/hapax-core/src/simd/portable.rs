@@ -31,6 +31,12 @@ impl Bytes for Portable {
     }
 
     #[inline(always)]
+    fn in_range(self, block: &Block, first: u8, count: u8) -> u64 {
+        let bit = |byte: &u8| u64::from(byte.wrapping_sub(first) < count);
+        block.iter().rev().fold(0, |mask, byte| mask << 1 | bit(byte))
+    }
+
+    #[inline(always)]
     fn pack(self, block: &Block, kept: u64, packed: &mut Block) {
         let mut at = 0;
         for (i, byte) in block.iter().enumerate() {
