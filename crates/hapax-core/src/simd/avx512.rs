@@ -35,7 +35,7 @@ pub(super) fn mix_and_select(
         let found = _mm512_mask_test_epi64_mask(there, bit, _mm512_set1_epi64(1));
         let room: &mut [u64; LANES] = selected[count..].first_chunk_mut().expect("there are fewer than were looked at");
         // SAFETY: writes the 64 bytes of the array.
-        unsafe { _mm512_storeu_si512(room.as_mut_ptr().cast(), _mm512_maskz_compress_epi64(found, mixed)) };
+        unsafe { _mm512_storeu_si512(room.as_mut_ptr().cast(), pack_64(found, mixed)) };
         count += found.count_ones() as usize;
     };
     // Measured: with loads under a mask, which would need no padding, a round takes four times as long. It seems that
@@ -72,7 +72,7 @@ pub(super) fn hash_short(
         let beyond = _mm256_cmpgt_epi32_mask(start, last_place) | _mm256_movepi32_mask(start);
         let words = if beyond == 0 {
             // SAFETY: no place is negative or greater than the last from which eight bytes are in the text.
-            unsafe { _mm512_i32gather_epi64::<1>(start, text.as_ptr().cast()) }
+            unsafe { gather(text, start) }
         } else {
             let words = starts.map(|start| portable::eight_bytes(text, start as usize));
             // SAFETY: reads the 64 bytes of the array.
@@ -81,7 +81,7 @@ pub(super) fn hash_short(
         let len = _mm256_sub_epi32(end, start);
         let more = _mm256_cmpgt_epi32_mask(len, _mm256_set1_epi32(WORD as i32));
         let room: &mut [u16; LANES] = long[longs..].first_chunk_mut().expect("at most i are long before the i-th");
-        let listed = _mm256_cvtepi32_epi16(_mm256_maskz_compress_epi32(more, indexes));
+        let listed = _mm256_cvtepi32_epi16(pack_32(more, indexes));
         // SAFETY: writes the 16 bytes of the array.
         unsafe { _mm_storeu_si128(room.as_mut_ptr().cast(), listed) };
         longs += more.count_ones() as usize;
@@ -140,6 +140,57 @@ fn xxh3_short(word: __m512i, len: __m512i) -> __m512i {
     let turned = _mm512_mask_add_epi64(turned, !is_short, turned, len);
     let h = _mm512_mullo_epi64(_mm512_xor_si512(h, turned), each(0x9fb2_1c65_1e98_df25, 0x1656_67b1_9e37_79f9));
     _mm512_xor_si512(h, _mm512_srlv_epi64(h, each(28, 32)))
+}
+
+/// Reads eight bytes from each place.
+///
+/// # Safety
+/// No place is negative, and eight bytes from each are in the text.
+#[inline]
+#[target_feature(enable = "avx2,avx512f")]
+unsafe fn gather(text: &[u8], places: __m256i) -> __m512i {
+    if cfg!(miri) {
+        // Miri knows the instruction only in its older form.
+        let halves = [_mm256_castsi256_si128(places), _mm256_extracti128_si256::<1>(places)];
+        // SAFETY: the caller's promise.
+        let [low, high] = halves.map(|places| unsafe { _mm256_i32gather_epi64::<1>(text.as_ptr().cast(), places) });
+        _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_i32gather_epi64::<1>(places, text.as_ptr().cast()) }
+    }
+}
+
+/// Moves the lanes whose bits are set to the front.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn pack_64(kept: __mmask8, numbers: __m512i) -> __m512i {
+    if cfg!(miri) {
+        // Miri does not know the instruction.
+        // SAFETY: both types have 64 bytes, and any bits are a value of either.
+        unsafe { std::mem::transmute(packed_plainly::<u64>(kept, std::mem::transmute(numbers))) }
+    } else {
+        _mm512_maskz_compress_epi64(kept, numbers)
+    }
+}
+
+/// Does the same for 32-bit numbers.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512vl")]
+fn pack_32(kept: __mmask8, numbers: __m256i) -> __m256i {
+    if cfg!(miri) {
+        // SAFETY: both types have 32 bytes, and any bits are a value of either.
+        unsafe { std::mem::transmute(packed_plainly::<u32>(kept, std::mem::transmute(numbers))) }
+    } else {
+        _mm256_maskz_compress_epi32(kept, numbers)
+    }
+}
+
+/// The same in plain Rust.
+fn packed_plainly<T: Copy + Default>(kept: __mmask8, numbers: [T; LANES]) -> [T; LANES] {
+    let mut kept_numbers =
+        numbers.into_iter().enumerate().filter(|(i, _)| kept >> i & 1 == 1).map(|(_, number)| number);
+    std::array::from_fn(|_| kept_numbers.next().unwrap_or_default())
 }
 
 #[inline]
