@@ -3,7 +3,7 @@
 //! it returns the positions of tokens. A token that spans two pieces is kept in a buffer of at most [`TOKEN_BYTES_MAX`]
 //! bytes.
 
-use crate::characters::{bytes_from, complete, ideographs, three_bytes};
+use crate::characters::{bytes_from, complete, ideographs, spaced_letters, three_bytes};
 use crate::simd::{Block, Bytes, Scan, Simd};
 use crate::unicode::{CharEntry, Class, UnicodeTable, decode};
 
@@ -184,7 +184,9 @@ impl TokenScan<'_> {
         if beyond != 0 {
             unspaced_first = ideographs(vector, block) & complete(len, 3);
             unspaced = three_bytes(unspaced_first);
-            beyond &= !unspaced;
+            let spaced = spaced_letters(vector, block) & complete(len, 2);
+            letters |= spaced | spaced << 1;
+            beyond &= !(unspaced | spaced | spaced << 1);
         }
         while beyond != 0 {
             let first = beyond.trailing_zeros() as usize;
