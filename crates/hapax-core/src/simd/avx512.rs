@@ -1,6 +1,7 @@
 //! The hot loops over batches with AVX-512.
 
 use std::arch::x86_64::*;
+use std::mem::transmute;
 
 use super::portable;
 use super::slots::{BATCH, SLOTS_MAX, SlotSet};
@@ -168,7 +169,7 @@ fn pack_64(kept: __mmask8, numbers: __m512i) -> __m512i {
     if cfg!(miri) {
         // Miri does not know the instruction.
         // SAFETY: both types have 64 bytes, and any bits are a value of either.
-        unsafe { std::mem::transmute(packed_plainly::<u64>(kept, std::mem::transmute(numbers))) }
+        unsafe { transmute::<[u64; LANES], __m512i>(packed_plainly(kept, transmute::<__m512i, [u64; LANES]>(numbers))) }
     } else {
         _mm512_maskz_compress_epi64(kept, numbers)
     }
@@ -180,7 +181,7 @@ fn pack_64(kept: __mmask8, numbers: __m512i) -> __m512i {
 fn pack_32(kept: __mmask8, numbers: __m256i) -> __m256i {
     if cfg!(miri) {
         // SAFETY: both types have 32 bytes, and any bits are a value of either.
-        unsafe { std::mem::transmute(packed_plainly::<u32>(kept, std::mem::transmute(numbers))) }
+        unsafe { transmute::<[u32; LANES], __m256i>(packed_plainly(kept, transmute::<__m256i, [u32; LANES]>(numbers))) }
     } else {
         _mm256_maskz_compress_epi32(kept, numbers)
     }
