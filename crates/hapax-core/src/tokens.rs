@@ -287,6 +287,7 @@ impl TokenScan<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mix::SplitMix64;
     use crate::spec::Fold;
 
     fn tokens(pieces: &[&str]) -> Vec<String> {
@@ -356,6 +357,64 @@ mod tests {
         assert_eq!(tokens(&single.iter().map(String::as_str).collect::<Vec<_>>()), whole);
         for at in (0..=text.len()).filter(|&at| text.is_char_boundary(at)) {
             assert_eq!(tokens(&[&text[..at], &text[at..]]), whole, "cut at {at}");
+        }
+    }
+
+    /// The definition, one character at a time (`docs/spec.md`, section 2).
+    fn definition(text: &str) -> Vec<String> {
+        let table = UnicodeTable::of(Fold::NfkcCasefold);
+        let (mut found, mut token, mut alone) = (Vec::new(), String::new(), false);
+        for c in text.chars() {
+            let entry = table.get(c);
+            let begins = matches!(entry.class(), Class::Letter | Class::Number);
+            let goes_on = entry.class() == Class::Mark || begins && !entry.is_unspaced() && !alone;
+            if !token.is_empty() && goes_on {
+                if token.len() + c.len_utf8() > TOKEN_BYTES_MAX {
+                    found.push(std::mem::take(&mut token));
+                }
+                token.push(c);
+                continue;
+            }
+            if !token.is_empty() {
+                found.push(std::mem::take(&mut token));
+            }
+            if begins {
+                token.push(c);
+                alone = entry.is_unspaced();
+            }
+        }
+        found.extend(Some(token).filter(|token| !token.is_empty()));
+        found
+    }
+
+    /// Runs of characters whose bytes alone say what they are, of others, and of both, at every place of a block.
+    #[test]
+    fn tokens_of_every_script_are_those_of_the_definition() {
+        const POOLS: [&str; 9] = [
+            "abc xyz 019 ,.-'_",
+            "éàÿßçœÀĀſƀɏɐɿ×÷",
+            "ж\u{45f}ѣ\u{47f}\u{480}\u{482}\u{483}ҋԯαω\u{37e}",
+            "一丁龥鿿㐀䶿䷀侀倀",
+            "かガー。「」・々〇〻",
+            "한국어글각ᄀ",
+            "ไทยที่မြန်မာខ្មែរ",
+            "\u{301}\u{3099}\u{fe0f}–—“”…",
+            "𐀀𠀀𝐀🎉\u{e0100}",
+        ];
+        let mut generator = SplitMix64::new(31);
+        for round in 0..4_000 {
+            let mut text = String::new();
+            while text.len() < round % 400 {
+                let pool: Vec<char> = POOLS[generator.next_u64() as usize % POOLS.len()].chars().collect();
+                for _ in 0..=generator.next_u64() % (1 << (round % 6)) {
+                    text.push(pool[generator.next_u64() as usize % pool.len()]);
+                }
+            }
+            let expected = definition(&text);
+            assert_eq!(tokens(&[&text]), expected, "round {round} of seed 31: {text:?}");
+            let (start, end) =
+                text.split_at(text.floor_char_boundary(generator.next_u64() as usize % (text.len() + 1)));
+            assert_eq!(tokens(&[start, end]), expected, "round {round} of seed 31: {start:?} {end:?}");
         }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) trait Bytes: Copy {
     /// Masks of the bytes that are ASCII white space by the White_Space property, and of those that are not ASCII.
     fn spaces(self, block: &Block) -> (u64, u64);
 
-    /// A mask of the bytes `first` to `first + count - 1`. `count` is at least 1, and there is no byte above 0xff.
+    /// A mask of the bytes `first` to `first + count - 1`. `count` is 1 to 128, and no byte is above 0xff.
     fn in_range(self, block: &Block, first: u8, count: u8) -> u64;
 
     /// Moves the bytes whose bits are set to the front of `packed`; the bytes after them have no meaning.

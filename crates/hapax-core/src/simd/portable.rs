@@ -32,8 +32,16 @@ impl Bytes for Portable {
 
     #[inline(always)]
     fn in_range(self, block: &Block, first: u8, count: u8) -> u64 {
-        let bit = |byte: &u8| u64::from(byte.wrapping_sub(first) < count);
-        block.iter().rev().fold(0, |mask, byte| mask << 1 | bit(byte))
+        let (firsts, more) = (ONES * u64::from(first), ONES * u64::from(0x80 - count));
+        let mut found = 0;
+        for (i, eight) in block.as_chunks::<8>().0.iter().enumerate() {
+            let eight = u64::from_le_bytes(*eight);
+            // The difference in each byte: no subtraction borrows from the next one.
+            let moved = ((eight | HIGH) - (firsts & !HIGH)) ^ ((eight ^ !firsts) & HIGH);
+            let outside = moved | ((moved & !HIGH) + more);
+            found |= gather(!outside & HIGH) << (8 * i);
+        }
+        found
     }
 
     #[inline(always)]
