@@ -1,4 +1,4 @@
-//! The hot loops over batches with AVX-512.
+//! The hot loops over batches that multiply 64-bit numbers, with AVX-512.
 
 use std::arch::x86_64::*;
 use std::mem::transmute;
