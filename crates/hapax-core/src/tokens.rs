@@ -165,6 +165,53 @@ impl Scan for TokenScan<'_> {
     }
 }
 
+/// What the bytes of a block belong to, one bit each.
+struct Classes {
+    /// Letters and numbers of spaced scripts.
+    letters: u64,
+    /// Letters and numbers of unspaced scripts.
+    unspaced: u64,
+    /// The first byte of each of these.
+    unspaced_first: u64,
+    marks: u64,
+    /// The bytes of whole characters; bits beyond these have no meaning.
+    len: usize,
+}
+
+#[inline(always)]
+fn classes<V: Bytes>(vector: V, table: &UnicodeTable, block: &Block, mut len: usize) -> Classes {
+    let (mut letters, mut beyond) = vector.words(block);
+    let (mut unspaced, mut unspaced_first, mut marks) = (0, 0, 0);
+    if beyond != 0 {
+        unspaced_first = ideographs(vector, block) & complete(len, 3);
+        unspaced = three_bytes(unspaced_first);
+        let spaced = spaced_letters(vector, block) & complete(len, 2);
+        letters |= spaced | spaced << 1;
+        beyond &= !(unspaced | spaced | spaced << 1);
+    }
+    while beyond != 0 {
+        let first = beyond.trailing_zeros() as usize;
+        let (c, bytes) = decode(&block[first..]);
+        if first + bytes > len {
+            len = first;
+            break;
+        }
+        let bits = bytes_from(first, bytes);
+        beyond &= !bits;
+        let entry = table.of_code_point(c);
+        match entry.class() {
+            Class::Letter | Class::Number if entry.is_unspaced() => {
+                unspaced |= bits;
+                unspaced_first |= 1 << first;
+            }
+            Class::Letter | Class::Number => letters |= bits,
+            Class::Mark => marks |= bits,
+            Class::Other | Class::Space => {}
+        }
+    }
+    Classes { letters, unspaced, unspaced_first, marks, len }
+}
+
 impl TokenScan<'_> {
     /// Takes the characters that are wholly within the next 64 bytes; returns the position after them.
     #[inline(always)]
@@ -178,36 +225,8 @@ impl TokenScan<'_> {
                 &padded
             }
         };
-        let (mut letters, mut beyond) = vector.words(block);
-        let mut len = rest.len().min(BLOCK);
-        let (mut unspaced, mut unspaced_first, mut marks) = (0u64, 0u64, 0u64);
-        if beyond != 0 {
-            unspaced_first = ideographs(vector, block) & complete(len, 3);
-            unspaced = three_bytes(unspaced_first);
-            let spaced = spaced_letters(vector, block) & complete(len, 2);
-            letters |= spaced | spaced << 1;
-            beyond &= !(unspaced | spaced | spaced << 1);
-        }
-        while beyond != 0 {
-            let first = beyond.trailing_zeros() as usize;
-            let (c, bytes) = decode(&block[first..]);
-            if first + bytes > len {
-                len = first;
-                break;
-            }
-            let bits = bytes_from(first, bytes);
-            beyond &= !bits;
-            let entry = self.tokeniser.table.of_code_point(c);
-            match entry.class() {
-                Class::Letter | Class::Number if entry.is_unspaced() => {
-                    unspaced |= bits;
-                    unspaced_first |= 1 << first;
-                }
-                Class::Letter | Class::Number => letters |= bits,
-                Class::Mark => marks |= bits,
-                Class::Other | Class::Space => {}
-            }
-        }
+        let Classes { letters, unspaced, unspaced_first, marks, len } =
+            classes(vector, self.tokeniser.table, block, rest.len().min(BLOCK));
         // A mark belongs to a token only if a letter or number comes before it, and a long token may have to be cut:
         // here characters are taken one at a time.
         let running = self.tokeniser.running;

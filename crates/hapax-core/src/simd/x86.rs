@@ -180,9 +180,9 @@ pub(super) fn mix_and_select(
     count
 }
 
-/// Returns the lowest bytes of eight values that `other_half_fmix64` would make, in the lowest bytes of 32-bit lanes; the
-/// other bytes have no meaning. From each lane of 128 bits come two of `a` and then two of `b`. A byte needs only bits 0
-/// to 7 and 33 to 40 of a product, so the multiplications are narrow.
+/// Returns the lowest bytes of the eight values that `other_half_fmix64` would make, in the lowest bytes of 32-bit lanes.
+/// The other bytes have no meaning. From each lane of 128 bits come two of `a` and then two of `b`. A byte needs only
+/// bits 0 to 7 and 33 to 40 of a product, so the multiplications are narrow.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn low_bytes(a: __m256i, b: __m256i) -> __m256i {
