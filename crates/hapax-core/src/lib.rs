@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 mod band;
+mod characters;
 mod hash;
 mod mix;
 pub mod normalise;

@@ -3,6 +3,7 @@
 //! it returns the positions of tokens. A token that spans two pieces is kept in a buffer of at most [`TOKEN_BYTES_MAX`]
 //! bytes.
 
+use crate::characters::{bytes_from, complete, ideographs, spaced_letters, three_bytes};
 use crate::simd::{Block, Bytes, Scan, Simd};
 use crate::unicode::{CharEntry, Class, UnicodeTable, decode};
 
@@ -164,6 +165,53 @@ impl Scan for TokenScan<'_> {
     }
 }
 
+/// What the bytes of a block belong to, one bit each.
+struct Classes {
+    /// Letters and numbers of spaced scripts.
+    letters: u64,
+    /// Letters and numbers of unspaced scripts.
+    unspaced: u64,
+    /// The first byte of each of these.
+    unspaced_first: u64,
+    marks: u64,
+    /// The bytes of whole characters; bits beyond these have no meaning.
+    len: usize,
+}
+
+#[inline(always)]
+fn classes<V: Bytes>(vector: V, table: &UnicodeTable, block: &Block, mut len: usize) -> Classes {
+    let (mut letters, mut beyond) = vector.words(block);
+    let (mut unspaced, mut unspaced_first, mut marks) = (0, 0, 0);
+    if beyond != 0 {
+        unspaced_first = ideographs(vector, block) & complete(len, 3);
+        unspaced = three_bytes(unspaced_first);
+        let spaced = spaced_letters(vector, block) & complete(len, 2);
+        letters |= spaced | spaced << 1;
+        beyond &= !(unspaced | spaced | spaced << 1);
+    }
+    while beyond != 0 {
+        let first = beyond.trailing_zeros() as usize;
+        let (c, bytes) = decode(&block[first..]);
+        if first + bytes > len {
+            len = first;
+            break;
+        }
+        let bits = bytes_from(first, bytes);
+        beyond &= !bits;
+        let entry = table.of_code_point(c);
+        match entry.class() {
+            Class::Letter | Class::Number if entry.is_unspaced() => {
+                unspaced |= bits;
+                unspaced_first |= 1 << first;
+            }
+            Class::Letter | Class::Number => letters |= bits,
+            Class::Mark => marks |= bits,
+            Class::Other | Class::Space => {}
+        }
+    }
+    Classes { letters, unspaced, unspaced_first, marks, len }
+}
+
 impl TokenScan<'_> {
     /// Takes the characters that are wholly within the next 64 bytes; returns the position after them.
     #[inline(always)]
@@ -177,29 +225,8 @@ impl TokenScan<'_> {
                 &padded
             }
         };
-        let (mut letters, mut beyond) = vector.words(block);
-        let mut len = rest.len().min(BLOCK);
-        let (mut unspaced, mut unspaced_first, mut marks) = (0u64, 0u64, 0u64);
-        while beyond != 0 {
-            let first = beyond.trailing_zeros() as usize;
-            let (c, bytes) = decode(&block[first..]);
-            if first + bytes > len {
-                len = first;
-                break;
-            }
-            let bits = ((1u64 << bytes) - 1) << first;
-            beyond &= !bits;
-            let entry = self.tokeniser.table.of_code_point(c);
-            match entry.class() {
-                Class::Letter | Class::Number if entry.is_unspaced() => {
-                    unspaced |= bits;
-                    unspaced_first |= 1 << first;
-                }
-                Class::Letter | Class::Number => letters |= bits,
-                Class::Mark => marks |= bits,
-                Class::Other | Class::Space => {}
-            }
-        }
+        let Classes { letters, unspaced, unspaced_first, marks, len } =
+            classes(vector, self.tokeniser.table, block, rest.len().min(BLOCK));
         // A mark belongs to a token only if a letter or number comes before it, and a long token may have to be cut:
         // here characters are taken one at a time.
         let running = self.tokeniser.running;
@@ -279,6 +306,7 @@ impl TokenScan<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mix::SplitMix64;
     use crate::spec::Fold;
 
     fn tokens(pieces: &[&str]) -> Vec<String> {
@@ -348,6 +376,64 @@ mod tests {
         assert_eq!(tokens(&single.iter().map(String::as_str).collect::<Vec<_>>()), whole);
         for at in (0..=text.len()).filter(|&at| text.is_char_boundary(at)) {
             assert_eq!(tokens(&[&text[..at], &text[at..]]), whole, "cut at {at}");
+        }
+    }
+
+    /// The definition, one character at a time (`docs/spec.md`, section 2).
+    fn definition(text: &str) -> Vec<String> {
+        let table = UnicodeTable::of(Fold::NfkcCasefold);
+        let (mut found, mut token, mut alone) = (Vec::new(), String::new(), false);
+        for c in text.chars() {
+            let entry = table.get(c);
+            let begins = matches!(entry.class(), Class::Letter | Class::Number);
+            let goes_on = entry.class() == Class::Mark || begins && !entry.is_unspaced() && !alone;
+            if !token.is_empty() && goes_on {
+                if token.len() + c.len_utf8() > TOKEN_BYTES_MAX {
+                    found.push(std::mem::take(&mut token));
+                }
+                token.push(c);
+                continue;
+            }
+            if !token.is_empty() {
+                found.push(std::mem::take(&mut token));
+            }
+            if begins {
+                token.push(c);
+                alone = entry.is_unspaced();
+            }
+        }
+        found.extend(Some(token).filter(|token| !token.is_empty()));
+        found
+    }
+
+    /// Runs of characters whose bytes alone say what they are, of others, and of both, at every place of a block.
+    #[test]
+    fn tokens_of_every_script_are_those_of_the_definition() {
+        const POOLS: [&str; 9] = [
+            "abc xyz 019 ,.-'_",
+            "éàÿßçœÀĀſƀɏɐɿ×÷",
+            "ж\u{45f}ѣ\u{47f}\u{480}\u{482}\u{483}ҋԯαω\u{37e}",
+            "一丁龥鿿㐀䶿䷀侀倀",
+            "かガー。「」・々〇〻",
+            "한국어글각ᄀ",
+            "ไทยที่မြန်မာខ្មែរ",
+            "\u{301}\u{3099}\u{fe0f}–—“”…",
+            "𐀀𠀀𝐀🎉\u{e0100}",
+        ];
+        let mut generator = SplitMix64::new(31);
+        for round in 0..4_000 {
+            let mut text = String::new();
+            while text.len() < round % 400 {
+                let pool: Vec<char> = POOLS[generator.next_u64() as usize % POOLS.len()].chars().collect();
+                for _ in 0..=generator.next_u64() % (1 << (round % 6)) {
+                    text.push(pool[generator.next_u64() as usize % pool.len()]);
+                }
+            }
+            let expected = definition(&text);
+            assert_eq!(tokens(&[&text]), expected, "round {round} of seed 31: {text:?}");
+            let (start, end) =
+                text.split_at(text.floor_char_boundary(generator.next_u64() as usize % (text.len() + 1)));
+            assert_eq!(tokens(&[start, end]), expected, "round {round} of seed 31: {start:?} {end:?}");
         }
     }
 }

@@ -31,7 +31,8 @@ pub(crate) enum Class {
 
 /// All properties of a scalar value in 32 bits: class (3); one bit each for unspaced script, decimal digit, composes
 /// with the character before it, and folds to itself or to one other character that never composes; combining class (8,
-/// from bit 8); mapping (16, from bit 16; 0 means itself).
+/// from bit 8); mapping (16, from bit 16; 0 means itself). A letter that folds to its own parts, as `é` does, folds to
+/// itself: it is composed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CharEntry(u32);
 
@@ -72,7 +73,8 @@ impl CharEntry {
         self.0 & BACKWARD != 0
     }
 
-    /// Whether it folds to itself, is not white space, and never composes with the character before it.
+    /// Whether it folds to itself, or to parts that compose to it again, is not white space, and never composes with the
+    /// character before it.
     #[inline(always)]
     pub(crate) fn is_itself(self) -> bool {
         self.0 & ITSELF != 0
@@ -168,13 +170,14 @@ impl UnicodeTable {
         let pairs = Composites::build(&mut raw);
         let (mappings, mapped) = if fold == Fold::None { (vec![NO_MAPPING], Vec::new()) } else { map(&mut raw, fold) };
 
-        for bits in &mut raw {
+        for (c, bits) in (0..).zip(&mut raw) {
             let entry = CharEntry(*bits);
             let stands_alone =
                 entry.combining_class() == 0 && !entry.composes_backward() && entry.class() != Class::Space;
-            match entry.mapping() {
-                0 if stands_alone => *bits |= ITSELF,
-                index if mappings[index].whole.is_some() => *bits |= ONE_OTHER,
+            match (entry.mapping(), mappings[entry.mapping()].whole) {
+                (0, _) if stands_alone => *bits |= ITSELF,
+                (_, Some(whole)) if u32::from(whole) == c => *bits |= ITSELF,
+                (_, Some(_)) => *bits |= ONE_OTHER,
                 _ => {}
             }
         }

@@ -128,6 +128,46 @@ fn random_text(generator: &mut SplitMix64, len: usize) -> String {
     text
 }
 
+/// Long runs of characters that fold to themselves or to one other of as many bytes, fewer or more, with a few that
+/// compose between them: these are taken 64 bytes at a time.
+#[test]
+fn long_runs_are_folded_as_the_definition_says() {
+    const POOLS: [&str; 8] = [
+        "abcXYZ 019,.\n",
+        "éàÿçœÉÀŸŒĀāſßẞ×÷",
+        "жЖёЁѣѢџЏҐґΣςάΆ",
+        "一丁龥鿿㐀䷀侀豈",
+        "かがガｶ。，！０Ａ①",
+        "한글각–—“”…\u{a0}\u{3000}",
+        "ȺⱥȾKÅℵΩ\u{1e9e}",
+        "\u{301}\u{323}\u{3099}\u{309a}\u{200b}e\u{11a8}",
+    ];
+    println!("seed {SEED}");
+    let mut generator = SplitMix64::new(SEED);
+    for round in 0..600 {
+        let mut text = String::new();
+        while text.len() < round {
+            // Mostly plain characters: the last pool is drawn seldom.
+            let pool = generator.next_u64() as usize % 36 / 5;
+            let pool: Vec<char> = POOLS[pool].chars().collect();
+            for _ in 0..=generator.next_u64() % (1 << (round % 6)) {
+                text.push(pool[generator.next_u64() as usize % pool.len()]);
+            }
+        }
+        for (fold, marks, digits) in options() {
+            let expected = reference(fold, marks, digits, &text);
+            assert_eq!(canonical(fold, marks, digits, &text), expected, "{fold:?} {marks:?} {digits:?} of {text:?}");
+            let (start, end) =
+                text.split_at(text.floor_char_boundary(generator.next_u64() as usize % (text.len() + 1)));
+            let (mut normaliser, mut out) = (Normaliser::new(fold, marks, digits), Vec::new());
+            normaliser.push(start, &mut out);
+            normaliser.push(end, &mut out);
+            normaliser.finish(&mut out);
+            assert_eq!(utf8(out), expected, "{fold:?} {marks:?} {digits:?} of {start:?} and {end:?}");
+        }
+    }
+}
+
 #[test]
 fn canonical_text_is_what_the_definition_says() {
     println!("seed {SEED}");

@@ -2,6 +2,7 @@
 //! others. This is the hot loop of canonicalisation.
 
 use super::rules::{Plain, Rules};
+use crate::characters::{bytes_from, complete, ideographs, three_bytes};
 use crate::simd::{Block, Bytes, Scan};
 use crate::unicode::decode;
 
@@ -40,17 +41,13 @@ impl Scan for PlainRun<'_> {
                     &padded
                 }
             };
-            let (spaces, mut beyond) = vector.spaces(block);
+            let (spaces, beyond) = vector.spaces(block);
             let mut len = rest.len().min(size_of::<Block>());
-            // Writes the block up to the first character that is not ASCII and does not fold to itself.
-            while beyond != 0 {
-                let first = beyond.trailing_zeros() as usize;
-                let (c, bytes) = decode(&block[first..]);
-                if first + bytes > len || !rules.is_itself(c) {
-                    len = first;
-                    break;
-                }
-                beyond &= u64::MAX.checked_shl((first + bytes) as u32).unwrap_or(0);
+            let room: &mut Block = out[to..].first_chunk_mut().expect("there is room for all of the run");
+            rules.ascii_block(block, room);
+            let mut dropped = 0;
+            if beyond != 0 {
+                (len, dropped) = fold_beyond(vector, rules, block, beyond, len, room);
             }
             if len == 0 {
                 let (c, bytes) = decode(rest);
@@ -65,13 +62,9 @@ impl Scan for PlainRun<'_> {
                 continue;
             }
             let there = u64::MAX >> (size_of::<Block>() - len);
-            let kept = there & !(spaces & (spaces << 1 | u64::from(after_space)));
-            let room = out[to..].first_chunk_mut().expect("there is room for all of the run");
-            if kept == there {
-                rules.ascii_block(block, room);
-            } else {
-                let mut folded = [0; size_of::<Block>()];
-                rules.ascii_block(block, &mut folded);
+            let kept = there & !dropped & !(spaces & (spaces << 1 | u64::from(after_space)));
+            if kept != there {
+                let folded = *room;
                 vector.pack(&folded, kept, room);
             }
             to += kept.count_ones() as usize;
@@ -80,4 +73,40 @@ impl Scan for PlainRun<'_> {
         }
         (at, to)
     }
+}
+
+/// Folds the characters outside ASCII in the first `len` bytes, up to the first that is not plain or folds to one of more
+/// bytes. `beyond` are their bytes, and `room` has a copy of the block. Returns the number of bytes before that character,
+/// and a mask of those that no longer belong to any, because a character folded to one of fewer bytes.
+#[inline(always)]
+fn fold_beyond<V: Bytes>(
+    vector: V,
+    rules: Rules,
+    block: &Block,
+    mut beyond: u64,
+    len: usize,
+    room: &mut Block,
+) -> (usize, u64) {
+    let mut dropped = 0;
+    if rules.folds_plainly() {
+        beyond &= !three_bytes(ideographs(vector, block) & complete(len, 3));
+    }
+    while beyond != 0 {
+        let first = beyond.trailing_zeros() as usize;
+        let (c, bytes) = decode(&block[first..]);
+        if first + bytes > len {
+            return (first, dropped);
+        }
+        let character = bytes_from(first, bytes);
+        if !rules.is_itself(c) {
+            let other = match rules.plain(c) {
+                Some(Plain::Other(other)) if other.len_utf8() <= bytes => other,
+                _ => return (first, dropped),
+            };
+            other.encode_utf8(&mut room[first..]);
+            dropped |= character & !bytes_from(first, other.len_utf8());
+        }
+        beyond &= !character;
+    }
+    (len, dropped)
 }

@@ -73,6 +73,12 @@ impl Rules {
         }
     }
 
+    /// Whether there are characters outside ASCII that fold plainly.
+    #[inline(always)]
+    pub(super) fn folds_plainly(&self) -> bool {
+        self.folds_plainly
+    }
+
     /// Whether a character outside ASCII folds plainly to itself.
     #[inline(always)]
     pub(super) fn is_itself(&self, c: u32) -> bool {

@@ -1,6 +1,8 @@
 //! The loops over whole batches of shingles, tokens and slots, each with the instructions that the processor has.
 
 #[cfg(target_arch = "x86_64")]
+use super::avx512;
+#[cfg(target_arch = "x86_64")]
 use super::level::Level;
 use super::level::Simd;
 use super::slots::{BATCH, SlotSet};
@@ -33,9 +35,12 @@ pub(crate) fn mix_and_select(
     match simd.level() {
         // SAFETY: `Simd::available` makes these levels only if the processor has the features.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 | Level::Avx512 if slots <= x86::SELECT_SLOTS_MAX => unsafe {
+        Level::Avx2 if slots <= x86::SELECT_SLOTS_MAX => unsafe {
             x86::mix_and_select(values, constant, open, slots, selected)
         },
+        // SAFETY: the same.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::mix_and_select(values, constant, open, slots, selected) },
         _ => {
             let mut mixed = [0; BATCH];
             lanes::mix(simd, values, constant, &mut mixed);
@@ -58,7 +63,10 @@ pub(crate) fn hash_short(
     match simd.level() {
         // SAFETY: `Simd::available` makes these levels only if the processor has the features.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 | Level::Avx512 => unsafe { x86::hash_short(text, (starts, ends), long, hashes) },
+        Level::Avx2 => unsafe { x86::hash_short(text, (starts, ends), long, hashes) },
+        // SAFETY: the same.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::hash_short(text, (starts, ends), long, hashes) },
         _ => {
             let longs = portable::first_words(text, (starts, ends), words, long);
             lanes::xxh3_short(simd, &words[..], starts, ends, hashes);

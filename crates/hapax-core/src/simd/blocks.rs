@@ -19,11 +19,15 @@ pub(crate) trait Bytes: Copy {
     /// Masks of the bytes that are ASCII white space by the White_Space property, and of those that are not ASCII.
     fn spaces(self, block: &Block) -> (u64, u64);
 
+    /// A mask of the bytes `first` to `first + count - 1`. `count` is 1 to 128, and no byte is above 0xff.
+    fn in_range(self, block: &Block, first: u8, count: u8) -> u64;
+
     /// Moves the bytes whose bits are set to the front of `packed`; the bytes after them have no meaning.
     fn pack(self, block: &Block, kept: u64, packed: &mut Block);
 }
 
-/// Defines a type for the named instructions, and implements [`Bytes`] with the functions `words`, `spaces` and `pack`
+/// Defines a type for the named instructions, and implements [`Bytes`] with the functions `words`, `spaces`,
+/// `bytes_in_range` and `pack`
 /// of the same module.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! bytes_by_functions {
@@ -43,6 +47,12 @@ macro_rules! bytes_by_functions {
             fn spaces(self, block: &Block) -> (u64, u64) {
                 // SAFETY: a value of this type is made only if the processor has the features.
                 unsafe { spaces(block) }
+            }
+
+            #[inline(always)]
+            fn in_range(self, block: &Block, first: u8, count: u8) -> u64 {
+                // SAFETY: a value of this type is made only if the processor has the features.
+                unsafe { bytes_in_range(block, first, count) }
             }
 
             #[inline(always)]

@@ -3,6 +3,8 @@
 //! specification: the tests of this folder, `tests/simd.rs` and the fuzz targets check that every other form gives the
 //! same results.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod batches;
 mod blocks;
 pub(crate) mod lanes;

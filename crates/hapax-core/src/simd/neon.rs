@@ -67,6 +67,12 @@ fn spaces(block: &Block) -> (u64, u64) {
 
 #[inline]
 #[target_feature(enable = "neon")]
+fn bytes_in_range(block: &Block, first: u8, count: u8) -> u64 {
+    mask(quarters(block).map(|bytes| in_range(bytes, first, count)))
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
 fn pack(block: &Block, kept: u64, packed: &mut Block) {
     let mut at = 0;
     for i in 0..8 {

@@ -31,6 +31,20 @@ impl Bytes for Portable {
     }
 
     #[inline(always)]
+    fn in_range(self, block: &Block, first: u8, count: u8) -> u64 {
+        let (firsts, more) = (ONES * u64::from(first), ONES * u64::from(0x80 - count));
+        let mut found = 0;
+        for (i, eight) in block.as_chunks::<8>().0.iter().enumerate() {
+            let eight = u64::from_le_bytes(*eight);
+            // The difference in each byte: no subtraction borrows from the next one.
+            let moved = ((eight | HIGH) - (firsts & !HIGH)) ^ ((eight ^ !firsts) & HIGH);
+            let outside = moved | ((moved & !HIGH) + more);
+            found |= gather(!outside & HIGH) << (8 * i);
+        }
+        found
+    }
+
+    #[inline(always)]
     fn pack(self, block: &Block, kept: u64, packed: &mut Block) {
         let mut at = 0;
         for (i, byte) in block.iter().enumerate() {

@@ -13,14 +13,16 @@ const fn tries(natively: usize, under_miri: usize) -> usize {
 struct Everything<'a>(&'a Block, u64);
 
 impl Scan for Everything<'_> {
-    type Output = ((u64, u64), (u64, u64), Vec<u8>);
+    type Output = ((u64, u64), (u64, u64), [u64; 4], Vec<u8>);
 
     #[inline(always)]
     fn run<V: Bytes>(self, vector: V) -> Self::Output {
         let Self(block, kept) = self;
         let mut packed = [0xee; 64];
         vector.pack(block, kept, &mut packed);
-        (vector.words(block), vector.spaces(block), packed[..kept.count_ones() as usize].to_vec())
+        let ranges = [(b'A', 26), (0xe5, 5), (0xff, 1), (0x40, 128)];
+        let ranges = ranges.map(|(first, count)| vector.in_range(block, first, count));
+        (vector.words(block), vector.spaces(block), ranges, packed[..kept.count_ones() as usize].to_vec())
     }
 }
 
@@ -57,15 +59,18 @@ fn the_portable_form_says_what_the_standard_library_says() {
         for place in [0, 7, 8, 31, 32, 63] {
             block[place] = byte;
             let bit = |is: bool| u64::from(is) << place;
-            let ((words, beyond), (spaces, beyond_too), _) = Simd::PORTABLE.scan(Everything(&block, 0));
+            let ((words, beyond), (spaces, beyond_too), ranges, _) = Simd::PORTABLE.scan(Everything(&block, 0));
             assert_eq!(words & 1 << place, bit(byte.is_ascii_alphanumeric()), "{byte:x}");
             assert_eq!(spaces & 1 << place, bit(byte == 0x0b || byte.is_ascii_whitespace()), "{byte:x}");
+            let expected =
+                [byte.is_ascii_uppercase(), (0xe5..=0xe9).contains(&byte), byte == 0xff, (0x40..0xc0).contains(&byte)];
+            assert_eq!(ranges.map(|range| range & 1 << place), expected.map(bit), "{byte:x}");
             assert_eq!((beyond & 1 << place, beyond_too), (bit(!byte.is_ascii()), beyond), "{byte:x}");
             block[place] = b'-';
         }
     }
     let block: Block = std::array::from_fn(|i| i as u8);
-    assert_eq!(Simd::PORTABLE.scan(Everything(&block, 0x8000_0000_0000_0105)).2, [0, 2, 8, 63]);
+    assert_eq!(Simd::PORTABLE.scan(Everything(&block, 0x8000_0000_0000_0105)).3, [0, 2, 8, 63]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The hot loops over text and over batches with AVX2. The AVX-512 level uses them too: its instructions would gain
-//! less here than in `lanes`.
+//! The hot loops over text and over batches with AVX2. The AVX-512 level has its own forms of those that multiply, in
+//! `avx512`, and uses the others from here.
 
 use std::arch::x86_64::*;
 
@@ -53,6 +53,12 @@ fn spaces(block: &Block) -> (u64, u64) {
     let found = halves
         .map(|bytes| _mm256_or_si256(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b' ' as i8)), in_range(bytes, 0x09, 5)));
     (mask(found), mask(halves))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn bytes_in_range(block: &Block, first: u8, count: u8) -> u64 {
+    mask(halves(block).map(|bytes| in_range(bytes, first, count)))
 }
 
 #[inline]
@@ -124,6 +130,8 @@ pub(super) fn mix_and_select(
     let values = &values[..values.len().min(BATCH)];
     // All 256 bits; fewer slots are repeated, so that the bits of a value above the slot number do not matter.
     let words: [u64; 4] = std::array::from_fn(|i| open[i & (slots / 64 - 1)]);
+    // In late rounds hardly any value is selected, and the processor predicts that. In others it cannot.
+    let few = words.iter().map(|word| word.count_ones()).sum::<u32>() <= 256 / 32;
     // SAFETY: reads the 32 bytes of the array.
     let open = unsafe { _mm256_loadu_si256(words.as_ptr().cast()) };
     let constant = _mm256_set1_epi64x(constant as i64);
@@ -142,15 +150,16 @@ pub(super) fn mix_and_select(
         };
         // SAFETY: each reads 32 of the 64 bytes of the array.
         let [a, b] = [0, 4].map(|at| unsafe { _mm256_loadu_si256(eight.as_ptr().add(at).cast()) });
-        let a = fmix64(_mm256_xor_si256(a, constant));
-        let b = fmix64(_mm256_xor_si256(b, constant));
-        // The lower halves of all: from each lane of 128 bits, two of a and then two of b.
-        let low =
-            _mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b)));
+        let a = half_fmix64(_mm256_xor_si256(a, constant));
+        let b = half_fmix64(_mm256_xor_si256(b, constant));
+        let low = low_bytes(a, b);
         // Bits 5 to 7 choose one of eight words, bits 0 to 4 a bit of it.
         let word = _mm256_permutevar8x32_epi32(open, _mm256_srli_epi32(low, 5));
         let bit = _mm256_sllv_epi32(word, _mm256_andnot_si256(low, _mm256_set1_epi32(31)));
         let found = _mm256_movemask_ps(_mm256_castsi256_ps(bit)) as usize & there;
+        if few && found == 0 {
+            continue;
+        }
         for (four, found) in [(a, found & 0x33), (b, found >> 2 & 0x33)] {
             let room: &mut [u64; 4] = selected[count..].first_chunk_mut().expect("there are fewer than were looked at");
             // SAFETY: the row has 32 bytes, and so has the array.
@@ -161,7 +170,32 @@ pub(super) fn mix_and_select(
             count += found.count_ones() as usize;
         }
     }
+    for four in selected.as_chunks_mut::<4>().0.iter_mut().take(count.div_ceil(4)) {
+        // SAFETY: reads and writes the 32 bytes of the array.
+        unsafe {
+            let rest = other_half_fmix64(_mm256_loadu_si256(four.as_ptr().cast()));
+            _mm256_storeu_si256(four.as_mut_ptr().cast(), rest);
+        }
+    }
     count
+}
+
+/// Returns the lowest bytes of the eight values that `other_half_fmix64` would make, in the lowest bytes of 32-bit lanes.
+/// The other bytes have no meaning. From each lane of 128 bits come two of `a` and then two of `b`. A byte needs only
+/// bits 0 to 7 and 33 to 40 of a product, so the multiplications are narrow.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn low_bytes(a: __m256i, b: __m256i) -> __m256i {
+    let factor = _mm256_set1_epi64x(FMIX_SECOND as i64);
+    let evens =
+        |a, b| _mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b)));
+    let odds =
+        |a, b| _mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b)));
+    let (product_a, product_b) = (_mm256_mul_epu32(a, factor), _mm256_mul_epu32(b, factor));
+    let crossed = _mm256_mullo_epi16(evens(a, b), _mm256_set1_epi32((FMIX_SECOND >> 32 & 0xffff) as i32));
+    let other = _mm256_mullo_epi16(odds(a, b), _mm256_set1_epi32((FMIX_SECOND & 0xffff) as i32));
+    let high = _mm256_add_epi32(odds(product_a, product_b), _mm256_add_epi32(crossed, other));
+    _mm256_xor_si256(evens(product_a, product_b), _mm256_srli_epi32::<1>(high))
 }
 
 /// As `portable::first_words`, then `lanes::xxh3_short`.
@@ -196,9 +230,7 @@ pub(super) fn hash_short(
         *room = [first, second, third, fourth].map(|place| i as u16 + u16::from(place));
         longs += more.count_ones() as usize;
         let len = _mm256_cvtepu32_epi64(len);
-        let short = xxh3_1_to_3(words, len);
-        let other = xxh3_4_to_8(words, len);
-        let hash = _mm256_blendv_epi8(other, short, _mm256_cmpgt_epi64(_mm256_set1_epi64x(4), len));
+        let hash = xxh3_short(words, len);
         let mut four = [0u64; 4];
         // SAFETY: writes the 32 bytes of the array.
         unsafe { _mm256_storeu_si256(four.as_mut_ptr().cast(), hash) };
@@ -224,55 +256,81 @@ pub(super) fn hash_short(
     longs
 }
 
-/// As `lanes::xxh3_1_to_3`. A shift by more bits than there are gives 0, in lanes whose result is not used.
+/// As `lanes::xxh3_short`. Both formulas multiply twice, so each lane gets the factors and shifts of its own. A shift by
+/// more bits than there are gives 0, in lanes whose result is not used.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn xxh3_1_to_3(word: __m256i, len: __m256i) -> __m256i {
-    let byte = _mm256_set1_epi64x(0xff);
+fn xxh3_short(word: __m256i, len: __m256i) -> __m256i {
+    let set = |value: u64| _mm256_set1_epi64x(value as i64);
+    let is_short = _mm256_cmpgt_epi64(set(4), len);
+
+    let byte = set(0xff);
     let middle = _mm256_srlv_epi64(word, _mm256_slli_epi64(_mm256_srli_epi64(len, 1), 3));
-    let last = _mm256_srlv_epi64(word, _mm256_slli_epi64(_mm256_sub_epi64(len, _mm256_set1_epi64x(1)), 3));
+    let last = _mm256_srlv_epi64(word, _mm256_slli_epi64(_mm256_sub_epi64(len, set(1)), 3));
     let low = _mm256_or_si256(_mm256_and_si256(last, byte), _mm256_slli_epi64(len, 8));
     let first = _mm256_slli_epi64(_mm256_and_si256(word, byte), 16);
     let middle = _mm256_slli_epi64(_mm256_and_si256(middle, byte), 24);
-    let h = _mm256_or_si256(low, _mm256_or_si256(first, middle));
-    let h = _mm256_xor_si256(h, _mm256_set1_epi64x(0x8727_5a9b));
-    let h = times(_mm256_xor_si256(h, _mm256_srli_epi64(h, 33)), 0xc2b2_ae3d_27d4_eb4f);
-    let h = times(_mm256_xor_si256(h, _mm256_srli_epi64(h, 29)), 0x1656_67b1_9e37_79f9);
-    _mm256_xor_si256(h, _mm256_srli_epi64(h, 32))
+    let short = _mm256_or_si256(low, _mm256_or_si256(first, middle));
+    let short = _mm256_xor_si256(short, set(0x8727_5a9b));
+    let short = _mm256_xor_si256(short, _mm256_srli_epi64(short, 33));
+
+    let last = _mm256_srlv_epi64(word, _mm256_slli_epi64(_mm256_sub_epi64(len, set(4)), 3));
+    let last = _mm256_and_si256(last, set(0xffff_ffff));
+    let other = _mm256_or_si256(_mm256_slli_epi64(word, 32), last);
+    let other = _mm256_xor_si256(other, set(0xc73a_b174_c5ec_d5a2));
+    let turned_49 = _mm256_or_si256(_mm256_slli_epi64(other, 49), _mm256_srli_epi64(other, 15));
+    let turned_24 = _mm256_or_si256(_mm256_slli_epi64(other, 24), _mm256_srli_epi64(other, 40));
+    let other = _mm256_xor_si256(other, _mm256_xor_si256(turned_49, turned_24));
+
+    // Chooses one of two constants in each lane; no arithmetic is done on them as floating-point numbers.
+    let each = |other: u64, short: u64| {
+        let both = _mm256_castsi256_pd(_mm256_setr_epi64x(other as i64, short as i64, other as i64, short as i64));
+        _mm256_castpd_si256(_mm256_permutevar_pd(both, is_short))
+    };
+    let times_each = |h, other: u64, short: u64| {
+        times_lanes(h, each(other, short), each(other.rotate_left(32), short.rotate_left(32)))
+    };
+    let h = _mm256_blendv_epi8(other, short, is_short);
+    let h = times_each(h, 0x9fb2_1c65_1e98_df25, 0xc2b2_ae3d_27d4_eb4f);
+    let turned = _mm256_add_epi64(_mm256_srlv_epi64(h, each(35, 29)), _mm256_andnot_si256(is_short, len));
+    let h = times_each(_mm256_xor_si256(h, turned), 0x9fb2_1c65_1e98_df25, 0x1656_67b1_9e37_79f9);
+    _mm256_xor_si256(h, _mm256_srlv_epi64(h, each(28, 32)))
 }
 
-/// As `lanes::xxh3_4_to_8`.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn xxh3_4_to_8(word: __m256i, len: __m256i) -> __m256i {
-    const PRIME: u64 = 0x9fb2_1c65_1e98_df25;
-    let last = _mm256_srlv_epi64(word, _mm256_slli_epi64(_mm256_sub_epi64(len, _mm256_set1_epi64x(4)), 3));
-    let last = _mm256_and_si256(last, _mm256_set1_epi64x(0xffff_ffff));
-    let h = _mm256_or_si256(_mm256_slli_epi64(word, 32), last);
-    let h = _mm256_xor_si256(h, _mm256_set1_epi64x(0xc73a_b174_c5ec_d5a2u64 as i64));
-    let turned_49 = _mm256_or_si256(_mm256_slli_epi64(h, 49), _mm256_srli_epi64(h, 15));
-    let turned_24 = _mm256_or_si256(_mm256_slli_epi64(h, 24), _mm256_srli_epi64(h, 40));
-    let h = times(_mm256_xor_si256(h, _mm256_xor_si256(turned_49, turned_24)), PRIME);
-    let h = times(_mm256_xor_si256(h, _mm256_add_epi64(_mm256_srli_epi64(h, 35), len)), PRIME);
-    _mm256_xor_si256(h, _mm256_srli_epi64(h, 28))
-}
+/// The second factor of `fmix64`.
+const FMIX_SECOND: u64 = 0xc4ce_b9fe_1a85_ec53;
 
+/// As `fmix64`, up to its second multiplication.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn fmix64(h: __m256i) -> __m256i {
+fn half_fmix64(h: __m256i) -> __m256i {
     let h = _mm256_xor_si256(h, _mm256_srli_epi64(h, 33));
     let h = times(h, 0xff51_afd7_ed55_8ccd);
-    let h = _mm256_xor_si256(h, _mm256_srli_epi64(h, 33));
-    let h = times(h, 0xc4ce_b9fe_1a85_ec53);
     _mm256_xor_si256(h, _mm256_srli_epi64(h, 33))
 }
 
-/// The low 64 bits of the product of each lane: both cross products of its halves come from one multiplication.
+/// As `fmix64`, from its second multiplication on.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn other_half_fmix64(h: __m256i) -> __m256i {
+    let h = times(h, FMIX_SECOND);
+    _mm256_xor_si256(h, _mm256_srli_epi64(h, 33))
+}
+
+/// The low 64 bits of the product of each lane with a factor.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn times(value: __m256i, factor: u64) -> __m256i {
-    let crossed = _mm256_mullo_epi32(value, _mm256_set1_epi64x(factor.rotate_left(32) as i64));
+    times_lanes(value, _mm256_set1_epi64x(factor as i64), _mm256_set1_epi64x(factor.rotate_left(32) as i64))
+}
+
+/// The low 64 bits of the product of each lane with its factor, which is also given with its halves exchanged: both
+/// cross products of the halves come from one multiplication.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn times_lanes(value: __m256i, factor: __m256i, exchanged: __m256i) -> __m256i {
+    let crossed = _mm256_mullo_epi32(value, exchanged);
     let crossed = _mm256_add_epi32(crossed, _mm256_slli_epi64(crossed, 32));
     let crossed = _mm256_and_si256(crossed, _mm256_set1_epi64x(0xffff_ffff_0000_0000u64 as i64));
-    _mm256_add_epi64(_mm256_mul_epu32(value, _mm256_set1_epi64x(factor as i64)), crossed)
+    _mm256_add_epi64(_mm256_mul_epu32(value, factor), crossed)
 }
