@@ -185,7 +185,7 @@ neon: ## run the core's tests on emulated 64-bit ARM
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER='qemu-aarch64 -L /usr/aarch64-linux-gnu' \
 		cargo test --locked -p hapax-core --target aarch64-unknown-linux-gnu --lib --test vectors --test simd
 
-# First the hand-written AVX2 code, then the AVX-512 code that the compiler makes of plain loops: Miri knows both, whatever
+# First the AVX2 code, then the AVX-512 code, by hand and from plain loops: Miri knows both, whatever
 # this machine has. The index's pages of memory need neither. The C code of dependencies is built and never called.
 MIRI = cargo +nightly miri test --locked --lib --target-dir target/miri
 AVX2 = +avx2,+bmi1,+bmi2,+lzcnt,+popcnt

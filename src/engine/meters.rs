@@ -155,13 +155,16 @@ impl Meters {
     /// Shows the candidates of documents with so many shingles, and those that the S-curve predicts; `None` if there is no
     /// such document.
     pub(crate) fn drift(&self, collection: &CollectionName, shingles: &'static str, means: Option<DriftMeans>) {
-        let none = DriftMeans { observed: f64::NAN, expected: f64::NAN, similarity: f64::NAN };
-        let DriftMeans { observed, expected, similarity } = means.unwrap_or(none);
+        let means = means.unwrap_or(DriftMeans::NONE);
+        let DriftMeans { observed, expected, observed_similarity, expected_similarity, background } = means;
         for (metric, value) in [
             (names::DRIFT_OBSERVED, observed),
             (names::DRIFT_EXPECTED, expected),
             (names::DRIFT_GAP, observed - expected),
-            (names::BACKGROUND_SIMILARITY, similarity),
+            (names::DRIFT_SIMILARITY_OBSERVED, observed_similarity),
+            (names::DRIFT_SIMILARITY_EXPECTED, expected_similarity),
+            (names::DRIFT_SIMILARITY_GAP, observed_similarity - expected_similarity),
+            (names::BACKGROUND_SIMILARITY, background),
         ] {
             gauge!(metric, label::COLLECTION => collection.to_string(), label::SHINGLES => shingles).set(value);
         }
@@ -220,8 +223,23 @@ pub(crate) struct DriftMeans {
     pub observed: f64,
     /// Those that the S-curve predicts.
     pub expected: f64,
-    /// The similarity to another document.
-    pub similarity: f64,
+    /// The similarity of one to those that the bands propose; NaN if they propose none.
+    pub observed_similarity: f64,
+    /// The same for those that the S-curve predicts.
+    pub expected_similarity: f64,
+    /// The similarity to any other document.
+    pub background: f64,
+}
+
+impl DriftMeans {
+    /// There is no document of the class.
+    const NONE: Self = Self {
+        observed: f64::NAN,
+        expected: f64::NAN,
+        observed_similarity: f64::NAN,
+        expected_similarity: f64::NAN,
+        background: f64::NAN,
+    };
 }
 
 /// A share of looks that found their document, with its 95 % interval (Wilson), and the share that theory expects.

@@ -377,6 +377,19 @@ metrics_table! {
         "The observed candidates less the expected ones.",
         "If it grows, documents share whole passages: look at [the fullest buckets](http-api.md#the-fullest-buckets), and \
          remove boilerplate from your texts.";
+    DRIFT_SIMILARITY_OBSERVED = "hapax_drift_similarity_observed_ratio", Kind::Gauge, None,
+        [label::COLLECTION, label::SHINGLES],
+        "Mean similarity of a stored document to the others that the bands propose for it, by its shingles; NaN if they \
+         propose none.",
+        "Compare it with `hapax_drift_similarity_expected_ratio`.";
+    DRIFT_SIMILARITY_EXPECTED = "hapax_drift_similarity_expected_ratio", Kind::Gauge, None,
+        [label::COLLECTION, label::SHINGLES],
+        "The same for the candidates that the S-curve predicts from the similarities of the sampled documents to each other.",
+        "If it falls, lookups spend their time on documents that are not alike: use more rows in a band.";
+    DRIFT_SIMILARITY_GAP = "hapax_drift_similarity_gap", Kind::Gauge, None, [label::COLLECTION, label::SHINGLES],
+        "The observed similarity of candidates less the expected one.",
+        "If it falls below 0, candidates share single passages only: look at \
+         [the fullest buckets](http-api.md#the-fullest-buckets). Above 0 there are near-duplicates that the sample lacks.";
     BACKGROUND_SIMILARITY = "hapax_background_similarity_ratio", Kind::Gauge, None,
         [label::COLLECTION, label::SHINGLES],
         "Mean similarity of a stored document to another one of the sample, by its shingles.",

@@ -91,6 +91,9 @@ fn the_recall_of_a_healthy_collection_is_what_theory_expects() {
         assert!(drift("hapax_drift_candidates_gap").abs() < 0.5, "{}", drift("hapax_drift_candidates_gap"));
         assert!(drift("hapax_background_similarity_ratio") < 0.02);
         assert!(labelled(&lines, "hapax_drift_candidates_gap", "shingles=\"0-49\"").is_nan());
+        // These texts have nothing in common, so nothing is proposed.
+        assert!(drift("hapax_drift_similarity_observed_ratio").is_nan());
+        assert!(drift("hapax_drift_similarity_expected_ratio") < 0.02);
         counts_as_no_check(&client);
         if source == "slots" {
             nothing_is_told_of_an_empty_collection(&client);
@@ -140,6 +143,10 @@ fn recall_falls_if_a_limit_hides_documents() {
             let drift =
                 |metric: &str| labelled(&lines, &format!("hapax_drift_candidates_{metric}"), "shingles=\"0-49\"");
             assert!(drift("observed") > 250.0 && drift("expected") < 60.0 && drift("gap") > 200.0);
+            let similarity =
+                |metric: &str| labelled(&lines, &format!("hapax_drift_similarity_{metric}"), "shingles=\"0-49\"");
+            let [observed, expected] = ["observed_ratio", "expected_ratio"].map(similarity);
+            assert!(similarity("gap") < -0.05 && (observed - expected - similarity("gap")).abs() < 1e-9);
         }
         ["", "_high"].map(|part| value(&lines, &format!("hapax_canary_recall{part}_ratio"), "0.95"))
     };

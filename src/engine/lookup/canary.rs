@@ -1,7 +1,7 @@
 //! Looks near-duplicates of stored documents up, as a check of a client would, and tells whether the originals were
 //! found. Counts in no metric of lookups, and no document counts as seen.
 
-use hapax_core::SplitMix64;
+use hapax_core::{SplitMix64, verify};
 
 use super::check::{candidates, finds};
 use super::sources::Lookup;
@@ -57,8 +57,12 @@ pub(crate) fn look(lookup: &Lookup, record: &Record, random: &mut SplitMix64) ->
     Ok(looks)
 }
 
-/// Returns how many other documents the bands propose for a stored one. Documents with equal signatures count as one.
-pub(crate) fn proposed(lookup: &Lookup, record: &Record) -> Result<Option<u32>> {
+/// Returns the similarity of each other document that the bands propose for a stored one. Documents with equal signatures
+/// count as one. `None` if the index changed too often meanwhile.
+pub(crate) fn proposed(lookup: &Lookup, record: &Record) -> Option<Vec<f64>> {
     let made = Made { signature: record.signature.clone(), content: None, kept: None };
-    Ok(candidates(lookup, made)?.map(|all| all.saturating_sub(1)))
+    let shape = lookup.preparer().shape();
+    let matching = candidates(lookup, &made)?;
+    // The first one is the document itself.
+    Some(matching.into_iter().skip(1).map(|matching| verify::similarity(matching, shape)).collect())
 }

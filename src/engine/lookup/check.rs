@@ -1,6 +1,7 @@
 //! A check: prepared content -> verdict. Reads only durable data, writes nothing, and needs no disk if memory has
 //! everything.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use hapax_core::{tuning, verify};
@@ -177,9 +178,19 @@ pub(super) fn finds(lookup: &Lookup, made: Made, wanted: &Record) -> Result<Opti
     })
 }
 
-/// Returns the number of documents that such a check compares with.
-pub(super) fn candidates(lookup: &Lookup, made: Made) -> Result<Option<u32>> {
-    uncounted(lookup, made, Judgement::candidates)
+/// Returns the equal slots of each document that such a check compares with, the most first. Documents with the same
+/// signature count as one.
+pub(super) fn candidates(lookup: &Lookup, made: &Made) -> Option<Vec<u32>> {
+    let mistaken = HashSet::new();
+    let query = query(made, None, 0, 1, None, &mistaken);
+    for _ in 0..ATTEMPTS {
+        let (_reading, view) = lookup.read();
+        match lookup.search(view, &query) {
+            Ok(search) => return Some(search.found.iter().map(|found| found.matching).collect()),
+            Err(needs) => lookup.index().fetch(needs),
+        }
+    }
+    None
 }
 
 fn uncounted<T>(lookup: &Lookup, made: Made, of: impl Fn(&Judgement) -> T) -> Result<Option<T>> {

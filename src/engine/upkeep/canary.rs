@@ -11,7 +11,7 @@ use super::rounds::{Rounds, Stop};
 use super::targets::{States, Target};
 use crate::cpu::let_others_run;
 use crate::engine::lookup::canary::{Look, SIMILARITIES, look, proposed, stored};
-use crate::engine::meters::{CanaryRecall, DriftMeans};
+use crate::engine::meters::CanaryRecall;
 use crate::store::Record;
 use crate::types::Verify;
 use crate::verdicts::{CollectionError, Result};
@@ -93,10 +93,11 @@ impl Canary {
                 return;
             }
             let looked = look(lookup, record, &mut random).map(|looks| self.count(target, &looks));
-            if let Err(error) = looked.and_then(|()| self.drift(target, under.banding, record, &sample)) {
+            if let Err(error) = looked {
                 failed(target, &error);
                 break;
             }
+            self.drift(target, under.banding, record, &sample);
             let_others_run();
         }
         self.tell(target, under, least);
@@ -118,14 +119,13 @@ impl Canary {
     }
 
     /// Compares the candidates of a document with those that the curve predicts.
-    fn drift(&mut self, target: &Target, banding: Banding, record: &Record, sample: &[Record]) -> Result<()> {
+    fn drift(&mut self, target: &Target, banding: Banding, record: &Record, sample: &[Record]) {
         let lookup = &target.lookup;
         let (documents, shape) = (lookup.counts().documents(), lookup.preparer().shape());
-        let predicted = predicted(record, sample, documents, (banding, shape));
-        if let (Some((similarity, expected)), Some(observed)) = (predicted, proposed(lookup, record)?) {
-            self.classes[class_of(record)].add(DriftMeans { observed: f64::from(observed), expected, similarity });
+        let Some(predicted) = predicted(record, sample, documents, (banding, shape)) else { return };
+        if let Some(observed) = proposed(lookup, record) {
+            self.classes[class_of(record)].add(&predicted, &observed);
         }
-        Ok(())
     }
 
     fn count(&mut self, target: &Target, looks: &[Look]) {

@@ -1,6 +1,7 @@
 //! How far the candidates of lookups are from those that the S-curve predicts. The prediction rests on pairs of sampled
 //! documents: each pair agrees in some share of its slots, and independent slots would make it a candidate with the
-//! probability of the curve. More candidates than predicted mean that the slots of a band agree together: boilerplate.
+//! probability of the curve. More candidates than predicted, and less similar ones, mean that the slots of a band agree
+//! together: boilerplate.
 
 use hapax_core::{Banding, SignatureShape, tuning, verify};
 
@@ -10,43 +11,74 @@ use crate::store::Record;
 /// The least numbers of shingles of the classes of documents, and the names of the classes.
 pub(super) const CLASSES: [(u64, &str); 4] = [(0, "0-49"), (50, "50-199"), (200, "200-999"), (1000, "1000-")];
 
+/// What the curve predicts for a document.
+pub(super) struct Predicted {
+    /// Its candidates.
+    candidates: f64,
+    /// The sum of their similarities to it.
+    similarities: f64,
+    /// Its mean similarity to any other document.
+    background: f64,
+}
+
 /// The sums over the documents of one class, of the last rounds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LengthClass {
     documents: f64,
-    observed: f64,
-    expected: f64,
-    similarity: f64,
+    observed: Proposals,
+    expected: Proposals,
+    background: f64,
+}
+
+/// Candidates, and the sum of their similarities.
+#[derive(Clone, Copy, Debug, Default)]
+struct Proposals {
+    count: f64,
+    similarities: f64,
+}
+
+impl Proposals {
+    fn fade(&mut self, by: f64) {
+        self.count *= by;
+        self.similarities *= by;
+    }
+
+    fn add(&mut self, count: f64, similarities: f64) {
+        self.count += count;
+        self.similarities += similarities;
+    }
+
+    /// Returns the mean similarity; NaN without candidates.
+    fn similarity(&self) -> f64 {
+        self.similarities / self.count
+    }
 }
 
 impl LengthClass {
     /// Weighs the earlier rounds less.
     pub(super) fn fade(&mut self, by: f64) {
-        let Self { documents, observed, expected, similarity } = *self;
-        *self = Self {
-            documents: documents * by,
-            observed: observed * by,
-            expected: expected * by,
-            similarity: similarity * by,
-        };
+        self.documents *= by;
+        self.observed.fade(by);
+        self.expected.fade(by);
+        self.background *= by;
     }
 
-    /// Adds a document.
-    pub(super) fn add(&mut self, drift: DriftMeans) {
+    /// Adds a document, with the similarity of each of its candidates.
+    pub(super) fn add(&mut self, predicted: &Predicted, observed: &[f64]) {
         self.documents += 1.0;
-        self.observed += drift.observed;
-        self.expected += drift.expected;
-        self.similarity += drift.similarity;
+        self.observed.add(observed.len() as f64, observed.iter().sum());
+        self.expected.add(predicted.candidates, predicted.similarities);
+        self.background += predicted.background;
     }
 
     /// Returns the means; `None` if no document of this class was looked at.
     pub(super) fn mean(&self) -> Option<DriftMeans> {
-        let Self { documents, observed, expected, similarity } = *self;
-        let mean = |sum: f64| sum / documents;
-        (documents > 0.0).then(|| DriftMeans {
-            observed: mean(observed),
-            expected: mean(expected),
-            similarity: mean(similarity),
+        (self.documents > 0.0).then(|| DriftMeans {
+            observed: self.observed.count / self.documents,
+            expected: self.expected.count / self.documents,
+            observed_similarity: self.observed.similarity(),
+            expected_similarity: self.expected.similarity(),
+            background: self.background / self.documents,
         })
     }
 }
@@ -57,19 +89,71 @@ pub(super) fn class_of(record: &Record) -> usize {
     CLASSES.iter().rposition(|(least, _)| *least <= shingles).unwrap_or_default()
 }
 
-/// Returns the mean similarity of a document to the others of a sample, and how many of `documents` the curve predicts as
-/// its candidates. `None` without others.
+/// Predicts the candidates of a document among `documents`, from its similarities to the others of a sample. `None` without
+/// others.
 pub(super) fn predicted(
     record: &Record,
     sample: &[Record],
     documents: u64,
     (banding, shape): (Banding, SignatureShape),
-) -> Option<(f64, f64)> {
+) -> Option<Predicted> {
     let others = sample.iter().filter(|other| other.seq != record.seq);
-    let matching: Vec<u32> =
-        others.map(|other| verify::matching_slots(&record.signature, &other.signature, shape)).collect();
-    let mean = |sum: f64| sum / matching.len() as f64;
-    let similarities = || matching.iter().map(|&matching| verify::similarity(matching, shape));
-    let rate = mean(similarities().map(|similarity| tuning::candidate_probability(similarity, banding, shape)).sum());
-    (!matching.is_empty()).then(|| (mean(similarities().sum()), rate * documents.saturating_sub(1) as f64))
+    let similarities: Vec<f64> = others
+        .map(|other| verify::matching_slots(&record.signature, &other.signature, shape))
+        .map(|matching| verify::similarity(matching, shape))
+        .collect();
+    let (mut all, mut proposed) = (0.0, Proposals::default());
+    for &similarity in &similarities {
+        let probability = tuning::candidate_probability(similarity, banding, shape);
+        all += similarity;
+        proposed.add(probability, probability * similarity);
+    }
+    let each = documents.saturating_sub(1) as f64 / similarities.len() as f64;
+    (!similarities.is_empty()).then(|| Predicted {
+        candidates: proposed.count * each,
+        similarities: proposed.similarities * each,
+        background: all / similarities.len() as f64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(documents: &[(Predicted, &[f64])]) -> LengthClass {
+        let mut class = LengthClass::default();
+        documents.iter().for_each(|(predicted, observed)| class.add(predicted, observed));
+        class
+    }
+
+    const PREDICTED: Predicted = Predicted { candidates: 4.0, similarities: 2.0, background: 0.25 };
+
+    #[test]
+    fn similarities_are_means_over_candidates_and_counts_over_documents() {
+        let mean = class(&[(PREDICTED, &[0.875, 0.625]), (PREDICTED, &[])]).mean().unwrap();
+        let expected = DriftMeans {
+            observed: 1.0,
+            expected: 4.0,
+            observed_similarity: 0.75,
+            expected_similarity: 0.5,
+            background: 0.25,
+        };
+        assert_eq!(mean, expected);
+    }
+
+    #[test]
+    fn earlier_rounds_weigh_less() {
+        let mut class = class(&[(PREDICTED, &[0.75, 0.75])]);
+        class.fade(0.5);
+        class.add(&PREDICTED, &[0.25]);
+        let mean = class.mean().unwrap();
+        // Half a document with two candidates, and one with one.
+        assert_eq!((mean.observed, mean.observed_similarity), (2.0 / 1.5, 0.5));
+    }
+
+    #[test]
+    fn nothing_is_said_of_documents_or_candidates_that_do_not_exist() {
+        assert!(class(&[]).mean().is_none());
+        assert!(class(&[(PREDICTED, &[])]).mean().unwrap().observed_similarity.is_nan());
+    }
 }
