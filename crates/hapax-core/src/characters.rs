@@ -1,5 +1,5 @@
 //! 64 bytes of UTF-8 -> masks of common characters outside ASCII, whose properties are known without a table. Masks have
-//! one bit for each byte, as in `simd`. A test below compares what is claimed here with the table.
+//! one bit for each byte, as in `simd`. A test below compares these claims with the table.
 
 use crate::simd::{Block, Bytes};
 

@@ -406,7 +406,7 @@ mod tests {
         found
     }
 
-    /// Runs of characters whose bytes alone say what they are, of others, and of both, at every place of a block.
+    /// Runs of characters that bytes alone classify, of others, and of both, at every place of a block.
     #[test]
     fn tokens_of_every_script_are_those_of_the_definition() {
         const POOLS: [&str; 9] = [
