@@ -1,5 +1,5 @@
 //! Runs the command line. All work is in the library, but for the choice of the allocator: tests and benchmarks that link
-//! the library have their own.
+//! the library have their own, and loom runs threads on small stacks, on which jemalloc crashes.
 
 use std::process::ExitCode;
 

@@ -171,11 +171,26 @@ fn attempt_with_disk(
 /// Counts in no metric. `None` if documents changed too often meanwhile.
 pub(super) fn finds(lookup: &Lookup, made: Made, wanted: &Record) -> Result<Option<bool>> {
     let matching = verify::matching_slots(&made.signature, &wanted.signature, lookup.preparer().shape());
-    uncounted(lookup, made, |judgement| {
-        let alike = judgement.ranked().iter().filter(|ranked| ranked.found.matching == matching);
-        // Documents of one signature are listed up to a limit, and one that is left out is as good as found.
-        alike.clone().any(|ranked| ranked.found.seq == wanted.seq) || alike.count() >= UNCOUNTED_LIMIT
-    })
+    let options = CheckOptions { threshold: None, limit: UNCOUNTED_LIMIT, with_metadata: false, explain: false };
+    let check = Check { id: None, made, shingles: None, options, bytes_max: 0 };
+    let mut survivors = Survivors::default();
+    for _ in 0..ATTEMPTS {
+        let (_reading, view) = lookup.read();
+        let mut glance = match glance(lookup, &check, None, view, &survivors) {
+            Ok(glance) => glance,
+            Err(needs) => {
+                lookup.index().fetch(needs);
+                continue;
+            }
+        };
+        if compare_survivors(lookup, &mut glance, &mut survivors)? {
+            let mut alike = glance.judgement.ranked().iter().filter(|ranked| ranked.found.matching == matching);
+            // Documents of one signature are listed up to a limit, and one that is left out is as good as found.
+            let full = alike.clone().count() >= UNCOUNTED_LIMIT;
+            return Ok(Some(full || alike.any(|ranked| ranked.found.seq == wanted.seq)));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the equal slots of each document that such a check compares with, the most first. Documents with the same
@@ -191,26 +206,6 @@ pub(super) fn candidates(lookup: &Lookup, made: &Made) -> Option<Vec<u32>> {
         }
     }
     None
-}
-
-fn uncounted<T>(lookup: &Lookup, made: Made, of: impl Fn(&Judgement) -> T) -> Result<Option<T>> {
-    let options = CheckOptions { threshold: None, limit: UNCOUNTED_LIMIT, with_metadata: false, explain: false };
-    let check = Check { id: None, made, shingles: None, options, bytes_max: 0 };
-    let mut survivors = Survivors::default();
-    for _ in 0..ATTEMPTS {
-        let (_reading, view) = lookup.read();
-        let mut glance = match glance(lookup, &check, None, view, &survivors) {
-            Ok(glance) => glance,
-            Err(needs) => {
-                lookup.index().fetch(needs);
-                continue;
-            }
-        };
-        if compare_survivors(lookup, &mut glance, &mut survivors)? {
-            return Ok(Some(of(&glance.judgement)));
-        }
-    }
-    Ok(None)
 }
 
 /// Compares all survivors if shingles decide. Returns false if one of them has been deleted or replaced since.
