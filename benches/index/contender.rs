@@ -15,6 +15,7 @@
 use std::error::Error;
 use std::hint::black_box;
 use std::io::{self, BufRead, Write};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -31,6 +32,8 @@ pub(crate) const STORED_PER_HOT: u32 = 5;
 
 const SEED: u64 = 2017;
 const BLOCK: u32 = 1024;
+/// The inserts after which an index has its upkeep: as many as a collection writes to disk at a time for 64 clients.
+const UPKEEP_EVERY: u32 = 64;
 /// The documents that threads insert between two barriers: enough to make the cost of starting threads negligible.
 const SHARED_BLOCK: u32 = 16 * BLOCK;
 const SLOW: Duration = Duration::from_millis(1);
@@ -71,6 +74,9 @@ pub(crate) type InsertShared<I> = fn(&I, u32, &mut Vec<u8>);
 /// Inserts documents at once on [`THREADS`] threads, and returns the time.
 pub(crate) type Build<I> = fn(&mut I, &mut dyn Iterator<Item = (u32, Vec<u8>)>) -> Duration;
 
+/// The work that another thread does between inserts.
+pub(crate) type Upkeep = Box<dyn FnMut() + Send>;
+
 pub(crate) trait Index: Sync + Sized {
     /// The buffers that a thread keeps from one check to the next.
     type Scratch: Default + Send;
@@ -80,6 +86,11 @@ pub(crate) trait Index: Sync + Sized {
     const BUILD: Option<Build<Self>> = None;
 
     fn new(plan: &Plan) -> Self;
+    /// Returns the work that another thread does in a server after each commit, if there is such work. It counts in
+    /// the CPU time of inserts.
+    fn upkeep(&self) -> Option<Upkeep> {
+        None
+    }
     /// The number of slots of a signature that it uses, from the first.
     fn slots(plan: &Plan) -> usize {
         plan.k
@@ -136,6 +147,7 @@ fn insert<I: Index>(plan: &Plan, source: Source) -> (I, Figures) {
     let before = resident("VmRSS");
 
     let mut index = I::new(plan);
+    let mut upkeep = index.upkeep();
     let mut block = Vec::new();
     for first in (0..plan.documents).step_by(BLOCK as usize) {
         let numbers = first..(first + BLOCK).min(plan.documents);
@@ -143,6 +155,11 @@ fn insert<I: Index>(plan: &Plan, source: Source) -> (I, Figures) {
         let started = cpu_time();
         for (number, signature) in numbers.clone().zip(&mut block) {
             index.insert(number, signature);
+            if let Some(upkeep) = &mut upkeep
+                && number % UPKEEP_EVERY == 0
+            {
+                upkeep();
+            }
         }
         let time = cpu_time() - started;
         for (window, spent) in [(&(0..u32::MAX), &mut all_time), (&early, &mut early_time), (&late, &mut late_time)] {
@@ -164,12 +181,13 @@ fn insert<I: Index>(plan: &Plan, source: Source) -> (I, Figures) {
     (index, figures)
 }
 
-/// Returns figures of single inserts from the first to the last: `p50`, `p99` and `max` in nanoseconds of wall time,
+/// Returns figures of single inserts from the first to the last, while another thread does the upkeep: `p50`, `p99` and `max` in nanoseconds of wall time,
 /// `cpu_max` of CPU time, and `slow.NUMBER`, the CPU time of each that took [`SLOW`] or longer. CPU time includes time
 /// in which the host of a virtual machine took the processor away; an insert that is slow in one pass only is such a
 /// case.
 fn grow<I: Index>(plan: &Plan, source: Source) -> Figures {
     let mut index = I::new(plan);
+    let upkeep = index.upkeep().map(on_thread);
     let (mut wall, mut cpu_max, mut slow) = (histogram(), Duration::ZERO, Vec::new());
     let mut block = Vec::new();
     for first in (0..plan.documents).step_by(BLOCK as usize) {
@@ -185,12 +203,25 @@ fn grow<I: Index>(plan: &Plan, source: Source) -> Figures {
             if cpu >= SLOW {
                 slow.push((format!("slow.{number}"), ns(cpu)));
             }
+            if let Some(due) = &upkeep
+                && number % UPKEEP_EVERY == 0
+            {
+                // If it is busy, the next call comes soon.
+                let _ = due.try_send(());
+            }
         }
     }
     leave(index);
     let [p50, p99, max] = quantiles(&wall);
     slow.extend(figures([("p50", p50), ("p99", p99), ("max", max), ("cpu_max", ns(cpu_max))]));
     slow
+}
+
+/// Starts a thread that works whenever it is told to, until the process ends.
+fn on_thread(mut work: Upkeep) -> SyncSender<()> {
+    let (sender, due) = sync_channel(1);
+    std::thread::spawn(move || due.into_iter().for_each(|()| work()));
+    sender
 }
 
 /// Returns `insert_ns` of wall time per document with each of [`THREADS`] threads inserting its share; nothing if the

@@ -2,6 +2,7 @@
 //! store that changes the index; a check is a whole search.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Instant;
 
 use hapax::index::{self, Bounds, Entry, IndexOptions, Query, View};
@@ -9,10 +10,10 @@ use hapax::types::{Seq, TimestampMs};
 use hapax_core::{Banding, SignatureShape, verify};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::contender::{Build, Index, InsertShared, Plan, THRESHOLD};
+use crate::contender::{Build, Index, InsertShared, Plan, THRESHOLD, Upkeep};
 
 pub(crate) struct Own {
-    index: index::Index,
+    index: Arc<index::Index>,
     matching_min: u32,
     bounds: Bounds,
 }
@@ -59,10 +60,15 @@ impl Index for Own {
         let (shape, banding) = shape_and_banding(plan);
         let options = IndexOptions { shape, banding, id_fingerprint_bits: 64, seed: None };
         Self {
-            index: index::Index::new(&options),
+            index: Arc::new(index::Index::new(&options)),
             matching_min: verify::matching_min(THRESHOLD, shape),
             bounds: Bounds { bucket_read_max: plan.bucket_read_max, candidates_max: usize::MAX },
         }
+    }
+
+    fn upkeep(&self) -> Option<Upkeep> {
+        let index = Arc::clone(&self.index);
+        Some(Box::new(move || index.resize_tables()))
     }
 
     fn insert(&mut self, number: u32, signature: &mut Vec<u8>) {

@@ -173,6 +173,14 @@ impl BandTables {
         }
     }
 
+    /// Resizes one shard that is nearly full or sparse. Returns whether there was one. May run at the same time as a
+    /// change: all places in a shard keep their rows until they have left it.
+    pub(super) fn resize_next(&self, arena: &Arena) -> bool {
+        let mut bands = self.tables.iter().zip(self.bands.rows());
+        bands.any(|(table, rows)| table.resize_next(&self.pool, &rows.keys(arena)))
+            || self.equals.resize_next(arena, &self.pool)
+    }
+
     /// Returns whether a place is here.
     pub(super) fn here(&self, place: Place) -> bool {
         self.equals.flags().has(place, Flag::Here)

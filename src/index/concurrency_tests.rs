@@ -1,6 +1,6 @@
 //! Compares the index with a plain map, while other threads look up documents that are never removed. Groups of equal
 //! signatures get new leaders all the time: their leaders are removed, links become findable and unfindable again, and
-//! new indexes are built next to the old one.
+//! new indexes are built next to the old one. A further thread resizes the shards that are due.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -257,7 +257,20 @@ fn read(world: &World, seed: u64, stable: &[(Place, Vec<u8>)], done: &AtomicBool
     }
 }
 
-fn run(seed: u64, plan: Plan) {
+/// Resizes shards until all is done. Returns how many.
+fn resize(world: &World, done: &AtomicBool) -> u64 {
+    let mut resized = 0;
+    while !done.load(Ordering::Relaxed) {
+        match world.index.resize_next(&world.arena) || world.ids.resize_next(&world.arena) {
+            true => resized += 1,
+            false => std::thread::yield_now(),
+        }
+    }
+    resized
+}
+
+/// Returns how many shards were resized by the thread that does nothing else.
+fn run(seed: u64, plan: Plan) -> u64 {
     let banding = Banding::new(plan.bands, plan.rows, SHAPE).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let pool: Vec<Vec<u8>> = (0..20).map(|_| signature(&mut rng, plan.families, &[])).collect();
@@ -278,6 +291,7 @@ fn run(seed: u64, plan: Plan) {
     let stable: Vec<(Place, Vec<u8>)> =
         writer.stable.iter().map(|place| (*place, writer.model[place].signature.clone())).collect();
     let (done, lookups) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut resized = 0;
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..2)
             .map(|reader| {
@@ -285,6 +299,7 @@ fn run(seed: u64, plan: Plan) {
                 scope.spawn(move || read(world, seed ^ (77 + reader), stable, done, lookups))
             })
             .collect();
+        let resizes = scope.spawn(|| resize(&world, &done));
         let wrote = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut grows = true;
             for step in 0..plan.steps {
@@ -309,6 +324,7 @@ fn run(seed: u64, plan: Plan) {
         for reader in readers {
             reader.join().unwrap_or_else(|stopped| std::panic::resume_unwind(stopped));
         }
+        resized += resizes.join().unwrap_or_else(|stopped| std::panic::resume_unwind(stopped));
         wrote.unwrap_or_else(|stopped| std::panic::resume_unwind(stopped));
     });
     assert!(lookups.into_inner() > 0);
@@ -316,17 +332,28 @@ fn run(seed: u64, plan: Plan) {
         writer.remove(place);
     }
     assert_eq!(world.index.postings(&world.arena), 0);
+    resized
 }
 
 #[test]
 fn lookups_find_stable_documents_while_others_change() {
-    for (seed, (bands, rows, families, most)) in
-        [(12, 5, 4, 1200), (6, 10, 40, 1200), (64, 1, 200, 400), (31, 2, 3, 800), (2, 32, 250, 1200), (1, 64, 5, 800)]
-            .into_iter()
-            .enumerate()
+    let mut resized = 0;
+    for (seed, (bands, rows, families, most, steps)) in [
+        (12, 5, 4, 1200, 3000),
+        (6, 10, 40, 1200, 3000),
+        (64, 1, 200, 400, 3000),
+        (31, 2, 3, 800, 3000),
+        (2, 32, 250, 1200, 3000),
+        (1, 64, 5, 800, 3000),
+        // So many different keys that shards grow and shrink.
+        (2, 32, 250, 2500, 9000),
+    ]
+    .into_iter()
+    .enumerate()
     {
-        run(seed as u64, Plan { bands, rows, families, most, steps: 3000 });
+        resized += run(seed as u64, Plan { bands, rows, families, most, steps });
     }
+    assert!(resized > 0, "no shard was ever due");
 }
 
 /// The bug: tables used a constant as the seed of their keys. So signatures could be crafted whose keys shared a shard,

@@ -66,6 +66,11 @@ impl Directory {
         self.free.lock().len() as u64
     }
 
+    /// Resizes one shard of the table of ids that is due. Returns whether there was one.
+    pub(super) fn resize_next(&self, arena: &Arena) -> bool {
+        self.ids.resize_next(arena)
+    }
+
     /// Returns the bytes of the table of ids.
     pub(super) fn bytes(&self) -> u64 {
         self.ids.bytes()

@@ -149,6 +149,11 @@ impl Equals {
         self.table.remove(pool, keys.key(place), place, |held| equal(arena, held, place), &keys);
     }
 
+    /// Resizes one shard of the table that is due. Returns whether there was one.
+    pub(super) fn resize_next(&self, arena: &Arena, pool: &Pool) -> bool {
+        self.table.resize_next(pool, &self.keys(arena))
+    }
+
     /// Adds a place to the documents that `leader` leads. Returns how many of them are findable now.
     pub(super) fn join(&self, arena: &Arena, leader: Place, place: Place) -> usize {
         let findable = |place| self.flags.has(place, Flag::Findable);

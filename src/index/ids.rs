@@ -69,6 +69,11 @@ impl IdIndex {
         shard.members(key, |held| keys.key(held) == key).iter().collect()
     }
 
+    /// Resizes one shard of the table that is due. Returns whether there was one.
+    pub(super) fn resize_next(&self, arena: &Arena) -> bool {
+        self.table.resize_next(&self.pool, &self.keys(arena))
+    }
+
     /// Returns the bytes of the table.
     pub(super) fn bytes(&self) -> u64 {
         self.pool.bytes()

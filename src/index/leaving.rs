@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 
 use super::place::Place;
@@ -15,7 +16,9 @@ use super::place::Place;
 /// token. A token that is held by nothing else has no readers left.
 #[derive(Default)]
 pub(super) struct Leaving {
-    now: Mutex<Arc<()>>,
+    /// Readers note it in memory of their own thread, so they do not wait for each other. Whoever takes it away counts
+    /// them.
+    now: ArcSwap<()>,
     /// Batches in the order of their deletion.
     waiting: Mutex<VecDeque<(Arc<()>, std::vec::IntoIter<Place>)>>,
     /// The number of documents that are deleted and not removed yet.
@@ -23,12 +26,12 @@ pub(super) struct Leaving {
 }
 
 /// A reader, from before it takes the durable place in the commit order until it has read everything it needs.
-pub struct Reading(#[allow(dead_code, reason = "held for its count")] Arc<()>);
+pub struct Reading(#[allow(dead_code, reason = "held for its count")] Guard<Arc<()>>);
 
 impl Leaving {
     /// Registers a reader. Call it before taking the durable place.
     pub(super) fn reading(&self) -> Reading {
-        Reading(Arc::clone(&self.now.lock()))
+        Reading(self.now.load())
     }
 
     /// Adds the documents that were deleted when the durable place advanced to its present value. Call it after that:
@@ -36,7 +39,7 @@ impl Leaving {
     pub(super) fn gone(&self, places: Vec<Place>) {
         if !places.is_empty() {
             self.count.fetch_add(places.len() as u64, Ordering::Relaxed);
-            let readers = std::mem::take(&mut *self.now.lock());
+            let readers = self.now.swap(Arc::default());
             self.waiting.lock().push_back((readers, places.into_iter()));
         }
     }

@@ -122,6 +122,12 @@ impl MemoryPart {
         self.tables.read().all().for_each(|tables| tables.remove(&self.arena, place));
     }
 
+    /// Resizes one shard of the tables that is due. Returns whether there was one.
+    pub(super) fn resize_next(&self) -> bool {
+        // The lock is held for one shard only, so that other tables can take over soon.
+        self.tables.read().all().any(|tables| tables.resize_next(&self.arena))
+    }
+
     /// Makes a document findable by its bands, or no longer findable.
     pub(super) fn set_findable(&self, place: Place, findable: bool) {
         self.tables.read().all().for_each(|tables| tables.set_findable(&self.arena, place, findable));

@@ -4,7 +4,8 @@
 //! full, the next one with room. A few places of one key are separate entries; more of them are kept in a list, and one
 //! entry names the list. A shard grows by 40 to 80 %, each shard by a different share, so that few grow at the same
 //! time. Growing computes the key of every place in the shard again. It prefetches some places ahead, so that memory
-//! accesses overlap. Knows nothing of other shards.
+//! accesses overlap; still, a thousand entries take 40 us. So a shard tells before it is full that it will have to grow
+//! (`table.rs`). Knows nothing of other shards.
 
 use hapax_core::prefetch;
 use smallvec::SmallVec;
@@ -21,11 +22,12 @@ const LIST: u32 = 1 << 31;
 pub(super) const INLINE_MAX: usize = 8;
 const INLINE_AGAIN: usize = 4;
 
-/// The load of a shard in percent. A shard grows above the first number, to a load between the other two. Shards differ
-/// in that load, so that they do not all grow at the same time.
+/// The load of a shard in percent. A shard is due to grow from the first number on, and grows at the latest at the
+/// second, to a load between the other two. Shards differ in that load, so that they do not all grow at the same time.
+const LOAD_DUE: usize = 91;
 const LOAD_MAX: usize = 93;
 const LOAD_GROWN: [usize; 2] = [52, 66];
-/// A shard shrinks below this load.
+/// A shard is due to shrink below this load.
 const LOAD_MIN: usize = 30;
 
 /// How many entries ahead memory is prefetched.
@@ -48,6 +50,8 @@ pub(super) struct Shard {
     lists: Option<Box<Lists>>,
     entries: u32,
     depth: u8,
+    /// Whether the table has been told that the shard is due to be resized.
+    told: bool,
 }
 
 /// The places of keys that have too many of them for buckets.
@@ -212,12 +216,33 @@ impl Shard {
         self.pages.len() * PAGE_BUCKETS
     }
 
+    /// Returns whether the shard must grow before another entry is added.
     pub(super) fn is_full(&self) -> bool {
-        self.entries as usize * 100 >= self.buckets() * BUCKET_ENTRIES * LOAD_MAX
+        self.has_load(LOAD_MAX)
     }
 
+    /// Returns whether the shard should grow soon.
+    pub(super) fn is_nearly_full(&self) -> bool {
+        self.has_load(LOAD_DUE)
+    }
+
+    /// Returns whether the shard should shrink.
     pub(super) fn is_sparse(&self) -> bool {
-        self.pages.len() > 1 && self.entries as usize * 100 < self.buckets() * BUCKET_ENTRIES * LOAD_MIN
+        self.pages.len() > 1 && !self.has_load(LOAD_MIN)
+    }
+
+    fn has_load(&self, percent: usize) -> bool {
+        self.entries as usize * 100 >= self.buckets() * BUCKET_ENTRIES * percent
+    }
+
+    /// Returns whether the shard is due to be resized and its table has not been told.
+    pub(super) fn is_newly_due(&self) -> bool {
+        !self.told && (self.is_nearly_full() || self.is_sparse())
+    }
+
+    /// Notes whether the table has been told that the shard is due to be resized.
+    pub(super) fn set_told(&mut self, told: bool) {
+        self.told = told;
     }
 
     #[inline]
@@ -461,6 +486,7 @@ impl Shard {
     /// Replaces all entries by these, in as many pages as they need.
     fn refill(&mut self, pool: &Pool, entries: Vec<(u64, u32)>, vary: usize) {
         pool.give(std::mem::take(&mut self.pages));
+        self.told = false;
         self.pages = (0..pages_for(entries.len(), vary)).map(|_| pool.take()).collect();
         self.entries = 0;
         entries.into_iter().for_each(|(key, entry)| self.put(key, entry));

@@ -1,12 +1,14 @@
 //! Key -> places, without the keys: the caller can tell from a place whether it has the key.
 //! The table is cut into shards (`shard.rs`) with a lock each. A shard that has become large splits in two, because
 //! growing it further would take long.
+//! A change that makes a shard nearly full or sparse only notes it. Another thread resizes the shards that were noted,
+//! so that changes do not wait for it. A change resizes a shard itself only if it is full.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use hapax_core::prefetch;
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use smallvec::SmallVec;
 
 use super::place::Place;
@@ -35,6 +37,8 @@ pub(super) struct Table {
     depths: Box<[AtomicU8; SHARDS_MAX]>,
     /// Shard 0, then 1, then 2 and 3, then 4 to 7: a split of shard `i` at depth `d` makes shard `i + 2^d`.
     levels: [OnceLock<Box<[Locked]>>; DEPTH_MAX as usize + 1],
+    /// A key of each shard that is due to be resized. Some of these shards have been resized since.
+    due: Mutex<Vec<u64>>,
 }
 
 /// A shard and its lock, on a cache line of their own.
@@ -52,6 +56,7 @@ impl Table {
             split_entries: least + (most - least) * number / of,
             depths: Box::new([const { AtomicU8::new(0) }; SHARDS_MAX]),
             levels: std::array::from_fn(|_| OnceLock::new()),
+            due: Mutex::default(),
         };
         table.level(0);
         table
@@ -111,13 +116,45 @@ impl Table {
         loop {
             let mut shard = self.write(key);
             if !shard.is_full() {
+                self.note_if_due(&mut shard, key);
                 return shard;
             }
-            if shard.entries() >= self.split_entries && shard.depth() < DEPTH_MAX {
-                self.split(pool, &mut shard, key, keys);
-            } else {
-                shard.resize(pool, keys, key as usize);
-            }
+            self.grow(pool, &mut shard, key, keys);
+        }
+    }
+
+    /// Resizes one shard that is due. Returns whether there was one. May run at the same time as a change.
+    pub(super) fn resize_next(&self, pool: &Pool, keys: &impl Keys) -> bool {
+        let Some(key) = self.due.lock().pop() else { return false };
+        let mut shard = self.write(key);
+        shard.set_told(false);
+        if shard.is_nearly_full() {
+            self.grow(pool, &mut shard, key, keys);
+        } else if shard.is_sparse() {
+            shard.resize(pool, keys, key as usize);
+        }
+        true
+    }
+
+    /// Makes a shard larger, or moves half of it to a new one.
+    fn grow(&self, pool: &Pool, shard: &mut Shard, key: u64, keys: &impl Keys) {
+        if shard.entries() >= self.split_entries && shard.depth() < DEPTH_MAX {
+            self.split(pool, shard, key, keys);
+        } else {
+            shard.resize(pool, keys, key as usize);
+        }
+    }
+
+    /// Notes a shard for [`Self::resize_next`] if it is due.
+    fn note_if_due(&self, shard: &mut Shard, key: u64) {
+        if !shard.is_newly_due() {
+            return;
+        }
+        let mut due = self.due.lock();
+        // Bounded, should nobody resize. A shard that is not noted is resized when it is full, or noted later.
+        if due.len() < SHARDS_MAX {
+            due.push(key);
+            shard.set_told(true);
         }
     }
 
@@ -135,9 +172,10 @@ impl Table {
             return false;
         }
         // A list that has become short turns into separate entries, so the shard may even be full now.
-        if shard.is_sparse() || shard.is_full() {
+        if shard.is_full() {
             shard.resize(pool, keys, key as usize);
         }
+        self.note_if_due(&mut shard, key);
         true
     }
 

@@ -81,6 +81,8 @@ impl Committer {
                 }
             }
             self.remove_gone();
+            // Without the decision lock, so that no decision waits for it.
+            self.writes.lookup().index().resize_tables();
         }
         if let Err(error) = self.writer.close() {
             tracing::error!(collection = %self.collection, %error, "the last checkpoint failed; the log is replayed at the next start");
