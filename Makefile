@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context pictures
+.PHONY: alerts fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context pictures
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -53,7 +53,7 @@ $(DENY):
 check: test deny ## run the tests, and check licences, sources and advisories of all dependencies
 	$(DENY) check advisories
 
-bench: bench-stages bench-sketches bench-peers bench-index bench-boot bench-server bench-durable ## run all of the following benchmarks; speed is always a ratio within one run
+bench: bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable ## run all of the following benchmarks; speed is always a ratio within one run
 
 bench-stages: ## measure every stage of signing on every kind of text, with a table at the end
 	cargo bench --locked -p hapax-core --bench stages
@@ -63,6 +63,9 @@ bench-sketches: ## measure bias, variance and cost of fss, classic and oph
 
 bench-boot: ## measure the opening of a collection of DOCUMENTS (5000000)
 	cargo bench --locked --bench boot -- --documents $(DOCUMENTS)
+
+bench-threads: ## compare checks by two threads with checks by two processes, which share nothing
+	cargo bench --locked --bench threads
 
 bench-server: ## measure checks of a real server, at a fixed rate, against 100,000 documents
 	cargo build --release --locked --workspace

@@ -5,13 +5,15 @@
 
 #![allow(clippy::print_stdout)]
 
+mod common;
+
 use std::error::Error;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Parser;
-use hapax::collections::{BackupSettings, Collections, CollectionsConfig, Limits, Medium, MemoryConfig, Settings};
-use hapax::cpu::{CpuConfig, CpuPool};
+use common::{config, open};
+use hapax::collections::Settings;
 use hapax::store::{self, Change, Record, Store, StoredVerdict};
 use hapax::types::{CollectionName, DocId, Seq, TimestampMs, VerdictKind};
 use hapax_core::{Banding, ContentHash, Spec, SplitMix64, fmix64};
@@ -38,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (bands, rows) = if slots == 128 { (21, 6) } else { (31, 8) };
     let settings = Settings::new(spec.clone(), Banding::new(bands, rows, spec.shape())?, 0.8);
     let dir = tempfile::tempdir()?;
-    let config = config(dir.path(), settings);
+    let config = config(dir.path(), settings, 0);
 
     // The service makes the file, and then documents are written to it directly: in transactions of thousands this
     // takes seconds.
@@ -66,41 +68,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{:.0} bytes a document resident, {:.0} at the highest", each(after), each(highest));
     collections.close();
     Ok(())
-}
-
-fn open(config: &CollectionsConfig) -> Result<Collections, Box<dyn Error>> {
-    Ok(Collections::open(
-        config.clone(),
-        CpuPool::new(CpuConfig { threads: 1, queue_max: 1, queue_delay_max: Duration::ZERO }),
-        Arc::default(),
-    )?)
-}
-
-fn config(dir: &std::path::Path, default_settings: Settings) -> CollectionsConfig {
-    CollectionsConfig {
-        data_dir: dir.to_owned(),
-        lock_wait: Duration::ZERO,
-        collections_max: 1,
-        secret: None,
-        default_settings,
-        limits: Limits {
-            bucket_read_max: 256,
-            candidates_max: 4096,
-            exact_reads_max: 256,
-            exact_bytes_max: 32 << 20,
-            commit_queue_max: 1,
-            commit_batch_max: 1,
-            commit_window: Duration::ZERO,
-            commit_payload_bytes_max: 1 << 20,
-            commit_queue_wait: Duration::ZERO,
-            id_fingerprint_bits: 64,
-        },
-        reserve_bytes: 0,
-        memory: MemoryConfig { index_bytes_max: None, id_cache_bytes_max: 0, process: Arc::default() },
-        medium: Medium::Disk,
-        backup: BackupSettings::default(),
-        scrub: None,
-    }
 }
 
 /// Three documents in ten are like an earlier one.

@@ -8,4 +8,5 @@ pub mod memory;
 pub mod names;
 pub mod recorder;
 pub mod request;
+mod spread;
 pub mod trace;

@@ -607,6 +607,10 @@ metrics_table! {
     KEYS_VALID = "hapax_keys_valid", Kind::Gauge, None, [],
         "Keys that are accepted now; 0 if the server asks for none.",
         "If it falls without a reason, look at the keys file.";
+    KEYS_NEXT_EXPIRY = "hapax_keys_next_expiry_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds), [],
+        "When the last valid key of a name expires, for the name whose last key expires first; NaN if none expires. Only \
+         if there is a keys file.",
+        "Add another key of that name before this time: the log has the name.";
     KEYS_FILE_BAD = "hapax_keys_file_bad", Kind::Gauge, None, [],
         "1 while the [keys file](keys.md) is missing or cannot be used; the last good keys stay valid.",
         "Mend the keys file; the log names the fault.";

@@ -20,6 +20,7 @@ use metrics_util::registry::{AtomicStorage, Registry, Storage};
 use parking_lot::{Mutex, RwLock};
 
 use super::names::{self, Kind, label};
+use super::spread::{OneCopy, Spread, SpreadCounter};
 
 /// The series of the process's recorder; empty if none is installed, as in unit tests.
 static INSTALLED: OnceLock<Arc<Series>> = OnceLock::new();
@@ -137,7 +138,7 @@ impl Series {
             texts.push(text);
         };
         self.registry.visit_counters(|key, counter| {
-            add(key, "counter", &|text| line(text, key, "", None, counter.load(Ordering::Relaxed)));
+            add(key, "counter", &|text| line(text, key, "", None, counter.get()));
         });
         self.registry.visit_gauges(|key, gauge| {
             let value = f64::from_bits(gauge.load(Ordering::Relaxed));
@@ -196,12 +197,12 @@ impl Recorder for Series {
 struct Stored;
 
 impl Storage<Key> for Stored {
-    type Counter = Arc<AtomicU64>;
+    type Counter = Arc<SpreadCounter>;
     type Gauge = Arc<AtomicU64>;
     type Histogram = Arc<Buckets>;
 
-    fn counter(&self, key: &Key) -> Arc<AtomicU64> {
-        AtomicStorage.counter(key)
+    fn counter(&self, _: &Key) -> Arc<SpreadCounter> {
+        Arc::default()
     }
 
     fn gauge(&self, key: &Key) -> Arc<AtomicU64> {
@@ -221,25 +222,28 @@ impl Storage<Key> for Stored {
 /// A histogram with fixed buckets. Its size does not depend on the number of observations.
 struct Buckets {
     bounds: &'static [f64],
-    /// One count per bound, and one for values above all bounds.
-    counts: Box<[AtomicU64]>,
-    /// The bits of an `f64`.
-    sum: AtomicU64,
+    /// One count per bound, one for values above all bounds, and the sum of the values as the bits of an `f64`.
+    numbers: Spread,
 }
 
 impl Buckets {
     fn new(bounds: &'static [f64]) -> Self {
-        Self { bounds, counts: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(), sum: AtomicU64::new(0) }
+        Self { bounds, numbers: Spread::new(bounds.len() + 2) }
+    }
+
+    fn sum(&self) -> f64 {
+        let sum = |copy: OneCopy<'_>| f64::from_bits(copy.at(self.bounds.len() + 1).load(Ordering::Relaxed));
+        self.numbers.copies().map(sum).sum()
     }
 
     fn write(&self, text: &mut String, key: &Key) {
         let mut count = 0;
         let bounds = self.bounds.iter().copied().chain([f64::INFINITY]);
-        for (bound, here) in bounds.zip(&self.counts) {
-            count += here.load(Ordering::Relaxed);
+        for (at, bound) in bounds.enumerate() {
+            count += self.numbers.sum(at);
             line(text, key, "_bucket", Some(bound), count);
         }
-        line(text, key, "_sum", None, Number(f64::from_bits(self.sum.load(Ordering::Relaxed))));
+        line(text, key, "_sum", None, Number(self.sum()));
         line(text, key, "_count", None, count);
     }
 }
@@ -247,9 +251,10 @@ impl Buckets {
 impl HistogramFn for Buckets {
     fn record(&self, value: f64) {
         let at = self.bounds.partition_point(|bound| *bound < value);
-        self.counts[at].fetch_add(1, Ordering::Relaxed);
+        let numbers = self.numbers.here();
+        numbers.at(at).fetch_add(1, Ordering::Relaxed);
         let add = |sum| Some((f64::from_bits(sum) + value).to_bits());
-        let _ = self.sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        let _ = numbers.at(self.bounds.len() + 1).fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 }
 

@@ -215,6 +215,11 @@ impl Records {
         seqs: impl Iterator<Item = Seq>,
         ids_suffice: bool,
     ) -> Vec<Seq> {
+        let mut seqs = seqs.peekable();
+        if seqs.peek().is_none() {
+            // Most checks name nothing, and the lock is shared by all of them.
+            return Vec::new();
+        }
         let recent = self.recent.read();
         let mut missing = Vec::new();
         for seq in seqs {

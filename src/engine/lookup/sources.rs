@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::{ArcSwap, Guard};
 use hapax_core::ShingleSet;
-use parking_lot::{RwLock, RwLockReadGuard};
 
 use super::counts::DocumentCounts;
 use super::doubts::Doubts;
@@ -25,7 +25,7 @@ pub(crate) struct Lookup {
     index: Index,
     records: Records,
     doubts: Doubts,
-    policy: RwLock<Policy>,
+    policy: ArcSwap<Policy>,
     preparer: Arc<Preparer>,
     limits: Limits,
     meters: Meters,
@@ -62,7 +62,7 @@ impl Lookup {
         counts: DocumentCounts,
         (durable, seen_floor): (Seq, TimestampMs),
     ) -> Self {
-        let (doubts, policy, durable) = (Doubts::default(), RwLock::new(policy), AtomicU64::new(durable.0));
+        let (doubts, policy, durable) = (Doubts::default(), ArcSwap::from_pointee(policy), AtomicU64::new(durable.0));
         Self { index, records, doubts, policy, preparer, limits, meters, counts, durable, seen_floor }
     }
 
@@ -94,14 +94,14 @@ impl Lookup {
         &self.counts
     }
 
-    pub(crate) fn policy(&self) -> RwLockReadGuard<'_, Policy> {
-        self.policy.read()
+    pub(crate) fn policy(&self) -> Guard<Arc<Policy>> {
+        self.policy.load()
     }
 
     /// Replaces the settings. The caller holds the decision lock, so that no decision uses both the old and the new
     /// ones.
     pub(crate) fn set_policy(&self, policy: Policy) {
-        *self.policy.write() = policy;
+        self.policy.store(Arc::new(policy));
     }
 
     /// Returns the last-seen time of a record. A document that was stored before last-seen times were recorded counts

@@ -68,15 +68,15 @@ const OTHER_CRATES: [(&str, &str); 15] = [
     ),
     ("audit", "hapax_core jiff metrics parking_lot serde serde_json thiserror tracing"),
     ("cpu", "libc metrics parking_lot rustix thiserror tokio tracing"),
-    ("index", "bytemuck dashmap hapax_core parking_lot rayon rustix smallvec tracing"),
+    ("index", "arc_swap bytemuck dashmap hapax_core parking_lot rayon rustix smallvec tracing"),
     // Hashes of keys, random ones, a file of them, and its changes. It never waits for a client.
     ("keys", "arc_swap getrandom jiff metrics serde sha2 subtle thiserror tokio_util toml_edit tracing"),
     ("store", "hapax_core jiff parking_lot rusqlite serde serde_json thiserror tracing xxhash_rust"),
     ("tls", "jiff metrics parking_lot rustls rustls_pki_types thiserror tokio tokio_rustls tracing x509_parser"),
     ("verdicts", "base64 bytes hapax_core jiff metrics parking_lot smallvec thiserror zstd"),
-    ("engine", "futures hapax_core hashbrown metrics parking_lot rustix tokio tracing"),
+    ("engine", "arc_swap futures hapax_core hashbrown metrics parking_lot rustix tokio tracing"),
     ("collections", "futures hapax_core metrics parking_lot thiserror tokio tracing"),
-    ("config", "figment hapax_core ipnet rustix serde serde_json strsim thiserror"),
+    ("config", "figment hapax_core ipnet jiff rustix serde serde_json strsim thiserror"),
     (
         "http",
         "arc_swap async_compression axum base64 bytes futures h2 hapax_core hyper hyper_util jiff memchr metrics parking_lot serde \
@@ -84,7 +84,7 @@ const OTHER_CRATES: [(&str, &str); 15] = [
     ),
     (
         "cli",
-        "anyhow clap flate2 hapax_core indicatif listenfd metrics plotters rayon rustix rustls rustls_native_certs \
+        "anyhow clap flate2 hapax_core indicatif jiff listenfd metrics plotters rayon rustix rustls rustls_native_certs \
          rustls_pki_types sd_notify serde serde_json thiserror tokio tokio_util tracing ureq zstd",
     ),
 ];
