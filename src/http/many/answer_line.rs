@@ -6,6 +6,9 @@ use crate::http::dto::summary::Summary;
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::ProblemBody;
 
+/// The kind of most lines.
+pub(super) const VERDICT: &str = "verdict";
+
 /// One line.
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -40,7 +43,7 @@ impl AnswerLine {
     /// The line's kind, as in the metric's label.
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Self::Verdict { .. } => "verdict",
+            Self::Verdict { .. } => VERDICT,
             Self::Deleted { .. } => "deleted",
             Self::Error { .. } => "error",
             Self::Fatal { .. } => "fatal",

@@ -196,7 +196,7 @@ impl DocumentWork {
                 }
                 DecidedInTurn::now(answer)
             }
-            ready => self.spawn_decide(ready, room, bytes_max).await,
+            ready => self.decide_here_or_apart(ready, room, bytes_max).await,
         };
         if let Some(left) = left {
             // Documents come here one after another, so no update is lost between the load and the store.
@@ -205,17 +205,20 @@ impl DocumentWork {
         decided
     }
 
-    /// Decides in a separate task. This stream is not polled while the client reads nothing, and a decision that makes
-    /// no progress would block its id and its places in the queues.
-    async fn spawn_decide(self, ready: Ready, room: Option<Room>, bytes_max: usize) -> DecidedInTurn {
+    /// Decides. A decision that has to wait goes on in a separate task: this stream is not polled while the client reads
+    /// nothing, and a decision that makes no progress would block its id and its places in the queues.
+    async fn decide_here_or_apart(self, ready: Ready, room: Option<Room>, bytes_max: usize) -> DecidedInTurn {
         let threads = self.threads.clone();
-        let decide = async move {
+        let mut decide = Box::pin(carried(async move {
             let (_place, _room) = (self.place().await, room);
             let decided = self.decide(ready, bytes_max).await;
             cpu::let_others_run();
             decided
-        };
-        let task = AbortOnDropHandle::new(threads.spawn(carried(decide)));
+        }));
+        if let Some(decided) = (&mut decide).now_or_never() {
+            return decided;
+        }
+        let task = AbortOnDropHandle::new(threads.spawn(decide));
         task.await.unwrap_or_else(|error| {
             DecidedInTurn::now(DocumentAnswer::Failed { id: None, problem: Problem::internal(&error.to_string()) })
         })

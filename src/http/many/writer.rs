@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
+use metrics::Counter;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 
-use super::answer_line::AnswerLine;
+use super::answer_line::{AnswerLine, VERDICT};
 use crate::http::answer::{LineRoom, PIECE_BYTES};
 use crate::telemetry::names::{self, label};
 
@@ -32,6 +33,8 @@ pub(super) struct LineWriter {
     held: Arc<UnreadBytes>,
     held_max: usize,
     stall_timeout: Duration,
+    /// Counts lines with verdicts. To find it by its label for each line would take longer than to count.
+    verdicts: Counter,
 }
 
 /// A line that the connection has not taken, with its memory.
@@ -51,7 +54,8 @@ pub(super) struct Stalled;
 pub(super) fn answers(held_max: usize, stall_timeout: Duration) -> (LineWriter, Body) {
     let (groups, mut receiver) = mpsc::unbounded_channel::<Vec<Unread>>();
     let held = Arc::new(UnreadBytes::default());
-    let writer = LineWriter { groups, group: Mutex::default(), held: Arc::clone(&held), held_max, stall_timeout };
+    let (group, verdicts) = (Mutex::default(), lines_of(VERDICT));
+    let writer = LineWriter { groups, group, held: Arc::clone(&held), held_max, stall_timeout, verdicts };
     let mut unread = VecDeque::new();
     let stream = futures::stream::poll_fn(move |cx| {
         if unread.is_empty() {
@@ -63,6 +67,11 @@ pub(super) fn answers(held_max: usize, stall_timeout: Duration) -> (LineWriter, 
         Poll::Ready((!piece.is_empty()).then_some(Ok::<_, std::convert::Infallible>(piece)))
     });
     (writer, Body::from_stream(stream))
+}
+
+/// Returns the counter of lines of this kind.
+fn lines_of(kind: &'static str) -> Counter {
+    metrics::counter!(names::HTTP_BULK_LINES, label::KIND => kind)
 }
 
 /// Copies the first lines into one piece. Short lines are joined, so that a thousand of them are not a thousand chunks.
@@ -118,7 +127,10 @@ impl LineWriter {
     }
 
     fn add(&self, line: &AnswerLine, mut room: Option<LineRoom>) {
-        metrics::counter!(names::HTTP_BULK_LINES, label::KIND => line.kind()).increment(1);
+        match line.kind() {
+            VERDICT => self.verdicts.increment(1),
+            kind => lines_of(kind).increment(1),
+        }
         // Allocates the longest that the line can be, so that a long line is not copied while it grows.
         let mut bytes = Vec::with_capacity(room.as_ref().map_or(0, LineRoom::json_bytes_max).clamp(256, 1 << 30));
         serde_json::to_writer(&mut bytes, line).expect("an answer is always JSON");
