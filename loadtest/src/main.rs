@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-use scenarios::{bulk, check, durable, hostile, hot, insert, mixed, overload, sink, soak, tour};
+use scenarios::{bulk, check, durable, hostile, hot, insert, latency, mixed, overload, sink, soak, tour};
 
 /// Measure a server under load. The exit status is 1 if an answer is wrong, or recall is not as the theory expects.
 #[derive(Debug, Parser)]
@@ -41,6 +41,8 @@ enum Scenario {
     Insert(options::Args),
     /// Measure durable inserts by many clients, compared with a server that stores nothing
     Durable(durable::Args),
+    /// Look documents up at half and at most of the capacity, alone and beside inserts, an import, and backups
+    Latency(options::Args),
     /// Send a crawler's mix: new pages, copies, unchanged pages, lookups, reads and deletes
     Mixed(options::Args),
     /// Look documents up at a rate, alone and during many bulk requests
@@ -66,6 +68,7 @@ fn main() -> Result<ExitCode> {
         Scenario::Check(args) => check::run(&args),
         Scenario::Insert(args) => insert::run(&args),
         Scenario::Durable(args) => durable::run(&args),
+        Scenario::Latency(args) => latency::run(&args),
         Scenario::Mixed(args) => mixed::run(&args),
         Scenario::Bulk(args) => bulk::run(&args),
         Scenario::Hot(args) => hot::run(&args),

@@ -6,6 +6,7 @@ pub(crate) mod durable;
 pub(crate) mod hostile;
 pub(crate) mod hot;
 pub(crate) mod insert;
+pub(crate) mod latency;
 pub(crate) mod mixed;
 pub(crate) mod overload;
 pub(crate) mod sink;

@@ -40,6 +40,24 @@ impl Operator {
         Self { stop, thread }
     }
 
+    /// Makes one backup after the other.
+    pub(super) fn back_up(target: &Arc<Target>) -> Self {
+        let (target, stop) = (Arc::clone(target), Arc::new(AtomicBool::new(false)));
+        let stopping = Arc::clone(&stop);
+        let work = move || {
+            let mut desk = Desk::new(target)?;
+            let mut done = Work::default();
+            while !stopping.load(Ordering::Relaxed) {
+                let started = Instant::now();
+                desk.back_up()?;
+                done.backups += 1;
+                done.backup_s = done.backup_s.max(started.elapsed().as_secs_f64());
+            }
+            Ok(done)
+        };
+        Self { stop, thread: std::thread::spawn(work) }
+    }
+
     /// Waits for the operation under way. It is an error if one failed.
     pub(super) fn finish(self) -> Result<Work> {
         self.stop.store(true, Ordering::Relaxed);
@@ -48,8 +66,7 @@ impl Operator {
 }
 
 fn work(target: Arc<Target>, expiring: &str, cycle: Duration, stop: &AtomicBool) -> Result<Work> {
-    let runtime = Builder::new_current_thread().enable_all().build().context("cannot start a thread")?;
-    let mut desk = Desk { runtime, connection: Connection::new(target) };
+    let mut desk = Desk::new(target)?;
     let mut done = Work::default();
     let begun = Instant::now();
     for quarter in 0u32.. {
@@ -86,6 +103,11 @@ struct Desk {
 }
 
 impl Desk {
+    fn new(target: Arc<Target>) -> Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build().context("cannot start a thread")?;
+        Ok(Self { runtime, connection: Connection::new(target) })
+    }
+
     fn must(&mut self, request: &Request) -> Result<serde_json::Value> {
         let answer = self.runtime.block_on(self.connection.send(request))?;
         if !(200..300).contains(&answer.status) {

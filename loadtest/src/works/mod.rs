@@ -4,12 +4,14 @@ mod bulk;
 mod checks;
 mod crawl;
 mod inserts;
+mod later;
 mod prepared;
 
 pub(crate) use bulk::{Bulk, lines};
 pub(crate) use checks::Checks;
 pub(crate) use crawl::{Crawl, Mix};
 pub(crate) use inserts::Inserts;
+pub(crate) use later::Later;
 pub(crate) use prepared::Prepared;
 
 use bytes::{BufMut, Bytes, BytesMut};

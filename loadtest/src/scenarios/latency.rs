@@ -1,0 +1,93 @@
+//! Checks and inserts at shares of the capacity, alone and while something else goes on: inserts, an import, backups.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::companion::Companion;
+use super::import::import;
+use super::operator::Operator;
+use crate::bench::{Bench, runtime};
+use crate::client::{Pace, Tally, Work};
+use crate::options::Args;
+use crate::works::{Bulk, Checks, Inserts, Later};
+
+/// The shares of the capacity at which everything is measured.
+const LOADS: [f64; 2] = [0.5, 0.8];
+/// The share of the capacity that inserts have beside checks. The whole load stays within the greater share.
+const BESIDE: f64 = 0.25;
+/// How much longer the slowest of a thousand checks may take beside inserts, at the smaller share.
+const RATIO_MAX: f64 = 3.0;
+/// Lines of a request of the import, which has one connection.
+const LINES: u64 = 1000;
+/// The numbers of the requests of each load that runs beside checks are so far apart.
+const APART: u64 = 1 << 24;
+
+pub(crate) fn run(args: &Args) -> Result<bool> {
+    let mut bench = Bench::new("latency", args, &[])?;
+    import(&bench, "default", args.documents)?;
+    let checks = Checks::new(&bench.texts, "default", args.documents);
+    let inserts = Inserts::new(&bench.texts, "default", "new");
+    let capacity = Capacity { checks: bench.capacity(&checks)?, inserts: bench.capacity(&inserts)? };
+    for (round, load) in (0..).zip(LOADS) {
+        measure(&mut bench, &checks, &inserts, &capacity, (round, load))?;
+    }
+    bench.expect_recall(checks.queries().recall());
+    bench.report.finish(args)
+}
+
+/// The requests a second that the server answers if it has nothing else to do.
+struct Capacity {
+    checks: f64,
+    inserts: f64,
+}
+
+fn measure(
+    bench: &mut Bench,
+    checks: &Arc<Checks>,
+    inserts: &Arc<Inserts>,
+    capacity: &Capacity,
+    (round, load): (u64, f64),
+) -> Result<()> {
+    let (seconds, percent) = (bench.args.seconds, load * 100.0);
+    let name = |what: &str| format!("{what} at {percent:.0} %");
+    let rate = bench.open(capacity.checks * load);
+    let alone = phase(bench, &name("checks"), checks, rate)?;
+    let insert_rate = bench.open(capacity.inserts * load);
+    phase(bench, &name("inserts"), inserts, insert_rate)?;
+
+    let later = |of: u64| (2 * round + of + 1) * APART;
+    let (beside, less) = (Later::new(inserts, later(0)), load.min(LOADS[1] - BESIDE));
+    let plan = (bench.open(capacity.inserts * BESIDE), seconds, bench.args.connections);
+    let companion = Companion::start(bench, runtime(bench.args.threads, 0)?, &name("inserts beside"), &beside, plan);
+    let rate_beside = bench.open(capacity.checks * less);
+    let during = phase(bench, &format!("checks at {:.0} %, and inserts", less * 100.0), checks, rate_beside)?;
+    nothing_wrong(bench, companion)?;
+    if load == LOADS[0] {
+        let slowest = |tally: &Tally| tally.good().value_at_quantile(0.999).max(1) as f64;
+        let what = "p99.9 of checks beside inserts, compared with checks alone";
+        bench.report.at_most(what, slowest(&during) / slowest(&alone), RATIO_MAX, true);
+    }
+
+    let import = Later::new(&Bulk::inserts(&bench.texts, LINES), later(1) / LINES);
+    let plan = (Pace::Closed, seconds, 1);
+    let companion = Companion::start(bench, runtime(bench.args.threads, 19)?, "an import", &import, plan);
+    phase(bench, &name("checks during an import,"), checks, rate)?;
+    nothing_wrong(bench, companion)?;
+
+    let backups = Operator::back_up(&bench.target);
+    phase(bench, &name("checks during backups,"), checks, rate)?;
+    bench.report.figure("backups meanwhile", backups.finish()?.backups as f64)
+}
+
+fn phase<W: Work>(bench: &mut Bench, name: &str, work: &Arc<W>, pace: Pace) -> Result<Tally> {
+    let tally = bench.phase(name, work, pace, bench.args.seconds)?;
+    bench.report.nothing_wrong(name, &tally);
+    Ok(tally)
+}
+
+fn nothing_wrong(bench: &mut Bench, companion: Companion) -> Result<()> {
+    let tally = companion.finish(bench)?;
+    bench.report.nothing_wrong("at the same time", &tally);
+    Ok(())
+}
