@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
+use jiff::Timestamp;
 
 use super::descriptors;
 use super::exit::ExitStatus;
@@ -110,6 +111,10 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let loaded = config::load(&args.sources()?)?;
     if args.check_config {
         writeln!(std::io::stdout().lock(), "{}", loaded.effective).context("cannot write the settings")?;
+        let config = loaded.config;
+        for warning in config.warnings().into_iter().chain(config.endings(Timestamp::now())) {
+            writeln!(std::io::stderr().lock(), "hapax: warning: {warning}").context("cannot write the warnings")?;
+        }
         return Ok(ExitStatus::Fine);
     }
     let mut config = loaded.config;
@@ -117,6 +122,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let given = Given::take()?;
     logs::install(config.log.format, &config.log.level)?;
     logs::log_panics();
+    config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     fit_connections(&mut config.server, &config.collections);
     let metrics =
         Metrics::install().map_err(|_| anyhow!("cannot install the metrics recorder: there is one already"))?;
@@ -246,9 +252,6 @@ fn audit_log(settings: Option<AuditSettings>) -> Option<Arc<AuditLog>> {
 
 /// Returns the keys of clients, and follows their file.
 fn key_ring(api_key: Option<ApiKey>, file: Option<KeysFile>) -> Result<KeyRing> {
-    if api_key.as_ref().is_some_and(ApiKey::is_short) {
-        tracing::warn!("the API key is short enough to be guessed; use at least 16 random characters");
-    }
     keys::ring(api_key.map(|key| key.digest()), file).context("cannot start the thread of the keys file")
 }
 

@@ -56,6 +56,11 @@ impl TrustedProxies {
         self.0.is_empty()
     }
 
+    /// Returns a network among them that has every address.
+    pub fn everybody(&self) -> Option<IpNet> {
+        self.0.iter().copied().find(|net| net.prefix_len() == 0)
+    }
+
     /// Whether the address is one of them. An IPv4 address must not be written as IPv6.
     pub fn trusts(&self, address: IpAddr) -> bool {
         self.0.iter().any(|net| net.contains(&address))

@@ -17,6 +17,7 @@ mod server;
 mod show;
 mod sources;
 mod tls;
+mod warnings;
 
 pub use addresses::{AddressLimits, Addresses, TrustedProxies};
 pub use api_key::ApiKey;

@@ -4,6 +4,7 @@
 mod edit;
 mod file;
 mod key;
+mod life;
 mod ring;
 mod scope;
 mod watch;
@@ -11,6 +12,7 @@ mod watch;
 pub use edit::{NewKey, add, revoke};
 pub use file::{KeysError, parse};
 pub use key::{CONFIGURED, Key, KeyDigest, KeyLimits, Pattern, Scores};
+pub use life::{SOON, next_to_end};
 pub use ring::{KeyRing, Shown};
 pub use scope::{Scope, Scopes};
 pub use watch::{KeysFile, ring};

@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 
 use super::key::{Key, KeyDigest};
+use super::life::next_to_end;
 
 /// What a server knows of the text that a client shows.
 #[derive(Clone, Debug)]
@@ -117,6 +118,12 @@ impl KeyRing {
         let (expired, valid): (Vec<_>, Vec<_>) = keys.all().partition(|key| key.is_expired(now));
         expired.iter().for_each(|key| key.revoked().cancel());
         valid.len() + usize::from(self.0.configured.is_some())
+    }
+
+    /// Returns the name whose last valid key expires first, and when. The key of the settings never expires.
+    pub(super) fn next_to_end(&self, now: Timestamp) -> Option<(String, Timestamp)> {
+        let keys = self.0.keys.load();
+        next_to_end(keys.all().map(|key| &**key), now).map(|(name, end)| (name.to_owned(), end))
     }
 
     /// Returns the valid keys, in no particular order.

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use super::file::{self, KeysError};
 use super::key::{Key, KeyDigest};
+use super::life::SOON;
 use super::ring::{KeyRing, WeakRing};
 use crate::telemetry::names;
 
@@ -62,7 +63,7 @@ pub fn ring(configured: Option<KeyDigest>, file: Option<KeysFile>) -> std::io::R
     if valid == 0 {
         warn_of_no_key(&path);
     }
-    let mut watch = Watch { path, seen: Seen::Good(content) };
+    let mut watch = Watch { path, seen: Seen::Good(content), warned: None };
     let followed = ring.downgrade();
     // A thread, because revoking must work while all others are busy.
     std::thread::Builder::new().name("hapax-keys".into()).spawn(move || watch.follow(&followed))?;
@@ -86,6 +87,8 @@ enum Seen {
 struct Watch {
     path: PathBuf,
     seen: Seen,
+    /// The name whose last key ends soon, and when, if the log says so.
+    warned: Option<(String, Timestamp)>,
 }
 
 impl Watch {
@@ -94,8 +97,24 @@ impl Watch {
             std::thread::sleep(LOOK);
             let Some(ring) = ring.get() else { return };
             self.look(&ring);
-            metrics::gauge!(names::KEYS_VALID).set(ring.expire(Timestamp::now()) as f64);
+            let now = Timestamp::now();
+            metrics::gauge!(names::KEYS_VALID).set(ring.expire(now) as f64);
+            self.tell_end(ring.next_to_end(now), now);
         }
+    }
+
+    /// Says when clients will be without a key: as a metric, and in the log when that becomes urgent.
+    fn tell_end(&mut self, next: Option<(String, Timestamp)>, now: Timestamp) {
+        let end = next.as_ref().map_or(f64::NAN, |(_, end)| end.as_second() as f64);
+        metrics::gauge!(names::KEYS_NEXT_EXPIRY).set(end);
+        let soon = next.filter(|(_, end)| end.duration_since(now) < SOON);
+        if soon == self.warned {
+            return;
+        }
+        if let Some((key, expires)) = &soon {
+            tracing::warn!(%key, %expires, "the last key of this name expires soon; add another with `hapax keys add`");
+        }
+        self.warned = soon;
     }
 
     /// Looks once.

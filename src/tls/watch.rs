@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::time::MissedTickBehavior;
 
 use super::acceptor::Acceptor;
@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// At one look, the certificate may be new and the key not yet. That is not worth a line in the log.
 const FAILURES_TOLERATED: u32 = 1;
 /// A certificate that ends sooner than this causes a warning.
-const SOON: Duration = Duration::from_hours(14 * 24);
+pub const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 /// Renews `acceptor` until this is dropped. `certificate` is the one that it has.
 pub async fn watch(files: CertificateFiles, certificate: Certificate, acceptor: Acceptor) {
@@ -64,7 +64,7 @@ impl Life {
     fn at(now: Timestamp, expires: Timestamp) -> Self {
         match expires.duration_since(now) {
             left if left.is_negative() => Self::Over,
-            left if left < SOON.try_into().unwrap_or_default() => Self::EndsSoon,
+            left if left < SOON => Self::EndsSoon,
             _ => Self::Long,
         }
     }

@@ -3,6 +3,7 @@
 mod audit;
 mod broken;
 mod coarse;
+mod ending;
 pub mod file;
 mod limits;
 mod revoking;
