@@ -111,8 +111,12 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let loaded = config::load(&args.sources()?)?;
     if args.check_config {
         writeln!(std::io::stdout().lock(), "{}", loaded.effective).context("cannot write the settings")?;
-        let config = loaded.config;
-        for warning in config.warnings().into_iter().chain(config.endings(Timestamp::now())) {
+        let Config { api_key, server, tls, keys_file, .. } = &loaded.config;
+        let now = Timestamp::now();
+        let mut warnings = config::warnings(api_key.as_ref(), &server.addresses);
+        warnings.extend(tls.as_ref().and_then(|tls| config::certificate_ends(tls, now)));
+        warnings.extend(keys_file.as_ref().and_then(|file| config::keys_end(file, now)));
+        for warning in warnings {
             writeln!(std::io::stderr().lock(), "hapax: warning: {warning}").context("cannot write the warnings")?;
         }
         return Ok(ExitStatus::Fine);
@@ -122,7 +126,8 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
     let given = Given::take()?;
     logs::install(config.log.format, &config.log.level)?;
     logs::log_panics();
-    config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+    let warnings = config::warnings(config.api_key.as_ref(), &config.server.addresses);
+    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     fit_connections(&mut config.server, &config.collections);
     let metrics =
         Metrics::install().map_err(|_| anyhow!("cannot install the metrics recorder: there is one already"))?;

@@ -30,3 +30,4 @@ pub use secrets::read_secret;
 pub use server::Server;
 pub use sources::Sources;
 pub use tls::Tls;
+pub use warnings::{certificate_ends, keys_end, warnings};

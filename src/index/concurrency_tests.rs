@@ -166,6 +166,22 @@ impl Writer<'_> {
         }
     }
 
+    /// Makes the changes of the plan, and checks now and then.
+    fn work(&mut self) {
+        let (world, plan, mut grows) = (self.world, self.plan, true);
+        for step in 0..plan.steps {
+            grows = if grows { self.model.len() < plan.most } else { self.model.len() < 100 };
+            self.step(grows);
+            if step % 500 == 0 || self.next.is_some() {
+                self.reband();
+            }
+            if step % 16 == 0 {
+                self.check(&world.index);
+            }
+        }
+        self.next = None;
+    }
+
     /// Builds a new index next to the old one, a few places per step.
     fn reband(&mut self) {
         let Some((next, at)) = &mut self.next else {
@@ -301,18 +317,7 @@ fn run(seed: u64, plan: Plan) -> u64 {
             .collect();
         let resizes = scope.spawn(|| resize(&world, &done));
         let wrote = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let mut grows = true;
-            for step in 0..plan.steps {
-                grows = if grows { writer.model.len() < plan.most } else { writer.model.len() < 100 };
-                writer.step(grows);
-                if step % 500 == 0 || writer.next.is_some() {
-                    writer.reband();
-                }
-                if step % 16 == 0 {
-                    writer.check(&world.index);
-                }
-            }
-            writer.next = None;
+            writer.work();
             for place in writer.model.keys().copied().collect::<Vec<_>>() {
                 if !writer.stable.contains(&place) {
                     writer.remove(place);

@@ -16,8 +16,8 @@ use super::place::Place;
 /// token. A token that is held by nothing else has no readers left.
 #[derive(Default)]
 pub(super) struct Leaving {
-    /// Readers note it in memory of their own thread, so they do not wait for each other. Whoever takes it away counts
-    /// them.
+    /// Readers note it in memory of their own thread, so they do not wait for each other. The thread that
+    /// replaces it counts them.
     now: ArcSwap<()>,
     /// Batches in the order of their deletion.
     waiting: Mutex<VecDeque<(Arc<()>, std::vec::IntoIter<Place>)>>,

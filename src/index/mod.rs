@@ -20,6 +20,7 @@ mod flags;
 mod fullest;
 mod group;
 mod ids;
+mod key_members;
 mod last_seen;
 mod leaving;
 mod memory;

@@ -10,6 +10,7 @@
 use hapax_core::prefetch;
 use smallvec::SmallVec;
 
+use super::key_members::{INLINE_MAX, KeyMembers};
 use super::place::Place;
 use super::place_list::PlaceList;
 use super::pool::{BUCKET_ENTRIES, Bucket, PAGE_BUCKETS, Page, Pool};
@@ -17,9 +18,7 @@ use crate::types::Seq;
 
 /// Marks an entry that is the number of a list instead of a place.
 const LIST: u32 = 1 << 31;
-/// The most places of one key as separate entries; and the number at which a shrinking list becomes separate entries
-/// again.
-pub(super) const INLINE_MAX: usize = 8;
+/// The number of places at which a shrinking list becomes separate entries again.
 const INLINE_AGAIN: usize = 4;
 
 /// The load of a shard in percent. A shard is due to grow from the first number on, and grows at the latest at the
@@ -72,49 +71,6 @@ struct Position {
 
 /// The positions of a key's entries: one list, or places.
 type Positions = SmallVec<[Position; INLINE_MAX]>;
-
-/// The places of one key.
-pub(super) enum KeyMembers<'a> {
-    Inline(SmallVec<[Place; INLINE_MAX]>),
-    List(&'a PlaceList),
-}
-
-impl KeyMembers<'_> {
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Inline(places) => places.len(),
-            Self::List(places) => places.len(),
-        }
-    }
-
-    /// Returns the places one after the other.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Place> {
-        let (inline, list) = match self {
-            Self::Inline(places) => (&places[..], None),
-            Self::List(places) => (&[][..], Some(places.iter())),
-        };
-        inline.iter().copied().chain(list.into_iter().flatten())
-    }
-
-    /// Returns whether a place is among them. `order` is that of the list.
-    pub(super) fn has(&self, place: Place, order: impl Fn(Place) -> Seq) -> bool {
-        match self {
-            Self::Inline(places) => places.contains(&place),
-            Self::List(places) => places.from(order(place), order).next() == Some(place),
-        }
-    }
-
-    /// Adds up to `max` places to `places`, spread evenly. Returns how many were left out.
-    pub(super) fn spread(&self, max: usize, places: &mut Vec<Place>) -> u64 {
-        match self {
-            Self::Inline(inline) => {
-                places.extend(inline.iter().take(max));
-                inline.len().saturating_sub(max) as u64
-            }
-            Self::List(list) => list.spread(max, (0, 1), places),
-        }
-    }
-}
 
 impl Shard {
     /// Returns how many bits of a key select this shard.

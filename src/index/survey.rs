@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::arena::Arena;
 use super::band_tables::BandTables;
 use super::fullest::{documents_beside, fullest};
+use super::key_members::INLINE_MAX;
 use super::place::Place;
-use super::shard::INLINE_MAX;
 use crate::types::Seq;
 
 /// How many of the longest lists are counted in documents to find the largest bucket.

@@ -11,10 +11,11 @@ use hapax_core::prefetch;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use smallvec::SmallVec;
 
+use super::key_members::INLINE_MAX;
 use super::place::Place;
 use super::place_list::PlaceList;
 use super::pool::Pool;
-use super::shard::{INLINE_MAX, Keys, Shard};
+use super::shard::{Keys, Shard};
 
 /// The most bits of a key that select a shard.
 const DEPTH_MAX: u8 = 11;
@@ -151,7 +152,7 @@ impl Table {
             return;
         }
         let mut due = self.due.lock();
-        // Bounded, should nobody resize. A shard that is not noted is resized when it is full, or noted later.
+        // Bounded, in case that no thread resizes. A shard that is not noted is resized when it is full, or noted later.
         if due.len() < SHARDS_MAX {
             due.push(key);
             shard.set_told(true);

@@ -79,7 +79,7 @@ impl CounterFn for SpreadCounter {
         }
     }
 
-    /// Whoever sets a counter is the only one to do so, and never increments it.
+    /// Only one thread may set a counter, and none may increment it too.
     fn absolute(&self, value: u64) {
         let first = self.0.copies().next().expect("there is at least one copy");
         first.at(0).fetch_max(value, Ordering::Relaxed);

@@ -14,13 +14,13 @@ use crate::works::{Bulk, Checks, Inserts, Later};
 
 /// The shares of the capacity at which everything is measured.
 const LOADS: [f64; 2] = [0.5, 0.8];
-/// The share of the capacity that inserts have beside checks. The whole load stays within the greater share.
-const BESIDE: f64 = 0.25;
-/// How much longer the slowest of a thousand checks may take beside inserts, at the smaller share.
+/// The share of the capacity that inserts have during checks. The whole load stays within the greater share.
+const WITH: f64 = 0.25;
+/// How much longer the slowest of a thousand checks may take during inserts, at the smaller share.
 const RATIO_MAX: f64 = 3.0;
 /// Lines of a request of the import, which has one connection.
 const LINES: u64 = 1000;
-/// The numbers of the requests of each load that runs beside checks are so far apart.
+/// The numbers of the requests of each load that runs during checks are so far apart.
 const APART: u64 = 1 << 24;
 
 pub(crate) fn run(args: &Args) -> Result<bool> {
@@ -57,15 +57,16 @@ fn measure(
     phase(bench, &name("inserts"), inserts, insert_rate)?;
 
     let later = |of: u64| (2 * round + of + 1) * APART;
-    let (beside, less) = (Later::new(inserts, later(0)), load.min(LOADS[1] - BESIDE));
-    let plan = (bench.open(capacity.inserts * BESIDE), seconds, bench.args.connections);
-    let companion = Companion::start(bench, runtime(bench.args.threads, 0)?, &name("inserts beside"), &beside, plan);
+    let (beside, less) = (Later::new(inserts, later(0)), load.min(LOADS[1] - WITH));
+    let plan = (bench.open(capacity.inserts * WITH), seconds, bench.args.connections);
+    let companion =
+        Companion::start(bench, runtime(bench.args.threads, 0)?, &name("inserts during checks"), &beside, plan);
     let rate_beside = bench.open(capacity.checks * less);
     let during = phase(bench, &format!("checks at {:.0} %, and inserts", less * 100.0), checks, rate_beside)?;
     nothing_wrong(bench, companion)?;
     if load == LOADS[0] {
         let slowest = |tally: &Tally| tally.good().value_at_quantile(0.999).max(1) as f64;
-        let what = "p99.9 of checks beside inserts, compared with checks alone";
+        let what = "p99.9 of checks during inserts, compared with checks alone";
         bench.report.at_most(what, slowest(&during) / slowest(&alone), RATIO_MAX, true);
     }
 

@@ -195,7 +195,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         alert: "HapaxKeyExpiresSoon",
         fires: &[("hapax_keys_next_expiry_timestamp_seconds", "86400x20")],
-        quiet: &[("hapax_keys_next_expiry_timestamp_seconds", "NaNx20")],
+        quiet: &[("hapax_keys_next_expiry_timestamp_seconds", "100000000x20")],
         at: "10m",
     },
 ];

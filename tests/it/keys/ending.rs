@@ -1,4 +1,4 @@
-//! What ends soon is told before it ends: keys, and the certificate.
+//! Keys and certificates that end soon are told before they end.
 
 use std::time::Duration;
 
