@@ -12,6 +12,29 @@ use crate::types::{OnDuplicate, OnExisting};
 const MATCHES_MAX: usize = 1000;
 const MATCHES_DEFAULT: usize = 10;
 
+// The first value of each is the default.
+const ON_DUPLICATE: [(&str, OnDuplicate); 3] =
+    [("skip", OnDuplicate::Skip), ("link", OnDuplicate::Link), ("store", OnDuplicate::Store)];
+const ON_EXISTING: [(&str, OnExisting); 3] =
+    [("conflict", OnExisting::Conflict), ("replace", OnExisting::Replace), ("keep", OnExisting::Keep)];
+const WITH: [(&str, bool); 2] = [("none", false), ("metadata", true)];
+const INVALID: [(&str, Invalid); 2] = [("refuse", Invalid::Refuse), ("replace", Invalid::Replace)];
+
+/// Returns whether a parameter of a check or an insert is absent or has its default value. Both mean the same, and
+/// generated clients send every default.
+pub(super) fn is_default(query: &Query, name: &str) -> bool {
+    let Some(value) = query.get(name) else { return true };
+    match name {
+        "limit" => limit(query).is_ok_and(|limit| limit == MATCHES_DEFAULT),
+        "with" => value == WITH[0].0,
+        "on_duplicate" => value == ON_DUPLICATE[0].0,
+        "on_existing" => value == ON_EXISTING[0].0,
+        "invalid" => value == INVALID[0].0,
+        "explain" => value == "false",
+        _ => false,
+    }
+}
+
 /// Reads the options of a check.
 pub(super) fn check_options(query: &Query, caller: &Caller) -> Result<CheckOptions, Problem> {
     let with_metadata = with_metadata(query, caller)?;
@@ -21,15 +44,12 @@ pub(super) fn check_options(query: &Query, caller: &Caller) -> Result<CheckOptio
 
 /// Reads the options of an insert.
 pub(super) fn insert_options(query: &Query, caller: &Caller) -> Result<InsertOptions, Problem> {
-    let on_duplicate = [("skip", OnDuplicate::Skip), ("link", OnDuplicate::Link), ("store", OnDuplicate::Store)];
-    let on_existing =
-        [("conflict", OnExisting::Conflict), ("replace", OnExisting::Replace), ("keep", OnExisting::Keep)];
-    let on_existing = query.choice("on_existing", &on_existing)?;
+    let on_existing = query.choice("on_existing", &ON_EXISTING)?;
     if on_existing == OnExisting::Replace {
         caller.require_for(Scope::Delete, "on_existing=replace")?;
     }
     Ok(InsertOptions {
-        on_duplicate: query.choice("on_duplicate", &on_duplicate)?,
+        on_duplicate: query.choice("on_duplicate", &ON_DUPLICATE)?,
         on_existing,
         limit: limit(query)?,
         with_metadata: with_metadata(query, caller)?,
@@ -42,7 +62,7 @@ fn limit(query: &Query) -> Result<usize, Problem> {
 }
 
 fn with_metadata(query: &Query, caller: &Caller) -> Result<bool, Problem> {
-    let with = query.choice("with", &[("none", false), ("metadata", true)])?;
+    let with = query.choice("with", &WITH)?;
     if with {
         caller.require_for(Scope::Read, "with=metadata")?;
     }
@@ -60,5 +80,5 @@ fn explain(query: &Query, caller: &Caller) -> Result<bool, Problem> {
 
 /// Reads `?invalid=`.
 pub(super) fn invalid(query: &Query) -> Result<Invalid, Problem> {
-    query.choice("invalid", &[("refuse", Invalid::Refuse), ("replace", Invalid::Replace)])
+    query.choice("invalid", &INVALID)
 }

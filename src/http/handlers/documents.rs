@@ -100,15 +100,16 @@ pub async fn read(
     quota: Quota,
 ) -> Result<Response, Problem> {
     quota.take_documents(1)?;
+    // Also if there is an `id`, because generated clients always send the default. One document is within every limit.
+    let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
     if let Some(id) = query.id()? {
-        if let Some(other) = ["limit", "cursor"].into_iter().find(|other| query.get(other).is_some()) {
-            return Err(Problem::invalid(other, "cannot be combined with `id`; it is for pages"));
+        if query.get("cursor").is_some() {
+            return Err(Problem::invalid("cursor", "cannot be combined with `id`; it is for pages"));
         }
         let document = collection.document(&id).await?;
         let document = document.ok_or(CollectionError::NoSuchDocument { id })?;
         return Ok(Json(DocumentRecord::from(document)).into_response());
     }
-    let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
     let after = query.get("cursor").map(Cursor::parse).transpose()?;
     let mut room = state.answer_room(limit * Document::BYTES_MAX)?;
     let DocumentsPage { documents, next } = collection.documents_within(after, limit, room.json_bytes_max()).await?;
