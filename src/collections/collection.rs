@@ -11,7 +11,9 @@ use super::{
 };
 use crate::cpu::WhenFull;
 use crate::engine::LocalCollection;
-use crate::types::{ClusterPlace, CollectionName, Content, DocId, Document, GoldenPair, Metadata, Seq, Verdict};
+use crate::types::{
+    ClusterPlace, CollectionName, Content, DocId, Document, GoldenPair, Metadata, Seq, StoredText, Verdict,
+};
 use hapax_core::IllFormed;
 
 /// An open collection. Cloning is cheap.
@@ -141,6 +143,14 @@ impl Collection {
     pub async fn document(&self, id: &DocId) -> Result<Option<Document>> {
         match self {
             Self::Local(collection) => collection.document(id).await,
+        }
+    }
+
+    /// Returns the document of an id and its text, if the two have at most `bytes_max` bytes as JSON. Fails if the
+    /// collection keeps no texts.
+    pub async fn document_with_text(&self, id: &DocId, bytes_max: usize) -> Result<Option<(Document, StoredText)>> {
+        match self {
+            Self::Local(collection) => collection.document_with_text(id, bytes_max).await,
         }
     }
 

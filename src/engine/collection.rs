@@ -13,7 +13,8 @@ use crate::index::IndexBytes;
 use crate::store::Writer;
 use crate::telemetry::names::{self, label, value};
 use crate::types::{
-    ClusterPlace, CollectionName, Content, DocId, Document, GoldenPair, Keep, Metadata, Seq, TimestampMs, Verdict,
+    ClusterPlace, CollectionName, Content, DocId, Document, GoldenPair, Keep, Metadata, Seq, StoredText, TimestampMs,
+    Verdict,
 };
 use crate::verdicts::{
     Changes, CheckOptions, ClusterPage, ClustersPage, CollectionError, Comparand, Comparison, Description,
@@ -157,6 +158,12 @@ impl LocalCollection {
     /// Returns the document with this id.
     pub async fn document(&self, id: &DocId) -> Result<Option<Document>> {
         lookup::document(&self.lookup, id).await
+    }
+
+    /// Returns the document with this id and its text, if the two have at most `bytes_max` bytes as JSON. Fails if the
+    /// collection keeps no texts.
+    pub async fn document_with_text(&self, id: &DocId, bytes_max: usize) -> Result<Option<(Document, StoredText)>> {
+        lookup::document_with_text(&self.lookup, id, bytes_max).await
     }
 
     /// Returns documents in order of `seq`, beginning after `after`, and whether more may follow. Returns as many as

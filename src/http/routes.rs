@@ -67,7 +67,7 @@ pub static ROUTES: &[Route] = &[
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(documents::check)) },
     Route { coarse: true, ..route!(POST "/v1/collections/{collection}/documents" Scope(Insert), ?["id", "on_duplicate", "on_existing", "limit", "with", "invalid", "explain"]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(documents::insert)) },
-    route!(GET "/v1/collections/{collection}/documents" Scope(Read), ?["id", "limit", "cursor"]
+    route!(GET "/v1/collections/{collection}/documents" Scope(Read), ?["id", "with", "limit", "cursor"]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(documents::read)),
     Route { coarse: true, ..route!(DELETE "/v1/collections/{collection}/documents" Scope(Delete), ?["id"]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503, 507] delete(documents::delete)) },

@@ -45,3 +45,16 @@ impl Document {
         DOCUMENT_BYTES + metadata + ids.into_iter().flatten().map(DocId::json_bytes).sum::<usize>()
     }
 }
+
+/// The canonical text of a stored document, for an answer of a limited length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoredText {
+    Whole(String),
+    /// The text does not fit.
+    TooLong {
+        /// A length in bytes of JSON that the answer has at least.
+        bytes: usize,
+    },
+    /// The document is a set, which has no text.
+    Absent,
+}

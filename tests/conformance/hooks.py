@@ -39,6 +39,8 @@ EXPLAINED = [
     r"id: must be a field of the JSON document; .*",
     r"confirm: must be the collection's name, .*",
     r"cursor: is not a cursor from a page of this kind",
+    r"with: `text` needs an `id`; .*",
+    r"with: must be `none` in this collection: .*",
     r"name: is required with `keep`, because it names the series",
     r"verify: `(borderline|exact)` compares shingles, so `keep` must be shingles or text",
     r"keep: must be `signature` with an external spec, .*",

@@ -75,6 +75,7 @@ mod spec_page;
 mod stalled_readers;
 mod stopping;
 mod support;
+mod texts;
 mod tls;
 mod tune;
 mod upgrade;

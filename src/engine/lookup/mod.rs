@@ -30,7 +30,7 @@ pub(crate) use check::{Check, check, check_empty};
 pub(crate) use clusters::{cluster, clusters, compared_page};
 pub(crate) use compare::compare;
 pub(crate) use counts::DocumentCounts;
-pub(crate) use documents::{document, documents_within};
+pub(crate) use documents::{document, document_with_text, documents_within};
 pub(crate) use existing::{Existing, representative_of};
 pub(crate) use findings::{cited_again, explanation, findings};
 pub(crate) use id_cache::IdCache;

@@ -167,6 +167,16 @@ pub struct DocumentRecord {
     linked: bool,
 }
 
+/// A stored document with its text, as JSON.
+#[derive(Debug, Serialize)]
+pub struct DocumentWithText {
+    #[serde(flatten)]
+    pub record: DocumentRecord,
+    /// Absent for a set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
 impl From<Document> for DocumentRecord {
     fn from(document: Document) -> Self {
         Self {
