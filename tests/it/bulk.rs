@@ -31,6 +31,24 @@ fn summary(lines: &[Value]) -> &Value {
     &last["summary"]
 }
 
+/// Generators of clients that know no type of lines know `application/octet-stream`, for requests and for answers.
+#[test]
+fn an_answer_has_a_type_that_its_client_knows() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    for (sent, answered) in [
+        ("application/x-ndjson", "application/x-ndjson"),
+        ("application/jsonl; charset=utf-8", "application/x-ndjson"),
+        ("application/octet-stream", "application/octet-stream"),
+    ] {
+        let target = "/v1/collections/default/bulk?op=check";
+        let answer = client.send("POST", target, &[("content-type", sent)], line("a", &words(1)).as_bytes());
+        assert_eq!((answer.status, answer.headers["content-type"].to_str().unwrap()), (200, answered));
+        assert_eq!(summary(&answer.lines())["unique"], 1);
+    }
+}
+
 #[test]
 fn a_line_sees_all_lines_before_it() {
     let dir = dir();

@@ -33,7 +33,7 @@ pub async fn bulk(
     let invalid = options::invalid(&query)?;
     let duplex = query.flag("duplex")?;
     let (parts, body) = request.into_parts();
-    expect_lines(&parts.headers)?;
+    let content_type = expect_lines(&parts.headers)?;
     let announced = body::announced(&parts.headers).filter(|_| !parts.headers.contains_key(CONTENT_ENCODING));
     let reader = body::decoded(&parts.headers, body)?;
     if !duplex && announced.is_some_and(|bytes| bytes > limits.bulk_body_bytes_max) {
@@ -50,6 +50,6 @@ pub async fn bulk(
     let bulk = Bulk { work, duplex, request_id, place, window, quota };
     let answers: Body = many::start(bulk, &state, reader);
     // Tells proxies to pass lines on as they arrive.
-    let headers = [(CONTENT_TYPE, "application/x-ndjson"), (CACHE_CONTROL, "no-store, no-transform")];
+    let headers = [(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-store, no-transform")];
     Ok((headers, [("x-accel-buffering", "no")], answers).into_response())
 }
