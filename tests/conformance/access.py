@@ -173,9 +173,14 @@ def further(key, exchange):
     if exchange.operation == "compare" and "read" in missing and any("id" in side for side in sides):
         return "without `read` that compares what is stored"
     if exchange.operation in ("checkDocument", "insertDocument", "compare") and "sign" in missing:
-        if any(content in document for document in [body, *sides] for content in ("set", "signature")):
+        if any(has_set(document) or "signature" in document for document in [body, *sides]):
             return "without `sign` that sends a set or a signature"
     return None
+
+
+def has_set(document):
+    """Whether it has a set that counts: an empty one next to other content does not."""
+    return "set" in document and (document["set"] != [] or not {"text", "id"} & set(document))
 
 
 def limits_shown(key, exchange):

@@ -38,6 +38,7 @@ impl Parsed {
 fn id_alone(text: &str) -> Result<DocId, Problem> {
     let mut object = Object::parse(text)?;
     let id = object.string("id")?.ok_or_else(|| Problem::invalid("id", "is required"))?;
+    object.leave_out_empty_array("set");
     object.finish()?;
     Ok(DocId::new(id)?)
 }
@@ -56,5 +57,11 @@ mod tests {
         assert_eq!(id_of(r#"{"id":"a","nonsense":1}"#).unwrap().as_str(), "a");
         assert_eq!(id_of(r#"{"id":5}"#), None);
         assert_eq!(id_of("{"), None);
+    }
+
+    #[test]
+    fn nothing_but_an_empty_set_may_come_with_an_id() {
+        assert_eq!(id_alone(r#"{"id":"a","set":[]}"#).unwrap().as_str(), "a");
+        assert_eq!(id_alone(r#"{"id":"a","set":[1]}"#).unwrap_err().errors[0].field, "set");
     }
 }
