@@ -94,6 +94,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_empty_set_counts_only_alone() {
+        let (a, b) = comparands(r#"{"a":{"id":"x","set":[]},"b":{"set":[]}}"#, &Caller::anyone()).unwrap();
+        assert!(matches!(a, Comparand::Id(_)) && matches!(b, Comparand::Content(_)), "{a:?} {b:?}");
+        assert!(comparands(r#"{"a":{"id":"x","set":[1]},"b":{"id":"y"}}"#, &Caller::anyone()).is_err());
+    }
+
+    #[test]
     fn each_side_is_one_thing() {
         assert!(comparands(r#"{"a":{"text":"x"},"b":{"id":"y"}}"#, &Caller::anyone()).is_ok());
         let field = |text: &str| comparands(text, &Caller::anyone()).err().unwrap().errors[0].field.clone();
