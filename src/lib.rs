@@ -22,6 +22,7 @@ pub mod engine;
 
 // F5
 pub mod collections;
+pub mod input;
 
 // F6
 pub mod config;

@@ -7,6 +7,9 @@ use super::verdict::VerdictKind;
 /// The most bytes of a stored document as JSON, without its ids and metadata.
 const DOCUMENT_BYTES: usize = 512;
 
+/// The fields that a document may have in JSON, in requests and in files.
+pub const DOCUMENT_FIELDS: [&str; 7] = ["id", "text", "html", "signature", "set", "fingerprint", "metadata"];
+
 /// A stored document as clients see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {

@@ -13,7 +13,7 @@ mod similarity;
 mod verdict;
 
 pub use content::{Content, Keep, Payload, PayloadKind, SetElement, content_prefix};
-pub use document::Document;
+pub use document::{DOCUMENT_FIELDS, Document};
 pub use explanation::{Below, BucketLook, Explanation, Hidden, LookupTimes};
 pub use fit::fitting;
 pub use golden::GoldenPair;

@@ -10,12 +10,13 @@ use hapax_core::{Pipeline, SignScratch, SplitMix64, TextSpec, verify};
 use rayon::prelude::*;
 
 use super::arguments::Args;
-use crate::cli::input::{Chunk, FieldArgs, input_bytes, read_chunks};
+use crate::cli::files::{FieldArgs, unreadable};
 use crate::cli::plural::plural;
 use crate::cli::progress;
 use crate::collections::element_hashes;
 use crate::http::Caller;
 use crate::http::dto::document::{Invalid, from_json};
+use crate::input::{Chunk, input_bytes, read_chunks};
 use crate::types::Content;
 
 /// Documents in the sample.
@@ -51,14 +52,14 @@ impl Sample {
         let mut reservoir = Reservoir::new(args.seed, DOCUMENTS_MAX, SHINGLES_MAX);
         let mut wrong = None;
         let (bar, begun) = (progress::of_files(input_bytes(&[path.to_owned()])), Instant::now());
-        let read = read_chunks(path, &fields, |chunk| {
+        let read = read_chunks(path, &fields.wanted(false), |chunk| {
             wrong = take(&chunk, &mut reservoir, &pipeline, &mut scratch).err();
             bar.inc(chunk.input_bytes);
             bar.set_message(progress::documents(reservoir.seen, begun));
             wrong.is_none()
         });
         bar.finish_and_clear();
-        read.with_context(|| format!("cannot read {}", path.display()))?;
+        read.map_err(|error| unreadable(error, path))?;
         match wrong {
             Some(error) => Err(error),
             None => Self::compare(path, reservoir, args.threshold()),
