@@ -21,6 +21,8 @@ mod query;
 mod records;
 #[path = "fuzz/support.rs"]
 mod support;
+#[path = "fuzz/fuzz_targets/warc.rs"]
+mod warc;
 
 use std::path::Path;
 use std::process::Command;
@@ -145,4 +147,9 @@ fn queries_are_read_as_form_urlencoded_reads_them() {
 #[test]
 fn records_are_read_as_they_were_written() {
     run("records", 400, records::run);
+}
+
+#[test]
+fn pages_of_damaged_archives_are_documents() {
+    run("warc", 4000, warc::run);
 }

@@ -1,7 +1,7 @@
 //! The query parameters for the work on one document, as far as the key allows them.
 
 use super::caller::Caller;
-use super::dto::document::Invalid;
+use super::dto::document::{Extra, Invalid};
 use super::error::Problem;
 use super::query::Query;
 use crate::collections::{CheckOptions, InsertOptions};
@@ -61,4 +61,9 @@ fn explain(query: &Query, caller: &Caller) -> Result<bool, Problem> {
 /// Reads `?invalid=`.
 pub(super) fn invalid(query: &Query) -> Result<Invalid, Problem> {
     query.choice("invalid", &[("refuse", Invalid::Refuse), ("replace", Invalid::Replace)])
+}
+
+/// Reads `?extra=`.
+pub(super) fn extra(query: &Query) -> Result<Extra, Problem> {
+    query.choice("extra", &[("refuse", Extra::Refuse), ("ignore", Extra::Ignore)])
 }

@@ -80,7 +80,7 @@ pub static ROUTES: &[Route] = &[
     Route { coarse: true, ..route!(POST "/v1/collections/{collection}/batch" Operation, ?["threshold", "limit", "with", "on_duplicate", "on_existing", "invalid"]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(batch::batch)) },
     Route { streams: true, coarse: true, ..route!(POST "/v1/collections/{collection}/bulk" Operation,
-        ?["op", "threshold", "limit", "with", "on_duplicate", "on_existing", "invalid", "duplex"]
+        ?["op", "threshold", "limit", "with", "on_duplicate", "on_existing", "invalid", "extra", "duplex"]
         -> [200, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503] post(bulk::bulk)) },
     route!(POST "/v1/collections/{collection}/compare" Scope(Check), ?[]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(tools::compare)),

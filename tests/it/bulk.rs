@@ -293,3 +293,22 @@ fn what_a_bulk_request_must_say() {
     }
     assert_eq!(summary(&client.bulk("op=insert", ""))["documents"], 0);
 }
+
+#[test]
+fn other_fields_of_a_line_are_refused_or_ignored() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let body = "{\"id\":\"a\",\"text\":\"one two three four five six\",\"title\":\"T\"}\n";
+    let line = &client.bulk("op=insert", body)[0];
+    assert_eq!(
+        (&line["error"]["code"], &line["error"]["errors"][0]["field"]),
+        (&json!("invalid_value"), &json!("title"))
+    );
+    assert_eq!(client.bulk("op=insert&extra=ignore", body)[0]["outcome"], "inserted");
+    assert_eq!(client.bulk("op=check&extra=ignore", body)[0]["verdict"], "unique", "its own id");
+    assert_eq!(client.bulk("op=delete&extra=ignore", "{\"id\":\"a\",\"title\":\"T\"}\n")[0]["deleted"], 1);
+    // Fields of documents are never ignored.
+    let body = "{\"id\":\"a\",\"text\":\"one two\",\"metadata\":\"T\"}\n";
+    assert_eq!(client.bulk("op=insert&extra=ignore", body)[0]["error"]["errors"][0]["field"], "metadata");
+}

@@ -27,6 +27,25 @@ pub enum Invalid {
     Replace,
 }
 
+/// The treatment of fields that a document does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extra {
+    /// Answer 422: the name of a field may be misspelt.
+    Refuse,
+    /// Take the document without them, as `hapax import` does.
+    Ignore,
+}
+
+impl Extra {
+    /// Treats the fields that are left.
+    pub fn finish(self, object: Object<'_>) -> Result<(), Problem> {
+        match self {
+            Self::Refuse => object.finish(),
+            Self::Ignore => Ok(()),
+        }
+    }
+}
+
 impl From<Invalid> for IllFormed {
     fn from(invalid: Invalid) -> Self {
         match invalid {
@@ -54,6 +73,11 @@ impl DocumentInput {
 
 /// Parses a document in JSON. It may have only such content as its sender may send.
 pub fn from_json(text: &str, invalid: Invalid, caller: &Caller) -> Result<DocumentInput, Problem> {
+    of_fields(text, invalid, Extra::Refuse, caller)
+}
+
+/// The same from an object that may have other fields too.
+pub fn of_fields(text: &str, invalid: Invalid, extra: Extra, caller: &Caller) -> Result<DocumentInput, Problem> {
     let mut object = Object::parse(text)?;
     let id = object.string("id")?.map(DocId::new).transpose()?;
     let metadata = object
@@ -61,7 +85,7 @@ pub fn from_json(text: &str, invalid: Invalid, caller: &Caller) -> Result<Docume
         .map(|raw| Ok::<_, Problem>(Metadata::new(json::compact("metadata", raw)?)?))
         .transpose()?;
     let content = content(&mut object, invalid, caller)?;
-    object.finish()?;
+    extra.finish(object)?;
     Ok(DocumentInput { id, content: content.ok_or_else(|| nothing("text, set and signature"))?, metadata })
 }
 
@@ -271,6 +295,7 @@ pub fn too_many(what: &str, given: usize, max: usize) -> Problem {
 mod tests {
     use super::*;
     use crate::http::error::Code;
+    use crate::types::DOCUMENT_FIELDS;
 
     fn parse(text: &str) -> Result<DocumentInput, Problem> {
         from_json(text, Invalid::Refuse, &Caller::anyone())
@@ -307,6 +332,20 @@ mod tests {
         assert_eq!(field(r#"{"text":"x","metadata":"y"}"#), "metadata");
         assert_eq!(field(r#"{"signature":"???"}"#), "signature");
         assert_eq!(field(r#"{"text":"x","teXt":"y"}"#), "teXt");
+    }
+
+    #[test]
+    fn the_fields_are_those_that_files_may_have() {
+        let problem = parse(r#"{"text":"x","teXt":"y"}"#).unwrap_err();
+        let (_, known) = problem.errors[0].detail.split_once("known fields: ").unwrap();
+        let mut known: Vec<_> = known.split(", ").collect();
+        let mut fields = DOCUMENT_FIELDS.to_vec();
+        known.sort_unstable();
+        fields.sort_unstable();
+        assert_eq!(known, fields);
+        let ignoring = |text| of_fields(text, Invalid::Refuse, Extra::Ignore, &Caller::anyone());
+        assert_eq!(ignoring(r#"{"text":"x","teXt":"y"}"#).unwrap(), parse(r#"{"text":"x"}"#).unwrap());
+        assert!(ignoring(r#"{"text":"x","text":"y"}"#).is_err() && ignoring(r#"{"teXt":"y"}"#).is_err());
     }
 
     #[test]

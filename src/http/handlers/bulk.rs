@@ -30,7 +30,7 @@ pub async fn bulk(
     let limits = *state.limits();
     let op = query.get("op").ok_or_else(|| Problem::invalid("op", "is required: check, insert or delete"))?;
     let op = Operation::new(op, &query, &caller)?;
-    let invalid = options::invalid(&query)?;
+    let (invalid, extra) = (options::invalid(&query)?, options::extra(&query)?);
     let duplex = query.flag("duplex")?;
     let (parts, body) = request.into_parts();
     expect_lines(&parts.headers)?;
@@ -46,7 +46,7 @@ pub async fn bulk(
     let place = state.bulk_place()?;
     // The request may last for hours, so the decoder's memory counts from the start.
     let window = state.budget().window(body::window_bytes(&parts.headers))?;
-    let work = DocumentWork::of_stream(&state, caller, collection, op, invalid);
+    let work = DocumentWork::of_stream(&state, caller, collection, op, invalid).with_extra(extra);
     let bulk = Bulk { work, duplex, request_id, place, window, quota };
     let answers: Body = many::start(bulk, &state, reader);
     // Tells proxies to pass lines on as they arrive.

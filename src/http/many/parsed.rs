@@ -3,7 +3,7 @@
 use super::operation::Operation;
 use crate::collections::{CheckOptions, InsertOptions};
 use crate::http::caller::Caller;
-use crate::http::dto::document::{self, DocumentInput, Invalid};
+use crate::http::dto::document::{self, DocumentInput, Extra, Invalid};
 use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::http::request::ill_formed;
@@ -18,27 +18,27 @@ pub(super) enum Parsed {
 }
 
 impl Parsed {
-    pub(super) fn new(json: &[u8], op: Operation, invalid: Invalid, caller: &Caller) -> Self {
+    pub(super) fn new(json: &[u8], op: Operation, invalid: Invalid, extra: Extra, caller: &Caller) -> Self {
         let text = match std::str::from_utf8(json) {
             Ok(text) => text,
             Err(error) => return Self::Faulty(None, ill_formed(error)),
         };
         let parsed = match op {
             Operation::Check(options) => {
-                document::from_json(text, invalid, caller).map(|document| Self::Check(document, options))
+                document::of_fields(text, invalid, extra, caller).map(|document| Self::Check(document, options))
             }
-            Operation::Insert(options) => document::from_json(text, invalid, caller)
+            Operation::Insert(options) => document::of_fields(text, invalid, extra, caller)
                 .and_then(|document| Ok(Self::Insert(document.required_id()?, document, options))),
-            Operation::Delete => id_alone(text).map(Self::Delete),
+            Operation::Delete => id_alone(text, extra).map(Self::Delete),
         };
         parsed.unwrap_or_else(|problem| Self::Faulty(id_of(text), problem))
     }
 }
 
-fn id_alone(text: &str) -> Result<DocId, Problem> {
+fn id_alone(text: &str, extra: Extra) -> Result<DocId, Problem> {
     let mut object = Object::parse(text)?;
     let id = object.string("id")?.ok_or_else(|| Problem::invalid("id", "is required"))?;
-    object.finish()?;
+    extra.finish(object)?;
     Ok(DocId::new(id)?)
 }
 

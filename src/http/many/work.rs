@@ -22,7 +22,7 @@ use crate::http::answer::LineRoom;
 use crate::http::audited::Audited;
 use crate::http::body::Room;
 use crate::http::caller::Caller;
-use crate::http::dto::document::{DocumentInput, Invalid};
+use crate::http::dto::document::{DocumentInput, Extra, Invalid};
 use crate::http::error::Problem;
 use crate::http::request::parse;
 use crate::http::state::AppState;
@@ -72,6 +72,7 @@ pub(crate) struct DocumentWork {
     threads: Handle,
     op: Operation,
     invalid: Invalid,
+    extra: Extra,
     /// The most decisions that may wait for the disk.
     open_max: usize,
     /// The bytes of JSON that all answers together may still take. Earlier documents are served first. `None`: no
@@ -121,6 +122,7 @@ impl DocumentWork {
             threads,
             op,
             invalid,
+            extra: Extra::Refuse,
             open_max: state.limits().bulk_open_max,
             answers_left: None,
             places,
@@ -139,6 +141,11 @@ impl DocumentWork {
     ) -> Self {
         let answers_left = Some(Arc::new(AtomicUsize::new(answers_bytes_max)));
         Self { answers_left, places: None, ..Self::of_stream(state, caller, collection, op, invalid) }
+    }
+
+    /// The same work, with other treatment of fields that documents do not have.
+    pub(crate) fn with_extra(self, extra: Extra) -> Self {
+        Self { extra, ..self }
     }
 
     pub(crate) fn caller(&self) -> &Caller {
@@ -259,8 +266,8 @@ impl DocumentWork {
     }
 
     async fn prepare(&self, json: Bytes, answer_bytes_max: usize) -> Ready {
-        let (op, invalid, caller) = (self.op, self.invalid, self.caller.clone());
-        let (bytes, read) = (json.len(), move || Ok(Parsed::new(&json, op, invalid, &caller)));
+        let (op, invalid, extra, caller) = (self.op, self.invalid, self.extra, self.caller.clone());
+        let (bytes, read) = (json.len(), move || Ok(Parsed::new(&json, op, invalid, extra, &caller)));
         let parsed = parse(&self.cpu, WhenFull::GiveWay, bytes, read).await;
         match parsed {
             Ok(Parsed::Check(DocumentInput { id, content, .. }, options)) => {

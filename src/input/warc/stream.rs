@@ -68,6 +68,16 @@ impl Stream {
     /// blank lines between two records.
     pub(super) fn next_record(&mut self) -> Result<bool, Fault> {
         loop {
+            match self.look_for_record() {
+                // The damaged record was reported, and this is the same damage. The next unit follows.
+                Err(Fault::Damaged(_)) if self.lost => {}
+                found => return found,
+            }
+        }
+    }
+
+    fn look_for_record(&mut self) -> Result<bool, Fault> {
+        loop {
             let lost = self.lost;
             let bytes = self.fill()?;
             if bytes.is_empty() {

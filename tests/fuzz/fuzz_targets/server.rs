@@ -9,6 +9,7 @@ mod keys;
 mod lines;
 mod query;
 mod records;
+mod warc;
 
 use std::sync::LazyLock;
 
@@ -23,6 +24,7 @@ static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| {
         "lines" => lines::run,
         "query" => query::run,
         "records" => records::run,
+        "warc" => warc::run,
         _ => panic!("HAPAX_FUZZ_TARGET={name}: there is no such target"),
     }
 });

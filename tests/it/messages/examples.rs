@@ -250,7 +250,7 @@ const IN_PLACES: &[(&str, &str, &str)] = &[
     ("ConfigError::Impossible", "value", "0"),
     ("http/caller.rs", "name", "crawler"),
     ("http/coarse.rs", "name", "partner"),
-    ("http/coarse.rs", "PARAMETERS.join(\",\")", "id, on_duplicate, on_existing, invalid, op, duplex"),
+    ("http/coarse.rs", "PARAMETERS.join(\",\")", "id, on_duplicate, on_existing, invalid, op, extra, duplex"),
     ("http/coarse.rs", "why()", "the parameter `threshold` is not among them"),
     ("keys/file.rs", "scope", "sign"),
     ("quota/share.rs", "name", "crawler"),
