@@ -151,5 +151,5 @@ fn records_are_read_as_they_were_written() {
 
 #[test]
 fn pages_of_damaged_archives_are_documents() {
-    run("warc", 4000, warc::run);
+    run("warc", 1500, warc::run);
 }

@@ -4,8 +4,10 @@
 //! neither exists, this test says so and does nothing.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
 use hapax::input::{InputError, LineForm, Wanted, read};
 use serde_json::{Value, json};
@@ -13,7 +15,7 @@ use serde_json::{Value, json};
 use crate::cli::{code, path, row, run_with_input, text, words};
 use crate::quality::corpora;
 use crate::support::client::Client;
-use crate::support::command::run;
+use crate::support::command::{hapax, run};
 use crate::support::server::Server;
 
 /// What a file has.
@@ -130,4 +132,39 @@ fn pages_of_a_damaged_archive_are_imported_and_the_rest_is_named() {
     let verdict: Value = serde_json::from_slice(&check.stdout).unwrap();
     assert_eq!((&verdict["record"], &verdict["offset"], &verdict["line"]), (&json!(1), &json!(0), &Value::Null));
     assert_eq!(verdict["verdict"], "unique", "a document is not its own duplicate");
+}
+
+/// A record as long as a video, in a file that takes no room on the disk.
+#[test]
+fn a_record_of_any_length_is_skipped_in_little_memory() {
+    const RECORD_BYTES: u64 = 512 << 20;
+    const MEMORY_BYTES_MAX: u64 = 100 << 20;
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("data"));
+    let file = dir.path().join("long.warc");
+    let mut archive = File::create(&file).unwrap();
+    archive.write_all(&record(1)).unwrap();
+    let fields = "WARC-Type: conversion\r\nWARC-Target-URI: long\r\nContent-Type: text/plain";
+    archive.write_all(format!("WARC/1.0\r\n{fields}\r\nContent-Length: {RECORD_BYTES}\r\n\r\n").as_bytes()).unwrap();
+    archive.set_len(archive.metadata().unwrap().len() + RECORD_BYTES).unwrap();
+    archive.seek(SeekFrom::End(0)).unwrap();
+    archive.write_all(&[b"\r\n\r\n", record(2).as_slice()].concat()).unwrap();
+
+    let mut import = hapax(&["import", "--server", &server.url(""), path(&file)])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (status, mut most) = (format!("/proc/{}/status", import.id()), 0);
+    while import.try_wait().unwrap().is_none() {
+        let peak = std::fs::read_to_string(&status).unwrap_or_default();
+        let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+        most = most.max(peak.map_or(0, |kilobytes: u64| kilobytes << 10));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let import = import.wait_with_output().unwrap();
+    assert_eq!(["documents", "unique", "failed"].map(|name| row(&import, name)), [3, 2, 1]);
+    assert!(text(&import.stderr).contains("record 2 at byte "), "{import:?}");
+    assert!(text(&import.stderr).contains("the record has 536870912 bytes; the most is 16777216"), "{import:?}");
+    assert!(most > 0 && most < MEMORY_BYTES_MAX, "{most} bytes");
 }
