@@ -19,7 +19,7 @@ const EXIT_ERROR: u8 = 2;
 #[command(name = "hapax", version, max_term_width = 110)]
 #[command(after_help = "Start here:
   hapax serve                                    start a server on 127.0.0.1:8080
-  hapax import corpus.jsonl.zst                  import documents, lines of {\"id\": …, \"text\": …}, or WARC
+  hapax import corpus.jsonl.zst                  import lines of {\"id\": …, \"text\": …}, or WARC
   hapax collection create news --shingle word3   create a collection with its own settings
   hapax check new.jsonl                          find out which of these are duplicates
   hapax export --pairs                           list stored duplicates, each with its original

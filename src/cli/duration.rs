@@ -10,7 +10,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = text.split_at(digits);
     let unit_ms = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, unit_ms)| *unit_ms);
     let ms = number.parse::<u64>().ok().zip(unit_ms).and_then(|(number, unit_ms)| number.checked_mul(unit_ms));
-    let wanted = || "must be a whole number with a unit, ms, s, m, h or d, such as 60s".to_owned();
+    let wanted = || "must be a whole number with ms, s, m, h or d, such as 60s".to_owned();
     ms.map(Duration::from_millis).ok_or_else(wanted)
 }
 

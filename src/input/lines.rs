@@ -38,7 +38,9 @@ pub(super) fn read(
         let document = document(line, length, &wanted.form);
         if chunk.is_full(document.as_ref().map_or(0, Vec::len)) {
             chunk.input_bytes = units.taken() - std::mem::replace(&mut reported, units.taken());
-            given = given || has_documents(&chunk)?;
+            if !std::mem::replace(&mut given, true) {
+                refuse_without_field(&chunk)?;
+            }
             if !give(std::mem::take(&mut chunk)) {
                 return Ok(());
             }
@@ -56,21 +58,20 @@ pub(super) fn read(
     }
     chunk.input_bytes = units.taken() - reported;
     if !given {
-        has_documents(&chunk)?;
+        refuse_without_field(&chunk)?;
     }
     give(chunk);
     Ok(())
 }
 
-/// Whether the first chunk of a file has documents. If all of its lines lack a field, so do the others, and the file is
-/// refused as a whole.
-fn has_documents(chunk: &Chunk) -> Result<bool, InputError> {
+/// Refuses a file if all lines of its first chunk lack a field: the others will lack it too.
+fn refuse_without_field(chunk: &Chunk) -> Result<(), InputError> {
     let lack_a_field = chunk.failures.iter().all(|(_, reason)| matches!(reason, Reason::NoField(_)));
     match chunk.failures.first() {
         Some((_, Reason::NoField(field))) if chunk.lines.is_empty() && lack_a_field => {
             Err(InputError::NoField(field.clone()))
         }
-        _ => Ok(true),
+        _ => Ok(()),
     }
 }
 

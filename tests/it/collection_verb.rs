@@ -1,9 +1,12 @@
 //! `hapax collection` against a real server.
 
+use std::io::Write;
+use std::process::{Command, Stdio};
+
 use serde_json::Value;
 
 use crate::cli::{code, path, row, run_with_input, text};
-use crate::support::command::run;
+use crate::support::command::{binary, run};
 use crate::support::server::{Server, Starting};
 
 #[test]
@@ -74,4 +77,32 @@ fn the_verb_needs_the_key_of_the_server() {
     assert!(code(&refused) == 2 && text(&refused.stderr).contains("--api-key-file"), "{refused:?}");
     let taken = run(&["collection", "create", "news", "--server", &url, "--api-key-file", path(&key)]);
     assert_eq!(code(&taken), 0, "{taken:?}");
+}
+
+/// Runs its arguments in a terminal, into which it types its own input.
+const TERMINAL: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+
+#[test]
+fn a_drop_is_confirmed_on_a_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("data"));
+    let url = server.url("");
+    assert_eq!(code(&run(&["collection", "create", "poems", "--server", &url])), 0);
+    let typed = |words: &[u8]| {
+        let mut command = Command::new("python3");
+        command.args(["-c", TERMINAL, &binary(), "collection", "drop", "poems", "--server", &url]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3 runs");
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(words).unwrap();
+        // The terminal closes when its input ends, so that stays open.
+        let output = child.wait_with_output().unwrap();
+        drop(input);
+        output
+    };
+    let other = typed(b"poem\n");
+    assert!(code(&other) == 2 && text(&other.stdout).contains("nothing was dropped"), "{other:?}");
+    assert_eq!(code(&run(&["collection", "describe", "poems", "--server", &url])), 0);
+    let right = typed(b"poems\n");
+    assert!(code(&right) == 0 && text(&right.stdout).contains("dropped poems with 0 documents"), "{right:?}");
+    assert_eq!(code(&run(&["collection", "describe", "poems", "--server", &url])), 2);
 }

@@ -3,7 +3,7 @@
 //! next gzip member, or the next line that begins with `WARC/`. Memory is bounded: a record is at most
 //! [`RECORD_BYTES_MAX`], and so is its page after decompression. It must never know how documents are sent.
 //!
-//! The crates for this format hold whole records of any length, and stop at the first damaged one.
+//! The crate `warc` (0.4) holds whole records of any length, and reads nothing after the first damaged one.
 
 mod body;
 mod charset;

@@ -240,7 +240,7 @@ const IN_PLACES: &[(&str, &str, &str)] = &[
     ("cli/collection/mod.rs", "name", "poems"),
     ("cli/collection/mod.rs", "setting", "shingle"),
     ("cli/collection/settings.rs", "ttl", "30"),
-    ("cli/collection/settings.rs", "detail", "must be a whole number with a unit, ms, s, m, h or d, such as 60s"),
+    ("cli/collection/settings.rs", "detail", "must be a whole number with ms, s, m, h or d, such as 60s"),
     ("input/reason.rs", "one", "\"content\""),
     ("input/reason.rs", "field", "text"),
     ("UnitError::Damaged", "io::Error", "corrupt deflate stream"),
