@@ -43,24 +43,15 @@ fn verdicts_and_kept_lines_are_written_in_the_order_of_the_input() {
     let (input, verdicts, kept) =
         (dir.path().join("in.jsonl"), dir.path().join("v.jsonl.gz"), dir.path().join("kept.jsonl.zst"));
     std::fs::write(&input, corpus.join("\n")).unwrap();
-    let import = run(&[
-        "import",
-        "--server",
-        &url,
-        "--id-field",
-        "url",
-        "--text-field",
-        "body",
-        "--connections",
-        "8",
-        "--verdicts",
-        path(&verdicts),
-        "--kept",
-        path(&kept),
-        path(&input),
-    ]);
-    assert_eq!(code(&import), 1, "{import:?}");
-    assert_eq!(["documents", "unique", "failed"].map(|name| row(&import, name)), [9_001, 6_750, 1]);
+    let import = || {
+        let files = ["--verdicts", path(&verdicts), "--kept", path(&kept), path(&input)];
+        let fields = ["--id-field", "url", "--text-field", "body", "--connections", "8"];
+        run(&[["import", "--server", &url].as_slice(), &fields, &files].concat())
+    };
+    let read_kept = || zstd::decode_all(std::fs::File::open(&kept).unwrap()).unwrap();
+    let first = import();
+    assert_eq!(code(&first), 1, "{first:?}");
+    assert_eq!(["documents", "unique", "failed"].map(|name| row(&first, name)), [9_001, 6_750, 1]);
 
     let mut told = Vec::new();
     std::io::copy(&mut flate2::read::MultiGzDecoder::new(std::fs::File::open(&verdicts).unwrap()), &mut told).unwrap();
@@ -72,12 +63,17 @@ fn verdicts_and_kept_lines_are_written_in_the_order_of_the_input() {
     assert_eq!(told[6_000]["kind"], "error");
     assert_eq!(told[3]["duplicate_of"], "u2");
 
-    let kept = zstd::decode_all(std::fs::File::open(&kept).unwrap()).unwrap();
-    let kept: Vec<_> = std::str::from_utf8(&kept).unwrap().lines().collect();
+    let text_kept = read_kept();
+    let lines_kept: Vec<_> = std::str::from_utf8(&text_kept).unwrap().lines().collect();
     let stored = |at: &usize| told[*at]["stored"] == true;
     let expected: Vec<_> = (0..corpus.len()).filter(stored).map(|at| corpus[at].as_str()).collect();
-    assert_eq!(kept.len(), 6_750);
-    assert!(kept == expected, "the lines are those of the input, in its order");
+    assert_eq!(lines_kept.len(), 6_750);
+    assert!(lines_kept == expected, "the lines are those of the input, in its order");
+
+    // Documents that are stored already count as stored.
+    let again = import();
+    assert_eq!(["documents", "unique", "unchanged"].map(|name| row(&again, name)), [9_001, 0, 6_750]);
+    assert!(read_kept() == text_kept);
 }
 
 #[test]
@@ -85,12 +81,20 @@ fn what_was_answered_before_an_error_is_in_the_files() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, url) = started(dir.path());
     let (good, missing) = (dir.path().join("good.jsonl"), dir.path().join("missing.jsonl"));
-    std::fs::write(&good, json!({"id": "a", "text": words(1)}).to_string()).unwrap();
+    let corpus: Vec<_> = (0..20_000).map(|n| json!({"id": n, "text": words(n)}).to_string()).collect();
+    std::fs::write(&good, corpus.join("\n")).unwrap();
     let kept = dir.path().join("kept.jsonl.zst");
     let import = run(&["import", "--server", &url, "--kept", path(&kept), path(&good), path(&missing)]);
     assert_eq!(code(&import), 2, "{import:?}");
     assert!(text(&import.stderr).contains("cannot read"), "{import:?}");
-    assert_eq!(lines(&zstd::decode_all(std::fs::File::open(&kept).unwrap()).unwrap()).len(), 1);
+    // Of the ten chunks, those that still wait for a connection are not sent.
+    let stored = row(&import, "unique") as usize;
+    let kept = zstd::decode_all(std::fs::File::open(&kept).unwrap()).unwrap();
+    let kept: Vec<_> = std::str::from_utf8(&kept).unwrap().lines().collect();
+    assert!(stored > 0 && kept == corpus[..stored], "{stored} stored, {} kept", kept.len());
+
+    let good = dir.path().join("one.jsonl");
+    std::fs::write(&good, corpus[0].clone()).unwrap();
     let nowhere = dir.path().join("no/such/folder.jsonl");
     let import = run(&["import", "--server", &url, "--verdicts", path(&nowhere), path(&good)]);
     assert_eq!(code(&import), 2, "{import:?}");

@@ -122,7 +122,9 @@ mod tests {
             Ok(json!({"threshold": 0.7, "banding": {"bands": 16, "rows": 8}, "ttl": 2_592_000.0, "touch": true}))
         );
         assert_eq!(changes(&["--ttl", "never"]), Ok(json!({"ttl": 0.0})));
-        assert!(changes(&["--ttl", "30"]).unwrap_err().contains("--ttl 30: must be a whole number with ms, s, m, h or d"));
+        assert!(
+            changes(&["--ttl", "30"]).unwrap_err().contains("--ttl 30: must be a whole number with ms, s, m, h or d")
+        );
         assert!(changes(&["--bands", "3"]).unwrap_err().contains("--rows"));
         assert!(changes(&["--threshold", "nan"]).unwrap_err().contains("--threshold NaN"));
     }

@@ -1,5 +1,7 @@
 //! Example values for the placeholders of messages, so that the snapshot has sentences as people read them.
 
+use super::of_files::OF_FILES;
+
 /// The expression in a message, or its name, or the type of an error's field; and an example of it.
 const EXAMPLES: &[(&str, &str)] = &[
     ("address", "127.0.0.1:8080"),
@@ -234,25 +236,6 @@ const EXAMPLES: &[(&str, &str)] = &[
 /// The same for expressions that have another meaning in one place: a part of a path, or an error; the expression; an
 /// example. The first that fits is taken.
 const IN_PLACES: &[(&str, &str, &str)] = &[
-    ("cli/files.rs", "pattern", "crawl-*.warc.gz"),
-    ("cli/files.rs", "field", "no field \"text\"; there are \"content\", \"body\""),
-    ("cli/files.rs", "flag(&field)", "--text-field"),
-    ("cli/collection/mod.rs", "name", "poems"),
-    ("cli/collection/mod.rs", "setting", "shingle"),
-    ("cli/collection/settings.rs", "ttl", "30"),
-    ("cli/collection/settings.rs", "detail", "must be a whole number with ms, s, m, h or d, such as 60s"),
-    ("input/reason.rs", "one", "\"content\""),
-    ("input/reason.rs", "field", "text"),
-    ("UnitError::Damaged", "io::Error", "corrupt deflate stream"),
-    ("input/units.rs", "DICTIONARY_BYTES_MAX", "16777216"),
-    ("input/warc/body.rs", "encodings.len()", "4"),
-    ("input/warc/body.rs", "ENCODINGS_MAX", "3"),
-    ("input/warc/body.rs", "encoding", "gzip"),
-    ("input/warc/body.rs", "error", "corrupt deflate stream"),
-    ("input/warc/mod.rs", "RECORD_BYTES_MAX", "16777216"),
-    ("input/warc/stream.rs", "HEADER_BYTES_MAX", "65536"),
-    ("input/warc/stream.rs", "left", "5"),
-    ("input/warc/stream.rs", "missing", "5"),
     ("BackupError::DataDirNotEmpty", "dir", "/srv/hapax/data"),
     ("BackupError::Foreign", "detail", "its manifest.json was not written by hapax"),
     ("BackupError::HalfRestored", "dir", "/srv/hapax/data"),
@@ -498,7 +481,7 @@ const SHOWN: [&str; 7] = [".display()", ".as_str()", ".0", ".chain()", ".as_secs
 pub fn of(place: &str, expression: &str) -> Option<&'static str> {
     let name = name(expression);
     let means = |of: &str| of == expression || of == name;
-    let here = IN_PLACES.iter().find(|(part, of, _)| place.contains(part) && means(of));
+    let here = IN_PLACES.iter().chain(OF_FILES).find(|(part, of, _)| place.contains(part) && means(of));
     let anywhere = || EXAMPLES.iter().find(|(of, _)| means(of));
     here.map(|(_, _, example)| *example).or_else(|| anywhere().map(|(_, example)| *example))
 }
