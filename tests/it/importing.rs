@@ -91,7 +91,9 @@ fn what_was_answered_before_an_error_is_in_the_files() {
     let stored = row(&import, "unique") as usize;
     let kept = zstd::decode_all(std::fs::File::open(&kept).unwrap()).unwrap();
     let kept: Vec<_> = std::str::from_utf8(&kept).unwrap().lines().collect();
-    assert!(stored > 0 && kept == corpus[..stored], "{stored} stored, {} kept", kept.len());
+    assert!(stored > 0 && kept.len() == stored, "{stored} stored, {} kept", kept.len());
+    let mut rest = corpus.iter();
+    assert!(kept.iter().all(|line| rest.any(|of_input| of_input == line)), "they are in the order of the input");
 
     let good = dir.path().join("one.jsonl");
     std::fs::write(&good, corpus[0].clone()).unwrap();
