@@ -202,7 +202,7 @@ loom: ## test the arena under every order of loads and stores
 
 FUZZ = target/tools/bin/cargo-fuzz
 FUZZ_TARGETS = normalise tokens shingle sign
-FUZZ_SERVER_TARGETS = lines bodies query config keys records
+FUZZ_SERVER_TARGETS = lines bodies pages query config keys records
 FUZZ_SECONDS ?= $(if $(CI),20,30)
 FUZZ_RUN = RUSTUP_TOOLCHAIN=nightly $(CURDIR)/$(FUZZ)
 FUZZ_OPTIONS = -max_total_time=$(FUZZ_SECONDS) -len_control=0 -verbosity=0 -print_final_stats=1
@@ -218,7 +218,7 @@ fuzz-core: $(FUZZ) ## compare each stage of signing with its portable form
 # What a target finds new stays in tests/fuzz/corpus. No input may make the server allocate 256 MiB at once, or 2 GiB.
 # By default cargo-fuzz compiles each crate in one piece, on one core: the server took over eight minutes.
 FUZZ_SERVER = --fuzz-dir tests/fuzz --target-dir target/fuzz --codegen-units 16
-fuzz-server: $(FUZZ) ## send the server's parsers everything: lines, bodies, queries, settings, keys and records
+fuzz-server: $(FUZZ) ## send the server's parsers everything: lines, bodies, pages, queries, settings, keys and records
 	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
 	$(FUZZ_RUN) build $(FUZZ_SERVER)
 	python3 tests/fuzz/seeds.py target/fuzz-seeds

@@ -15,6 +15,8 @@ mod config;
 mod keys;
 #[path = "fuzz/fuzz_targets/lines.rs"]
 mod lines;
+#[path = "fuzz/fuzz_targets/pages.rs"]
+mod pages;
 #[path = "fuzz/fuzz_targets/query.rs"]
 mod query;
 #[path = "fuzz/fuzz_targets/records.rs"]
@@ -135,6 +137,11 @@ fn keys_are_the_same_after_printing_or_have_an_error() {
 #[test]
 fn lines_of_bulk_get_a_line_each() {
     run("lines", 600, lines::run);
+}
+
+#[test]
+fn pages_have_a_text_of_their_visible_words() {
+    run("pages", 4000, pages::run);
 }
 
 #[test]

@@ -33,6 +33,7 @@ def main():
     inputs = {
         "lines": [b"\x01" + b"\n".join(documents), b"\x00\xef\xbb\xbf" + documents[0] + b"\r\n \n\n" + documents[1], b"\xff" + b"\n" * 110],
         "bodies": [bytes([how, route, 9, 40]) + body for how in range(6) for route, body in bodies(documents)],
+        "pages": [bytes([how]) + page for how in (0, 1, 2, 128) for page in PAGES],
         "query": [b"id=a%2Fb+c&limit=10&threshold=0.5", b"with=metadata&cursor=AAAAAAAAAAE&duplex=true", b"&&id=%F0%9F%A6%80&x"],
         "config": [section.encode() for section in re.split(r"(?m)^(?=\[)", settings) if section.strip()]
         + [b"----\nSERVER__LISTEN=0.0.0.0:80\nAUTH__API_KEY=0123456789abcdef\nSERVER__HOSTS=a,b\n"],
@@ -43,7 +44,7 @@ def main():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for at, seed in enumerate(seeds):
             (folder / target / f"seed-{at}").write_bytes(seed)
-        words = {"config": keys, "keys": KEY_WORDS, "query": keys_of_queries(description)}.get(target, fields)
+        words = {"config": keys, "keys": KEY_WORDS, "pages": PAGE_WORDS, "query": keys_of_queries(description)}.get(target, fields)
         dictionary = "".join(f'"{word}"\n' for word in sorted(set(words)))
         (folder / f"{target}.dict").write_text(dictionary)
 
@@ -51,6 +52,19 @@ def main():
 KEY_WORDS = """version key name id sha256 scopes collections created expires scores limits requests_per_second
 bytes_per_second documents_per_second requests_in_flight check read insert delete admin metrics sign full verdict [[key]]
 [key.limits]""".split()
+
+
+PAGES = [
+    b"<!DOCTYPE html><html lang=en><title>A &amp; B</title><nav><a href=/>Home</a></nav><main><h1>Pears</h1><p>Pears are"
+    b" eaten by people who like pears, and by others who like apples more but have none.</main><footer>2026</footer>",
+    b"<TABLE><TR><TD><A HREF=x>Menu</A><TD><P>Pears<P>Apples<UL><LI>a<LI>b</UL></TABLE>&nbsp;&#x1F350;&bogus;<!-- <p> -->",
+    b"<meta charset=windows-1251><script>if (a < b) '</p>'</script><pre>\xcf\xf0\n\n</pre><svg><title>x</title></svg>",
+    b"<?xml version='1.0' encoding='utf-8'?><html xml:lang='de'><body><a name='x'/><div class='sidebar'/>Text</body></html>",
+]
+
+PAGE_WORDS = """<div> </div> <p> <b> </b> <a href=x> </a> <table> <tr> <td> </table> <li> <ul> </ul> <script> </script>
+<title> </title> <main> </main> <article> <nav> </nav> <pre> <template> <svg> <plaintext> <textarea> <select> <option>
+<!-- --> <![CDATA[ &amp; &nGt; class=menu class=content hidden id=footer role=main <h1> <br>""".split()
 
 
 def bodies(documents):

@@ -44,6 +44,7 @@ mod freezes;
 mod golden;
 mod hostile_ids;
 mod hot_buckets;
+mod html;
 mod id_cache;
 mod identity;
 mod idle_clients;

@@ -7,6 +7,7 @@ mod bodies;
 mod config;
 mod keys;
 mod lines;
+mod pages;
 mod query;
 mod records;
 
@@ -21,6 +22,7 @@ static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| {
         "config" => config::run,
         "keys" => keys::run,
         "lines" => lines::run,
+        "pages" => pages::run,
         "query" => query::run,
         "records" => records::run,
         _ => panic!("HAPAX_FUZZ_TARGET={name}: there is no such target"),
