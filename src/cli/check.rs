@@ -12,27 +12,30 @@ use super::bulk;
 use super::client::{Client, ServerArgs, encode};
 use super::exit::ExitStatus;
 use super::in_use::{ASK_THE_SERVER, advise};
-use super::input::{Chunk, FieldArgs, Fields, Origin, read_chunks, text_document};
+use super::input::{Chunk, FieldArgs, Fields, Origin, page_document, read_chunks, text_document};
 use super::plural::plural;
-use crate::collections::{CheckOptions, Collection, Collections};
+use crate::collections::{CheckOptions, Collection, CollectionError, Collections};
 use crate::config::{self, Sources};
-use crate::cpu::CpuPool;
+use crate::cpu::{CpuPool, WhenFull};
+use crate::extract::decode;
 use crate::http::Caller;
 use crate::http::dto::document::{Invalid, from_json};
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
-use crate::types::CollectionName;
+use crate::types::{CollectionName, Html, Syntax, Verdict};
 use crate::verdicts::check_threshold;
 
 /// Look documents up, without storing anything.
 ///
-/// Each line of FILE is a JSON object with a `text`, a `set` or a `signature`. The output has a line of JSON for each,
+/// Each line of FILE is a JSON object with a `text`, an `html`, a `set` or a `signature`. The output has a line of JSON for each,
 /// in the same order: the verdict, with the number of the input line. If an object has an `id`, the stored document of
 /// that id does not count as its duplicate.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax check new.jsonl.gz > verdicts.jsonl
   hapax check --text page.txt && echo new
+  hapax check --html page.html | jq .page
+  hapax check --html page.html --extracted              the text that is compared, and no lookup
   jq -c '{id: .url, text: .body}' crawl.jsonl | hapax check - | jq -r 'select(.duplicate_of) | .id'
   hapax check --data-dir ./hapax-data new.jsonl         without a server
 
@@ -64,6 +67,12 @@ pub struct Args {
     /// Read FILE as one plain text instead of JSON Lines
     #[arg(long)]
     text: bool,
+    /// Read FILE as one page of HTML instead of JSON Lines
+    #[arg(long, conflicts_with = "text")]
+    html: bool,
+    /// Print the text that is compared of a page, and look nothing up
+    #[arg(long, requires = "html")]
+    extracted: bool,
 }
 
 /// The counts so far, and the output for verdicts.
@@ -79,6 +88,9 @@ struct Report {
 pub fn run(args: &Args) -> Result<ExitStatus> {
     if let Some(threshold) = args.threshold.filter(|threshold| check_threshold(*threshold).is_err()) {
         bail!("--threshold {threshold}: must be a number above 0 and at most 1");
+    }
+    if args.extracted {
+        return print_extracted(args);
     }
     let mut report = Report {
         out: BufWriter::new(io::stdout().lock()),
@@ -122,8 +134,9 @@ fn each_chunk(
         }
         outcome.is_ok()
     };
-    let read = if args.text {
-        read_text(&args.file).map(|chunk| {
+    let read = if args.text || args.html {
+        let read = if args.html { read_page } else { read_text };
+        read(&args.file).map(|chunk| {
             give(chunk);
         })
     } else {
@@ -133,14 +146,46 @@ fn each_chunk(
     outcome
 }
 
-fn read_text(path: &Path) -> Result<Chunk> {
-    let bytes = if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        io::Read::read_to_end(&mut io::stdin().lock(), &mut bytes)?;
-        bytes
-    } else {
-        std::fs::read(path)?
+fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+    if path != Path::new("-") {
+        return Ok(std::fs::read(path)?);
+    }
+    let mut bytes = Vec::new();
+    io::Read::read_to_end(&mut io::stdin().lock(), &mut bytes)?;
+    Ok(bytes)
+}
+
+fn read_page(path: &Path) -> Result<Chunk> {
+    let origin = Origin { file: path.to_string_lossy().into(), line: 1 };
+    Ok(Chunk::single(origin, page_document(&decode(&read_bytes(path)?, None))))
+}
+
+/// Prints the text of a page, as the collection extracts it: on the server or in a data directory.
+fn print_extracted(args: &Args) -> Result<ExitStatus> {
+    let page = read_bytes(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
+    let html = decode(&page, None);
+    let text = match &args.data_dir {
+        Some(dir) => {
+            let offline = Offline::open(args, dir).map_err(|error| advise(error, ASK_THE_SERVER))?;
+            let html = Html { markup: html, syntax: Syntax::default() };
+            offline.runtime.block_on(offline.collection.extract(html, None, WhenFull::Wait))?.text
+        }
+        None => {
+            let client = Client::new(&args.server)?;
+            client.reach()?;
+            let path = format!("/v1/collections/{}/extract", encode(&args.collection));
+            let body = String::from_utf8(page_document(&html)).expect("JSON is UTF-8");
+            let answer: serde_json::Value = serde_json::from_str(&client.post_json(&path, &body)?)?;
+            answer.get("text").and_then(|text| text.as_str()).context("the answer has no text")?.to_owned()
+        }
     };
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}").context("cannot write the text")?;
+    Ok(ExitStatus::Fine)
+}
+
+fn read_text(path: &Path) -> Result<Chunk> {
+    let bytes = read_bytes(path)?;
     let text = String::from_utf8(bytes)
         .map_err(|error| anyhow!("not valid UTF-8 at byte {}", error.utf8_error().valid_up_to()))?;
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
@@ -278,8 +323,10 @@ impl Offline {
             let text = std::str::from_utf8(line).expect("lines are made of UTF-8");
             let verdict = from_json(text, Invalid::Refuse, &Caller::anyone()).and_then(|document| {
                 let check = async {
-                    let prepared = self.collection.prepare(document.content).await?;
-                    self.collection.check(document.id, prepared, options).await
+                    let mut prepared = self.collection.prepare(document.content).await?;
+                    let page = prepared.take_page();
+                    let verdict = self.collection.check(document.id, prepared, options).await?;
+                    Ok::<_, CollectionError>(Verdict { page, ..verdict })
                 };
                 self.runtime.block_on(check).map_err(Problem::from)
             });

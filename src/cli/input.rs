@@ -133,6 +133,11 @@ pub fn text_document(text: &str) -> Vec<u8> {
     serde_json::to_vec(&serde_json::json!({ "text": text })).expect("a string is JSON")
 }
 
+/// Returns the document of a page.
+pub fn page_document(html: &str) -> Vec<u8> {
+    serde_json::to_vec(&serde_json::json!({ "html": html })).expect("a string is JSON")
+}
+
 /// The fields of a JSON object in their order, with their values as they were written.
 #[derive(Debug)]
 pub struct Fields<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
@@ -205,7 +210,13 @@ fn document(line: &[u8], fields: &FieldArgs, first: bool) -> Result<Vec<u8>, Str
             add(name, value.get());
         }
     }
-    if content.is_none() && record.get("set").is_none() && record.get("signature").is_none() {
+    // Data sets often have the page next to its text. Then the text counts.
+    let page = record.get("html").filter(|_| content.is_none());
+    if let Some(page) = page {
+        add("html", page.get());
+    }
+    let others = [page, record.get("set"), record.get("signature")];
+    if content.is_none() && others.iter().all(Option::is_none) {
         return Err(format!("no field {:?}; name the field of the text with --text-field", fields.text_field));
     }
     document.push(b'}');

@@ -11,7 +11,10 @@ use super::{
 };
 use crate::cpu::WhenFull;
 use crate::engine::LocalCollection;
-use crate::types::{ClusterPlace, CollectionName, Content, DocId, Document, GoldenPair, Metadata, Seq, Verdict};
+use crate::extract::Page;
+use crate::types::{
+    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Metadata, Seq, Verdict,
+};
 use hapax_core::IllFormed;
 
 /// An open collection. Cloning is cheap.
@@ -59,6 +62,13 @@ impl Collection {
     pub async fn prepare_with(&self, content: Content, options: PrepareOptions) -> Result<Prepared> {
         match self {
             Self::Local(collection) => collection.prepare_with(content, options).await,
+        }
+    }
+
+    /// Extracts the text of a page: that of the collection's setting, or the one that is asked for.
+    pub async fn extract(&self, html: Html, extract: Option<Extract>, when_full: WhenFull) -> Result<Page> {
+        match self {
+            Self::Local(collection) => collection.extract(html, extract, when_full).await,
         }
     }
 

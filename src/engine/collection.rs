@@ -9,11 +9,13 @@ use super::meters::CollectionInfo;
 use super::upkeep::{Expiry, Rebanding, Target, UpkeepParts};
 use super::write::{self, Insertion, Ticket, Writes, start_committer};
 use crate::cpu::WhenFull;
+use crate::extract::Page;
 use crate::index::IndexBytes;
 use crate::store::Writer;
 use crate::telemetry::names::{self, label, value};
 use crate::types::{
-    ClusterPlace, CollectionName, Content, DocId, Document, GoldenPair, Keep, Metadata, Seq, TimestampMs, Verdict,
+    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Keep, Metadata, Seq,
+    TimestampMs, Verdict,
 };
 use crate::verdicts::{
     Changes, CheckOptions, ClusterPage, ClustersPage, CollectionError, Comparand, Comparison, Description,
@@ -90,6 +92,11 @@ impl LocalCollection {
     pub async fn prepare_with(&self, content: Content, options: PrepareOptions) -> Result<Prepared> {
         let verify = self.lookup.policy().settings.verify;
         self.preparer().prepare(content, options, verify).await
+    }
+
+    /// Extracts the text of a page: that of the setting, or the one that is asked for.
+    pub async fn extract(&self, html: Html, extract: Option<Extract>, when_full: WhenFull) -> Result<Page> {
+        self.preparer().extract(html, extract, when_full).await
     }
 
     /// Starts signing a text that arrives in pieces.

@@ -117,6 +117,7 @@ fn good(route: &Route) -> (String, Option<Value>) {
     let document = || Some(json!({"id": "a", "text": words(1)}));
     match route.path.strip_prefix("/v1/collections/{collection}") {
         Some("/check" | "/documents" | "/sign") if route.method == "POST" => (path, document()),
+        Some("/extract") => (path, Some(json!({"html": "<p>a page</p>"}))),
         Some("/documents") => (format!("{path}?id=a"), None),
         Some("/documents/get" | "/documents/delete") => (path, Some(json!({"ids": ["a", "b"]}))),
         Some("/batch") => (path, Some(json!({"op": "insert", "documents": [{"id": "a", "text": words(1)}]}))),
@@ -219,7 +220,7 @@ fn refused_by_a_plain_server(met: &mut Met, client: &Client) {
     }
     for route in declared(415) {
         let target = good(route).0;
-        met.by(route, client.send(route.method.as_str(), &target, &[("content-type", "text/html")], b"<p>").status);
+        met.by(route, client.send(route.method.as_str(), &target, &[("content-type", "text/xml")], b"<p>").status);
     }
 }
 

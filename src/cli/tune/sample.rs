@@ -14,9 +14,10 @@ use crate::cli::input::{Chunk, FieldArgs, input_bytes, read_chunks};
 use crate::cli::plural::plural;
 use crate::cli::progress;
 use crate::collections::element_hashes;
+use crate::extract::extract;
 use crate::http::Caller;
 use crate::http::dto::document::{Invalid, from_json};
-use crate::types::Content;
+use crate::types::{Content, Extract};
 
 /// Documents in the sample.
 const DOCUMENTS_MAX: usize = 2_000;
@@ -105,6 +106,7 @@ fn take(chunk: &Chunk, reservoir: &mut Reservoir, pipeline: &Pipeline, scratch: 
         let document = document.map_err(|problem| anyhow!("{origin}: {}", problem.detail))?;
         let set = match document.content {
             Content::Text(text) => pipeline.shingle_set(scratch, &text),
+            Content::Html(html) => pipeline.shingle_set(scratch, &extract(&html, Extract::default()).text),
             Content::Set(elements) => distinct(element_hashes(pipeline, &elements)),
             Content::Signature { .. } => bail!("{origin}: a signature has no shingles; give a text or a set"),
         };

@@ -37,7 +37,7 @@ pub(crate) use id_cache::IdCache;
 pub(crate) use judgement::{Judgement, Ranked};
 pub(crate) use pairs::Pairs;
 pub(crate) use query::{query, shingle_query};
-pub(crate) use records::{Mentions, Records, Room};
+pub(crate) use records::{Additions, Mentions, Records, Room};
 pub(crate) use retry::{ATTEMPTS, changing};
 pub(crate) use sources::{Lookup, Policy};
 pub(crate) use survivors::{IN_PASSING, Survivors};

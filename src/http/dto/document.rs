@@ -7,12 +7,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::collections::Prepared;
+use crate::extract;
 use crate::http::caller::Caller;
 use crate::http::error::{FieldError, Problem};
 use crate::http::json::{self, Object};
-use crate::http::media_type::html;
 use crate::keys::Scope;
-use crate::types::{Content, DocId, Document, Metadata, SetElement};
+use crate::types::{Content, DocId, Document, Html, Metadata, SetElement, Syntax};
 
 /// A byte order mark, which some editors put before a text. It is removed, and offsets in error messages do not count
 /// it.
@@ -62,7 +62,7 @@ pub fn from_json(text: &str, invalid: Invalid, caller: &Caller) -> Result<Docume
         .transpose()?;
     let content = content(&mut object, invalid, caller)?;
     object.finish()?;
-    Ok(DocumentInput { id, content: content.ok_or_else(|| nothing("text, set and signature"))?, metadata })
+    Ok(DocumentInput { id, content: content.ok_or_else(|| nothing("text, html, set and signature"))?, metadata })
 }
 
 /// Makes a document of a raw text.
@@ -78,6 +78,12 @@ pub fn from_raw(id: Option<DocId>, mut bytes: Vec<u8>, invalid: Invalid) -> Resu
     Ok(DocumentInput { id, content: Content::Text(text), metadata: None })
 }
 
+/// Makes a document of a raw page. Bytes that do not fit its charset are replaced, as browsers do.
+pub fn from_page(id: Option<DocId>, bytes: &[u8], charset: Option<&str>, syntax: Syntax) -> DocumentInput {
+    let markup = extract::decode(bytes, charset);
+    DocumentInput { id, content: Content::Html(Html { markup, syntax }), metadata: None }
+}
+
 /// Returns the one content among an object's fields; `None` if there is none. A signature and a set need a scope of
 /// their own: they can be crafted to share bands with any document.
 pub fn content(object: &mut Object<'_>, invalid: Invalid, caller: &Caller) -> Result<Option<Content>, Problem> {
@@ -87,13 +93,10 @@ pub fn content(object: &mut Object<'_>, invalid: Invalid, caller: &Caller) -> Re
     let set = object.raw("set");
     let fingerprint = object.raw("fingerprint");
 
-    if markup.is_some() {
-        return Err(html());
-    }
-    let given = [("text", text), ("signature", signature), ("set", set)];
+    let given = [("text", text), ("html", markup), ("signature", signature), ("set", set)];
     let given = || given.iter().filter_map(|(name, raw)| raw.map(|_| *name));
     if given().count() > 1 {
-        let detail = "only one of text, set and signature can be given";
+        let detail = "only one of text, html, set and signature can be given";
         let errors = given().map(|name| FieldError { field: name.to_owned(), detail: detail.to_owned() });
         return Err(Problem::invalid_fields(errors.collect()));
     }
@@ -103,12 +106,17 @@ pub fn content(object: &mut Object<'_>, invalid: Invalid, caller: &Caller) -> Re
     if set.is_some() || signature.is_some() {
         caller.require_for(Scope::Sign, if set.is_some() { "a `set`" } else { "a `signature`" })?;
     }
+    let string = |name, raw| match invalid {
+        Invalid::Refuse => json::string(name, raw),
+        Invalid::Replace => json::string_lossy(name, raw),
+    };
     if let Some(raw) = text {
-        let text = match invalid {
-            Invalid::Refuse => json::string("text", raw)?,
-            Invalid::Replace => json::string_lossy("text", raw)?,
-        };
-        return Ok(Some(Content::Text(text)));
+        return string("text", raw).map(|text| Some(Content::Text(text)));
+    }
+    if let Some(raw) = markup {
+        // Its charset was the sender's business: a JSON string has none.
+        let html = |markup| Content::Html(Html { markup, syntax: Syntax::default() });
+        return string("html", raw).map(|markup| Some(html(markup)));
     }
     if let Some(raw) = set {
         let elements = json::array("set", raw)?;
@@ -295,7 +303,9 @@ mod tests {
     fn exactly_one_content_is_asked_for() {
         assert_eq!(field(r#"{"id":"a"}"#), "text");
         assert_eq!(field(r#"{"id":"a","text":"x","set":[]}"#), "text");
-        assert_eq!(parse(r#"{"html":"<p>"}"#).unwrap_err().code, Code::UnsupportedMediaType);
+        assert_eq!(field(r#"{"id":"a","text":"x","html":"<p>x"}"#), "text");
+        let html = Html { markup: "<p>".into(), syntax: Syntax::Html };
+        assert_eq!(parse(r#"{"html":"<p>"}"#).unwrap().content, Content::Html(html));
         assert_eq!(field(r#"{"text":"x","fingerprint":"00"}"#), "fingerprint");
     }
 

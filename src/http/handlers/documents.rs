@@ -21,7 +21,7 @@ use crate::http::quota::Quota;
 use crate::http::request::{DocumentBody, JsonText, Subject, Target};
 use crate::http::stages::{Stage, Stages};
 use crate::http::state::AppState;
-use crate::types::{DocId, Document, Explanation, Verdict};
+use crate::types::{DocId, Document, Explanation, PageFacts, Verdict};
 
 /// How many records are read concurrently.
 const READS_AT_ONCE: usize = 16;
@@ -37,20 +37,27 @@ pub async fn check(
     let Subject { id, query, content } = subject;
     let options = options::check_options(&query, &caller)?;
     stages.end(Stage::Extract);
-    let prepared = content.prepare(&collection, Purpose::Check, false).await?;
+    let mut prepared = content.prepare(&collection, Purpose::Check, false).await?;
+    let page = prepared.take_page();
     stages.end(Stage::Sign);
     let mut room = state.answer_room(verdict_bytes_max(options.limit, options.with_metadata, options.explain))?;
-    let content = prepared.content();
-    let verdict = collection.check_within(id, prepared, options, room.json_bytes_max()).await?;
+    let (content, bytes_max) = (prepared.content(), room.json_bytes_max().saturating_sub(page_bytes(&page)));
+    let verdict = collection.check_within(id, prepared, options, bytes_max).await?;
     stages.decided(verdict.times);
     Audited::of_check(&state, &caller, &collection).checked(&verdict, content);
+    let verdict = Verdict { page, ..verdict };
     room.is_made(verdict.bytes());
     Ok(Answer::new(told(&collection, &caller, &stages, options.explain, verdict), room))
 }
 
 /// Returns the most bytes of a verdict as JSON.
 fn verdict_bytes_max(limit: usize, with_metadata: bool, explain: bool) -> usize {
-    Verdict::bytes_max(limit, with_metadata) + if explain { Explanation::BYTES_MAX } else { 0 }
+    let explanation = if explain { Explanation::BYTES_MAX } else { 0 };
+    Verdict::bytes_max(limit, with_metadata) + explanation + PageFacts::JSON_BYTES_MAX
+}
+
+fn page_bytes(page: &Option<Box<PageFacts>>) -> usize {
+    page.as_ref().map_or(0, |page| page.json_bytes())
 }
 
 /// Returns the answer to a client, and logs its stages.
@@ -74,21 +81,26 @@ pub async fn insert(
     body: DocumentBody,
 ) -> Result<Answer<VerdictBody>, Problem> {
     let DocumentBody { document, query, when_full, mut room } = body;
-    let options = options::insert_options(&query, &caller)?;
+    let asked = options::insert_options(&query, &caller)?;
+    let options = asked.options;
     let id = document.required_id()?;
     body::fit_content(&mut room, &document.content, &collection, Purpose::Insert)?;
     let prepare = PrepareOptions { when_full, ranks: false, purpose: Purpose::Insert };
     stages.end(Stage::Extract);
-    let prepared = collection.prepare_with(document.content, prepare).await?;
+    let mut prepared = collection.prepare_with(document.content, prepare).await?;
+    let page = prepared.take_page();
+    let metadata = asked.metadata(document.metadata, page.as_deref())?;
     stages.end(Stage::Sign);
     let mut answer_room =
         state.answer_room(verdict_bytes_max(options.limit, options.with_metadata, options.explain))?;
-    let (bytes_max, content) = (answer_room.json_bytes_max(), prepared.content());
-    let ticket = collection.insert_within(id, document.metadata, prepared, options, bytes_max).await?;
-    answer_room.is_made(ticket.json_bytes());
+    let bytes_max = answer_room.json_bytes_max().saturating_sub(page_bytes(&page));
+    let content = prepared.content();
+    let ticket = collection.insert_within(id, metadata, prepared, options, bytes_max).await?;
+    answer_room.is_made(ticket.json_bytes() + page_bytes(&page));
     stages.decided(ticket.lookup_times());
     let verdict = Audited::of(&state, &caller, &collection).inserted(ticket, content).await?;
     stages.end(Stage::Commit);
+    let verdict = Verdict { page, ..verdict };
     Ok(Answer::new(told(&collection, &caller, &stages, options.explain, verdict), answer_room))
 }
 

@@ -3,17 +3,17 @@
 use crate::collections::{CheckOptions, Collection, InsertOptions, Purpose};
 use crate::http::caller::Caller;
 use crate::http::error::Problem;
-use crate::http::options::{check_options, insert_options};
+use crate::http::options::{InsertAsked, check_options, insert_options};
 use crate::http::query::Query;
 use crate::http::requires::OPERATIONS;
 use crate::keys::Scope;
-use crate::types::{ID_JSON_BYTES_MAX, Verdict};
+use crate::types::{ID_JSON_BYTES_MAX, PageFacts, Verdict};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
     Check(CheckOptions),
     /// Look it up and store it.
-    Insert(InsertOptions),
+    Insert(InsertAsked),
     Delete,
 }
 
@@ -24,9 +24,14 @@ impl Operation {
         let scope = scope.ok_or_else(|| Problem::invalid("op", "must be one of check, insert, delete"))?;
         caller.require_for(scope, &format!("op {name}"))?;
         let (op, of_others): (_, &[&str]) = match scope {
-            Scope::Check => (Self::Check(check_options(query, caller)?), &["on_duplicate", "on_existing"]),
+            Scope::Check => {
+                (Self::Check(check_options(query, caller)?), &["on_duplicate", "on_existing", "page_metadata"])
+            }
             Scope::Insert => (Self::Insert(insert_options(query, caller)?), &["threshold"]),
-            _ => (Self::Delete, &["threshold", "limit", "with", "on_duplicate", "on_existing", "invalid"]),
+            _ => (
+                Self::Delete,
+                &["threshold", "limit", "with", "on_duplicate", "on_existing", "page_metadata", "invalid"],
+            ),
         };
         match of_others.iter().find(|other| query.get(other).is_some()) {
             Some(other) => Err(Problem::invalid(*other, format!("cannot be combined with op {name}"))),
@@ -47,7 +52,9 @@ impl Operation {
     pub(crate) fn answer_bytes_max(&self) -> usize {
         match self {
             Self::Check(CheckOptions { limit, with_metadata, .. })
-            | Self::Insert(InsertOptions { limit, with_metadata, .. }) => Verdict::bytes_max(*limit, *with_metadata),
+            | Self::Insert(InsertAsked { options: InsertOptions { limit, with_metadata, .. }, .. }) => {
+                Verdict::bytes_max(*limit, *with_metadata) + PageFacts::JSON_BYTES_MAX
+            }
             Self::Delete => 64 + ID_JSON_BYTES_MAX,
         }
     }

@@ -1,18 +1,19 @@
 //! One document's JSON -> the operation on it.
 
 use super::operation::Operation;
-use crate::collections::{CheckOptions, InsertOptions};
+use crate::collections::CheckOptions;
 use crate::http::caller::Caller;
 use crate::http::dto::document::{self, DocumentInput, Invalid};
 use crate::http::error::Problem;
 use crate::http::json::Object;
+use crate::http::options::InsertAsked;
 use crate::http::request::ill_formed;
 use crate::types::DocId;
 
 /// A parsed document, with its operation and options.
 pub(super) enum Parsed {
     Check(DocumentInput, CheckOptions),
-    Insert(DocId, DocumentInput, InsertOptions),
+    Insert(DocId, DocumentInput, InsertAsked),
     Delete(DocId),
     Faulty(Option<DocId>, Problem),
 }
@@ -27,8 +28,8 @@ impl Parsed {
             Operation::Check(options) => {
                 document::from_json(text, invalid, caller).map(|document| Self::Check(document, options))
             }
-            Operation::Insert(options) => document::from_json(text, invalid, caller)
-                .and_then(|document| Ok(Self::Insert(document.required_id()?, document, options))),
+            Operation::Insert(asked) => document::from_json(text, invalid, caller)
+                .and_then(|document| Ok(Self::Insert(document.required_id()?, document, asked))),
             Operation::Delete => id_alone(text).map(Self::Delete),
         };
         parsed.unwrap_or_else(|problem| Self::Faulty(id_of(text), problem))

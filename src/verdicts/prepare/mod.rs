@@ -3,6 +3,7 @@
 
 mod kept;
 mod near;
+mod page_meters;
 mod prepared;
 mod preparer;
 mod sign_meters;

@@ -465,6 +465,7 @@ const IN_PLACES: &[(&str, &str, &str)] = &[
     ("verdicts/prepare/signing.rs", "given_bytes", "128"),
     ("verdicts/prepare/signing.rs", "bytes", "256"),
     ("verdicts/prepare/signing.rs", "given", "fedcba9876543210fedcba9876543210"),
+    ("verdicts/settings.rs", "extract", "article"),
     ("verdicts/settings.rs", "keep", "shingles"),
     ("verdicts/threshold.rs", "given", "1.5"),
 ];
