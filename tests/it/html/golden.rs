@@ -22,9 +22,9 @@ fn texts(name: &str, html: &Html) -> String {
     for asked in Extract::ALL {
         let page = extract(html, asked);
         let PageFacts { title, canonical_url, language, extracted } = &page.facts;
-        write!(texts, "== {name}: {} -> {}\n", asked.as_str(), extracted.as_str()).unwrap();
+        writeln!(texts, "== {name}: {} -> {}", asked.as_str(), extracted.as_str()).unwrap();
         if asked == Extract::Article {
-            write!(texts, "title {title:?}, canonical {canonical_url:?}, language {language:?}\n").unwrap();
+            writeln!(texts, "title {title:?}, canonical {canonical_url:?}, language {language:?}").unwrap();
         }
         write!(texts, "{}\n\n", page.text).unwrap();
     }
