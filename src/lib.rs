@@ -9,6 +9,7 @@ pub mod types;
 // F2
 pub mod audit;
 pub mod cpu;
+pub mod extract;
 pub mod index;
 pub mod keys;
 pub mod store;
@@ -22,6 +23,7 @@ pub mod engine;
 
 // F5
 pub mod collections;
+pub mod input;
 
 // F6
 pub mod config;

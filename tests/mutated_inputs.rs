@@ -15,12 +15,16 @@ mod config;
 mod keys;
 #[path = "fuzz/fuzz_targets/lines.rs"]
 mod lines;
+#[path = "fuzz/fuzz_targets/pages.rs"]
+mod pages;
 #[path = "fuzz/fuzz_targets/query.rs"]
 mod query;
 #[path = "fuzz/fuzz_targets/records.rs"]
 mod records;
 #[path = "fuzz/support.rs"]
 mod support;
+#[path = "fuzz/fuzz_targets/warc.rs"]
+mod warc;
 
 use std::path::Path;
 use std::process::Command;
@@ -138,6 +142,11 @@ fn lines_of_bulk_get_a_line_each() {
 }
 
 #[test]
+fn pages_have_a_text_of_their_visible_words() {
+    run("pages", 4000, pages::run);
+}
+
+#[test]
 fn queries_are_read_as_form_urlencoded_reads_them() {
     run("query", 10_000, query::run);
 }
@@ -145,4 +154,9 @@ fn queries_are_read_as_form_urlencoded_reads_them() {
 #[test]
 fn records_are_read_as_they_were_written() {
     run("records", 400, records::run);
+}
+
+#[test]
+fn pages_of_damaged_archives_are_documents() {
+    run("warc", 1500, warc::run);
 }

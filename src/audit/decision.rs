@@ -155,6 +155,7 @@ mod tests {
             expected_recall: None,
             times: LookupTimes::default(),
             explanation: None,
+            page: None,
         }
     }
 

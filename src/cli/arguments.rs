@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::exit::ExitStatus;
-use super::{audit, backup, check, export, health, import, keys, restore, serve, tune, verify};
+use super::{audit, backup, check, collection, export, health, import, keys, restore, serve, tune, verify};
 
 /// 2: the verb failed. clap exits with the same status if the arguments are wrong.
 const EXIT_ERROR: u8 = 2;
@@ -19,7 +19,8 @@ const EXIT_ERROR: u8 = 2;
 #[command(name = "hapax", version, max_term_width = 110)]
 #[command(after_help = "Start here:
   hapax serve                                    start a server on 127.0.0.1:8080
-  hapax import corpus.jsonl.zst                  import documents, lines of {\"id\": …, \"text\": …}
+  hapax import corpus.jsonl.zst                  import lines of {\"id\": …, \"text\": …}, or WARC
+  hapax collection create news --shingle word3   create a collection with its own settings
   hapax check new.jsonl                          find out which of these are duplicates
   hapax export --pairs                           list stored duplicates, each with its original
   hapax backup nightly                           make a checked copy; hapax restore restores it
@@ -36,8 +37,9 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Serve(serve::Args),
-    Import(import::Args),
+    Import(Box<import::Args>),
     Check(check::Args),
+    Collection(Box<collection::Args>),
     Export(export::Args),
     Backup(backup::Args),
     Restore(restore::Args),
@@ -54,6 +56,7 @@ pub fn run() -> ExitCode {
         Verb::Serve(args) => serve::run(&args),
         Verb::Import(args) => import::run(&args),
         Verb::Check(args) => check::run(&args),
+        Verb::Collection(args) => collection::run(&args),
         Verb::Export(args) => export::run(&args),
         Verb::Backup(args) => backup::run(&args),
         Verb::Restore(args) => restore::run(&args),

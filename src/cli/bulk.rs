@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::client::{Client, ClientError, Problem};
-use super::input::Chunk;
+use crate::input::Chunk;
 
 /// Most requests for one chunk. Inserts are idempotent, so sending a line again is safe.
 const ATTEMPTS_MAX: u32 = 10;

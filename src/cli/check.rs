@@ -11,34 +11,40 @@ use serde::Serialize;
 use super::bulk;
 use super::client::{Client, ServerArgs, encode};
 use super::exit::ExitStatus;
+use super::files::{FieldArgs, unreadable};
 use super::in_use::{ASK_THE_SERVER, advise};
-use super::input::{Chunk, FieldArgs, Fields, Origin, read_chunks, text_document};
+use super::placed::{ErrorLine, PlaceFields, Unreadable, placed};
 use super::plural::plural;
-use crate::collections::{CheckOptions, Collection, Collections};
+use crate::collections::{CheckOptions, Collection, CollectionError, Collections};
 use crate::config::{self, Sources};
-use crate::cpu::CpuPool;
+use crate::cpu::{CpuPool, WhenFull};
+use crate::extract::decode;
 use crate::http::Caller;
 use crate::http::dto::document::{Invalid, from_json};
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
-use crate::types::CollectionName;
+use crate::input::{Chunk, Fields, Origin, Place, Reason, read_chunks};
+use crate::types::{CollectionName, Html, Syntax, Verdict};
 use crate::verdicts::check_threshold;
 
 /// Look documents up, without storing anything.
 ///
-/// Each line of FILE is a JSON object with a `text`, a `set` or a `signature`. The output has a line of JSON for each,
-/// in the same order: the verdict, with the number of the input line. If an object has an `id`, the stored document of
-/// that id does not count as its duplicate.
+/// Each line of FILE is a JSON object with a `text`, an `html`, a `set` or a `signature`, or FILE is a WARC file, which has
+/// pages with their addresses as ids. The output has a line of JSON for each, in the same order: the verdict, with the
+/// number of the input line or record. If an object has an `id`, the stored document of that id does not count as its
+/// duplicate.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   hapax check new.jsonl.gz > verdicts.jsonl
   hapax check --text page.txt && echo new
+  hapax check --html page.html | jq .page
+  hapax check --html page.html --extracted              the text that is compared, and no lookup
   jq -c '{id: .url, text: .body}' crawl.jsonl | hapax check - | jq -r 'select(.duplicate_of) | .id'
   hapax check --data-dir ./hapax-data new.jsonl         without a server
 
 Exit status: 0 no duplicate was found, 1 at least one was found, 2 something failed.")]
 pub struct Args {
-    /// JSON Lines, plain or compressed with gzip or zstd; - reads stdin
+    /// JSON Lines or WARC, plain or compressed with gzip or zstd; - reads stdin
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
@@ -61,9 +67,15 @@ pub struct Args {
     limit: u32,
     #[command(flatten)]
     fields: FieldArgs,
-    /// Read FILE as one plain text instead of JSON Lines
+    /// Read FILE as one plain text instead of JSON Lines or WARC
     #[arg(long)]
     text: bool,
+    /// Read FILE as one page of HTML instead of JSON Lines
+    #[arg(long, conflicts_with = "text")]
+    html: bool,
+    /// Print the text that is compared of a page, and look nothing up
+    #[arg(long, requires = "html")]
+    extracted: bool,
 }
 
 /// The counts so far, and the output for verdicts.
@@ -72,13 +84,16 @@ struct Report {
     duplicates: u64,
     failed: u64,
     /// Lines that are not documents. Each is reported in its place.
-    unreadable: VecDeque<(Origin, String)>,
+    unreadable: VecDeque<(Origin, Reason)>,
     broken: Option<io::Error>,
 }
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
     if let Some(threshold) = args.threshold.filter(|threshold| check_threshold(*threshold).is_err()) {
         bail!("--threshold {threshold}: must be a number above 0 and at most 1");
+    }
+    if args.extracted {
+        return print_extracted(args);
     }
     let mut report = Report {
         out: BufWriter::new(io::stdout().lock()),
@@ -122,30 +137,69 @@ fn each_chunk(
         }
         outcome.is_ok()
     };
-    let read = if args.text {
-        read_text(&args.file).map(|chunk| {
+    let read = if args.text || args.html {
+        let read = if args.html { read_page } else { read_text };
+        let read = read(&args.file).with_context(|| format!("cannot read {}", args.file.display()));
+        read.map(|chunk| {
             give(chunk);
         })
     } else {
-        read_chunks(&args.file, &args.fields, give).map_err(Into::into)
+        read_chunks(&args.file, &args.fields.wanted(false), give).map_err(|error| unreadable(error, &args.file))
     };
-    read.with_context(|| format!("cannot read {}", args.file.display()))?;
+    read?;
     outcome
 }
 
-fn read_text(path: &Path) -> Result<Chunk> {
-    let bytes = if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        io::Read::read_to_end(&mut io::stdin().lock(), &mut bytes)?;
-        bytes
-    } else {
-        std::fs::read(path)?
+fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+    if path != Path::new("-") {
+        return Ok(std::fs::read(path)?);
+    }
+    let mut bytes = Vec::new();
+    io::Read::read_to_end(&mut io::stdin().lock(), &mut bytes)?;
+    Ok(bytes)
+}
+
+fn read_page(path: &Path) -> Result<Chunk> {
+    let origin = Origin { file: path.to_string_lossy().into(), place: Place::Line(1) };
+    Ok(Chunk::single(origin, document("html", &decode(&read_bytes(path)?, None))))
+}
+
+/// Prints the text of a page, as the collection extracts it: on the server or in a data directory.
+fn print_extracted(args: &Args) -> Result<ExitStatus> {
+    let page = read_bytes(&args.file).with_context(|| format!("cannot read {}", args.file.display()))?;
+    let html = decode(&page, None);
+    let text = match &args.data_dir {
+        Some(dir) => {
+            let offline = Offline::open(args, dir).map_err(|error| advise(error, ASK_THE_SERVER))?;
+            let html = Html { markup: html, syntax: Syntax::default() };
+            offline.runtime.block_on(offline.collection.extract(html, None, WhenFull::Wait))?.text
+        }
+        None => {
+            let client = Client::new(&args.server)?;
+            client.reach()?;
+            let path = format!("/v1/collections/{}/extract", encode(&args.collection));
+            let body = String::from_utf8(document("html", &html)).expect("JSON is UTF-8");
+            let answer: serde_json::Value = serde_json::from_str(&client.post_json(&path, &body)?)?;
+            answer.get("text").and_then(|text| text.as_str()).context("the answer has no text")?.to_owned()
+        }
     };
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}").context("cannot write the text")?;
+    Ok(ExitStatus::Fine)
+}
+
+fn read_text(path: &Path) -> Result<Chunk> {
+    let bytes = read_bytes(path)?;
     let text = String::from_utf8(bytes)
         .map_err(|error| anyhow!("not valid UTF-8 at byte {}", error.utf8_error().valid_up_to()))?;
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
-    let origin = Origin { file: path.to_string_lossy().into(), line: 1 };
-    Ok(Chunk::single(origin, text_document(text)))
+    let origin = Origin { file: path.to_string_lossy().into(), place: Place::Line(1) };
+    Ok(Chunk::single(origin, document("text", text)))
+}
+
+/// Returns a document with this content alone.
+fn document(field: &str, content: &str) -> Vec<u8> {
+    serde_json::to_vec(&serde_json::json!({ field: content })).expect("a string is JSON")
 }
 
 fn bulk_path(args: &Args) -> String {
@@ -169,7 +223,7 @@ fn online(client: &Client, path: &str, chunk: &Chunk, report: &mut Report) -> Re
 }
 
 impl Report {
-    /// Writes one line of a bulk answer, with the line number of the file in place of the chunk's.
+    /// Writes one line of a bulk answer, with the place in the file instead of the chunk's.
     fn answer(&mut self, origin: &Origin, line: &str) {
         let Ok(fields) = serde_json::from_str::<Fields<'_>>(line) else {
             return self.failure(origin, "cannot read the server's answer");
@@ -177,23 +231,13 @@ impl Report {
         let is = |name: &str, values: &[&str]| fields.get(name).is_some_and(|value| values.contains(&value.get()));
         self.failed += u64::from(is("kind", &["\"error\""]));
         self.duplicates += u64::from(is("verdict", &["\"near_duplicate\"", "\"exact_duplicate\""]));
-        let mut text = String::with_capacity(line.len() + 8);
-        for (name, value) in &fields.0 {
-            text.push(if text.is_empty() { '{' } else { ',' });
-            let number = origin.line.to_string();
-            let value = if name == "line" { &number } else { value.get() };
-            text.push_str(&serde_json::Value::from(&**name).to_string());
-            text.push(':');
-            text.push_str(value);
-        }
-        text.push('}');
-        self.write(origin, text.as_bytes());
+        self.write(origin, placed(&fields, &PlaceFields::in_file(origin)).as_bytes());
     }
 
     fn failure(&mut self, origin: &Origin, reason: &str) {
         self.failed += 1;
-        let error = Unreadable { detail: reason };
-        self.write_line(origin, &ErrorLine { kind: "error", line: origin.line, error });
+        let error = Unreadable { detail: reason.to_owned() };
+        self.write_line(origin, &ErrorLine::new(PlaceFields::in_file(origin), error));
     }
 
     fn write_line(&mut self, origin: &Origin, line: &impl Serialize) {
@@ -204,16 +248,16 @@ impl Report {
     }
 
     fn write(&mut self, origin: &Origin, bytes: &[u8]) {
-        self.unreadable_before(origin.line);
+        self.unreadable_before(origin.number());
         if let Err(error) = self.out.write_all(bytes).and_then(|()| self.out.write_all(b"\n")) {
             self.broken.get_or_insert(error);
         }
     }
 
-    /// Reports the unreadable lines before `line`.
-    fn unreadable_before(&mut self, line: u64) {
-        while let Some((origin, reason)) = self.unreadable.pop_front_if(|(origin, _)| origin.line < line) {
-            self.failure(&origin, &reason);
+    /// Reports the unreadable lines and records before the one with this number.
+    fn unreadable_before(&mut self, number: u64) {
+        while let Some((origin, reason)) = self.unreadable.pop_front_if(|(origin, _)| origin.number() < number) {
+            self.failure(&origin, &reason.to_string());
         }
     }
 }
@@ -227,25 +271,12 @@ struct Offline {
 
 /// A verdict in the form of the bulk route.
 #[derive(Serialize)]
-struct VerdictLine {
+struct VerdictLine<'a> {
     kind: &'static str,
-    line: u64,
+    #[serde(flatten)]
+    place: PlaceFields<'a>,
     #[serde(flatten)]
     verdict: VerdictBody,
-}
-
-/// An error in the form of the bulk route.
-#[derive(Serialize)]
-struct ErrorLine<E> {
-    kind: &'static str,
-    line: u64,
-    error: E,
-}
-
-/// The reason why a line could not be read as a document.
-#[derive(Serialize)]
-struct Unreadable<'a> {
-    detail: &'a str,
 }
 
 impl Offline {
@@ -275,11 +306,14 @@ impl Offline {
             explain: false,
         };
         for (line, origin) in chunk.lines.iter().zip(&chunk.origins) {
-            let text = std::str::from_utf8(line).expect("lines are made of UTF-8");
+            let (text, place) =
+                (std::str::from_utf8(line).expect("lines are made of UTF-8"), PlaceFields::in_file(origin));
             let verdict = from_json(text, Invalid::Refuse, &Caller::anyone()).and_then(|document| {
                 let check = async {
-                    let prepared = self.collection.prepare(document.content).await?;
-                    self.collection.check(document.id, prepared, options).await
+                    let mut prepared = self.collection.prepare(document.content).await?;
+                    let page = prepared.take_page();
+                    let verdict = self.collection.check(document.id, prepared, options).await?;
+                    Ok::<_, CollectionError>(Verdict { page, ..verdict })
                 };
                 self.runtime.block_on(check).map_err(Problem::from)
             });
@@ -287,13 +321,13 @@ impl Offline {
                 Ok(verdict) => {
                     report.duplicates += u64::from(verdict.kind.is_duplicate());
                     let verdict = VerdictBody::new(self.collection.name(), verdict);
-                    report.write_line(origin, &VerdictLine { kind: "verdict", line: origin.line, verdict });
+                    report.write_line(origin, &VerdictLine { kind: "verdict", place, verdict });
                 }
                 Err(problem) => {
                     report.failed += 1;
                     // There is no request without a server, so there is no request id.
                     let error = problem.into_body("");
-                    report.write_line(origin, &ErrorLine { kind: "error", line: origin.line, error });
+                    report.write_line(origin, &ErrorLine::new(place, error));
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
-use ureq::http::Response;
+use ureq::http::{Method, Request, Response};
 use ureq::{Agent, Body};
 
 use super::trust::{self, Trust, TrustError};
@@ -171,6 +171,29 @@ impl Client {
         }
         let mut answer = self.accept(request.send(body))?;
         answer.body_mut().read_to_string().map_err(|error| self.transport(error))
+    }
+
+    /// Sends a request, with JSON or without a body, and returns the status and the text of a short answer. A status
+    /// other than success is an error. The answer may take as long as the server needs.
+    pub(super) fn send(&self, method: Method, path: &str, json: Option<&str>) -> Result<(u16, String), ClientError> {
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
+        let refuse = |error| self.transport(ureq::Error::Http(error));
+        let answer = match json {
+            Some(json) => {
+                let request = request.header("content-type", "application/json").body(json).map_err(refuse)?;
+                self.agent.run(self.agent.configure_request(request).timeout_per_read(None).build())
+            }
+            None => {
+                let request = request.body(()).map_err(refuse)?;
+                self.agent.run(self.agent.configure_request(request).timeout_per_read(None).build())
+            }
+        };
+        let mut answer = self.accept(answer)?;
+        let status = answer.status().as_u16();
+        answer.body_mut().read_to_string().map(|text| (status, text)).map_err(|error| self.transport(error))
     }
 
     /// Returns the status and the text of a short answer.

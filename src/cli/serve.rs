@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use jiff::Timestamp;
 
 use super::descriptors;
+use super::duration::duration;
 use super::exit::ExitStatus;
 use super::given::Given;
 use super::in_use::advise;
@@ -76,19 +77,6 @@ pub struct Args {
     /// info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let millis = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        _ => return Err("must be a number with ms, s or m, such as 60s".into()),
-    };
-    let number: u64 = number.parse().map_err(|_| "must be a number with ms, s or m, such as 60s".to_owned())?;
-    Ok(Duration::from_millis(number.saturating_mul(millis)))
 }
 
 impl Args {
@@ -373,21 +361,6 @@ async fn log_boot(opening: &Opening) {
                 collection = next,
                 "opening the collections"
             );
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_have_a_unit() {
-        assert_eq!(duration("60s"), Ok(Duration::from_secs(60)));
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        for text in ["", "60", "s", "-1s", "1.5s", "1h"] {
-            assert!(duration(text).is_err(), "{text}");
         }
     }
 }

@@ -11,7 +11,11 @@ use super::{
 };
 use crate::cpu::WhenFull;
 use crate::engine::LocalCollection;
-use crate::types::{ClusterPlace, CollectionName, Content, DocId, Document, GoldenPair, Metadata, Seq, Verdict};
+use crate::extract::Page;
+use crate::types::{
+    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Metadata, Seq, StoredText,
+    Verdict,
+};
 use hapax_core::IllFormed;
 
 /// An open collection. Cloning is cheap.
@@ -59,6 +63,13 @@ impl Collection {
     pub async fn prepare_with(&self, content: Content, options: PrepareOptions) -> Result<Prepared> {
         match self {
             Self::Local(collection) => collection.prepare_with(content, options).await,
+        }
+    }
+
+    /// Extracts the text of a page: that of the collection's setting, or the one that is asked for.
+    pub async fn extract(&self, html: Html, extract: Option<Extract>, when_full: WhenFull) -> Result<Page> {
+        match self {
+            Self::Local(collection) => collection.extract(html, extract, when_full).await,
         }
     }
 
@@ -141,6 +152,14 @@ impl Collection {
     pub async fn document(&self, id: &DocId) -> Result<Option<Document>> {
         match self {
             Self::Local(collection) => collection.document(id).await,
+        }
+    }
+
+    /// Returns the document of an id and its text, if the two have at most `bytes_max` bytes as JSON. Fails if the
+    /// collection keeps no texts.
+    pub async fn document_with_text(&self, id: &DocId, bytes_max: usize) -> Result<Option<(Document, StoredText)>> {
+        match self {
+            Self::Local(collection) => collection.document_with_text(id, bytes_max).await,
         }
     }
 

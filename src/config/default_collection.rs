@@ -10,7 +10,7 @@ use hapax_core::{
 use super::error::ConfigError;
 use super::ranges::{impossible, word};
 use super::raw::RawDefaultCollection;
-use crate::types::{Keep, Verify};
+use crate::types::{Extract, Keep, Verify};
 use crate::verdicts::{BandingAsked, CollectionError, KeyAsked, Settings, SettingsAsked, check_threshold};
 
 /// Checks every value. `secret` is the one that `key = "configured"` refers to.
@@ -50,6 +50,7 @@ pub(super) fn default_collection(
     let asked = SettingsAsked {
         spec: Spec::Text(spec),
         keep: raw.keep.as_deref().map(keep).transpose()?,
+        extract: Some(extract(&raw.extract)?),
         banding: Some(banding),
         threshold: Some(threshold),
         verify: Some(verify(&raw.verify)?),
@@ -65,6 +66,10 @@ pub(super) fn default_collection(
 
 fn keep(name: &str) -> Result<Keep, ConfigError> {
     word("default_collection.keep", name, &Keep::ALL.map(|keep| (keep.as_str(), keep)))
+}
+
+fn extract(name: &str) -> Result<Extract, ConfigError> {
+    word("default_collection.extract", name, &Extract::ALL.map(|extract| (extract.as_str(), extract)))
 }
 
 fn verify(name: &str) -> Result<Verify, ConfigError> {

@@ -118,6 +118,7 @@ pub struct RawDefaultCollection {
     pub rows: u32,
     pub threshold: f64,
     pub keep: Option<String>,
+    pub extract: String,
     pub verify: String,
     pub ttl_s: u64,
     pub touch: bool,

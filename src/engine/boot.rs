@@ -14,9 +14,10 @@ use super::collection::{LocalCollection, Parts};
 use super::disk::DataDisk;
 use super::lookup::{DocumentCounts, IdCache, Lookup, Policy, Records};
 use super::memory_budget::{BudgetShare, MemoryBudget};
-use super::meters::Meters;
+use super::meters::{self, Meters};
 use super::write::{Clusters, Order, PayloadBudget, Writes};
 use crate::cpu::{self, CpuPool};
+use crate::extract::EXTRACTOR_VERSION;
 use crate::index::{Entry, Index, IndexOptions, Place, Walk};
 use crate::store::{Meta, Opened, Store, Writer};
 use crate::types::{CollectionName, Seq, TimestampMs};
@@ -59,6 +60,8 @@ pub(crate) fn create(
         name: name.clone(),
         spec: settings.spec.to_string(),
         keep: settings.keep,
+        extract: settings.extract,
+        extractor: EXTRACTOR_VERSION,
         created: TimestampMs::now(),
         seen_floor: TimestampMs(0),
         changeable: settings.changeable(),
@@ -79,6 +82,15 @@ pub(crate) fn open(path: &Path, common: &Common, progress: Tell<'_>) -> Result<A
     let settings = Settings::of(&opened.meta, spec)
         .map_err(|error| CollectionError::Store(format!("collection `{}`: {error}", opened.meta.name)))?;
     let preparer = preparer(&opened.meta.name, &settings, common)?;
+    if opened.meta.extractor != EXTRACTOR_VERSION {
+        tracing::warn!(
+            collection = %opened.meta.name,
+            created_with = opened.meta.extractor,
+            extractor = EXTRACTOR_VERSION,
+            "collection was created with another version of the extractor; pages that were stored before may not be \
+             found as duplicates of the same pages sent again under other ids"
+        );
+    }
     let collection = assemble((store, writer), opened, settings, preparer, common, progress)?;
     tracing::info!(
         collection = %collection.name(),
@@ -90,7 +102,8 @@ pub(crate) fn open(path: &Path, common: &Common, progress: Tell<'_>) -> Result<A
 }
 
 fn preparer(name: &CollectionName, settings: &Settings, common: &Common) -> Result<Arc<Preparer>> {
-    Preparer::new(name, &settings.spec, common.secret.as_ref(), settings.keep, common.cpu.clone()).map(Arc::new)
+    Preparer::new(name, &settings.spec, common.secret.as_ref(), settings.keep, settings.extract, common.cpu.clone())
+        .map(Arc::new)
 }
 
 fn assemble(
@@ -122,6 +135,7 @@ fn assemble(
 
     let counts = DocumentCounts::new(index.documents() as i64, linked);
     let meters = Meters::new(&meta.name);
+    meters::extractor(&meta.name, meta.extractor, EXTRACTOR_VERSION);
     let policy = Policy::of(settings);
     let records = Records::new(store, common.ids.of_collection());
     let from = (last_seq, meta.seen_floor);

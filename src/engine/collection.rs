@@ -9,11 +9,13 @@ use super::meters::CollectionInfo;
 use super::upkeep::{Expiry, Rebanding, Target, UpkeepParts};
 use super::write::{self, Insertion, Ticket, Writes, start_committer};
 use crate::cpu::WhenFull;
+use crate::extract::Page;
 use crate::index::IndexBytes;
 use crate::store::Writer;
 use crate::telemetry::names::{self, label, value};
 use crate::types::{
-    ClusterPlace, CollectionName, Content, DocId, Document, GoldenPair, Keep, Metadata, Seq, TimestampMs, Verdict,
+    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Keep, Metadata, Seq, StoredText,
+    TimestampMs, Verdict,
 };
 use crate::verdicts::{
     Changes, CheckOptions, ClusterPage, ClustersPage, CollectionError, Comparand, Comparison, Description,
@@ -92,6 +94,11 @@ impl LocalCollection {
         self.preparer().prepare(content, options, verify).await
     }
 
+    /// Extracts the text of a page: that of the setting, or the one that is asked for.
+    pub async fn extract(&self, html: Html, extract: Option<Extract>, when_full: WhenFull) -> Result<Page> {
+        self.preparer().extract(html, extract, when_full).await
+    }
+
     /// Starts signing a text that arrives in pieces.
     pub fn text_signer(&self, ill_formed: IllFormed, options: PrepareOptions) -> Result<TextSigner> {
         let verify = self.lookup.policy().settings.verify;
@@ -157,6 +164,12 @@ impl LocalCollection {
     /// Returns the document with this id.
     pub async fn document(&self, id: &DocId) -> Result<Option<Document>> {
         lookup::document(&self.lookup, id).await
+    }
+
+    /// Returns the document with this id and its text, if the two have at most `bytes_max` bytes as JSON. Fails if the
+    /// collection keeps no texts.
+    pub async fn document_with_text(&self, id: &DocId, bytes_max: usize) -> Result<Option<(Document, StoredText)>> {
+        lookup::document_with_text(&self.lookup, id, bytes_max).await
     }
 
     /// Returns documents in order of `seq`, beginning after `after`, and whether more may follow. Returns as many as

@@ -326,6 +326,12 @@ impl CollectionInfo {
     }
 }
 
+/// Tells how far the extractor is ahead of the one that a collection was created with.
+pub(crate) fn extractor(collection: &CollectionName, created_with: u32, now: u32) {
+    gauge!(names::EXTRACTOR_BEHIND, label::COLLECTION => collection.to_string())
+        .set(f64::from(now) - f64::from(created_with));
+}
+
 /// Hides all metric series of a collection. [`Meters::new`] makes them again.
 pub(crate) fn forget(collection: &CollectionName) {
     recorder::forget(label::COLLECTION, collection.as_str());

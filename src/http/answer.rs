@@ -41,6 +41,8 @@ pub(super) struct Answers {
     /// Reserved for short answers when nothing else is free, so that a client that does not read its long answers does
     /// not block others.
     kept: Arc<Semaphore>,
+    /// The longest answer, in bytes of JSON, that there is room for while no other takes any.
+    longest: usize,
     /// Looked up once, because a bulk line changes it eight times.
     taken: Gauge,
 }
@@ -54,7 +56,7 @@ pub(super) struct AnswerRoom {
 impl Answers {
     pub(super) fn new(bytes: usize) -> Self {
         let [free, kept] = [bytes.min(Semaphore::MAX_PERMITS), 0].map(|bytes| Arc::new(Semaphore::new(bytes)));
-        Self { free, kept, taken: metrics::gauge!(names::HTTP_ANSWER_BYTES) }
+        Self { free, kept, longest: bytes / 4, taken: metrics::gauge!(names::HTTP_ANSWER_BYTES) }
     }
 
     /// The share that one request may use. The metric does not count it again.
@@ -66,7 +68,12 @@ impl Answers {
     pub(super) fn keeping_some_for_short_ones(self) -> Self {
         let kept = self.free.available_permits() / 8;
         self.kept.add_permits(self.free.forget_permits(kept));
-        self
+        Self { longest: self.free.available_permits() / 4, ..self }
+    }
+
+    /// Returns the most bytes of JSON that one answer may have if it cannot be made shorter.
+    pub(super) fn longest(&self) -> usize {
+        self.longest
     }
 
     /// Reserves memory for an answer of at most `bytes` bytes of JSON, or for a shorter one if memory is scarce; else
@@ -83,10 +90,7 @@ impl Answers {
         });
         match permit {
             Ok(permit) => Ok(AnswerRoom::new(permit, self.taken.clone())),
-            Err(_) => Err(Problem::new(
-                Code::Overloaded,
-                "all memory for answers is in use; try again later, or raise `server.answers_bytes_max`",
-            )),
+            Err(_) => Err(scarce()),
         }
     }
 
@@ -129,6 +133,14 @@ impl Drop for AnswerRoom {
     fn drop(&mut self) {
         self.taken.decrement(self.permit.num_permits() as f64);
     }
+}
+
+/// 503: there is no memory for the answer.
+pub(super) fn scarce() -> Problem {
+    Problem::new(
+        Code::Overloaded,
+        "all memory for answers is in use; try again later, or raise `server.answers_bytes_max`",
+    )
 }
 
 /// The memory for one line of a bulk answer, counted against the share of its request and against the total.
@@ -318,6 +330,7 @@ mod tests {
         drop(held);
         assert!(answers.take(100).is_ok());
         assert_eq!(answers.free.available_permits(), 1 << 20);
+        assert_eq!(answers.take(1 << 20).unwrap().json_bytes_max(), answers.longest());
     }
 
     // One HTTP/2 connection requested 75 long answers and read none of them. Until the server gave them up, a minute

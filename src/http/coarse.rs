@@ -1,14 +1,17 @@
 //! What a key that sees only verdicts (`scores = "verdict"`) may ask for. Both are lists of what is allowed: a route or
-//! a parameter that is added later is refused until it is added here too. `dto/verdict.rs` has the fields that it sees.
+//! a parameter that is added later is refused until it is added here too. A parameter with its default value changes
+//! nothing and is allowed. `dto/verdict.rs` has the fields that it sees.
 
 use super::caller::Caller;
 use super::error::{Code, Problem};
+use super::options::is_default;
 use super::query::Query;
 use super::routes::Route;
 use crate::keys::Scores;
 
 /// The parameters. `threshold` is not one of them: a client that may choose it finds the similarity by halving.
-const PARAMETERS: [&str; 6] = ["id", "on_duplicate", "on_existing", "invalid", "op", "duplex"];
+const PARAMETERS: [&str; 8] =
+    ["id", "on_duplicate", "on_existing", "page_metadata", "invalid", "op", "extra", "duplex"];
 
 /// Returns 403 if the route is not for keys that see only verdicts, and this is one.
 pub(super) fn check_route(route: &Route, caller: &Caller) -> Result<(), Problem> {
@@ -20,7 +23,7 @@ pub(super) fn check_route(route: &Route, caller: &Caller) -> Result<(), Problem>
 
 /// Returns 403 if a parameter is not for keys that see only verdicts, and this is one.
 pub(super) fn check_parameters(query: &Query, caller: &Caller) -> Result<(), Problem> {
-    match query.names().find(|name| !PARAMETERS.contains(name)) {
+    match query.names().find(|name| !PARAMETERS.contains(name) && !is_default(query, name)) {
         Some(name) => refuse(caller, || format!("the parameter `{name}` is not among them")),
         None => Ok(()),
     }

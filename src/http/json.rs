@@ -70,6 +70,16 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// Leaves a field out if it is an array without elements. Generated Java clients send one for each array that their
+    /// user left out.
+    pub fn leave_out_empty_array(&mut self, name: &str) {
+        let empty = |raw: &RawValue| {
+            let elements = raw.get().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+            elements.is_some_and(|elements| elements.trim_ascii().is_empty())
+        };
+        self.fields.retain(|(field, raw)| field != name || !empty(raw));
+    }
+
     /// Refuses fields that were not read.
     pub fn finish(self) -> Result<(), Problem> {
         if self.fields.is_empty() {

@@ -5,6 +5,7 @@ use axum::http::header::CONTENT_TYPE;
 
 use super::beginning::beginning;
 use super::error::{Code, Problem};
+use crate::types::Syntax;
 
 /// The most characters of a Content-Type that an error shows.
 const SHOWN_CHARS_MAX: usize = 100;
@@ -36,6 +37,25 @@ impl<'a> MediaType<'a> {
     }
 }
 
+/// The types of pages. Only these may have another charset than UTF-8.
+const PAGES: [(&str, Syntax); 2] = [("text/html", Syntax::Html), ("application/xhtml+xml", Syntax::Xhtml)];
+
+/// The syntax and the charset of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PageType {
+    pub(super) syntax: Syntax,
+    /// As the header has it.
+    pub(super) charset: Option<String>,
+}
+
+/// Returns the type of a page, or `None` if the Content-Type is not that of one.
+pub(super) fn page(headers: &HeaderMap) -> Option<PageType> {
+    let sent = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let media = MediaType::of(sent);
+    let (_, syntax) = PAGES.into_iter().find(|(essence, _)| media.is(essence))?;
+    Some(PageType { syntax, charset: media.charset.map(str::to_owned) })
+}
+
 /// Returns which of `essences` the Content-Type is; 415 if it is none of them, or if the charset is not UTF-8.
 pub(super) fn expect(headers: &HeaderMap, essences: &[&'static str]) -> Result<&'static str, Problem> {
     let wanted = essences[0];
@@ -48,9 +68,6 @@ pub(super) fn expect(headers: &HeaderMap, essences: &[&'static str]) -> Result<&
     let ascii = sent.to_str().is_ok();
     let sent = String::from_utf8_lossy(sent.as_bytes());
     let media = MediaType::of(&sent);
-    if media.is("text/html") || media.is("application/xhtml+xml") {
-        return Err(html());
-    }
     let Some(essence) = essences.iter().find(|essence| ascii && media.is(essence)) else {
         let allowed = match essences {
             [one] => (*one).to_owned(),
@@ -77,18 +94,16 @@ fn shown(sent: &str) -> String {
     beginning(&sent.chars().map(printable).collect::<String>(), SHOWN_CHARS_MAX)
 }
 
-/// 415 for HTML.
-pub(super) fn html() -> Problem {
-    Problem::new(
-        Code::UnsupportedMediaType,
-        "HTML is not accepted; extract its main text and send that, as `text` or as text/plain",
-    )
-}
+/// The type of JSON lines.
+const LINES: &str = "application/x-ndjson";
+/// The type that generated clients send lines with, if their generator knows no type of lines.
+const BYTES: &str = "application/octet-stream";
 
-/// 415 unless the Content-Type is one of those for JSON lines.
-pub(super) fn expect_lines(headers: &HeaderMap) -> Result<(), Problem> {
-    expect(headers, &["application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-lines"])
-        .map(drop)
+/// Returns the Content-Type of the answer to JSON lines; 415 unless theirs is one of those for lines.
+pub(super) fn expect_lines(headers: &HeaderMap) -> Result<&'static str, Problem> {
+    let types = [LINES, "application/ndjson", "application/jsonl", "application/json-lines", BYTES];
+    // A client that sends bytes parses an answer of no other type.
+    expect(headers, &types).map(|sent| if sent == BYTES { BYTES } else { LINES })
 }
 
 #[cfg(test)]
@@ -100,6 +115,16 @@ mod tests {
     fn refusal(content_type: &[u8], essences: &[&'static str]) -> String {
         let value = HeaderValue::from_bytes(content_type).unwrap();
         expect(&HeaderMap::from_iter([(CONTENT_TYPE, value)]), essences).map(drop).unwrap_err().detail
+    }
+
+    #[test]
+    fn pages_may_have_any_charset() {
+        let of = |value: &'static str| page(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(value))]));
+        let html = |charset: Option<&str>| PageType { syntax: Syntax::Html, charset: charset.map(str::to_owned) };
+        assert_eq!(of("Text/HTML"), Some(html(None)));
+        assert_eq!(of("text/html; charset=\"windows-1251\""), Some(html(Some("windows-1251"))));
+        assert_eq!(of("application/xhtml+xml").map(|page| page.syntax), Some(Syntax::Xhtml));
+        assert_eq!(of("text/plain"), None);
     }
 
     #[test]

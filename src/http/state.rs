@@ -189,6 +189,11 @@ impl AppState {
         &self.0.bulk_answers
     }
 
+    /// Returns the most bytes of JSON that an answer may have if it cannot be made shorter.
+    pub(super) fn whole_answer_bytes_max(&self) -> usize {
+        self.answers().longest().min(self.limits().answer_bytes_max)
+    }
+
     /// Reserves memory for an answer of `bytes` bytes of JSON, at most for the longest answer allowed.
     pub(super) fn answer_room(&self, bytes: usize) -> Result<AnswerRoom, Problem> {
         self.answers().take(bytes.min(self.limits().answer_bytes_max))

@@ -49,6 +49,7 @@ impl KeysFile {
 /// Without a key and without a file the server is open to everyone.
 pub fn ring(configured: Option<KeyDigest>, file: Option<KeysFile>) -> std::io::Result<KeyRing> {
     metrics::gauge!(names::KEYS_FILE_BAD).set(0.0);
+    metrics::gauge!(names::KEYS_NEXT_EXPIRY).set(f64::NAN);
     let Some(KeysFile { path, content, keys, .. }) = file else {
         let ring = match configured {
             Some(_) => KeyRing::new(configured, Vec::new()),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::record::Record;
-use crate::types::{Metadata, Seq, TimestampMs};
+use crate::types::{Metadata, PageMark, Seq, TimestampMs};
 
 /// A change to the stored documents.
 #[derive(Clone, Debug)]
@@ -28,13 +28,15 @@ pub enum Change {
         /// As for a delete.
         promoted: Option<Seq>,
     },
-    /// Changes the metadata of a document.
+    /// Changes what is stored with a document, and not its content.
     Update {
         /// The position of the update in the commit order.
         seq: Seq,
         target: Seq,
         /// The new metadata.
         metadata: Option<Metadata>,
+        /// The page that the content came from last.
+        page: Option<PageMark>,
     },
     /// Notes that a document was seen again. Ignored if the document is gone.
     Touch { target: Seq, seen: TimestampMs },

@@ -131,6 +131,23 @@ impl Store {
         }))
     }
 
+    /// Reads the payload of one document, if it has at most `bytes_max` bytes; else the error is how many it has. `None` if
+    /// the document is gone.
+    pub fn payload_within<T>(
+        &self,
+        seq: Seq,
+        bytes_max: usize,
+        mut visit: impl FnMut(Payload) -> Result<T, Flaw>,
+    ) -> Result<Option<std::result::Result<T, usize>>> {
+        self.readers.read(|snapshot| match payloads::bytes(snapshot, seq)? {
+            Some(bytes) if bytes > bytes_max => Ok(Some(Err(bytes))),
+            _ => match payloads::payload(snapshot, seq, &mut |_| Ok(()), &mut |_, payload| visit(payload))? {
+                Looked::At(read) => Ok(Some(Ok(read))),
+                Looked::Gone => Ok(None),
+            },
+        })
+    }
+
     /// Reads up to `limit` documents of one cluster; `None` if there is no such document, or none is left.
     pub fn cluster(&self, start: ClusterStart, limit: usize) -> Result<Option<ClusterRows>> {
         self.readers.read(|snapshot| clusters::cluster(snapshot, start, limit))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hapax_core::ContentHash;
 
-use crate::types::{DocId, Metadata, Overlap, Payload, Seq, TimestampMs, VerdictKind};
+use crate::types::{DocId, Metadata, Overlap, PageMark, Payload, Seq, TimestampMs, VerdictKind};
 
 /// A stored document.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +36,8 @@ pub struct Record {
     pub cluster: Seq,
     /// The number of shingles, repeats counted; absent for a given signature.
     pub shingles: Option<u64>,
+    /// The page that the text was extracted from, if it came from one.
+    pub page: Option<PageMark>,
     /// The verdict of the insertion.
     pub verdict: StoredVerdict,
     /// The shingles or the text, if the collection keeps them. Set only on the way to the disk: a record that was read

@@ -1,6 +1,6 @@
 //! The settings and counts that a collection's file holds besides its records.
 
-use crate::types::{CollectionName, Keep, Seq, TimestampMs, Verify};
+use crate::types::{CollectionName, Extract, Keep, Seq, TimestampMs, Verify};
 
 /// The settings of a collection.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,6 +10,10 @@ pub struct Meta {
     pub spec: String,
     /// The data that is stored besides signatures. It never changes.
     pub keep: Keep,
+    /// The text of a page that is compared. It never changes.
+    pub extract: Extract,
+    /// The version of the extractor that the collection was created with. 1 for files that are older than pages.
+    pub extractor: u32,
     /// When the collection was created.
     pub created: TimestampMs,
     /// Documents from before last-seen times were stored count as seen at this time.

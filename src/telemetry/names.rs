@@ -87,6 +87,8 @@ pub mod label {
     pub const ROWS: &str = "rows";
     /// `estimate`, `borderline` or `exact`.
     pub const VERIFY: &str = "verify";
+    /// `article`, `visible` or `given_up`.
+    pub const EXTRACTED: &str = "extracted";
 }
 
 /// Values of labels that are no words of the API.
@@ -112,6 +114,12 @@ pub mod value {
     pub const BOUND_EXACT_READS: &str = "exact_reads";
     /// [`super::label::BOUND`]: after a failed commit it is unclear whether a document is stored.
     pub const BOUND_DOUBT: &str = "doubt";
+    /// [`super::label::EXTRACTED`]: the main text of a page.
+    pub const EXTRACTED_ARTICLE: &str = "article";
+    /// [`super::label::EXTRACTED`]: all visible text, as asked.
+    pub const EXTRACTED_VISIBLE: &str = "visible";
+    /// [`super::label::EXTRACTED`]: all visible text, because no main text was found.
+    pub const EXTRACTED_GIVEN_UP: &str = "given_up";
     /// [`super::label::OP`]: a lookup that never writes.
     pub const OP_CHECK: &str = "check";
     /// [`super::label::REASON`]: 401 for a request without a key.
@@ -279,6 +287,15 @@ metrics_table! {
     SIGN_DURATION = "hapax_sign_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [label::SKETCH],
         "Time to make the signature of one document from its text.",
         "If it grows, texts got longer, or the processors are busy.";
+    EXTRACT_DURATION = "hapax_extract_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds), [],
+        "Time to extract the text of one page, without waiting for a thread.",
+        "If it grows, pages got longer, or the processors are busy.";
+    PAGES = "hapax_pages_total", Kind::Counter, None, [label::EXTRACTED],
+        "Pages of HTML whose text was extracted. `given_up`: no main text was found, so all visible text was compared.",
+        "If the share of `given_up` grows, look at such pages with `POST …/extract`: menus decide about them.";
+    PAGE_BYTES = "hapax_page_bytes_total", Kind::Counter, Some(Unit::Bytes), [],
+        "Bytes of these pages, decoded.",
+        "Nothing; divide it by the pages to see how long they are.";
     PROBE_DURATION = "hapax_probe_duration_seconds", Kind::Histogram(SECONDS), Some(Unit::Seconds),
         [label::COLLECTION],
         "Time to read all bands of one document.",
@@ -551,6 +568,9 @@ metrics_table! {
         [label::COLLECTION, label::SPEC, label::BANDS, label::ROWS, label::VERIFY],
         "Always 1. The settings of the collection are in the labels; `spec` is the fingerprint of its spec.",
         "Nothing; join it with other metrics to see the settings.";
+    EXTRACTOR_BEHIND = "hapax_extractor_versions_behind", Kind::Gauge, None, [label::COLLECTION],
+        "How many versions the extractor is ahead of the one that the collection was created with.",
+        "If it is not 0, old pages sent again under other ids may not be found; a new collection filled again finds them.";
     COLLECTION_BOOT_PROGRESS = "hapax_collection_boot_progress_ratio", Kind::Gauge, None, [label::COLLECTION],
         "How much of opening the collection at the start is done, from 0 to 1.",
         "If it does not grow during the start, look at the disk.";
@@ -608,8 +628,7 @@ metrics_table! {
         "Keys that are accepted now; 0 if the server asks for none.",
         "If it falls without a reason, look at the keys file.";
     KEYS_NEXT_EXPIRY = "hapax_keys_next_expiry_timestamp_seconds", Kind::Gauge, Some(Unit::Seconds), [],
-        "When the last valid key of a name expires, for the name whose last key expires first; NaN if none expires. Only \
-         if there is a keys file.",
+        "When the last valid key of a name expires, for the name whose last key expires first; NaN if none expires.",
         "Add another key of that name before this time: the log has the name.";
     KEYS_FILE_BAD = "hapax_keys_file_bad", Kind::Gauge, None, [],
         "1 while the [keys file](keys.md) is missing or cannot be used; the last good keys stay valid.",

@@ -2,6 +2,8 @@
 
 use hapax_core::{ContentHash, Fingerprint};
 
+use super::page::Html;
+
 /// One element of a given set. It becomes a shingle as it is; `5` and `"5"` are two elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetElement {
@@ -14,6 +16,8 @@ pub enum SetElement {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     Text(String),
+    /// A page, whose text is extracted as the collection says.
+    Html(Html),
     /// A set whose elements are used as shingles.
     Set(Vec<SetElement>),
     /// A signature that the client computed.
@@ -30,6 +34,7 @@ impl Content {
     pub fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
+            Self::Html(html) => html.markup.len(),
             Self::Set(elements) => elements.iter().map(SetElement::bytes).sum(),
             Self::Signature { bytes, .. } => bytes.len(),
         }

@@ -7,6 +7,9 @@ use super::verdict::VerdictKind;
 /// The most bytes of a stored document as JSON, without its ids and metadata.
 const DOCUMENT_BYTES: usize = 512;
 
+/// The fields that a document may have in JSON, in requests and in files.
+pub const DOCUMENT_FIELDS: [&str; 7] = ["id", "text", "html", "signature", "set", "fingerprint", "metadata"];
+
 /// A stored document as clients see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
@@ -44,4 +47,17 @@ impl Document {
         let metadata = self.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
         DOCUMENT_BYTES + metadata + ids.into_iter().flatten().map(DocId::json_bytes).sum::<usize>()
     }
+}
+
+/// The canonical text of a stored document, for an answer of a limited length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoredText {
+    Whole(String),
+    /// The text does not fit.
+    TooLong {
+        /// A length in bytes of JSON that the answer has at least.
+        bytes: usize,
+    },
+    /// The document is a set, which has no text.
+    Absent,
 }

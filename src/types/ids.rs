@@ -54,13 +54,18 @@ impl DocId {
 
     /// Returns the number of bytes of the id as JSON, without the quotes.
     pub fn json_bytes(&self) -> usize {
-        let bytes = |byte: u8| match byte {
-            b'"' | b'\\' => 2,
-            0..0x20 => 6,
-            _ => 1,
-        };
-        self.as_str().bytes().map(bytes).sum()
+        json_bytes(self.as_str())
     }
+}
+
+/// Returns the most bytes of a text as JSON, without the quotes.
+pub fn json_bytes(text: &str) -> usize {
+    let bytes = |byte: u8| match byte {
+        b'"' | b'\\' => 2,
+        0..0x20 => 6,
+        _ => 1,
+    };
+    text.bytes().map(bytes).sum()
 }
 
 /// The metadata that a client stores with a document: the compact text of a JSON object.

@@ -8,17 +8,21 @@ mod fit;
 mod golden;
 mod ids;
 mod options;
+mod page;
 mod places;
 mod similarity;
 mod verdict;
 
 pub use content::{Content, Keep, Payload, PayloadKind, SetElement, content_prefix};
-pub use document::Document;
+pub use document::{DOCUMENT_FIELDS, Document, StoredText};
 pub use explanation::{Below, BucketLook, Explanation, Hidden, LookupTimes};
 pub use fit::fitting;
 pub use golden::GoldenPair;
-pub use ids::{CollectionName, DocId, ID_BYTES_MAX, ID_JSON_BYTES_MAX, InvalidName, METADATA_BYTES_MAX, Metadata};
+pub use ids::{
+    CollectionName, DocId, ID_BYTES_MAX, ID_JSON_BYTES_MAX, InvalidName, METADATA_BYTES_MAX, Metadata, json_bytes,
+};
 pub use options::{OnDuplicate, OnExisting};
+pub use page::{Extract, Html, PageFacts, PageMark, Syntax};
 pub use places::{ClusterPlace, Seq, TimestampMs};
 pub use similarity::{Method, Overlap, Similarity, Verify, ratio};
 pub use verdict::{Match, Omitted, Outcome, Previous, Verdict, VerdictKind};

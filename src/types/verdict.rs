@@ -5,6 +5,7 @@
 
 use super::explanation::{Explanation, LookupTimes};
 use super::ids::{DocId, ID_JSON_BYTES_MAX, METADATA_BYTES_MAX, Metadata};
+use super::page::PageFacts;
 use super::places::TimestampMs;
 use super::similarity::{Overlap, Similarity};
 
@@ -154,6 +155,8 @@ pub struct Verdict {
     pub times: LookupTimes,
     /// How the verdict came about, if the client asked and there was a lookup.
     pub explanation: Option<Box<Explanation>>,
+    /// The facts of the page, if the document was one.
+    pub page: Option<Box<PageFacts>>,
 }
 
 impl Match {
@@ -184,7 +187,8 @@ impl Verdict {
     fn own_bytes(&self) -> usize {
         let ids = [&self.id, &self.duplicate_of, &self.representative];
         let explanation = self.explanation.as_ref().map_or(0, |explanation| explanation.bytes());
-        VERDICT_BYTES + ids.into_iter().flatten().map(DocId::json_bytes).sum::<usize>() + explanation
+        let page = self.page.as_ref().map_or(0, |page| page.json_bytes());
+        VERDICT_BYTES + ids.into_iter().flatten().map(DocId::json_bytes).sum::<usize>() + explanation + page
     }
 
     /// Leaves out as much as needed to fit into `bytes_max`: the lists of an explanation if they alone are too long, then the metadata of matches, from the end, then matches,
@@ -263,6 +267,7 @@ mod tests {
             expected_recall: None,
             times: LookupTimes::default(),
             explanation: None,
+            page: None,
         }
     }
 

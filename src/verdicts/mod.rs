@@ -22,7 +22,7 @@ pub use cursor::{Cursor, DocumentsPage};
 pub use error::{CollectionError, Result, WriteFailure};
 pub(crate) use golden::evaluate;
 pub use golden::{GoldenFailure, GoldenReason, GoldenReport, GoldenStretch};
-pub(crate) use prepare::{Kept, Made, NearSource, Original, Preparer, set_of, unpacked_bytes};
+pub(crate) use prepare::{Kept, Made, NearSource, Original, Preparer, set_of, text_of, unpacked_bytes};
 pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner, element_hashes};
 pub use settings::{Changes, CollectionsConfig, Description, Limits, Medium, MemoryConfig, ScrubConfig, Settings};
 pub use settings_asked::{BandingAsked, KeyAsked, SettingsAsked};

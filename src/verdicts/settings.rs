@@ -13,7 +13,7 @@ use super::threshold::check_threshold;
 use super::{BackupSettings, CollectionError, Result};
 use crate::store::{Changeable, Meta};
 use crate::telemetry::memory::Bound;
-use crate::types::{CollectionName, Keep, TimestampMs, Verify};
+use crate::types::{CollectionName, Extract, Keep, TimestampMs, Verify};
 
 /// The allowed range of a `ttl`: up to a hundred years.
 const TTL: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(100 * 365 * 86_400);
@@ -102,12 +102,14 @@ pub struct Limits {
     pub id_fingerprint_bits: u32,
 }
 
-/// The settings of a collection. Its spec and `keep` are frozen; the rest can be changed.
+/// The settings of a collection. Its spec, `keep` and `extract` are frozen; the rest can be changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub spec: Spec,
     /// The data that is stored with signatures.
     pub keep: Keep,
+    /// The text of a page that is compared.
+    pub extract: Extract,
     pub banding: Banding,
     /// Whether the banding was given by a client or the configuration. If not, it follows the threshold.
     pub banding_by_hand: bool,
@@ -174,6 +176,7 @@ impl Settings {
         Self {
             spec,
             keep: Keep::default(),
+            extract: Extract::default(),
             banding,
             banding_by_hand: true,
             threshold,
@@ -188,7 +191,7 @@ impl Settings {
     /// they are kept unless `keep` is given; an external spec has nothing to keep. [`checked`](Self::checked)
     /// refuses settings that are not possible.
     pub fn asked(asked: SettingsAsked, default: &Self) -> Self {
-        let SettingsAsked { spec, keep, banding, threshold, verify, ttl, touch } = asked;
+        let SettingsAsked { spec, keep, extract, banding, threshold, verify, ttl, touch } = asked;
         let threshold = threshold.unwrap_or(default.threshold);
         let verify = verify.unwrap_or(default.verify);
         let keep = keep.unwrap_or(match default.keep {
@@ -206,7 +209,8 @@ impl Settings {
             Some(BandingAsked::Automatic) => (automatic, false),
         };
         let (ttl, touch) = (ttl.unwrap_or(default.ttl), touch.unwrap_or(default.touch));
-        Self { spec, keep, banding, banding_by_hand, threshold, verify, ttl, touch }
+        let extract = extract.unwrap_or(default.extract);
+        Self { spec, keep, extract, banding, banding_by_hand, threshold, verify, ttl, touch }
     }
 
     /// Whether a collection with these settings is the one that `asked` asks for. Two automatic bandings count as
@@ -246,8 +250,8 @@ impl Settings {
     pub(crate) fn of(meta: &Meta, spec: Spec) -> std::result::Result<Self, hapax_core::BandingError> {
         let Changeable { bands, rows, banding_by_hand, threshold, verify, ttl_ms, touch } = meta.changeable;
         let banding = Banding::new(bands, rows, spec.shape())?;
-        let (keep, ttl) = (meta.keep, ttl_ms.map(Duration::from_millis));
-        Ok(Self { spec, keep, banding, banding_by_hand, threshold, verify, ttl, touch })
+        let (keep, extract, ttl) = (meta.keep, meta.extract, ttl_ms.map(Duration::from_millis));
+        Ok(Self { spec, keep, extract, banding, banding_by_hand, threshold, verify, ttl, touch })
     }
 
     /// Returns the settings that can change, in the form of a file.
@@ -266,11 +270,11 @@ impl Settings {
 
 impl std::fmt::Display for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { spec, keep, banding, banding_by_hand, threshold, verify, ttl, touch } = self;
+        let Self { spec, keep, extract, banding, banding_by_hand, threshold, verify, ttl, touch } = self;
         let chosen = if *banding_by_hand { "by hand" } else { "automatic" };
         write!(f, "spec `{spec}`, banding {}x{} ({chosen}), ", banding.bands(), banding.rows())?;
         write!(f, "threshold {threshold}, ")?;
-        write!(f, "keep {}, verify {}, ", keep.as_str(), verify.as_str())?;
+        write!(f, "keep {}, extract {}, verify {}, ", keep.as_str(), extract.as_str(), verify.as_str())?;
         match ttl {
             Some(ttl) => write!(f, "ttl {} s, touch {touch}", ttl.as_secs_f64()),
             None => write!(f, "no ttl, touch {touch}"),

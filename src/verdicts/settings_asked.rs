@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hapax_core::{Banding, Spec};
 
-use crate::types::{Keep, Verify};
+use crate::types::{Extract, Keep, Verify};
 
 /// A requested banding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub struct SettingsAsked {
     pub spec: Spec,
     /// The data to store with signatures.
     pub keep: Option<Keep>,
+    /// The text of a page to compare.
+    pub extract: Option<Extract>,
     pub banding: Option<BandingAsked>,
     /// The similarity from which two documents are near duplicates.
     pub threshold: Option<f64>,

@@ -128,6 +128,7 @@ impl Findings {
             expected_recall,
             times,
             explanation,
+            page: None,
         }
     }
 }

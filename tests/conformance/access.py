@@ -82,6 +82,8 @@ def keys_file():
 # What a key with `scores = "verdict"` may ask for, and what it sees.
 COARSE = {"checkDocument", "insertDocument", "deleteDocument", "deleteDocuments", "batch", "bulk"}
 COARSE_PARAMETERS = {"id", "on_duplicate", "on_existing", "invalid", "op", "duplex"}
+# It may send these, which generated clients do.
+COARSE_DEFAULTS = {"limit": ["10"], "with": ["none"], "explain": ["false"]}
 COARSE_FIELDS = {"verdict", "outcome", "stored", "complete", "collection", "id"}
 # They concern all collections, so a key for some collections may not.
 FOR_ALL = {"startBackup", "readBackups", "cancelBackup", "metrics"}
@@ -148,7 +150,8 @@ def must_be_forbidden(exchange, why):
 def further(key, exchange):
     """Returns why the request needs more than the scope of its route, and the key lacks that."""
     asked, missing = exchange.parameters, set(SCOPES) - set(key.scopes)
-    if key.scores == "verdict" and (more := set(asked) - COARSE_PARAMETERS):
+    more = {name for name, values in asked.items() if COARSE_DEFAULTS.get(name) != values} - COARSE_PARAMETERS
+    if key.scores == "verdict" and more:
         return f"that sees only verdicts and asks for {sorted(more)}"
     if "read" in missing and asked.get("with") == ["metadata"]:
         return "without `read` that asks for metadata"
@@ -170,9 +173,14 @@ def further(key, exchange):
     if exchange.operation == "compare" and "read" in missing and any("id" in side for side in sides):
         return "without `read` that compares what is stored"
     if exchange.operation in ("checkDocument", "insertDocument", "compare") and "sign" in missing:
-        if any(content in document for document in [body, *sides] for content in ("set", "signature")):
+        if any(has_set(document) or "signature" in document for document in [body, *sides]):
             return "without `sign` that sends a set or a signature"
     return None
+
+
+def has_set(document):
+    """Whether it has a set that counts: an empty one next to other content does not."""
+    return "set" in document and (document["set"] != [] or not {"text", "id"} & set(document))
 
 
 def limits_shown(key, exchange):

@@ -39,6 +39,8 @@ EXPLAINED = [
     r"id: must be a field of the JSON document; .*",
     r"confirm: must be the collection's name, .*",
     r"cursor: is not a cursor from a page of this kind",
+    r"with: `text` needs an `id`; .*",
+    r"with: must be `none` in this collection: .*",
     r"name: is required with `keep`, because it names the series",
     r"verify: `(borderline|exact)` compares shingles, so `keep` must be shingles or text",
     r"keep: must be `signature` with an external spec, .*",
@@ -159,7 +161,7 @@ atexit.register(lambda: met_file.write_text(json.dumps(sorted(met))))
 # Each operation gets each key in turn.
 others = collections.defaultdict(lambda: itertools.cycle(access.OTHERS))
 # A key that sees only verdicts may not send these.
-hidden = itertools.cycle(["threshold=0.5", "limit=3", "with=none"])
+hidden = itertools.cycle(["threshold=0.5", "limit=3", "with=metadata"])
 session = requests.Session()
 session.trust_env = False
 

@@ -139,6 +139,8 @@ def bulk(description, schemas):
     answer = operation["responses"]["200"]["content"]["application/x-ndjson"]
     answer["schema"] = {"type": "array", "items": {"$ref": "#/components/schemas/BulkLine"}}
     answer.pop("example")
+    # The same lines by another name.
+    operation["requestBody"]["content"].pop("application/octet-stream")
 
 
 def without_key(description):

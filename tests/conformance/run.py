@@ -27,6 +27,7 @@ import access
 import refusals
 import yaml
 from refine import TEXTS
+from server import start, stop
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -72,7 +73,7 @@ def one_run(arguments, seed, mode):
     """Returns the faults that it finds."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="hapax-conformance-"))
     binary = arguments.binary.resolve()
-    server, address = start(binary, folder, mode)
+    server, address = start(binary, folder, settings_of(mode, folder))
     faults = []
     try:
         if mode == "full":
@@ -100,16 +101,14 @@ def generated(address, folder, seed, examples, mode):
     return ["some answers differ from openapi.yaml; see above"]
 
 
-def start(binary, folder, mode):
-    """Returns a server that is ready, and its address."""
+def settings_of(mode, folder):
+    """Returns the settings of the server, as environment variables."""
     settings = {
         "HAPAX__BACKUP__DIR": str(folder / "backups"),
         "HAPAX__COLLECTIONS__MAX": "200",
         "HAPAX__HASHING__SECRET": "000102030405060708090a0b0c0d0e0f",
         # On a busy machine, requests wait.
         "HAPAX__SERVER__QUEUE_DELAY_MAX_MS": "0",
-        "HAPAX__SERVER__BATCH_DELAY_MAX_MS": "0",
-        "HAPAX__CPU__QUEUE_DELAY_MAX_MS": "0",
         "HAPAX__SERVER__BATCH_DELAY_MAX_MS": "0",
         "HAPAX__CPU__QUEUE_DELAY_MAX_MS": "0",
         # Reading again what is stored would slow everything else down on a small machine.
@@ -120,24 +119,7 @@ def start(binary, folder, mode):
     elif mode != "none":
         (folder / "keys.toml").write_text(access.keys_file())
         settings["HAPAX__AUTH__KEYS_FILE"] = str(folder / "keys.toml")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("HAPAX")}
-    server = subprocess.Popen(
-        [binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", folder / "data", "--log-format", "json"],
-        cwd=folder,
-        env={**kept, **settings},
-        stdout=subprocess.PIPE,
-        stderr=open(folder / "log", "wb"),
-        text=True,
-    )
-    ready = ""
-    try:
-        ready = server.stdout.readline()
-    finally:
-        if "ready on " not in ready:
-            server.kill()
-    if not ready:
-        sys.exit(f"the server did not start: {ready}{(folder / 'log').read_text()}")
-    return server, ready.split("ready on ")[1].split()[0]
+    return settings
 
 
 def prepare(address):
@@ -193,28 +175,6 @@ def not_met(mode, met):
     }
     missing = [one for one in expected[mode] if one not in met]
     return [f"never met: {', '.join(missing)}"] if missing else []
-
-
-def stop(server, folder):
-    """Stops the server. Returns the faults of its end and of its log."""
-    faults = []
-    if server.poll() is not None:
-        faults.append(f"the server ended by itself with {server.returncode}")
-    else:
-        server.send_signal(signal.SIGTERM)
-        try:
-            if server.wait(timeout=60) != 0:
-                faults.append(f"the server stopped with {server.returncode}")
-        except subprocess.TimeoutExpired:
-            server.kill()
-            faults.append("the server did not stop within 60 s")
-    for line in (folder / "log").read_text(errors="replace").splitlines():
-        if not line.startswith("{"):
-            faults.append(f"the log has a line that is not JSON: {line}")
-        # 507 is an answer of the mode `full` only.
-        elif json.loads(line).get("level") == "ERROR" and json.loads(line).get("status") != 507:
-            faults.append(f"the log has an error: {line}")
-    return faults[:20]
 
 
 if __name__ == "__main__":

@@ -33,17 +33,20 @@ def main():
     inputs = {
         "lines": [b"\x01" + b"\n".join(documents), b"\x00\xef\xbb\xbf" + documents[0] + b"\r\n \n\n" + documents[1], b"\xff" + b"\n" * 110],
         "bodies": [bytes([how, route, 9, 40]) + body for how in range(6) for route, body in bodies(documents)],
+        "pages": [bytes([how]) + page for how in (0, 1, 2, 128) for page in PAGES],
         "query": [b"id=a%2Fb+c&limit=10&threshold=0.5", b"with=metadata&cursor=AAAAAAAAAAE&duplex=true", b"&&id=%F0%9F%A6%80&x"],
         "config": [section.encode() for section in re.split(r"(?m)^(?=\[)", settings) if section.strip()]
         + [b"----\nSERVER__LISTEN=0.0.0.0:80\nAUTH__API_KEY=0123456789abcdef\nSERVER__HOSTS=a,b\n"],
         "keys": [key.encode(), (key + rest + "[key.limits]\nrequests_per_second = 5\n").encode(), b"version = 1\n"],
+        "warc": archives(),
         "records": [bytes(range(256)) * 4 + verdict, b"\xff" * 600 + verdict],
     }
     for target, seeds in inputs.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for at, seed in enumerate(seeds):
             (folder / target / f"seed-{at}").write_bytes(seed)
-        words = {"config": keys, "keys": KEY_WORDS, "query": keys_of_queries(description)}.get(target, fields)
+        own = {"config": keys, "keys": KEY_WORDS, "pages": PAGE_WORDS, "query": keys_of_queries(description), "warc": WARC_WORDS}
+        words = own.get(target, fields)
         dictionary = "".join(f'"{word}"\n' for word in sorted(set(words)))
         (folder / f"{target}.dict").write_text(dictionary)
 
@@ -51,6 +54,45 @@ def main():
 KEY_WORDS = """version key name id sha256 scopes collections created expires scores limits requests_per_second
 bytes_per_second documents_per_second requests_in_flight check read insert delete admin metrics sign full verdict [[key]]
 [key.limits]""".split()
+
+
+WARC_WORDS = """WARC/1.0 WARC-Type:response WARC-Type:resource WARC-Type:conversion WARC-Target-URI: Content-Length:
+Content-Type: application/http text/html text/plain;charset=utf-16 HTTP/1.1 200 Content-Encoding:gzip Content-Encoding:br
+Content-Encoding:deflate Content-Encoding:zstd Transfer-Encoding:chunked 99999999999""".split()
+
+
+def archives():
+    page = b"<p>The quick brown fox jumps over the lazy dog.</p>"
+    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n"
+    chunks = b"%x\r\n%s\r\n0\r\n\r\n" % (len(page), page)
+    packed = gzip.compress(page, mtime=0)
+    records = [
+        record(b"warcinfo", b"application/warc-fields", b"software: seeds\r\n"),
+        record(b"response", b"application/http", http + b"\r\n" + page),
+        record(b"response", b"application/http", http + b"Transfer-Encoding: chunked\r\n\r\n" + chunks),
+        record(b"response", b"application/http", http + b"Content-Encoding: gzip\r\n\r\n" + packed),
+        record(b"resource", b"text/html", page),
+        record(b"conversion", b"text/plain", b"caf\xc3\xa9 " * 9),
+    ]
+    return [b"".join(records), b"".join(gzip.compress(one, mtime=0) for one in records), *records]
+
+
+def record(kind, media_type, block):
+    return b"WARC/1.0\r\nWARC-Type: %s\r\nWARC-Target-URI: http://a.example/\r\nWARC-Date: 2026-11-01T10:00:00Z\r\n" \
+        b"Content-Type: %s\r\nContent-Length: %d\r\n\r\n%s\r\n\r\n" % (kind, media_type, len(block), block)
+
+
+PAGES = [
+    b"<!DOCTYPE html><html lang=en><title>A &amp; B</title><nav><a href=/>Home</a></nav><main><h1>Pears</h1><p>Pears are"
+    b" eaten by people who like pears, and by others who like apples more but have none.</main><footer>2026</footer>",
+    b"<TABLE><TR><TD><A HREF=x>Menu</A><TD><P>Pears<P>Apples<UL><LI>a<LI>b</UL></TABLE>&nbsp;&#x1F350;&bogus;<!-- <p> -->",
+    b"<meta charset=windows-1251><script>if (a < b) '</p>'</script><pre>\xcf\xf0\n\n</pre><svg><title>x</title></svg>",
+    b"<?xml version='1.0' encoding='utf-8'?><html xml:lang='de'><body><a name='x'/><div class='sidebar'/>Text</body></html>",
+]
+
+PAGE_WORDS = """<div> </div> <p> <b> </b> <a href=x> </a> <table> <tr> <td> </table> <li> <ul> </ul> <script> </script>
+<title> </title> <main> </main> <article> <nav> </nav> <pre> <template> <svg> <plaintext> <textarea> <select> <option>
+<!-- --> <![CDATA[ &amp; &nGt; class=menu class=content hidden id=footer role=main <h1> <br>""".split()
 
 
 def bodies(documents):

@@ -31,6 +31,24 @@ fn summary(lines: &[Value]) -> &Value {
     &last["summary"]
 }
 
+/// Generators of clients that know no type of lines know `application/octet-stream`, for requests and for answers.
+#[test]
+fn an_answer_has_a_type_that_its_client_knows() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    for (sent, answered) in [
+        ("application/x-ndjson", "application/x-ndjson"),
+        ("application/jsonl; charset=utf-8", "application/x-ndjson"),
+        ("application/octet-stream", "application/octet-stream"),
+    ] {
+        let target = "/v1/collections/default/bulk?op=check";
+        let answer = client.send("POST", target, &[("content-type", sent)], line("a", &words(1)).as_bytes());
+        assert_eq!((answer.status, answer.headers["content-type"].to_str().unwrap()), (200, answered));
+        assert_eq!(summary(&answer.lines())["unique"], 1);
+    }
+}
+
 #[test]
 fn a_line_sees_all_lines_before_it() {
     let dir = dir();
@@ -76,7 +94,7 @@ fn one_bad_line_gives_one_error_line_and_spoils_nothing_else() {
         b"{\"id\":\"x\",\"text\":\"\xff\"}",
         b"{\"id\":\"x\",\"text\":5}",
         b"{\"id\":\"x\",\"text\":\"a\",\"extra\":1}",
-        b"{\"id\":\"x\",\"html\":\"<p>\"}",
+        b"{\"id\":\"x\",\"html\":\"<p>\",\"text\":\"a\"}",
         b"{\"id\":\"x\",\"text\":\"a\",\"text\":\"b\"}",
         b"{\"id\":\"\",\"text\":\"a\"}",
     ];
@@ -101,19 +119,7 @@ fn one_bad_line_gives_one_error_line_and_spoils_nothing_else() {
     let codes: Vec<_> = lines.iter().filter_map(|line| line["error"]["code"].as_str()).collect();
     let invalid = "invalid_value";
     let json = "malformed_json";
-    let expected = [
-        json,
-        json,
-        invalid,
-        invalid,
-        invalid,
-        invalid,
-        invalid,
-        "unsupported_media_type",
-        invalid,
-        invalid,
-        "too_large",
-    ];
+    let expected = [json, json, invalid, invalid, invalid, invalid, invalid, invalid, invalid, invalid, "too_large"];
     assert_eq!(codes, expected);
     assert_eq!(lines[1]["error"]["detail"], "the JSON ends too early at column 2", "no line number");
     assert_eq!(lines[2 * 6 + 1]["id"], "x", "the id is told where there is one");
@@ -292,4 +298,23 @@ fn what_a_bulk_request_must_say() {
         send(query).problem(422, "invalid_value");
     }
     assert_eq!(summary(&client.bulk("op=insert", ""))["documents"], 0);
+}
+
+#[test]
+fn other_fields_of_a_line_are_refused_or_ignored() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    let body = "{\"id\":\"a\",\"text\":\"one two three four five six\",\"title\":\"T\"}\n";
+    let line = &client.bulk("op=insert", body)[0];
+    assert_eq!(
+        (&line["error"]["code"], &line["error"]["errors"][0]["field"]),
+        (&json!("invalid_value"), &json!("title"))
+    );
+    assert_eq!(client.bulk("op=insert&extra=ignore", body)[0]["outcome"], "inserted");
+    assert_eq!(client.bulk("op=check&extra=ignore", body)[0]["verdict"], "unique", "its own id");
+    assert_eq!(client.bulk("op=delete&extra=ignore", "{\"id\":\"a\",\"title\":\"T\"}\n")[0]["deleted"], 1);
+    // Fields of documents are never ignored.
+    let body = "{\"id\":\"a\",\"text\":\"one two\",\"metadata\":\"T\"}\n";
+    assert_eq!(client.bulk("op=insert&extra=ignore", body)[0]["error"]["errors"][0]["field"], "metadata");
 }

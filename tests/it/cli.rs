@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::command::{hapax, run};
 use crate::support::server::{Server, Starting};
 
-fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
+pub(crate) fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
     let mut child = hapax(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -25,27 +25,27 @@ fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
     output
 }
 
-fn code(output: &Output) -> i32 {
+pub(crate) fn code(output: &Output) -> i32 {
     output.status.code().unwrap_or_else(|| panic!("ended by a signal: {output:?}"))
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
 
-fn path(path: &Path) -> &str {
+pub(crate) fn path(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
 /// Reads a row of the table that `import` prints.
-fn row(output: &Output, name: &str) -> u64 {
+pub(crate) fn row(output: &Output, name: &str) -> u64 {
     let table = text(&output.stdout);
     let line = table.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name} in {table}"));
     line[name.len()..].trim().replace(',', "").parse().unwrap_or_else(|_| panic!("{line}"))
 }
 
 /// Returns 24 words that no other `n` has.
-fn words(n: usize) -> String {
+pub(crate) fn words(n: usize) -> String {
     (0..24).map(|place| format!("w{}", n * 100 + place)).collect::<Vec<_>>().join(" ")
 }
 

@@ -132,3 +132,27 @@ fn a_damaged_record_is_refused_by_its_number_and_no_other() {
     assert_eq!(check["duplicate_of"], "id9");
     assert!(server.terminate().success());
 }
+
+#[test]
+fn a_damaged_text_is_not_given_back() {
+    let dir = library::dir();
+    let data = dir.path().join("data");
+    filled(&data);
+    let path = file(&data, "news");
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let read = |row: &rusqlite::Row<'_>| row.get::<_, Vec<u8>>(0);
+    let bytes = connection.query_row("SELECT bytes FROM payload WHERE seq = 8", [], read).unwrap();
+    drop(connection);
+    spoil(&path, &bytes);
+    let server = Server::start(&data);
+    let client = Client::new(server.url(""));
+    let of = |id: &str, with: &str| client.get(&format!("{}?id={id}&with={with}", documents("news")));
+    let problem = of("id7", "text").problem(500, "collection_damaged");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("record 8") && !detail.contains("w7x"), "{problem}");
+    assert_eq!(
+        (of("id8", "text").ok()["text"].clone(), of("id7", "none").ok()["id"].clone()),
+        (json!(words(8)), json!("id7"))
+    );
+    assert!(server.terminate().success());
+}

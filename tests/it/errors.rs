@@ -106,7 +106,6 @@ fn content_types_that_are_not_taken() {
     let server = Local::plain(&dir);
     let client = Client::of(&server);
     for content_type in [
-        "text/html",
         "application/xml",
         "application/x-www-form-urlencoded",
         "text/plain; charset=latin1",
@@ -116,11 +115,10 @@ fn content_types_that_are_not_taken() {
         let answer = client.send("POST", CHECK, &[("content-type", content_type)], b"{\"text\":\"a\"}");
         let problem = answer.problem(415, "unsupported_media_type");
         let detail = problem["detail"].as_str().unwrap();
-        assert!(content_type == "text/html" || detail.contains(&format!("`{content_type}`")), "{detail}");
+        assert!(detail.contains(&format!("`{content_type}`")), "{detail}");
         let advice = detail.contains("with curl, add -H 'content-type: application/json'");
         assert_eq!(advice, content_type == "application/x-www-form-urlencoded", "{detail}");
     }
-    client.post(CHECK, &json!({"html": "<p>a</p>"})).problem(415, "unsupported_media_type");
     for content_type in ["application/json; charset=UTF-8", "APPLICATION/JSON", "application/json;charset=\"utf-8\""] {
         client.send("POST", CHECK, &[("content-type", content_type)], b"{\"text\":\"a\"}").ok();
     }

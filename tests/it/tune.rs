@@ -179,7 +179,11 @@ fn wrong_samples_are_refused_with_their_reason() {
         ("silent", "{\"text\": \"…\"}\n{\"text\": \"!\"}\n".to_owned(), "has 2 documents, 0 of them with shingles"),
         ("broken", format!("{one}{one}{{\"text\": \n"), "broken:3: not a complete JSON object"),
         ("array", format!("{one}[1]\n{one}"), "array:2: not a JSON object"),
-        ("nameless", "{\"body\": \"a b c\"}\n".to_owned(), "nameless:1: no field \"text\""),
+        (
+            "nameless",
+            "{\"body\": \"a b c\"}\n".to_owned(),
+            "nameless: no field \"text\"; there is \"body\": use --text-field",
+        ),
         ("typed", format!("{one}{{\"text\": 5}}\n"), "typed:2: text: "),
         ("signed", "{\"signature\": \"AAAA\"}\n".to_owned(), "signed:1: a signature has no shingles"),
         ("copies", one.repeat(3), "all documents are duplicates of each other"),

@@ -157,6 +157,11 @@ fn document(number: u64) -> Value {
     }
 }
 
+/// Returns a page of HTML. Its main text is always the same.
+fn page(menu: &str) -> String {
+    format!("<title>A page</title><nav><a href=x>{menu}</a></nav><main><p>{}</p></main>", text(70, 0))
+}
+
 /// Returns a pair of the golden set. The last one is labelled wrongly, so that one verdict differs.
 fn golden_pair(number: u64) -> Value {
     let near = number.is_multiple_of(2);
@@ -231,6 +236,18 @@ fn a_fixture_is_made_and_answers_as_recorded() {
     }
 }
 
+/// Inserts a page in two versions with the same text, and returns whether the writer takes pages.
+fn insert_pages(writer: &Writer) -> bool {
+    let pages = writer.send("POST", "/v1/collections/default/extract", Some(&json!({ "html": "<p>a</p>" })));
+    let pages = pages["extractor"].is_number();
+    for menu in ["Home", "Start"].into_iter().filter(|_| pages) {
+        for collection in ["default", "pages"] {
+            writer.insert(collection, "on_existing=replace", &json!({ "id": "page", "html": page(menu) }));
+        }
+    }
+    pages
+}
+
 fn make(fixture: &Path) {
     let parent = tempfile::tempdir().unwrap();
     let data = parent.path().join("data");
@@ -241,7 +258,9 @@ fn make(fixture: &Path) {
     // An earlier version does not know all of these settings.
     let mut borderline = settings.clone();
     borderline["verify"] = json!("borderline");
-    for settings in [borderline, settings, first_format] {
+    let mut visible = borderline.clone();
+    visible["extract"] = json!("visible");
+    for settings in [visible, borderline, settings, first_format] {
         if writer.takes("/v1/collections/pages", &settings) {
             break;
         }
@@ -267,7 +286,8 @@ fn make(fixture: &Path) {
         writer.insert(collection, "on_existing=replace", &json!({ "id": "gone", "text": text(2, 0) }));
         writer.send("DELETE", &format!("/v1/collections/{collection}/documents?id=doc-3"), None);
     }
-    let answers = recorded(&writer, golden);
+    let pages = insert_pages(&writer);
+    let answers = recorded(&writer, golden, pages);
     fs::create_dir_all(fixture).unwrap();
     if fixture.to_str().unwrap().ends_with("-killed") {
         writer.child.kill().unwrap();
@@ -287,21 +307,24 @@ fn make(fixture: &Path) {
 }
 
 /// Returns its answers to everything that can be asked, a line each.
-fn recorded(writer: &Writer, golden: bool) -> String {
+fn recorded(writer: &Writer, golden: bool, pages: bool) -> String {
     let mut lines = Vec::new();
     for collection in ["default", "pages"] {
         let base = format!("/v1/collections/{collection}");
         let mut reads = vec![base.clone(), format!("{base}/documents?limit=100")];
         let ids = (0..6).map(|number| format!("doc-{number}")).chain(["near".into(), "link".into()]);
         reads.extend(ids.filter(|id| id != "doc-3").map(|id| format!("{base}/documents?id={id}")));
+        reads.extend(pages.then(|| format!("{base}/documents?id=page")));
         reads.extend((golden && collection == "pages").then(|| format!("{base}/golden")));
         for target in reads {
             let answer = writer.send("GET", &target, None);
             lines.push(json!({ "target": target, "answer": answer }));
         }
         let texts = (0..6).map(|number| text(number, 0)).chain([text(40, 0), text(0, 4), text(1, 2), text(5, 9)]);
-        for text in texts.chain([text(99, 0), "one two".into(), "…".into()]) {
-            let (target, body) = (format!("{base}/check?threshold=0.5&with=metadata"), json!({ "text": text }));
+        let texts = texts.chain([text(99, 0), "one two".into(), "…".into()]).map(|text| json!({ "text": text }));
+        let pages = ["Home", "Start", "Other"].into_iter().filter(|_| pages).map(|menu| json!({ "html": page(menu) }));
+        for body in texts.chain(pages) {
+            let target = format!("{base}/check?threshold=0.5&with=metadata");
             let answer = writer.send("POST", &target, Some(&body));
             lines.push(json!({ "target": target, "body": body, "answer": answer }));
         }

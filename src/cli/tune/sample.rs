@@ -10,13 +10,15 @@ use hapax_core::{Pipeline, SignScratch, SplitMix64, TextSpec, verify};
 use rayon::prelude::*;
 
 use super::arguments::Args;
-use crate::cli::input::{Chunk, FieldArgs, input_bytes, read_chunks};
+use crate::cli::files::{FieldArgs, unreadable};
 use crate::cli::plural::plural;
 use crate::cli::progress;
 use crate::collections::element_hashes;
+use crate::extract::extract;
 use crate::http::Caller;
 use crate::http::dto::document::{Invalid, from_json};
-use crate::types::Content;
+use crate::input::{Chunk, input_bytes, read_chunks};
+use crate::types::{Content, Extract};
 
 /// Documents in the sample.
 const DOCUMENTS_MAX: usize = 2_000;
@@ -51,14 +53,14 @@ impl Sample {
         let mut reservoir = Reservoir::new(args.seed, DOCUMENTS_MAX, SHINGLES_MAX);
         let mut wrong = None;
         let (bar, begun) = (progress::of_files(input_bytes(&[path.to_owned()])), Instant::now());
-        let read = read_chunks(path, &fields, |chunk| {
+        let read = read_chunks(path, &fields.wanted(false), |chunk| {
             wrong = take(&chunk, &mut reservoir, &pipeline, &mut scratch).err();
             bar.inc(chunk.input_bytes);
             bar.set_message(progress::documents(reservoir.seen, begun));
             wrong.is_none()
         });
         bar.finish_and_clear();
-        read.with_context(|| format!("cannot read {}", path.display()))?;
+        read.map_err(|error| unreadable(error, path))?;
         match wrong {
             Some(error) => Err(error),
             None => Self::compare(path, reservoir, args.threshold()),
@@ -105,6 +107,7 @@ fn take(chunk: &Chunk, reservoir: &mut Reservoir, pipeline: &Pipeline, scratch: 
         let document = document.map_err(|problem| anyhow!("{origin}: {}", problem.detail))?;
         let set = match document.content {
             Content::Text(text) => pipeline.shingle_set(scratch, &text),
+            Content::Html(html) => pipeline.shingle_set(scratch, &extract(&html, Extract::default()).text),
             Content::Set(elements) => distinct(element_hashes(pipeline, &elements)),
             Content::Signature { .. } => bail!("{origin}: a signature has no shingles; give a text or a set"),
         };

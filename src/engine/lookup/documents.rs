@@ -3,36 +3,77 @@
 use std::sync::Arc;
 
 use super::existing::{Existing, representative_of};
+use super::retry::{ATTEMPTS, changing, wait_for_commit};
 use super::sources::Lookup;
 use crate::engine::long_work::beside;
-use crate::types::{DocId, Document, Seq, fitting};
-use crate::verdicts::Result;
+use crate::types::{DocId, Document, Keep, Seq, StoredText, fitting};
+use crate::verdicts::{CollectionError, Result};
 
 /// Returns the document with this id.
 pub(crate) async fn document(lookup: &Arc<Lookup>, id: &DocId) -> Result<Option<Document>> {
     let id = id.clone();
     beside(lookup, move |lookup| {
         let (_reading, view) = lookup.read();
-        let Some(existing) = Existing::find(lookup, &id, view)? else { return Ok(None) };
-        let representative = representative_of(lookup, &existing.record)?;
-        let lifetime = existing.lifetime(lookup);
-        let record = &existing.record;
-        Ok(Some(Document {
-            id: record.id.clone(),
-            seq: record.seq,
-            metadata: record.metadata.clone(),
-            first_seen: record.first_seen,
-            id_first_seen: record.id_first_seen,
-            last_seen: lifetime.map(|(last_seen, _)| last_seen),
-            expires: lifetime.map(|(_, expires)| expires),
-            shingles: record.shingles,
-            verdict: record.verdict.kind,
-            duplicate_of: record.verdict.duplicate_of.clone(),
-            representative,
-            linked: record.linked,
-        }))
+        Existing::find(lookup, &id, view)?.map(|existing| described(lookup, &existing)).transpose()
     })
     .await
+}
+
+/// Returns the document with this id and its text, if the two have at most `bytes_max` bytes as JSON.
+pub(crate) async fn document_with_text(
+    lookup: &Arc<Lookup>,
+    id: &DocId,
+    bytes_max: usize,
+) -> Result<Option<(Document, StoredText)>> {
+    let keep = lookup.preparer().keep();
+    if keep != Keep::Text {
+        let detail = format!(
+            "must be `none` in this collection: its `keep` is `{}`, so no texts are stored; create a collection with `keep` \
+             `text`, and insert the documents there",
+            keep.as_str()
+        );
+        return Err(CollectionError::Invalid { field: "with", detail });
+    }
+    let id = id.clone();
+    beside(lookup, move |lookup| {
+        // If the document was deleted or replaced since its id was looked up, the id is looked up again.
+        for attempt in 0..ATTEMPTS {
+            let (_reading, view) = lookup.read();
+            let Some(existing) = Existing::find(lookup, &id, view)? else { return Ok(None) };
+            let document = described(lookup, &existing)?;
+            let beside_text = document.bytes();
+            match lookup.stored_text(document.seq, bytes_max.saturating_sub(beside_text))? {
+                Some(StoredText::TooLong { bytes }) => {
+                    return Ok(Some((document, StoredText::TooLong { bytes: beside_text + bytes })));
+                }
+                Some(text) => return Ok(Some((document, text))),
+                None => wait_for_commit(attempt),
+            }
+        }
+        Err(changing())
+    })
+    .await
+}
+
+/// Returns the document as clients see it.
+fn described(lookup: &Lookup, existing: &Existing) -> Result<Document> {
+    let record = &existing.record;
+    let representative = representative_of(lookup, record)?;
+    let lifetime = existing.lifetime(lookup);
+    Ok(Document {
+        id: record.id.clone(),
+        seq: record.seq,
+        metadata: record.metadata.clone(),
+        first_seen: record.first_seen,
+        id_first_seen: record.id_first_seen,
+        last_seen: lifetime.map(|(last_seen, _)| last_seen),
+        expires: lifetime.map(|(_, expires)| expires),
+        shingles: record.shingles,
+        verdict: record.verdict.kind,
+        duplicate_of: record.verdict.duplicate_of.clone(),
+        representative,
+        linked: record.linked,
+    })
 }
 
 /// Returns documents in order of `seq`, beginning after `after`, and whether more may follow. Returns as many as fit

@@ -35,8 +35,12 @@ impl Existing {
         Ok(None)
     }
 
-    /// Returns whether the id holds exactly this content.
+    /// Returns whether the id holds exactly this content, or the text of exactly this page.
     pub(crate) fn holds(&self, made: &Made) -> bool {
+        // Another extractor may find another text in the same page. The page has not changed for all that.
+        if made.page.is_some_and(|page| self.record.page.is_some_and(|held| held.hash == page.hash)) {
+            return true;
+        }
         match made.content {
             Some(content) => !self.record.given && self.record.content == content,
             None => self.record.given && self.record.signature == made.signature,

@@ -15,7 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::id_cache::{CollectionIds, Identity};
 use crate::store::{Head, Record, Store};
-use crate::types::{Metadata, Seq};
+use crate::types::{Metadata, PageMark, Seq};
 use crate::verdicts::{Kept, Result};
 
 /// The number of records to keep after they are durable: enough that a decision rarely has to be repeated.
@@ -32,8 +32,8 @@ pub(crate) struct Records {
     /// Documents whose removal has been decided. Lookups that still see them must find their records, although the
     /// store may have deleted them.
     leaving: RwLock<HashMap<Seq, Arc<Record>>>,
-    /// New metadata of documents, decided but not on disk yet. Only decisions may show it.
-    updating: RwLock<HashMap<Seq, Option<Metadata>>>,
+    /// New metadata and pages of documents, decided but not on disk yet. Only decisions may show them.
+    updating: RwLock<HashMap<Seq, Additions>>,
     /// The number of such updates that have reached the disk.
     updates: AtomicU64,
     ids: CollectionIds,
@@ -55,6 +55,13 @@ struct Newest {
     kept: Option<Kept>,
     /// Held until the record is on disk.
     room: Option<Room>,
+}
+
+/// The parts of a record that can change while its content stays.
+#[derive(Clone, Debug)]
+pub(crate) struct Additions {
+    pub metadata: Option<Metadata>,
+    pub page: Option<PageMark>,
 }
 
 impl Recent {
@@ -121,18 +128,19 @@ impl Records {
         self.leaving.write().remove(&seq).expect("a leaving document is kept until it stays or is gone")
     }
 
-    /// Keeps the new metadata of a document whose update has been decided.
-    pub(crate) fn updates(&self, seq: Seq, metadata: Option<Metadata>) {
-        self.updating.write().insert(seq, metadata);
+    /// Keeps the new parts of a document whose update has been decided.
+    pub(crate) fn updates(&self, seq: Seq, additions: Additions) {
+        self.updating.write().insert(seq, additions);
     }
 
     /// Shows an update that has reached the disk to all lookups. The caller holds the decision lock, so no decision
     /// sees half of the change.
     pub(crate) fn updated(&self, seq: Seq) {
         let mut updating = self.updating.write();
-        let metadata = updating.remove(&seq).expect("an update ends once");
+        let Additions { metadata, page } = updating.remove(&seq).expect("an update ends once");
         if let Some(newest) = self.recent.write().records.get_mut(&seq) {
-            Arc::make_mut(&mut newest.record).metadata = metadata;
+            let record = Arc::make_mut(&mut newest.record);
+            (record.metadata, record.page) = (metadata, page);
         }
         self.updates.fetch_add(1, Ordering::Relaxed);
     }
@@ -150,7 +158,7 @@ impl Records {
 
     /// Returns a document's metadata as decided. Only for answers that wait for all decisions before them.
     pub(crate) fn decided_metadata(&self, seq: Seq, mention: &Mention) -> Option<Metadata> {
-        self.updating.read().get(&seq).unwrap_or(&mention.metadata).clone()
+        self.updating.read().get(&seq).map_or(&mention.metadata, |additions| &additions.metadata).clone()
     }
 
     /// Marks a former link as an ordinary document, after the same has reached the disk.

@@ -11,13 +11,13 @@ use hapax_core::ShingleSet;
 use super::counts::DocumentCounts;
 use super::doubts::Doubts;
 use super::judgement::Judgement;
-use super::payloads::set_of;
+use super::payloads::{set_of, text_of};
 use super::records::{Mentions, Records};
 use super::survivors::{ReadBounds, Survivors};
 use crate::engine::meters::Meters;
 use crate::index::{Bounds, Index, NeedsDisk, Query, Reading, Search, View};
 use crate::store::Record;
-use crate::types::{Keep, Overlap, Seq, Similarity, TimestampMs};
+use crate::types::{Keep, Overlap, Seq, Similarity, StoredText, TimestampMs};
 use crate::verdicts::{Limits, Preparer, Result, Settings, ShingleQuery, Terms, similarity};
 
 /// Everything that lookups need.
@@ -153,6 +153,13 @@ impl Lookup {
             return Ok(Some(ShingleSet::clone(&set)));
         }
         Ok(self.records.store().payload(seq, |payload| set_of(self.preparer.pipeline(), &payload))?)
+    }
+
+    /// Returns the text of a stored document, if it has at most `bytes_max` bytes as JSON; `None` if the document is gone.
+    /// Reads the disk.
+    pub(crate) fn stored_text(&self, seq: Seq, bytes_max: usize) -> Result<Option<StoredText>> {
+        let read = self.records.store().payload_within(seq, bytes_max, |payload| text_of(&payload, bytes_max))?;
+        Ok(read.map(|read| read.unwrap_or_else(|bytes| StoredText::TooLong { bytes })))
     }
 
     /// Returns the similarity of a pair. Every part of hapax that states a similarity uses this.

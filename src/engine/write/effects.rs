@@ -79,6 +79,7 @@ fn record(new: NewDocument<'_>, entry: Entry<'_>, cluster: Seq) -> Record {
         seen: now,
         cluster,
         shingles: insertion.shingles,
+        page: made.page,
         verdict,
         payload: made.kept.as_ref().and_then(|kept| kept.payload.clone()),
     }

@@ -1,4 +1,4 @@
-//! Inserting the content that the id already holds: at most, its metadata changes.
+//! Inserting the content that the id already holds: at most, its metadata changes, and the page that it came from.
 
 use super::decision::{self, Effect, Held, Plan, SeenAgain, SentMetadata};
 use super::effects::touch;
@@ -7,7 +7,7 @@ use super::order::Step;
 use super::ticket::Ticket;
 use super::turn::WriteTurn;
 use super::writes::Writes;
-use crate::engine::lookup::{Existing, Lookup, Mentions, cited_again, representative_of};
+use crate::engine::lookup::{Additions, Existing, Lookup, Mentions, cited_again, representative_of};
 use crate::index::Place;
 use crate::store::{Change, Record, StoredVerdict, id_fingerprint};
 use crate::types::{LookupTimes, Metadata, Outcome, Verdict};
@@ -40,11 +40,16 @@ pub(super) fn repeat(
     };
     see(lookup, existing, seen_again);
     let verdict = findings.verdict(VerdictContext { outcome, ..context });
-    if effect != Effect::Update {
+    // The same text in another page, for example with another menu: its mark is stored, so that the page is recognised
+    // when it comes again.
+    let held = existing.record.page;
+    let page = insertion.made.page.filter(|page| held.is_none_or(|held| held.hash != page.hash)).or(held);
+    if effect != Effect::Update && page == held {
         return Ok(Ticket::ready(verdict, lookup.durable()));
     }
-    let change = Change::Update { seq: order.next(), target: seq, metadata: metadata.clone() };
-    lookup.records().updates(seq, metadata);
+    let metadata = if effect == Effect::Update { metadata } else { existing.record.metadata.clone() };
+    let change = Change::Update { seq: order.next(), target: seq, metadata: metadata.clone(), page };
+    lookup.records().updates(seq, Additions { metadata, page });
     Ok(writes.enqueue(&mut order, verdict, (Some(change), Step::Updated { seq }), turn))
 }
 

@@ -74,6 +74,11 @@ pub(crate) fn fit_content(
             let bytes = text.len() + collection.shingle_bytes(purpose, text.len());
             if room.bytes() < GIVEN_BACK_FROM && bytes <= room.bytes() { Ok(()) } else { room.fit(bytes) }
         }
+        // The page, its text in the order of the page, and the text that is left of it.
+        Content::Html(html) => {
+            let bytes = html.markup.len();
+            room.fit(3 * bytes + collection.shingle_bytes(purpose, bytes))
+        }
         // `json_bytes` has already counted its elements.
         Content::Set(_) | Content::Signature { .. } => Ok(()),
     }

@@ -10,7 +10,7 @@ use crate::collections::{BandingAsked, Changes, CollectionError, Description, Se
 use crate::http::error::Problem;
 use crate::http::json::Object;
 use crate::http::query::choice;
-use crate::types::{CollectionName, Keep, Verify, ratio};
+use crate::types::{CollectionName, Extract, Keep, Verify, ratio};
 use crate::verdicts::{KeyAsked, SettingsAsked, check_threshold};
 
 /// The parts of the canonical spec that can be given as fields.
@@ -31,6 +31,9 @@ pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>
     let threshold = object.take::<f64>("threshold", "a number")?;
     let verify = verify(&mut object)?;
     let keep = object.string("keep")?.map(|keep| choice("keep", &keep, &Keep::ALL.map(|keep| (keep.as_str(), keep))));
+    let extract = object.string("extract")?;
+    let extract =
+        extract.map(|name| choice("extract", &name, &Extract::ALL.map(|one| (one.as_str(), one)))).transpose()?;
     let ttl = ttl(&mut object)?;
     let touch = object.take::<bool>("touch", "true or false")?;
     object.finish()?;
@@ -53,7 +56,7 @@ pub fn settings(text: &str, defaults: &Settings, secret_fingerprint: Option<u64>
     let threshold = threshold.map(check_threshold).transpose()?;
     let banding = banding.asked(spec.shape())?;
     let keep = keep.transpose()?;
-    Ok(Settings::asked(SettingsAsked { spec, keep, banding, threshold, verify, ttl, touch }, defaults))
+    Ok(Settings::asked(SettingsAsked { spec, keep, extract, banding, threshold, verify, ttl, touch }, defaults))
 }
 
 fn verify(object: &mut Object<'_>) -> Result<Option<Verify>, Problem> {
@@ -219,6 +222,7 @@ pub struct DescriptionBody {
     threshold: f64,
     verify: &'static str,
     keep: &'static str,
+    extract: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     ttl: Option<f64>,
     touch: bool,
@@ -243,6 +247,7 @@ impl From<Description> for DescriptionBody {
             threshold: settings.threshold,
             verify: settings.verify.as_str(),
             keep: settings.keep.as_str(),
+            extract: settings.extract.as_str(),
             ttl: settings.ttl.map(|ttl| ttl.as_secs_f64()),
             touch: settings.touch,
             documents: description.documents,

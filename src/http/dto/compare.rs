@@ -26,6 +26,9 @@ pub fn comparands(text: &str, caller: &Caller) -> Result<(Comparand, Comparand),
 fn comparand(mut object: Object<'_>, caller: &Caller) -> Result<Comparand, Problem> {
     const CHOICES: &str = "text, id, set and signature";
     let id = object.string("id")?.map(DocId::new).transpose()?;
+    if id.is_some() {
+        object.leave_out_empty_array("set");
+    }
     let content = document::content(&mut object, Invalid::Refuse, caller)?;
     object.finish()?;
     match (id, content) {
@@ -89,6 +92,13 @@ impl From<Comparison> for ComparisonBody {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_set_counts_only_alone() {
+        let (a, b) = comparands(r#"{"a":{"id":"x","set":[]},"b":{"set":[]}}"#, &Caller::anyone()).unwrap();
+        assert!(matches!(a, Comparand::Id(_)) && matches!(b, Comparand::Content(_)), "{a:?} {b:?}");
+        assert!(comparands(r#"{"a":{"id":"x","set":[1]},"b":{"id":"y"}}"#, &Caller::anyone()).is_err());
+    }
 
     #[test]
     fn each_side_is_one_thing() {

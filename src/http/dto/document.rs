@@ -7,12 +7,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::collections::Prepared;
+use crate::extract;
 use crate::http::caller::Caller;
 use crate::http::error::{FieldError, Problem};
 use crate::http::json::{self, Object};
-use crate::http::media_type::html;
 use crate::keys::Scope;
-use crate::types::{Content, DocId, Document, Metadata, SetElement};
+use crate::types::{Content, DocId, Document, Html, Metadata, SetElement, Syntax};
 
 /// A byte order mark, which some editors put before a text. It is removed, and offsets in error messages do not count
 /// it.
@@ -25,6 +25,25 @@ pub enum Invalid {
     Refuse,
     /// Replace ill-formed sequences with U+FFFD.
     Replace,
+}
+
+/// The treatment of fields that a document does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extra {
+    /// Answer 422: the name of a field may be misspelt.
+    Refuse,
+    /// Take the document without them, as `hapax import` does.
+    Ignore,
+}
+
+impl Extra {
+    /// Treats the fields that are left.
+    pub fn finish(self, object: Object<'_>) -> Result<(), Problem> {
+        match self {
+            Self::Refuse => object.finish(),
+            Self::Ignore => Ok(()),
+        }
+    }
 }
 
 impl From<Invalid> for IllFormed {
@@ -54,6 +73,11 @@ impl DocumentInput {
 
 /// Parses a document in JSON. It may have only such content as its sender may send.
 pub fn from_json(text: &str, invalid: Invalid, caller: &Caller) -> Result<DocumentInput, Problem> {
+    of_fields(text, invalid, Extra::Refuse, caller)
+}
+
+/// The same from an object that may have other fields too.
+pub fn of_fields(text: &str, invalid: Invalid, extra: Extra, caller: &Caller) -> Result<DocumentInput, Problem> {
     let mut object = Object::parse(text)?;
     let id = object.string("id")?.map(DocId::new).transpose()?;
     let metadata = object
@@ -61,8 +85,8 @@ pub fn from_json(text: &str, invalid: Invalid, caller: &Caller) -> Result<Docume
         .map(|raw| Ok::<_, Problem>(Metadata::new(json::compact("metadata", raw)?)?))
         .transpose()?;
     let content = content(&mut object, invalid, caller)?;
-    object.finish()?;
-    Ok(DocumentInput { id, content: content.ok_or_else(|| nothing("text, set and signature"))?, metadata })
+    extra.finish(object)?;
+    Ok(DocumentInput { id, content: content.ok_or_else(|| nothing("text, html, set and signature"))?, metadata })
 }
 
 /// Makes a document of a raw text.
@@ -78,22 +102,28 @@ pub fn from_raw(id: Option<DocId>, mut bytes: Vec<u8>, invalid: Invalid) -> Resu
     Ok(DocumentInput { id, content: Content::Text(text), metadata: None })
 }
 
+/// Makes a document of a raw page. Bytes that do not fit its charset are replaced, as browsers do.
+pub fn from_page(id: Option<DocId>, bytes: &[u8], charset: Option<&str>, syntax: Syntax) -> DocumentInput {
+    let markup = extract::decode(bytes, charset);
+    DocumentInput { id, content: Content::Html(Html { markup, syntax }), metadata: None }
+}
+
 /// Returns the one content among an object's fields; `None` if there is none. A signature and a set need a scope of
 /// their own: they can be crafted to share bands with any document.
 pub fn content(object: &mut Object<'_>, invalid: Invalid, caller: &Caller) -> Result<Option<Content>, Problem> {
     let text = object.raw("text");
     let markup = object.raw("html");
     let signature = object.raw("signature");
+    if text.is_some() || signature.is_some() {
+        object.leave_out_empty_array("set");
+    }
     let set = object.raw("set");
     let fingerprint = object.raw("fingerprint");
 
-    if markup.is_some() {
-        return Err(html());
-    }
-    let given = [("text", text), ("signature", signature), ("set", set)];
+    let given = [("text", text), ("html", markup), ("signature", signature), ("set", set)];
     let given = || given.iter().filter_map(|(name, raw)| raw.map(|_| *name));
     if given().count() > 1 {
-        let detail = "only one of text, set and signature can be given";
+        let detail = "only one of text, html, set and signature can be given";
         let errors = given().map(|name| FieldError { field: name.to_owned(), detail: detail.to_owned() });
         return Err(Problem::invalid_fields(errors.collect()));
     }
@@ -103,12 +133,17 @@ pub fn content(object: &mut Object<'_>, invalid: Invalid, caller: &Caller) -> Re
     if set.is_some() || signature.is_some() {
         caller.require_for(Scope::Sign, if set.is_some() { "a `set`" } else { "a `signature`" })?;
     }
+    let string = |name, raw| match invalid {
+        Invalid::Refuse => json::string(name, raw),
+        Invalid::Replace => json::string_lossy(name, raw),
+    };
     if let Some(raw) = text {
-        let text = match invalid {
-            Invalid::Refuse => json::string("text", raw)?,
-            Invalid::Replace => json::string_lossy("text", raw)?,
-        };
-        return Ok(Some(Content::Text(text)));
+        return string("text", raw).map(|text| Some(Content::Text(text)));
+    }
+    if let Some(raw) = markup {
+        // Its charset was the sender's business: a JSON string has none.
+        let html = |markup| Content::Html(Html { markup, syntax: Syntax::default() });
+        return string("html", raw).map(|markup| Some(html(markup)));
     }
     if let Some(raw) = set {
         let elements = json::array("set", raw)?;
@@ -165,6 +200,16 @@ pub struct DocumentRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     representative: Option<String>,
     linked: bool,
+}
+
+/// A stored document with its text, as JSON.
+#[derive(Debug, Serialize)]
+pub struct DocumentWithText {
+    #[serde(flatten)]
+    pub record: DocumentRecord,
+    /// Absent for a set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 impl From<Document> for DocumentRecord {
@@ -271,6 +316,7 @@ pub fn too_many(what: &str, given: usize, max: usize) -> Problem {
 mod tests {
     use super::*;
     use crate::http::error::Code;
+    use crate::types::DOCUMENT_FIELDS;
 
     fn parse(text: &str) -> Result<DocumentInput, Problem> {
         from_json(text, Invalid::Refuse, &Caller::anyone())
@@ -294,9 +340,23 @@ mod tests {
     #[test]
     fn exactly_one_content_is_asked_for() {
         assert_eq!(field(r#"{"id":"a"}"#), "text");
-        assert_eq!(field(r#"{"id":"a","text":"x","set":[]}"#), "text");
-        assert_eq!(parse(r#"{"html":"<p>"}"#).unwrap_err().code, Code::UnsupportedMediaType);
+        assert_eq!(field(r#"{"id":"a","text":"x","set":[1]}"#), "text");
+        assert_eq!(field(r#"{"id":"a","text":"x","html":"<p>x"}"#), "text");
+        let html = Html { markup: "<p>".into(), syntax: Syntax::Html };
+        assert_eq!(parse(r#"{"html":"<p>"}"#).unwrap().content, Content::Html(html));
         assert_eq!(field(r#"{"text":"x","fingerprint":"00"}"#), "fingerprint");
+    }
+
+    // A client in Java that openapi-generator makes sends it with each document, and could store none.
+    #[test]
+    fn an_empty_set_counts_only_alone() {
+        for set in ["[]", "[ \n]"] {
+            let document = parse(&format!(r#"{{"id":"a","set":{set},"text":"x"}}"#)).unwrap();
+            assert_eq!(document.content, Content::Text("x".into()));
+            assert_eq!(parse(&format!(r#"{{"id":"a","set":{set}}}"#)).unwrap().content, Content::Set(Vec::new()));
+        }
+        assert_eq!(field(r#"{"text":"x","set":{}}"#), "text");
+        assert_eq!(field(r#"{"text":"x","set":[[]]}"#), "text");
     }
 
     #[test]
@@ -307,6 +367,20 @@ mod tests {
         assert_eq!(field(r#"{"text":"x","metadata":"y"}"#), "metadata");
         assert_eq!(field(r#"{"signature":"???"}"#), "signature");
         assert_eq!(field(r#"{"text":"x","teXt":"y"}"#), "teXt");
+    }
+
+    #[test]
+    fn the_fields_are_those_that_files_may_have() {
+        let problem = parse(r#"{"text":"x","teXt":"y"}"#).unwrap_err();
+        let (_, known) = problem.errors[0].detail.split_once("known fields: ").unwrap();
+        let mut known: Vec<_> = known.split(", ").collect();
+        let mut fields = DOCUMENT_FIELDS.to_vec();
+        known.sort_unstable();
+        fields.sort_unstable();
+        assert_eq!(known, fields);
+        let ignoring = |text| of_fields(text, Invalid::Refuse, Extra::Ignore, &Caller::anyone());
+        assert_eq!(ignoring(r#"{"text":"x","teXt":"y"}"#).unwrap(), parse(r#"{"text":"x"}"#).unwrap());
+        assert!(ignoring(r#"{"text":"x","text":"y"}"#).is_err() && ignoring(r#"{"teXt":"y"}"#).is_err());
     }
 
     #[test]

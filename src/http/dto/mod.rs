@@ -9,6 +9,7 @@ pub mod compare;
 pub mod document;
 pub mod explanation;
 pub mod golden;
+pub mod page;
 pub mod summary;
 pub mod tune;
 pub mod verdict;

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::explanation::ExplanationBody;
+use super::page::PageBody;
 use super::values::{metadata, name, timestamp};
 use crate::keys::Scores;
 use crate::telemetry::names;
@@ -44,6 +45,8 @@ pub struct VerdictBody {
     expected_recall: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<Box<ExplanationBody>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page: Option<Box<PageBody>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -104,6 +107,7 @@ impl VerdictBody {
             previous: verdict.previous.map(PreviousBody::from),
             expected_recall: verdict.expected_recall.map(ratio),
             explanation: None,
+            page: verdict.page.map(|page| Box::new(PageBody::from(*page))),
         }
     }
 
@@ -120,7 +124,8 @@ impl VerdictBody {
         match scores {
             Scores::Full => self,
             Scores::Verdict => {
-                let Self { verdict, outcome, stored, collection, id, complete, .. } = self;
+                // The page is the client's own.
+                let Self { verdict, outcome, stored, collection, id, complete, page, .. } = self;
                 Self {
                     verdict,
                     outcome,
@@ -140,6 +145,7 @@ impl VerdictBody {
                     previous: None,
                     expected_recall: None,
                     explanation: None,
+                    page,
                 }
             }
         }
@@ -198,6 +204,7 @@ mod tests {
             expected_recall: None,
             times: LookupTimes::default(),
             explanation: None,
+            page: None,
         }
     }
 

@@ -30,10 +30,10 @@ pub async fn bulk(
     let limits = *state.limits();
     let op = query.get("op").ok_or_else(|| Problem::invalid("op", "is required: check, insert or delete"))?;
     let op = Operation::new(op, &query, &caller)?;
-    let invalid = options::invalid(&query)?;
+    let (invalid, extra) = (options::invalid(&query)?, options::extra(&query)?);
     let duplex = query.flag("duplex")?;
     let (parts, body) = request.into_parts();
-    expect_lines(&parts.headers)?;
+    let content_type = expect_lines(&parts.headers)?;
     let announced = body::announced(&parts.headers).filter(|_| !parts.headers.contains_key(CONTENT_ENCODING));
     let reader = body::decoded(&parts.headers, body)?;
     if !duplex && announced.is_some_and(|bytes| bytes > limits.bulk_body_bytes_max) {
@@ -46,10 +46,10 @@ pub async fn bulk(
     let place = state.bulk_place()?;
     // The request may last for hours, so the decoder's memory counts from the start.
     let window = state.budget().window(body::window_bytes(&parts.headers))?;
-    let work = DocumentWork::of_stream(&state, caller, collection, op, invalid);
+    let work = DocumentWork::of_stream(&state, caller, collection, op, invalid).with_extra(extra);
     let bulk = Bulk { work, duplex, request_id, place, window, quota };
     let answers: Body = many::start(bulk, &state, reader);
     // Tells proxies to pass lines on as they arrive.
-    let headers = [(CONTENT_TYPE, "application/x-ndjson"), (CACHE_CONTROL, "no-store, no-transform")];
+    let headers = [(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-store, no-transform")];
     Ok((headers, [("x-accel-buffering", "no")], answers).into_response())
 }

@@ -7,11 +7,11 @@ use futures::{StreamExt, TryStreamExt};
 
 use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
 use crate::collections::{Collection, CollectionError, Cursor, DocumentsPage, PrepareOptions, Purpose};
-use crate::http::answer::Answer;
+use crate::http::answer::{Answer, scarce};
 use crate::http::audited::Audited;
 use crate::http::body;
 use crate::http::caller::Caller;
-use crate::http::dto::document::{self, Deleted, DocumentPage, DocumentRecord, FoundDocuments};
+use crate::http::dto::document::{self, Deleted, DocumentPage, DocumentRecord, DocumentWithText, FoundDocuments};
 use crate::http::dto::explanation::ExplanationBody;
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
@@ -21,10 +21,12 @@ use crate::http::quota::Quota;
 use crate::http::request::{DocumentBody, JsonText, Subject, Target};
 use crate::http::stages::{Stage, Stages};
 use crate::http::state::AppState;
-use crate::types::{DocId, Document, Explanation, Verdict};
+use crate::types::{DocId, Document, Explanation, PageFacts, StoredText, Verdict, json_bytes};
 
 /// How many records are read concurrently.
 const READS_AT_ONCE: usize = 16;
+/// The room for an answer with a text of unknown length, in bytes of JSON.
+const TEXT_BYTES_USUAL: usize = 64 * 1024;
 
 /// `POST …/check`
 pub async fn check(
@@ -37,20 +39,27 @@ pub async fn check(
     let Subject { id, query, content } = subject;
     let options = options::check_options(&query, &caller)?;
     stages.end(Stage::Extract);
-    let prepared = content.prepare(&collection, Purpose::Check, false).await?;
+    let mut prepared = content.prepare(&collection, Purpose::Check, false).await?;
+    let page = prepared.take_page();
     stages.end(Stage::Sign);
     let mut room = state.answer_room(verdict_bytes_max(options.limit, options.with_metadata, options.explain))?;
-    let content = prepared.content();
-    let verdict = collection.check_within(id, prepared, options, room.json_bytes_max()).await?;
+    let (content, bytes_max) = (prepared.content(), room.json_bytes_max().saturating_sub(page_bytes(&page)));
+    let verdict = collection.check_within(id, prepared, options, bytes_max).await?;
     stages.decided(verdict.times);
     Audited::of_check(&state, &caller, &collection).checked(&verdict, content);
+    let verdict = Verdict { page, ..verdict };
     room.is_made(verdict.bytes());
     Ok(Answer::new(told(&collection, &caller, &stages, options.explain, verdict), room))
 }
 
 /// Returns the most bytes of a verdict as JSON.
 fn verdict_bytes_max(limit: usize, with_metadata: bool, explain: bool) -> usize {
-    Verdict::bytes_max(limit, with_metadata) + if explain { Explanation::BYTES_MAX } else { 0 }
+    let explanation = if explain { Explanation::BYTES_MAX } else { 0 };
+    Verdict::bytes_max(limit, with_metadata) + explanation + PageFacts::JSON_BYTES_MAX
+}
+
+fn page_bytes(page: &Option<Box<PageFacts>>) -> usize {
+    page.as_ref().map_or(0, |page| page.json_bytes())
 }
 
 /// Returns the answer to a client, and logs its stages.
@@ -74,21 +83,26 @@ pub async fn insert(
     body: DocumentBody,
 ) -> Result<Answer<VerdictBody>, Problem> {
     let DocumentBody { document, query, when_full, mut room } = body;
-    let options = options::insert_options(&query, &caller)?;
+    let asked = options::insert_options(&query, &caller)?;
+    let options = asked.options;
     let id = document.required_id()?;
     body::fit_content(&mut room, &document.content, &collection, Purpose::Insert)?;
     let prepare = PrepareOptions { when_full, ranks: false, purpose: Purpose::Insert };
     stages.end(Stage::Extract);
-    let prepared = collection.prepare_with(document.content, prepare).await?;
+    let mut prepared = collection.prepare_with(document.content, prepare).await?;
+    let page = prepared.take_page();
+    let metadata = asked.metadata(document.metadata, page.as_deref())?;
     stages.end(Stage::Sign);
     let mut answer_room =
         state.answer_room(verdict_bytes_max(options.limit, options.with_metadata, options.explain))?;
-    let (bytes_max, content) = (answer_room.json_bytes_max(), prepared.content());
-    let ticket = collection.insert_within(id, document.metadata, prepared, options, bytes_max).await?;
-    answer_room.is_made(ticket.json_bytes());
+    let bytes_max = answer_room.json_bytes_max().saturating_sub(page_bytes(&page));
+    let content = prepared.content();
+    let ticket = collection.insert_within(id, metadata, prepared, options, bytes_max).await?;
+    answer_room.is_made(ticket.json_bytes() + page_bytes(&page));
     stages.decided(ticket.lookup_times());
     let verdict = Audited::of(&state, &caller, &collection).inserted(ticket, content).await?;
     stages.end(Stage::Commit);
+    let verdict = Verdict { page, ..verdict };
     Ok(Answer::new(told(&collection, &caller, &stages, options.explain, verdict), answer_room))
 }
 
@@ -100,15 +114,23 @@ pub async fn read(
     quota: Quota,
 ) -> Result<Response, Problem> {
     quota.take_documents(1)?;
+    let with_text = query.choice("with", &[("none", false), ("text", true)])?;
+    // Also if there is an `id`, because generated clients always send the default. One document is within every limit.
+    let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
     if let Some(id) = query.id()? {
-        if let Some(other) = ["limit", "cursor"].into_iter().find(|other| query.get(other).is_some()) {
-            return Err(Problem::invalid(other, "cannot be combined with `id`; it is for pages"));
+        if query.get("cursor").is_some() {
+            return Err(Problem::invalid("cursor", "cannot be combined with `id`; it is for pages"));
+        }
+        if with_text {
+            return read_with_text(&state, &collection, id).await;
         }
         let document = collection.document(&id).await?;
         let document = document.ok_or(CollectionError::NoSuchDocument { id })?;
         return Ok(Json(DocumentRecord::from(document)).into_response());
     }
-    let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
+    if with_text {
+        return Err(Problem::invalid("with", "`text` needs an `id`; pages have no texts"));
+    }
     let after = query.get("cursor").map(Cursor::parse).transpose()?;
     let mut room = state.answer_room(limit * Document::BYTES_MAX)?;
     let DocumentsPage { documents, next } = collection.documents_within(after, limit, room.json_bytes_max()).await?;
@@ -117,6 +139,43 @@ pub async fn read(
     let next_cursor = next.map(|next| next.to_string());
     let documents = documents.into_iter().map(DocumentRecord::from).collect();
     Ok(Answer::new(DocumentPage { documents, next_cursor }, room).into_response())
+}
+
+/// Answers with a document and its text. It begins with room for most texts. If that does not suffice, the length is known
+/// better, and it takes that much room.
+async fn read_with_text(state: &AppState, collection: &Collection, id: DocId) -> Result<Response, Problem> {
+    let mut wanted = TEXT_BYTES_USUAL;
+    loop {
+        let mut room = state.answer_room(wanted)?;
+        let found = collection.document_with_text(&id, room.json_bytes_max()).await?;
+        let (document, text) = found.ok_or_else(|| CollectionError::NoSuchDocument { id: id.clone() })?;
+        let text = match text {
+            StoredText::Whole(text) => Some(text),
+            StoredText::Absent => None,
+            StoredText::TooLong { bytes } => {
+                wanted = more(bytes, wanted, state.whole_answer_bytes_max())?;
+                continue;
+            }
+        };
+        room.is_made(document.bytes() + text.as_deref().map_or(0, json_bytes));
+        return Ok(Answer::new(DocumentWithText { record: document.into(), text }, room).into_response());
+    }
+}
+
+/// Returns how much room to take for an answer that needs `bytes`, if the room for `wanted` was too small.
+fn more(bytes: usize, wanted: usize, max: usize) -> Result<usize, Problem> {
+    match bytes {
+        _ if bytes > max => Err(Problem::invalid(
+            "with",
+            format!(
+                "must be `none`, because the text is too long: an answer with it has at least {bytes} bytes, and at most \
+                 {max} are possible; raise `server.answer_bytes_max` and `server.answers_bytes_max`"
+            ),
+        )),
+        // Less was granted than wanted, because memory is scarce.
+        _ if bytes <= wanted => Err(scarce()),
+        _ => Ok(bytes),
+    }
 }
 
 /// `DELETE …/documents?id=`

@@ -4,13 +4,15 @@ use axum::Json;
 use axum::extract::State;
 
 use crate::collections::Purpose;
+use crate::http::answer::Answer;
 use crate::http::caller::Caller;
 use crate::http::dto::compare::{self, ComparisonBody};
 use crate::http::dto::document::Signature;
+use crate::http::dto::page::ExtractedBody;
 use crate::http::dto::tune::{TuneBody, TuneInput};
 use crate::http::error::Problem;
 use crate::http::quota::Quota;
-use crate::http::request::{JsonText, Subject, Target, parse};
+use crate::http::request::{JsonText, PageInput, Subject, Target, parse};
 use crate::http::state::AppState;
 
 /// `POST …/compare`
@@ -33,6 +35,19 @@ pub async fn sign(Target(collection): Target, subject: Subject) -> Result<Json<S
     let ranks = subject.query.flag("ranks")?;
     let prepared = subject.content.prepare(&collection, Purpose::Sign, ranks).await?;
     Ok(Json(Signature::new(&prepared, &collection.settings().spec)))
+}
+
+/// `POST …/extract`
+pub async fn extract(
+    State(state): State<AppState>,
+    Target(collection): Target,
+    page: PageInput,
+) -> Result<Answer<ExtractedBody>, Problem> {
+    let PageInput { html, extract, when_full, room: _room } = page;
+    let mut room = state.answer_room(ExtractedBody::bytes_max(html.markup.len()))?;
+    let body = ExtractedBody::new(collection.extract(html, extract, when_full).await?);
+    room.is_made(ExtractedBody::bytes_max(body.text_bytes()));
+    Ok(Answer::new(body, room))
 }
 
 /// `POST /v1/tune`

@@ -22,13 +22,13 @@ use crate::http::answer::LineRoom;
 use crate::http::audited::Audited;
 use crate::http::body::Room;
 use crate::http::caller::Caller;
-use crate::http::dto::document::{DocumentInput, Invalid};
+use crate::http::dto::document::{DocumentInput, Extra, Invalid};
 use crate::http::error::Problem;
 use crate::http::request::parse;
 use crate::http::state::AppState;
 use crate::keys::Scores;
 use crate::telemetry::request::carried;
-use crate::types::{DocId, Metadata, Verdict};
+use crate::types::{DocId, Metadata, PageFacts, Verdict};
 
 /// A document to work on. `tag` is returned with its answer.
 pub(crate) struct Input<T> {
@@ -72,6 +72,7 @@ pub(crate) struct DocumentWork {
     threads: Handle,
     op: Operation,
     invalid: Invalid,
+    extra: Extra,
     /// The most decisions that may wait for the disk.
     open_max: usize,
     /// The bytes of JSON that all answers together may still take. Earlier documents are served first. `None`: no
@@ -93,8 +94,17 @@ struct ReadyDocument<T> {
 /// The prepared part of a document.
 enum Ready {
     Done(DocumentAnswer),
-    Insert(DocId, Option<Metadata>, Prepared, InsertOptions),
+    Insert(Box<Insert>),
     Delete(DocId),
+}
+
+/// A document to insert.
+struct Insert {
+    id: DocId,
+    metadata: Option<Metadata>,
+    prepared: Prepared,
+    options: InsertOptions,
+    page: Option<Box<PageFacts>>,
 }
 
 /// Lines wait for a free thread. Reading stops meanwhile, so the client is slowed down instead of refused.
@@ -121,6 +131,7 @@ impl DocumentWork {
             threads,
             op,
             invalid,
+            extra: Extra::Refuse,
             open_max: state.limits().bulk_open_max,
             answers_left: None,
             places,
@@ -139,6 +150,11 @@ impl DocumentWork {
     ) -> Self {
         let answers_left = Some(Arc::new(AtomicUsize::new(answers_bytes_max)));
         Self { answers_left, places: None, ..Self::of_stream(state, caller, collection, op, invalid) }
+    }
+
+    /// The same work, with other treatment of fields that documents do not have.
+    pub(crate) fn with_extra(self, extra: Extra) -> Self {
+        Self { extra, ..self }
     }
 
     pub(crate) fn caller(&self) -> &Caller {
@@ -259,28 +275,33 @@ impl DocumentWork {
     }
 
     async fn prepare(&self, json: Bytes, answer_bytes_max: usize) -> Ready {
-        let (op, invalid, caller) = (self.op, self.invalid, self.caller.clone());
-        let (bytes, read) = (json.len(), move || Ok(Parsed::new(&json, op, invalid, &caller)));
+        let (op, invalid, extra, caller) = (self.op, self.invalid, self.extra, self.caller.clone());
+        let (bytes, read) = (json.len(), move || Ok(Parsed::new(&json, op, invalid, extra, &caller)));
         let parsed = parse(&self.cpu, WhenFull::GiveWay, bytes, read).await;
         match parsed {
             Ok(Parsed::Check(DocumentInput { id, content, .. }, options)) => {
                 let checked = async {
-                    let prepared = self.collection.prepare_with(content, in_turn(Purpose::Check)).await?;
-                    let (bytes_max, content) = (self.bytes_left(answer_bytes_max), prepared.content());
+                    let mut prepared = self.collection.prepare_with(content, in_turn(Purpose::Check)).await?;
+                    let (page, content) = (prepared.take_page(), prepared.content());
+                    let bytes_max = self.bytes_left(answer_bytes_max).saturating_sub(page_bytes(&page));
                     let verdict = self.collection.check_within(id.clone(), prepared, options, bytes_max).await?;
                     self.audited.checked(&verdict, content);
-                    Ok::<_, CollectionError>(verdict)
+                    Ok::<_, CollectionError>(Verdict { page, ..verdict })
                 };
                 match checked.await {
                     Ok(verdict) => Ready::Done(DocumentAnswer::Verdict(verdict)),
                     Err(error) => failed(id, error.into()),
                 }
             }
-            Ok(Parsed::Insert(id, DocumentInput { content, metadata, .. }, options)) => {
-                match self.collection.prepare_with(content, in_turn(Purpose::Insert)).await {
-                    Ok(prepared) => Ready::Insert(id, metadata, prepared, options),
-                    Err(error) => failed(Some(id), error.into()),
-                }
+            Ok(Parsed::Insert(id, DocumentInput { content, metadata, .. }, asked)) => {
+                let prepared = self.collection.prepare_with(content, in_turn(Purpose::Insert)).await;
+                let ready = prepared.map_err(Problem::from).and_then(|mut prepared| {
+                    let page = prepared.take_page();
+                    let metadata = asked.metadata(metadata, page.as_deref())?;
+                    let options = asked.options;
+                    Ok(Ready::Insert(Box::new(Insert { id: id.clone(), metadata, prepared, options, page })))
+                });
+                ready.unwrap_or_else(|problem| failed(Some(id), problem))
             }
             Ok(Parsed::Delete(id)) => Ready::Delete(id),
             Ok(Parsed::Faulty(id, problem)) => failed(id, problem),
@@ -291,14 +312,16 @@ impl DocumentWork {
     async fn decide(self, ready: Ready, bytes_max: usize) -> DecidedInTurn {
         match ready {
             Ready::Done(answer) => DecidedInTurn::now(answer),
-            Ready::Insert(id, metadata, prepared, options) => {
-                let content = prepared.content();
+            Ready::Insert(insert) => {
+                let Insert { id, metadata, prepared, options, page } = *insert;
+                let (content, page_bytes) = (prepared.content(), page_bytes(&page));
+                let bytes_max = bytes_max.saturating_sub(page_bytes);
                 match self.collection.insert_within(id.clone(), metadata, prepared, options, bytes_max).await {
                     Ok(ticket) => {
-                        let json_bytes = ticket.json_bytes();
+                        let json_bytes = ticket.json_bytes() + page_bytes;
                         let answer = self.audited.inserted(ticket, content);
                         let answer = answer.map(|answer| match answer {
-                            Ok(verdict) => DocumentAnswer::Verdict(verdict),
+                            Ok(verdict) => DocumentAnswer::Verdict(Verdict { page, ..verdict }),
                             Err(error) => DocumentAnswer::Failed { id: Some(id), problem: error.into() },
                         });
                         DecidedInTurn { json_bytes, waiting: answer.boxed() }
@@ -342,6 +365,10 @@ impl DocumentAnswer {
             Self::Failed { id, problem } => id.as_ref().map_or(0, DocId::json_bytes) + problem.json_bytes(),
         }
     }
+}
+
+fn page_bytes(page: &Option<Box<PageFacts>>) -> usize {
+    page.as_ref().map_or(0, |page| page.json_bytes())
 }
 
 fn deleted_bytes(id: &DocId) -> usize {

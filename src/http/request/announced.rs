@@ -5,34 +5,59 @@ use axum::http::request::Parts;
 
 use crate::http::dto::document::Invalid;
 use crate::http::error::Problem;
-use crate::http::media_type::expect;
+use crate::http::media_type::{PageType, expect, page};
 use crate::http::options;
 use crate::http::query::Query;
 use crate::http::state::AppState;
 use crate::types::DocId;
 
+/// The form of a body.
+pub(super) enum Form {
+    Json,
+    /// A raw text.
+    Text,
+    /// A raw page.
+    Page(PageType),
+}
+
 /// The parts of a document request that come before the body.
 pub(super) struct Announced {
-    /// Whether the body is a raw text and not JSON.
-    pub(super) raw: bool,
+    pub(super) form: Form,
     pub(super) id: Option<DocId>,
     pub(super) invalid: Invalid,
     pub(super) query: Query,
 }
 
+impl Form {
+    /// Returns how ill-formed bytes of a raw body are treated, or `None` for JSON.
+    pub(super) fn raw(&self, invalid: Invalid) -> Option<Invalid> {
+        match self {
+            Self::Json => None,
+            Self::Text => Some(invalid),
+            // A byte of another charset can become three of UTF-8.
+            Self::Page(_) => Some(Invalid::Replace),
+        }
+    }
+}
+
 impl Announced {
     pub(super) async fn of(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
         let query = Query::from_request_parts(parts, state).await?;
-        let essence = expect(&parts.headers, &["application/json", "text/plain"])?;
+        let form = match page(&parts.headers) {
+            Some(page) => Form::Page(page),
+            None => match expect(&parts.headers, &["application/json", "text/plain", "text/html"])? {
+                "text/plain" => Form::Text,
+                _ => Form::Json,
+            },
+        };
         let id = query.id()?;
         let invalid = options::invalid(&query)?;
-        let raw = essence == "text/plain";
-        if !raw && id.is_some() {
+        if id.is_some() && matches!(form, Form::Json) {
             return Err(Problem::invalid(
                 "id",
-                "must be a field of the JSON document; the query parameter is for raw texts only",
+                "must be a field of the JSON document; the query parameter is for raw texts and pages only",
             ));
         }
-        Ok(Self { raw, id, invalid, query })
+        Ok(Self { form, id, invalid, query })
     }
 }

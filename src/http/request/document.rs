@@ -2,13 +2,14 @@
 
 use axum::extract::{FromRequest, Request};
 
-use super::announced::Announced;
+use super::announced::{Announced, Form};
 use super::parsing::{after_parsing, parse, utf8};
 use super::reading::read;
 use crate::cpu::WhenFull;
 use crate::http::body::{Room, Whole};
 use crate::http::dto::document::{self, DocumentInput};
 use crate::http::error::Problem;
+use crate::http::media_type::PageType;
 use crate::http::notes::caller_of;
 use crate::http::query::Query;
 use crate::http::quota::Quota;
@@ -29,14 +30,15 @@ impl FromRequest<AppState> for DocumentBody {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
-        let Announced { raw, id, invalid, query } = Announced::of(&mut parts, state).await?;
+        let Announced { form, id, invalid, query } = Announced::of(&mut parts, state).await?;
         let caller = caller_of(&parts.extensions).clone();
-        let Whole { bytes, room } = read(&parts, body, raw.then_some(invalid), state).await?;
+        let Whole { bytes, room } = read(&parts, body, form.raw(invalid), state).await?;
         Quota::of(&parts.extensions).take_documents(1)?;
         let len = bytes.len();
-        let document = parse(state.cpu(), WhenFull::Refuse, len, move || match raw {
-            true => document::from_raw(id, bytes.into(), invalid),
-            false => document::from_json(utf8(&bytes)?, invalid, &caller),
+        let document = parse(state.cpu(), WhenFull::Refuse, len, move || match form {
+            Form::Json => document::from_json(utf8(&bytes)?, invalid, &caller),
+            Form::Text => document::from_raw(id, bytes.into(), invalid),
+            Form::Page(PageType { syntax, charset }) => Ok(document::from_page(id, &bytes, charset.as_deref(), syntax)),
         })
         .await?;
         Ok(Self { document, query, when_full: after_parsing(len), room })

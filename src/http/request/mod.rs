@@ -5,6 +5,7 @@
 mod announced;
 mod document;
 mod json_text;
+mod page;
 mod parsing;
 mod path;
 mod reading;
@@ -12,6 +13,7 @@ mod subject;
 
 pub(super) use document::DocumentBody;
 pub(super) use json_text::{BatchText, JsonText};
+pub(super) use page::PageInput;
 pub(super) use parsing::{ill_formed, parse};
 pub(super) use path::{OpenCollections, PathName, Target};
 pub(super) use subject::Subject;

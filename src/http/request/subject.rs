@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use axum::http::request::Parts;
 
-use super::announced::Announced;
+use super::announced::{Announced, Form};
 use super::parsing::{after_parsing, parse, utf8};
 use super::reading::{notes, read};
 use crate::collections::{Collection, PrepareOptions, Prepared, Purpose};
@@ -12,6 +12,7 @@ use crate::cpu::{CpuPool, WhenFull};
 use crate::http::body::{self, LONG_BYTES_MIN, Room, Slice, Slices, Whole};
 use crate::http::dto::document::{self, BYTE_ORDER_MARK, DocumentInput, Invalid};
 use crate::http::error::Problem;
+use crate::http::media_type::PageType;
 use crate::http::notes::{Notes, caller_of};
 use crate::http::query::Query;
 use crate::http::quota::Quota;
@@ -56,18 +57,21 @@ impl FromRequest<AppState> for Subject {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
-        let Announced { raw, id, invalid, query } = Announced::of(&mut parts, state).await?;
+        let Announced { form, id, invalid, query } = Announced::of(&mut parts, state).await?;
         let quota = Quota::of(&parts.extensions);
-        if raw {
+        if let Form::Text = form {
             // In a box, so that JSON does not take room for it.
             let content = Box::pin(raw_text(&parts, body, invalid, state, &quota)).await?;
             return Ok(Self { id, query, content });
         }
-        let Whole { bytes, room } = read(&parts, body, None, state).await?;
+        let Whole { bytes, room } = read(&parts, body, form.raw(invalid), state).await?;
         quota.take_documents(1)?;
         let len = bytes.len();
         let caller = caller_of(&parts.extensions).clone();
-        let read = move || document::from_json(utf8(&bytes)?, invalid, &caller);
+        let read = move || match form {
+            Form::Page(PageType { syntax, charset }) => Ok(document::from_page(id, &bytes, charset.as_deref(), syntax)),
+            Form::Json | Form::Text => document::from_json(utf8(&bytes)?, invalid, &caller),
+        };
         let DocumentInput { id, content, .. } = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
         Ok(Self { id, query, content: SubjectContent::Whole { content, when_full: after_parsing(len), room } })
     }

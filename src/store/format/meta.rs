@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::columns::{META_SEED, push_text};
 use crate::store::error::{Result, StoreError};
 use crate::store::settings::{Changeable, Meta};
-use crate::types::{CollectionName, Keep, TimestampMs, Verify};
+use crate::types::{CollectionName, Extract, Keep, TimestampMs, Verify};
 
 /// Writes the settings, in place of the earlier ones.
 pub(in crate::store) fn write_meta(connection: &Connection, meta: &Meta) -> rusqlite::Result<()> {
@@ -14,8 +14,8 @@ pub(in crate::store) fn write_meta(connection: &Connection, meta: &Meta) -> rusq
     connection.execute(
         "INSERT OR REPLACE INTO meta
          (only, name, spec, bands, rows, threshold, created_ms, keep, verify, ttl_ms, touch, seen_floor_ms,
-          banding_by_hand, sum)
-         VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+          banding_by_hand, extract, extractor, sum)
+         VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         params![
             meta.name.as_str(),
             meta.spec,
@@ -29,6 +29,8 @@ pub(in crate::store) fn write_meta(connection: &Connection, meta: &Meta) -> rusq
             touch,
             meta.seen_floor.0,
             banding_by_hand,
+            meta.extract.as_str(),
+            meta.extractor,
             meta_sum(meta) as i64
         ],
     )?;
@@ -43,14 +45,18 @@ pub(in crate::store) fn read_meta(connection: &Connection, label: &str) -> Resul
         detail: format!("its settings cannot be trusted: {detail}"),
     };
     let columns = "name, spec, bands, rows, threshold, created_ms, keep, verify, ttl_ms, touch, seen_floor_ms, \
-                   banding_by_hand, sum";
+                   banding_by_hand, extract, extractor, sum";
     let read = connection
         .query_row(&format!("SELECT {columns} FROM meta WHERE only = 1"), [], |row| {
             let name = CollectionName::new(&row.get::<_, String>(0)?).ok();
             let (keep, verify) = (row.get::<_, String>(6)?, row.get::<_, String>(7)?);
             let keep = Keep::ALL.into_iter().find(|known| known.as_str() == keep);
             let verify = Verify::ALL.into_iter().find(|known| known.as_str() == verify);
-            let (Some(name), Some(keep), Some(verify)) = (name, keep, verify) else { return Ok(None) };
+            let extract = row.get::<_, String>(12)?;
+            let extract = Extract::ALL.into_iter().find(|known| known.as_str() == extract);
+            let (Some(name), Some(keep), Some(verify), Some(extract)) = (name, keep, verify, extract) else {
+                return Ok(None);
+            };
             let changeable = Changeable {
                 bands: row.get(2)?,
                 rows: row.get(3)?,
@@ -61,8 +67,9 @@ pub(in crate::store) fn read_meta(connection: &Connection, label: &str) -> Resul
                 touch: row.get(9)?,
             };
             let (created, seen_floor) = (TimestampMs(row.get(5)?), TimestampMs(row.get(10)?));
-            let meta = Meta { name, spec: row.get(1)?, keep, created, seen_floor, changeable };
-            Ok(Some((meta, row.get::<_, i64>(12)?)))
+            let (spec, extractor) = (row.get(1)?, row.get(13)?);
+            let meta = Meta { name, spec, keep, extract, extractor, created, seen_floor, changeable };
+            Ok(Some((meta, row.get::<_, i64>(14)?)))
         })
         .optional();
     match read {
@@ -96,6 +103,11 @@ pub(in crate::store) fn meta_sum(meta: &Meta) -> u64 {
     // Formats 1 and 2 did not have this setting.
     if banding_by_hand {
         buffer.push(1);
+    }
+    // Formats 1 to 4 did not have these.
+    if (meta.extract, meta.extractor) != (Extract::Article, 1) {
+        push_text(&mut buffer, Some(meta.extract.as_str().as_bytes()));
+        buffer.extend_from_slice(&meta.extractor.to_le_bytes());
     }
     xxh3_64_with_seed(&buffer, META_SEED)
 }

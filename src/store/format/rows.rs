@@ -11,7 +11,7 @@ use super::columns::{
 };
 use super::verdict;
 use crate::store::record::{Head, Record, StoredVerdict};
-use crate::types::{DocId, Document, Metadata, Seq, TimestampMs, content_prefix};
+use crate::types::{DocId, Document, Metadata, PageMark, Seq, TimestampMs, content_prefix};
 
 const LINKED: u8 = 1;
 const GIVEN: u8 = 2;
@@ -27,13 +27,14 @@ pub(in crate::store) use signature_columns;
 /// The columns of `document d`, in the order of [`DocumentRow::read`].
 macro_rules! document_columns {
     () => {
-        "d.seq, d.id, d.metadata, d.content_hash, d.flags, d.first_seen_ms, d.shingles, d.verdict, d.id_first_seen_ms, d.sum"
+        "d.seq, d.id, d.metadata, d.content_hash, d.flags, d.first_seen_ms, d.shingles, d.verdict, d.id_first_seen_ms, \
+         d.page_hash, d.extractor, d.sum"
     };
 }
 pub(in crate::store) use document_columns;
 
 /// The number of columns of `document`.
-pub(in crate::store) const DOCUMENT_COLUMN_COUNT: usize = 10;
+pub(in crate::store) const DOCUMENT_COLUMN_COUNT: usize = 12;
 
 /// A row of `signature`: the part of a record that the index needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +120,8 @@ pub(in crate::store) struct DocumentRow<'a> {
     pub(in crate::store) verdict: &'a [u8],
     /// Absent if the id was first stored with this content, as in all rows of formats 1 and 2.
     pub(in crate::store) id_first_seen_ms: Option<i64>,
+    /// Absent if the text did not come from a page, as in all rows of formats 1 to 4.
+    pub(in crate::store) page: Option<PageMark>,
 }
 
 impl<'a> DocumentRow<'a> {
@@ -133,6 +136,7 @@ impl<'a> DocumentRow<'a> {
             shingles: record.shingles,
             verdict: verdict.as_bytes(),
             id_first_seen_ms: (record.id_first_seen != record.first_seen).then_some(record.id_first_seen.0),
+            page: record.page,
         }
     }
 
@@ -155,6 +159,12 @@ impl<'a> DocumentRow<'a> {
         if let Some(id_first_seen_ms) = self.id_first_seen_ms {
             buffer.extend_from_slice(&id_first_seen_ms.to_le_bytes());
         }
+        if let Some(PageMark { hash, extractor }) = self.page {
+            // A tag, because the time before it may be absent.
+            buffer.push(1);
+            buffer.extend_from_slice(&hash.to_be_bytes());
+            buffer.extend_from_slice(&extractor.to_le_bytes());
+        }
         xxh3_64_with_seed(buffer, DOCUMENT_SEED)
     }
 
@@ -175,8 +185,9 @@ impl<'a> DocumentRow<'a> {
             shingles: if is_null(row, first + 6)? { None } else { Some(integer(row, first + 6)? as u64) },
             verdict: bytes(row, first + 7)?,
             id_first_seen_ms: if is_null(row, first + 8)? { None } else { Some(integer(row, first + 8)?) },
+            page: page_mark(row, first + 9)?,
         };
-        let sum = integer(row, first + 9)? as u64;
+        let sum = integer(row, first + 11)? as u64;
         if this.sum(buffer) == sum { Ok(this) } else { Err(WRONG_SUM) }
     }
 
@@ -241,6 +252,7 @@ impl<'a> DocumentRow<'a> {
             seen: signature.seen,
             cluster: signature.cluster,
             shingles: self.shingles,
+            page: self.page,
             verdict: self.verdict()?,
             payload: None,
         })
@@ -273,6 +285,19 @@ impl<'a> DocumentRow<'a> {
 
     fn given(&self) -> bool {
         self.flags & GIVEN != 0
+    }
+}
+
+/// Reads the hash of a page, and the version of the extractor after it. Both are there, or neither is.
+fn page_mark(row: &Row<'_>, first: usize) -> Result<Option<PageMark>, Flaw> {
+    match (is_null(row, first)?, is_null(row, first + 1)?) {
+        (true, true) => Ok(None),
+        (false, false) => {
+            let hash: [u8; 16] = bytes(row, first)?.try_into().map_err(|_| WRONG_TYPE)?;
+            let extractor = u32::try_from(integer(row, first + 1)?).map_err(|_| WRONG_TYPE)?;
+            Ok(Some(PageMark { hash: u128::from_be_bytes(hash), extractor }))
+        }
+        _ => Err(WRONG_TYPE),
     }
 }
 

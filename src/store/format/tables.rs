@@ -4,7 +4,7 @@
 /// "hapx": identifies our files among SQLite files, also to `file(1)`.
 pub(super) const APPLICATION_ID: i32 = 0x6861_7078;
 /// The format that this version writes.
-pub(in crate::store) const FORMAT: i32 = 4;
+pub(in crate::store) const FORMAT: i32 = 5;
 
 pub(super) const TABLES: &str = "
 CREATE TABLE meta (
@@ -21,7 +21,9 @@ CREATE TABLE meta (
     ttl_ms        INTEGER,
     touch         INTEGER NOT NULL DEFAULT 0,
     seen_floor_ms INTEGER NOT NULL DEFAULT 0,
-    banding_by_hand INTEGER NOT NULL DEFAULT 0
+    banding_by_hand INTEGER NOT NULL DEFAULT 0,
+    extract       TEXT    NOT NULL DEFAULT 'article',
+    extractor     INTEGER NOT NULL DEFAULT 1
 ) STRICT;
 CREATE TABLE ledger (
     tally         TEXT    PRIMARY KEY,
@@ -49,7 +51,9 @@ CREATE TABLE document (
     shingles       INTEGER,
     verdict        TEXT    NOT NULL,
     sum            INTEGER NOT NULL,
-    id_first_seen_ms INTEGER
+    id_first_seen_ms INTEGER,
+    page_hash      BLOB,
+    extractor      INTEGER
 ) STRICT;
 INSERT INTO ledger VALUES ('signature', 0, 0, 0), ('document', 0, 0, 0);
 ";

@@ -34,6 +34,14 @@ ALTER TABLE meta ADD COLUMN banding_by_hand INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE document ADD COLUMN id_first_seen_ms INTEGER;
 ";
 
+/// Format 4 -> 5. Checksums stay valid: older files hold no page, so they have the values that checksums leave out.
+const UPGRADE_FROM_4: &str = "
+ALTER TABLE meta ADD COLUMN extract TEXT NOT NULL DEFAULT 'article';
+ALTER TABLE meta ADD COLUMN extractor INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE document ADD COLUMN page_hash BLOB;
+ALTER TABLE document ADD COLUMN extractor INTEGER;
+";
+
 /// Upgrades a file to the format of this version, in one transaction. The caller holds the data directory's lock.
 pub(in crate::store) fn upgrade(path: &Path) -> Result<()> {
     check_files(path)?;
@@ -54,6 +62,9 @@ pub(in crate::store) fn upgrade(path: &Path) -> Result<()> {
     }
     if found < 3 {
         transaction.execute_batch(UPGRADE_FROM_2).map_err(upgrading)?;
+    }
+    transaction.execute_batch(UPGRADE_FROM_4).map_err(upgrading)?;
+    if found < 3 {
         let mut meta = read_meta(&transaction, &name_of(path))?;
         if found < 2 {
             let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -62,8 +73,10 @@ pub(in crate::store) fn upgrade(path: &Path) -> Result<()> {
         meta.changeable.banding_by_hand = !has_default_banding(&meta);
         write_meta(&transaction, &meta).map_err(upgrading)?;
     }
-    // Format 4 also has one more value of `verify`. No older file can hold it.
-    transaction.execute_batch(TABLES_SINCE_4).map_err(upgrading)?;
+    if found < 4 {
+        // Format 4 also has one more value of `verify`. No older file can hold it.
+        transaction.execute_batch(TABLES_SINCE_4).map_err(upgrading)?;
+    }
     transaction.pragma_update(None, "user_version", FORMAT).map_err(upgrading)?;
     transaction.commit().map_err(upgrading)
 }

@@ -18,6 +18,19 @@ pub enum Looked<T> {
     At(T),
 }
 
+/// Returns how many bytes the payload of a document has; `None` if the document is gone. No checksum covers the length, so
+/// it is only good to limit what is read.
+pub(in crate::store) fn bytes(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<usize>> {
+    let collection = snapshot.collection();
+    let bytes = snapshot
+        .connection()
+        .prepare_cached("SELECT length(bytes) FROM payload WHERE seq = ?1")
+        .and_then(|mut statement| statement.query_row([seq.0 as i64], |row| Ok(integer(row, 0))).optional())
+        .map_err(|error| StoreError::from_sqlite(collection, "reading a payload", error).at_record(seq))?;
+    let flawed = |flaw| StoreError::damaged(collection, seq, flaw);
+    Ok(bytes.transpose().map_err(flawed)?.map(|bytes| bytes as usize))
+}
+
 /// Looks at the payload of a document. First it calls `by_size` with the number of shingles. If that returns `Ok`, it
 /// reads the payload and calls `visit`.
 pub(in crate::store) fn payload<T>(

@@ -185,6 +185,7 @@ fn remains_of_two_torn_commits_add_up_to_no_damage() {
 #[test]
 fn sums_are_frozen() {
     let of_format_3 = Record { cluster: Seq(21), ..record(42) };
+    let of_format_5 = Record { page: Some(PageMark { hash: 7 << 90, extractor: 2 }), ..of_format_3.clone() };
     let record = Record { id_first_seen: of_format_3.first_seen, ..of_format_3.clone() };
     let mut buffer = Vec::new();
     let of_format_1 = Record { cluster: Seq(0), seen: TimestampMs(0), ..record.clone() };
@@ -195,6 +196,8 @@ fn sums_are_frozen() {
         meta_sum(&meta()),
         DocumentRow::of(&of_format_3, &verdict::to_json(&record.verdict)).sum(&mut buffer),
         meta_sum(&Meta { changeable: Changeable { banding_by_hand: true, ..meta().changeable }, ..meta() }),
+        DocumentRow::of(&of_format_5, &verdict::to_json(&record.verdict)).sum(&mut buffer),
+        meta_sum(&Meta { extract: Extract::Visible, ..meta() }),
     ];
     assert_eq!(
         sums,
@@ -204,7 +207,9 @@ fn sums_are_frozen() {
             17350328442067921718,
             2615956988820461857,
             12536837265343022632,
-            16402566722863039472
+            16402566722863039472,
+            1950117814275752026,
+            17152489500599412719
         ]
     );
 }

@@ -32,8 +32,8 @@ use crate::store::format::verdict;
 use crate::store::write::checkpoint;
 use crate::store::write::log_bound::WAKE_BYTES;
 use crate::types::{
-    ClusterPlace, CollectionName, DocId, Document, Keep, Metadata, Overlap, Payload, PayloadKind, Seq, TimestampMs,
-    VerdictKind, Verify,
+    ClusterPlace, CollectionName, DocId, Document, Extract, Keep, Metadata, Overlap, PageMark, Payload, PayloadKind,
+    Seq, TimestampMs, VerdictKind, Verify,
 };
 
 fn meta() -> Meta {
@@ -41,6 +41,8 @@ fn meta() -> Meta {
         name: CollectionName::new("pages").unwrap(),
         spec: "a spec".to_owned(),
         keep: Keep::Signature,
+        extract: Extract::Article,
+        extractor: 1,
         created: TimestampMs(1_700_000_000_123),
         seen_floor: TimestampMs(0),
         changeable: Changeable {
@@ -72,6 +74,10 @@ fn record(seq: u64) -> Record {
         // Clusters of three: every third document is a founder, and the next two join it.
         cluster: Seq(if seq.is_multiple_of(3) { 0 } else { seq - seq % 3 }),
         shingles: Some(seq),
+        // Every eleventh document is a page.
+        page: seq
+            .is_multiple_of(11)
+            .then(|| PageMark { hash: u128::from(seq) << 70 | 3, extractor: 1 + seq as u32 % 3 }),
         verdict: StoredVerdict {
             kind: VerdictKind::Unique,
             duplicate_of: None,

@@ -35,9 +35,14 @@ fn any_metadata() -> impl Strategy<Value = Option<Metadata>> {
     prop::option::of(text.prop_map(|text| Metadata::new(text.into_iter().collect::<String>()).unwrap()))
 }
 
+fn any_page() -> impl Strategy<Value = Option<PageMark>> {
+    let page = (any::<u128>(), any::<u32>()).prop_map(|(hash, extractor)| PageMark { hash, extractor });
+    prop::option::of(page)
+}
+
 fn any_record() -> impl Strategy<Value = Record> {
     let given = (any::<bool>(), any::<bool>(), any::<u128>(), any::<[i64; 2]>(), prop::option::of(any::<u64>()));
-    let lasting = (any::<i64>(), 0..=u64::MAX >> 1);
+    let lasting = (any::<i64>(), 0..=u64::MAX >> 1, any_page());
     (any_id(), any::<u64>(), prop::collection::vec(any::<u8>(), 0..70), any_metadata(), given, lasting, any_verdict())
         .prop_map(
             |(
@@ -46,7 +51,7 @@ fn any_record() -> impl Strategy<Value = Record> {
                 signature,
                 metadata,
                 (given, linked, content, [first_seen, id_first_seen], shingles),
-                (seen, cluster),
+                (seen, cluster, page),
                 verdict,
             )| Record {
                 seq: Seq(0),
@@ -62,6 +67,7 @@ fn any_record() -> impl Strategy<Value = Record> {
                 seen: TimestampMs(seen),
                 cluster: Seq(cluster),
                 shingles,
+                page,
                 verdict,
                 payload: None,
             },
@@ -74,7 +80,7 @@ enum Step {
     Insert(Record),
     Replace(prop::sample::Index, Record),
     Delete(prop::sample::Index),
-    Update(prop::sample::Index, Option<Metadata>),
+    Update(prop::sample::Index, Option<Metadata>, Option<PageMark>),
     Commit,
     Reopen,
 }
@@ -84,7 +90,8 @@ fn any_step() -> impl Strategy<Value = Step> {
         6 => any_record().prop_map(Step::Insert),
         3 => (any::<prop::sample::Index>(), any_record()).prop_map(|(pick, record)| Step::Replace(pick, record)),
         3 => any::<prop::sample::Index>().prop_map(Step::Delete),
-        2 => (any::<prop::sample::Index>(), any_metadata()).prop_map(|(pick, metadata)| Step::Update(pick, metadata)),
+        2 => (any::<prop::sample::Index>(), any_metadata(), any_page())
+            .prop_map(|(pick, metadata, page)| Step::Update(pick, metadata, page)),
         3 => Just(Step::Commit),
         1 => Just(Step::Reopen),
     ]
@@ -129,10 +136,11 @@ proptest! {
                     let promoted = promote(&mut model, target);
                     batch.push(Change::Delete { seq: Seq(last), target: Seq(target), promoted });
                 }
-                Step::Update(pick, metadata) if !model.is_empty() => {
+                Step::Update(pick, metadata, page) if !model.is_empty() => {
                     let target = *pick.get(&model.keys().copied().collect::<Vec<_>>());
-                    model.get_mut(&target).unwrap().metadata = metadata.clone();
-                    batch.push(Change::Update { seq: Seq(last), target: Seq(target), metadata });
+                    let held = model.get_mut(&target).unwrap();
+                    (held.metadata, held.page) = (metadata.clone(), page);
+                    batch.push(Change::Update { seq: Seq(last), target: Seq(target), metadata, page });
                 }
                 Step::Replace(..) | Step::Delete(_) | Step::Update(..) => {}
                 Step::Commit => writer.commit(&std::mem::take(&mut batch), Seq(last)).unwrap(),

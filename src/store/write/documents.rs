@@ -36,8 +36,9 @@ pub(super) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
     batch.run(
         record.seq,
         "INSERT INTO document
-         (seq, id, metadata, content_hash, flags, first_seen_ms, shingles, verdict, id_first_seen_ms, sum)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+         (seq, id, metadata, content_hash, flags, first_seen_ms, shingles, verdict, id_first_seen_ms, page_hash,
+          extractor, sum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         params![
             document.seq.0 as i64,
             record.id.as_str(),
@@ -48,6 +49,8 @@ pub(super) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
             document.shingles.map(|shingles| shingles as i64),
             verdict,
             document.id_first_seen_ms,
+            document.page.map(|page| page.hash.to_be_bytes()),
+            document.page.map(|page| page.extractor),
             sum as i64
         ],
     )?;

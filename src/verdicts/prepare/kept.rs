@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hapax_core::{Collected, Pipeline, ShingleSet, SignScratch};
 use zstd::bulk::{Compressor, Decompressor};
 
-use crate::types::{Keep, Payload, PayloadKind};
+use crate::types::{Keep, Payload, PayloadKind, StoredText, json_bytes};
 
 /// The level of zstd for texts. Higher levels save less than half of the bytes and cost more than all of signing.
 const ZSTD_LEVEL: i32 = 3;
@@ -91,6 +91,21 @@ pub(super) fn hashes_of(pipeline: &Pipeline, payload: &Payload) -> Option<Vec<u6
     Some(SCRATCH.with_borrow_mut(|scratch| pipeline.shingle_set_of_canonical(scratch, &text)))
 }
 
+/// Returns the text of a payload, if it has at most `bytes_max` bytes as JSON. No more memory than that is taken for it.
+/// `None`: the payload is not one that was stored.
+pub(crate) fn text_of(payload: &Payload, bytes_max: usize) -> Option<StoredText> {
+    if payload.kind == PayloadKind::Shingles {
+        return Some(StoredText::Absent);
+    }
+    let bytes = usize::try_from(text_bytes(&payload.bytes)?).ok()?;
+    if bytes > bytes_max {
+        return Some(StoredText::TooLong { bytes });
+    }
+    let text = decompressed(&payload.bytes)?;
+    let bytes = json_bytes(&text);
+    Some(if bytes > bytes_max { StoredText::TooLong { bytes } } else { StoredText::Whole(text) })
+}
+
 /// Returns the bytes of a payload after decompression. A repetitive text is much longer than its stored form.
 pub(crate) fn unpacked_bytes(payload: &Payload) -> u64 {
     match payload.kind {
@@ -111,5 +126,19 @@ mod tests {
             assert_eq!(decompressed(&bytes[..bytes.len() - 1]), None);
         }
         assert_eq!(decompressed(b"no such thing"), None);
+    }
+
+    #[test]
+    fn a_text_that_does_not_fit_tells_its_length() {
+        let payload = |kind, text: &str| Payload { kind, shingles: 1, bytes: compressed(text.as_bytes()) };
+        let quoted = "\"a\" ".repeat(100);
+        let of = |bytes_max| text_of(&payload(PayloadKind::Text, &quoted), bytes_max);
+        assert_eq!(of(600), Some(StoredText::Whole(quoted.clone())));
+        // As JSON, each quote has two bytes.
+        assert_eq!(of(599), Some(StoredText::TooLong { bytes: 600 }));
+        assert_eq!(of(399), Some(StoredText::TooLong { bytes: 400 }));
+        assert_eq!(text_of(&payload(PayloadKind::Shingles, "a"), 0), Some(StoredText::Absent));
+        let broken = Payload { bytes: b"no such thing".to_vec(), ..payload(PayloadKind::Text, "a") };
+        assert_eq!(text_of(&broken, 100), None);
     }
 }

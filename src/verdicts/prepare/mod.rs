@@ -3,13 +3,14 @@
 
 mod kept;
 mod near;
+mod page_meters;
 mod prepared;
 mod preparer;
 mod sign_meters;
 mod signing;
 mod text_signer;
 
-pub(crate) use kept::{Kept, set_of, unpacked_bytes};
+pub(crate) use kept::{Kept, set_of, text_of, unpacked_bytes};
 pub(crate) use near::{NearSource, Original};
 pub(crate) use prepared::Made;
 pub use prepared::{PrepareOptions, Prepared, Purpose};

@@ -40,6 +40,7 @@ impl Original<'_> {
             signature,
             content: None,
             kept: set.map(|set| Kept { set: Arc::new(set), payload: None }),
+            page: None,
         };
         match (self.payload, self.pipeline) {
             (Some(payload), Some(pipeline)) if payload.kind == PayloadKind::Text => {

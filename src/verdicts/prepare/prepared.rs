@@ -4,7 +4,7 @@ use hapax_core::ContentHash;
 
 use super::kept::Kept;
 use crate::cpu::WhenFull;
-use crate::types::content_prefix;
+use crate::types::{PageFacts, PageMark, content_prefix};
 
 /// Options of preparing a content.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,6 +38,7 @@ pub struct Prepared {
     shingles: Option<u64>,
     ranks: Option<Vec<u64>>,
     empty_slots: Option<u32>,
+    page: Option<Box<PageFacts>>,
 }
 
 /// The data of a document that is not empty.
@@ -48,6 +49,8 @@ pub(crate) struct Made {
     pub content: Option<ContentHash>,
     /// Its shingles, if they are stored or compared.
     pub kept: Option<Kept>,
+    /// The page that its text was extracted from.
+    pub page: Option<PageMark>,
 }
 
 impl Made {
@@ -59,7 +62,7 @@ impl Made {
 
 impl Prepared {
     pub(super) fn new(made: Option<Made>, shingles: Option<u64>) -> Self {
-        Self { made, shingles, ranks: None, empty_slots: None }
+        Self { made, shingles, ranks: None, empty_slots: None, page: None }
     }
 
     pub(super) fn with_ranks(self, ranks: Option<Vec<u64>>) -> Self {
@@ -68,6 +71,11 @@ impl Prepared {
 
     pub(super) fn with_empty_slots(self, empty_slots: Option<u32>) -> Self {
         Self { empty_slots, ..self }
+    }
+
+    pub(super) fn with_page(self, mark: PageMark, facts: PageFacts) -> Self {
+        let made = self.made.map(|made| Made { page: Some(mark), ..made });
+        Self { made, page: Some(Box::new(facts)), ..self }
     }
 
     /// Returns its data (`None` for an empty document) and its number of shingles.
@@ -93,6 +101,11 @@ impl Prepared {
     /// Returns the least rank in each slot, 2^64 - 1 for a slot without one; or `None` if the ranks were not requested.
     pub fn ranks(&self) -> Option<&[u64]> {
         self.ranks.as_deref()
+    }
+
+    /// Takes the facts of the page, if the content was one.
+    pub fn take_page(&mut self) -> Option<Box<PageFacts>> {
+        self.page.take()
     }
 
     /// Returns the number of slots that no shingle reached. It is known only for texts and sets in a collection with an

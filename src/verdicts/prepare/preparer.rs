@@ -1,5 +1,5 @@
 //! Prepares documents. Small contents are signed on the calling thread, long ones on the pool. Only texts and sets can
-//! be signed. Another kind of content, such as HTML, must be turned into text here first.
+//! be signed. The text of a page is extracted here first, always on the pool unless the page is tiny.
 
 use std::sync::Arc;
 
@@ -10,12 +10,15 @@ use super::prepared::{PrepareOptions, Prepared, Purpose};
 use super::signing::Signing;
 use super::text_signer::TextSigner;
 use crate::cpu::{CpuPool, WhenFull};
-use crate::types::{CollectionName, Content, Keep, Verify};
+use crate::extract::Page;
+use crate::types::{CollectionName, Content, Extract, Html, Keep, Verify};
 use crate::verdicts::error::Result;
 
 /// Contents up to this size are signed on the calling thread, which takes about ten microseconds for 2 KB: passing them
 /// to another thread and back would cost more. Larger ones would delay the other connections of an async thread.
 const HERE_BYTES_MAX: usize = 16 * 1024;
+/// The same for pages: to extract their text takes ten times as long as to sign it.
+const PAGE_HERE_BYTES_MAX: usize = 1024;
 
 /// Prepares the documents of one collection. Cloning is cheap. It holds the settings that are frozen when a collection
 /// is made. `verify` can change, so each call gives it.
@@ -32,9 +35,10 @@ impl Preparer {
         spec: &Spec,
         secret: Option<&SecretKey>,
         keep: Keep,
+        extract: Extract,
         cpu: CpuPool,
     ) -> Result<Self> {
-        Ok(Self { signing: Arc::new(Signing::new(name, spec, secret, keep)?), cpu })
+        Ok(Self { signing: Arc::new(Signing::new(name, spec, secret, keep, extract)?), cpu })
     }
 
     /// The spec that texts are signed with.
@@ -65,7 +69,8 @@ impl Preparer {
     /// Prepares a document.
     pub(crate) async fn prepare(&self, content: Content, options: PrepareOptions, verify: Verify) -> Result<Prepared> {
         self.signing.check_ranks(options.ranks)?;
-        if content.bytes() <= HERE_BYTES_MAX {
+        let here_bytes_max = if let Content::Html(_) = content { PAGE_HERE_BYTES_MAX } else { HERE_BYTES_MAX };
+        if content.bytes() <= here_bytes_max {
             return self.signing.prepare(content, options, verify);
         }
         // In a box, so that short contents do not take room for it.
@@ -80,9 +85,17 @@ impl Preparer {
             }
             content => {
                 let signing = Arc::clone(&self.signing);
-                self.compute(bytes, options.when_full, move || signing.prepare(content, options, verify)).await
+                let work = move || signing.prepare(content, options, verify);
+                self.cpu.place(options.when_full).await?.run_uncut(bytes, work).await?
             }
         }
+    }
+
+    /// Extracts the text of a page, on the pool. `extract`: as it says, and not as the collection does.
+    pub(crate) async fn extract(&self, html: Html, extract: Option<Extract>, when_full: WhenFull) -> Result<Page> {
+        let signing = Arc::clone(&self.signing);
+        let (bytes, extract) = (html.markup.len(), extract.unwrap_or(signing.extracts()));
+        Ok(self.cpu.place(when_full).await?.run_uncut(bytes, move || signing.extract(&html, extract)).await?)
     }
 
     /// Begins a text that is given in pieces.

@@ -11,9 +11,11 @@ use hapax_core::{
 };
 
 use super::kept::Kept;
+use super::page_meters::PageMeters;
 use super::prepared::{Made, PrepareOptions, Prepared, Purpose};
 use super::sign_meters::SignMeters;
-use crate::types::{CollectionName, Content, Keep, SetElement, Verify};
+use crate::extract::{self, Page};
+use crate::types::{CollectionName, Content, Extract, Html, Keep, SetElement, Verify};
 use crate::verdicts::error::{CollectionError, Result};
 
 thread_local! {
@@ -29,12 +31,21 @@ pub(super) struct Signing {
     /// Absent if the collection only takes signatures.
     pipeline: Option<Arc<Pipeline>>,
     keep: Keep,
+    /// The text of a page that is signed.
+    extract: Extract,
     meters: SignMeters,
+    page_meters: PageMeters,
 }
 
 impl Signing {
     /// Fails if the spec has a key that is not that of `secret`.
-    pub(super) fn new(name: &CollectionName, spec: &Spec, secret: Option<&SecretKey>, keep: Keep) -> Result<Self> {
+    pub(super) fn new(
+        name: &CollectionName,
+        spec: &Spec,
+        secret: Option<&SecretKey>,
+        keep: Keep,
+        extract: Extract,
+    ) -> Result<Self> {
         Ok(Self {
             pipeline: pipeline(name, spec, secret)?.map(Arc::new),
             name: name.clone(),
@@ -42,7 +53,9 @@ impl Signing {
             shape: spec.shape(),
             fingerprint: spec.fingerprint(),
             keep,
+            extract,
             meters: SignMeters::new(spec),
+            page_meters: PageMeters::new(),
         })
     }
 
@@ -56,6 +69,11 @@ impl Signing {
 
     pub(super) fn keep(&self) -> Keep {
         self.keep
+    }
+
+    /// Returns which text of a page is signed.
+    pub(super) fn extracts(&self) -> Extract {
+        self.extract
     }
 
     pub(super) fn pipeline(&self) -> Option<&Pipeline> {
@@ -115,7 +133,8 @@ impl Signing {
     /// Signs a content, or takes its signature.
     pub(super) fn prepare(&self, content: Content, options: PrepareOptions, verify: Verify) -> Result<Prepared> {
         match content {
-            Content::Text(text) => self.text(&text, options, verify),
+            Content::Text(text) => self.text("text", &text, options, verify),
+            Content::Html(html) => self.html(&html, options, verify),
             Content::Set(elements) => self.set(&elements, options, verify),
             Content::Signature { bytes, fingerprint } => {
                 self.check_given(options, verify)?;
@@ -125,8 +144,23 @@ impl Signing {
         }
     }
 
-    fn text(&self, text: &str, options: PrepareOptions, verify: Verify) -> Result<Prepared> {
-        let pipeline = self.pipeline_for("text")?;
+    /// Extracts the text of a page.
+    pub(super) fn extract(&self, html: &Html, extract: Extract) -> Page {
+        let started = Instant::now();
+        let page = extract::extract(html, extract);
+        self.page_meters.page(extract, page.facts.extracted, html.markup.len(), started.elapsed());
+        page
+    }
+
+    fn html(&self, html: &Html, options: PrepareOptions, verify: Verify) -> Result<Prepared> {
+        self.pipeline_for("html")?;
+        let Page { text, facts } = self.extract(html, self.extract);
+        Ok(self.text("html", &text, options, verify)?.with_page(extract::mark(html), facts))
+    }
+
+    /// Signs a text. `field`: the field of the document that it came from.
+    fn text(&self, field: &'static str, text: &str, options: PrepareOptions, verify: Verify) -> Result<Prepared> {
+        let pipeline = self.pipeline_for(field)?;
         Ok(SCRATCH.with_borrow_mut(|scratch| {
             let started = Instant::now();
             let mut signer = pipeline.signer(scratch);
@@ -181,7 +215,7 @@ impl Signing {
             return Prepared::new(None, Some(0)).with_ranks(ranks).with_empty_slots(oph.then_some(k));
         };
         self.meters.empty_slots(empty_slots, k);
-        let made = Made { signature, content: Some(content), kept };
+        let made = Made { signature, content: Some(content), kept, page: None };
         Prepared::new(Some(made), Some(shingles))
             .with_ranks(ranks.then(|| pipeline.ranks(scratch).as_slice().to_vec()))
             .with_empty_slots(oph.then_some(empty_slots))
@@ -243,7 +277,7 @@ impl Signing {
         // of each other.
         let slot_bytes = (bits / 8) as usize;
         let empty = signature.chunks(slot_bytes).all(|slot| slot == &signature[..slot_bytes]);
-        let made = (!empty).then_some(Made { signature, content: None, kept: None });
+        let made = (!empty).then_some(Made { signature, content: None, kept: None, page: None });
         Ok(Prepared::new(made, None))
     }
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use arbitrary::{Result, Unstructured};
 use hapax::store::{Change, Changeable, Meta, Record, Store, StoredMatch, StoredVerdict, Writer, path_of};
-use hapax::types::{CollectionName, DocId, Keep, Metadata, Overlap, Seq, TimestampMs, VerdictKind, Verify};
+use hapax::types::{
+    CollectionName, DocId, Extract, Keep, Metadata, Overlap, PageMark, Seq, TimestampMs, VerdictKind, Verify,
+};
 use hapax_core::{ContentHash, ShingleSet};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
@@ -42,6 +44,8 @@ impl Place {
             name: CollectionName::default_collection(),
             spec: "a spec".to_owned(),
             keep: Keep::Signature,
+            extract: Extract::Article,
+            extractor: 1,
             created: TimestampMs(1),
             seen_floor: TimestampMs(0),
             changeable,
@@ -66,7 +70,8 @@ impl Place {
     fn overwrite(&self, row: &Row, wrong: u64) {
         let id_first_seen = row.id_first_seen;
         let change = "UPDATE document SET id = ?2, metadata = ?3, content_hash = ?4, flags = ?5, first_seen_ms = ?6,
-                      shingles = ?7, verdict = ?8, id_first_seen_ms = ?9, sum = ?10 WHERE seq = ?1";
+                      shingles = ?7, verdict = ?8, id_first_seen_ms = ?9, page_hash = ?11, extractor = ?12, sum = ?10
+                      WHERE seq = ?1";
         let sum = row.sum(self.seq) ^ wrong;
         let values = params![
             self.seq as i64,
@@ -78,7 +83,9 @@ impl Place {
             row.shingles.map(|shingles| shingles as i64),
             row.verdict,
             id_first_seen,
-            sum as i64
+            sum as i64,
+            row.page.map(|page| page.hash.to_be_bytes()),
+            row.page.map(|page| page.extractor)
         ];
         self.outside.prepare_cached(change).unwrap().execute(values).unwrap();
     }
@@ -94,6 +101,7 @@ struct Row {
     shingles: Option<u64>,
     verdict: String,
     id_first_seen: Option<i64>,
+    page: Option<PageMark>,
 }
 
 impl Row {
@@ -112,6 +120,9 @@ impl Row {
             }
         }
         bytes.extend(self.id_first_seen.iter().flat_map(|time| time.to_le_bytes()));
+        if let Some(PageMark { hash, extractor }) = self.page {
+            bytes.extend([&[1][..], &hash.to_be_bytes(), &extractor.to_le_bytes()].concat());
+        }
         xxh3_64_with_seed(&bytes, 2)
     }
 }
@@ -160,9 +171,15 @@ fn record(from: &mut Unstructured<'_>, seq: u64) -> Result<Record> {
         seen: TimestampMs(from.arbitrary()?),
         cluster: Seq(0),
         shingles: from.arbitrary()?,
+        page: page(from)?,
         verdict: verdict(from)?,
         payload: None,
     })
+}
+
+fn page(from: &mut Unstructured<'_>) -> Result<Option<PageMark>> {
+    let page = PageMark { hash: from.arbitrary()?, extractor: from.arbitrary()? };
+    Ok(from.arbitrary::<bool>()?.then_some(page))
 }
 
 fn foreign_row(from: &mut Unstructured<'_>) -> Result<Row> {
@@ -172,6 +189,7 @@ fn foreign_row(from: &mut Unstructured<'_>) -> Result<Row> {
         first_seen: from.arbitrary()?,
         shingles: from.arbitrary()?,
         id_first_seen: from.arbitrary()?,
+        page: page(from)?,
         id: text(from, 4096)?,
         metadata: from.arbitrary::<bool>()?.then(|| text(from, 200)).transpose()?,
         // The rest, so that a fuzzer can write JSON.

@@ -7,8 +7,10 @@ mod bodies;
 mod config;
 mod keys;
 mod lines;
+mod pages;
 mod query;
 mod records;
+mod warc;
 
 use std::sync::LazyLock;
 
@@ -21,8 +23,10 @@ static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| {
         "config" => config::run,
         "keys" => keys::run,
         "lines" => lines::run,
+        "pages" => pages::run,
         "query" => query::run,
         "records" => records::run,
+        "warc" => warc::run,
         _ => panic!("HAPAX_FUZZ_TARGET={name}: there is no such target"),
     }
 });

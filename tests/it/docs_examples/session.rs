@@ -66,7 +66,8 @@ impl Session {
         let script = format!(
             "#!/bin/sh\nfor word; do case $word in --server|--server=*|--data-dir|--data-dir=*|--config|--listen|--help) \
              exec '{binary}' \"$@\";; esac; done\n\
-             case $1 in {CLIENTS}) verb=$1; shift; exec '{binary}' $verb --server http://127.0.0.1:{port} \"$@\";; esac\n\
+             case $1 in {CLIENTS}) verb=$1; shift; exec '{binary}' $verb --server http://127.0.0.1:{port} \"$@\";; \
+             collection) verb=$2; shift 2; exec '{binary}' collection $verb --server http://127.0.0.1:{port} \"$@\";; esac\n\
              exec '{binary}' \"$@\"\n"
         );
         let path = self.root.path().join("bin/hapax");

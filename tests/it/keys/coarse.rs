@@ -43,12 +43,12 @@ fn every_other_route_is_forbidden() {
         let may = allowed.contains(&(route.method.as_str(), &*target));
         open += usize::from(may);
         assert_eq!(answer.status == 403, !may, "{} {target}: {}", route.method, answer.status);
-        // Every parameter of a route that it may use is allowed, or forbidden even with a valid value.
+        // Every parameter of a route that it may use is allowed, or forbidden unless it has its default value.
         for name in route.query.iter().filter(|_| may) {
             let value = match *name {
                 "threshold" => "0.5",
                 "limit" => "1",
-                "with" => "none",
+                "with" => "metadata",
                 "explain" => "true",
                 _ => continue,
             };
@@ -116,6 +116,22 @@ fn answers_have_six_fields() {
     assert_eq!(coarse.delete(&format!("{DOCUMENTS}?id=x")).ok(), json!({"deleted": 1}));
     // The other key still sees everything.
     assert_eq!(full.post(CHECK, &json!({"text": words(1)})).ok()["duplicate_of"], "secret-id");
+}
+
+/// A client that was generated from `openapi.yaml` sends the default of each parameter. It could not use such a key at all.
+#[test]
+fn defaults_can_be_sent() {
+    let dir = dir();
+    let server = server(&dir);
+    let coarse = Client::of(&server).key("coarse");
+    let checked =
+        coarse.post(&format!("{CHECK}?limit=10&with=none&invalid=refuse&explain=false"), &json!({"text": "a"}));
+    only_seen(&checked.ok());
+    let defaults = "limit=10&with=none&on_duplicate=skip&on_existing=conflict&invalid=refuse";
+    only_seen(&coarse.post(&format!("{DOCUMENTS}?{defaults}&explain=false"), &json!({"id": "a", "text": "a"})).ok());
+    let documents = json!({"op": "delete", "documents": [{"id": "a"}]});
+    let batch = coarse.post(&format!("/v1/collections/default/batch?{defaults}"), &documents).ok();
+    assert_eq!(batch["results"], json!([{"id": "a", "deleted": 1}]));
 }
 
 #[test]

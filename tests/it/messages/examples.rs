@@ -1,5 +1,7 @@
 //! Example values for the placeholders of messages, so that the snapshot has sentences as people read them.
 
+use super::of_files::OF_FILES;
+
 /// The expression in a message, or its name, or the type of an error's field; and an example of it.
 const EXAMPLES: &[(&str, &str)] = &[
     ("address", "127.0.0.1:8080"),
@@ -250,7 +252,7 @@ const IN_PLACES: &[(&str, &str, &str)] = &[
     ("ConfigError::Impossible", "value", "0"),
     ("http/caller.rs", "name", "crawler"),
     ("http/coarse.rs", "name", "partner"),
-    ("http/coarse.rs", "PARAMETERS.join(\",\")", "id, on_duplicate, on_existing, invalid, op, duplex"),
+    ("http/coarse.rs", "PARAMETERS.join(\",\")", "id, on_duplicate, on_existing, invalid, op, extra, duplex"),
     ("http/coarse.rs", "why()", "the parameter `threshold` is not among them"),
     ("keys/file.rs", "scope", "sign"),
     ("quota/share.rs", "name", "crawler"),
@@ -468,6 +470,7 @@ const IN_PLACES: &[(&str, &str, &str)] = &[
     ("verdicts/prepare/signing.rs", "given_bytes", "128"),
     ("verdicts/prepare/signing.rs", "bytes", "256"),
     ("verdicts/prepare/signing.rs", "given", "fedcba9876543210fedcba9876543210"),
+    ("verdicts/settings.rs", "extract", "article"),
     ("verdicts/settings.rs", "keep", "shingles"),
     ("verdicts/threshold.rs", "given", "1.5"),
 ];
@@ -479,7 +482,7 @@ const SHOWN: [&str; 7] = [".display()", ".as_str()", ".0", ".chain()", ".as_secs
 pub fn of(place: &str, expression: &str) -> Option<&'static str> {
     let name = name(expression);
     let means = |of: &str| of == expression || of == name;
-    let here = IN_PLACES.iter().find(|(part, of, _)| place.contains(part) && means(of));
+    let here = IN_PLACES.iter().chain(OF_FILES).find(|(part, of, _)| place.contains(part) && means(of));
     let anywhere = || EXAMPLES.iter().find(|(of, _)| means(of));
     here.map(|(_, _, example)| *example).or_else(|| anywhere().map(|(_, example)| *example))
 }

@@ -5,6 +5,7 @@
 //! two words or more. Placeholders have example values (`examples.rs`).
 
 mod examples;
+mod of_files;
 mod planted;
 mod scan;
 mod template;

@@ -1,0 +1,131 @@
+//! Arguments for the settings of a collection -> JSON as the API takes it. The server checks the values, so a new value of
+//! a setting needs no change here.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use serde_json::{Map, Value, json};
+
+use crate::cli::duration::duration;
+
+/// The settings that are chosen when a collection is created.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(in crate::cli) struct FrozenArgs {
+    /// Unit of comparison: word1 to word32, or char1 to char32
+    #[arg(long, value_name = "SHINGLE")]
+    shingle: Option<String>,
+    /// Kind and size of the signature, such as fss256x8
+    #[arg(long, value_name = "SKETCH")]
+    sketch: Option<String>,
+    /// Folding of characters: nfkc_casefold, nfkc or none
+    #[arg(long, value_name = "FOLD")]
+    fold: Option<String>,
+    /// Accents and vowel signs: keep or strip
+    #[arg(long, value_name = "MARKS")]
+    marks: Option<String>,
+    /// Digits: keep, or zero to read each as 0
+    #[arg(long, value_name = "DIGITS")]
+    digits: Option<String>,
+    /// Keyed hashing: none, or configured for the secret of the server
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// The six settings above in one line, or external:NAME:KxBITS
+    #[arg(long, value_name = "SPEC", conflicts_with_all = ["shingle", "sketch", "fold", "marks", "digits", "key"])]
+    spec: Option<String>,
+    /// Stored part of each document: signature, shingles or text
+    #[arg(long, value_name = "KEEP")]
+    keep: Option<String>,
+}
+
+impl FrozenArgs {
+    pub(super) fn add_to(&self, settings: &mut Map<String, Value>) {
+        let Self { shingle, sketch, fold, marks, digits, key, spec, keep } = self;
+        for (name, value) in [
+            ("shingle", shingle),
+            ("sketch", sketch),
+            ("fold", fold),
+            ("marks", marks),
+            ("digits", digits),
+            ("key", key),
+            ("spec", spec),
+            ("keep", keep),
+        ] {
+            settings.extend(value.as_ref().map(|value| (name.to_owned(), json!(value))));
+        }
+    }
+}
+
+/// The settings that can be changed later.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(in crate::cli) struct ChangeArgs {
+    /// Similarity from which two documents are near duplicates, above 0 and at most 1
+    #[arg(long, value_name = "J")]
+    threshold: Option<f64>,
+    /// Number of bands. The banding then no longer follows the threshold
+    #[arg(long, value_name = "N", requires = "rows")]
+    bands: Option<u32>,
+    /// Number of rows of each band
+    #[arg(long, value_name = "N", requires = "bands")]
+    rows: Option<u32>,
+    /// Way to decide which candidates are matches: estimate, borderline or exact
+    #[arg(long, value_name = "VERIFY")]
+    verify: Option<String>,
+    /// Time after which a document expires, such as 12h or 30d; never for documents that stay
+    #[arg(long, value_name = "TIME")]
+    ttl: Option<String>,
+    /// Whether a document that is found again lives longer: true or false
+    #[arg(long, value_name = "BOOL")]
+    touch: Option<bool>,
+}
+
+impl ChangeArgs {
+    pub(super) fn add_to(&self, settings: &mut Map<String, Value>) -> Result<()> {
+        let Self { threshold, bands, rows, verify, ttl, touch } = self;
+        let mut add = |name: &str, value: Option<Value>| settings.extend(value.map(|value| (name.to_owned(), value)));
+        if let Some(threshold) = threshold.filter(|threshold| !threshold.is_finite()) {
+            bail!("--threshold {threshold}: must be a number above 0 and at most 1");
+        }
+        add("threshold", threshold.map(|threshold| json!(threshold)));
+        add("banding", bands.zip(*rows).map(|(bands, rows)| json!({ "bands": bands, "rows": rows })));
+        add("verify", verify.as_ref().map(|verify| json!(verify)));
+        if let Some(ttl) = ttl {
+            let time = if ttl == "never" { Ok(Duration::ZERO) } else { duration(ttl) };
+            match time {
+                Ok(time) => add("ttl", Some(json!(time.as_secs_f64()))),
+                Err(detail) => bail!("--ttl {ttl}: {detail}, or never"),
+            }
+        }
+        add("touch", touch.map(|touch| json!(touch)));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, FromArgMatches};
+
+    use super::*;
+
+    fn changes(arguments: &[&str]) -> Result<Value, String> {
+        let command = ChangeArgs::augment_args(clap::Command::new("set").no_binary_name(true));
+        let matches = command.try_get_matches_from(arguments).map_err(|error| error.to_string())?;
+        let mut settings = Map::new();
+        ChangeArgs::from_arg_matches(&matches).unwrap().add_to(&mut settings).map_err(|error| error.to_string())?;
+        Ok(Value::from(settings))
+    }
+
+    #[test]
+    fn arguments_become_the_fields_of_the_api() {
+        assert_eq!(changes(&[]), Ok(json!({})));
+        assert_eq!(
+            changes(&["--threshold", "0.7", "--bands", "16", "--rows", "8", "--ttl", "30d", "--touch", "true"]),
+            Ok(json!({"threshold": 0.7, "banding": {"bands": 16, "rows": 8}, "ttl": 2_592_000.0, "touch": true}))
+        );
+        assert_eq!(changes(&["--ttl", "never"]), Ok(json!({"ttl": 0.0})));
+        assert!(
+            changes(&["--ttl", "30"]).unwrap_err().contains("--ttl 30: must be a whole number with ms, s, m, h or d")
+        );
+        assert!(changes(&["--bands", "3"]).unwrap_err().contains("--rows"));
+        assert!(changes(&["--threshold", "nan"]).unwrap_err().contains("--threshold NaN"));
+    }
+}

@@ -1,0 +1,270 @@
+//! `hapax import`: sends files to a running server, with a progress bar for people and counts for scripts.
+
+mod answer;
+mod outputs;
+mod tally;
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow};
+use indicatif::ProgressBar;
+
+use super::bulk::{self, BulkError};
+use super::client::{Client, ServerArgs, encode};
+use super::collection::{CreateArgs, ensure};
+use super::exit::ExitStatus;
+use super::files::{FieldArgs, matching, unreadable};
+use super::progress;
+use crate::input::{Chunk, Wanted, input_bytes, read_chunks};
+use outputs::{Answered, Outputs};
+use tally::Tally;
+
+/// Import documents into a running server.
+///
+/// FILE has lines of JSON, or is a WARC file of web pages; its first bytes tell which. Each line of JSON is an object
+/// with an `id` and a `text`. Fields that the API does not know are left out, as a bulk request with extra=ignore does.
+/// The pages of a WARC file have their address as `id`, and the date and the payload digest of their record as metadata.
+/// Records without a page, such as requests and images, are skipped.
+///
+/// By default, a document that has a near duplicate is not stored; see --on-duplicate. You can import the same file
+/// again: documents that are already stored do not change.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  hapax import corpus.jsonl.zst
+  hapax import --id-field url --text-field content part-*.jsonl.gz
+  hapax import --create --collection crawl --shingle word3 crawl-*.warc.gz
+  hapax import --verdicts verdicts.jsonl --kept kept.jsonl.zst corpus.jsonl.zst
+  zcat crawl.gz | jq -c '{id: .url, text: .body}' | hapax import -
+  hapax import --collection news --on-duplicate store --connections 1 news.jsonl
+
+Exit status: 0 all documents were accepted, 1 some failed, 2 the import could not start or stopped early.")]
+pub struct Args {
+    /// JSON Lines or WARC, plain or compressed with gzip or zstd; - reads stdin. A quoted pattern such as '*.warc.gz'
+    /// names the files that match
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Collection to import into
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    collection: String,
+    #[command(flatten)]
+    decisions: DecisionArgs,
+    #[command(flatten)]
+    fields: FieldArgs,
+    /// Write the verdict on each document to FILE, one a line, in the order of the input; .gz and .zst are compressed
+    #[arg(long, value_name = "FILE")]
+    verdicts: Option<PathBuf>,
+    /// Write the lines of the documents that are stored now to FILE, as they are in the input; .gz and .zst are
+    /// compressed. Pages of WARC files are written as lines of JSON
+    #[arg(long, value_name = "FILE")]
+    kept: Option<PathBuf>,
+    /// Number of requests to send at once, 1 to 64. With more than 1, documents may be stored in a different order
+    /// than in the file
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    connections: u32,
+    // The last, because its heading is that of all arguments after it.
+    #[command(flatten)]
+    create: CreateArgs,
+}
+
+#[derive(Debug, clap::Args)]
+struct DecisionArgs {
+    /// Action for a document that has a duplicate
+    #[arg(long, value_enum, default_value = "skip")]
+    on_duplicate: OnDuplicate,
+    /// Action for a document whose id already holds other content
+    #[arg(long, value_enum, default_value = "conflict")]
+    on_existing: OnExisting,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum OnDuplicate {
+    /// Do not store it
+    Skip,
+    /// Store it as a link to the original: it is remembered, but near duplicates of it are not found
+    Link,
+    /// Store it like any other document
+    Store,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum OnExisting {
+    /// Count the document as failed
+    Conflict,
+    /// Replace the old content with the new
+    Replace,
+    /// Keep the old content
+    Keep,
+}
+
+impl Args {
+    fn path(&self) -> String {
+        let on_duplicate = match self.decisions.on_duplicate {
+            OnDuplicate::Skip => "skip",
+            OnDuplicate::Link => "link",
+            OnDuplicate::Store => "store",
+        };
+        let on_existing = match self.decisions.on_existing {
+            OnExisting::Conflict => "conflict",
+            OnExisting::Replace => "replace",
+            OnExisting::Keep => "keep",
+        };
+        let collection = encode(&self.collection);
+        let mut path = format!(
+            "/v1/collections/{collection}/bulk?op=insert&on_duplicate={on_duplicate}&on_existing={on_existing}"
+        );
+        // The first match names the original. The counts need no others; verdicts have as many as the server gives.
+        if self.verdicts.is_none() {
+            path.push_str("&limit=1");
+        }
+        path
+    }
+}
+
+/// One import, shared by all connections.
+struct Import<'a> {
+    client: &'a Client,
+    path: String,
+    bar: &'a ProgressBar,
+    begun: Instant,
+    outputs: Option<Outputs>,
+    tally: Mutex<Tally>,
+    /// The error that ends the import.
+    error: Mutex<Option<anyhow::Error>>,
+}
+
+pub fn run(args: &Args) -> Result<ExitStatus> {
+    let files = matching(&args.files)?;
+    let client = Client::new(&args.server)?;
+    client.reach()?;
+    ensure(&client, &args.collection, &args.create)?;
+    let outputs = (args.verdicts.is_some() || args.kept.is_some())
+        .then(|| Outputs::create(args.verdicts.as_deref(), args.kept.as_deref()))
+        .transpose()?;
+    let bar = progress::of_files(input_bytes(&files));
+    let import = Import {
+        client: &client,
+        path: args.path(),
+        bar: &bar,
+        begun: Instant::now(),
+        outputs,
+        tally: Mutex::default(),
+        error: Mutex::default(),
+    };
+    let wanted = Wanted { originals: args.kept.is_some(), ..args.fields.wanted(true) };
+    import.send(&files, &wanted, args.connections);
+    bar.finish_and_clear();
+    import.finish()
+}
+
+impl Import<'_> {
+    /// Reads all files and sends their documents on so many connections.
+    fn send(&self, files: &[PathBuf], wanted: &Wanted, connections: u32) {
+        // The channel holds as many chunks as there are connections: memory stays bounded, and no connection waits for
+        // the reader.
+        let (give, take) = sync_channel::<(u64, Chunk)>(connections as usize);
+        let take = Mutex::new(take);
+        std::thread::scope(|scope| {
+            for _ in 0..connections {
+                scope.spawn(|| self.send_chunks(&take));
+            }
+            let mut number = 0;
+            for file in files {
+                let numbered = |chunk| {
+                    number += 1;
+                    !self.has_failed() && give.send((number - 1, chunk)).is_ok()
+                };
+                if let Err(error) = read_chunks(file, wanted, numbered) {
+                    self.fail(unreadable(error, Path::new(file)));
+                }
+                if self.has_failed() {
+                    break;
+                }
+            }
+            drop(give);
+        });
+    }
+
+    /// Sends chunks on one connection, until there are none left or any connection meets an error that ends the import.
+    fn send_chunks(&self, take: &Mutex<Receiver<(u64, Chunk)>>) {
+        let next = || locked(take).recv();
+        while let Ok((number, chunk)) = next() {
+            let turn = self.outputs.as_ref().map(|outputs| outputs.turn_of(number));
+            // Chunks that are left after an error are taken and dropped, because the reader waits until there is room
+            // for the next.
+            if self.has_failed() {
+                continue;
+            }
+            let answers = self.send_chunk(&chunk);
+            if let Some(turn) = turn
+                && let Err(error) = turn.write(&chunk, &answers)
+            {
+                self.fail(error);
+            }
+            self.bar.inc(chunk.input_bytes);
+            self.bar.set_message(progress::documents(locked(&self.tally).documents(), self.begun));
+        }
+    }
+
+    /// Sends a chunk, counts the answers, and returns them if they are written to a file.
+    fn send_chunk(&self, chunk: &Chunk) -> Vec<Option<Answered>> {
+        for (origin, reason) in &chunk.failures {
+            locked(&self.tally).unreadable(origin, reason);
+        }
+        let mut answers = Vec::new();
+        if self.outputs.is_some() {
+            answers.resize_with(chunk.lines.len(), || None);
+        }
+        let sent = bulk::send(self.client, &self.path, chunk, |place, line| {
+            let answer = serde_json::from_str(line).ok();
+            locked(&self.tally).answer(&chunk.origins[place], answer.as_ref());
+            if let Some(slot) = answers.get_mut(place) {
+                *slot = Some((line.to_owned(), answer));
+            }
+        });
+        locked(&self.tally).read(chunk.text_bytes, chunk.skipped);
+        if let Err(error) = sent {
+            let full = matches!(error, BulkError::Full { .. });
+            let again = "the import stopped; make room and run it again: stored documents stay as they are";
+            let error = anyhow!(error);
+            self.fail(if full { error.context(again) } else { error });
+        }
+        answers
+    }
+
+    /// Ends the files, and reports the results.
+    fn finish(self) -> Result<ExitStatus> {
+        if let Some(Err(error)) = self.outputs.map(Outputs::finish) {
+            locked(&self.error).get_or_insert(error);
+        }
+        let tally = self.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let error = self.error.into_inner().unwrap_or_else(PoisonError::into_inner);
+        tally.write_failures(&mut std::io::stderr().lock())?;
+        // If a file or the collection does not exist, nothing was sent, and the error says everything.
+        if error.is_none() || tally.documents() > 0 {
+            let written = tally.write_summary(self.begun.elapsed(), &mut std::io::stdout().lock());
+            written.context("cannot write the summary")?;
+        }
+        match error {
+            Some(error) => Err(error),
+            None if tally.failed() > 0 => Ok(ExitStatus::Found),
+            None => Ok(ExitStatus::Fine),
+        }
+    }
+
+    fn fail(&self, error: anyhow::Error) {
+        locked(&self.error).get_or_insert(error);
+    }
+
+    fn has_failed(&self) -> bool {
+        locked(&self.error).is_some()
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

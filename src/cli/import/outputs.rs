@@ -1,0 +1,168 @@
+//! The files that an import writes: a line for each verdict, and the lines of the documents that are stored. Chunks are
+//! answered in any order, and written in the order of the input: a connection waits for its turn. So memory is bounded by
+//! one chunk for each connection.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context, Result};
+use flate2::write::GzEncoder;
+
+use super::answer::Answer;
+use crate::cli::placed::{ErrorLine, PlaceFields, Unreadable, placed};
+use crate::input::{Chunk, Fields};
+
+/// The level at which zstd compresses, its default.
+const ZSTD_LEVEL: i32 = 3;
+
+/// The answer to one document: the line, and the fields of it, if it could be read.
+pub(super) type Answered = (String, Option<Answer>);
+
+/// The files of one import, and the chunk whose turn it is.
+pub(super) struct Outputs {
+    turn: Mutex<Turn>,
+    moved: Condvar,
+}
+
+struct Turn {
+    next: u64,
+    /// Whether a thread panicked, so that its chunk will never be written.
+    abandoned: bool,
+    verdicts: Option<Sink>,
+    kept: Option<Sink>,
+}
+
+impl Outputs {
+    /// Creates the files that were asked for.
+    pub(super) fn create(verdicts: Option<&Path>, kept: Option<&Path>) -> Result<Self> {
+        let sink = |path: Option<&Path>| path.map(Sink::create).transpose();
+        let turn = Turn { next: 0, abandoned: false, verdicts: sink(verdicts)?, kept: sink(kept)? };
+        Ok(Self { turn: Mutex::new(turn), moved: Condvar::new() })
+    }
+
+    /// Takes the turn of a chunk. It ends when the result is dropped.
+    pub(super) fn turn_of(&self, number: u64) -> TurnOf<'_> {
+        TurnOf { outputs: self, number }
+    }
+
+    /// Ends the files. What was written before an error can be read.
+    pub(super) fn finish(self) -> Result<()> {
+        let turn = self.turn.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for sink in [turn.verdicts, turn.kept].into_iter().flatten() {
+            sink.finish()?;
+        }
+        Ok(())
+    }
+
+    fn wait(&self, number: u64) -> MutexGuard<'_, Turn> {
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let early = |turn: &mut Turn| turn.next < number && !turn.abandoned;
+        self.moved.wait_while(turn, early).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The turn of one chunk.
+pub(super) struct TurnOf<'a> {
+    outputs: &'a Outputs,
+    number: u64,
+}
+
+impl TurnOf<'_> {
+    /// Waits for the chunks before this one, and writes its lines. A document without an answer is left out.
+    pub(super) fn write(&self, chunk: &Chunk, answers: &[Option<Answered>]) -> Result<()> {
+        let mut turn = self.outputs.wait(self.number);
+        let mut failures = chunk.failures.iter().peekable();
+        for (at, (origin, answer)) in chunk.origins.iter().zip(answers).enumerate() {
+            while let Some((failed, reason)) = failures.next_if(|(failed, _)| failed.number() < origin.number()) {
+                turn.verdict(&unreadable(failed, &reason.to_string()))?;
+            }
+            let Some((line, answer)) = answer else { continue };
+            match serde_json::from_str::<Fields<'_>>(line) {
+                Ok(fields) => turn.verdict(placed(&fields, &PlaceFields::of(origin)).as_bytes())?,
+                Err(_) => turn.verdict(&unreadable(origin, "cannot read the server's answer"))?,
+            }
+            if answer.as_ref().is_some_and(|answer| answer.stored) {
+                turn.keep(chunk.originals.get(at).unwrap_or(&chunk.lines[at]))?;
+            }
+        }
+        for (failed, reason) in failures {
+            turn.verdict(&unreadable(failed, &reason.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for TurnOf<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.outputs.turn.lock().unwrap_or_else(PoisonError::into_inner).abandoned = true;
+        } else {
+            let mut turn = self.outputs.wait(self.number);
+            turn.next = turn.next.max(self.number + 1);
+        }
+        self.outputs.moved.notify_all();
+    }
+}
+
+impl Turn {
+    fn verdict(&mut self, line: &[u8]) -> Result<()> {
+        self.verdicts.as_mut().map_or(Ok(()), |sink| sink.line(line))
+    }
+
+    fn keep(&mut self, line: &[u8]) -> Result<()> {
+        self.kept.as_mut().map_or(Ok(()), |sink| sink.line(line))
+    }
+}
+
+fn unreadable(origin: &crate::input::Origin, reason: &str) -> Vec<u8> {
+    let error = Unreadable { detail: reason.to_owned() };
+    serde_json::to_vec(&ErrorLine::new(PlaceFields::of(origin), error)).expect("strings are JSON")
+}
+
+/// A file of lines, compressed if its name says so.
+struct Sink {
+    path: String,
+    file: Compressed,
+}
+
+enum Compressed {
+    Plain(BufWriter<File>),
+    Gzip(GzEncoder<BufWriter<File>>),
+    Zstd(zstd::stream::write::Encoder<'static, BufWriter<File>>),
+}
+
+impl Sink {
+    fn create(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        let file = File::create(path).map(BufWriter::new).and_then(|file| {
+            Ok(match path.extension().and_then(|extension| extension.to_str()) {
+                Some("gz") => Compressed::Gzip(GzEncoder::new(file, flate2::Compression::default())),
+                Some("zst") => Compressed::Zstd(zstd::stream::write::Encoder::new(file, ZSTD_LEVEL)?),
+                _ => Compressed::Plain(file),
+            })
+        });
+        let file = file.with_context(|| format!("cannot write {name}"))?;
+        Ok(Self { path: name, file })
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<()> {
+        let file: &mut dyn Write = match &mut self.file {
+            Compressed::Plain(file) => file,
+            Compressed::Gzip(file) => file,
+            Compressed::Zstd(file) => file,
+        };
+        let written = file.write_all(line).and_then(|()| file.write_all(b"\n"));
+        written.with_context(|| format!("cannot write {}", self.path))
+    }
+
+    fn finish(self) -> Result<()> {
+        let finished: io::Result<()> = match self.file {
+            Compressed::Plain(mut file) => file.flush(),
+            Compressed::Gzip(file) => file.finish().and_then(|mut file| file.flush()),
+            Compressed::Zstd(file) => file.finish().and_then(|mut file| file.flush()),
+        };
+        finished.with_context(|| format!("cannot write {}", self.path))
+    }
+}

@@ -1,0 +1,132 @@
+//! The answers to an import -> counts, and the failures that are shown. It must never know what is sent.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use indicatif::HumanCount;
+
+use super::answer::Answer;
+use crate::cli::plural::plural;
+use crate::input::{Origin, Reason};
+
+/// Failures that are shown in full. The others are only counted.
+const FAILURES_SHOWN: usize = 10;
+
+/// Counts of documents by result. Each document is counted once.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    unique: u64,
+    near: u64,
+    exact: u64,
+    empty: u64,
+    unchanged: u64,
+    updated: u64,
+    failed: u64,
+    /// Records that have no page. They are not documents.
+    skipped: u64,
+}
+
+/// The results so far.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    counts: Counts,
+    text_bytes: u64,
+    failures: Vec<String>,
+    /// Whether a line without a field that it needs is among the failures.
+    has_no_field: bool,
+}
+
+impl Tally {
+    pub(super) fn documents(&self) -> u64 {
+        let Counts { unique, near, exact, empty, unchanged, updated, failed, skipped: _ } = self.counts;
+        unique + near + exact + empty + unchanged + updated + failed
+    }
+
+    pub(super) fn failed(&self) -> u64 {
+        self.counts.failed
+    }
+
+    /// Counts decompressed bytes, and records without a page.
+    pub(super) fn read(&mut self, text_bytes: u64, skipped: u64) {
+        self.text_bytes += text_bytes;
+        self.counts.skipped += skipped;
+    }
+
+    /// Counts a line or a record that is not a document.
+    pub(super) fn unreadable(&mut self, origin: &Origin, reason: &Reason) {
+        // One line without a field is enough to understand the others.
+        let known = matches!(reason, Reason::NoField(_)) && std::mem::replace(&mut self.has_no_field, true);
+        if known {
+            self.counts.failed += 1;
+        } else {
+            self.fail(origin, None, &reason.to_string());
+        }
+    }
+
+    /// Counts a document whose answer is an error, or cannot be understood.
+    fn fail(&mut self, origin: &Origin, id: Option<&str>, reason: &str) {
+        self.counts.failed += 1;
+        if self.failures.len() < FAILURES_SHOWN {
+            let id = id.map(|id| format!(" (id {id:?})")).unwrap_or_default();
+            self.failures.push(format!("{origin}{id}: {reason}"));
+        }
+    }
+
+    /// Counts the answer to a document.
+    pub(super) fn answer(&mut self, origin: &Origin, answer: Option<&Answer>) {
+        let Some(answer) = answer else { return self.fail(origin, None, "cannot read the server's answer") };
+        if let Some(problem) = &answer.error {
+            return self.fail(origin, answer.id.as_deref(), &problem.detail);
+        }
+        let counts = &mut self.counts;
+        match (answer.outcome.as_deref(), answer.verdict.as_deref()) {
+            (Some("unchanged"), _) => counts.unchanged += 1,
+            (Some("updated"), _) => counts.updated += 1,
+            (_, Some("unique")) => counts.unique += 1,
+            (_, Some("near_duplicate")) => counts.near += 1,
+            (_, Some("exact_duplicate")) => counts.exact += 1,
+            (_, Some("empty")) => counts.empty += 1,
+            _ => self.fail(origin, answer.id.as_deref(), "the server's answer has no verdict"),
+        }
+    }
+
+    /// Writes the failures, for people.
+    pub(super) fn write_failures(&self, words: &mut impl Write) -> io::Result<()> {
+        for failure in &self.failures {
+            writeln!(words, "failed: {failure}")?;
+        }
+        let hidden = self.counts.failed - self.failures.len() as u64;
+        if hidden > 0 {
+            writeln!(words, "failed: {} more document{}", HumanCount(hidden), plural(hidden))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the counts, for people and scripts.
+    pub(super) fn write_summary(&self, elapsed: Duration, out: &mut impl Write) -> io::Result<()> {
+        let counts = &self.counts;
+        let seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        let mut rows = vec![
+            ("documents", self.documents()),
+            ("unique", counts.unique),
+            ("near", counts.near),
+            ("exact", counts.exact),
+            ("empty", counts.empty),
+            ("unchanged", counts.unchanged),
+            ("updated", counts.updated),
+            ("failed", counts.failed),
+        ];
+        // Only records of WARC files can be skipped.
+        if counts.skipped > 0 {
+            rows.push(("skipped", counts.skipped));
+        }
+        for (name, count) in rows {
+            writeln!(out, "{name:<12}{:>16}", HumanCount(count).to_string())?;
+        }
+        let per_second = HumanCount((self.documents() as f64 / seconds) as u64).to_string();
+        writeln!(out, "{:<12}{seconds:>16.1}", "seconds")?;
+        writeln!(out, "{:<12}{per_second:>16}", "documents/s")?;
+        writeln!(out, "{:<12}{:>16.1}", "MB/s", self.text_bytes as f64 / 1e6 / seconds)?;
+        out.flush()
+    }
+}

@@ -1,0 +1,97 @@
+//! An answer line of a bulk request -> the same line with the place in the file instead of the place in the request.
+
+use serde::Serialize;
+
+use crate::input::{Fields, Origin, Place};
+
+/// The place that a document came from, as fields of a line of output.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct PlaceFields<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<u64>,
+}
+
+impl<'a> PlaceFields<'a> {
+    /// The place in the file, without the file's name.
+    pub(super) fn in_file(origin: &Origin) -> Self {
+        match origin.place {
+            Place::Line(number) => Self { line: Some(number), ..Self::default() },
+            Place::Record { number, offset } => Self { record: Some(number), offset: Some(offset), ..Self::default() },
+        }
+    }
+
+    /// The place with the file's name.
+    pub(super) fn of(origin: &'a Origin) -> Self {
+        Self { file: Some(&origin.file), ..Self::in_file(origin) }
+    }
+}
+
+/// Replaces the field `line`.
+pub(super) fn placed(fields: &Fields<'_>, place: &PlaceFields<'_>) -> String {
+    let place = serde_json::to_string(place).expect("a place is JSON");
+    let mut text = String::new();
+    for (name, value) in &fields.0 {
+        text.push(if text.is_empty() { '{' } else { ',' });
+        if name == "line" {
+            text.push_str(place.trim_matches(['{', '}']));
+            continue;
+        }
+        text.push_str(&serde_json::Value::from(&**name).to_string());
+        text.push(':');
+        text.push_str(value.get());
+    }
+    text.push('}');
+    text
+}
+
+/// A line for a document that the server did not see, in the form of the bulk route.
+#[derive(Serialize)]
+pub(super) struct ErrorLine<'a, E> {
+    kind: &'static str,
+    #[serde(flatten)]
+    place: PlaceFields<'a>,
+    error: E,
+}
+
+impl<'a, E> ErrorLine<'a, E> {
+    pub(super) fn new(place: PlaceFields<'a>, error: E) -> Self {
+        Self { kind: "error", place, error }
+    }
+}
+
+/// The reason why a line or a record could not be read as a document.
+#[derive(Serialize)]
+pub(super) struct Unreadable {
+    pub(super) detail: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_in_the_file_replaces_the_one_in_the_request() {
+        let answer = r#"{"kind":"verdict","line":7,"id":"a\"b","matches":[{"line":1}]}"#;
+        let fields: Fields<'_> = serde_json::from_str(answer).unwrap();
+        let line = Origin { file: "p\"q".into(), place: Place::Line(1001) };
+        assert_eq!(
+            placed(&fields, &PlaceFields::in_file(&line)),
+            r#"{"kind":"verdict","line":1001,"id":"a\"b","matches":[{"line":1}]}"#
+        );
+        let record = Origin { file: "x}.warc".into(), place: Place::Record { number: 3, offset: 784 } };
+        assert_eq!(
+            placed(&fields, &PlaceFields::of(&record)),
+            r#"{"kind":"verdict","file":"x}.warc","record":3,"offset":784,"id":"a\"b","matches":[{"line":1}]}"#
+        );
+        assert_eq!(
+            serde_json::to_string(&ErrorLine::new(PlaceFields::of(&line), Unreadable { detail: "x".into() })).unwrap(),
+            r#"{"kind":"error","file":"p\"q","line":1001,"error":{"detail":"x"}}"#
+        );
+    }
+}

@@ -1,0 +1,118 @@
+//! The bytes of a page -> its HTML. The encoding is found as browsers find it: a byte order mark, then the header, then
+//! a declaration in the page, then a guess from the bytes. Bytes that do not fit the encoding become U+FFFD, as in
+//! browsers, so every page can be read.
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
+use html5gum::{Token, Tokenizer};
+
+/// Bytes at the beginning of a page in which a declaration is looked for, as the HTML standard says.
+const DECLARATION_BYTES: usize = 1024;
+/// Bytes that the guess looks at. It counts pairs of letters, and a megabyte has enough of them.
+const GUESS_BYTES: usize = 1 << 20;
+
+/// Decodes a page. `charset`: the parameter of its `Content-Type`, if it has one. An unknown one is ignored.
+pub fn decode(bytes: &[u8], charset: Option<&str>) -> String {
+    let encoding = Encoding::for_bom(bytes)
+        .map(|(encoding, _)| encoding)
+        .or_else(|| Encoding::for_label(charset?.trim().as_bytes()))
+        .or_else(|| declared(&bytes[..bytes.len().min(DECLARATION_BYTES)]))
+        .unwrap_or_else(|| guessed(bytes));
+    encoding.decode(bytes).0.into_owned()
+}
+
+/// Returns the encoding that a page declares: `<meta charset=…>`, `<meta http-equiv=… content="…; charset=…">` or
+/// `<?xml encoding=…?>`. `start`: the beginning of the page.
+fn declared(start: &[u8]) -> Option<&'static Encoding> {
+    if start.starts_with(b"<?xml") {
+        let declaration = start.split(|&byte| byte == b'>').next()?;
+        if let Some(encoding) = label_after(declaration, b"encoding") {
+            return Some(encoding);
+        }
+    }
+    let metas = Tokenizer::new(start).filter_map(|token| match token {
+        Ok(Token::StartTag(tag)) if **tag.name == *b"meta" => Some(tag),
+        _ => None,
+    });
+    for meta in metas {
+        let value = |name: &[u8]| meta.attributes.iter().find(|(key, _)| ***key == *name).map(|(_, value)| &value[..]);
+        let encoding = value(b"charset").and_then(label).or_else(|| label_after(value(b"content")?, b"charset"));
+        if encoding.is_some() {
+            return encoding;
+        }
+    }
+    None
+}
+
+/// Returns the encoding that `name=LABEL` in `text` names.
+fn label_after(text: &[u8], name: &[u8]) -> Option<&'static Encoding> {
+    let text = text.to_ascii_lowercase();
+    let rest = text[memchr::memmem::find(&text, name)? + name.len()..].trim_ascii_start();
+    let value = rest.strip_prefix(b"=")?.trim_ascii_start();
+    let quoted = value.first().filter(|quote| matches!(quote, b'"' | b'\''));
+    let of_value = match quoted {
+        Some(quote) => value[1..].split(|byte| byte == quote).next()?,
+        None => value.split(|&byte| byte.is_ascii_whitespace() || byte == b';').next()?,
+    };
+    label(of_value)
+}
+
+fn label(label: &[u8]) -> Option<&'static Encoding> {
+    let encoding = Encoding::for_label(label)?;
+    // A declaration that can be read as ASCII is not in UTF-16, whatever it says.
+    Some(match encoding {
+        encoding if encoding == UTF_16LE || encoding == UTF_16BE => UTF_8,
+        encoding if encoding == X_USER_DEFINED => WINDOWS_1252,
+        encoding => encoding,
+    })
+}
+
+fn guessed(bytes: &[u8]) -> &'static Encoding {
+    if std::str::from_utf8(bytes).is_ok() {
+        return UTF_8;
+    }
+    let start = &bytes[..bytes.len().min(GUESS_BYTES)];
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(start, start.len() == bytes.len());
+    detector.guess(None, Utf8Detection::Allow)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mark_wins_over_the_header_and_the_header_over_the_page() {
+        let page = b"<meta charset=koi8-r>\xC1";
+        assert!(decode(page, None).ends_with('а'));
+        assert!(decode(page, Some("windows-1252")).ends_with('Á'));
+        assert!(decode(page, Some("no-such-charset")).ends_with('а'));
+        assert_eq!(decode(b"\xEF\xBB\xBF\xC3\xA9", Some("windows-1252")), "é");
+        assert_eq!(decode(b"\xFF\xFEa\0\xE9\0", None), "aé");
+    }
+
+    #[test]
+    fn declarations_are_found() {
+        for declaration in [
+            "<META HTTP-EQUIV='Content-Type' CONTENT='text/html; charset=iso-8859-7'>",
+            "<!-- <meta charset=utf-8> --><meta charset=\"ISO-8859-7\">",
+            "<?xml version='1.0' encoding='iso-8859-7'?>",
+        ] {
+            let page = [declaration.as_bytes(), b"\xE1"].concat();
+            assert!(decode(&page, None).ends_with('α'), "{declaration}");
+        }
+        let late = [" ".repeat(1024).as_bytes(), b"<meta charset=koi8-r>", "é".as_bytes()].concat();
+        assert!(decode(&late, None).ends_with('é'));
+        assert_eq!(decode("<meta charset=utf-16>é".as_bytes(), None).chars().last(), Some('é'));
+    }
+
+    #[test]
+    fn undeclared_encodings_are_guessed_and_odd_bytes_replaced() {
+        let (russian, _, _) = encoding_rs::WINDOWS_1251.encode("Быстрая лиса прыгает через ленивую собаку");
+        assert_eq!(decode(&russian, None), "Быстрая лиса прыгает через ленивую собаку");
+        let (japanese, _, _) =
+            encoding_rs::SHIFT_JIS.encode("これは日本語で書かれた短い文章です。文字コードを当ててください。");
+        assert!(decode(&japanese, None).starts_with("これは日本語"));
+        assert_eq!(decode(b"a\xFFb", Some("utf-8")), "a\u{FFFD}b");
+    }
+}

@@ -1,0 +1,292 @@
+//! HTML -> its elements and the text in them, in the order of the page.
+//! Elements are rows of a table and know their parent; there is no tree of pointers, and nothing here recurses. So the
+//! depth of a page costs no stack, neither to build nor to drop. Tags are matched in a simple way, each in bounded
+//! time: good enough to tell which text is in which part of the page, but not always as a browser does.
+//! Knows nothing of which part is the main one.
+
+use super::head::Head;
+use super::hints::Hints;
+use super::tag::Tag;
+
+/// Elements that are recorded. A page with more has no outline that is worth reading.
+const NODES_MAX: usize = 1 << 17;
+/// Open elements. Pages written by people stay under 100, and browsers allow 512.
+const DEPTH_MAX: usize = 2048;
+/// Open elements that a tag looks at, to find those that it closes. This bounds the work for each tag.
+const SEARCH_MAX: usize = 256;
+
+/// The index of an element in [`Outline::nodes`].
+pub(super) type At = u32;
+
+/// An element.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    pub tag: Tag,
+    pub hints: Hints,
+    pub parent: At,
+    /// The nearest element that begins a line: itself, or one around it.
+    pub block: At,
+    /// The first element after it and all that are in it.
+    pub end: At,
+    /// Its runs: from the first to before the second. Runs of the elements in it are among them.
+    pub runs: (u32, u32),
+    /// Whether it is in a link, or is one.
+    pub in_link: bool,
+    /// Whether its text is not shown. Such text is not recorded.
+    pub unseen: bool,
+}
+
+/// The break between a run of text and the run before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Gap {
+    None,
+    Space,
+    Line,
+}
+
+/// A piece of text between two tags.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub node: At,
+    /// The bytes of it in [`Outline::text`].
+    pub bytes: (u32, u32),
+    pub gap: Gap,
+    /// Bytes other than white space.
+    pub dense: u32,
+}
+
+/// The elements and the text of a page.
+#[derive(Debug)]
+pub(super) struct Outline {
+    /// Elements, each before those that are in it. The first is the page.
+    pub nodes: Vec<Node>,
+    pub runs: Vec<Run>,
+    /// The text of all runs. White space is one space, and line ends in `pre`.
+    pub text: String,
+    pub head: Head,
+    /// Whether the page has more elements than are recorded. All of its text is here nevertheless.
+    pub cut: bool,
+}
+
+/// Makes an [`Outline`] of tags and texts as they come.
+#[derive(Debug)]
+pub(super) struct Builder {
+    outline: Outline,
+    /// Open elements, the outermost first.
+    open: Vec<At>,
+    /// How many elements of each kind are open.
+    open_of: [u32; Tag::COUNT],
+    /// Whether the text that comes is that of a `script` or the like.
+    raw: bool,
+    /// The text of the open `title`.
+    title: Option<String>,
+    /// The break before the next text.
+    gap: Gap,
+}
+
+impl Builder {
+    pub(super) fn new() -> Self {
+        let page = Node {
+            tag: Tag::Html,
+            hints: Hints::default(),
+            parent: 0,
+            block: 0,
+            end: 0,
+            runs: (0, 0),
+            in_link: false,
+            unseen: false,
+        };
+        let (nodes, runs, text) = (vec![page], Vec::new(), String::new());
+        Self {
+            outline: Outline { nodes, runs, text, head: Head::default(), cut: false },
+            open: vec![0],
+            open_of: [0; Tag::COUNT],
+            raw: false,
+            title: None,
+            gap: Gap::None,
+        }
+    }
+
+    pub(super) fn head(&mut self) -> &mut Head {
+        &mut self.outline.head
+    }
+
+    /// Takes a start tag. `closed`: whether it is its end tag too.
+    pub(super) fn start(&mut self, tag: Tag, hints: Hints, closed: bool) {
+        self.widen(gap_of(tag));
+        match tag {
+            Tag::Title => self.title = Some(String::new()).filter(|_| !closed),
+            Tag::Raw => self.raw = !closed,
+            Tag::Html | Tag::Body => (),
+            _ if tag.is_void() => (),
+            _ => {
+                self.end_implied(tag);
+                if !closed {
+                    self.push(tag, hints);
+                }
+            }
+        }
+    }
+
+    /// Takes an end tag.
+    pub(super) fn end(&mut self, tag: Tag) {
+        self.raw = false;
+        if let Some(title) = self.title.take() {
+            self.outline.head.title(&title);
+        }
+        let open = if self.open_of(tag) > 0 {
+            self.find(|other| tag.closes(other), |other| tag.stops_at(other))
+        } else {
+            None
+        };
+        // `</p>` of no paragraph is an empty one.
+        if open.is_some() || tag == Tag::Paragraph || self.outline.cut {
+            self.widen(gap_of(tag));
+        }
+        if let Some(at) = open {
+            self.close_from(at);
+        }
+    }
+
+    /// Returns whether the text that comes is that of a `script` or the like, and is not needed.
+    pub(super) fn is_raw(&self) -> bool {
+        self.raw
+    }
+
+    /// Takes text.
+    pub(super) fn text(&mut self, text: &str) {
+        if let Some(title) = &mut self.title {
+            return title.push_str(text);
+        }
+        let at = *self.open.last().expect("the page stays open");
+        if self.outline.nodes[at as usize].unseen {
+            return;
+        }
+        let lines = self.open_of[Tag::Pre as usize] > 0;
+        let Outline { text: all, runs, .. } = &mut self.outline;
+        // Text after an element that was not recorded belongs to the run before it, so runs are as bounded as elements.
+        let mut in_run = runs.last().is_some_and(|run| run.node == at);
+        let mut dense = 0;
+        for word in text.split_inclusive(char::is_whitespace) {
+            let trimmed = word.trim_end();
+            if !trimmed.is_empty() {
+                if !in_run {
+                    let start = all.len() as u32;
+                    runs.push(Run { node: at, bytes: (start, start), gap: self.gap, dense: 0 });
+                    in_run = true;
+                } else if self.gap > Gap::None {
+                    all.push(if self.gap == Gap::Line { '\n' } else { ' ' });
+                }
+                self.gap = Gap::None;
+                all.push_str(trimmed);
+                dense += trimmed.len();
+            }
+            if trimmed.len() < word.len() {
+                self.gap = self.gap.max(if lines && word.ends_with('\n') { Gap::Line } else { Gap::Space });
+            }
+        }
+        if let Some(run) = runs.last_mut().filter(|_| dense > 0) {
+            run.bytes.1 = all.len() as u32;
+            run.dense += dense as u32;
+        }
+    }
+
+    /// Returns the outline. Open elements end here.
+    pub(super) fn finish(mut self) -> Outline {
+        if let Some(title) = self.title.take() {
+            self.outline.head.title(&title);
+        }
+        self.close_from(0);
+        self.outline
+    }
+
+    fn widen(&mut self, gap: Gap) {
+        self.gap = self.gap.max(gap);
+    }
+
+    /// Returns how many elements are open that the end tag of `tag` closes.
+    fn open_of(&self, tag: Tag) -> u32 {
+        if tag.is_heading() {
+            self.open_of[Tag::Heading1 as usize] + self.open_of[Tag::Heading as usize]
+        } else {
+            self.open_of[tag as usize]
+        }
+    }
+
+    /// Returns the innermost open element for which `found` is true, unless `stop` is true for one further in. Tags in a
+    /// `template` or a drawing end nothing outside of it.
+    fn find(&self, found: impl Fn(Tag) -> bool, stop: impl Fn(Tag) -> bool) -> Option<usize> {
+        let innermost_first = self.open.iter().enumerate().skip(1).rev().take(SEARCH_MAX);
+        for (at, &node) in innermost_first {
+            let tag = self.outline.nodes[node as usize].tag;
+            if found(tag) {
+                return Some(at);
+            }
+            if tag == Tag::Unseen || stop(tag) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Closes the elements that end when this one begins, because their end tags may be left out.
+    fn end_implied(&mut self, tag: Tag) {
+        if tag.is_block()
+            && self.open_of[Tag::Paragraph as usize] > 0
+            && let Some(at) = self.find(|other| other == Tag::Paragraph, Tag::is_block)
+        {
+            self.close_from(at);
+        }
+        if let Some((ended, stops_at)) = tag.implies_end_of()
+            && self.open_of[ended as usize] > 0
+            && let Some(at) = self.find(|other| other == ended, stops_at)
+        {
+            self.close_from(at);
+        }
+    }
+
+    fn push(&mut self, tag: Tag, hints: Hints) {
+        let Outline { nodes, runs, cut, .. } = &mut self.outline;
+        if *cut || nodes.len() >= NODES_MAX || self.open.len() >= DEPTH_MAX {
+            *cut = true;
+            return;
+        }
+        let (at, parent) = (nodes.len() as At, *self.open.last().expect("the page stays open"));
+        let around = nodes[parent as usize];
+        nodes.push(Node {
+            tag,
+            hints,
+            parent,
+            block: if tag.is_block() { at } else { around.block },
+            end: 0,
+            runs: (runs.len() as u32, 0),
+            in_link: around.in_link || tag == Tag::Anchor && hints.is_link(),
+            unseen: around.unseen || tag == Tag::Unseen || hints.is_hidden(),
+        });
+        self.open.push(at);
+        self.open_of[tag as usize] += 1;
+    }
+
+    /// Closes the open element with this index, and those in it.
+    fn close_from(&mut self, at: usize) {
+        let Outline { nodes, runs, .. } = &mut self.outline;
+        let (end, runs) = (nodes.len() as At, runs.len() as u32);
+        for &node in &self.open[at..] {
+            let node = &mut nodes[node as usize];
+            (node.end, node.runs.1) = (end, runs);
+            self.open_of[node.tag as usize] = self.open_of[node.tag as usize].saturating_sub(1);
+        }
+        self.open.truncate(at);
+    }
+}
+
+/// Returns the break that the tags of an element make.
+fn gap_of(tag: Tag) -> Gap {
+    match tag {
+        Tag::Cell => Gap::Space,
+        Tag::Break => Gap::Line,
+        Tag::Control | Tag::Choice => Gap::Space,
+        _ if tag.is_block() => Gap::Line,
+        _ => Gap::None,
+    }
+}

@@ -1,0 +1,56 @@
+//! A page in a request for its text.
+
+use axum::extract::{FromRequest, Request};
+
+use super::announced::{Announced, Form};
+use super::parsing::{after_parsing, parse, utf8};
+use super::reading::read;
+use crate::cpu::WhenFull;
+use crate::http::body::{Room, Whole};
+use crate::http::dto::document;
+use crate::http::error::Problem;
+use crate::http::media_type::PageType;
+use crate::http::notes::caller_of;
+use crate::http::quota::Quota;
+use crate::http::state::AppState;
+use crate::types::{Content, Extract, Html};
+
+/// A page: raw, or the field `html` of a JSON document.
+pub struct PageInput {
+    pub html: Html,
+    /// The text to extract, if not that of the collection.
+    pub extract: Option<Extract>,
+    /// Whether the work on it waits if the pool is full.
+    pub when_full: WhenFull,
+    /// The memory reserved for it; given back when the request is over.
+    pub(crate) room: Room,
+}
+
+impl FromRequest<AppState> for PageInput {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let Announced { form, id, invalid, query } = Announced::of(&mut parts, state).await?;
+        let extract = match query.get("extract") {
+            Some(_) => Some(query.choice("extract", &Extract::ALL.map(|extract| (extract.as_str(), extract)))?),
+            None => None,
+        };
+        let caller = caller_of(&parts.extensions).clone();
+        let Whole { bytes, mut room } = read(&parts, body, form.raw(invalid), state).await?;
+        Quota::of(&parts.extensions).take_documents(1)?;
+        let len = bytes.len();
+        let document = parse(state.cpu(), WhenFull::Refuse, len, move || match form {
+            Form::Page(PageType { syntax, charset }) => Ok(document::from_page(id, &bytes, charset.as_deref(), syntax)),
+            Form::Text => document::from_raw(id, bytes.into(), invalid),
+            Form::Json => document::from_json(utf8(&bytes)?, invalid, &caller),
+        })
+        .await?;
+        let Content::Html(html) = document.content else {
+            return Err(Problem::invalid("html", "is required; only pages are extracted"));
+        };
+        // The page, its text in the order of the page, and the text that is left of it.
+        room.fit(3 * html.markup.len())?;
+        Ok(Self { html, extract, when_full: after_parsing(len), room })
+    }
+}

@@ -1,0 +1,204 @@
+//! A file -> chunks of documents. The first bytes tell its compression and its format; only if these are damaged does the
+//! name decide. It must never know how chunks are sent, or how they are answered.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::chunk::{Chunk, Origin, Place};
+use super::lines::{self, BYTE_ORDER_MARK};
+use super::reason::{InputError, Reason};
+use super::units::{UnitError, Units};
+use super::wanted::Wanted;
+use super::warc::Records;
+
+/// Memory that a zstd frame may ask for: corpora are often compressed with `zstd --long=31`.
+const WINDOW_LOG_MAX: u32 = 31;
+/// The bytes of a file by which its format is told.
+const FORMAT_BYTES: usize = 16;
+/// Parts of names of WARC files, and of the text and metadata that Common Crawl makes of them.
+const WARC_NAMES: [&str; 3] = [".warc", ".wet", ".wat"];
+
+/// Reads `path` (`-` is stdin) to its end and passes full chunks to `give`, in order. Stops if `give` returns false.
+pub fn read_chunks(path: &Path, wanted: &Wanted, mut give: impl FnMut(Chunk) -> bool) -> Result<(), InputError> {
+    let input: Box<dyn Read> =
+        if path == Path::new("-") { Box::new(io::stdin().lock()) } else { Box::new(File::open(path)?) };
+    read(input, &path.to_string_lossy(), WINDOW_LOG_MAX, wanted, &mut give)
+}
+
+/// The same from any reader. `name` is the name of the file. A zstd frame may ask for 2 to the power of
+/// `window_log_max` bytes of memory.
+pub fn read(
+    input: Box<dyn Read>,
+    name: &str,
+    window_log_max: u32,
+    wanted: &Wanted,
+    give: &mut dyn FnMut(Chunk) -> bool,
+) -> Result<(), InputError> {
+    let mut units = Units::open(input, window_log_max)?;
+    let file = name.into();
+    match format(&mut units, name)? {
+        Format::Lines => lines::read(units, &file, wanted, give),
+        Format::Warc => records(units, &file, give).map_err(Into::into),
+    }
+}
+
+/// Returns the size of the input on disk, if it is known.
+pub fn input_bytes(paths: &[PathBuf]) -> Option<u64> {
+    paths.iter().map(|path| path.metadata().ok().filter(|data| data.is_file()).map(|data| data.len())).sum()
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Format {
+    Lines,
+    Warc,
+}
+
+fn format(units: &mut Units, name: &str) -> Result<Format, InputError> {
+    let by_name = WARC_NAMES.iter().any(|part| name.to_ascii_lowercase().contains(part));
+    let begin = match units.peek(FORMAT_BYTES) {
+        Ok(begin) => begin,
+        // Only the records of a WARC file that are damaged are lost.
+        Err(UnitError::Damaged(_)) if by_name => return Ok(Format::Warc),
+        Err(error) => return Err(io::Error::from(error).into()),
+    };
+    let begin = begin.strip_prefix(BYTE_ORDER_MARK).unwrap_or(begin).trim_ascii_start();
+    if begin.starts_with(b"PAR1") {
+        Err(InputError::Parquet)
+    } else if begin.starts_with(b"filedesc:") {
+        Err(InputError::Arc)
+    } else if begin.starts_with(b"WARC/") || by_name && !begin.is_empty() && !begin.starts_with(b"{") {
+        Ok(Format::Warc)
+    } else {
+        Ok(Format::Lines)
+    }
+}
+
+/// Passes the pages of a WARC file to `give`, until it returns false.
+fn records(units: Units, file: &Arc<str>, give: &mut dyn FnMut(Chunk) -> bool) -> io::Result<()> {
+    let mut records = Records::new(units);
+    let (mut chunk, mut reported) = (Chunk::default(), 0);
+    while let Some(record) = records.next()? {
+        let place = Place::Record { number: record.number, offset: record.offset };
+        let origin = Origin { file: Arc::clone(file), place };
+        let length = record.document.as_ref().map_or(0, |line| line.as_ref().map_or(0, Vec::len));
+        if chunk.is_full(length) {
+            chunk.input_bytes = records.taken() - std::mem::replace(&mut reported, records.taken());
+            if !give(std::mem::take(&mut chunk)) {
+                return Ok(());
+            }
+        }
+        chunk.text_bytes += length as u64;
+        match record.document {
+            Ok(Some(line)) => chunk.push(origin, line),
+            Ok(None) => chunk.skipped += 1,
+            Err(reason) => chunk.failures.push((origin, Reason::Other(reason))),
+        }
+    }
+    chunk.input_bytes = records.taken() - reported;
+    give(chunk);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::write::GzEncoder;
+
+    use super::*;
+    use crate::input::wanted::LineForm;
+
+    const WARC: &[u8] = b"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: u\r\nContent-Type: text/plain\r\n\
+        Content-Length: 5\r\n\r\nwords\r\n\r\n";
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).expect("compress");
+        encoder.finish().expect("compress")
+    }
+
+    fn chunks(name: &str, bytes: &[u8]) -> Result<Vec<Chunk>, InputError> {
+        let form = LineForm { id_field: "url".into(), text_field: "body".into(), id_required: false };
+        let wanted = Wanted { form, originals: true };
+        let mut chunks = Vec::new();
+        read(Box::new(io::Cursor::new(bytes.to_vec())), name, 27, &wanted, &mut |chunk| {
+            chunks.push(chunk);
+            true
+        })?;
+        Ok(chunks)
+    }
+
+    fn only(name: &str, bytes: &[u8]) -> Vec<String> {
+        let chunks = chunks(name, bytes).expect("readable");
+        let lines = chunks.iter().flat_map(|chunk| &chunk.lines);
+        lines.map(|line| String::from_utf8(line.clone()).expect("UTF-8")).collect()
+    }
+
+    #[test]
+    fn the_content_tells_the_format_not_the_name() {
+        let page = r#"{"id":"u","text":"words"}"#;
+        let line = br#"{"url":"u","body":"words"}"#;
+        let packed = |bytes: &[u8]| zstd::encode_all(bytes, 1).expect("compress");
+        for bytes in [WARC.to_vec(), gzip(WARC), packed(WARC), [b"\r\n\r\n", WARC].concat()] {
+            assert_eq!(only("x.jsonl", &bytes), [page]);
+        }
+        for bytes in [line.to_vec(), gzip(line), packed(line), [&b"\xEF\xBB\xBF"[..], line].concat()] {
+            assert_eq!(only("x.warc.gz", &bytes), [page]);
+        }
+        assert!(only("x", b"").is_empty() && only("x.warc", b"").is_empty());
+    }
+
+    #[test]
+    fn other_formats_are_told_once() {
+        let refused = |bytes: &[u8]| chunks("x", bytes).unwrap_err().to_string();
+        assert!(refused(b"PAR1\x15\x04").contains("this is Parquet"));
+        assert!(refused(b"filedesc://x.arc 0.0.0.0 2026 text/plain 200").contains("this is ARC"));
+        assert!(refused(&gzip(b"filedesc:///x.arc 0.0.0.0")).contains("this is ARC"));
+        let mut damaged = gzip(WARC);
+        damaged.truncate(15);
+        assert!(matches!(chunks("x.gz", &damaged), Err(InputError::Read(_))));
+    }
+
+    #[test]
+    fn a_field_that_all_lines_lack_is_told_once() {
+        let lines = "{\"url\":1,\"content\":\"a\"}\n".repeat(5000);
+        let Err(InputError::NoField(field)) = chunks("x", lines.as_bytes()) else { panic!("it lacks a field") };
+        assert_eq!(field.to_string(), r#"no field "body"; there is "content""#);
+        // Some lines have it, so the file is what it should be.
+        let mixed = format!("{lines}{{\"url\":2,\"body\":\"a\"}}\n{lines}");
+        assert!(matches!(chunks("x", mixed.as_bytes()), Err(InputError::NoField(_))), "none of the first 2,000 lines");
+        let mixed = format!("{{\"url\":2,\"body\":\"a\"}}\n{lines}");
+        let chunks = chunks("x", mixed.as_bytes()).expect("readable");
+        assert_eq!(chunks.iter().map(|chunk| chunk.failures.len()).sum::<usize>(), 5000);
+    }
+
+    #[test]
+    fn chunks_hold_every_line_once_and_in_order() {
+        let lines: String = (0..5_001).map(|n| format!("{{\"url\":{n},\"body\":\"text {n}\"}}\n\n")).collect();
+        // Two members in one file: parallel compressors write such files.
+        let zstd = [&lines[..1000], &lines[1000..]]
+            .map(|part| zstd::encode_all(part.as_bytes(), 1).expect("compress"))
+            .concat();
+        for (name, bytes) in [("plain", lines.clone().into_bytes()), ("gz", gzip(lines.as_bytes())), ("zst", zstd)] {
+            let chunks = chunks(name, &bytes).expect("readable");
+            assert_eq!(chunks.iter().map(|chunk| chunk.lines.len()).collect::<Vec<_>>(), [2000, 2000, 1001], "{name}");
+            assert_eq!(chunks[2].origins.last().expect("lines").place, Place::Line(10_001));
+            assert_eq!(chunks[2].lines[1000], br#"{"id":"5000","text":"text 5000"}"#);
+            assert_eq!(chunks[2].originals[1000], br#"{"url":5000,"body":"text 5000"}"#);
+            assert_eq!(chunks.iter().map(|chunk| chunk.input_bytes).sum::<u64>(), bytes.len() as u64, "{name}");
+            assert_eq!(chunks.iter().map(|chunk| chunk.text_bytes).sum::<u64>(), lines.len() as u64, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_endless_line_is_one_failure() {
+        let mut text = vec![b'x'; (16 << 20) + 100_000];
+        text.extend_from_slice(b"\n{\"url\":1,\"body\":\"t\"}");
+        let chunks = chunks("long", &text).expect("readable");
+        assert_eq!(chunks.len(), 1);
+        assert_eq!((chunks[0].failures.len(), chunks[0].lines.len()), (1, 1));
+        assert_eq!(chunks[0].origins[0].place, Place::Line(2));
+    }
+}

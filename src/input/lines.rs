@@ -1,0 +1,103 @@
+//! A file of JSON Lines -> chunks of documents. It must never know how chunks are sent.
+
+use std::io::{self, BufRead, Read};
+use std::sync::Arc;
+
+use super::chunk::{Chunk, Origin, Place};
+use super::line;
+use super::reason::{InputError, Reason};
+use super::units::Units;
+use super::wanted::{LineForm, Wanted};
+
+/// Longest line that is read. A longer one fails.
+const LINE_BYTES_MAX: usize = 16 << 20;
+/// Some editors put it before a text.
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Passes the documents of a file to `give`, until it returns false.
+pub(super) fn read(
+    mut units: Units,
+    file: &Arc<str>,
+    wanted: &Wanted,
+    give: &mut dyn FnMut(Chunk) -> bool,
+) -> Result<(), InputError> {
+    let (mut chunk, mut number, mut reported, mut given) = (Chunk::default(), 0, 0, false);
+    let mut buffer = Vec::new();
+    loop {
+        let length = read_line(&mut units, &mut buffer)?;
+        if length == 0 {
+            break;
+        }
+        number += 1;
+        let origin = Origin { file: Arc::clone(file), place: Place::Line(number) };
+        let line = buffer.strip_prefix(BYTE_ORDER_MARK).filter(|_| number == 1).unwrap_or(&buffer);
+        if line.trim_ascii().is_empty() {
+            chunk.text_bytes += length;
+            continue;
+        }
+        let document = document(line, length, &wanted.form);
+        if chunk.is_full(document.as_ref().map_or(0, Vec::len)) {
+            chunk.input_bytes = units.taken() - std::mem::replace(&mut reported, units.taken());
+            if !std::mem::replace(&mut given, true) {
+                refuse_without_field(&chunk)?;
+            }
+            if !give(std::mem::take(&mut chunk)) {
+                return Ok(());
+            }
+        }
+        chunk.text_bytes += length;
+        match document {
+            Ok(document) => {
+                if wanted.originals {
+                    chunk.originals.push(line.to_vec());
+                }
+                chunk.push(origin, document);
+            }
+            Err(reason) => chunk.failures.push((origin, reason)),
+        }
+    }
+    chunk.input_bytes = units.taken() - reported;
+    if !given {
+        refuse_without_field(&chunk)?;
+    }
+    give(chunk);
+    Ok(())
+}
+
+/// Refuses a file if all lines of its first chunk lack a field: the others will lack it too.
+fn refuse_without_field(chunk: &Chunk) -> Result<(), InputError> {
+    let lack_a_field = chunk.failures.iter().all(|(_, reason)| matches!(reason, Reason::NoField(_)));
+    match chunk.failures.first() {
+        Some((_, Reason::NoField(field))) if chunk.lines.is_empty() && lack_a_field => {
+            Err(InputError::NoField(field.clone()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn document(line: &[u8], length: u64, form: &LineForm) -> Result<Vec<u8>, Reason> {
+    if length > LINE_BYTES_MAX as u64 {
+        return Err(Reason::Other(format!("the line has {length} bytes; the most is {LINE_BYTES_MAX}")));
+    }
+    line::document(line, form)
+}
+
+/// Reads one line without its newline into `buffer`, and returns the bytes that it took; 0 at the end of the input. Of
+/// a line over [`LINE_BYTES_MAX`], only the beginning is kept.
+fn read_line(reader: &mut impl BufRead, buffer: &mut Vec<u8>) -> io::Result<u64> {
+    buffer.clear();
+    let mut length = reader.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', buffer)? as u64;
+    let mut ended = buffer.pop_if(|&mut last| last == b'\n').is_some() || length <= LINE_BYTES_MAX as u64;
+    while !ended {
+        let available = reader.fill_buf()?;
+        if available.is_empty() {
+            break;
+        }
+        let end = available.iter().position(|&byte| byte == b'\n');
+        let taken = end.map_or(available.len(), |end| end + 1);
+        ended = end.is_some();
+        reader.consume(taken);
+        length += taken as u64;
+    }
+    Ok(length)
+}

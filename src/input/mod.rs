@@ -1,0 +1,20 @@
+//! Files -> documents in the form of the API, in chunks that fit into one bulk request. Comes in: files or stdin, of JSON
+//! Lines or WARC, plain, gzip or zstd. Goes out: [`Chunk`]s. It must never know how chunks are sent, or how they are
+//! answered.
+
+mod chunk;
+mod fields;
+mod file;
+mod line;
+mod lines;
+mod reason;
+mod rewinding;
+mod units;
+mod wanted;
+mod warc;
+
+pub use chunk::{Chunk, Origin, Place};
+pub use fields::Fields;
+pub use file::{input_bytes, read, read_chunks};
+pub use reason::{InputError, NoField, Reason};
+pub use wanted::{LineForm, Wanted};

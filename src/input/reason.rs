@@ -1,0 +1,57 @@
+//! The reasons why a line, a record or a whole file has no documents.
+
+use std::{fmt, io};
+
+/// The reason why there is no document.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Reason {
+    /// Often all lines of a file have it, so it need not be shown for each.
+    #[error(transparent)]
+    NoField(NoField),
+    #[error("{0}")]
+    Other(String),
+}
+
+/// A field that a line lacks, with its other fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoField {
+    /// The name that the field should have.
+    pub field: String,
+    /// Whether it is the field of the id, not of the text.
+    pub is_id: bool,
+    /// The fields that may be meant, as JSON.
+    pub present: Vec<String>,
+}
+
+impl std::error::Error for NoField {}
+
+impl fmt::Display for NoField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no field {:?}", self.field)?;
+        match self.present.as_slice() {
+            [] => Ok(()),
+            [one] => write!(f, "; there is {one}"),
+            several => write!(f, "; there are {}", several.join(", ")),
+        }
+    }
+}
+
+/// The reason why a file has no documents.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    #[error(transparent)]
+    Read(#[from] io::Error),
+    #[error(
+        "this is Parquet; the formats are JSON Lines and WARC. DuckDB converts it: \
+         COPY (SELECT id, text FROM 'file.parquet') TO 'file.jsonl' (FORMAT json)"
+    )]
+    Parquet,
+    #[error(
+        "this is ARC, the format before WARC; the formats are JSON Lines and WARC. warcio converts it: \
+         warcio recompress file.arc.gz file.warc.gz"
+    )]
+    Arc,
+    /// No line of the beginning of the file has a field that all need.
+    #[error("{0}")]
+    NoField(NoField),
+}

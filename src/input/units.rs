@@ -1,0 +1,306 @@
+//! The bytes of a file -> their decompressed bytes, unit by unit: a unit is a gzip member, a zstd frame, or the whole of
+//! a file that is not compressed. Archives of web pages have a unit for each record, so if a unit is damaged, the next
+//! one can still be read. Knows nothing of records and lines.
+
+use std::io::{self, BufRead, Read};
+
+use flate2::bufread::GzDecoder;
+
+use super::rewinding::Rewinding;
+
+/// Decompressed bytes that are asked for at once.
+const DECODED_BYTES: usize = 1 << 17;
+/// The first bytes of a gzip member, with the one method that there is.
+const GZIP: &[u8] = &[0x1F, 0x8B, 0x08];
+/// The first bytes of a zstd frame.
+const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
+/// The first bytes of a zstd frame that has the dictionary of all others, as `.warc.zst` files have.
+const DICTIONARY: &[u8] = &[0x5D, 0x2A, 0x4D, 0x18];
+/// The longest dictionary.
+const DICTIONARY_BYTES_MAX: u32 = 16 << 20;
+
+/// The reason why there are no further bytes.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum UnitError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    Read(io::Error),
+    /// The unit is damaged. The next one may be intact.
+    #[error("the compressed data is damaged: {0}")]
+    Damaged(io::Error),
+}
+
+impl From<UnitError> for io::Error {
+    fn from(error: UnitError) -> Self {
+        match error {
+            UnitError::Read(error) | UnitError::Damaged(error) => error,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compression {
+    None,
+    Gzip,
+    Zstd,
+}
+
+enum Decoder {
+    /// Plain bytes, or between two units.
+    Raw(Rewinding),
+    Gzip(Box<GzDecoder<Rewinding>>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, Rewinding>>),
+}
+
+impl Decoder {
+    fn raw(&self) -> &Rewinding {
+        match self {
+            Self::Raw(raw) => raw,
+            Self::Gzip(decoder) => decoder.get_ref(),
+            Self::Zstd(decoder) => decoder.get_ref(),
+        }
+    }
+
+    fn into_raw(self) -> Rewinding {
+        match self {
+            Self::Raw(raw) => raw,
+            Self::Gzip(decoder) => decoder.into_inner(),
+            Self::Zstd(decoder) => decoder.into_inner(),
+        }
+    }
+}
+
+impl Read for Decoder {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Raw(raw) => raw.read(buffer),
+            Self::Gzip(decoder) => decoder.read(buffer),
+            Self::Zstd(decoder) => decoder.read(buffer),
+        }
+    }
+}
+
+/// A file, read unit by unit.
+pub(super) struct Units {
+    /// Absent only while it is replaced.
+    decoder: Option<Decoder>,
+    compression: Compression,
+    dictionary: Vec<u8>,
+    window_log_max: u32,
+    decoded: Vec<u8>,
+    /// The place in `decoded`.
+    at: usize,
+    /// The offset in the file at which the unit begins.
+    begin: u64,
+    /// Whether all bytes of the unit are in `decoded`.
+    ended: bool,
+    damaged: bool,
+}
+
+impl Units {
+    /// Begins with the first unit. The first bytes of the file tell how it is compressed. A zstd frame may ask for 2 to
+    /// the power of `window_log_max` bytes of memory.
+    pub(super) fn open(input: Box<dyn Read>, window_log_max: u32) -> io::Result<Self> {
+        let mut raw = Rewinding::new(input);
+        let magic = raw.peek(4)?;
+        let (compression, has_dictionary) = match magic {
+            magic if magic.starts_with(&GZIP[..2]) => (Compression::Gzip, false),
+            magic if magic == ZSTD => (Compression::Zstd, false),
+            magic if magic == DICTIONARY => (Compression::Zstd, true),
+            _ => (Compression::None, false),
+        };
+        let dictionary = if has_dictionary { dictionary(&mut raw)? } else { Vec::new() };
+        let mut units = Self {
+            decoder: None,
+            compression,
+            dictionary,
+            window_log_max,
+            decoded: Vec::new(),
+            at: 0,
+            begin: 0,
+            ended: false,
+            damaged: false,
+        };
+        units.start(raw)?;
+        Ok(units)
+    }
+
+    /// Whether the file is compressed, so that it may have many units.
+    pub(super) fn are_compressed(&self) -> bool {
+        self.compression != Compression::None
+    }
+
+    /// The offset in the file of the next byte; in a compressed file, of its unit.
+    pub(super) fn offset(&self) -> u64 {
+        match self.compression {
+            Compression::None => self.raw().offset() - (self.decoded.len() - self.at) as u64,
+            Compression::Gzip | Compression::Zstd => self.begin,
+        }
+    }
+
+    /// The number of bytes that were read from the file.
+    pub(super) fn taken(&self) -> u64 {
+        self.raw().taken()
+    }
+
+    /// Returns the next bytes of the unit, and none only at its end.
+    pub(super) fn fill(&mut self) -> Result<&[u8], UnitError> {
+        self.peek(1)
+    }
+
+    /// Returns the next bytes of the unit: at least `count`, except at its end.
+    pub(super) fn peek(&mut self, count: usize) -> Result<&[u8], UnitError> {
+        while self.decoded.len() - self.at < count && !self.ended {
+            self.decode()?;
+        }
+        Ok(&self.decoded[self.at..])
+    }
+
+    pub(super) fn consume(&mut self, count: usize) {
+        self.at += count;
+    }
+
+    /// Goes to the next unit. Returns false at the end of the file. After damage, the next unit is the next one that
+    /// begins with `wanted`.
+    pub(super) fn next(&mut self, wanted: &[u8]) -> Result<bool, UnitError> {
+        while !self.ended {
+            self.at = self.decoded.len();
+            self.decode()?;
+        }
+        self.at = self.decoded.len();
+        if !self.are_compressed() {
+            return Ok(false);
+        }
+        let mut raw = self.take_raw();
+        if std::mem::take(&mut self.damaged) {
+            return self.recover(raw, wanted);
+        }
+        let more = raw.fill_buf().map(|bytes| !bytes.is_empty());
+        match more {
+            Ok(true) => self.start(raw).map(|()| true).map_err(UnitError::Read),
+            more => {
+                self.decoder = Some(Decoder::Raw(raw));
+                more.map_err(UnitError::Read)
+            }
+        }
+    }
+
+    /// Looks for a unit after the beginning of the damaged one. Compressed bytes may look like the beginning of a unit,
+    /// so its first decompressed bytes decide.
+    fn recover(&mut self, mut raw: Rewinding, wanted: &[u8]) -> Result<bool, UnitError> {
+        let magic = if self.compression == Compression::Gzip { GZIP } else { ZSTD };
+        let mut from = self.begin + 1;
+        loop {
+            raw.rewind(from);
+            let found = raw.find(magic);
+            from = raw.offset() + 1;
+            if !matches!(found, Ok(true)) {
+                self.decoder = Some(Decoder::Raw(raw));
+                return found.map_err(UnitError::Read);
+            }
+            self.start(raw).map_err(UnitError::Read)?;
+            match self.peek(wanted.len()) {
+                Ok(bytes) if bytes.starts_with(wanted) => return Ok(true),
+                Err(UnitError::Read(error)) => return Err(UnitError::Read(error)),
+                Ok(_) | Err(UnitError::Damaged(_)) => raw = self.take_raw(),
+            }
+        }
+    }
+
+    /// Begins to decode a unit.
+    fn start(&mut self, raw: Rewinding) -> io::Result<()> {
+        self.begin = raw.offset();
+        self.decoded.clear();
+        (self.at, self.ended, self.damaged) = (0, false, false);
+        self.decoder = Some(match self.compression {
+            Compression::None => Decoder::Raw(raw),
+            Compression::Gzip => Decoder::Gzip(Box::new(GzDecoder::new(raw))),
+            Compression::Zstd => {
+                let mut decoder = zstd::stream::read::Decoder::with_dictionary(raw, &self.dictionary)?.single_frame();
+                decoder.window_log_max(self.window_log_max)?;
+                Decoder::Zstd(Box::new(decoder))
+            }
+        });
+        Ok(())
+    }
+
+    /// Decodes more bytes of the unit, behind those that were not consumed.
+    fn decode(&mut self) -> Result<(), UnitError> {
+        self.decoded.drain(..self.at);
+        self.at = 0;
+        let filled = self.decoded.len();
+        self.decoded.resize(filled + DECODED_BYTES, 0);
+        let decoder = self.decoder.as_mut().expect("it is absent only while it is replaced");
+        let read = loop {
+            match decoder.read(&mut self.decoded[filled..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read,
+            }
+        };
+        self.decoded.truncate(filled + read.as_ref().map_or(0, |count| *count));
+        match read {
+            Ok(0) => {
+                self.ended = true;
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+            Err(error) => {
+                (self.ended, self.damaged) = (true, true);
+                Err(if self.raw().has_failed() { UnitError::Read(error) } else { UnitError::Damaged(error) })
+            }
+        }
+    }
+
+    fn raw(&self) -> &Rewinding {
+        self.decoder.as_ref().expect("it is absent only while it is replaced").raw()
+    }
+
+    fn take_raw(&mut self) -> Rewinding {
+        self.decoder.take().expect("it is absent only while it is replaced").into_raw()
+    }
+}
+
+/// Reads the units as one stream. Damage is an error.
+impl BufRead for Units {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        while self.fill()?.is_empty() && self.next(&[])? {}
+        Ok(&self.decoded[self.at..])
+    }
+
+    fn consume(&mut self, count: usize) {
+        Self::consume(self, count);
+    }
+}
+
+impl Read for Units {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut available = self.fill_buf()?;
+        let count = available.read(buffer)?;
+        Self::consume(self, count);
+        Ok(count)
+    }
+}
+
+/// Reads the dictionary at the beginning of the file: a skippable frame that holds it, perhaps compressed itself
+/// (<https://iipc.github.io/warc-specifications/specifications/warc-zstd/>).
+fn dictionary(raw: &mut Rewinding) -> io::Result<Vec<u8>> {
+    let mut head = [0; 8];
+    raw.read_exact(&mut head)?;
+    let length = u32::from_le_bytes(head[4..].try_into().expect("four bytes"));
+    let refuse = |reason: String| io::Error::new(io::ErrorKind::InvalidData, reason);
+    if length > DICTIONARY_BYTES_MAX {
+        return Err(refuse(format!("the dictionary has {length} bytes; the most is {DICTIONARY_BYTES_MAX}")));
+    }
+    let mut bytes = vec![0; length as usize];
+    raw.read_exact(&mut bytes)?;
+    if !bytes.starts_with(ZSTD) {
+        return Ok(bytes);
+    }
+    let mut decoded = Vec::new();
+    let mut decoder = zstd::stream::read::Decoder::new(&*bytes)?;
+    decoder.by_ref().take(u64::from(DICTIONARY_BYTES_MAX) + 1).read_to_end(&mut decoded)?;
+    if decoded.len() > DICTIONARY_BYTES_MAX as usize {
+        return Err(refuse(format!("the dictionary has more than {DICTIONARY_BYTES_MAX} bytes")));
+    }
+    Ok(decoded)
+}

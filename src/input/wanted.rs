@@ -1,0 +1,20 @@
+//! The form of a file, and the documents that are wanted of it.
+
+/// The form of the lines of a file.
+#[derive(Clone, Debug)]
+pub struct LineForm {
+    /// The field that holds the id.
+    pub id_field: String,
+    /// The field that holds the text.
+    pub text_field: String,
+    /// Whether a document must have an id.
+    pub id_required: bool,
+}
+
+/// The documents that are wanted of a file.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub form: LineForm,
+    /// Whether the lines are wanted as they are in the file, too.
+    pub originals: bool,
+}

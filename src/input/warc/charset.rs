@@ -1,0 +1,36 @@
+//! The bytes of a text -> its characters. The label may be wrong or absent, and never makes it fail. Knows
+//! nothing of records.
+
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+
+/// Decodes by the byte order mark, else the label, else as UTF-8 if it is valid, else as windows-1252, as browsers do.
+pub(super) fn decoded(bytes: &[u8], label: Option<&str>) -> String {
+    let labelled = label.and_then(|label| Encoding::for_label(label.as_bytes()));
+    let encoding = labelled.unwrap_or_else(|| match std::str::from_utf8(bytes) {
+        Ok(_) => UTF_8,
+        Err(_) => WINDOWS_1252,
+    });
+    // A byte order mark comes before all that.
+    encoding.decode(bytes).0.into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mark_the_label_and_the_bytes_tell_the_encoding() {
+        for (bytes, label, expected) in [
+            (b"caf\xC3\xA9".as_slice(), None, "café"),
+            (b"caf\xE9", None, "café"),
+            (b"caf\xE9", Some("ISO-8859-1"), "café"),
+            (b"\x8D\x60", Some("Shift_JIS"), "港"),
+            (b"\xEF\xBB\xBFcaf\xC3\xA9", Some("shift_jis"), "café"),
+            (b"\xFE\xFF\x00h\x00i", None, "hi"),
+            (b"caf\xC3\xA9", Some("nonsense"), "café"),
+            (b"<meta charset=koi8-r> \xC9", None, "<meta charset=koi8-r> É"),
+        ] {
+            assert_eq!(decoded(bytes, label), expected, "{label:?}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The lines of a header -> its fields. WARC records and archived HTTP responses have the same kind of header (ISO 28500,
+//! section 4; RFC 9112, section 5). It is lenient, because archives keep what servers sent.
+
+/// The fields of a header, in their order.
+#[derive(Debug, Default)]
+pub(super) struct Header(Vec<(String, String)>);
+
+impl Header {
+    /// Reads the lines after the first one. A line that begins with white space continues the one before it; a line
+    /// without a colon is left out.
+    pub(super) fn parse(lines: &[u8]) -> Self {
+        let mut fields: Vec<(String, String)> = Vec::new();
+        for line in lines.split(|&byte| byte == b'\n').skip(1) {
+            let text = String::from_utf8_lossy(line);
+            if let (Some(last), true) = (fields.last_mut(), line.first().is_some_and(|byte| b" \t".contains(byte))) {
+                last.1.push(' ');
+                last.1.push_str(text.trim());
+            } else if let Some((name, value)) = text.split_once(':') {
+                fields.push((name.trim().to_ascii_lowercase(), value.trim().to_owned()));
+            }
+        }
+        Self(fields)
+    }
+
+    /// Returns the value of the first field with this name, which must be in lower case.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// A media type, in lower case, without its parameters, and the `charset` among them.
+pub(super) fn media_type(value: &str) -> (String, Option<String>) {
+    let mut parts = value.split(';');
+    let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
+    let charset =
+        parts.filter_map(|part| part.split_once('=')).find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
+    (essence, charset.map(|(_, value)| value.trim().trim_matches(['"', '\'']).to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_read_leniently() {
+        let header = Header::parse(b"HTTP/1.1 200 OK\r\nA: 1\r\n  and 2\r\nnonsense\r\nB :x:y\r\na: 3\nC:\xFF");
+        assert_eq!(header.get("a"), Some("1 and 2"));
+        assert_eq!(header.get("b"), Some("x:y"));
+        assert_eq!(header.get("c"), Some("\u{FFFD}"));
+        assert_eq!(header.get("nonsense"), None);
+    }
+
+    #[test]
+    fn media_types_lose_their_parameters() {
+        assert_eq!(media_type("Text/HTML; x=1; Charset=\"UTF-8\""), ("text/html".into(), Some("UTF-8".into())));
+        assert_eq!(media_type("application/http;msgtype=response"), ("application/http".into(), None));
+        assert_eq!(media_type(""), (String::new(), None));
+    }
+}

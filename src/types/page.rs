@@ -1,0 +1,76 @@
+//! A page of HTML as a client sends it, and the facts that are found in it besides its text.
+
+/// The text of a page that is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+pub enum Extract {
+    /// The main text, or all visible text of a page in which none is found.
+    #[default]
+    Article,
+    /// All visible text.
+    Visible,
+}
+
+impl Extract {
+    pub const ALL: [Self; 2] = [Self::Article, Self::Visible];
+
+    /// Returns the name in the API and on disk.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Article => "article",
+            Self::Visible => "visible",
+        }
+    }
+}
+
+/// A page of HTML, decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Html {
+    pub markup: String,
+    pub syntax: Syntax,
+}
+
+/// The syntax of a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Syntax {
+    #[default]
+    Html,
+    /// XHTML: an element can end with `/>`.
+    Xhtml,
+}
+
+/// The mark of the page that a stored text was extracted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageMark {
+    /// A hash of the decoded HTML.
+    pub hash: u128,
+    /// The version of the extractor.
+    pub extractor: u32,
+}
+
+/// The title, address and language of a page, as written there. They may be wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageFacts {
+    pub title: Option<String>,
+    /// The address that the page gives for itself. It may be relative.
+    pub canonical_url: Option<String>,
+    pub language: Option<String>,
+    /// The text that was extracted: as asked, or all visible text of a page without a main text.
+    pub extracted: Extract,
+}
+
+impl PageFacts {
+    pub const TITLE_BYTES_MAX: usize = 1024;
+    pub const URL_BYTES_MAX: usize = 2048;
+    pub const LANGUAGE_BYTES_MAX: usize = 35;
+    /// The most bytes of it as JSON. There are no control characters in it, so a byte becomes at most two.
+    pub const JSON_BYTES_MAX: usize =
+        2 * (Self::TITLE_BYTES_MAX + Self::URL_BYTES_MAX + Self::LANGUAGE_BYTES_MAX) + Self::NAMES_BYTES;
+    /// The most bytes of the names, quotes and commas, and of `extracted`.
+    const NAMES_BYTES: usize = 128;
+
+    /// Returns the most bytes of it as JSON.
+    pub fn json_bytes(&self) -> usize {
+        let texts = [&self.title, &self.canonical_url, &self.language];
+        Self::NAMES_BYTES + 2 * texts.into_iter().flatten().map(String::len).sum::<usize>()
+    }
+}

@@ -1,0 +1,10 @@
+//! Pages of HTML: the text that is found in them, and the verdicts on it.
+
+mod boost;
+mod golden;
+mod javadoc;
+mod pairs;
+mod quality;
+mod served;
+mod sites;
+mod words;

@@ -1,0 +1,188 @@
+//! `hapax import`: the files that it writes, the collections that it creates, and what it says of files that it cannot
+//! use.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::cli::{code, path, row, run_with_input, text, words};
+use crate::support::client::Client;
+use crate::support::command::{hapax, run};
+use crate::support::server::Server;
+
+fn lines(bytes: &[u8]) -> Vec<Value> {
+    bytes
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect()
+}
+
+/// A line of a data set, with fields that documents do not have.
+fn line(n: usize) -> String {
+    json!({"url": format!("u{n}"), "title": "T", "body": words(n), "html": "<p>"}).to_string()
+}
+
+fn started(dir: &Path) -> (Server, String) {
+    let server = Server::start(&dir.join("data"));
+    let url = server.url("");
+    (server, url)
+}
+
+#[test]
+fn verdicts_and_kept_lines_are_written_in_the_order_of_the_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, url) = started(dir.path());
+    // Of each four lines, the last is a copy of the one before it. Line 6,001 is not JSON.
+    let count = 9_000;
+    let mut corpus: Vec<_> = (0..count).map(|n| line(if n % 4 == 3 { n - 1 } else { n })).collect();
+    for n in (3..count).step_by(4) {
+        corpus[n] = corpus[n].replace(&format!("\"u{}\"", n - 1), &format!("\"u{n}\""));
+    }
+    corpus.insert(6_000, "nonsense".to_owned());
+    let (input, verdicts, kept) =
+        (dir.path().join("in.jsonl"), dir.path().join("v.jsonl.gz"), dir.path().join("kept.jsonl.zst"));
+    std::fs::write(&input, corpus.join("\n")).unwrap();
+    let import = || {
+        let files = ["--verdicts", path(&verdicts), "--kept", path(&kept), path(&input)];
+        let fields = ["--id-field", "url", "--text-field", "body", "--connections", "8"];
+        run(&[["import", "--server", &url].as_slice(), &fields, &files].concat())
+    };
+    let read_kept = || zstd::decode_all(std::fs::File::open(&kept).unwrap()).unwrap();
+    let first = import();
+    assert_eq!(code(&first), 1, "{first:?}");
+    assert_eq!(["documents", "unique", "failed"].map(|name| row(&first, name)), [9_001, 6_750, 1]);
+
+    let mut told = Vec::new();
+    std::io::copy(&mut flate2::read::MultiGzDecoder::new(std::fs::File::open(&verdicts).unwrap()), &mut told).unwrap();
+    let told = lines(&told);
+    assert_eq!(told.len(), 9_001);
+    for (at, verdict) in told.iter().enumerate() {
+        assert_eq!((&verdict["file"], &verdict["line"]), (&json!(path(&input)), &json!(at + 1)));
+    }
+    assert_eq!(told[6_000]["kind"], "error");
+    assert_eq!(told[3]["duplicate_of"], "u2");
+
+    let text_kept = read_kept();
+    let lines_kept: Vec<_> = std::str::from_utf8(&text_kept).unwrap().lines().collect();
+    let stored = |at: &usize| told[*at]["stored"] == true;
+    let expected: Vec<_> = (0..corpus.len()).filter(stored).map(|at| corpus[at].as_str()).collect();
+    assert_eq!(lines_kept.len(), 6_750);
+    assert!(lines_kept == expected, "the lines are those of the input, in its order");
+
+    // Documents that are stored already count as stored.
+    let again = import();
+    assert_eq!(["documents", "unique", "unchanged"].map(|name| row(&again, name)), [9_001, 0, 6_750]);
+    assert!(read_kept() == text_kept);
+}
+
+#[test]
+fn what_was_answered_before_an_error_is_in_the_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, url) = started(dir.path());
+    let (good, missing) = (dir.path().join("good.jsonl"), dir.path().join("missing.jsonl"));
+    let corpus: Vec<_> = (0..20_000).map(|n| json!({"id": n, "text": words(n)}).to_string()).collect();
+    std::fs::write(&good, corpus.join("\n")).unwrap();
+    let kept = dir.path().join("kept.jsonl.zst");
+    let import = run(&["import", "--server", &url, "--kept", path(&kept), path(&good), path(&missing)]);
+    assert_eq!(code(&import), 2, "{import:?}");
+    assert!(text(&import.stderr).contains("cannot read"), "{import:?}");
+    // Of the ten chunks, those that still wait for a connection are not sent.
+    let stored = row(&import, "unique") as usize;
+    let kept = zstd::decode_all(std::fs::File::open(&kept).unwrap()).unwrap();
+    let kept: Vec<_> = std::str::from_utf8(&kept).unwrap().lines().collect();
+    assert!(stored > 0 && kept.len() == stored, "{stored} stored, {} kept", kept.len());
+    let mut rest = corpus.iter();
+    assert!(kept.iter().all(|line| rest.any(|of_input| of_input == line)), "they are in the order of the input");
+
+    let good = dir.path().join("one.jsonl");
+    std::fs::write(&good, corpus[0].clone()).unwrap();
+    let nowhere = dir.path().join("no/such/folder.jsonl");
+    let import = run(&["import", "--server", &url, "--verdicts", path(&nowhere), path(&good)]);
+    assert_eq!(code(&import), 2, "{import:?}");
+    assert!(text(&import.stderr).contains("cannot write"), "{import:?}");
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_told_once_with_what_helps() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, url) = started(dir.path());
+    let told = |arguments: &[&str], input: &[u8]| {
+        let import = run_with_input(&[&["import", "--server", &url], arguments].concat(), input);
+        assert_eq!(code(&import), 2, "{import:?}");
+        assert!(import.stdout.is_empty(), "{import:?}");
+        text(&import.stderr)
+    };
+    let rows: String =
+        (0..5_000).map(|n| format!("{{\"id\":{n},\"content\":\"a b\",\"body\":\"c d\",\"n\":1}}\n")).collect();
+    let said = told(&["-"], rows.as_bytes());
+    assert_eq!(said, "hapax: cannot read -: no field \"text\"; there are \"content\", \"body\": use --text-field\n");
+    let said = told(&["--text-field", "body", "--id-field", "url", "-"], rows.as_bytes());
+    assert!(
+        said.contains("no field \"url\"; there are \"id\", \"content\", \"body\", \"n\": use --id-field"),
+        "{said}"
+    );
+    let said = told(&["-"], b"PAR1\x15\x04\x15\x10");
+    assert!(said.contains("this is Parquet") && said.lines().count() == 1, "{said}");
+    let said = told(&["-"], b"filedesc://x.arc 0.0.0.0 2026 text/plain 75\n");
+    assert!(said.contains("this is ARC"), "{said}");
+    let said = told(&[&format!("{}/*.nothing", path(dir.path()))], b"");
+    assert!(said.contains("no file matches"), "{said}");
+    let said = told(&["--shingle", "word3", "-"], b"");
+    assert!(said.contains("shingle is a setting of a new collection: it needs --create"), "{said}");
+
+    // Later lines without a text are counted, and shown once.
+    let mixed = format!("{{\"id\":\"x\",\"text\":\"a b\"}}\n{rows}");
+    let import = run_with_input(&["import", "--server", &url, "-"], mixed.as_bytes());
+    assert_eq!((code(&import), row(&import, "failed")), (1, 5_000), "{import:?}");
+    assert_eq!(text(&import.stderr).lines().count(), 2, "{import:?}");
+}
+
+#[test]
+fn import_ignores_the_fields_that_bulk_ignores() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, url) = started(dir.path());
+    let client = Client::new(url.clone());
+    let row_of = |id: &str| {
+        json!({"id": id, "text": words(5), "title": "T", "metadata": {"n": 1}, "nested": {"a": [1]}}).to_string()
+    };
+    let import = run_with_input(&["import", "--server", &url, "-"], row_of("a").as_bytes());
+    assert_eq!(code(&import), 0, "{import:?}");
+    let headers = [("content-type", "application/x-ndjson")];
+    let target = "/v1/collections/default/bulk?op=insert&extra=ignore&on_duplicate=store";
+    let answer = client.send("POST", target, &headers, row_of("b").as_bytes());
+    assert_eq!(lines(&answer.body)[0]["outcome"], "inserted");
+    let metadata =
+        |id: &str| client.get(&format!("/v1/collections/default/documents?id={id}")).json()["metadata"].clone();
+    assert_eq!((metadata("a"), metadata("b")), (json!({"n": 1}), json!({"n": 1})));
+}
+
+#[test]
+fn create_makes_the_collection_once_and_refuses_other_settings() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, url) = started(dir.path());
+    for name in ["part-1.jsonl", "part-2.jsonl"] {
+        std::fs::write(dir.path().join(name), json!({"id": name, "text": words(name.len())}).to_string()).unwrap();
+    }
+    let import = |more: &[&str]| {
+        let arguments = [&["import", "--server", &url, "--collection", "poems"], more, &["part-*.jsonl"]].concat();
+        hapax(&arguments).current_dir(dir.path()).output().unwrap()
+    };
+    let missing = import(&[]);
+    assert_eq!(code(&missing), 2, "{missing:?}");
+    for (more, documents) in [
+        (["--create", "--shingle", "char5", "--threshold", "0.7"].as_slice(), [1, 0]),
+        (&["--create"], [0, 1]),
+        (&["--create", "--shingle", "char5", "--threshold", "0.7"], [0, 1]),
+    ] {
+        let created = import(more);
+        assert_eq!(code(&created), 0, "{created:?}");
+        assert_eq!(row(&created, "documents"), 2, "both files match the pattern");
+        assert_eq!(["unique", "unchanged"].map(|name| row(&created, name)), documents, "{created:?}");
+    }
+    let described = run(&["collection", "describe", "poems", "--server", &url]);
+    assert!(text(&described.stdout).contains("shingle=char5"), "{described:?}");
+    let other = import(&["--create", "--shingle", "word3"]);
+    assert_eq!(code(&other), 2, "{other:?}");
+    assert!(text(&other.stderr).contains("409"), "{other:?}");
+}
