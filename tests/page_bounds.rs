@@ -64,6 +64,7 @@ fn pages() -> Vec<(&'static str, String)> {
         ("100,000 nested tables", around(many("<table><tr><td>", 100_000))),
         ("100,000 nested lists", around(many("<ul><li>", 100_000))),
         ("300,000 unclosed b", around(many("<b>x", 300_000))),
+        ("40,000 headings", around(many("<h2>x</h2>", 40_000) + "<p>" + &many("word ", 80_000))),
         ("unclosed everything", around(many("<b><i><a href=x><p><font><td><li>x", 30_000))),
         (
             "formatting and paragraphs",

@@ -9,7 +9,8 @@ use serde::Deserialize;
 use super::client::{Client, ClientError, Problem};
 use crate::input::Chunk;
 
-/// Most requests for one chunk. Inserts are idempotent, so sending a line again is safe.
+/// Most requests in a row for one chunk without an answer to any of its lines. Inserts are idempotent, so sending a line
+/// again is safe.
 const ATTEMPTS_MAX: u32 = 10;
 /// First pause before a line is sent again. It doubles each time.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
@@ -67,10 +68,9 @@ pub fn send(
     let mut open: Vec<usize> = (0..chunk.lines.len()).collect();
     let mut body = Vec::new();
     let mut pause = PAUSE_FIRST;
-    for attempt in 1.. {
-        if open.is_empty() {
-            return Ok(());
-        }
+    let mut attempt = 0;
+    while !open.is_empty() {
+        attempt += 1;
         body.clear();
         for &place in &open {
             body.extend_from_slice(&chunk.lines[place]);
@@ -101,12 +101,12 @@ pub fn send(
             return Ok(());
         }
         if open.len() < before {
-            pause = PAUSE_FIRST;
+            (attempt, pause) = (0, PAUSE_FIRST);
         }
         std::thread::sleep(wanted.unwrap_or(pause).min(PAUSE_MAX));
         pause *= 2;
     }
-    unreachable!("the last attempt answers every line or returns an error")
+    Ok(())
 }
 
 fn send_once(

@@ -171,7 +171,7 @@ fn print_extracted(args: &Args) -> Result<ExitStatus> {
     let text = match &args.data_dir {
         Some(dir) => {
             let offline = Offline::open(args, dir).map_err(|error| advise(error, ASK_THE_SERVER))?;
-            let html = Html { markup: html, syntax: Syntax::default() };
+            let html = Html { syntax: Syntax::of(&html), markup: html };
             offline.runtime.block_on(offline.collection.extract(html, None, WhenFull::Wait))?.text
         }
         None => {

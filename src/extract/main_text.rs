@@ -273,12 +273,13 @@ fn leave_out_links(
 /// after links that follow the last paragraph. An edge that is a large part of the text stays.
 fn without_edges(outline: &Outline, left_out: &[bool], paragraphs: &Range<usize>, links: &[Links]) -> Range<usize> {
     let Outline { nodes, runs, .. } = outline;
-    let bytes = |range: Range<usize>| -> u32 {
-        runs[range].iter().filter(|run| !left_out[run.node as usize]).map(|run| run.dense).sum()
-    };
+    // Sums up to each run and each block of links: a page may have a heading for every ten bytes.
+    let dense = runs.iter().map(|run| if left_out[run.node as usize] { 0 } else { run.dense });
+    let bytes_before = sums_before(dense);
+    let bytes = |range: Range<usize>| bytes_before[range.end] - bytes_before[range.start];
     let edge_bytes_max = bytes(0..runs.len()) / EDGE_PARTS;
-    let links_before =
-        |at: usize| links.iter().filter(|links| links.runs.end <= at).map(|links| links.count).sum::<u32>();
+    let links_until = sums_before(links.iter().map(|links| links.count));
+    let links_before = |at: usize| links_until[links.partition_point(|links| links.runs.end <= at)];
     let headings = nodes.iter().zip(left_out).filter(|(node, left_out)| node.tag.is_heading() && !**left_out);
     let start = headings
         .map(|(node, _)| node.runs.0 as usize)
@@ -290,6 +291,15 @@ fn without_edges(outline: &Outline, left_out: &[bool], paragraphs: &Range<usize>
         .map(|links| links.runs.start)
         .filter(|&at| bytes(at..runs.len()) <= edge_bytes_max);
     start.unwrap_or(0)..end.unwrap_or(runs.len())
+}
+
+/// Returns the sum of all numbers before each, and of all.
+fn sums_before(numbers: impl Iterator<Item = u32>) -> Vec<u32> {
+    let sums = numbers.scan(0, |sum, number| {
+        *sum += number;
+        Some(*sum)
+    });
+    std::iter::once(0).chain(sums).collect()
 }
 
 /// Leaves out short blocks about rights near the end of the page.

@@ -14,8 +14,8 @@ mod outline;
 mod tag;
 mod tokens;
 
-use crate::types::{Extract, Html, PageFacts, PageMark};
-use xxhash_rust::xxh3::xxh3_128;
+use crate::types::{Extract, Html, PageFacts, PageMark, Syntax};
+use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use outline::{Gap, Outline};
 
@@ -46,7 +46,12 @@ pub fn extract(html: &Html, extract: Extract) -> Page {
 /// Returns the mark of a page, as it is stored with the text that is extracted now.
 pub fn mark(html: &Html) -> PageMark {
     // Stored: another hash would make every page look changed. A test pins it.
-    PageMark { hash: xxh3_128(html.markup.as_bytes()), extractor: EXTRACTOR_VERSION }
+    // The same bytes have another text as XHTML.
+    let seed = match html.syntax {
+        Syntax::Html => 0,
+        Syntax::Xhtml => 1,
+    };
+    PageMark { hash: xxh3_128_with_seed(html.markup.as_bytes(), seed), extractor: EXTRACTOR_VERSION }
 }
 
 /// Returns the text of the runs that are kept: all, if nothing is said.

@@ -38,6 +38,18 @@ pub enum Syntax {
     Xhtml,
 }
 
+impl Syntax {
+    /// Returns the syntax of a page that came without a media type: XHTML if it begins as XML does, or names XHTML's
+    /// namespace where a page begins.
+    pub fn of(markup: &str) -> Self {
+        const NAMESPACE: &[u8] = b"http://www.w3.org/1999/xhtml";
+        let start = markup.trim_start();
+        let beginning = &start.as_bytes()[..start.len().min(1024)];
+        let names_it = || beginning.windows(NAMESPACE.len()).any(|window| window == NAMESPACE);
+        if start.starts_with("<?xml") || names_it() { Self::Xhtml } else { Self::Html }
+    }
+}
+
 /// The mark of the page that a stored text was extracted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageMark {

@@ -22,7 +22,20 @@ fn collections_are_created_listed_described_changed_and_dropped() {
     };
     let json = |arguments: &[&str]| -> Value { serde_json::from_str(&fine(arguments)).unwrap() };
 
-    let settings = ["--shingle", "char5", "--threshold", "0.7", "--ttl", "30d", "--touch", "true", "--keep", "text"];
+    let settings = [
+        "--shingle",
+        "char5",
+        "--threshold",
+        "0.7",
+        "--ttl",
+        "30d",
+        "--touch",
+        "true",
+        "--keep",
+        "text",
+        "--extract",
+        "visible",
+    ];
     let create = [&["create", "poems"], settings.as_slice()].concat();
     let created = fine(&create);
     assert!(created.lines().any(|line| line == "threshold        0.7"), "{created}");
@@ -36,8 +49,8 @@ fn collections_are_created_listed_described_changed_and_dropped() {
 
     let described = json(&["describe", "poems", "--json"]);
     assert_eq!(
-        (&described["ttl"], &described["touch"], &described["keep"]),
-        (&2_592_000.0.into(), &true.into(), &"text".into())
+        (&described["ttl"], &described["touch"], &described["keep"], &described["extract"]),
+        (&2_592_000.0.into(), &true.into(), &"text".into(), &"visible".into())
     );
     assert_eq!(code(&verb(&["describe", "no-such"])), 2);
 

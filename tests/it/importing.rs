@@ -29,6 +29,34 @@ fn started(dir: &Path) -> (Server, String) {
     (server, url)
 }
 
+// An output that was an input too was emptied before it was read, with exit status 0.
+#[test]
+fn no_file_of_the_input_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    let content = format!("{}\n", json!({"id": "a", "text": words(1)}));
+    std::fs::write(file("in.jsonl"), &content).unwrap();
+    std::fs::write(file("old.jsonl"), "old\n").unwrap();
+    std::os::unix::fs::symlink("in.jsonl", file("link.jsonl")).unwrap();
+    let refused = |arguments: &[&str], why: &str| {
+        // No server is asked.
+        let run = hapax(&[&["import", "--server", "http://127.0.0.1:1"], arguments].concat())
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        let told = String::from_utf8(run.stderr).unwrap();
+        assert!(run.status.code() == Some(2) && told.contains(why), "{arguments:?}: {told}");
+        assert_eq!(std::fs::read_to_string(file("in.jsonl")).unwrap(), content);
+        assert_eq!(std::fs::read_to_string(file("old.jsonl")).unwrap(), "old\n");
+    };
+    refused(&["--kept", "in.jsonl", "in.jsonl"], "--kept in.jsonl: it is also read");
+    refused(&["--verdicts", "link.jsonl", "in.jsonl"], "--verdicts link.jsonl: it is also read");
+    refused(&["--kept", "old.jsonl", "*.jsonl"], "--kept old.jsonl: it is also read");
+    refused(&["--kept", "old.jsonl", "--verdicts", "old.jsonl", "in.jsonl"], "they must be two files");
+    refused(&["--kept", "new.jsonl", "--verdicts", "new.jsonl", "in.jsonl"], "they must be two files");
+    refused(&["--kept", "old.jsonl", "missing.jsonl"], "cannot read missing.jsonl");
+}
+
 #[test]
 fn verdicts_and_kept_lines_are_written_in_the_order_of_the_input() {
     let dir = tempfile::tempdir().unwrap();

@@ -35,11 +35,14 @@ pub(in crate::cli) struct FrozenArgs {
     /// Stored part of each document: signature, shingles or text
     #[arg(long, value_name = "KEEP")]
     keep: Option<String>,
+    /// Text of a page of HTML that is compared: article or visible
+    #[arg(long, value_name = "EXTRACT")]
+    extract: Option<String>,
 }
 
 impl FrozenArgs {
     pub(super) fn add_to(&self, settings: &mut Map<String, Value>) {
-        let Self { shingle, sketch, fold, marks, digits, key, spec, keep } = self;
+        let Self { shingle, sketch, fold, marks, digits, key, spec, keep, extract } = self;
         for (name, value) in [
             ("shingle", shingle),
             ("sketch", sketch),
@@ -49,6 +52,7 @@ impl FrozenArgs {
             ("key", key),
             ("spec", spec),
             ("keep", keep),
+            ("extract", extract),
         ] {
             settings.extend(value.as_ref().map(|value| (name.to_owned(), json!(value))));
         }

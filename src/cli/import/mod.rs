@@ -139,6 +139,7 @@ struct Import<'a> {
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
     let files = matching(&args.files)?;
+    outputs::check(&files, args.verdicts.as_deref(), args.kept.as_deref())?;
     let client = Client::new(&args.server)?;
     client.reach()?;
     ensure(&client, &args.collection, &args.create)?;

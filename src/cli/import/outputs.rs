@@ -2,12 +2,13 @@
 //! answered in any order, and written in the order of the input: a connection waits for its turn. So memory is bounded by
 //! one chunk for each connection.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use flate2::write::GzEncoder;
 
 use super::answer::Answer;
@@ -32,6 +33,32 @@ struct Turn {
     abandoned: bool,
     verdicts: Option<Sink>,
     kept: Option<Sink>,
+}
+
+/// Checks the files before any is written: an output must not be an input or the other output, and the inputs must be
+/// there, or outputs of an earlier import would be emptied for nothing.
+pub(super) fn check(inputs: &[PathBuf], verdicts: Option<&Path>, kept: Option<&Path>) -> Result<()> {
+    let outputs =
+        || [("--verdicts", verdicts), ("--kept", kept)].into_iter().filter_map(|(flag, path)| Some((flag, path?)));
+    for input in inputs.iter().filter(|input| *input != Path::new("-")) {
+        let found = input.metadata().with_context(|| format!("cannot read {}", input.display()))?;
+        if let Some((flag, path)) = outputs().find(|(_, path)| is_same(path, &found)) {
+            bail!("{flag} {}: it is also read, and would be emptied; name another file", path.display());
+        }
+    }
+    if let (Some(verdicts), Some(kept)) = (verdicts, kept) {
+        let is_one = verdicts == kept || kept.metadata().is_ok_and(|kept| is_same(verdicts, &kept));
+        if is_one && !verdicts.metadata().is_ok_and(|found| !found.is_file()) {
+            bail!("--verdicts and --kept {}: they must be two files", kept.display());
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a path leads to this file, which is a regular one.
+fn is_same(path: &Path, file: &Metadata) -> bool {
+    let id = |file: &Metadata| (file.dev(), file.ino());
+    file.is_file() && path.metadata().is_ok_and(|found| id(&found) == id(file))
 }
 
 impl Outputs {

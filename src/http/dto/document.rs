@@ -142,7 +142,10 @@ pub fn content(object: &mut Object<'_>, invalid: Invalid, caller: &Caller) -> Re
     }
     if let Some(raw) = markup {
         // Its charset was the sender's business: a JSON string has none.
-        let html = |markup| Content::Html(Html { markup, syntax: Syntax::default() });
+        let html = |markup: String| {
+            let markup = markup.strip_prefix('\u{FEFF}').map(str::to_owned).unwrap_or(markup);
+            Content::Html(Html { syntax: Syntax::of(&markup), markup })
+        };
         return string("html", raw).map(|markup| Some(html(markup)));
     }
     if let Some(raw) = set {
@@ -343,7 +346,12 @@ mod tests {
         assert_eq!(field(r#"{"id":"a","text":"x","set":[1]}"#), "text");
         assert_eq!(field(r#"{"id":"a","text":"x","html":"<p>x"}"#), "text");
         let html = Html { markup: "<p>".into(), syntax: Syntax::Html };
-        assert_eq!(parse(r#"{"html":"<p>"}"#).unwrap().content, Content::Html(html));
+        assert_eq!(parse(r#"{"html":"<p>"}"#).unwrap().content, Content::Html(html.clone()));
+        assert_eq!(parse(r#"{"html":"\uFEFF<p>"}"#).unwrap().content, Content::Html(html));
+        for xhtml in [r#"<?xml version='1.0'?><html>"#, r#"<html xmlns='http://www.w3.org/1999/xhtml'>"#] {
+            let html = Html { markup: xhtml.into(), syntax: Syntax::Xhtml };
+            assert_eq!(parse(&format!(r#"{{"html":"{xhtml}"}}"#)).unwrap().content, Content::Html(html));
+        }
         assert_eq!(field(r#"{"text":"x","fingerprint":"00"}"#), "fingerprint");
     }
 

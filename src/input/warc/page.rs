@@ -12,6 +12,9 @@ use crate::extract::decode;
 
 /// Kinds of records that have pages.
 const KINDS: [&str; 3] = ["response", "resource", "conversion"];
+/// The longest page as JSON, in which a control character has six bytes. Servers take 16 MiB unless they are told
+/// otherwise, and a request with a longer one might be refused with all the pages in it.
+const JSON_BYTES_MAX: usize = 32 << 20;
 /// The longest value of a record's header that is kept with its document.
 const KEPT_BYTES_MAX: usize = 256;
 
@@ -147,7 +150,11 @@ fn line(record: &Header, page: &Page<'_>, bytes_max: usize) -> Result<Vec<u8>, S
         content: content(&body, page),
         metadata: Metadata { date: kept("warc-date"), payload_digest: kept("warc-payload-digest") },
     };
-    Ok(serde_json::to_vec(&document).expect("strings are JSON"))
+    let json = serde_json::to_vec(&document).expect("strings are JSON");
+    if json.len() > JSON_BYTES_MAX {
+        return Err(format!("the page has {} bytes as JSON; the most is {JSON_BYTES_MAX}", json.len()));
+    }
+    Ok(json)
 }
 
 fn content(body: &[u8], page: &Page<'_>) -> Content {
@@ -190,6 +197,15 @@ mod tests {
         assert_eq!(made(wet, b"words"), serde_json::json!({"id": "http://a.example/", "text": "words"}));
         let identified = format!("{http}\nWARC-Identified-Payload-Type: application/xhtml+xml");
         assert_eq!(made(&identified, b"HTTP/1.1 200\r\n\r\n<p>")["html"], "<p>");
+    }
+
+    // One such record made a request too long for the server, which ended the import.
+    #[test]
+    fn a_page_that_is_too_long_as_json_is_left_out() {
+        let fields = "WARC-Type: resource\nContent-Type: text/html\nWARC-Target-URI: http://a.example/";
+        let zeros = vec![0; JSON_BYTES_MAX / 6 + 1];
+        let found = document(&Header::parse(format!("WARC/1.0\n{fields}").as_bytes()), &zeros, zeros.len());
+        assert!(matches!(found, Outcome::Failed(why) if why.contains("bytes as JSON; the most is")));
     }
 
     #[test]
