@@ -10,7 +10,7 @@ use crate::support::command::{binary, run};
 use crate::support::server::{Server, Starting};
 
 #[test]
-fn collections_are_created_listed_described_changed_and_dropped() {
+fn collections_are_created_listed_described_and_changed() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(&dir.path().join("data"));
     let url = server.url("");
@@ -64,7 +64,15 @@ fn collections_are_created_listed_described_changed_and_dropped() {
     assert_eq!(json(&["set", "poems", "--auto-banding", "--json"])["banding"]["bands"], 37);
     let nothing = verb(&["set", "poems"]);
     assert!(code(&nothing) == 2 && text(&nothing.stderr).contains("nothing to change"), "{nothing:?}");
+}
 
+#[test]
+fn a_drop_is_confirmed() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("data"));
+    let url = server.url("");
+    let verb = |arguments: &[&str]| run(&[&["collection"], arguments, &["--server", &url]].concat());
+    assert_eq!(code(&verb(&["create", "poems"])), 0);
     let import = run_with_input(
         &["import", "--server", &url, "--collection", "poems", "-"],
         b"{\"id\":\"a\",\"text\":\"some words\"}",
@@ -72,7 +80,7 @@ fn collections_are_created_listed_described_changed_and_dropped() {
     assert_eq!(row(&import, "unique"), 1);
     let unsure = verb(&["drop", "poems"]);
     assert!(code(&unsure) == 2 && text(&unsure.stderr).contains("deletes 1 document; to confirm"), "{unsure:?}");
-    fine(&["drop", "poems", "--yes"]);
+    assert_eq!(code(&verb(&["drop", "poems", "--yes"])), 0);
     assert_eq!(code(&verb(&["describe", "poems"])), 2);
     let kept = verb(&["drop", "default", "--yes"]);
     assert!(code(&kept) == 2 && text(&kept.stderr).contains("403"), "{kept:?}");

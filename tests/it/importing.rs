@@ -108,11 +108,12 @@ fn verdicts_and_kept_lines_are_written_in_the_order_of_the_input() {
 fn what_was_answered_before_an_error_is_in_the_files() {
     let dir = tempfile::tempdir().unwrap();
     let (_server, url) = started(dir.path());
-    let (good, missing) = (dir.path().join("good.jsonl"), dir.path().join("missing.jsonl"));
+    let (good, parquet) = (dir.path().join("good.jsonl"), dir.path().join("after.parquet"));
+    std::fs::write(&parquet, "PAR1 and more").unwrap();
     let corpus: Vec<_> = (0..20_000).map(|n| json!({"id": n, "text": words(n)}).to_string()).collect();
     std::fs::write(&good, corpus.join("\n")).unwrap();
     let kept = dir.path().join("kept.jsonl.zst");
-    let import = run(&["import", "--server", &url, "--kept", path(&kept), path(&good), path(&missing)]);
+    let import = run(&["import", "--server", &url, "--kept", path(&kept), path(&good), path(&parquet)]);
     assert_eq!(code(&import), 2, "{import:?}");
     assert!(text(&import.stderr).contains("cannot read"), "{import:?}");
     // Of the ten chunks, those that still wait for a connection are not sent.

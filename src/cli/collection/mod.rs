@@ -42,7 +42,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Create a collection. If it exists with the same settings, nothing changes
-    Create(Create),
+    Create(Box<Create>),
     /// List all collections
     List(List),
     /// Show the settings of a collection, and how many documents it has
