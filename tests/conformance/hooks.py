@@ -53,6 +53,9 @@ EXPLAINED = [
     r"[ab]: the document is empty: it has no shingle to compare",
     r"pairs: collection `\w+` has the external spec .* and only takes signatures",
     r"pairs: `[ab]` of pair \d+ has no shingle to compare",
+    # 0 is never, and no time is shorter than a second.
+    r"ttl: must be between 1 and \d+ seconds, .*",
+    r"html: is required; only pages are extracted",
     # A signature fits the collection that it was made for.
     r"fingerprint: is required with a signature, .*",
 ]
@@ -102,7 +105,7 @@ def filter_failure(context, failure, case, response):
         errors = response.json().get("errors", [])
         reasons = [f"{error['field']}: {error['detail']}" for error in errors]
         return not reasons or not all(any(re.fullmatch(rule, reason) for rule in EXPLAINED) for reason in reasons)
-    if isinstance(failure, AcceptedNegativeData) and faulty_alone(case, response):
+    if isinstance(failure, AcceptedNegativeData) and (is_page(case) or faulty_alone(case, response)):
         # The parameters must be refused.
         return any(
             location.name != "BODY" and component.mode.is_negative
@@ -112,6 +115,11 @@ def filter_failure(context, failure, case, response):
     if isinstance(failure, UseAfterFree):
         return not failure.free.endswith("/documents")
     return True
+
+
+def is_page(case):
+    """Whether the body is HTML, which no bytes are not."""
+    return case.media_type in ("text/html", "application/xhtml+xml")
 
 
 def faulty_alone(case, response):

@@ -124,8 +124,7 @@ impl VerdictBody {
         match scores {
             Scores::Full => self,
             Scores::Verdict => {
-                // The page is the client's own.
-                let Self { verdict, outcome, stored, collection, id, complete, page, .. } = self;
+                let Self { verdict, outcome, stored, collection, id, complete, .. } = self;
                 Self {
                     verdict,
                     outcome,
@@ -145,7 +144,7 @@ impl VerdictBody {
                     previous: None,
                     expected_recall: None,
                     explanation: None,
-                    page,
+                    page: None,
                 }
             }
         }
