@@ -81,9 +81,9 @@ def keys_file():
 
 # What a key with `scores = "verdict"` may ask for, and what it sees.
 COARSE = {"checkDocument", "insertDocument", "deleteDocument", "deleteDocuments", "batch", "bulk"}
-COARSE_PARAMETERS = {"id", "on_duplicate", "on_existing", "invalid", "op", "duplex"}
+COARSE_PARAMETERS = {"id", "on_duplicate", "on_existing", "invalid", "op", "extra", "duplex"}
 # It may send these, which generated clients do.
-COARSE_DEFAULTS = {"limit": ["10"], "with": ["none"], "explain": ["false"]}
+COARSE_DEFAULTS = {"limit": ["10"], "with": ["none"], "explain": ["false"], "page_metadata": ["false"]}
 COARSE_FIELDS = {"verdict", "outcome", "stored", "complete", "collection", "id"}
 # They concern all collections, so a key for some collections may not.
 FOR_ALL = {"startBackup", "readBackups", "cancelBackup", "metrics"}
