@@ -166,7 +166,7 @@ mod tests {
         let lines = "{\"url\":1,\"content\":\"a\"}\n".repeat(5000);
         let Err(InputError::NoField(field)) = chunks("x", lines.as_bytes()) else { panic!("it lacks a field") };
         assert_eq!(field.to_string(), r#"no field "body"; there is "content""#);
-        // Some lines have it, so the file is what it should be.
+        // Some lines have the field, so the others are failures of their own.
         let mixed = format!("{lines}{{\"url\":2,\"body\":\"a\"}}\n{lines}");
         assert!(matches!(chunks("x", mixed.as_bytes()), Err(InputError::NoField(_))), "none of the first 2,000 lines");
         let mixed = format!("{{\"url\":2,\"body\":\"a\"}}\n{lines}");

@@ -28,7 +28,7 @@ pub enum Change {
         /// As for a delete.
         promoted: Option<Seq>,
     },
-    /// Changes what is stored with a document, and not its content.
+    /// Changes the metadata and the page of a document, but not its content.
     Update {
         /// The position of the update in the commit order.
         seq: Seq,

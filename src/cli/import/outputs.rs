@@ -74,7 +74,7 @@ impl Outputs {
         TurnOf { outputs: self, number }
     }
 
-    /// Ends the files. What was written before an error can be read.
+    /// Ends the files. The lines that were written before an error can be read.
     pub(super) fn finish(self) -> Result<()> {
         let turn = self.turn.into_inner().unwrap_or_else(PoisonError::into_inner);
         for sink in [turn.verdicts, turn.kept].into_iter().flatten() {

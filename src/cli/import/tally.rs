@@ -1,4 +1,4 @@
-//! The answers to an import -> counts, and the failures that are shown. It must never know what is sent.
+//! The answers to an import -> counts, and the failures that are shown. It must never know how documents are sent.
 
 use std::io::{self, Write};
 use std::time::Duration;

@@ -14,7 +14,7 @@ const ENCODINGS_MAX: usize = 3;
 /// Memory that a zstd frame may ask for: browsers take 8 MiB (RFC 8878, section 3.1.1.1.2).
 const WINDOW_LOG_MAX: u32 = 23;
 
-/// Returns the content of a body, of at most `bytes_max` bytes. A body that ends early gives what it has.
+/// Returns the content of a body, of at most `bytes_max` bytes. If a body ends early, its beginning is returned.
 pub(super) fn content<'a>(header: &Header, body: &'a [u8], bytes_max: usize) -> Result<Cow<'a, [u8]>, String> {
     let mut content = Cow::Borrowed(body);
     let chunked = header.get("transfer-encoding").is_some_and(|value| value.to_ascii_lowercase().contains("chunked"));

@@ -19,7 +19,7 @@ pub enum Looked<T> {
 }
 
 /// Returns how many bytes the payload of a document has; `None` if the document is gone. No checksum covers the length, so
-/// it is only good to limit what is read.
+/// use it only to limit how much is read.
 pub(in crate::store) fn bytes(snapshot: &Snapshot<'_>, seq: Seq) -> Result<Option<usize>> {
     let collection = snapshot.collection();
     let bytes = snapshot
