@@ -24,7 +24,7 @@ use crate::http::dto::document::{Invalid, from_json};
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
 use crate::input::{Chunk, Fields, Origin, Place, Reason, read_chunks};
-use crate::types::{CollectionName, Html, Syntax, Verdict};
+use crate::types::{CollectionName, Html, Verdict};
 use crate::verdicts::check_threshold;
 
 /// Look documents up, without storing anything.
@@ -171,7 +171,7 @@ fn print_extracted(args: &Args) -> Result<ExitStatus> {
     let text = match &args.data_dir {
         Some(dir) => {
             let offline = Offline::open(args, dir).map_err(|error| advise(error, ASK_THE_SERVER))?;
-            let html = Html { syntax: Syntax::of(&html), markup: html };
+            let html = Html::untyped(html);
             offline.runtime.block_on(offline.collection.extract(html, None, WhenFull::Wait))?.text
         }
         None => {

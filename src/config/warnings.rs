@@ -6,7 +6,7 @@ use super::addresses::Addresses;
 use super::api_key::ApiKey;
 use super::tls::Tls;
 use crate::keys::{self, KeysFile};
-use crate::tls;
+use crate::tls::Life;
 
 /// Returns the probable mistakes in the settings themselves.
 pub fn warnings(api_key: Option<&ApiKey>, addresses: &Addresses) -> Vec<String> {
@@ -26,10 +26,11 @@ pub fn warnings(api_key: Option<&ApiKey>, addresses: &Addresses) -> Vec<String> 
 /// Tells that a certificate has expired or soon will. A running server tells this itself.
 pub fn certificate_ends(tls: &Tls, now: Timestamp) -> Option<String> {
     let expires = tls.certificate.expires();
-    if expires <= now {
-        return Some(format!("the TLS certificate expired at {expires}; clients refuse it"));
+    match Life::at(now, expires) {
+        Life::Long => None,
+        Life::EndsSoon => Some(format!("the TLS certificate expires at {expires}")),
+        Life::Over => Some(format!("the TLS certificate expired at {expires}; clients refuse it")),
     }
-    (expires.duration_since(now) < tls::SOON).then(|| format!("the TLS certificate expires at {expires}"))
 }
 
 /// Tells that no key of a file is valid, or that the last one of a name soon expires. A running server tells this itself.
@@ -38,6 +39,6 @@ pub fn keys_end(file: &KeysFile, now: Timestamp) -> Option<String> {
         return Some("no key is valid, so every request is refused; add one with `hapax keys add`".to_owned());
     }
     let (name, expires) = keys::next_to_end(file.keys().iter(), now)?;
-    (expires.duration_since(now) < keys::SOON)
+    keys::is_soon(expires, now)
         .then(|| format!("the last key named {name:?} expires at {expires}; add another with `hapax keys add`"))
 }

@@ -8,7 +8,12 @@ use jiff::{SignedDuration, Timestamp};
 use super::key::Key;
 
 /// A key that ends sooner than this causes a warning, if it is the last one of its name.
-pub const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
+const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
+
+/// Returns whether an end is so near that it causes a warning.
+pub fn is_soon(end: Timestamp, now: Timestamp) -> bool {
+    end.duration_since(now) < SOON
+}
 
 /// Returns the name whose last valid key expires first, and when. A key that is being replaced by another of its name
 /// does not count, nor does a name whose keys have all expired.

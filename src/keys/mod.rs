@@ -12,7 +12,7 @@ mod watch;
 pub use edit::{NewKey, add, revoke};
 pub use file::{KeysError, parse};
 pub use key::{CONFIGURED, Key, KeyDigest, KeyLimits, Pattern, Scores};
-pub use life::{SOON, next_to_end};
+pub use life::{is_soon, next_to_end};
 pub use ring::{KeyRing, Shown};
 pub use scope::{Scope, Scopes};
 pub use watch::{KeysFile, ring};

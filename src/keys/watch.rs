@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::file::{self, KeysError};
 use super::key::{Key, KeyDigest};
-use super::life::SOON;
+use super::life::is_soon;
 use super::ring::{KeyRing, WeakRing};
 use crate::telemetry::names;
 
@@ -108,7 +108,7 @@ impl Watch {
     fn tell_end(&mut self, next: Option<(String, Timestamp)>, now: Timestamp) {
         let end = next.as_ref().map_or(f64::NAN, |(_, end)| end.as_second() as f64);
         metrics::gauge!(names::KEYS_NEXT_EXPIRY).set(end);
-        let soon = next.filter(|(_, end)| end.duration_since(now) < SOON);
+        let soon = next.filter(|(_, end)| is_soon(*end, now));
         if soon == self.warned {
             return;
         }

@@ -11,4 +11,4 @@ pub use acceptor::{Acceptor, failure};
 pub use certificate::Certificate;
 pub use error::CertificateError;
 pub use files::CertificateFiles;
-pub use watch::{SOON, watch};
+pub use watch::{Life, watch};

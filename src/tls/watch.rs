@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// At one look, the certificate may be new and the key not yet. That is not worth a line in the log.
 const FAILURES_TOLERATED: u32 = 1;
 /// A certificate that ends sooner than this causes a warning.
-pub const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
+const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 /// Renews `acceptor` until this is dropped. `certificate` is the one that it has.
 pub async fn watch(files: CertificateFiles, certificate: Certificate, acceptor: Acceptor) {
@@ -54,14 +54,15 @@ struct Watched {
 
 /// How long a certificate is still valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
+pub enum Life {
     Long,
     EndsSoon,
     Over,
 }
 
 impl Life {
-    fn at(now: Timestamp, expires: Timestamp) -> Self {
+    /// Returns how long a certificate is still valid that ends at `expires`.
+    pub fn at(now: Timestamp, expires: Timestamp) -> Self {
         match expires.duration_since(now) {
             left if left.is_negative() => Self::Over,
             left if left < SOON => Self::EndsSoon,

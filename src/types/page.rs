@@ -29,6 +29,14 @@ pub struct Html {
     pub syntax: Syntax,
 }
 
+impl Html {
+    /// Makes a page of markup that came without a media type. A byte order mark is left out.
+    pub fn untyped(markup: String) -> Self {
+        let markup = markup.strip_prefix('\u{FEFF}').map(str::to_owned).unwrap_or(markup);
+        Self { syntax: Syntax::of(&markup), markup }
+    }
+}
+
 /// The syntax of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Syntax {
@@ -41,7 +49,7 @@ pub enum Syntax {
 impl Syntax {
     /// Returns the syntax of a page that came without a media type: XHTML if it begins as XML does, or names XHTML's
     /// namespace where a page begins.
-    pub fn of(markup: &str) -> Self {
+    fn of(markup: &str) -> Self {
         const NAMESPACE: &[u8] = b"http://www.w3.org/1999/xhtml";
         let start = markup.trim_start();
         let beginning = &start.as_bytes()[..start.len().min(1024)];

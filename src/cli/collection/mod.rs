@@ -3,7 +3,7 @@
 mod settings;
 mod shown;
 
-use std::io::{BufRead, ErrorKind, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Write};
 
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
@@ -13,6 +13,7 @@ use ureq::http::Method;
 
 use super::client::{Client, ServerArgs, encode};
 use super::exit::ExitStatus;
+use super::output::is_broken_pipe;
 use super::plural::plural;
 use crate::input::Fields;
 use settings::{ChangeArgs, FrozenArgs};
@@ -259,9 +260,8 @@ fn foreign(client: &Client) -> String {
 }
 
 fn print(text: &str) -> Result<()> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        // The reader has seen enough, as with `| head`.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot write to stdout"),
+    match std::io::stdout().lock().write_all(text.as_bytes()).context("cannot write to stdout") {
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        written => written,
     }
 }

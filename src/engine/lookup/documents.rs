@@ -38,7 +38,7 @@ pub(crate) async fn document_with_text(
     beside(lookup, move |lookup| {
         // If the document was deleted or replaced since its id was looked up, the id is looked up again.
         for attempt in 0..ATTEMPTS {
-            let (_reading, view) = lookup.read();
+            let (reading, view) = lookup.read();
             let Some(existing) = Existing::find(lookup, &id, view)? else { return Ok(None) };
             let document = described(lookup, &existing)?;
             let beside_text = document.bytes();
@@ -47,7 +47,11 @@ pub(crate) async fn document_with_text(
                     return Ok(Some((document, StoredText::TooLong { bytes: beside_text + bytes })));
                 }
                 Some(text) => return Ok(Some((document, text))),
-                None => wait_for_commit(attempt),
+                None => {
+                    // Documents that have left wait for readers.
+                    drop(reading);
+                    wait_for_commit(attempt);
+                }
             }
         }
         Err(changing())

@@ -142,11 +142,7 @@ pub fn content(object: &mut Object<'_>, invalid: Invalid, caller: &Caller) -> Re
     }
     if let Some(raw) = markup {
         // Its charset was the sender's business: a JSON string has none.
-        let html = |markup: String| {
-            let markup = markup.strip_prefix('\u{FEFF}').map(str::to_owned).unwrap_or(markup);
-            Content::Html(Html { syntax: Syntax::of(&markup), markup })
-        };
-        return string("html", raw).map(|markup| Some(html(markup)));
+        return string("html", raw).map(|markup| Some(Content::Html(Html::untyped(markup))));
     }
     if let Some(raw) = set {
         let elements = json::array("set", raw)?;

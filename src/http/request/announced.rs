@@ -2,8 +2,11 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use bytes::Bytes;
 
-use crate::http::dto::document::Invalid;
+use super::parsing::utf8;
+use crate::http::caller::Caller;
+use crate::http::dto::document::{self, DocumentInput, Invalid};
 use crate::http::error::Problem;
 use crate::http::media_type::{PageType, expect, page};
 use crate::http::options;
@@ -36,6 +39,21 @@ impl Form {
             Self::Text => Some(invalid),
             // A byte of another charset can become three of UTF-8.
             Self::Page(_) => Some(Invalid::Replace),
+        }
+    }
+
+    /// Makes a document of a whole body. `id` is that of the query.
+    pub(super) fn document(
+        self,
+        bytes: Bytes,
+        id: Option<DocId>,
+        invalid: Invalid,
+        caller: &Caller,
+    ) -> Result<DocumentInput, Problem> {
+        match self {
+            Self::Json => document::from_json(utf8(&bytes)?, invalid, caller),
+            Self::Text => document::from_raw(id, bytes.into(), invalid),
+            Self::Page(PageType { syntax, charset }) => Ok(document::from_page(id, &bytes, charset.as_deref(), syntax)),
         }
     }
 }

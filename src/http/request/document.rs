@@ -2,14 +2,13 @@
 
 use axum::extract::{FromRequest, Request};
 
-use super::announced::{Announced, Form};
-use super::parsing::{after_parsing, parse, utf8};
+use super::announced::Announced;
+use super::parsing::{after_parsing, parse};
 use super::reading::read;
 use crate::cpu::WhenFull;
 use crate::http::body::{Room, Whole};
-use crate::http::dto::document::{self, DocumentInput};
+use crate::http::dto::document::DocumentInput;
 use crate::http::error::Problem;
-use crate::http::media_type::PageType;
 use crate::http::notes::caller_of;
 use crate::http::query::Query;
 use crate::http::quota::Quota;
@@ -35,12 +34,8 @@ impl FromRequest<AppState> for DocumentBody {
         let Whole { bytes, room } = read(&parts, body, form.raw(invalid), state).await?;
         Quota::of(&parts.extensions).take_documents(1)?;
         let len = bytes.len();
-        let document = parse(state.cpu(), WhenFull::Refuse, len, move || match form {
-            Form::Json => document::from_json(utf8(&bytes)?, invalid, &caller),
-            Form::Text => document::from_raw(id, bytes.into(), invalid),
-            Form::Page(PageType { syntax, charset }) => Ok(document::from_page(id, &bytes, charset.as_deref(), syntax)),
-        })
-        .await?;
+        let read = move || form.document(bytes, id, invalid, &caller);
+        let document = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
         Ok(Self { document, query, when_full: after_parsing(len), room })
     }
 }

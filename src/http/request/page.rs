@@ -2,14 +2,12 @@
 
 use axum::extract::{FromRequest, Request};
 
-use super::announced::{Announced, Form};
-use super::parsing::{after_parsing, parse, utf8};
+use super::announced::Announced;
+use super::parsing::{after_parsing, parse};
 use super::reading::read;
 use crate::cpu::WhenFull;
 use crate::http::body::{Room, Whole};
-use crate::http::dto::document;
 use crate::http::error::Problem;
-use crate::http::media_type::PageType;
 use crate::http::notes::caller_of;
 use crate::http::quota::Quota;
 use crate::http::state::AppState;
@@ -40,12 +38,8 @@ impl FromRequest<AppState> for PageInput {
         let Whole { bytes, mut room } = read(&parts, body, form.raw(invalid), state).await?;
         Quota::of(&parts.extensions).take_documents(1)?;
         let len = bytes.len();
-        let document = parse(state.cpu(), WhenFull::Refuse, len, move || match form {
-            Form::Page(PageType { syntax, charset }) => Ok(document::from_page(id, &bytes, charset.as_deref(), syntax)),
-            Form::Text => document::from_raw(id, bytes.into(), invalid),
-            Form::Json => document::from_json(utf8(&bytes)?, invalid, &caller),
-        })
-        .await?;
+        let read = move || form.document(bytes, id, invalid, &caller);
+        let document = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
         let Content::Html(html) = document.content else {
             return Err(Problem::invalid("html", "is required; only pages are extracted"));
         };

@@ -5,14 +5,13 @@ use axum::extract::{FromRequest, Request};
 use axum::http::request::Parts;
 
 use super::announced::{Announced, Form};
-use super::parsing::{after_parsing, parse, utf8};
+use super::parsing::{after_parsing, parse};
 use super::reading::{notes, read};
 use crate::collections::{Collection, PrepareOptions, Prepared, Purpose};
 use crate::cpu::{CpuPool, WhenFull};
 use crate::http::body::{self, LONG_BYTES_MIN, Room, Slice, Slices, Whole};
 use crate::http::dto::document::{self, BYTE_ORDER_MARK, DocumentInput, Invalid};
 use crate::http::error::Problem;
-use crate::http::media_type::PageType;
 use crate::http::notes::{Notes, caller_of};
 use crate::http::query::Query;
 use crate::http::quota::Quota;
@@ -68,10 +67,7 @@ impl FromRequest<AppState> for Subject {
         quota.take_documents(1)?;
         let len = bytes.len();
         let caller = caller_of(&parts.extensions).clone();
-        let read = move || match form {
-            Form::Page(PageType { syntax, charset }) => Ok(document::from_page(id, &bytes, charset.as_deref(), syntax)),
-            Form::Json | Form::Text => document::from_json(utf8(&bytes)?, invalid, &caller),
-        };
+        let read = move || form.document(bytes, id, invalid, &caller);
         let DocumentInput { id, content, .. } = parse(state.cpu(), WhenFull::Refuse, len, read).await?;
         Ok(Self { id, query, content: SubjectContent::Whole { content, when_full: after_parsing(len), room } })
     }

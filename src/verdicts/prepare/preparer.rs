@@ -85,8 +85,7 @@ impl Preparer {
             }
             content => {
                 let signing = Arc::clone(&self.signing);
-                let work = move || signing.prepare(content, options, verify);
-                self.cpu.place(options.when_full).await?.run_uncut(bytes, work).await?
+                self.on_pool(bytes, options.when_full, move || signing.prepare(content, options, verify)).await
             }
         }
     }
@@ -95,7 +94,7 @@ impl Preparer {
     pub(crate) async fn extract(&self, html: Html, extract: Option<Extract>, when_full: WhenFull) -> Result<Page> {
         let signing = Arc::clone(&self.signing);
         let (bytes, extract) = (html.markup.len(), extract.unwrap_or(signing.extracts()));
-        Ok(self.cpu.place(when_full).await?.run_uncut(bytes, move || signing.extract(&html, extract)).await?)
+        self.on_pool(bytes, when_full, move || Ok(signing.extract(&html, extract))).await
     }
 
     /// Begins a text that is given in pieces.
@@ -124,6 +123,15 @@ impl Preparer {
         if bytes <= HERE_BYTES_MAX {
             return work();
         }
+        self.on_pool(bytes, when_full, work).await
+    }
+
+    async fn on_pool<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        when_full: WhenFull,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         self.cpu.place(when_full).await?.run_uncut(bytes, work).await?
     }
 }
