@@ -80,35 +80,35 @@ pub(crate) struct BudgetShare {
     budget: Arc<MemoryBudget>,
     /// The bytes that the budget counts for this collection.
     told: u64,
-    /// The most bytes that it has counted. The index holds this memory, and uses it again if documents were deleted.
-    told_most: u64,
+    /// The most documents that the index has held. A document that takes the place of a deleted one grows nothing.
+    most: u64,
 }
 
 impl BudgetShare {
     pub(crate) fn new(budget: Arc<MemoryBudget>) -> Self {
-        Self { budget, told: 0, told_most: 0 }
+        Self { budget, told: 0, most: 0 }
     }
 
     /// Updates the budget with the index's current claim. Returns the budget; call [`MemoryBudget::watch`] on it after
     /// the decision lock is released.
     pub(crate) fn account(&mut self, index: &Index) -> Arc<MemoryBudget> {
-        self.tell(index.claim());
+        self.note(index);
         Arc::clone(&self.budget)
     }
 
-    /// Returns an error if the budget has no room for another document, or if the index would have to grow for it while
-    /// the process has no memory left.
+    /// Returns an error if the budget has no room for another document. While the process has no memory left, returns an
+    /// error unless the document can take the place of a deleted one.
     pub(crate) fn admit(&mut self, index: &Index) -> Result<()> {
         let (max, short) = (self.budget.max, self.budget.process.is_short());
         if max.is_none() && !short {
             return Ok(());
         }
-        self.tell(index.claim());
+        self.note(index);
         let (used, one) = (self.budget.used(), index.claim_of_one());
         if let Some(max) = max.filter(|&max| used + one > max) {
             return Err(CollectionError::MemoryBudget { used, max });
         }
-        if short && self.told + one > self.told_most {
+        if short && index.documents() + 1 > self.most {
             self.budget.process.refused(Refused::Document);
             return self.may_grow();
         }
@@ -124,10 +124,14 @@ impl BudgetShare {
         }
     }
 
+    fn note(&mut self, index: &Index) {
+        self.most = self.most.max(index.documents());
+        self.tell(index.claim());
+    }
+
     fn tell(&mut self, used: u64) {
         self.budget.used.fetch_add(used.wrapping_sub(self.told), Ordering::Relaxed);
         self.told = used;
-        self.told_most = self.told_most.max(used);
     }
 }
 

@@ -353,12 +353,11 @@ impl Index {
     }
 
     fn holding(&self) -> Holding {
-        let empty = self.empty();
         Holding {
             part: self.part.bytes(),
             id_bytes: self.directory.bytes(),
-            documents: u64::from(self.directory.used()).saturating_sub(empty),
-            any_empty: empty > 0,
+            documents: self.documents(),
+            any_empty: self.empty() > 0,
         }
     }
 
