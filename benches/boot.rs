@@ -90,6 +90,7 @@ fn record(seq: u64, bytes: usize) -> Record {
         given: true,
         linked: false,
         metadata: None,
+        labels: None,
         first_seen: now,
         id_first_seen: now,
         seen: now,

@@ -28,6 +28,8 @@ pub(crate) fn config(dir: &Path, default_settings: Settings, id_cache_bytes_max:
         default_settings,
         limits: Limits {
             bucket_read_max: 256,
+            scoped_reads_max: 100_000,
+            labels_max: 100_000,
             candidates_max: 4096,
             exact_reads_max: 256,
             exact_bytes_max: 32 << 20,

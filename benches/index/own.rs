@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use hapax::index::{self, Bounds, Entry, IndexOptions, Query, View};
+use hapax::index::{self, Bounds, Entry, IndexOptions, LabelSet, Query, View};
 use hapax::types::{Seq, TimestampMs};
 use hapax_core::{Banding, SignatureShape, verify};
 use xxhash_rust::xxh3::xxh3_64;
@@ -38,6 +38,7 @@ fn entry(number: u32, signature: &[u8]) -> Entry<'_> {
         content: u64::from(number),
         linked: false,
         signature,
+        labels: LabelSet::NONE,
         last_seen: TimestampMs(0),
     }
 }
@@ -83,6 +84,7 @@ impl Index for Own {
             matching_min: self.matching_min,
             members_max: usize::MAX,
             contents_max: None,
+            scope: None,
             mistaken: &scratch.mistaken,
             explain: false,
         };

@@ -304,6 +304,7 @@ impl Offline {
             limit: args.limit as usize,
             with_metadata: false,
             explain: false,
+            scope: None,
         };
         for (line, origin) in chunk.lines.iter().zip(&chunk.origins) {
             let (text, place) =
@@ -312,7 +313,7 @@ impl Offline {
                 let check = async {
                     let mut prepared = self.collection.prepare(document.content).await?;
                     let page = prepared.take_page();
-                    let verdict = self.collection.check(document.id, prepared, options).await?;
+                    let verdict = self.collection.check(document.id, prepared, options.clone()).await?;
                     Ok::<_, CollectionError>(Verdict { page, ..verdict })
                 };
                 self.runtime.block_on(check).map_err(Problem::from)

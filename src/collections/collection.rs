@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use super::Pending;
 use super::{
-    Changes, CheckOptions, ClusterPage, ClustersPage, Comparand, Comparison, Cursor, Description, DocumentsPage,
-    GoldenReport, HotBucket, InsertOptions, PrepareOptions, Prepared, Purpose, Result, Settings, TextSigner,
+    Attached, Changes, CheckOptions, ClusterPage, ClustersPage, Comparand, Comparison, Cursor, Description,
+    DocumentsPage, GoldenReport, HotBucket, InsertOptions, PrepareOptions, Prepared, Purpose, Result, Settings,
+    TextSigner,
 };
 use crate::cpu::WhenFull;
 use crate::engine::LocalCollection;
 use crate::extract::Page;
 use crate::types::{
-    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Metadata, Seq, StoredText,
+    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Label, Scope, Seq, StoredText,
     Verdict,
 };
 use hapax_core::IllFormed;
@@ -117,11 +118,11 @@ impl Collection {
     pub async fn insert(
         &self,
         id: DocId,
-        metadata: Option<Metadata>,
+        attached: impl Into<Attached>,
         prepared: Prepared,
         options: InsertOptions,
     ) -> Result<Pending<Verdict>> {
-        self.insert_within(id, metadata, prepared, options, usize::MAX).await
+        self.insert_within(id, attached.into(), prepared, options, usize::MAX).await
     }
 
     /// Like [`insert`](Self::insert), for an answer of at most `bytes_max` bytes; see [`Verdict::fit`]. The limit does
@@ -129,14 +130,14 @@ impl Collection {
     pub async fn insert_within(
         &self,
         id: DocId,
-        metadata: Option<Metadata>,
+        attached: Attached,
         prepared: Prepared,
         options: InsertOptions,
         bytes_max: usize,
     ) -> Result<Pending<Verdict>> {
         match self {
             Self::Local(collection) => {
-                collection.insert_within(id, metadata, prepared, options, bytes_max).await.map(Pending::from)
+                collection.insert_within(id, attached, prepared, options, bytes_max).await.map(Pending::from)
             }
         }
     }
@@ -165,12 +166,14 @@ impl Collection {
 
     /// Returns documents in order of `seq`, from the first one or from the end of an earlier page.
     pub async fn documents(&self, after: Option<Cursor>, limit: usize) -> Result<DocumentsPage> {
-        self.documents_within(after, limit, usize::MAX).await
+        self.documents_within(None, after, limit, usize::MAX).await
     }
 
-    /// Like [`documents`](Self::documents), for at most `bytes_max` bytes of JSON, but at least one document.
+    /// Like [`documents`](Self::documents), for at most `bytes_max` bytes of JSON, but at least one document. With a
+    /// scope, returns the documents in it.
     pub async fn documents_within(
         &self,
+        scope: Option<Arc<Scope>>,
         after: Option<Cursor>,
         limit: usize,
         bytes_max: usize,
@@ -178,9 +181,19 @@ impl Collection {
         match self {
             Self::Local(collection) => {
                 let after = after.map_or(Ok(Seq(0)), |cursor| cursor.document())?;
-                let (documents, more) = collection.documents_within(after, limit, bytes_max).await?;
+                let (documents, more) = match scope {
+                    Some(scope) => collection.scoped_documents_within(scope, after, limit, bytes_max).await?,
+                    None => collection.documents_within(after, limit, bytes_max).await?,
+                };
                 Ok(DocumentsPage::new(documents, more))
             }
+        }
+    }
+
+    /// Returns each label that documents have, sorted, and how many documents have it.
+    pub fn labels(&self) -> Vec<(Label, u64)> {
+        match self {
+            Self::Local(collection) => collection.labels(),
         }
     }
 

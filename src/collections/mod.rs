@@ -15,9 +15,9 @@ pub use opening::Opening;
 pub use pending::Pending;
 
 pub use crate::verdicts::{
-    BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus, BandingAsked, Changes,
-    CheckOptions, ClusterMember, ClusterPage, ClustersPage, CollectionError, CollectionsConfig, Comparand, Comparison,
-    Cursor, Description, DocumentsPage, ExactComparison, GoldenFailure, GoldenReport, GoldenStretch, HotBucket,
-    InsertOptions, Limits, Medium, MemoryConfig, PrepareOptions, Prepared, Purpose, Result, ScrubConfig, Settings,
-    TextSigner, WriteFailure, element_hashes,
+    Attached, BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus, BandingAsked,
+    Changes, CheckOptions, ClusterMember, ClusterPage, ClustersPage, CollectionError, CollectionsConfig, Comparand,
+    Comparison, Cursor, Description, DocumentsPage, ExactComparison, GoldenFailure, GoldenReport, GoldenStretch,
+    HotBucket, InsertOptions, Limits, Medium, MemoryConfig, PrepareOptions, Prepared, Purpose, Result, ScrubConfig,
+    Settings, TextSigner, WriteFailure, element_hashes,
 };

@@ -110,6 +110,8 @@ fn limits(raw: &RawLimits, commit: &RawCommit) -> Result<Limits, ConfigError> {
     const MILLION: RangeInclusive<u64> = 1..=1_000_000;
     let limits = Limits {
         bucket_read_max: count("limits.bucket_read_max", raw.bucket_read_max, MILLION)?,
+        scoped_reads_max: count("limits.scoped_reads_max", raw.scoped_reads_max, MILLION)?,
+        labels_max: count("limits.labels_max", raw.labels_max, 1..=10_000_000)?,
         candidates_max: count("limits.candidates_max", raw.candidates_max, MILLION)?,
         exact_reads_max: count("limits.exact_reads_max", raw.exact_reads_max, MILLION)?,
         exact_bytes_max: within("limits.exact_bytes_max", raw.exact_bytes_max, 1 << 10..=1 << 40)?,

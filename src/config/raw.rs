@@ -142,6 +142,8 @@ pub struct RawMemory {
 #[serde(deny_unknown_fields)]
 pub struct RawLimits {
     pub bucket_read_max: u64,
+    pub scoped_reads_max: u64,
+    pub labels_max: u64,
     pub candidates_max: u64,
     pub exact_reads_max: u64,
     pub exact_bytes_max: u64,

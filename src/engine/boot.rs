@@ -18,7 +18,7 @@ use super::meters::{self, Meters};
 use super::write::{Clusters, Order, PayloadBudget, Writes};
 use crate::cpu::{self, CpuPool};
 use crate::extract::EXTRACTOR_VERSION;
-use crate::index::{Entry, Index, IndexOptions, Place, Walk};
+use crate::index::{Entry, Index, IndexOptions, LabelSet, Place, Walk};
 use crate::store::{Meta, Opened, Store, Writer};
 use crate::types::{CollectionName, Seq, TimestampMs};
 use crate::verdicts::{CollectionError, Limits, Medium, Preparer, Result, Settings, WriteFailure};
@@ -126,7 +126,7 @@ fn assemble(
     });
     index.keep_last_seen(settings.ttl.map(|_| meta.created));
     let Scanned { linked, joined } =
-        scan(&store, &index, meta.seen_floor, |read| progress(read as f64 / documents.max(1) as f64 / 2.0))?;
+        scan(&store, (&index, &meta), |read| progress(read as f64 / documents.max(1) as f64 / 2.0))?;
     index.build(|share| progress(0.5 + share / 2.0));
     progress(1.0);
     let present =
@@ -156,8 +156,8 @@ struct Scanned {
 }
 
 /// Reads every signature into the index on all processors. `tell` is called regularly with the number of rows read.
-fn scan(store: &Store, index: &Index, seen_floor: TimestampMs, tell: impl Fn(u64)) -> Result<Scanned> {
-    let (linked, joined) = (AtomicI64::new(0), Mutex::new(Vec::new()));
+fn scan(store: &Store, (index, meta): (&Index, &Meta), tell: impl Fn(u64)) -> Result<Scanned> {
+    let (linked, joined, flaw) = (AtomicI64::new(0), Mutex::new(Vec::new()), Mutex::new(None));
     let read = AtomicU64::new(0);
     let threads = cpu::cores();
     let (watcher, done) = (std::thread::current(), AtomicBool::new(false));
@@ -166,13 +166,18 @@ fn scan(store: &Store, index: &Index, seen_floor: TimestampMs, tell: impl Fn(u64
             let scanned = store.scan(
                 threads,
                 |row| {
+                    let labels = index.load_labels(row.labels).unwrap_or_else(|error| {
+                        flaw.lock().get_or_insert((row.seq, error));
+                        LabelSet::NONE
+                    });
                     let place = index.load(Entry {
                         seq: row.seq,
                         id_fingerprint: row.id_fingerprint,
                         content: if row.given { 0 } else { row.content_prefix.max(1) },
                         linked: row.linked,
                         signature: row.bytes,
-                        last_seen: if row.seen == TimestampMs(0) { seen_floor } else { row.seen },
+                        labels,
+                        last_seen: if row.seen == TimestampMs(0) { meta.seen_floor } else { row.seen },
                     });
                     linked.fetch_add(i64::from(row.linked), Ordering::Relaxed);
                     if row.cluster != Seq(0) {
@@ -191,5 +196,9 @@ fn scan(store: &Store, index: &Index, seen_floor: TimestampMs, tell: impl Fn(u64
         }
         scan.join().expect("the scan does not panic")
     })?;
+    if let Some((record, error)) = flaw.into_inner() {
+        let (collection, detail) = (meta.name.to_string(), format!("its labels cannot be read: {error}"));
+        return Err(CollectionError::Damaged { collection, record: Some(record), detail });
+    }
     Ok(Scanned { linked: linked.into_inner(), joined: joined.into_inner() })
 }

@@ -14,11 +14,11 @@ use crate::index::IndexBytes;
 use crate::store::Writer;
 use crate::telemetry::names::{self, label, value};
 use crate::types::{
-    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Keep, Metadata, Seq, StoredText,
-    TimestampMs, Verdict,
+    ClusterPlace, CollectionName, Content, DocId, Document, Extract, GoldenPair, Html, Keep, Label, Scope, Seq,
+    StoredText, TimestampMs, Verdict,
 };
 use crate::verdicts::{
-    Changes, CheckOptions, ClusterPage, ClustersPage, CollectionError, Comparand, Comparison, Description,
+    Attached, Changes, CheckOptions, ClusterPage, ClustersPage, CollectionError, Comparand, Comparison, Description,
     GoldenReport, HotBucket, InsertOptions, PrepareOptions, Prepared, Preparer, Purpose, Result, Settings, TextSigner,
     check_threshold,
 };
@@ -140,7 +140,7 @@ impl LocalCollection {
     pub async fn insert_within(
         &self,
         id: DocId,
-        metadata: Option<Metadata>,
+        attached: Attached,
         prepared: Prepared,
         options: InsertOptions,
         bytes_max: usize,
@@ -152,7 +152,7 @@ impl LocalCollection {
             let detail = "was prepared for a lookup and has nothing to store; prepare it for an insertion".into();
             return Err(CollectionError::Invalid { field: "document", detail });
         }
-        let insertion = Insertion { id, metadata, made, room: None, shingles, options, bytes_max };
+        let insertion = Insertion { id, attached, made, room: None, shingles, options, bytes_max };
         write::insert(&self.writes, insertion).await
     }
 
@@ -176,6 +176,24 @@ impl LocalCollection {
     /// fit into `bytes_max` bytes of JSON, but at least one.
     pub async fn documents_within(&self, after: Seq, limit: usize, bytes_max: usize) -> Result<(Vec<Document>, bool)> {
         lookup::documents_within(&self.lookup, after, limit, bytes_max).await
+    }
+
+    /// Like [`documents_within`](Self::documents_within), for the documents of a scope.
+    pub async fn scoped_documents_within(
+        &self,
+        scope: Arc<Scope>,
+        after: Seq,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<(Vec<Document>, bool)> {
+        lookup::scoped_documents_within(&self.lookup, scope, after, limit, bytes_max).await
+    }
+
+    /// Returns each label that documents have, sorted, and how many documents have it.
+    pub fn labels(&self) -> Vec<(Label, u64)> {
+        let mut labels = self.lookup.index().label_counts();
+        labels.sort_unstable();
+        labels
     }
 
     /// Returns a page of the cluster of document `id`. With `after`, returns the next page of that cluster, even if
@@ -255,12 +273,15 @@ impl LocalCollection {
         set(names::COMMIT_PAYLOAD_BYTES_MAX, limits.commit_payload_bytes_max as f64);
         self.info.set(&self.name, &self.lookup.policy().settings);
         self.writes.account();
-        let IndexBytes { signatures, postings, ids, last_seen } = index.bytes();
+        let IndexBytes { signatures, postings, ids, last_seen, labels } = index.bytes();
+        set(names::LABELS, index.labels_used() as f64);
+        set(names::LABELS_MAX, limits.labels_max as f64);
         let parts = [
             (value::PART_SIGNATURES, signatures),
             (value::PART_POSTINGS, postings),
             (value::PART_IDS, ids),
             (value::PART_SEEN_TIMES, last_seen),
+            (value::PART_LABELS, labels),
             (value::PART_CLUSTERS, queue.cluster_bytes),
             (value::PART_ID_CACHE, self.lookup.records().ids_bytes()),
         ];

@@ -83,6 +83,8 @@ pub enum Code {
     StorageFull,
     /// The memory budget is used up.
     MemoryBudgetReached,
+    /// Documents have as many labels as they may.
+    LabelsFull,
 }
 
 impl Code {
@@ -118,6 +120,7 @@ impl Code {
         Self::Stalled,
         Self::StorageFull,
         Self::MemoryBudgetReached,
+        Self::LabelsFull,
     ];
 
     /// The name in the JSON.
@@ -191,6 +194,7 @@ impl Code {
             Self::MemoryBudgetReached => {
                 ("memory_budget_reached", StatusCode::INSUFFICIENT_STORAGE, "The memory budget is used up")
             }
+            Self::LabelsFull => ("labels_full", StatusCode::INSUFFICIENT_STORAGE, "Documents have too many labels"),
         }
     }
 }
@@ -408,6 +412,7 @@ impl From<CollectionError> for Problem {
             CollectionError::MemoryBudget { .. } | CollectionError::MemoryShort { .. } => {
                 Self::new(Code::MemoryBudgetReached, detail)
             }
+            CollectionError::LabelsFull { .. } => Self::new(Code::LabelsFull, detail),
             CollectionError::NoSuchDocument { .. } => Self::new(Code::DocumentNotFound, detail),
             CollectionError::Damaged { .. } => {
                 tracing::error!(cause = detail, "a collection is damaged");

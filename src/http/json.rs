@@ -48,6 +48,11 @@ impl<'a> Object<'a> {
         Some(self.fields.remove(at).1)
     }
 
+    /// All fields with their names, for an object whose names are data.
+    pub fn into_fields(self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> {
+        self.fields.into_iter()
+    }
+
     /// A field of type `T`. `expected` completes the error message "must be …".
     pub fn take<T: Deserialize<'a>>(&mut self, name: &'static str, expected: &str) -> Result<Option<T>, Problem> {
         let Some(raw) = self.raw(name) else { return Ok(None) };

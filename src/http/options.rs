@@ -1,13 +1,15 @@
 //! The query parameters for the work on one document, as far as the key allows them.
 
+use std::sync::Arc;
+
 use super::caller::Caller;
 use super::dto::document::{Extra, Invalid};
 use super::dto::page::with_page;
 use super::error::Problem;
 use super::query::Query;
-use crate::collections::{CheckOptions, InsertOptions};
-use crate::keys::Scope;
-use crate::types::{Metadata, OnDuplicate, OnExisting, PageFacts};
+use crate::collections::{Attached, CheckOptions, InsertOptions};
+use crate::keys;
+use crate::types::{InvalidLabel, Label, Labels, OnDuplicate, OnExisting, PageFacts, Scope, ScopeTerm};
 
 /// The most matches in one verdict.
 const MATCHES_MAX: usize = 1000;
@@ -37,24 +39,29 @@ pub(super) fn is_default(query: &Query, name: &str) -> bool {
 }
 
 /// The options of an insert.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct InsertAsked {
     pub(super) options: InsertOptions,
+    /// Labels for each document, in addition to those that it brings.
+    labels: Arc<[Label]>,
     /// Whether the title, address and language of a page are added to its metadata.
     page_metadata: bool,
 }
 
 impl InsertAsked {
-    /// Returns the metadata to store: the one that was sent, with the facts of the page if the client asked for that.
-    pub(super) fn metadata(
-        self,
-        sent: Option<Metadata>,
-        page: Option<&PageFacts>,
-    ) -> Result<Option<Metadata>, Problem> {
-        match page.filter(|_| self.page_metadata) {
-            Some(page) => with_page(sent.as_ref(), page).map(Some),
-            None => Ok(sent),
-        }
+    /// Returns what to store with a content: what was sent, the facts of the page if the client asked for that, and the
+    /// labels of the request.
+    pub(super) fn attached(&self, sent: Attached, page: Option<&PageFacts>) -> Result<Attached, Problem> {
+        let Attached { metadata, labels } = sent;
+        let metadata = match page.filter(|_| self.page_metadata) {
+            Some(page) => Some(with_page(metadata.as_ref(), page)?),
+            None => metadata,
+        };
+        let labels = match &*self.labels {
+            [] => labels,
+            added => Some(joined(labels, added)?),
+        };
+        Ok(Attached { metadata, labels })
     }
 }
 
@@ -62,14 +69,15 @@ impl InsertAsked {
 pub(super) fn check_options(query: &Query, caller: &Caller) -> Result<CheckOptions, Problem> {
     let with_metadata = with_metadata(query, caller)?;
     let explain = explain(query, caller)?;
-    Ok(CheckOptions { threshold: query.threshold()?, limit: limit(query)?, with_metadata, explain })
+    let scope = scope(query, "scope", ScopeTerm::parse)?.map(Arc::new);
+    Ok(CheckOptions { threshold: query.threshold()?, limit: limit(query)?, with_metadata, explain, scope })
 }
 
 /// Reads the options of an insert.
 pub(super) fn insert_options(query: &Query, caller: &Caller) -> Result<InsertAsked, Problem> {
     let on_existing = query.choice("on_existing", &ON_EXISTING)?;
     if on_existing == OnExisting::Replace {
-        caller.require_for(Scope::Delete, "on_existing=replace")?;
+        caller.require_for(keys::Scope::Delete, "on_existing=replace")?;
     }
     let options = InsertOptions {
         on_duplicate: query.choice("on_duplicate", &ON_DUPLICATE)?,
@@ -78,7 +86,29 @@ pub(super) fn insert_options(query: &Query, caller: &Caller) -> Result<InsertAsk
         with_metadata: with_metadata(query, caller)?,
         explain: explain(query, caller)?,
     };
-    Ok(InsertAsked { options, page_metadata: query.flag("page_metadata")? })
+    let labels = query.all("label").map(|text| Label::parse(text).map_err(|error| invalid_label("label", &error)));
+    Ok(InsertAsked { options, labels: labels.collect::<Result<_, _>>()?, page_metadata: query.flag("page_metadata")? })
+}
+
+/// Reads a scope: each value of the parameter is one condition.
+pub(super) fn scope(
+    query: &Query,
+    name: &'static str,
+    term: impl Fn(&str) -> Result<ScopeTerm, InvalidLabel>,
+) -> Result<Option<Scope>, Problem> {
+    let terms = query.all(name).map(term).collect::<Result<Vec<_>, _>>();
+    let scope = terms.and_then(Scope::new).map_err(|error| invalid_label(name, &error))?;
+    Ok(Some(scope).filter(|scope| !scope.terms().is_empty()))
+}
+
+fn joined(sent: Option<Labels>, added: &[Label]) -> Result<Labels, Problem> {
+    let sent = sent.iter().flat_map(Labels::iter).map(|(name, value)| Label::new(name, value));
+    let all = sent.chain(added.iter().cloned().map(Ok)).collect::<Result<Vec<_>, _>>();
+    all.and_then(Labels::new).map_err(|error| invalid_label("label", &error))
+}
+
+fn invalid_label(field: &'static str, error: &InvalidLabel) -> Problem {
+    Problem::invalid(field, error.to_string())
 }
 
 fn limit(query: &Query) -> Result<usize, Problem> {
@@ -88,7 +118,7 @@ fn limit(query: &Query) -> Result<usize, Problem> {
 fn with_metadata(query: &Query, caller: &Caller) -> Result<bool, Problem> {
     let with = query.choice("with", &WITH)?;
     if with {
-        caller.require_for(Scope::Read, "with=metadata")?;
+        caller.require_for(keys::Scope::Read, "with=metadata")?;
     }
     Ok(with)
 }
@@ -97,7 +127,7 @@ fn with_metadata(query: &Query, caller: &Caller) -> Result<bool, Problem> {
 fn explain(query: &Query, caller: &Caller) -> Result<bool, Problem> {
     let explain = query.flag("explain")?;
     if explain {
-        caller.require_for(Scope::Explain, "explain=true")?;
+        caller.require_for(keys::Scope::Explain, "explain=true")?;
     }
     Ok(explain)
 }

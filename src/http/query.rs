@@ -16,7 +16,10 @@ use crate::verdicts::check_threshold;
 /// The longest part of a value that an error message repeats.
 const SHOWN_CHARS_MAX: usize = 40;
 
-/// The parameters of one request. Each is in the route's table and is given once.
+/// The parameters that may be given more than once.
+const REPEATED: [&str; 2] = ["label", "scope"];
+
+/// The parameters of one request. Each is in the route's table, and most are given once.
 #[derive(Clone, Debug, Default)]
 pub struct Query(Vec<(&'static str, String)>);
 
@@ -38,7 +41,9 @@ impl Query {
                 (None, _) if allowed.is_empty() => "is unknown; this route has no parameters".to_owned(),
                 (None, _) => format!("is unknown; the parameters of this route are {}", allowed.join(", ")),
                 (Some(_), Err(detail)) => detail.to_owned(),
-                (Some(known), Ok(_)) if pairs.iter().any(|(name, _)| name == known) => "is given twice".to_owned(),
+                (Some(known), Ok(_)) if !REPEATED.contains(known) && pairs.iter().any(|(name, _)| name == known) => {
+                    "is given twice".to_owned()
+                }
                 (Some(known), Ok(value)) => {
                     pairs.push((known, value));
                     continue;
@@ -65,6 +70,11 @@ impl Query {
     /// The decoded value.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The decoded values of a parameter that may be given more than once.
+    pub fn all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
+        self.0.iter().filter(move |(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
     pub fn id(&self) -> Result<Option<DocId>, Problem> {
@@ -130,7 +140,7 @@ pub fn choice<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<
     })
 }
 
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     beginning(text, SHOWN_CHARS_MAX)
 }
 

@@ -8,6 +8,7 @@
 use hapax_core::SignatureShape;
 
 use super::chunks::{Chunks, ROWS_MAX};
+use super::labels::{AllLabels, LabelSet};
 use super::place::Place;
 use super::sync::{AtomicU64, Ordering, fence};
 use crate::types::{Seq, TimestampMs};
@@ -38,6 +39,8 @@ pub struct Entry<'a> {
     pub linked: bool,
     /// Its packed slots.
     pub signature: &'a [u8],
+    /// Its labels.
+    pub labels: LabelSet,
     /// The time it was last seen, which is stored if last-seen times are kept.
     pub last_seen: TimestampMs,
 }
@@ -60,6 +63,7 @@ pub(super) struct Arena {
     words: usize,
     signature_bytes: usize,
     rows: Chunks,
+    labels: AllLabels,
 }
 
 impl Arena {
@@ -67,7 +71,7 @@ impl Arena {
     pub(super) fn new(shape: SignatureShape) -> Self {
         let signature_bytes = shape.bytes();
         let words = signature_bytes.div_ceil(8);
-        Self { words, signature_bytes, rows: Chunks::new(SIGNATURE + words) }
+        Self { words, signature_bytes, rows: Chunks::new(SIGNATURE + words), labels: AllLabels::new() }
     }
 
     /// Returns the number of 64-bit words that a signature takes.
@@ -85,6 +89,7 @@ impl Arena {
         cells[REMOVED].store(u64::from(entry.linked), Ordering::Relaxed);
         cells[CONTENT].store(entry.content, Ordering::Relaxed);
         cells[ID].store(entry.id_fingerprint, Ordering::Relaxed);
+        self.labels.set(place, entry.labels);
         for (cell, bytes) in cells[SIGNATURE..].iter().zip(entry.signature.chunks(8)) {
             cell.store(word(bytes), Ordering::Relaxed);
         }
@@ -101,6 +106,11 @@ impl Arena {
     pub(super) fn set_linked(&self, place: Place, linked: bool) {
         let cell = &self.published(place)[REMOVED];
         cell.store(cell.load(Ordering::Relaxed) & !LINKED | u64::from(linked), Ordering::Release);
+    }
+
+    /// Returns the labels of all documents.
+    pub(super) fn labels(&self) -> &AllLabels {
+        &self.labels
     }
 
     /// Empties a place whose postings have been removed.

@@ -14,6 +14,7 @@ use super::band_tables::BandTables;
 use super::equals::Twin;
 use super::fullest::fullest;
 use super::ids::IdIndex;
+use super::labels::LabelSet;
 use super::place::Place;
 use super::probe::{GroupHit, Hit, Probe, Probed};
 use super::seed::Seed;
@@ -57,7 +58,7 @@ fn hits(
     per_key_max: usize,
     probe: &mut Probe,
 ) -> (Vec<Hit>, Probed) {
-    let mut probe = std::mem::take(probe.all_bands(index, &world.arena, signature, per_key_max));
+    let mut probe = std::mem::take(probe.all_bands(index, &world.arena, signature, per_key_max, None));
     let mut hits = std::mem::take(&mut probe.hits);
     for GroupHit { bands, group, .. } in &probe.groups {
         hits.extend(group.members().found().map(|place| Hit { place, bands: *bands }));
@@ -124,8 +125,15 @@ impl Writer<'_> {
         self.seq += 1;
         let (seq, content) = (Seq(self.seq), self.rng.random_range(0..4));
         let id_fingerprint = self.seq.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let entry =
-            Entry { seq, id_fingerprint, content, linked: !findable, signature: &signature, last_seen: TimestampMs(0) };
+        let entry = Entry {
+            seq,
+            id_fingerprint,
+            content,
+            linked: !findable,
+            signature: &signature,
+            labels: LabelSet::NONE,
+            last_seen: TimestampMs(0),
+        };
         self.world.arena.publish(place, entry);
         self.indexes().for_each(|index| index.insert(&self.world.arena, place, findable));
         self.world.ids.insert(&self.world.arena, place);
@@ -398,13 +406,14 @@ fn crafted_signatures_do_not_meet_in_a_bucket() {
             content: 0,
             linked: false,
             signature: &signature,
+            labels: LabelSet::NONE,
             last_seen: TimestampMs(0),
         };
         arena.publish(Place(number as u32), entry);
         index.insert(&arena, Place(number as u32), true);
     }
     let mut probe = Probe::default();
-    let probed = probe.all_bands(&index, &arena, &crafted(1 << 23), 64);
+    let probed = probe.all_bands(&index, &arena, &crafted(1 << 23), 64, None);
     assert_eq!((probed.hits.len(), probed.unread), (0, 0));
     assert!(probe.looked_at() < 31 * 8, "{} postings were looked at", probe.looked_at());
 }
@@ -423,7 +432,15 @@ fn lookups_of_others_go_on_while_a_group_changes_hands() {
         let (seq, id_fingerprint) = (Seq(u64::from(place) + 1), u64::from(place));
         arena.publish(
             Place(place),
-            Entry { seq, id_fingerprint, content: 0, linked: false, signature, last_seen: TimestampMs(0) },
+            Entry {
+                seq,
+                id_fingerprint,
+                content: 0,
+                linked: false,
+                signature,
+                labels: LabelSet::NONE,
+                last_seen: TimestampMs(0),
+            },
         );
         index.insert(&arena, Place(place), true);
     }
@@ -433,7 +450,7 @@ fn lookups_of_others_go_on_while_a_group_changes_hands() {
         scope.spawn(|| {
             let mut probe = Probe::default();
             while !done.load(Ordering::Relaxed) {
-                let twin = &probe.all_bands(&index, &arena, &other, 64).twin;
+                let twin = &probe.all_bands(&index, &arena, &other, 64, None).twin;
                 assert_eq!(twin.as_ref().map(|twin| twin.leader), Some(Place(0)));
                 lookups.fetch_add(1, Ordering::Relaxed);
             }
@@ -446,7 +463,7 @@ fn lookups_of_others_go_on_while_a_group_changes_hands() {
         let mut left = EQUALS - 1;
         let mut probe = Probe::default();
         while left > 0 && lookups.load(Ordering::Relaxed) < from + 100 {
-            let twin = &probe.all_bands(&index, &arena, &common, 1).twin;
+            let twin = &probe.all_bands(&index, &arena, &common, 1, None).twin;
             let leader = twin.as_ref().expect("the other members are still there").leader;
             index.remove(&arena, leader);
             arena.free(leader);

@@ -96,11 +96,17 @@ impl Equals {
         self.group_count.load(Ordering::Relaxed) > 0
     }
 
+    /// Returns whether a place leads a group.
+    #[inline]
+    pub(super) fn leads(&self, place: Place) -> bool {
+        self.flags.has(place, Flag::Leads)
+    }
+
     /// Returns the group that a place leads. The result is valid only while the caller keeps the place from losing its
     /// postings, or its entry in the table. Holding the lock of either does that.
     #[inline]
     pub(super) fn led_by(&self, place: Place) -> Option<Arc<Group>> {
-        if !self.flags.has(place, Flag::Leads) {
+        if !self.leads(place) {
             return None;
         }
         self.groups.get(&place).map(|group| Arc::clone(&group))

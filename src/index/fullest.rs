@@ -73,7 +73,7 @@ fn bucket(tables: &BandTables, arena: &Arena, (band, key): (usize, u64), one: Pl
         documents += members.findable().len() - 1;
         // The leader is a member of its group, which is added below.
         sample.retain(|&place| place != leader);
-        members.findable().spread(samples.saturating_sub(sample.len()), (0, 1), &mut sample);
+        members.findable().spread(samples.saturating_sub(sample.len()), (0, 1), |_| true, &mut sample);
     }
     let words: Vec<u64> = arena.signature(one).iter().map(|cell| cell.load(Ordering::Relaxed)).collect();
     let signature = &bytemuck::cast_slice(&words)[..tables.bands().shape().bytes()];

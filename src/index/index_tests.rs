@@ -10,11 +10,20 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
-use crate::types::{Explanation, Seq, TimestampMs};
+use crate::types::{Explanation, ScopeTerm};
 
 const SHAPE: SignatureShape = SignatureShape { k: 64, bits: 8 };
 const BOUNDS: Bounds = Bounds { bucket_read_max: usize::MAX, candidates_max: usize::MAX };
 const NEVER: TimestampMs = TimestampMs(0);
+const LABELS: [&str; 4] = ["", "site:a", "crawl:1\nsite:a", "crawl:2"];
+/// Scopes, and which of [`LABELS`] each takes. One names a label that no document has.
+const SCOPES: [(&[&str], [bool; 4]); 5] = [
+    (&["site:a"], [false, true, true, false]),
+    (&["site:a", "!crawl:1"], [false, true, false, false]),
+    (&["!crawl:2"], [true, true, true, false]),
+    (&["!crawl:9"], [true; 4]),
+    (&["crawl:1", "crawl:2"], [false; 4]),
+];
 
 fn banding(bands: u32, rows: u32) -> Banding {
     Banding::new(bands, rows, SHAPE).unwrap()
@@ -44,6 +53,8 @@ fn found(search: Result<Search, NeedsDisk>) -> Vec<Candidate> {
 struct Held {
     signature: Vec<u8>,
     id_fingerprint: u64,
+    /// Its labels in [`LABELS`].
+    labels: usize,
     occupant: Occupant,
     findable: bool,
     /// It is deleted on disk.
@@ -73,7 +84,7 @@ impl Held {
 
 /// The index, and the expected state.
 struct World {
-    index: Index,
+    index: Arc<Index>,
     rng: ChaCha8Rng,
     model: BTreeMap<Place, Held>,
     seq: u64,
@@ -83,7 +94,11 @@ struct World {
 impl World {
     fn new(seed: u64) -> Self {
         let rng = ChaCha8Rng::seed_from_u64(seed);
-        Self { index: index(), rng, model: BTreeMap::new(), seq: 0, next: None }
+        let index = index();
+        for labels in LABELS {
+            index.label_set(Some(&Labels::parse(labels).unwrap()), 3).unwrap();
+        }
+        Self { index: Arc::new(index), rng, model: BTreeMap::new(), seq: 0, next: None }
     }
 
     fn enter(&mut self) -> Place {
@@ -91,12 +106,15 @@ impl World {
         let (seq, linked) = (Seq(self.seq), self.rng.random_bool(0.2));
         let signature = signature(&mut self.rng);
         let (id_fingerprint, content) = (self.rng.random_range(0..200), self.rng.random_range(0..4));
-        let entry = Entry { seq, id_fingerprint, content, linked, signature: &signature, last_seen: NEVER };
+        let labels = self.rng.random_range(0..4);
+        let set = self.index.label_set(Some(&Labels::parse(LABELS[labels]).unwrap()), 3).unwrap();
+        let entry =
+            Entry { seq, id_fingerprint, content, linked, signature: &signature, labels: set, last_seen: NEVER };
         let place = self.index.enter(entry).unwrap();
         let occupant = Occupant { seq, removed: Seq(0), content, linked };
         let before = self.model.insert(
             place,
-            Held { signature, id_fingerprint, occupant, findable: !linked, leaving: false, doubtful: false },
+            Held { signature, id_fingerprint, labels, occupant, findable: !linked, leaving: false, doubtful: false },
         );
         assert!(before.is_none(), "{place:?} was assigned twice");
         place
@@ -135,6 +153,12 @@ impl World {
         let goes = self.rng.random_bool(if grows { 0.2 } else { 0.7 });
         match self.any() {
             Some(place) if goes => self.remove(place),
+            Some(place) if self.rng.random_bool(0.1) => {
+                let labels = self.rng.random_range(0..4);
+                let set = self.index.label_set(Some(&Labels::parse(LABELS[labels]).unwrap()), 3).unwrap();
+                self.index.set_labels(place, set);
+                self.model.get_mut(&place).unwrap().labels = labels;
+            }
             Some(place) if self.rng.random_bool(0.1) => {
                 let held = self.model.get_mut(&place).unwrap();
                 if held.occupant.linked && held.findable {
@@ -177,13 +201,13 @@ impl World {
     }
 
     /// Returns what a search must find, best first.
-    fn expected(&self, view: View, query: &Query<'_>) -> Vec<Candidate> {
+    fn expected(&self, view: View, query: &Query<'_>, in_scope: [bool; 4]) -> Vec<Candidate> {
         let (bands, rows) = (self.index.banding().bands() as usize, self.index.banding().rows() as usize);
         let shares = |held: &Held| {
             (0..bands).any(|band| held.signature[band * rows..][..rows] == query.signature[band * rows..][..rows])
         };
         let mut expected: Vec<Candidate> = Vec::new();
-        for (&place, held) in &self.model {
+        for (&place, held) in self.model.iter().filter(|(_, held)| in_scope[held.labels]) {
             let Occupant { seq, content, linked, .. } = held.occupant;
             let matching = matching_slots(&held.signature, query.signature);
             let same_content = matching == SHAPE.k && content != 0 && content == query.content;
@@ -198,10 +222,10 @@ impl World {
     }
 
     /// Checks the candidates below the minimum, which are the best of those, one for each signature.
-    fn check_below(&self, view: View, query: &Query<'_>, search: &Search) {
+    fn check_below(&self, view: View, query: &Query<'_>, in_scope: [bool; 4], search: &Search) {
         let Some(examined) = &search.examined else { return assert!(!query.explain) };
         let below: Vec<u32> = examined.below.iter().map(|below| below.matching).collect();
-        let all = self.expected(view, &Query { matching_min: 0, ..*query });
+        let all = self.expected(view, &Query { matching_min: 0, ..*query }, in_scope);
         let mut expected: Vec<(u32, &[u8])> = all
             .iter()
             .filter(|found| found.matching < query.matching_min)
@@ -222,21 +246,28 @@ impl World {
             _ => signature(&mut self.rng),
         };
         let content = self.rng.random_range(0..4);
+        let own = self.any().filter(|_| self.rng.random_bool(0.5));
+        let scope = self.rng.random_range(0..2 * SCOPES.len());
+        let (terms, in_scope) = SCOPES.get(scope).copied().unwrap_or((&[], [true; 4]));
+        let terms = terms.iter().map(|term| ScopeTerm::parse(term).unwrap()).collect();
+        let index = Arc::clone(&self.index);
+        let scope = (scope < SCOPES.len()).then(|| index.scope(&Scope::new(terms).unwrap()));
         let query = Query {
             signature: &signature,
             content,
-            own: self.any().filter(|_| self.rng.random_bool(0.5)),
+            own,
             matching_min: self.rng.random_range(0..=SHAPE.k),
             members_max: usize::MAX,
             // Only contents can be compared by their shingles.
             contents_max: (content != 0 && self.rng.random_bool(0.3)).then_some(usize::MAX),
+            scope: scope.as_ref(),
             mistaken: &HashSet::new(),
             explain: self.rng.random_bool(0.3),
         };
         for view in [View::Decided, View::Durable(Seq(self.rng.random_range(0..=self.seq)))] {
             let Ok(search) = self.index.search(view, &query, BOUNDS);
-            assert_eq!(search.found, self.expected(view, &query), "{view:?}");
-            self.check_below(view, &query, &search);
+            assert_eq!(search.found, self.expected(view, &query, in_scope), "{view:?}");
+            self.check_below(view, &query, in_scope, &search);
             assert!(search.unread == Unread::default() && search.above <= search.candidates);
         }
         let alike = |held: &&Held| matching_slots(&held.signature, &signature) >= query.matching_min;
@@ -301,7 +332,15 @@ fn loading_and_building_gives_what_entering_one_by_one_does() {
         let (seq, content, linked, signature) = entry(document);
         let id_fingerprint = seq.0;
         one_by_one
-            .enter(Entry { seq, id_fingerprint, content, linked, signature: &signature, last_seen: NEVER })
+            .enter(Entry {
+                seq,
+                id_fingerprint,
+                content,
+                linked,
+                signature: &signature,
+                labels: LabelSet::NONE,
+                last_seen: NEVER,
+            })
             .unwrap();
     }
     std::thread::scope(|scope| {
@@ -311,7 +350,15 @@ fn loading_and_building_gives_what_entering_one_by_one_does() {
                 for document in part {
                     let (seq, content, linked, signature) = entry(document);
                     let id_fingerprint = seq.0;
-                    let entry = Entry { seq, id_fingerprint, content, linked, signature: &signature, last_seen: NEVER };
+                    let entry = Entry {
+                        seq,
+                        id_fingerprint,
+                        content,
+                        linked,
+                        signature: &signature,
+                        labels: LabelSet::NONE,
+                        last_seen: NEVER,
+                    };
                     loaded.load(entry);
                 }
             });
@@ -336,6 +383,7 @@ fn loading_and_building_gives_what_entering_one_by_one_does() {
             matching_min: 30,
             members_max: usize::MAX,
             contents_max: None,
+            scope: None,
             mistaken: &mistaken,
             explain: false,
         };
@@ -357,6 +405,7 @@ fn a_known_document_counts_only_if_it_is_still_at_its_place() {
         content: 0,
         linked: false,
         signature,
+        labels: LabelSet::NONE,
         last_seen: NEVER,
     };
     let query_signature = [7; 64];
@@ -372,6 +421,7 @@ fn a_known_document_counts_only_if_it_is_still_at_its_place() {
         matching_min: 40,
         members_max: 1,
         contents_max: None,
+        scope: None,
         mistaken: &mistaken,
         explain: false,
     };
@@ -395,6 +445,7 @@ fn last_seen_times_come_with_documents_while_they_are_kept() {
         content: 0,
         linked: false,
         signature: &[1; 64],
+        labels: LabelSet::NONE,
         last_seen,
     };
     let later = |seconds: i64| TimestampMs(made.0 + seconds * 1000);
@@ -425,13 +476,14 @@ fn a_claim_covers_the_bytes_and_shrinks_with_a_removal() {
             content: 0,
             linked: false,
             signature: &signature,
+            labels: LabelSet::NONE,
             last_seen: NEVER,
         };
         places.push(index.enter(entry).unwrap());
     }
-    let IndexBytes { signatures, postings, ids, last_seen } = index.bytes();
+    let IndexBytes { signatures, postings, ids, last_seen, labels } = index.bytes();
     let full = index.claim();
-    assert!(full >= signatures + postings + ids + last_seen, "{full} against {:?}", index.bytes());
+    assert!(full >= signatures + postings + ids + last_seen + labels, "{full} against {:?}", index.bytes());
     let reading = index.reading();
     places.truncate(2500);
     index.gone(places);

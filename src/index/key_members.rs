@@ -47,7 +47,7 @@ impl KeyMembers<'_> {
                 places.extend(inline.iter().take(max));
                 inline.len().saturating_sub(max) as u64
             }
-            Self::List(list) => list.spread(max, (0, 1), places),
+            Self::List(list) => list.spread(max, (0, 1), |_| true, places),
         }
     }
 }

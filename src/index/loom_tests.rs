@@ -6,6 +6,7 @@ use hapax_core::SignatureShape;
 use loom::thread;
 
 use super::arena::{Arena, Entry};
+use super::labels::LabelSet;
 use super::place::Place;
 use crate::types::{Seq, TimestampMs};
 
@@ -22,6 +23,7 @@ fn publish(arena: &Arena, seq: u64) {
             content: seq,
             linked: false,
             signature: &signature,
+            labels: LabelSet::NONE,
             last_seen: TimestampMs(0),
         },
     );

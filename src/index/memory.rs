@@ -22,6 +22,7 @@ pub struct IndexBytes {
     /// The table of ids.
     pub ids: u64,
     pub last_seen: u64,
+    pub labels: u64,
 }
 
 /// The memory that a part takes.
@@ -31,6 +32,8 @@ pub(super) struct PartBytes {
     pub row_bytes: u64,
     /// The bytes of one last-seen time; 0 if they are not kept.
     pub last_seen_bytes: u64,
+    /// The bytes of the labels of one row; 0 if no document has had labels.
+    pub labels_bytes: u64,
     /// The bytes of all tables.
     pub table_bytes: u64,
     /// The number of bands of the present banding; and of the next one, or 0.
@@ -64,7 +67,7 @@ impl Holding {
     }
 
     fn row_bytes(&self) -> u64 {
-        self.part.row_bytes + self.part.last_seen_bytes
+        self.part.row_bytes + self.part.last_seen_bytes + self.part.labels_bytes
     }
 
     /// Returns the bytes that the postings and ids of `documents` take in tables that have just grown.

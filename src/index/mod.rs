@@ -21,6 +21,7 @@ mod fullest;
 mod group;
 mod ids;
 mod key_members;
+mod labels;
 mod last_seen;
 mod leaving;
 mod memory;
@@ -47,6 +48,7 @@ mod loom_tests;
 #[cfg(all(test, not(hapax_loom)))]
 mod tables_tests;
 
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use hapax_core::{Banding, SignatureShape};
@@ -57,10 +59,11 @@ use self::leaving::Leaving;
 use self::memory::Holding;
 use self::part::MemoryPart;
 use self::seed::Seed;
-use crate::types::{Seq, TimestampMs};
+use crate::types::{InvalidLabel, Label, Labels, Scope, Seq, TimestampMs};
 
 pub use arena::{Entry, Occupant, PLACES_MAX};
 pub use fullest::FullBucket;
+pub use labels::{InScope, LabelSet, LabelsFull};
 pub use last_seen::{Due, LastSeen, overdue};
 pub use leaving::Reading;
 pub use memory::IndexBytes;
@@ -325,6 +328,67 @@ impl Index {
         from.places(self.directory.used())
     }
 
+    // Labels.
+
+    /// Returns the number of a set of labels, for an [`Entry`]. Fails if documents have `labels_max` labels already and the
+    /// set has another one.
+    pub fn label_set(&self, labels: Option<&Labels>, labels_max: usize) -> Result<LabelSet, LabelsFull> {
+        labels.map_or(Ok(LabelSet::NONE), |labels| self.part.rows().labels().number(labels, labels_max))
+    }
+
+    /// Returns the number of the set of labels with this text, for an [`Entry`] to [`load`](Self::load), and counts the
+    /// document. May be called from several threads at once.
+    pub fn load_labels(&self, text: Option<&str>) -> Result<LabelSet, InvalidLabel> {
+        text.map_or(Ok(LabelSet::NONE), |text| self.part.rows().labels().load(text))
+    }
+
+    /// Returns the labels of the document at a place.
+    pub fn labels_at(&self, place: Place) -> LabelSet {
+        self.part.rows().labels().of(place)
+    }
+
+    /// Sets the labels of the document at a place. Counts as a change.
+    pub fn set_labels(&self, place: Place, set: LabelSet) {
+        self.part.rows().labels().set(place, set);
+    }
+
+    /// Counts a document with these labels, or no longer counts one.
+    pub fn count_labels(&self, set: LabelSet, is_new: bool) {
+        self.part.rows().labels().count(set, is_new);
+    }
+
+    /// Returns each label that documents have, and how many have it.
+    pub fn label_counts(&self) -> Vec<(Label, u64)> {
+        self.part.rows().labels().counts()
+    }
+
+    /// Returns how many labels documents have.
+    pub fn labels_used(&self) -> u64 {
+        self.part.rows().labels().used()
+    }
+
+    /// Returns the documents that a scope takes, for a [`Query`].
+    pub fn scope(&self, scope: &Scope) -> InScope<'_> {
+        self.part.rows().labels().scope(scope)
+    }
+
+    /// Returns up to `limit` documents of a view that are in the scope, in the order of `seq`, from the first after
+    /// `after`. Looks at every place.
+    pub fn in_scope(&self, view: View, scope: &InScope<'_>, after: Seq, limit: usize) -> Vec<Seq> {
+        let rows = self.part.rows();
+        let mut first = BinaryHeap::new();
+        for place in self.places(Walk::start()).filter(|&place| scope.takes_place(place)) {
+            let Some(occupant) = rows.peek(place).filter(|occupant| occupant.seq > after && view.sees(occupant)) else {
+                continue;
+            };
+            first.push(occupant.seq);
+            if first.len() > limit {
+                first.pop();
+            }
+        }
+        first.into_sorted_vec()
+    }
+
     // Memory.
 
     pub fn bytes(&self) -> IndexBytes {
@@ -334,6 +398,7 @@ impl Index {
             postings: part.table_bytes,
             ids: self.directory.bytes(),
             last_seen: used * part.last_seen_bytes,
+            labels: self.part.rows().labels().bytes(used),
         }
     }
 

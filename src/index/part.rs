@@ -221,6 +221,7 @@ impl MemoryPart {
         PartBytes {
             row_bytes: self.arena.bytes_for(1),
             last_seen_bytes: tables.last_seen.as_ref().map_or(0, |_| LastSeen::bytes_for(1)),
+            labels_bytes: self.arena.labels().bytes_of_place(),
             table_bytes: tables.all().map(BandTables::bytes).sum(),
             bands: [bands(&tables.now), tables.next.as_deref().map_or(0, bands)],
         }

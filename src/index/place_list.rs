@@ -81,12 +81,18 @@ impl PlaceList {
         few.first().or_else(|| many.first()?.first()).copied()
     }
 
-    /// Adds up to `max` places to `places`, spread evenly over the list. Another `part` of `parts` takes different
-    /// places. Returns how many were left out.
-    pub(super) fn spread(&self, max: usize, (part, parts): (usize, usize), places: &mut Vec<Place>) -> u64 {
+    /// Looks at up to `max` places, spread evenly over the list, and adds those that are `wanted` to `places`. Another
+    /// `part` of `parts` looks at different places. Returns at how many it did not look.
+    pub(super) fn spread(
+        &self,
+        max: usize,
+        (part, parts): (usize, usize),
+        wanted: impl Fn(Place) -> bool,
+        places: &mut Vec<Place>,
+    ) -> u64 {
         let len = self.len();
         if len <= max {
-            places.extend(self.iter());
+            places.extend(self.iter().filter(|&place| wanted(place)));
             return 0;
         }
         let (few, many) = self.parts();
@@ -95,7 +101,7 @@ impl PlaceList {
         let mut positions = (0..max).map(|at| at * len / max + shift).peekable();
         for chunk in [few].into_iter().chain(many.iter().map(Vec::as_slice)) {
             while let Some(at) = positions.next_if(|&at| at < before + chunk.len()) {
-                places.push(chunk[at - before]);
+                places.extend(Some(chunk[at - before]).filter(|&place| wanted(place)));
             }
             before += chunk.len();
         }
@@ -293,10 +299,10 @@ mod tests {
             let all: Vec<Place> = (0..len).map(Place).collect();
             for max in [1, 7, 999, 6000] {
                 let mut spread = Vec::new();
-                let left_out = PlaceList::of(&all).spread(max, (0, 1), &mut spread);
+                let left_out = PlaceList::of(&all).spread(max, (0, 1), |_| true, &mut spread);
                 assert_eq!(left_out as usize + spread.len(), all.len());
                 let mut other = Vec::new();
-                PlaceList::of(&all).spread(max, (5, 6), &mut other);
+                PlaceList::of(&all).spread(max, (5, 6), |_| true, &mut other);
                 assert!(other.len() == spread.len() && other.iter().zip(&spread).all(|(other, one)| other >= one));
                 assert!(spread.windows(2).all(|pair| pair[0] < pair[1]));
                 assert!(spread.len() == all.len().min(max) && spread.first() == all.first());

@@ -10,6 +10,7 @@ use super::band_tables::{BandTables, prefetch_homes};
 use super::bands::Bands;
 use super::equals::Twin;
 use super::group::Group;
+use super::labels::InScope;
 use super::place::Place;
 use super::shard::Shard;
 
@@ -68,12 +69,14 @@ pub(super) struct GroupHit {
 impl Probe {
     /// Finds the places that share a key with a packed signature, and the places with the same signature. Reads at most
     /// `bucket_read_max` postings of a key, spread evenly over its list. Each band takes different members of the list.
+    /// Places outside the scope are left out.
     pub(super) fn all_bands(
         &mut self,
         tables: &BandTables,
         arena: &Arena,
         signature: &[u8],
         bucket_read_max: usize,
+        scope: Option<&InScope<'_>>,
     ) -> &mut Probed {
         let (bands, equals) = (tables.bands(), tables.equals());
         words_of(signature, &mut self.words);
@@ -84,8 +87,12 @@ impl Probe {
         let shards = tables.shards(&self.keys);
         self.tagged(&shards, bucket_read_max);
         equals.prefetch_home(twin_key);
-        self.of_the_keys(bands, arena, &shards, bucket_read_max);
+        let in_scope = |place| scope.is_none_or(|scope| scope.takes_place(place) || equals.leads(place));
+        self.of_the_keys(bands, arena, &shards, bucket_read_max, in_scope);
         self.together(tables, arena);
+        if let Some(scope) = scope {
+            self.probed.groups_in(scope, bucket_read_max);
+        }
         self.probed.fullest = self.probed.sizes.iter().copied().max().unwrap_or(0);
         // Done under the same locks, so no other document can become the leader: the bands' findings and the twin name
         // the same leader.
@@ -120,6 +127,7 @@ impl Probe {
         arena: &Arena,
         shards: &[RwLockReadGuard<'_, Shard>],
         bucket_read_max: usize,
+        in_scope: impl Fn(Place) -> bool,
     ) {
         let Self { probed: Probed { unread, sizes, .. }, keys, words, entries, places } = self;
         places.clear();
@@ -139,15 +147,15 @@ impl Probe {
                 None => {
                     let size = &mut sizes[band as usize];
                     *size += 1;
-                    if *size <= bucket_read_max {
-                        places.push(Place(entry));
-                    } else {
+                    if *size > bucket_read_max {
                         *unread += 1;
+                    } else if in_scope(Place(entry)) {
+                        places.push(Place(entry));
                     }
                 }
                 Some(list) => {
                     sizes[band as usize] = list.len();
-                    *unread += list.spread(bucket_read_max, (band as usize, keys.len()), places);
+                    *unread += list.spread(bucket_read_max, (band as usize, keys.len()), &in_scope, places);
                 }
             }
         }
@@ -184,6 +192,19 @@ impl Probe {
 }
 
 impl Probed {
+    /// Removes groups of which no member is in the scope. Reads at most `reads_max` members of each.
+    fn groups_in(&mut self, scope: &InScope<'_>, reads_max: usize) {
+        let Self { groups, unread, .. } = self;
+        groups.retain(|found| {
+            let members = found.group.members();
+            let is_in = members.found().take(reads_max).any(|place| scope.takes_place(place));
+            if !is_in {
+                *unread += members.findable().len().saturating_sub(reads_max) as u64;
+            }
+            is_in
+        });
+    }
+
     /// Removes the documents with the query's own signature from the findings of the bands.
     fn without_twin(&mut self) {
         let Self { hits, groups, twin: Some(Twin { leader, .. }), .. } = self else { return };

@@ -13,6 +13,7 @@ use super::arena::{Arena, Occupant};
 use super::band_tables::BandTables;
 use super::equals::Twin;
 use super::group::{Group, GroupMembers};
+use super::labels::InScope;
 use super::place::Place;
 use super::probe::{GroupHit, Hit, Probe, Probed};
 use super::verifier::Verifier;
@@ -37,6 +38,8 @@ pub struct Query<'a> {
     pub contents_max: Option<usize>,
     /// Documents that have other content than the query although 64 bits of the hash are equal.
     pub mistaken: &'a HashSet<Seq>,
+    /// The labels that a document must have or lack to be found.
+    pub scope: Option<&'a InScope<'a>>,
     /// Whether to tell what the search examined. It then compares all slots of every candidate.
     pub explain: bool,
 }
@@ -44,7 +47,7 @@ pub struct Query<'a> {
 /// The limits of one search.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// The most documents to read from one bucket.
+    /// The most documents to read from one bucket. If the query has a scope, also the most to read of one signature.
     pub bucket_read_max: usize,
     /// The most documents to compare.
     pub candidates_max: usize,
@@ -153,6 +156,14 @@ impl<'a> Query<'a> {
         self.own == Some(place)
     }
 
+    /// Returns whether a document that was read at a place is in the scope.
+    fn has_in_scope(&self, arena: &Arena, place: Place, occupant: &Occupant) -> bool {
+        self.scope.is_none_or(|scope| {
+            // If the place has another document by now, the labels may be that one's.
+            scope.takes_place(place) && arena.peek(place).is_some_and(|now| now.seq == occupant.seq)
+        })
+    }
+
     /// Returns whether a document has the query's content, as far as memory has the hashes.
     fn same_content(&self, occupant: &Occupant) -> bool {
         self.content != 0 && occupant.content == self.content && !self.mistaken.contains(&occupant.seq)
@@ -174,7 +185,7 @@ pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Que
     BUFFERS.with_borrow_mut(|buffers| {
         let Buffers { probe, words } = buffers;
         let started = Instant::now();
-        let found = probe.all_bands(tables, arena, query.signature, bounds.bucket_read_max);
+        let found = probe.all_bands(tables, arena, query.signature, bounds.bucket_read_max, query.scope);
         let examined = query.explain.then(|| Box::new(Examined::at(found, tables.bands().banding())));
         let dropped = keep_most_hit(&mut found.hits, &mut found.groups, bounds.candidates_max);
         let probed = Instant::now();
@@ -185,11 +196,18 @@ pub(super) fn search(arena: &Arena, tables: &BandTables, view: View, query: &Que
         let shape = tables.bands().shape();
         let mut verifier = query.verifier(arena, shape, words);
         verifier.each(&found.hits, |place, occupant, matching| {
-            if !query.is_own(place) && view.finds(&occupant) {
+            if !query.is_own(place) && view.finds(&occupant) && query.has_in_scope(arena, place, &occupant) {
                 search.add(query, shape, place, &occupant, matching);
             }
         });
-        let look = Look { arena, tables, shape, view, query };
+        let look = Look {
+            arena,
+            tables,
+            shape,
+            view,
+            query,
+            reads_max: if query.scope.is_some() { bounds.bucket_read_max } else { usize::MAX },
+        };
         for GroupHit { group, .. } in &found.groups {
             look.at_group(group, &mut verifier, &mut search);
         }
@@ -247,6 +265,8 @@ struct Look<'a> {
     shape: SignatureShape,
     view: View,
     query: &'a Query<'a>,
+    /// The most members of a group to read: all, unless the query has a scope.
+    reads_max: usize,
 }
 
 impl Look<'_> {
@@ -256,7 +276,18 @@ impl Look<'_> {
     }
 
     fn other(&self, place: Place) -> Option<(Place, Occupant)> {
-        if self.query.is_own(place) { None } else { self.arena.peek(place).map(|occupant| (place, occupant)) }
+        if self.query.is_own(place) {
+            return None;
+        }
+        let occupant = self.arena.peek(place)?;
+        self.query.has_in_scope(self.arena, place, &occupant).then_some((place, occupant))
+    }
+
+    /// Counts the members of a group that were not read, after members were listed since `before`.
+    fn note_unread(&self, members: &GroupMembers, search: &mut Search, before: usize) {
+        if search.found.len() - before < self.query.members_max {
+            search.unread.postings += members.len().saturating_sub(self.reads_max) as u64;
+        }
     }
 
     /// Looks at a group whose signature may be similar to the query's. It is compared once for all members.
@@ -266,13 +297,14 @@ impl Look<'_> {
         // Any member will do: every place in the list has the signature.
         let Some((_, matching)) = found.next().and_then(|place| verifier.with(place)) else { return };
         if matching < self.query.matching_min {
-            if let Some((place, occupant)) = members.found().find_map(|place| self.found(place)) {
+            if let Some((place, occupant)) = members.found().take(self.reads_max).find_map(|place| self.found(place)) {
                 search.add(self.query, self.shape, place, &occupant, matching);
             }
             return;
         }
         let before = search.found.len();
         self.list(&members, matching, search, before);
+        self.note_unread(&members, search, before);
     }
 
     /// Looks at the documents with the query's own signature. Those with its content come first, links included, and no
@@ -281,6 +313,9 @@ impl Look<'_> {
         let Some(group) = &twin.group else {
             let place = twin.leader;
             let Some((occupant, matching)) = verifier.with(place).filter(|_| !self.query.is_own(place)) else { return };
+            if !self.query.has_in_scope(self.arena, place, &occupant) {
+                return;
+            }
             let same = matching == self.shape.k && self.query.same_content(&occupant) && self.view.sees(&occupant);
             if same || twin.alone_findable && self.view.finds(&occupant) {
                 search.add(self.query, self.shape, place, &occupant, matching);
@@ -288,7 +323,8 @@ impl Look<'_> {
             return;
         };
         let members = group.members();
-        let of_content = members.of_content(self.arena, self.query.content).filter_map(|place| self.other(place));
+        let of_content = members.of_content(self.arena, self.query.content).take(self.reads_max);
+        let of_content = of_content.filter_map(|place| self.other(place));
         let same = of_content.filter(|(_, occupant)| self.view.sees(occupant) && self.query.same_content(occupant));
         let before = search.found.len();
         same.take(self.query.members_max)
@@ -300,6 +336,7 @@ impl Look<'_> {
         }
         if !is_full {
             self.list(&members, self.shape.k, search, before);
+            self.note_unread(&members, search, before);
         }
     }
 
@@ -313,7 +350,12 @@ impl Look<'_> {
             search.list(self.query, self.shape, place, &occupant, matching);
         };
         let Some(contents_max) = self.query.contents_max else {
-            members.found().filter_map(others).take(self.query.members_max).for_each(|found| add(found, search));
+            members
+                .found()
+                .take(self.reads_max)
+                .filter_map(others)
+                .take(self.query.members_max)
+                .for_each(|found| add(found, search));
             return search.counts(search.found.len() > before, true);
         };
         let mut from = Some(0);
@@ -332,6 +374,7 @@ impl Look<'_> {
             let before = search.found.len();
             all.take_while(|&place| self.arena.peek(place).is_some_and(|occupant| occupant.content == content))
                 .filter(|&place| self.tables.is_findable(place))
+                .take(self.reads_max)
                 .filter_map(others)
                 .take(self.query.members_max)
                 .for_each(|found| add(found, search));

@@ -10,6 +10,7 @@ use super::arena::{Arena, Entry, Occupant};
 use super::band_tables::BandTables;
 use super::fullest::fullest;
 use super::ids::IdIndex;
+use super::labels::LabelSet;
 use super::place::Place;
 use super::probe::{GroupHit, Hit, Probe, Probed};
 use super::seed::Seed;
@@ -23,7 +24,15 @@ fn banding() -> Banding {
 }
 
 fn entry(seq: u64, signature: &[u8]) -> Entry<'_> {
-    Entry { seq: Seq(seq), id_fingerprint: seq, content: seq, linked: false, signature, last_seen: TimestampMs(0) }
+    Entry {
+        seq: Seq(seq),
+        id_fingerprint: seq,
+        content: seq,
+        linked: false,
+        signature,
+        labels: LabelSet::NONE,
+        last_seen: TimestampMs(0),
+    }
 }
 
 /// Few distinct values per row, so that keys collide often; some signatures are equal.
@@ -35,7 +44,7 @@ fn signature(rng: &mut ChaCha8Rng) -> Vec<u8> {
 
 /// Returns the findings of a probe, with all members of groups among the hits.
 fn probe(index: &BandTables, arena: &Arena, signature: &[u8], per_key_max: usize) -> Probed {
-    let mut probe = std::mem::take(Probe::default().all_bands(index, arena, signature, per_key_max));
+    let mut probe = std::mem::take(Probe::default().all_bands(index, arena, signature, per_key_max, None));
     for GroupHit { bands, group, .. } in std::mem::take(&mut probe.groups) {
         probe.hits.extend(group.members().found().map(|place| Hit { place, bands }));
     }

@@ -90,6 +90,7 @@ mod tests {
 
     use super::*;
     use crate::index::arena::Entry;
+    use crate::index::labels::LabelSet;
     use crate::types::{Seq, TimestampMs};
 
     #[test]
@@ -118,6 +119,7 @@ mod tests {
                     content: 0,
                     linked: false,
                     signature: &signature,
+                    labels: LabelSet::NONE,
                     last_seen: TimestampMs(0),
                 };
                 arena.publish(Place(place), entry);

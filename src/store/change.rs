@@ -4,7 +4,16 @@
 use std::sync::Arc;
 
 use super::record::Record;
-use crate::types::{Metadata, PageMark, Seq, TimestampMs};
+use crate::types::{Labels, Metadata, PageMark, Seq, TimestampMs};
+
+/// The parts of a record that can change while its content stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Additions {
+    pub metadata: Option<Metadata>,
+    pub labels: Option<Labels>,
+    /// The page that the content came from last.
+    pub page: Option<PageMark>,
+}
 
 /// A change to the stored documents.
 #[derive(Clone, Debug)]
@@ -28,15 +37,13 @@ pub enum Change {
         /// As for a delete.
         promoted: Option<Seq>,
     },
-    /// Changes the metadata and the page of a document, but not its content.
+    /// Changes the metadata, the labels and the page of a document, but not its content.
     Update {
         /// The position of the update in the commit order.
         seq: Seq,
         target: Seq,
-        /// The new metadata.
-        metadata: Option<Metadata>,
-        /// The page that the content came from last.
-        page: Option<PageMark>,
+        /// What is stored with the content from now on.
+        additions: Additions,
     },
     /// Notes that a document was seen again. Ignored if the document is gone.
     Touch { target: Seq, seen: TimestampMs },

@@ -40,7 +40,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use self::change::Change;
+pub use self::change::{Additions, Change};
 pub use self::data_dir::files::{
     SUFFIX, clean_leftovers, finish_repairs, list, log as log_of, log_without_database, make_dir, name_of, path_of,
     strangers,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use hapax_core::ContentHash;
 
-use crate::types::{DocId, Metadata, Overlap, PageMark, Payload, Seq, TimestampMs, VerdictKind};
+use super::change::Additions;
+use crate::types::{DocId, Labels, Metadata, Overlap, PageMark, Payload, Seq, TimestampMs, VerdictKind};
 
 /// A stored document.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +26,8 @@ pub struct Record {
     pub linked: bool,
     /// The metadata that the client stored with the document.
     pub metadata: Option<Metadata>,
+    /// The labels that the client gave to the document.
+    pub labels: Option<Labels>,
     /// When this content was first stored under the id.
     pub first_seen: TimestampMs,
     /// When the id was first stored, with any content.
@@ -96,6 +99,16 @@ pub struct Head {
 }
 
 impl Record {
+    /// Returns the parts that can change while the content stays.
+    pub fn additions(&self) -> Additions {
+        Additions { metadata: self.metadata.clone(), labels: self.labels.clone(), page: self.page }
+    }
+
+    /// Changes these parts.
+    pub fn set_additions(&mut self, additions: Additions) {
+        Additions { metadata: self.metadata, labels: self.labels, page: self.page } = additions;
+    }
+
     /// Returns the part of the record that a match shows.
     pub fn head(&self) -> Head {
         Head {

@@ -179,6 +179,7 @@ pub mod value {
     /// [`super::label::PART`]: ids in memory, so that answers can name documents without reading the disk.
     pub const PART_ID_CACHE: &str = "id_cache";
     /// [`super::label::PART`]: the last-seen times, if documents expire.
+    pub const PART_LABELS: &str = "labels";
     pub const PART_SEEN_TIMES: &str = "seen_times";
     /// [`super::label::PART`]: which document is in which cluster.
     pub const PART_CLUSTERS: &str = "clusters";
@@ -508,9 +509,15 @@ metrics_table! {
     }
     "memory" => {
     INDEX_BYTES = "hapax_index_bytes", Kind::Gauge, Some(Unit::Bytes), [label::COLLECTION, label::PART],
-        "Memory of the index: `postings`, `signatures`, `ids`, `clusters`, `seen_times`, and `id_cache`, the ids that \
+        "Memory of the index: `postings`, `signatures`, `ids`, `clusters`, `seen_times`, `labels`, and `id_cache`, the ids that \
          are kept so that answers can name documents.",
         "If it grows faster than the documents, see [Memory](memory.md).";
+    LABELS = "hapax_labels", Kind::Gauge, None, [label::COLLECTION],
+        "Different labels that the documents have.",
+        "If it nears `hapax_labels_max`, use fewer labels, or raise `limits.labels_max`.";
+    LABELS_MAX = "hapax_labels_max", Kind::Gauge, None, [label::COLLECTION],
+        "`limits.labels_max`: beyond it, documents with another label get 507.",
+        "Nothing; compare `hapax_labels` with it.";
     ID_CACHE = "hapax_id_cache_lookups_total", Kind::Counter, None, [label::COLLECTION, label::RESULT],
         "Ids in verdicts that were in the cache of ids (`hit`), or were read from the disk (`miss`). Those of the \
          newest 1,024 documents, and those with metadata, are not counted.",

@@ -7,6 +7,7 @@ mod explanation;
 mod fit;
 mod golden;
 mod ids;
+mod labels;
 mod options;
 mod page;
 mod places;
@@ -21,6 +22,7 @@ pub use golden::GoldenPair;
 pub use ids::{
     CollectionName, DocId, ID_BYTES_MAX, ID_JSON_BYTES_MAX, InvalidName, METADATA_BYTES_MAX, Metadata, json_bytes,
 };
+pub use labels::{InvalidLabel, LABELS_MAX, Label, Labels, SCOPE_TERMS_MAX, Scope, ScopeTerm};
 pub use options::{OnDuplicate, OnExisting};
 pub use page::{Extract, Html, PageFacts, PageMark, Syntax};
 pub use places::{ClusterPlace, Seq, TimestampMs};

@@ -94,6 +94,12 @@ pub enum CollectionError {
          not fit; delete documents, let them expire with a `ttl`, or raise the limit"
     )]
     MemoryBudget { used: u64, max: u64 },
+    /// Documents have as many labels as they may. Nothing was stored.
+    #[error(
+        "documents of this collection have {max} different labels, the most that `limits.labels_max` allows, or too many \
+         combinations of them; use labels again, delete documents with labels that are no longer needed, or raise the limit"
+    )]
+    LabelsFull { max: usize },
     /// The process takes as much memory as it may. Nothing was stored.
     #[error(
         "the process takes {taken} of the {max} bytes that `memory.max_bytes` allows; nothing was stored; send it again \

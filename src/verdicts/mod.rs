@@ -27,5 +27,5 @@ pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner, element_hashes}
 pub use settings::{Changes, CollectionsConfig, Description, Limits, Medium, MemoryConfig, ScrubConfig, Settings};
 pub use settings_asked::{BandingAsked, KeyAsked, SettingsAsked};
 pub use threshold::check_threshold;
-pub use verbs::{CheckOptions, Comparand, Comparison, ExactComparison, HotBucket, InsertOptions};
+pub use verbs::{Attached, CheckOptions, Comparand, Comparison, ExactComparison, HotBucket, InsertOptions};
 pub(crate) use wording::{Cited, Findings, VerdictContext, empty_verdict};

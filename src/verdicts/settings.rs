@@ -81,6 +81,10 @@ pub struct ScrubConfig {
 pub struct Limits {
     /// Most postings read for a band key in one probe.
     pub bucket_read_max: usize,
+    /// Most postings read for a band key if a check has a scope.
+    pub scoped_reads_max: usize,
+    /// Most different labels that the documents of a collection have.
+    pub labels_max: usize,
     /// Most distinct documents verified in one lookup.
     pub candidates_max: usize,
     /// Most candidates whose shingles are compared in one lookup, if matches are verified exactly.

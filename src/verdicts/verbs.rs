@@ -1,9 +1,24 @@
 //! The options of verbs, and their answers other than verdicts.
 
-use crate::types::{Content, DocId, ID_JSON_BYTES_MAX, OnDuplicate, OnExisting, Similarity};
+use std::sync::Arc;
+
+use crate::types::{Content, DocId, ID_JSON_BYTES_MAX, Labels, Metadata, OnDuplicate, OnExisting, Scope, Similarity};
+
+/// What a client stores with a content. Anything that is absent stays as it is if the content is stored already.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attached {
+    pub metadata: Option<Metadata>,
+    pub labels: Option<Labels>,
+}
+
+impl From<Option<Metadata>> for Attached {
+    fn from(metadata: Option<Metadata>) -> Self {
+        Self { metadata, labels: None }
+    }
+}
 
 /// Options of a lookup.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct CheckOptions {
     /// A threshold that replaces the collection's own.
     pub threshold: Option<f64>,
@@ -13,6 +28,8 @@ pub struct CheckOptions {
     pub with_metadata: bool,
     /// Whether the verdict has an explanation.
     pub explain: bool,
+    /// The documents that can be found; all if absent.
+    pub scope: Option<Arc<Scope>>,
 }
 
 /// Options of an insertion.

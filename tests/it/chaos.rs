@@ -294,7 +294,7 @@ impl Chaos {
         let look = CheckOptions { with_metadata: true, ..look(1000) };
         loop {
             let prepared = self.collection.prepare(self.world.content(of)).await.unwrap();
-            match self.collection.check(asked.clone(), prepared, look).await {
+            match self.collection.check(asked.clone(), prepared, look.clone()).await {
                 Ok(verdict) => return verdict,
                 Err(CollectionError::Overloaded { .. }) => {}
                 Err(other) => panic!("seed {}: {other}", self.seed),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hapax::index::{Entry, Index, IndexOptions, Place};
+use hapax::index::{Entry, Index, IndexOptions, LabelSet, Place};
 use hapax::types::{Seq, TimestampMs};
 use hapax_core::{Banding, SignatureShape, SplitMix64};
 
@@ -39,6 +39,7 @@ impl Churned {
             content: 1,
             linked: false,
             signature: &signature,
+            labels: LabelSet::NONE,
             last_seen: TimestampMs(0),
         };
         self.index.enter(entry).expect("there is room")

@@ -214,15 +214,15 @@ async fn a_document_that_is_replaced_is_there_all_the_time() {
         let (collection, done) = (collection.clone(), Arc::clone(&done));
         readers.push(tokio::spawn(async move {
             let id = DocId::new("moving").unwrap();
-            let look = CheckOptions { threshold: None, limit: 1, with_metadata: false, explain: false };
+            let look = CheckOptions { threshold: None, limit: 1, with_metadata: false, explain: false, scope: None };
             let mut looks = 0_u64;
             while !done.load(Ordering::Relaxed) {
                 assert!(collection.document(&id).await.unwrap().is_some(), "not there");
                 let twin = collection.prepare(Content::Text(text(7, 399))).await.unwrap();
-                let verdict = collection.check(None, twin, look).await.unwrap();
+                let verdict = collection.check(None, twin, look.clone()).await.unwrap();
                 assert!(verdict.kind.is_duplicate(), "reader {reader}: {verdict:?}");
                 let own = collection.prepare(Content::Text(text(7, 398))).await.unwrap();
-                let verdict = collection.check(Some(id.clone()), own, look).await.unwrap();
+                let verdict = collection.check(Some(id.clone()), own, look.clone()).await.unwrap();
                 assert!(verdict.previous.is_some(), "reader {reader}: {verdict:?}");
                 looks += 1;
             }

@@ -236,13 +236,18 @@ fn a_fixture_is_made_and_answers_as_recorded() {
     }
 }
 
-/// Inserts a page in two versions with the same text, and returns whether the writer takes pages.
+/// Inserts a page in two versions with the same text and other labels, and returns whether the writer takes pages. Pages
+/// and labels came with the same format.
 fn insert_pages(writer: &Writer) -> bool {
     let pages = writer.send("POST", "/v1/collections/default/extract", Some(&json!({ "html": "<p>a</p>" })));
     let pages = pages["extractor"].is_number();
     for menu in ["Home", "Start"].into_iter().filter(|_| pages) {
         for collection in ["default", "pages"] {
-            writer.insert(collection, "on_existing=replace", &json!({ "id": "page", "html": page(menu) }));
+            writer.insert(
+                collection,
+                "on_existing=replace",
+                &json!({ "id": "page", "html": page(menu), "labels": { "site": "a.example", "menu": menu } }),
+            );
         }
     }
     pages
@@ -314,7 +319,8 @@ fn recorded(writer: &Writer, golden: bool, pages: bool) -> String {
         let mut reads = vec![base.clone(), format!("{base}/documents?limit=100")];
         let ids = (0..6).map(|number| format!("doc-{number}")).chain(["near".into(), "link".into()]);
         reads.extend(ids.filter(|id| id != "doc-3").map(|id| format!("{base}/documents?id={id}")));
-        reads.extend(pages.then(|| format!("{base}/documents?id=page")));
+        let of_pages = ["documents?id=page", "labels", "documents?label=menu:Start&label=site:a.example"];
+        reads.extend(of_pages.into_iter().filter(|_| pages).map(|read| format!("{base}/{read}")));
         reads.extend((golden && collection == "pages").then(|| format!("{base}/golden")));
         for target in reads {
             let answer = writer.send("GET", &target, None);
@@ -323,8 +329,10 @@ fn recorded(writer: &Writer, golden: bool, pages: bool) -> String {
         let texts = (0..6).map(|number| text(number, 0)).chain([text(40, 0), text(0, 4), text(1, 2), text(5, 9)]);
         let texts = texts.chain([text(99, 0), "one two".into(), "…".into()]).map(|text| json!({ "text": text }));
         let pages = ["Home", "Start", "Other"].into_iter().filter(|_| pages).map(|menu| json!({ "html": page(menu) }));
-        for body in texts.chain(pages) {
-            let target = format!("{base}/check?threshold=0.5&with=metadata");
+        let scopes = ["", "&scope=site:a.example", "&scope=!site:a.example"];
+        let scoped = pages.clone().flat_map(|page| scopes.map(|scope| (page.clone(), scope)));
+        for (body, scope) in texts.map(|text| (text, "")).chain(scoped) {
+            let target = format!("{base}/check?threshold=0.5&with=metadata{scope}");
             let answer = writer.send("POST", &target, Some(&body));
             lines.push(json!({ "target": target, "body": body, "answer": answer }));
         }

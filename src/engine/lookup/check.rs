@@ -93,7 +93,11 @@ fn in_memory(lookup: &Lookup, check: &Check) -> Option<Verdict> {
         return None;
     }
     let mut survivors = Survivors::default();
-    let mut glance = glance(lookup, check, None, view, &survivors).ok()?;
+    let mut glance = glance(lookup, check, None, view, &survivors, lookup.limits().bucket_read_max).ok()?;
+    if check.options.scope.is_some() && glance.judgement.unread() > 0 {
+        // Large buckets are read whole, which takes long.
+        return None;
+    }
     if let Some(query) = &glance.query
         && !survivors
             .settle(query, &mut glance.judgement, lookup.records(), lookup.read_bounds(), IN_PASSING)
@@ -144,7 +148,9 @@ fn attempt_with_disk(
         },
         None => None,
     };
-    let mut glance = match glance(lookup, check, existing.as_ref(), view, survivors) {
+    let limits = lookup.limits();
+    let reads_max = if options.scope.is_some() { limits.scoped_reads_max } else { limits.bucket_read_max };
+    let mut glance = match glance(lookup, check, existing.as_ref(), view, survivors, reads_max) {
         Ok(glance) => glance,
         Err(needs) => {
             lookup.index().fetch(needs);
@@ -171,12 +177,13 @@ fn attempt_with_disk(
 /// Counts in no metric. `None` if documents changed too often meanwhile.
 pub(super) fn finds(lookup: &Lookup, made: Made, wanted: &Record) -> Result<Option<bool>> {
     let matching = verify::matching_slots(&made.signature, &wanted.signature, lookup.preparer().shape());
-    let options = CheckOptions { threshold: None, limit: UNCOUNTED_LIMIT, with_metadata: false, explain: false };
+    let options =
+        CheckOptions { threshold: None, limit: UNCOUNTED_LIMIT, with_metadata: false, explain: false, scope: None };
     let check = Check { id: None, made, shingles: None, options, bytes_max: 0 };
     let mut survivors = Survivors::default();
     for _ in 0..ATTEMPTS {
         let (_reading, view) = lookup.read();
-        let mut glance = match glance(lookup, &check, None, view, &survivors) {
+        let mut glance = match glance(lookup, &check, None, view, &survivors, lookup.limits().bucket_read_max) {
             Ok(glance) => glance,
             Err(needs) => {
                 lookup.index().fetch(needs);
@@ -253,6 +260,7 @@ fn glance<'a>(
     existing: Option<&Existing>,
     view: View,
     survivors: &Survivors,
+    reads_max: usize,
 ) -> std::result::Result<Glance<'a>, NeedsDisk> {
     let policy = lookup.policy();
     let settings = &policy.settings;
@@ -269,8 +277,9 @@ fn glance<'a>(
     let lower = threshold < settings.threshold;
     drop(policy);
     let query = query(&check.made, own, terms.matching_min, check.options.limit, contents_max, survivors.mistaken());
-    let query = Query { explain: check.options.explain, ..query };
-    let mut judgement = Judgement::of(lookup.search(view, &query)?);
+    let scope = check.options.scope.as_ref().map(|scope| lookup.index().scope(scope));
+    let query = Query { explain: check.options.explain, scope: scope.as_ref(), ..query };
+    let mut judgement = Judgement::of(lookup.search_reading(view, &query, reads_max)?);
     judgement.hides(Bound::Doubt, lookup.doubts().hidden_from(lookup.index(), &query, check.id.as_ref()));
     let shape = lookup.preparer().shape();
     let expected_recall = lower.then(|| tuning::candidate_probability(threshold, lookup.index().banding(), shape));

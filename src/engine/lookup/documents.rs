@@ -6,7 +6,8 @@ use super::existing::{Existing, representative_of};
 use super::retry::{ATTEMPTS, changing, wait_for_commit};
 use super::sources::Lookup;
 use crate::engine::long_work::beside;
-use crate::types::{DocId, Document, Keep, Seq, StoredText, fitting};
+use crate::store::Record;
+use crate::types::{DocId, Document, Keep, Scope, Seq, StoredText, TimestampMs, fitting};
 use crate::verdicts::{CollectionError, Result};
 
 /// Returns the document with this id.
@@ -14,7 +15,9 @@ pub(crate) async fn document(lookup: &Arc<Lookup>, id: &DocId) -> Result<Option<
     let id = id.clone();
     beside(lookup, move |lookup| {
         let (_reading, view) = lookup.read();
-        Existing::find(lookup, &id, view)?.map(|existing| described(lookup, &existing)).transpose()
+        Existing::find(lookup, &id, view)?
+            .map(|existing| described(lookup, &existing.record, existing.lifetime(lookup)))
+            .transpose()
     })
     .await
 }
@@ -40,7 +43,7 @@ pub(crate) async fn document_with_text(
         for attempt in 0..ATTEMPTS {
             let (reading, view) = lookup.read();
             let Some(existing) = Existing::find(lookup, &id, view)? else { return Ok(None) };
-            let document = described(lookup, &existing)?;
+            let document = described(lookup, &existing.record, existing.lifetime(lookup))?;
             let beside_text = document.bytes();
             match lookup.stored_text(document.seq, bytes_max.saturating_sub(beside_text))? {
                 Some(StoredText::TooLong { bytes }) => {
@@ -59,15 +62,14 @@ pub(crate) async fn document_with_text(
     .await
 }
 
-/// Returns the document as clients see it.
-fn described(lookup: &Lookup, existing: &Existing) -> Result<Document> {
-    let record = &existing.record;
+/// Returns the document as clients see it. `lifetime` is when it was last seen, and when it expires.
+fn described(lookup: &Lookup, record: &Record, lifetime: Option<(TimestampMs, TimestampMs)>) -> Result<Document> {
     let representative = representative_of(lookup, record)?;
-    let lifetime = existing.lifetime(lookup);
     Ok(Document {
         id: record.id.clone(),
         seq: record.seq,
         metadata: record.metadata.clone(),
+        labels: record.labels.clone(),
         first_seen: record.first_seen,
         id_first_seen: record.id_first_seen,
         last_seen: lifetime.map(|(last_seen, _)| last_seen),
@@ -111,6 +113,34 @@ pub(crate) async fn documents_within(
             documents.truncate(fitting);
             return Ok((documents, more));
         }
+    })
+    .await
+}
+
+/// Like [`documents_within`], for the documents of a scope.
+pub(crate) async fn scoped_documents_within(
+    lookup: &Arc<Lookup>,
+    scope: Arc<Scope>,
+    after: Seq,
+    limit: usize,
+    bytes_max: usize,
+) -> Result<(Vec<Document>, bool)> {
+    beside(lookup, move |lookup| {
+        // The documents stay readable until the guard is dropped.
+        let (_reading, view) = lookup.read();
+        let index = lookup.index();
+        let seqs = index.in_scope(view, &index.scope(&scope), after, limit);
+        let (mut documents, mut bytes) = (Vec::new(), 0);
+        for &seq in &seqs {
+            let Some(record) = lookup.records().record(seq)? else { continue };
+            let document = described(lookup, &record, None)?;
+            bytes += document.bytes();
+            if bytes > bytes_max && !documents.is_empty() {
+                return Ok((documents, true));
+            }
+            documents.push(document);
+        }
+        Ok((documents, seqs.len() == limit))
     })
     .await
 }

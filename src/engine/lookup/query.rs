@@ -26,6 +26,7 @@ pub(crate) fn query<'a>(
         matching_min,
         members_max: limit.max(if mistaken.is_empty() { 1 } else { MISTAKEN }),
         contents_max,
+        scope: None,
         mistaken,
         explain: false,
     }

@@ -14,8 +14,8 @@ use parking_lot::RwLock;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::id_cache::{CollectionIds, Identity};
-use crate::store::{Head, Record, Store};
-use crate::types::{Metadata, PageMark, Seq};
+use crate::store::{Additions, Head, Record, Store};
+use crate::types::{Metadata, Seq};
 use crate::verdicts::{Kept, Result};
 
 /// The number of records to keep after they are durable: enough that a decision rarely has to be repeated.
@@ -32,7 +32,7 @@ pub(crate) struct Records {
     /// Documents whose removal has been decided. Lookups that still see them must find their records, although the
     /// store may have deleted them.
     leaving: RwLock<HashMap<Seq, Arc<Record>>>,
-    /// New metadata and pages of documents, decided but not on disk yet. Only decisions may show them.
+    /// New metadata, labels and pages of documents, decided but not on disk yet. Only decisions may show them.
     updating: RwLock<HashMap<Seq, Additions>>,
     /// The number of such updates that have reached the disk.
     updates: AtomicU64,
@@ -55,13 +55,6 @@ struct Newest {
     kept: Option<Kept>,
     /// Held until the record is on disk.
     room: Option<Room>,
-}
-
-/// The parts of a record that can change while its content stays.
-#[derive(Clone, Debug)]
-pub(crate) struct Additions {
-    pub metadata: Option<Metadata>,
-    pub page: Option<PageMark>,
 }
 
 impl Recent {
@@ -137,10 +130,9 @@ impl Records {
     /// sees half of the change.
     pub(crate) fn updated(&self, seq: Seq) {
         let mut updating = self.updating.write();
-        let Additions { metadata, page } = updating.remove(&seq).expect("an update ends once");
+        let additions = updating.remove(&seq).expect("an update ends once");
         if let Some(newest) = self.recent.write().records.get_mut(&seq) {
-            let record = Arc::make_mut(&mut newest.record);
-            (record.metadata, record.page) = (metadata, page);
+            Arc::make_mut(&mut newest.record).set_additions(additions);
         }
         self.updates.fetch_add(1, Ordering::Relaxed);
     }

@@ -15,10 +15,10 @@ use super::payloads::{set_of, text_of};
 use super::records::{Mentions, Records};
 use super::survivors::{ReadBounds, Survivors};
 use crate::engine::meters::Meters;
-use crate::index::{Bounds, Index, NeedsDisk, Query, Reading, Search, View};
+use crate::index::{Bounds, Index, LabelSet, LabelsFull, NeedsDisk, Query, Reading, Search, View};
 use crate::store::Record;
-use crate::types::{Keep, Overlap, Seq, Similarity, StoredText, TimestampMs};
-use crate::verdicts::{Limits, Preparer, Result, Settings, ShingleQuery, Terms, similarity};
+use crate::types::{Keep, Labels, Overlap, Seq, Similarity, StoredText, TimestampMs};
+use crate::verdicts::{CollectionError, Limits, Preparer, Result, Settings, ShingleQuery, Terms, similarity};
 
 /// Everything that lookups need.
 pub(crate) struct Lookup {
@@ -129,8 +129,23 @@ impl Lookup {
     }
 
     pub(crate) fn search(&self, view: View, query: &Query<'_>) -> std::result::Result<Search, NeedsDisk> {
-        let Limits { bucket_read_max, candidates_max, .. } = self.limits;
-        self.index.search(view, query, Bounds { bucket_read_max, candidates_max })
+        self.search_reading(view, query, self.limits.bucket_read_max)
+    }
+
+    /// Like [`search`](Self::search), with another limit on the postings that are read of a bucket.
+    pub(crate) fn search_reading(
+        &self,
+        view: View,
+        query: &Query<'_>,
+        bucket_read_max: usize,
+    ) -> std::result::Result<Search, NeedsDisk> {
+        self.index.search(view, query, Bounds { bucket_read_max, candidates_max: self.limits.candidates_max })
+    }
+
+    /// Returns the number of a set of labels. Fails if documents have too many labels.
+    pub(crate) fn label_set(&self, labels: Option<&Labels>) -> Result<LabelSet> {
+        let max = self.limits.labels_max;
+        self.index.label_set(labels, max).map_err(|LabelsFull| CollectionError::LabelsFull { max })
     }
 
     /// Returns the limits on reading from disk to compare.

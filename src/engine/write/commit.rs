@@ -228,6 +228,7 @@ impl Committer {
     fn publish(&self, decisions: &[QueuedWrite], last: Seq) {
         let lookup = self.writes.lookup();
         self.publish_updates(decisions);
+        self.publish_labels(decisions);
         // The promotions are on disk, so lookups may find these documents now. A check that no longer sees the document
         // before them must find them.
         for left in decisions.iter().filter_map(|decision| decision.step.left()) {
@@ -248,13 +249,34 @@ impl Committer {
     /// Shows metadata that is now on disk to all lookups.
     fn publish_updates(&self, decisions: &[QueuedWrite]) {
         let updated = |decision: &QueuedWrite| match decision.step {
-            Step::Updated { seq } => Some(seq),
+            Step::Updated { seq, .. } => Some(seq),
             Step::None | Step::Added { .. } | Step::Removed { .. } => None,
         };
         let mut updated = decisions.iter().filter_map(updated).peekable();
         if updated.peek().is_some() {
             let _order = self.writes.order();
             updated.for_each(|seq| self.writes.lookup().records().updated(seq));
+        }
+    }
+
+    /// Sets new labels that are now on disk, and counts the documents that have each label.
+    fn publish_labels(&self, decisions: &[QueuedWrite]) {
+        let index = self.writes.lookup().index();
+        let count = |place: Place, is_new: bool| index.count_labels(index.labels_at(place), is_new);
+        for decision in decisions {
+            match decision.step {
+                Step::None | Step::Updated { labels: None, .. } => {}
+                Step::Updated { labels: Some((place, set)), .. } => {
+                    count(place, false);
+                    index.set_labels(place, set);
+                    count(place, true);
+                }
+                Step::Added { place, replaced, .. } => {
+                    count(place, true);
+                    replaced.into_iter().for_each(|(replaced, _)| count(replaced, false));
+                }
+                Step::Removed { place, .. } => count(place, false),
+            }
         }
     }
 

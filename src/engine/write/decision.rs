@@ -27,8 +27,8 @@ pub(crate) enum Held {
     Nothing,
     /// The same content as was sent.
     Same {
-        /// How the metadata that was sent compares with the metadata of the document.
-        metadata: SentMetadata,
+        /// How the metadata and labels that were sent compare with those of the document.
+        sent: SentBeside,
         /// Whether the first verdict, which is repeated, names a duplicate.
         was_duplicate: bool,
     },
@@ -38,10 +38,10 @@ pub(crate) enum Held {
     },
 }
 
-/// The metadata that was sent, compared with the metadata of the document. `{}` equals no metadata, but differs from
-/// leaving metadata out.
+/// The metadata and labels that were sent, compared with those of the document. `{}` equals none, but differs from leaving
+/// them out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SentMetadata {
+pub(crate) enum SentBeside {
     Absent,
     Equal,
     Other,
@@ -103,7 +103,7 @@ pub(crate) enum Named {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Nothing,
-    /// The held document gets the metadata that was sent.
+    /// The held document gets the metadata and labels that were sent.
     Update,
     /// The new document enters.
     Insert(Arrival),
@@ -181,8 +181,8 @@ pub(crate) fn of_empty(on_existing: OnExisting, held: Held) -> Plan {
 /// Returns the plan before the lookup, if the content that the id holds determines it.
 pub(crate) fn before_lookup(terms: WriteTerms, held: Held) -> Option<Plan> {
     match held {
-        Held::Same { metadata, was_duplicate } => {
-            let updates = metadata == SentMetadata::Other && terms.on_existing != OnExisting::Keep;
+        Held::Same { sent, was_duplicate } => {
+            let updates = sent == SentBeside::Other && terms.on_existing != OnExisting::Keep;
             let (outcome, effect) = match updates {
                 true => (Outcome::Updated, Effect::Update),
                 false => (Outcome::Unchanged, Effect::Nothing),

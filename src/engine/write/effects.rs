@@ -10,8 +10,8 @@ use super::decision::{Departure, Held};
 use super::insertion::Insertion;
 use super::order::{Order, Step};
 use crate::engine::lookup::{Existing, Lookup, Ranked};
-use crate::index::{Entry, PLACES_MAX, Place};
-use crate::store::{Change, Record, StoredMatch, StoredVerdict, id_fingerprint};
+use crate::index::{Entry, LabelSet, PLACES_MAX, Place};
+use crate::store::{Additions, Change, Record, StoredMatch, StoredVerdict, id_fingerprint};
 use crate::types::{Seq, TimestampMs};
 use crate::verdicts::{CollectionError, Findings, Result};
 
@@ -23,6 +23,7 @@ pub(super) struct NewDocument<'a> {
     /// Its verdict, stored so that it can be repeated.
     pub verdict: StoredVerdict,
     pub linked: bool,
+    pub labels: LabelSet,
     /// The representative of the cluster that it joins.
     pub joins: Option<(Seq, Place)>,
 }
@@ -38,6 +39,7 @@ pub(super) fn store(lookup: &Lookup, order: &mut Order, new: NewDocument<'_>) ->
         content: made.content_prefix(),
         linked,
         signature: &made.signature,
+        labels: new.labels,
         last_seen: now,
     };
     let place = lookup.index().enter(entry).ok_or_else(full)?;
@@ -65,6 +67,7 @@ fn record(new: NewDocument<'_>, entry: Entry<'_>, cluster: Seq) -> Record {
     let Entry { seq, id_fingerprint, last_seen: now, .. } = entry;
     let NewDocument { insertion, replaces, verdict, linked, .. } = new;
     let made = &insertion.made;
+    let Additions { metadata, labels, page } = insertion.additions(None);
     Record {
         seq,
         id: insertion.id.clone(),
@@ -73,13 +76,14 @@ fn record(new: NewDocument<'_>, entry: Entry<'_>, cluster: Seq) -> Record {
         content: made.content.unwrap_or(ContentHash(0)),
         given: made.content.is_none(),
         linked,
-        metadata: insertion.metadata.clone().filter(|metadata| !metadata.is_empty()),
+        metadata,
+        labels,
         first_seen: now,
         id_first_seen: replaces.map_or(now, |(existing, _)| existing.record.id_first_seen),
         seen: now,
         cluster,
         shingles: insertion.shingles,
-        page: made.page,
+        page,
         verdict,
         payload: made.kept.as_ref().and_then(|kept| kept.payload.clone()),
     }

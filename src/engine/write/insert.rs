@@ -18,7 +18,7 @@ use crate::engine::lookup::{
     query, shingle_query,
 };
 use crate::engine::meters::Op;
-use crate::index::{NeedsDisk, Place, Query, Search, View};
+use crate::index::{LabelSet, NeedsDisk, Place, Query, Search, View};
 use crate::store::{Change, id_fingerprint};
 use crate::types::{DocId, OnDuplicate, Previous, Seq, Verdict};
 use crate::verdicts::{CollectionError, Findings, InsertOptions, Result, VerdictContext};
@@ -263,10 +263,15 @@ impl<'a> Deciding<'a> {
             if with_metadata { lookup.records().decided_metadata(seq, mention) } else { None }
         });
         let (mut plan, mut full) = (self.plan(order, policy, judgement, representatives), None);
+        let mut labels = LabelSet::NONE;
         if plan.effect.stores() {
             full = order.memory_mut().admit(lookup.index()).err();
             lookup.meters().memory_refused.increment(u64::from(full.is_some()));
             full = full.or_else(|| self.writes.disk().admit().err());
+            match lookup.label_set(insertion.attached.labels.as_ref()) {
+                Ok(set) => labels = set,
+                Err(error) => full = full.or(Some(error)),
+            }
             plan = if full.is_some() { plan.without_room() } else { plan };
         }
         self.see(plan, judgement, representatives);
@@ -274,7 +279,7 @@ impl<'a> Deciding<'a> {
             Ok(outcome) => outcome,
             Err(refusal) => return Err(full.unwrap_or_else(|| refused(refusal, &insertion.id))),
         };
-        let effect = self.apply(order, policy, plan, &findings, judgement, representatives)?;
+        let effect = self.apply(order, policy, (plan, labels), &findings, judgement, representatives)?;
         let verdict = findings.verdict(VerdictContext {
             outcome,
             stored: plan.stored(),
@@ -322,7 +327,7 @@ impl<'a> Deciding<'a> {
         &self,
         order: &mut Order,
         policy: &Policy,
-        plan: Plan,
+        (plan, labels): (Plan, LabelSet),
         findings: &Findings,
         judgement: &Judgement,
         representatives: &Representatives,
@@ -342,7 +347,7 @@ impl<'a> Deciding<'a> {
         let cited = judgement.cited(self.insertion.options.limit);
         let verdict = stored_verdict(findings, policy.settings.threshold, counts, cited);
         let joins = representatives.to_join.filter(|_| arrival.joins);
-        let new = NewDocument { insertion: self.insertion, replaces, verdict, linked: arrival.linked, joins };
+        let new = NewDocument { insertion: self.insertion, replaces, verdict, linked: arrival.linked, labels, joins };
         let (change, step) = store(lookup, order, new)?;
         Ok((Some(change), step))
     }

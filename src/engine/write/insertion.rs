@@ -4,8 +4,9 @@ use hapax_core::ContentHash;
 
 use super::decision::WriteTerms;
 use crate::engine::lookup::Room;
-use crate::types::{DocId, Metadata};
-use crate::verdicts::{InsertOptions, Kept, Made};
+use crate::store::Additions;
+use crate::types::DocId;
+use crate::verdicts::{Attached, InsertOptions, Kept, Made};
 
 /// Metadata of this length is not counted: all writes that may wait take some megabytes of it.
 const METADATA_BYTES_FREE: usize = 1024;
@@ -13,7 +14,7 @@ const METADATA_BYTES_FREE: usize = 1024;
 /// A document to insert, with its options.
 pub(crate) struct Insertion {
     pub id: DocId,
-    pub metadata: Option<Metadata>,
+    pub attached: Attached,
     pub made: Made,
     /// Its share of the bytes that may wait for the disk, if it takes more than a little.
     pub room: Option<Room>,
@@ -33,7 +34,7 @@ impl Insertion {
     /// Returns the bytes of its payload and its metadata, which are in memory until it is on disk; 0 if they are few.
     pub(super) fn waiting_bytes(&self) -> usize {
         let kept = self.made.kept.as_ref().filter(|kept| kept.payload.is_some()).map_or(0, Kept::bytes);
-        let metadata = self.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
+        let metadata = self.attached.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
         if kept == 0 && metadata <= METADATA_BYTES_FREE { 0 } else { kept + metadata }
     }
 
@@ -41,6 +42,19 @@ impl Insertion {
     pub(super) fn terms(&self, touch: bool) -> WriteTerms {
         let InsertOptions { on_duplicate, on_existing, .. } = self.options;
         WriteTerms { on_duplicate, on_existing, touch }
+    }
+
+    /// Returns what is stored with the content: what was sent, and the rest of `held`. Empty metadata and labels are
+    /// stored as none.
+    pub(super) fn additions(&self, held: Option<Additions>) -> Additions {
+        let Attached { metadata, labels } = self.attached.clone();
+        let (held_metadata, held_labels, held_page) =
+            held.map_or((None, None, None), |held| (held.metadata, held.labels, held.page));
+        Additions {
+            metadata: metadata.map_or(held_metadata, |sent| Some(sent).filter(|sent| !sent.is_empty())),
+            labels: labels.map_or(held_labels, |sent| Some(sent).filter(|sent| !sent.is_empty())),
+            page: self.made.page.or(held_page),
+        }
     }
 
     pub(super) fn content(&self) -> Option<ContentHash> {

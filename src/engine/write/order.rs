@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::clusters::{Clusters, Left};
 use super::turn::WriteTurn;
 use crate::engine::memory_budget::BudgetShare;
-use crate::index::Place;
+use crate::index::{LabelSet, Place};
 use crate::store::{Change, Changeable};
 use crate::types::{GoldenPair, Seq, TimestampMs};
 use crate::verdicts::{CollectionError, Result, WriteFailure};
@@ -88,9 +88,11 @@ pub(super) enum Step {
         /// How it left its cluster.
         left: Left,
     },
-    /// A document got other metadata.
+    /// A document got other metadata or labels.
     Updated {
         seq: Seq,
+        /// Its place and its new labels, if they change.
+        labels: Option<(Place, LabelSet)>,
     },
 }
 

@@ -1,19 +1,21 @@
-//! Inserting the content that the id already holds: at most, its metadata changes, and the page that it came from.
+//! Inserting the content that the id already holds: at most, its metadata and labels change, and the page that it came
+//! from.
 
-use super::decision::{self, Effect, Held, Plan, SeenAgain, SentMetadata};
+use super::decision::{self, Effect, Held, Plan, SeenAgain, SentBeside};
 use super::effects::touch;
 use super::insertion::Insertion;
 use super::order::Step;
 use super::ticket::Ticket;
 use super::turn::WriteTurn;
 use super::writes::Writes;
-use crate::engine::lookup::{Additions, Existing, Lookup, Mentions, cited_again, representative_of};
+use crate::engine::lookup::{Existing, Lookup, Mentions, cited_again, representative_of};
 use crate::index::Place;
-use crate::store::{Change, Record, StoredVerdict, id_fingerprint};
-use crate::types::{LookupTimes, Metadata, Outcome, Verdict};
-use crate::verdicts::{Findings, Result, VerdictContext};
+use crate::store::{Additions, Change, Record, StoredVerdict, id_fingerprint};
+use crate::types::{LookupTimes, Outcome, Verdict};
+use crate::verdicts::{Attached, Findings, Result, VerdictContext};
 
-/// Answers with the document's first verdict again. If metadata is left out, it stays as it is; `{}` clears it.
+/// Answers with the document's first verdict again. If metadata or labels are left out, they stay as they are; `{}`
+/// clears them.
 pub(super) fn repeat(
     writes: &Writes,
     existing: &Existing,
@@ -22,35 +24,37 @@ pub(super) fn repeat(
 ) -> Result<Ticket<Verdict>> {
     let lookup = writes.lookup();
     let (findings, context) = first_verdict(lookup, &existing.record, &insertion)?;
-    let mut order = writes.open_order()?;
-    let seq = existing.record.seq;
-    let given = |metadata: Option<Metadata>| metadata.filter(|metadata| !metadata.is_empty());
-    let is_given = insertion.metadata.is_some();
-    let terms = insertion.terms(lookup.policy().settings.touch);
-    let metadata = given(insertion.metadata);
-    let sent = match is_given {
-        false => SentMetadata::Absent,
-        true if metadata == given(existing.record.metadata.clone()) => SentMetadata::Equal,
-        true => SentMetadata::Other,
+    let (seq, held) = (existing.record.seq, existing.record.additions());
+    let Additions { metadata, labels, page } = insertion.additions(Some(held.clone()));
+    let Attached { metadata: sent_metadata, labels: sent_labels } = &insertion.attached;
+    let sent = match sent_metadata.is_some() || sent_labels.is_some() {
+        false => SentBeside::Absent,
+        true if (&metadata, &labels) == (&held.metadata, &held.labels) => SentBeside::Equal,
+        true => SentBeside::Other,
     };
     let was_duplicate = existing.record.verdict.duplicate_of.is_some();
-    let plan = decision::before_lookup(terms, Held::Same { metadata: sent, was_duplicate });
+    let mut order = writes.open_order()?;
+    let terms = insertion.terms(lookup.policy().settings.touch);
+    let plan = decision::before_lookup(terms, Held::Same { sent, was_duplicate });
     let Some(Plan { result: Ok(outcome), effect, seen_again, .. }) = plan else {
         unreachable!("content that is held is answered before the lookup")
     };
+    let updates = effect == Effect::Update;
+    let set = if updates && labels != held.labels { Some(lookup.label_set(labels.as_ref())?) } else { None };
     see(lookup, existing, seen_again);
     let verdict = findings.verdict(VerdictContext { outcome, ..context });
     // The same text in another page, for example with another menu: its mark is stored, so that the page is recognised
     // when it comes again.
-    let held = existing.record.page;
-    let page = insertion.made.page.filter(|page| held.is_none_or(|held| held.hash != page.hash)).or(held);
-    if effect != Effect::Update && page == held {
+    let is_same_page = page.zip(held.page).is_some_and(|(sent, held)| sent.hash == held.hash);
+    let page = if is_same_page { held.page } else { page };
+    if !updates && page == held.page {
         return Ok(Ticket::ready(verdict, lookup.durable()));
     }
-    let metadata = if effect == Effect::Update { metadata } else { existing.record.metadata.clone() };
-    let change = Change::Update { seq: order.next(), target: seq, metadata: metadata.clone(), page };
-    lookup.records().updates(seq, Additions { metadata, page });
-    Ok(writes.enqueue(&mut order, verdict, (Some(change), Step::Updated { seq }), turn))
+    let additions = if updates { Additions { metadata, labels, page } } else { Additions { page, ..held } };
+    let change = Change::Update { seq: order.next(), target: seq, additions: additions.clone() };
+    lookup.records().updates(seq, additions);
+    let step = Step::Updated { seq, labels: set.map(|set| (existing.place, set)) };
+    Ok(writes.enqueue(&mut order, verdict, (Some(change), step), turn))
 }
 
 /// Returns the first verdict without the documents that no longer exist.

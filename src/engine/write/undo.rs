@@ -39,7 +39,7 @@ pub(super) fn undo(writes: &Writes, failed: Vec<QueuedWrite>, error: &StoreError
 fn undo_step(lookup: &Lookup, order: &mut Order, step: Step, in_doubt: bool) {
     match step {
         Step::None => {}
-        Step::Updated { seq } => lookup.records().not_updated(seq),
+        Step::Updated { seq, .. } => lookup.records().not_updated(seq),
         Step::Added { place, replaced, .. } => {
             withdraw(lookup, order, place);
             if let Some((replaced, left)) = replaced {

@@ -1,18 +1,22 @@
 //! Documents as JSON, as clients send them and as they are returned.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hapax_core::{IllFormed, Spec};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::collections::Prepared;
+use super::values;
+use crate::collections::{Attached, Prepared};
 use crate::extract;
 use crate::http::caller::Caller;
 use crate::http::error::{FieldError, Problem};
 use crate::http::json::{self, Object};
+use crate::http::query::shown;
 use crate::keys::Scope;
-use crate::types::{Content, DocId, Document, Html, Metadata, SetElement, Syntax};
+use crate::types::{Content, DocId, Document, Html, Label, Labels, Metadata, SetElement, Syntax};
 
 /// A byte order mark, which some editors put before a text. It is removed, and offsets in error messages do not count
 /// it.
@@ -60,8 +64,8 @@ impl From<Invalid> for IllFormed {
 pub struct DocumentInput {
     pub id: Option<DocId>,
     pub content: Content,
-    /// The metadata to store with the document.
-    pub metadata: Option<Metadata>,
+    /// What to store with the document.
+    pub attached: Attached,
 }
 
 impl DocumentInput {
@@ -84,9 +88,24 @@ pub fn of_fields(text: &str, invalid: Invalid, extra: Extra, caller: &Caller) ->
         .raw("metadata")
         .map(|raw| Ok::<_, Problem>(Metadata::new(json::compact("metadata", raw)?)?))
         .transpose()?;
+    let labels = labels(&mut object)?;
     let content = content(&mut object, invalid, caller)?;
     extra.finish(object)?;
-    Ok(DocumentInput { id, content: content.ok_or_else(|| nothing("text, html, set and signature"))?, metadata })
+    let content = content.ok_or_else(|| nothing("text, html, set and signature"))?;
+    Ok(DocumentInput { id, content, attached: Attached { metadata, labels } })
+}
+
+/// Parses `"labels": {"crawl": "2026-48", ...}`.
+fn labels(object: &mut Object<'_>) -> Result<Option<Labels>, Problem> {
+    let Some(object) = object.object("labels")? else { return Ok(None) };
+    let label = |(name, raw): (Cow<'_, str>, &RawValue)| {
+        let field = || format!("labels.{}", shown(&name));
+        let value: String =
+            serde_json::from_str(raw.get()).map_err(|_| Problem::invalid(field(), "must be a string"))?;
+        Label::new(&name, &value).map_err(|error| Problem::invalid(field(), error.to_string()))
+    };
+    let labels = object.into_fields().map(label).collect::<Result<Vec<_>, _>>()?;
+    Labels::new(labels).map(Some).map_err(|error| Problem::invalid("labels", error.to_string()))
 }
 
 /// Makes a document of a raw text.
@@ -99,13 +118,13 @@ pub fn from_raw(id: Option<DocId>, mut bytes: Vec<u8>, invalid: Invalid) -> Resu
         Err(error) if invalid == Invalid::Replace => String::from_utf8_lossy(error.as_bytes()).into_owned(),
         Err(error) => return Err(Problem::ill_formed(error.utf8_error().valid_up_to() as u64)),
     };
-    Ok(DocumentInput { id, content: Content::Text(text), metadata: None })
+    Ok(DocumentInput { id, content: Content::Text(text), attached: Attached::default() })
 }
 
 /// Makes a document of a raw page. Bytes that do not fit its charset are replaced, as browsers do.
 pub fn from_page(id: Option<DocId>, bytes: &[u8], charset: Option<&str>, syntax: Syntax) -> DocumentInput {
     let markup = extract::decode(bytes, charset);
-    DocumentInput { id, content: Content::Html(Html { markup, syntax }), metadata: None }
+    DocumentInput { id, content: Content::Html(Html { markup, syntax }), attached: Attached::default() }
 }
 
 /// Returns the one content among an object's fields; `None` if there is none. A signature and a set need a scope of
@@ -185,6 +204,8 @@ pub struct DocumentRecord {
     seq: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "values::labels")]
+    labels: Option<Labels>,
     first_seen: String,
     id_first_seen: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -217,6 +238,7 @@ impl From<Document> for DocumentRecord {
             id: document.id.as_str().to_owned(),
             seq: document.seq.0,
             metadata: document.metadata.map(super::values::metadata),
+            labels: document.labels,
             first_seen: super::values::timestamp(document.first_seen),
             id_first_seen: super::values::timestamp(document.id_first_seen),
             last_seen: document.last_seen.map(super::values::timestamp),
@@ -235,6 +257,33 @@ impl From<Document> for DocumentRecord {
 pub struct DocumentPage {
     /// The documents, in the order in which they were stored.
     pub documents: Vec<DocumentRecord>,
+    /// The start of the next page; absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// A label, and how many documents have it.
+#[derive(Debug, Serialize)]
+pub struct LabelCount {
+    name: String,
+    value: String,
+    documents: u64,
+}
+
+impl LabelCount {
+    /// The most bytes of its JSON.
+    pub const BYTES_MAX: usize = Labels::JSON_BYTES_MAX;
+
+    pub fn new(label: &Label, documents: u64) -> Self {
+        Self { name: label.name().to_owned(), value: label.value().to_owned(), documents }
+    }
+}
+
+/// A page of the labels that documents have.
+#[derive(Debug, Serialize)]
+pub struct LabelPage {
+    /// The labels, in the order of their names and values.
+    pub labels: Vec<LabelCount>,
     /// The start of the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
@@ -333,7 +382,7 @@ mod tests {
         let document = document.unwrap();
         assert_eq!(document.id.unwrap().as_str(), "https://a.example/?x#y");
         assert_eq!(document.content, Content::Text("a\nb".into()));
-        assert_eq!(document.metadata.unwrap().as_str(), r#"{"z":1,"a":[2]}"#);
+        assert_eq!(document.attached.metadata.unwrap().as_str(), r#"{"z":1,"a":[2]}"#);
     }
 
     #[test]

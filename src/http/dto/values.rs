@@ -3,7 +3,7 @@
 use serde::Serializer;
 use serde_json::value::RawValue;
 
-use crate::types::{CollectionName, Metadata, TimestampMs};
+use crate::types::{CollectionName, Labels, Metadata, TimestampMs};
 
 /// Formats a time as RFC 3339, in UTC.
 pub(super) fn timestamp(at: TimestampMs) -> String {
@@ -20,6 +20,11 @@ pub(super) fn name<S: Serializer>(name: &CollectionName, serializer: S) -> Resul
 pub(super) fn metadata(metadata: Metadata) -> Box<RawValue> {
     // All metadata from outside passes through compact(), which accepts only JSON.
     RawValue::from_string(metadata.as_str().to_owned()).expect("stored metadata is JSON")
+}
+
+/// Writes labels as an object.
+pub(super) fn labels<S: Serializer>(labels: &Option<Labels>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(labels.iter().flat_map(Labels::iter))
 }
 
 #[cfg(test)]

@@ -60,10 +60,11 @@ pub async fn batch(
     body_room.fit(body_room.bytes() + op.shingle_bytes(&collection, bytes))?;
     // Room for the answers, and for ids and field names that may be repeated as they were sent.
     let room = state.answer_room(bytes + documents.len() * op.answer_bytes_max())?;
+    let checks = matches!(op, Operation::Check(_));
     let work = DocumentWork::of_request(&state, caller, collection.clone(), op, invalid, room.json_bytes_max());
     // Checks run concurrently before their answers are counted one after another, so those that run at once share the
     // limit.
-    let beside = if let Operation::Check(_) = op { ahead().min(documents.len()).max(1) } else { 1 };
+    let beside = if checks { ahead().min(documents.len()).max(1) } else { 1 };
     let answer_bytes_max = room.json_bytes_max() / beside;
     let input = |json| Input { tag: (), json: Ok(json), room: None, answer_bytes_max, answer: None };
     let inputs = documents.into_iter().map(input);

@@ -1,5 +1,7 @@
 //! Handlers for single documents and for lists of ids.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -11,7 +13,9 @@ use crate::http::answer::{Answer, scarce};
 use crate::http::audited::Audited;
 use crate::http::body;
 use crate::http::caller::Caller;
-use crate::http::dto::document::{self, Deleted, DocumentPage, DocumentRecord, DocumentWithText, FoundDocuments};
+use crate::http::dto::document::{
+    self, Deleted, DocumentPage, DocumentRecord, DocumentWithText, FoundDocuments, LabelCount, LabelPage,
+};
 use crate::http::dto::explanation::ExplanationBody;
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
@@ -21,7 +25,7 @@ use crate::http::quota::Quota;
 use crate::http::request::{DocumentBody, JsonText, Subject, Target};
 use crate::http::stages::{Stage, Stages};
 use crate::http::state::AppState;
-use crate::types::{DocId, Document, Explanation, PageFacts, StoredText, Verdict, json_bytes};
+use crate::types::{DocId, Document, Explanation, Label, PageFacts, ScopeTerm, StoredText, Verdict, json_bytes};
 
 /// How many records are read concurrently.
 const READS_AT_ONCE: usize = 16;
@@ -38,6 +42,7 @@ pub async fn check(
 ) -> Result<Answer<VerdictBody>, Problem> {
     let Subject { id, query, content } = subject;
     let options = options::check_options(&query, &caller)?;
+    let explain = options.explain;
     stages.end(Stage::Extract);
     let mut prepared = content.prepare(&collection, Purpose::Check, false).await?;
     let page = prepared.take_page();
@@ -49,7 +54,7 @@ pub async fn check(
     Audited::of_check(&state, &caller, &collection).checked(&verdict, content);
     let verdict = Verdict { page, ..verdict };
     room.is_made(verdict.bytes());
-    Ok(Answer::new(told(&collection, &caller, &stages, options.explain, verdict), room))
+    Ok(Answer::new(told(&collection, &caller, &stages, explain, verdict), room))
 }
 
 /// Returns the most bytes of a verdict as JSON.
@@ -91,13 +96,13 @@ pub async fn insert(
     stages.end(Stage::Extract);
     let mut prepared = collection.prepare_with(document.content, prepare).await?;
     let page = prepared.take_page();
-    let metadata = asked.metadata(document.metadata, page.as_deref())?;
+    let attached = asked.attached(document.attached, page.as_deref())?;
     stages.end(Stage::Sign);
     let mut answer_room =
         state.answer_room(verdict_bytes_max(options.limit, options.with_metadata, options.explain))?;
     let bytes_max = answer_room.json_bytes_max().saturating_sub(page_bytes(&page));
     let content = prepared.content();
-    let ticket = collection.insert_within(id, metadata, prepared, options, bytes_max).await?;
+    let ticket = collection.insert_within(id, attached, prepared, options, bytes_max).await?;
     answer_room.is_made(ticket.json_bytes() + page_bytes(&page));
     stages.decided(ticket.lookup_times());
     let verdict = Audited::of(&state, &caller, &collection).inserted(ticket, content).await?;
@@ -118,8 +123,8 @@ pub async fn read(
     // Also if there is an `id`, because generated clients always send the default. One document is within every limit.
     let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
     if let Some(id) = query.id()? {
-        if query.get("cursor").is_some() {
-            return Err(Problem::invalid("cursor", "cannot be combined with `id`; it is for pages"));
+        if let Some(of_pages) = ["cursor", "label"].into_iter().find(|name| query.get(name).is_some()) {
+            return Err(Problem::invalid(of_pages, "cannot be combined with `id`; it is for pages"));
         }
         if with_text {
             return read_with_text(&state, &collection, id).await;
@@ -132,13 +137,39 @@ pub async fn read(
         return Err(Problem::invalid("with", "`text` needs an `id`; pages have no texts"));
     }
     let after = query.get("cursor").map(Cursor::parse).transpose()?;
+    let labelled = |text: &str| Ok(ScopeTerm { label: Label::parse(text)?, lacks: false });
+    let scope = options::scope(&query, "label", labelled)?.map(Arc::new);
     let mut room = state.answer_room(limit * Document::BYTES_MAX)?;
-    let DocumentsPage { documents, next } = collection.documents_within(after, limit, room.json_bytes_max()).await?;
+    let DocumentsPage { documents, next } =
+        collection.documents_within(scope, after, limit, room.json_bytes_max()).await?;
     room.is_made(ENVELOPE_BYTES + documents.iter().map(Document::bytes).sum::<usize>());
     quota.charge_documents(documents.len().saturating_sub(1));
     let next_cursor = next.map(|next| next.to_string());
     let documents = documents.into_iter().map(DocumentRecord::from).collect();
     Ok(Answer::new(DocumentPage { documents, next_cursor }, room).into_response())
+}
+
+/// `GET …/labels`: the labels that documents have, and how many documents have each.
+pub async fn labels(
+    State(state): State<AppState>,
+    Target(collection): Target,
+    query: Query,
+) -> Result<Answer<LabelPage>, Problem> {
+    let limit = query.integer("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?;
+    let after = query.get("cursor").map(Label::parse).transpose();
+    let after = after.map_err(|_| Problem::invalid("cursor", "is not a cursor from a page of labels"))?;
+    let mut room = state.answer_room(limit * LabelCount::BYTES_MAX)?;
+    let name = query.get("name");
+    let wanted = |label: &Label| {
+        name.is_none_or(|name| label.name() == name) && after.as_ref().is_none_or(|after| label > after)
+    };
+    let mut labels = collection.labels();
+    labels.retain(|(label, _)| wanted(label));
+    let next_cursor = labels.get(limit).map(|_| labels[limit - 1].0.as_str().to_owned());
+    let counted: Vec<LabelCount> =
+        labels.iter().take(limit).map(|(label, documents)| LabelCount::new(label, *documents)).collect();
+    room.is_made(ENVELOPE_BYTES + counted.len() * LabelCount::BYTES_MAX);
+    Ok(Answer::new(LabelPage { labels: counted, next_cursor }, room))
 }
 
 /// Answers with a document and its text. It begins with room for most texts. If that does not suffice, the length is known

@@ -9,7 +9,7 @@ use crate::http::requires::OPERATIONS;
 use crate::keys::Scope;
 use crate::types::{ID_JSON_BYTES_MAX, PageFacts, Verdict};
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Operation {
     Check(CheckOptions),
     /// Look it up and store it.
@@ -25,12 +25,22 @@ impl Operation {
         caller.require_for(scope, &format!("op {name}"))?;
         let (op, of_others): (_, &[&str]) = match scope {
             Scope::Check => {
-                (Self::Check(check_options(query, caller)?), &["on_duplicate", "on_existing", "page_metadata"])
+                (Self::Check(check_options(query, caller)?), &["on_duplicate", "on_existing", "page_metadata", "label"])
             }
-            Scope::Insert => (Self::Insert(insert_options(query, caller)?), &["threshold"]),
+            Scope::Insert => (Self::Insert(insert_options(query, caller)?), &["threshold", "scope"]),
             _ => (
                 Self::Delete,
-                &["threshold", "limit", "with", "on_duplicate", "on_existing", "page_metadata", "invalid"],
+                &[
+                    "threshold",
+                    "limit",
+                    "with",
+                    "on_duplicate",
+                    "on_existing",
+                    "page_metadata",
+                    "invalid",
+                    "label",
+                    "scope",
+                ],
             ),
         };
         match of_others.iter().find(|other| !is_default(query, other)) {

@@ -15,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::operation::Operation;
 use super::parsed::Parsed;
-use crate::collections::{Collection, CollectionError, InsertOptions, PrepareOptions, Prepared, Purpose};
+use crate::collections::{Attached, Collection, CollectionError, InsertOptions, PrepareOptions, Prepared, Purpose};
 use crate::cpu::{self, CpuPool, WhenFull};
 use crate::http::admission::{Class, Places};
 use crate::http::answer::LineRoom;
@@ -28,7 +28,7 @@ use crate::http::request::parse;
 use crate::http::state::AppState;
 use crate::keys::Scores;
 use crate::telemetry::request::carried;
-use crate::types::{DocId, Metadata, PageFacts, Verdict};
+use crate::types::{DocId, PageFacts, Verdict};
 
 /// A document to work on. `tag` is returned with its answer.
 pub(crate) struct Input<T> {
@@ -101,7 +101,7 @@ enum Ready {
 /// A document to insert.
 struct Insert {
     id: DocId,
-    metadata: Option<Metadata>,
+    attached: Attached,
     prepared: Prepared,
     options: InsertOptions,
     page: Option<Box<PageFacts>>,
@@ -171,7 +171,7 @@ impl DocumentWork {
     }
 
     pub(crate) fn operation(&self) -> Operation {
-        self.op
+        self.op.clone()
     }
 
     /// Returns the answers, in the order of the inputs.
@@ -275,7 +275,7 @@ impl DocumentWork {
     }
 
     async fn prepare(&self, json: Bytes, answer_bytes_max: usize) -> Ready {
-        let (op, invalid, extra, caller) = (self.op, self.invalid, self.extra, self.caller.clone());
+        let (op, invalid, extra, caller) = (self.op.clone(), self.invalid, self.extra, self.caller.clone());
         let (bytes, read) = (json.len(), move || Ok(Parsed::new(&json, op, invalid, extra, &caller)));
         let parsed = parse(&self.cpu, WhenFull::GiveWay, bytes, read).await;
         match parsed {
@@ -293,13 +293,13 @@ impl DocumentWork {
                     Err(error) => failed(id, error.into()),
                 }
             }
-            Ok(Parsed::Insert(id, DocumentInput { content, metadata, .. }, asked)) => {
+            Ok(Parsed::Insert(id, DocumentInput { content, attached, .. }, asked)) => {
                 let prepared = self.collection.prepare_with(content, in_turn(Purpose::Insert)).await;
                 let ready = prepared.map_err(Problem::from).and_then(|mut prepared| {
                     let page = prepared.take_page();
-                    let metadata = asked.metadata(metadata, page.as_deref())?;
+                    let attached = asked.attached(attached, page.as_deref())?;
                     let options = asked.options;
-                    Ok(Ready::Insert(Box::new(Insert { id: id.clone(), metadata, prepared, options, page })))
+                    Ok(Ready::Insert(Box::new(Insert { id: id.clone(), attached, prepared, options, page })))
                 });
                 ready.unwrap_or_else(|problem| failed(Some(id), problem))
             }
@@ -313,10 +313,10 @@ impl DocumentWork {
         match ready {
             Ready::Done(answer) => DecidedInTurn::now(answer),
             Ready::Insert(insert) => {
-                let Insert { id, metadata, prepared, options, page } = *insert;
+                let Insert { id, attached, prepared, options, page } = *insert;
                 let (content, page_bytes) = (prepared.content(), page_bytes(&page));
                 let bytes_max = bytes_max.saturating_sub(page_bytes);
-                match self.collection.insert_within(id.clone(), metadata, prepared, options, bytes_max).await {
+                match self.collection.insert_within(id.clone(), attached, prepared, options, bytes_max).await {
                     Ok(ticket) => {
                         let json_bytes = ticket.json_bytes() + page_bytes;
                         let answer = self.audited.inserted(ticket, content);

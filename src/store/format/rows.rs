@@ -11,7 +11,7 @@ use super::columns::{
 };
 use super::verdict;
 use crate::store::record::{Head, Record, StoredVerdict};
-use crate::types::{DocId, Document, Metadata, PageMark, Seq, TimestampMs, content_prefix};
+use crate::types::{DocId, Document, Labels, Metadata, PageMark, Seq, TimestampMs, content_prefix};
 
 const LINKED: u8 = 1;
 const GIVEN: u8 = 2;
@@ -19,7 +19,7 @@ const GIVEN: u8 = 2;
 /// The columns of `signature s`, in the order of [`SignatureRow::read`].
 macro_rules! signature_columns {
     () => {
-        "s.seq, s.id_fingerprint, s.content_prefix, s.flags, s.bytes, s.cluster, s.seen_ms, s.sum"
+        "s.seq, s.id_fingerprint, s.content_prefix, s.flags, s.bytes, s.cluster, s.seen_ms, s.labels, s.sum"
     };
 }
 pub(in crate::store) use signature_columns;
@@ -54,6 +54,8 @@ pub struct SignatureRow<'a> {
     pub cluster: Seq,
     /// When the document was last seen. 0 in rows of format 1, which did not store this.
     pub seen: TimestampMs,
+    /// The text of the labels. Absent in rows of formats 1 to 4, which did not store labels.
+    pub labels: Option<&'a str>,
 }
 
 impl<'a> SignatureRow<'a> {
@@ -67,11 +69,16 @@ impl<'a> SignatureRow<'a> {
             bytes: &record.signature,
             cluster: record.cluster,
             seen: record.seen,
+            labels: record.labels.as_ref().map(Labels::as_str),
         }
     }
 
     pub(in crate::store) fn flags(&self) -> u8 {
         flags(self.linked, self.given)
+    }
+
+    pub(in crate::store) fn labels(&self) -> Result<Option<Labels>, Flaw> {
+        self.labels.map(Labels::parse).transpose().map_err(|_| "its labels cannot be read")
     }
 
     pub(in crate::store) fn sum(&self, buffer: &mut Vec<u8>) -> u64 {
@@ -85,6 +92,9 @@ impl<'a> SignatureRow<'a> {
         if (self.cluster, self.seen) != (Seq(0), TimestampMs(0)) {
             buffer.extend_from_slice(&self.cluster.0.to_le_bytes());
             buffer.extend_from_slice(&self.seen.0.to_le_bytes());
+        }
+        if let Some(labels) = self.labels {
+            push_text(buffer, Some(labels.as_bytes()));
         }
         xxh3_64_with_seed(buffer, SIGNATURE_SEED)
     }
@@ -101,8 +111,9 @@ impl<'a> SignatureRow<'a> {
             bytes: bytes(row, first + 4)?,
             cluster: Seq(integer(row, first + 5)? as u64),
             seen: TimestampMs(integer(row, first + 6)?),
+            labels: if is_null(row, first + 7)? { None } else { Some(utf8(bytes(row, first + 7)?)?) },
         };
-        let sum = integer(row, first + 7)? as u64;
+        let sum = integer(row, first + 8)? as u64;
         if this.flags() == flags && this.sum(buffer) == sum { Ok((this, sum)) } else { Err(WRONG_SUM) }
     }
 }
@@ -218,13 +229,14 @@ impl<'a> DocumentRow<'a> {
         })
     }
 
-    /// Returns the document without its representative, which this row does not know.
+    /// Returns the document without its labels and its representative, which this row does not know.
     pub(in crate::store) fn document(&self) -> Result<Document, Flaw> {
         let verdict = self.verdict()?;
         Ok(Document {
             id: self.id()?,
             seq: self.seq,
             metadata: self.metadata()?,
+            labels: None,
             first_seen: TimestampMs(self.first_seen_ms),
             id_first_seen: self.id_first_seen(),
             last_seen: None,
@@ -247,6 +259,7 @@ impl<'a> DocumentRow<'a> {
             given: self.given(),
             linked: self.linked(),
             metadata: self.metadata()?,
+            labels: signature.labels()?,
             first_seen: TimestampMs(self.first_seen_ms),
             id_first_seen: self.id_first_seen(),
             seen: signature.seen,

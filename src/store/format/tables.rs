@@ -39,7 +39,8 @@ CREATE TABLE signature (
     bytes          BLOB    NOT NULL,
     sum            INTEGER NOT NULL,
     cluster        INTEGER NOT NULL DEFAULT 0,
-    seen_ms        INTEGER NOT NULL DEFAULT 0
+    seen_ms        INTEGER NOT NULL DEFAULT 0,
+    labels         TEXT
 ) STRICT;
 CREATE TABLE document (
     seq            INTEGER PRIMARY KEY,

@@ -34,12 +34,14 @@ ALTER TABLE meta ADD COLUMN banding_by_hand INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE document ADD COLUMN id_first_seen_ms INTEGER;
 ";
 
-/// Format 4 -> 5. Checksums stay valid: older files hold no page, so they have the values that checksums leave out.
+/// Format 4 -> 5. Checksums stay valid: older files hold no page and no labels, so they have the values that checksums
+/// leave out.
 const UPGRADE_FROM_4: &str = "
 ALTER TABLE meta ADD COLUMN extract TEXT NOT NULL DEFAULT 'article';
 ALTER TABLE meta ADD COLUMN extractor INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE document ADD COLUMN page_hash BLOB;
 ALTER TABLE document ADD COLUMN extractor INTEGER;
+ALTER TABLE signature ADD COLUMN labels TEXT;
 ";
 
 /// Upgrades a file to the format of this version, in one transaction. The caller holds the data directory's lock.

@@ -39,10 +39,10 @@ pub(in crate::store) fn page(
             return Err(StoreError::damaged(collection, seq, OUT_OF_ORDER));
         }
         (first, before) = (first.or(Some(seq)), seq);
-        let document = DocumentRow::read(row, 0, buffer).and_then(|row| row.document());
-        let document = document.map_err(|flaw| StoreError::damaged(collection, seq, flaw))?;
-        let signature = SignatureRow::read(row, DOCUMENT_COLUMN_COUNT, buffer);
-        let (signature, _) = signature.map_err(|flaw| StoreError::damaged(collection, seq, flaw))?;
+        let damaged = |flaw| StoreError::damaged(collection, seq, flaw);
+        let mut document = DocumentRow::read(row, 0, buffer).and_then(|row| row.document()).map_err(damaged)?;
+        let (signature, _) = SignatureRow::read(row, DOCUMENT_COLUMN_COUNT, buffer).map_err(damaged)?;
+        document.labels = signature.labels().map_err(damaged)?;
         let more = fits(&document);
         documents.push((document, signature.cluster));
         if !more {

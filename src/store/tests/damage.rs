@@ -17,7 +17,7 @@ pub(super) fn tamper(path: &Path, sql: &str) {
 fn a_lost_row_is_found_out_at_boot() {
     for sql in [
         "DELETE FROM signature WHERE seq = 7",
-        "INSERT INTO signature SELECT 99, id_fingerprint, content_prefix, flags, bytes, sum, cluster, seen_ms FROM signature WHERE seq = 7",
+        "INSERT INTO signature SELECT 99, id_fingerprint, content_prefix, flags, bytes, sum, cluster, seen_ms, labels FROM signature WHERE seq = 7",
         "UPDATE ledger SET rows = rows + 1 WHERE tally = 'signature'",
         "UPDATE ledger SET sum = sum + 1 WHERE tally = 'signature'",
         "UPDATE ledger SET last_seq = 6",
@@ -42,6 +42,9 @@ fn a_changed_signature_row_is_named_at_boot_and_on_reading() {
         "sum = 1",
         "cluster = 1",
         "seen_ms = 0",
+        "labels = 'crawl:1'",
+        "labels = ''",
+        "labels = CAST(x'ff' AS TEXT)",
     ] {
         let place = filled(10);
         tamper(&place.path, &format!("UPDATE signature SET {column} WHERE seq = 7"));

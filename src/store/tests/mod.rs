@@ -32,8 +32,8 @@ use crate::store::format::verdict;
 use crate::store::write::checkpoint;
 use crate::store::write::log_bound::WAKE_BYTES;
 use crate::types::{
-    ClusterPlace, CollectionName, DocId, Document, Extract, Keep, Metadata, Overlap, PageMark, Payload, PayloadKind,
-    Seq, TimestampMs, VerdictKind, Verify,
+    ClusterPlace, CollectionName, DocId, Document, Extract, Keep, Label, Labels, Metadata, Overlap, PageMark, Payload,
+    PayloadKind, Seq, TimestampMs, VerdictKind, Verify,
 };
 
 fn meta() -> Meta {
@@ -67,6 +67,8 @@ fn record(seq: u64) -> Record {
         given: false,
         linked: seq.is_multiple_of(5),
         metadata: seq.is_multiple_of(2).then(|| Metadata::new(format!(r#"{{"n":{seq}}}"#)).unwrap()),
+        // Every fourth document has labels.
+        labels: seq.is_multiple_of(4).then(|| Labels::parse(&format!("crawl:{}\nsite:a.example", seq % 3)).unwrap()),
         first_seen: TimestampMs(1_700_000_000_000 + seq as i64),
         // Every seventh id had other content before.
         id_first_seen: TimestampMs(1_700_000_000_000 + seq as i64 - i64::from(seq.is_multiple_of(7))),

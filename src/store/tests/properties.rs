@@ -35,6 +35,16 @@ fn any_metadata() -> impl Strategy<Value = Option<Metadata>> {
     prop::option::of(text.prop_map(|text| Metadata::new(text.into_iter().collect::<String>()).unwrap()))
 }
 
+fn any_labels() -> impl Strategy<Value = Option<Labels>> {
+    prop::option::of(prop::collection::btree_map("[a-z._-]{1,9}", "[^\\p{Cc}]{1,20}", 1..4).prop_map(|labels| {
+        Labels::new(labels.iter().map(|(name, value)| Label::new(name, value).unwrap()).collect()).unwrap()
+    }))
+}
+
+fn any_additions() -> impl Strategy<Value = Additions> {
+    (any_metadata(), any_labels(), any_page()).prop_map(|(metadata, labels, page)| Additions { metadata, labels, page })
+}
+
 fn any_page() -> impl Strategy<Value = Option<PageMark>> {
     let page = (any::<u128>(), any::<u32>()).prop_map(|(hash, extractor)| PageMark { hash, extractor });
     prop::option::of(page)
@@ -42,36 +52,37 @@ fn any_page() -> impl Strategy<Value = Option<PageMark>> {
 
 fn any_record() -> impl Strategy<Value = Record> {
     let given = (any::<bool>(), any::<bool>(), any::<u128>(), any::<[i64; 2]>(), prop::option::of(any::<u64>()));
-    let lasting = (any::<i64>(), 0..=u64::MAX >> 1, any_page());
-    (any_id(), any::<u64>(), prop::collection::vec(any::<u8>(), 0..70), any_metadata(), given, lasting, any_verdict())
-        .prop_map(
-            |(
-                id,
-                id_fingerprint,
-                signature,
-                metadata,
-                (given, linked, content, [first_seen, id_first_seen], shingles),
-                (seen, cluster, page),
-                verdict,
-            )| Record {
-                seq: Seq(0),
-                id,
-                id_fingerprint,
-                signature,
-                content: ContentHash(content),
-                given,
-                linked,
-                metadata,
-                first_seen: TimestampMs(first_seen),
-                id_first_seen: TimestampMs(id_first_seen),
-                seen: TimestampMs(seen),
-                cluster: Seq(cluster),
-                shingles,
-                page,
-                verdict,
-                payload: None,
-            },
-        )
+    let lasting = (any::<i64>(), 0..=u64::MAX >> 1);
+    let signature = prop::collection::vec(any::<u8>(), 0..70);
+    (any_id(), any::<u64>(), signature, any_additions(), given, lasting, any_verdict()).prop_map(
+        |(
+            id,
+            id_fingerprint,
+            signature,
+            Additions { metadata, labels, page },
+            (given, linked, content, [first_seen, id_first_seen], shingles),
+            (seen, cluster),
+            verdict,
+        )| Record {
+            seq: Seq(0),
+            id,
+            id_fingerprint,
+            signature,
+            content: ContentHash(content),
+            given,
+            linked,
+            metadata,
+            labels,
+            first_seen: TimestampMs(first_seen),
+            id_first_seen: TimestampMs(id_first_seen),
+            seen: TimestampMs(seen),
+            cluster: Seq(cluster),
+            shingles,
+            page,
+            verdict,
+            payload: None,
+        },
+    )
 }
 
 /// One step of a history. A `pick` chooses one of the stored documents.
@@ -80,7 +91,7 @@ enum Step {
     Insert(Record),
     Replace(prop::sample::Index, Record),
     Delete(prop::sample::Index),
-    Update(prop::sample::Index, Option<Metadata>, Option<PageMark>),
+    Update(prop::sample::Index, Additions),
     Commit,
     Reopen,
 }
@@ -90,8 +101,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         6 => any_record().prop_map(Step::Insert),
         3 => (any::<prop::sample::Index>(), any_record()).prop_map(|(pick, record)| Step::Replace(pick, record)),
         3 => any::<prop::sample::Index>().prop_map(Step::Delete),
-        2 => (any::<prop::sample::Index>(), any_metadata(), any_page())
-            .prop_map(|(pick, metadata, page)| Step::Update(pick, metadata, page)),
+        2 => (any::<prop::sample::Index>(), any_additions()).prop_map(|(pick, additions)| Step::Update(pick, additions)),
         3 => Just(Step::Commit),
         1 => Just(Step::Reopen),
     ]
@@ -136,11 +146,11 @@ proptest! {
                     let promoted = promote(&mut model, target);
                     batch.push(Change::Delete { seq: Seq(last), target: Seq(target), promoted });
                 }
-                Step::Update(pick, metadata, page) if !model.is_empty() => {
+                Step::Update(pick, additions) if !model.is_empty() => {
                     let target = *pick.get(&model.keys().copied().collect::<Vec<_>>());
                     let held = model.get_mut(&target).unwrap();
-                    (held.metadata, held.page) = (metadata.clone(), page);
-                    batch.push(Change::Update { seq: Seq(last), target: Seq(target), metadata, page });
+                    held.set_additions(additions.clone());
+                    batch.push(Change::Update { seq: Seq(last), target: Seq(target), additions });
                 }
                 Step::Replace(..) | Step::Delete(_) | Step::Update(..) => {}
                 Step::Commit => writer.commit(&std::mem::take(&mut batch), Seq(last)).unwrap(),

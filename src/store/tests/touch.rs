@@ -44,7 +44,8 @@ fn a_sight_of_a_damaged_record_costs_no_writes() {
 
 fn update(seq: u64, target: u64, metadata: Option<&str>) -> Change {
     let metadata = metadata.map(|json| Metadata::new(json).unwrap());
-    Change::Update { seq: Seq(seq), target: Seq(target), metadata, page: record(target).page }
+    let additions = Additions { metadata, ..record(target).additions() };
+    Change::Update { seq: Seq(seq), target: Seq(target), additions }
 }
 
 #[test]

@@ -75,8 +75,13 @@ fn write_format_1(path: &Path, records: &[Record]) {
 
 /// Returns the parts of a document that formats 1 and 2 could store.
 fn of_format_2(seq: u64) -> Record {
-    let record = record(seq);
+    let record = of_format_4(seq);
     Record { id_first_seen: record.first_seen, ..record }
+}
+
+/// Returns the parts of a document that formats 3 and 4 could store.
+fn of_format_4(seq: u64) -> Record {
+    Record { labels: None, page: None, ..record(seq) }
 }
 
 fn old_records(format: i32) -> Vec<Record> {
@@ -84,7 +89,7 @@ fn old_records(format: i32) -> Vec<Record> {
     match format {
         1 => records.map(|record| Record { cluster: Seq(0), seen: TimestampMs(0), ..record }).collect(),
         2 => records.collect(),
-        _ => (1..=5).map(record).collect(),
+        _ => (1..=5).map(of_format_4).collect(),
     }
 }
 
@@ -107,6 +112,7 @@ fn write_format_4(path: &Path, meta: &Meta, records: &[Record]) {
     let connection = Connection::open(path).unwrap();
     let without = "ALTER TABLE meta DROP COLUMN extract; ALTER TABLE meta DROP COLUMN extractor;
                    ALTER TABLE document DROP COLUMN page_hash; ALTER TABLE document DROP COLUMN extractor;
+                   ALTER TABLE signature DROP COLUMN labels;
                    PRAGMA user_version = 4";
     connection.execute_batch(without).unwrap();
     connection.close().unwrap();

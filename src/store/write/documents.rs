@@ -16,8 +16,8 @@ pub(super) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
     batch.ledger().signatures.add(sum);
     batch.run(
         record.seq,
-        "INSERT INTO signature (seq, id_fingerprint, content_prefix, flags, bytes, cluster, seen_ms, sum)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO signature (seq, id_fingerprint, content_prefix, flags, bytes, cluster, seen_ms, labels, sum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             signature.seq.0 as i64,
             signature.id_fingerprint as i64,
@@ -26,6 +26,7 @@ pub(super) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
             signature.bytes,
             signature.cluster.0 as i64,
             signature.seen.0,
+            signature.labels,
             sum as i64
         ],
     )?;

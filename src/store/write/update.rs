@@ -1,44 +1,76 @@
-//! Writes new metadata and the mark of another page to the row of a stored document, and updates the checksum and the
-//! ledger.
+//! Writes what is stored with the content of a document (metadata, labels, the mark of a page) to its rows, and updates
+//! the checksums and the ledger.
 
 use rusqlite::params;
 
 use super::batch::Batch;
+use crate::store::change::Additions;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::columns::Flaw;
-use crate::store::format::rows::{DocumentRow, document_columns};
-use crate::types::{Metadata, PageMark, Seq};
+use crate::store::format::rows::{DocumentRow, SignatureRow, document_columns, signature_columns};
+use crate::types::{Labels, Metadata, Seq};
 
-/// The metadata of a document, and the page that its content came from.
-type Additions<'a> = (Option<&'a Metadata>, Option<PageMark>);
+/// The checksum of a row as it is, and as it will be.
+type Sums = (u64, u64);
 
 /// Changes what is stored with `target`, as the change at `seq`. A damaged row is an error, because the client will be
-/// told that its metadata is stored.
-pub(super) fn update(batch: &mut Batch<'_>, target: Seq, additions: Additions<'_>, seq: Seq) -> Result<()> {
-    let Some(sums) = sums(batch, target, additions).map_err(|error| batch.failed(error))? else {
-        return Err(batch.out_of_order(seq, format!("there is no document {} to update", target.0)));
-    };
-    let (old, new) = sums.map_err(|flaw| StoreError::damaged(batch.collection(), target, flaw))?;
-    batch.ledger().documents.exchange(old, new);
-    let (metadata, page) = additions;
-    let (metadata, hash) = (metadata.map(Metadata::as_str), page.map(|page| page.hash.to_be_bytes()));
-    let sql = "UPDATE document SET metadata = ?2, page_hash = ?3, extractor = ?4, sum = ?5 WHERE seq = ?1";
-    batch.run(seq, sql, params![target.0 as i64, metadata, hash, page.map(|page| page.extractor), new as i64])
+/// told that its metadata and labels are stored.
+pub(super) fn update(batch: &mut Batch<'_>, target: Seq, additions: &Additions, seq: Seq) -> Result<()> {
+    let sums = document_sums(batch, target, additions);
+    let (old, new) = known(batch, sums, target, seq)?;
+    if old != new {
+        batch.ledger().documents.exchange(old, new);
+        let Additions { metadata, page, .. } = additions;
+        let (metadata, hash) = (metadata.as_ref().map(Metadata::as_str), page.map(|page| page.hash.to_be_bytes()));
+        let sql = "UPDATE document SET metadata = ?2, page_hash = ?3, extractor = ?4, sum = ?5 WHERE seq = ?1";
+        batch.run(seq, sql, params![target.0 as i64, metadata, hash, page.map(|page| page.extractor), new as i64])?;
+    }
+    let sums = signature_sums(batch, target, additions);
+    let (old, new) = known(batch, sums, target, seq)?;
+    if old != new {
+        batch.ledger().signatures.exchange(old, new);
+        let labels = additions.labels.as_ref().map(Labels::as_str);
+        let sql = "UPDATE signature SET labels = ?2, sum = ?3 WHERE seq = ?1";
+        batch.run(seq, sql, params![target.0 as i64, labels, new as i64])?;
+    }
+    Ok(())
 }
 
-/// Returns the checksum of the row as it is, and as it will be.
-fn sums(
+/// Returns the checksums, or the error of the change at `seq`.
+fn known(batch: &Batch<'_>, sums: rusqlite::Result<Option<Result<Sums, Flaw>>>, target: Seq, seq: Seq) -> Result<Sums> {
+    let sums = sums.map_err(|error| batch.failed(error))?;
+    let sums = sums.ok_or_else(|| batch.out_of_order(seq, format!("there is no document {} to update", target.0)))?;
+    sums.map_err(|flaw| StoreError::damaged(batch.collection(), target, flaw))
+}
+
+fn document_sums(
     batch: &mut Batch<'_>,
     target: Seq,
-    (metadata, page): Additions<'_>,
-) -> rusqlite::Result<Option<Result<(u64, u64), Flaw>>> {
+    additions: &Additions,
+) -> rusqlite::Result<Option<Result<Sums, Flaw>>> {
     let sql = concat!("SELECT ", document_columns!(), " FROM document d WHERE d.seq = ?1");
     let mut statement = batch.connection().prepare_cached(sql)?;
     let mut rows = statement.query([target.0 as i64])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let buffer = batch.buffer();
     Ok(Some(DocumentRow::read(row, 0, buffer).map(|row| {
-        let metadata = metadata.map(|metadata| metadata.as_str().as_bytes());
-        (row.sum(buffer), DocumentRow { metadata, page, ..row }.sum(buffer))
+        let metadata = additions.metadata.as_ref().map(|metadata| metadata.as_str().as_bytes());
+        (row.sum(buffer), DocumentRow { metadata, page: additions.page, ..row }.sum(buffer))
+    })))
+}
+
+fn signature_sums(
+    batch: &mut Batch<'_>,
+    target: Seq,
+    additions: &Additions,
+) -> rusqlite::Result<Option<Result<Sums, Flaw>>> {
+    let sql = concat!("SELECT ", signature_columns!(), " FROM signature s WHERE s.seq = ?1");
+    let mut statement = batch.connection().prepare_cached(sql)?;
+    let mut rows = statement.query([target.0 as i64])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let buffer = batch.buffer();
+    Ok(Some(SignatureRow::read(row, 0, buffer).map(|(row, old)| {
+        let labels = additions.labels.as_ref().map(Labels::as_str);
+        (old, SignatureRow { labels, ..row }.sum(buffer))
     })))
 }

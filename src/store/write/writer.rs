@@ -266,7 +266,7 @@ fn apply(batch: &mut Batch<'_>, change: &Change) -> Result<()> {
             promote(batch, *promoted, record.seq)?;
             insert(batch, record)
         }
-        Change::Update { seq, target, metadata, page } => update(batch, *target, (metadata.as_ref(), *page), *seq),
+        Change::Update { seq, target, additions } => update(batch, *target, additions, *seq),
         Change::Touch { target, seen } => touch(batch, *target, *seen),
     }
 }

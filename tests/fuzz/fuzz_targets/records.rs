@@ -8,7 +8,8 @@ use std::sync::Arc;
 use arbitrary::{Result, Unstructured};
 use hapax::store::{Change, Changeable, Meta, Record, Store, StoredMatch, StoredVerdict, Writer, path_of};
 use hapax::types::{
-    CollectionName, DocId, Extract, Keep, Metadata, Overlap, PageMark, Seq, TimestampMs, VerdictKind, Verify,
+    CollectionName, DocId, Extract, Keep, Label, Labels, Metadata, Overlap, PageMark, Seq, TimestampMs, VerdictKind,
+    Verify,
 };
 use hapax_core::{ContentHash, ShingleSet};
 use rusqlite::{Connection, params};
@@ -165,6 +166,7 @@ fn record(from: &mut Unstructured<'_>, seq: u64) -> Result<Record> {
         content: ContentHash(from.arbitrary()?),
         given: from.arbitrary()?,
         linked: from.arbitrary()?,
+        labels: labels(from)?,
         metadata: (!metadata.is_empty()).then(|| Metadata::new(metadata).expect("short")),
         first_seen: TimestampMs(from.arbitrary()?),
         id_first_seen: TimestampMs(from.arbitrary()?),
@@ -175,6 +177,17 @@ fn record(from: &mut Unstructured<'_>, seq: u64) -> Result<Record> {
         verdict: verdict(from)?,
         payload: None,
     })
+}
+
+fn labels(from: &mut Unstructured<'_>) -> Result<Option<Labels>> {
+    let labels = (0..from.int_in_range(0..=4)?).map(|number: u8| {
+        let value = text(from, 40)?;
+        Ok(Label::new(&format!("label-{number}"), &value)
+            .unwrap_or_else(|_| Label::new("none", "none").expect("valid")))
+    });
+    let labels = labels.collect::<Result<Vec<_>>>()?;
+    // Two of them may have one name.
+    Ok(Labels::new(labels).ok().filter(|labels| !labels.is_empty()))
 }
 
 fn page(from: &mut Unstructured<'_>) -> Result<Option<PageMark>> {

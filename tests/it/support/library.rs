@@ -16,6 +16,8 @@ pub(crate) type Dir = tempfile::TempDir;
 /// Generous limits, so that a test meets only those that it sets itself.
 pub(crate) const LIMITS: Limits = Limits {
     bucket_read_max: 1000,
+    scoped_reads_max: 100_000,
+    labels_max: 100_000,
     candidates_max: 4096,
     exact_reads_max: 256,
     exact_bytes_max: 32 << 20,

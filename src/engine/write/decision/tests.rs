@@ -40,12 +40,11 @@ impl<'a> Line<'a> {
     }
 
     fn held(&self) -> Held {
-        let metadata =
-            [("absent", SentMetadata::Absent), ("equal", SentMetadata::Equal), ("other", SentMetadata::Other)];
+        let metadata = [("absent", SentBeside::Absent), ("equal", SentBeside::Equal), ("other", SentBeside::Other)];
         match self.get("held").split_once('_') {
             None => Held::Nothing,
             Some(("same", _)) => {
-                Held::Same { metadata: self.choose("metadata", &metadata), was_duplicate: self.is_duplicate() }
+                Held::Same { sent: self.choose("metadata", &metadata), was_duplicate: self.is_duplicate() }
             }
             Some((_, what)) => Held::Other { heir_is_link: what == "rep" },
         }
