@@ -252,6 +252,7 @@ impl World {
         let terms = terms.iter().map(|term| ScopeTerm::parse(term).unwrap()).collect();
         let index = Arc::clone(&self.index);
         let scope = (scope < SCOPES.len()).then(|| index.scope(&Scope::new(terms).unwrap()));
+        let scope = scope.as_ref().map(|scope| |place| scope.takes_place(place));
         let query = Query {
             signature: &signature,
             content,
@@ -260,7 +261,7 @@ impl World {
             members_max: usize::MAX,
             // Only contents can be compared by their shingles.
             contents_max: (content != 0 && self.rng.random_bool(0.3)).then_some(usize::MAX),
-            scope: scope.as_ref(),
+            scope: scope.as_ref().map(|scope| scope as &dyn Fn(Place) -> bool),
             mistaken: &HashSet::new(),
             explain: self.rng.random_bool(0.3),
         };
@@ -323,43 +324,20 @@ fn loading_and_building_gives_what_entering_one_by_one_does() {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let documents: Vec<(Seq, bool, Vec<u8>)> =
         (1..=3000).map(|seq| (Seq(seq), rng.random_bool(0.1), signature(&mut rng))).collect();
-    let entry = |&(seq, linked, ref signature): &'_ (Seq, bool, Vec<u8>)| {
-        let content = seq.0 % 7;
-        (seq, content, linked, signature.clone())
-    };
+    fn entry(&(seq, linked, ref signature): &(Seq, bool, Vec<u8>)) -> Entry<'_> {
+        let (id_fingerprint, content) = (seq.0, seq.0 % 7);
+        Entry { seq, id_fingerprint, content, linked, signature, labels: LabelSet::NONE, last_seen: NEVER }
+    }
     let (one_by_one, loaded) = (index(), index());
     for document in &documents {
-        let (seq, content, linked, signature) = entry(document);
-        let id_fingerprint = seq.0;
-        one_by_one
-            .enter(Entry {
-                seq,
-                id_fingerprint,
-                content,
-                linked,
-                signature: &signature,
-                labels: LabelSet::NONE,
-                last_seen: NEVER,
-            })
-            .unwrap();
+        one_by_one.enter(entry(document)).unwrap();
     }
     std::thread::scope(|scope| {
         for part in documents.chunks(1000) {
             let loaded = &loaded;
             scope.spawn(move || {
                 for document in part {
-                    let (seq, content, linked, signature) = entry(document);
-                    let id_fingerprint = seq.0;
-                    let entry = Entry {
-                        seq,
-                        id_fingerprint,
-                        content,
-                        linked,
-                        signature: &signature,
-                        labels: LabelSet::NONE,
-                        last_seen: NEVER,
-                    };
-                    loaded.load(entry);
+                    loaded.load(entry(document));
                 }
             });
         }

@@ -222,7 +222,7 @@ impl InScope<'_> {
 
     /// Returns whether the document at a place is in the scope.
     #[inline]
-    pub(super) fn takes_place(&self, place: Place) -> bool {
+    pub fn takes_place(&self, place: Place) -> bool {
         self.takes(self.all.of(place))
     }
 }

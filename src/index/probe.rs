@@ -10,7 +10,6 @@ use super::band_tables::{BandTables, prefetch_homes};
 use super::bands::Bands;
 use super::equals::Twin;
 use super::group::Group;
-use super::labels::InScope;
 use super::place::Place;
 use super::shard::Shard;
 
@@ -76,7 +75,7 @@ impl Probe {
         arena: &Arena,
         signature: &[u8],
         bucket_read_max: usize,
-        scope: Option<&InScope<'_>>,
+        scope: Option<&dyn Fn(Place) -> bool>,
     ) -> &mut Probed {
         let (bands, equals) = (tables.bands(), tables.equals());
         words_of(signature, &mut self.words);
@@ -87,7 +86,7 @@ impl Probe {
         let shards = tables.shards(&self.keys);
         self.tagged(&shards, bucket_read_max);
         equals.prefetch_home(twin_key);
-        let in_scope = |place| scope.is_none_or(|scope| scope.takes_place(place) || equals.leads(place));
+        let in_scope = |place| scope.is_none_or(|scope| scope(place) || equals.leads(place));
         self.of_the_keys(bands, arena, &shards, bucket_read_max, in_scope);
         self.together(tables, arena);
         if let Some(scope) = scope {
@@ -193,11 +192,11 @@ impl Probe {
 
 impl Probed {
     /// Removes groups of which no member is in the scope. Reads at most `reads_max` members of each.
-    fn groups_in(&mut self, scope: &InScope<'_>, reads_max: usize) {
+    fn groups_in(&mut self, in_scope: &dyn Fn(Place) -> bool, reads_max: usize) {
         let Self { groups, unread, .. } = self;
         groups.retain(|found| {
             let members = found.group.members();
-            let is_in = members.found().take(reads_max).any(|place| scope.takes_place(place));
+            let is_in = members.found().take(reads_max).any(in_scope);
             if !is_in {
                 *unread += members.findable().len().saturating_sub(reads_max) as u64;
             }

@@ -13,7 +13,6 @@ use super::arena::{Arena, Occupant};
 use super::band_tables::BandTables;
 use super::equals::Twin;
 use super::group::{Group, GroupMembers};
-use super::labels::InScope;
 use super::place::Place;
 use super::probe::{GroupHit, Hit, Probe, Probed};
 use super::verifier::Verifier;
@@ -38,8 +37,8 @@ pub struct Query<'a> {
     pub contents_max: Option<usize>,
     /// Documents that have other content than the query although 64 bits of the hash are equal.
     pub mistaken: &'a HashSet<Seq>,
-    /// The labels that a document must have or lack to be found.
-    pub scope: Option<&'a InScope<'a>>,
+    /// Whether the document at a place can be found; see [`Index::scope`](super::Index::scope).
+    pub scope: Option<&'a dyn Fn(Place) -> bool>,
     /// Whether to tell what the search examined. It then compares all slots of every candidate.
     pub explain: bool,
 }
@@ -160,7 +159,7 @@ impl<'a> Query<'a> {
     fn has_in_scope(&self, arena: &Arena, place: Place, occupant: &Occupant) -> bool {
         self.scope.is_none_or(|scope| {
             // If the place has another document by now, the labels may be that one's.
-            scope.takes_place(place) && arena.peek(place).is_some_and(|now| now.seq == occupant.seq)
+            scope(place) && arena.peek(place).is_some_and(|now| now.seq == occupant.seq)
         })
     }
 

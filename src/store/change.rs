@@ -3,17 +3,9 @@
 
 use std::sync::Arc;
 
+use super::additions::Additions;
 use super::record::Record;
-use crate::types::{Labels, Metadata, PageMark, Seq, TimestampMs};
-
-/// The parts of a record that can change while its content stays.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Additions {
-    pub metadata: Option<Metadata>,
-    pub labels: Option<Labels>,
-    /// The page that the content came from last.
-    pub page: Option<PageMark>,
-}
+use crate::types::{Seq, TimestampMs};
 
 /// A change to the stored documents.
 #[derive(Clone, Debug)]

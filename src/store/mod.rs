@@ -22,6 +22,7 @@
 //! [`Store`] reads, from any thread. [`Writer`] is the only one that writes. A background thread moves the write-ahead
 //! log into the database while both are in use.
 
+mod additions;
 pub mod backup;
 mod change;
 mod data_dir;
@@ -40,7 +41,8 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use self::change::{Additions, Change};
+pub use self::additions::Additions;
+pub use self::change::Change;
 pub use self::data_dir::files::{
     SUFFIX, clean_leftovers, finish_repairs, list, log as log_of, log_without_database, make_dir, name_of, path_of,
     strangers,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hapax_core::ContentHash;
 
-use super::change::Additions;
+use super::additions::Additions;
 use crate::types::{DocId, Labels, Metadata, Overlap, PageMark, Payload, Seq, TimestampMs, VerdictKind};
 
 /// A stored document.
@@ -104,9 +104,10 @@ impl Record {
         Additions { metadata: self.metadata.clone(), labels: self.labels.clone(), page: self.page }
     }
 
-    /// Changes these parts.
-    pub fn set_additions(&mut self, additions: Additions) {
-        Additions { metadata: self.metadata, labels: self.labels, page: self.page } = additions;
+    /// Returns the record with other such parts.
+    pub fn with_additions(self, additions: Additions) -> Self {
+        let Additions { metadata, labels, page } = additions;
+        Self { metadata, labels, page, ..self }
     }
 
     /// Returns the part of the record that a match shows.

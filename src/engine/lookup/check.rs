@@ -16,7 +16,7 @@ use super::sources::Lookup;
 use super::survivors::{IN_PASSING, Survivors};
 use crate::engine::long_work::beside;
 use crate::engine::meters::{Bound, Op};
-use crate::index::{NeedsDisk, Query, View};
+use crate::index::{NeedsDisk, Place, Query, View};
 use crate::store::{Record, id_fingerprint};
 use crate::types::{DocId, Outcome, Previous, Seq, Verdict, Verify};
 use crate::verdicts::{
@@ -278,7 +278,9 @@ fn glance<'a>(
     drop(policy);
     let query = query(&check.made, own, terms.matching_min, check.options.limit, contents_max, survivors.mistaken());
     let scope = check.options.scope.as_ref().map(|scope| lookup.index().scope(scope));
-    let query = Query { explain: check.options.explain, scope: scope.as_ref(), ..query };
+    let in_scope = scope.as_ref().map(|scope| |place| scope.takes_place(place));
+    let scope = in_scope.as_ref().map(|in_scope| in_scope as &dyn Fn(Place) -> bool);
+    let query = Query { explain: check.options.explain, scope, ..query };
     let mut judgement = Judgement::of(lookup.search_reading(view, &query, reads_max)?);
     judgement.hides(Bound::Doubt, lookup.doubts().hidden_from(lookup.index(), &query, check.id.as_ref()));
     let shape = lookup.preparer().shape();

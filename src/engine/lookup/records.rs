@@ -132,7 +132,7 @@ impl Records {
         let mut updating = self.updating.write();
         let additions = updating.remove(&seq).expect("an update ends once");
         if let Some(newest) = self.recent.write().records.get_mut(&seq) {
-            Arc::make_mut(&mut newest.record).set_additions(additions);
+            newest.record = Arc::new(Record::clone(&newest.record).with_additions(additions));
         }
         self.updates.fetch_add(1, Ordering::Relaxed);
     }

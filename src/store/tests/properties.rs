@@ -149,7 +149,7 @@ proptest! {
                 Step::Update(pick, additions) if !model.is_empty() => {
                     let target = *pick.get(&model.keys().copied().collect::<Vec<_>>());
                     let held = model.get_mut(&target).unwrap();
-                    held.set_additions(additions.clone());
+                    *held = held.clone().with_additions(additions.clone());
                     batch.push(Change::Update { seq: Seq(last), target: Seq(target), additions });
                 }
                 Step::Replace(..) | Step::Delete(_) | Step::Update(..) => {}

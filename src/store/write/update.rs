@@ -4,7 +4,7 @@
 use rusqlite::params;
 
 use super::batch::Batch;
-use crate::store::change::Additions;
+use crate::store::additions::Additions;
 use crate::store::error::{Result, StoreError};
 use crate::store::format::columns::Flaw;
 use crate::store::format::rows::{DocumentRow, SignatureRow, document_columns, signature_columns};

@@ -113,10 +113,12 @@ const ONE_VOCABULARY: [&str; 8] = [
 ];
 
 /// Structs of many fields that only carry values: rows, answers, settings, arguments and meters.
-const WIDE: [&str; 12] = [
+const WIDE: [&str; 14] = [
     "Args",
     "AuditLine",
     "DescriptionBody",
+    "Document",
+    "DocumentRecord",
     "HttpLimits",
     "Meters",
     "Raw",

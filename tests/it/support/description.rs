@@ -102,8 +102,9 @@ pub fn conforms(what: &str, value: &Value, schema: &Value) {
                 assert!(fields.contains_key(required.as_str().unwrap()), "{what}: no {required} in {value}");
             }
             for (name, field) in fields {
-                let property = &schema["properties"][name];
-                assert!(property.is_object() || schema["additionalProperties"] == true, "{what}: undeclared {name}");
+                let (property, others) = (&schema["properties"][name], &schema["additionalProperties"]);
+                let property = if property.is_null() { others } else { property };
+                assert!(property.is_object() || others == true, "{what}: undeclared {name}");
                 conforms(&format!("{what}.{name}"), field, property);
             }
         }
