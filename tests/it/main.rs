@@ -51,6 +51,7 @@ mod identity;
 mod idle_clients;
 mod importing;
 mod keys;
+mod labels;
 mod leftovers;
 mod linearizable;
 mod logs;
