@@ -24,7 +24,7 @@ use crate::http::dto::document::{Invalid, from_json};
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
 use crate::input::{Chunk, Fields, Origin, Place, Reason, read_chunks};
-use crate::types::{CollectionName, Html, Verdict};
+use crate::types::{CollectionName, Html, Scope, ScopeTerm, Verdict};
 use crate::verdicts::check_threshold;
 
 /// Look documents up, without storing anything.
@@ -62,6 +62,10 @@ pub struct Args {
     /// collection's threshold]
     #[arg(long, value_name = "J")]
     threshold: Option<f64>,
+    /// Report only documents with this label, such as crawl:2026-48, or with ! before it only those without; can be
+    /// repeated
+    #[arg(long, value_name = "NAME:VALUE", value_parser = ScopeTerm::parse)]
+    scope: Vec<ScopeTerm>,
     /// Largest number of matches to report for each document, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
@@ -88,7 +92,14 @@ struct Report {
     broken: Option<io::Error>,
 }
 
+impl Args {
+    fn scope(&self) -> Result<Scope> {
+        Scope::new(self.scope.clone()).map_err(|error| anyhow!("--scope: {error}"))
+    }
+}
+
 pub fn run(args: &Args) -> Result<ExitStatus> {
+    args.scope()?;
     if let Some(threshold) = args.threshold.filter(|threshold| check_threshold(*threshold).is_err()) {
         bail!("--threshold {threshold}: must be a number above 0 and at most 1");
     }
@@ -204,7 +215,8 @@ fn document(field: &str, content: &str) -> Vec<u8> {
 
 fn bulk_path(args: &Args) -> String {
     let threshold = args.threshold.map(|threshold| format!("&threshold={threshold}")).unwrap_or_default();
-    format!("/v1/collections/{}/bulk?op=check&limit={}{threshold}", encode(&args.collection), args.limit)
+    let scope: String = args.scope.iter().map(|term| format!("&scope={}", encode(&term.to_string()))).collect();
+    format!("/v1/collections/{}/bulk?op=check&limit={}{threshold}{scope}", encode(&args.collection), args.limit)
 }
 
 fn online(client: &Client, path: &str, chunk: &Chunk, report: &mut Report) -> Result<()> {
@@ -304,7 +316,7 @@ impl Offline {
             limit: args.limit as usize,
             with_metadata: false,
             explain: false,
-            scope: None,
+            scope: Some(Arc::new(args.scope()?)).filter(|scope| !scope.terms().is_empty()),
         };
         for (line, origin) in chunk.lines.iter().zip(&chunk.origins) {
             let (text, place) =

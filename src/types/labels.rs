@@ -1,6 +1,7 @@
 //! Labels, which a client gives to documents, and scopes, which choose documents by their labels.
 
 use std::borrow::Borrow;
+use std::fmt;
 use std::sync::Arc;
 
 use super::ids::json_bytes;
@@ -143,6 +144,12 @@ impl ScopeTerm {
     pub fn parse(text: &str) -> Result<Self, InvalidLabel> {
         let (lacks, label) = text.strip_prefix('!').map_or((false, text), |label| (true, label));
         Ok(Self { label: Label::parse(label)?, lacks })
+    }
+}
+
+impl fmt::Display for ScopeTerm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", if self.lacks { "!" } else { "" }, self.label.as_str())
     }
 }
 

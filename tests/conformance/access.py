@@ -81,7 +81,7 @@ def keys_file():
 
 # What a key with `scores = "verdict"` may ask for, and what it sees.
 COARSE = {"checkDocument", "insertDocument", "deleteDocument", "deleteDocuments", "batch", "bulk"}
-COARSE_PARAMETERS = {"id", "on_duplicate", "on_existing", "invalid", "op", "extra", "duplex"}
+COARSE_PARAMETERS = {"id", "label", "on_duplicate", "on_existing", "invalid", "op", "extra", "duplex"}
 # It may send these, which generated clients do.
 COARSE_DEFAULTS = {"limit": ["10"], "with": ["none"], "explain": ["false"], "page_metadata": ["false"]}
 COARSE_FIELDS = {"verdict", "outcome", "stored", "complete", "collection", "id"}

@@ -38,7 +38,9 @@ EXPLAINED = [
     r"banding_by_hand: must be true or absent if `banding` is given",
     r"id: must be a field of the JSON document; .*",
     r"confirm: must be the collection's name, .*",
-    r"cursor: is not a cursor from a page of this kind",
+    r"cursor: is not a cursor from a page of (this kind|labels)",
+    # Names and values of labels have lengths in bytes, and names may not be repeated.
+    r"(label|labels|scope)(\..*)?: a (label|document|scope)\b.*",
     r"with: `text` needs an `id`; .*",
     r"with: must be `none` in this collection: .*",
     r"name: is required with `keep`, because it names the series",

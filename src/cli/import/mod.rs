@@ -19,6 +19,7 @@ use super::exit::ExitStatus;
 use super::files::{FieldArgs, matching, unreadable};
 use super::progress;
 use crate::input::{Chunk, Wanted, input_bytes, read_chunks};
+use crate::types::Label;
 use outputs::{Answered, Outputs};
 use tally::Tally;
 
@@ -79,6 +80,9 @@ struct DecisionArgs {
     /// Action for a document whose id already holds other content
     #[arg(long, value_enum, default_value = "conflict")]
     on_existing: OnExisting,
+    /// Label for each document, such as crawl:2026-48, in addition to those in its line; can be repeated
+    #[arg(long, value_name = "NAME:VALUE", value_parser = Label::parse)]
+    label: Vec<Label>,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -117,6 +121,10 @@ impl Args {
         let mut path = format!(
             "/v1/collections/{collection}/bulk?op=insert&on_duplicate={on_duplicate}&on_existing={on_existing}"
         );
+        for label in &self.decisions.label {
+            path.push_str("&label=");
+            path.push_str(&encode(label.as_str()));
+        }
         // The first match names the original. The counts need no others; verdicts have as many as the server gives.
         if self.verdicts.is_none() {
             path.push_str("&limit=1");
