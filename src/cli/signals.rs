@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The status that a shell uses for a process that SIGINT ended. It means that the server did not finish open requests.
-const EXIT_INTERRUPTED: i32 = 130;
+/// The status that a shell uses for a process that SIGINT ended. It means that work was not finished.
+pub(super) const EXIT_INTERRUPTED: i32 = 130;
 
 /// SIGINT and SIGTERM.
 pub(super) struct Signals {

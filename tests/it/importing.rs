@@ -1,7 +1,9 @@
 //! `hapax import`: the files that it writes, the collections that it creates, and what it says of files that it cannot
 //! use.
 
+use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -9,6 +11,7 @@ use crate::cli::{code, path, row, run_with_input, text, words};
 use crate::support::client::Client;
 use crate::support::command::{hapax, run};
 use crate::support::server::Server;
+use crate::support::until::until;
 
 fn lines(bytes: &[u8]) -> Vec<Value> {
     bytes
@@ -102,6 +105,45 @@ fn verdicts_and_kept_lines_are_written_in_the_order_of_the_input() {
     let again = import();
     assert_eq!(["documents", "unique", "unchanged"].map(|name| row(&again, name)), [9_001, 0, 6_750]);
     assert!(read_kept() == text_kept);
+}
+
+#[test]
+fn an_interrupted_import_ends_its_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, url) = started(dir.path());
+    let kept = dir.path().join("kept.jsonl.zst");
+    let arguments = ["import", "--server", &url, "--kept", path(&kept), "-"];
+    let mut import =
+        hapax(&arguments).stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = import.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || {
+        let lines = (0..1_000_000).map(|n| format!("{}\n", json!({"id": n.to_string(), "text": words(n)})));
+        // The import closes its input.
+        lines.take_while(|line| stdin.write_all(line.as_bytes()).is_ok()).count()
+    });
+    let client = Client::new(server.url(""));
+    let stored = || client.get("/v1/collections/default").ok()["documents"].as_u64().unwrap();
+    until("something is stored", || stored() > 0);
+    let pid = import.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = import.wait_with_output().unwrap();
+    assert!(writer.join().unwrap() < 1_000_000);
+    assert_eq!(code(&output), 2, "{output:?}");
+    assert!(text(&output.stderr).contains("interrupted; stored documents stay stored"), "{output:?}");
+    let lines = zstd::decode_all(std::fs::File::open(&kept).unwrap()).unwrap();
+    assert_eq!(lines.iter().filter(|&&byte| byte == b'\n').count() as u64, stored());
+    assert_eq!(row(&output, "unique"), stored());
+}
+
+#[test]
+fn a_summary_that_nobody_reads_is_no_failure() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, url) = started(dir.path());
+    let input = dir.path().join("in.jsonl");
+    std::fs::write(&input, json!({"id": "a", "text": words(1)}).to_string()).unwrap();
+    let mut import = hapax(&["import", "--server", &url, path(&input)]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(import.stdout.take());
+    assert_eq!(import.wait().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -5,12 +5,15 @@ mod outputs;
 mod tally;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use indicatif::ProgressBar;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::{register, register_conditional_shutdown};
 
 use super::bulk::{self, BulkError};
 use super::client::{Client, ServerArgs, encode};
@@ -18,6 +21,7 @@ use super::collection::{CreateArgs, ensure};
 use super::exit::ExitStatus;
 use super::files::{FieldArgs, matching, unreadable};
 use super::progress;
+use super::signals::EXIT_INTERRUPTED;
 use crate::input::{Chunk, Wanted, input_bytes, read_chunks};
 use crate::types::Label;
 use outputs::{Answered, Outputs};
@@ -143,6 +147,8 @@ struct Import<'a> {
     tally: Mutex<Tally>,
     /// The error that ends the import.
     error: Mutex<Option<anyhow::Error>>,
+    /// Set by SIGINT or SIGTERM.
+    interrupted: Arc<AtomicBool>,
 }
 
 pub fn run(args: &Args) -> Result<ExitStatus> {
@@ -163,6 +169,7 @@ pub fn run(args: &Args) -> Result<ExitStatus> {
         outputs,
         tally: Mutex::default(),
         error: Mutex::default(),
+        interrupted: interruption()?,
     };
     let wanted = Wanted { originals: args.kept.is_some(), ..args.fields.wanted(true) };
     import.send(&files, &wanted, args.connections);
@@ -185,6 +192,7 @@ impl Import<'_> {
             for file in files {
                 let numbered = |chunk| {
                     number += 1;
+                    self.look_for_interruption();
                     !self.has_failed() && give.send((number - 1, chunk)).is_ok()
                 };
                 if let Err(error) = read_chunks(file, wanted, numbered) {
@@ -209,6 +217,7 @@ impl Import<'_> {
                 continue;
             }
             let answers = self.send_chunk(&chunk);
+            self.look_for_interruption();
             if let Some(turn) = turn
                 && let Err(error) = turn.write(&chunk, &answers)
             {
@@ -256,12 +265,24 @@ impl Import<'_> {
         // If a file or the collection does not exist, nothing was sent, and the error says everything.
         if error.is_none() || tally.documents() > 0 {
             let written = tally.write_summary(self.begun.elapsed(), &mut std::io::stdout().lock());
-            written.context("cannot write the summary")?;
+            // Whoever reads the summary may have seen enough of it. What was stored stays stored.
+            if let Err(error) = written
+                && error.kind() != std::io::ErrorKind::BrokenPipe
+            {
+                return Err(error).context("cannot write the summary");
+            }
         }
         match error {
             Some(error) => Err(error),
             None if tally.failed() > 0 => Ok(ExitStatus::Found),
             None => Ok(ExitStatus::Fine),
+        }
+    }
+
+    /// Ends the import if it was interrupted: chunks that are being sent are sent to their end, and files are ended.
+    fn look_for_interruption(&self) {
+        if self.interrupted.load(Ordering::Relaxed) && !self.has_failed() {
+            self.fail(anyhow!("interrupted; stored documents stay stored, so run it again to go on"));
         }
     }
 
@@ -272,6 +293,17 @@ impl Import<'_> {
     fn has_failed(&self) -> bool {
         locked(&self.error).is_some()
     }
+}
+
+/// Returns a flag that the next SIGINT or SIGTERM sets. The one after that ends the process at once.
+fn interruption() -> Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        register_conditional_shutdown(signal, EXIT_INTERRUPTED, Arc::clone(&flag))
+            .and_then(|_| register(signal, Arc::clone(&flag)))
+            .context("cannot listen for signals")?;
+    }
+    Ok(flag)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

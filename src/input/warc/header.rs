@@ -1,16 +1,20 @@
 //! The lines of a header -> its fields. WARC records and archived HTTP responses have the same kind of header (ISO 28500,
 //! section 4; RFC 9112, section 5). It is lenient, because archives keep what servers sent.
 
+/// The bytes of a header that are read, which is more than servers send. A record may have a longer one, and its fields would
+/// take many times as much memory.
+const READ_BYTES_MAX: usize = 64 * 1024;
+
 /// The fields of a header, in their order.
 #[derive(Debug, Default)]
 pub(super) struct Header(Vec<(String, String)>);
 
 impl Header {
     /// Reads the lines after the first one. A line that begins with white space continues the one before it; a line
-    /// without a colon is left out.
+    /// without a colon is left out, and so is everything after [`READ_BYTES_MAX`].
     pub(super) fn parse(lines: &[u8]) -> Self {
         let mut fields: Vec<(String, String)> = Vec::new();
-        for line in lines.split(|&byte| byte == b'\n').skip(1) {
+        for line in lines[..lines.len().min(READ_BYTES_MAX)].split(|&byte| byte == b'\n').skip(1) {
             let text = String::from_utf8_lossy(line);
             if let (Some(last), true) = (fields.last_mut(), line.first().is_some_and(|byte| b" \t".contains(byte))) {
                 last.1.push(' ');
@@ -48,6 +52,14 @@ mod tests {
         assert_eq!(header.get("b"), Some("x:y"));
         assert_eq!(header.get("c"), Some("\u{FFFD}"));
         assert_eq!(header.get("nonsense"), None);
+    }
+
+    #[test]
+    fn of_a_long_header_only_the_beginning_is_read() {
+        let long = [b"HTTP/1.1 200 OK\r\na: 1\r\n".as_slice(), &b"b:c\n".repeat(4_000_000), b"d: 2\r\n"].concat();
+        let header = Header::parse(&long);
+        assert_eq!((header.get("a"), header.get("d")), (Some("1"), None));
+        assert!(header.0.len() < READ_BYTES_MAX / 4);
     }
 
     #[test]
