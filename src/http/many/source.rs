@@ -11,7 +11,7 @@ use super::operation::Operation;
 use super::rooms::LineRooms;
 use super::shutdown::Shutdown;
 use super::work::{DocumentWork, Input};
-use crate::collections::Collection;
+use crate::collections::{AskedCollections, Collection};
 use crate::http::body::{self, Window};
 use crate::http::dto::document::BYTE_ORDER_MARK;
 use crate::http::error::{Code, Problem};
@@ -36,6 +36,8 @@ pub(super) struct LineSource {
     duplex: bool,
     op: Operation,
     collection: Collection,
+    /// Present if other collections are asked too.
+    asked: Option<AskedCollections>,
     ended: bool,
     /// Why the lines ended before the body did.
     fatal: Option<Problem>,
@@ -53,9 +55,9 @@ impl LineSource {
     ) -> Self {
         let (limits, op) = (state.limits(), work.operation());
         Self {
-            feed: Feed::new(limits, reader, duplex, window, quota),
+            feed: Feed::new(limits, reader, duplex, window, quota).asking(work.lookups()),
             splitter: Splitter::new(limits.bulk_line_bytes_max),
-            rooms: LineRooms::new(state, op.answer_bytes_max()),
+            rooms: LineRooms::new(state, op.answer_bytes_max(work.asked())),
             shutdown: Shutdown::new(state, work.caller().clone(), duplex),
             lines_max: if duplex { u64::MAX } else { limits.bulk_lines_max },
             line_bytes_max: limits.bulk_line_bytes_max,
@@ -63,6 +65,7 @@ impl LineSource {
             duplex,
             op,
             collection: work.collection().clone(),
+            asked: work.asked().cloned(),
             ended: false,
             fatal: None,
         }
@@ -152,7 +155,8 @@ impl LineSource {
         if json.len() < COPIED_BYTES_MAX {
             json = Bytes::copy_from_slice(&json);
         }
-        let bytes = body::json_bytes(&json).await + self.op.shingle_bytes(&self.collection, json.len());
+        let shingles = self.op.shingle_bytes(&self.collection, self.asked.as_ref(), json.len());
+        let bytes = body::json_bytes(&json).await + shingles;
         let room = self.rooms.line(bytes, &mut self.shutdown).await?;
         // Every line reserves this last. So a line that has memory for its answer waits for nothing else.
         let answer = Some(self.rooms.answer(&mut self.shutdown).await?);
