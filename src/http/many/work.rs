@@ -99,6 +99,7 @@ struct ReadyDocument<T> {
 }
 
 /// The prepared part of a document.
+#[expect(clippy::large_enum_variant, reason = "each check is done here, and would need a box")]
 enum Ready {
     Done(DocumentAnswer),
     Insert(Box<Insert>),
