@@ -2,12 +2,12 @@
 //! answer has status 200.
 
 use crate::collections::Elsewhere;
-use crate::telemetry::names::{self, label};
+use crate::telemetry::names;
 
 /// Notes the collections that failed.
 pub(super) fn not_asked(elsewhere: &Elsewhere) {
     for (collection, error) in elsewhere.failures() {
-        metrics::counter!(names::HTTP_ELSEWHERE_FAILURES, label::COLLECTION => collection.to_string()).increment(1);
+        metrics::counter!(names::HTTP_ELSEWHERE_FAILURES).increment(1);
         tracing::warn!(%collection, %error, "a collection could not be asked about an inserted document");
     }
 }

@@ -34,8 +34,8 @@ struct Several {
 /// asked.
 #[derive(Clone, Debug)]
 pub struct Said {
-    pub collection: CollectionName,
-    pub opinion: Result<Opinion>,
+    collection: CollectionName,
+    opinion: Result<Opinion>,
 }
 
 /// A verdict without its matches.
@@ -239,6 +239,11 @@ impl Elsewhere {
 }
 
 impl Said {
+    /// Returns the collection, and its opinion or why it could not be asked.
+    pub fn into_parts(self) -> (CollectionName, Result<Opinion>) {
+        (self.collection, self.opinion)
+    }
+
     fn of(collection: &CollectionName, verdict: &Verdict) -> Self {
         let &Verdict { kind, threshold, candidates, unread, expected_recall, .. } = verdict;
         let opinion = Opinion { kind, threshold, candidates, unread, expected_recall, explanation: None };

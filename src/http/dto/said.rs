@@ -32,7 +32,7 @@ pub struct SaidBody {
 
 impl SaidBody {
     pub fn new(said: Said, request_id: impl FnOnce() -> String) -> Self {
-        let Said { collection, opinion } = said;
+        let (collection, opinion) = said.into_parts();
         match opinion {
             Ok(Opinion { kind, threshold, candidates, unread, expected_recall, explanation }) => Self {
                 collection,

@@ -187,18 +187,23 @@ impl DocumentWork {
         self.caller.scores()
     }
 
-    /// All collections that it asks, if there are others than that of the path.
-    pub(crate) fn asked(&self) -> Option<&AskedCollections> {
-        self.several.as_ref().map(Several::asked)
-    }
-
     /// Returns in how many collections each document is looked up.
-    pub(crate) fn lookups(&self) -> usize {
+    pub(super) fn lookups(&self) -> usize {
         1 + self.asked().map_or(0, |asked| asked.others().len())
     }
 
-    pub(crate) fn operation(&self) -> Operation {
-        self.op.clone()
+    /// Returns the most memory that shingles of a text of this many bytes take, in addition to the text.
+    pub(super) fn shingle_bytes(&self, text_bytes: usize) -> usize {
+        self.op.shingle_bytes(&self.collection, self.asked(), text_bytes)
+    }
+
+    /// Returns the most bytes of JSON that one answer takes.
+    pub(super) fn answer_bytes_max(&self) -> usize {
+        self.op.answer_bytes_max(self.asked())
+    }
+
+    fn asked(&self) -> Option<&AskedCollections> {
+        self.several.as_ref().map(Several::asked)
     }
 
     /// Returns the answers, in the order of the inputs.
