@@ -200,3 +200,21 @@ fn a_text_is_signed_once_for_each_spec() {
     assert_eq!(found.borrow()["elsewhere"][0]["method"], "exact");
     assert_eq!(client.get(&format!("{}?id=y", documents("a"))).ok()["verdict"], "unique");
 }
+
+#[test]
+fn a_scope_applies_in_each_collection() {
+    let dir = dir();
+    let server = Local::plain(&dir);
+    let client = Client::of(&server);
+    create(&client);
+    for name in ["a", "b", "c"] {
+        for crawl in ["old", "new"] {
+            let target = format!("{}?on_duplicate=store&label=crawl:{crawl}", documents(name));
+            client.post(&target, &json!({"id": crawl, "text": text(1, 0)})).ok();
+        }
+    }
+    let of = |scope: &str| client.post(&format!("{CHECK_A}{scope}"), &json!({"text": text(1, 0)})).ok();
+    assert_eq!(places(&of("")["matches"]).len(), 6);
+    assert_eq!(places(&of("&scope=crawl:new")["matches"]), [("a", "new"), ("b", "new"), ("c", "new")]);
+    assert_eq!(places(&of("&scope=!crawl:new")["matches"]), [("a", "old"), ("b", "old"), ("c", "old")]);
+}
