@@ -54,8 +54,8 @@ impl AskedCollections {
             let name = match CollectionName::new(text) {
                 Ok(name) => name,
                 Err(error) => {
-                    let shown: String = text.chars().take(CollectionName::BYTES_MAX).collect();
-                    return invalid(format!("must be names with commas between them; `{shown}` is none: {error}"));
+                    let wrong_name: String = text.chars().take(CollectionName::BYTES_MAX).collect();
+                    return invalid(format!("must be names with commas between them; `{wrong_name}` is none: {error}"));
                 }
             };
             if name == *own {

@@ -1,5 +1,5 @@
 //! The verdicts of several collections on one document -> one answer. A check has the matches of all in one list, the
-//! best first. An insertion keeps the verdict of its own collection, and has the matches of the others beside it.
+//! best first. An insertion keeps the verdict of its own collection, and has the matches in other collections beside it.
 //! Knows nothing of collections except their names.
 
 use std::iter::Peekable;
@@ -21,7 +21,7 @@ pub struct JointVerdict {
     several: Option<Box<Several>>,
 }
 
-/// What several collections said.
+/// The opinions of several collections.
 #[derive(Clone, Debug)]
 struct Several {
     /// In the order in which they were asked. The first is the collection of the path.
@@ -30,8 +30,7 @@ struct Several {
     elsewhere: Option<Found>,
 }
 
-/// What one collection said: its verdict without its matches, which are among those of all; or why it could not be
-/// asked.
+/// The opinion of one collection, or why it could not be asked. Its matches are among those of all.
 #[derive(Clone, Debug)]
 pub struct Said {
     collection: CollectionName,
@@ -58,7 +57,7 @@ struct Found {
     omitted: u64,
 }
 
-/// What other collections say about a document that is inserted.
+/// The opinions and the matches of other collections about a document that is inserted.
 #[derive(Clone, Debug, Default)]
 pub struct Elsewhere {
     said: Vec<Said>,
@@ -73,7 +72,7 @@ pub struct JointParts {
     pub said: Vec<Said>,
     /// The matches in other collections, for an insertion.
     pub elsewhere: Option<Vec<Match>>,
-    /// What was left out of both lists.
+    /// The numbers of matches and metadata left out of both lists.
     pub omitted: Option<Omitted>,
     /// Whether each collection was asked, and no limit may have hidden a match.
     pub complete: bool,

@@ -1,4 +1,4 @@
-//! What one of several collections said, as JSON.
+//! The opinion of one of several collections, as JSON.
 
 use serde::Serialize;
 

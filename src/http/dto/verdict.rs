@@ -52,7 +52,7 @@ pub struct VerdictBody {
     /// The matches in other collections, for an insertion.
     #[serde(skip_serializing_if = "Option::is_none")]
     elsewhere: Option<Vec<MatchBody>>,
-    /// What each collection said, if several were asked.
+    /// The opinion of each collection, if several were asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     collections: Option<Vec<SaidBody>>,
 }

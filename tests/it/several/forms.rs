@@ -58,7 +58,7 @@ fn a_long_text_is_signed_for_each_spec_while_it_arrives() {
         let settings = json!({"shingle": shingle, "banding": banding});
         assert_eq!(client.json("PUT", &format!("/v1/collections/{name}"), &settings).status, 201);
     }
-    // Longer than what is read at once, also as a BOM and with characters at the cuts.
+    // It is longer than the pieces of a body, and has characters of two bytes at their ends.
     let long = format!("\u{FEFF}{}", (0..40_000).map(|word| format!("wörd{word}é ")).collect::<String>());
     for name in ["b", "c"] {
         let near = format!("{long} and a few other words");
