@@ -329,3 +329,69 @@ fn least(one: Option<f64>, other: Option<f64>) -> Option<f64> {
         (one, other) => one.or(other),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::types::{DocId, Method, Similarity, TimestampMs};
+
+    /// A match of this similarity, in tenths; 10: of equal content.
+    fn found(tenths: u8, id: &str) -> Match {
+        let value = f64::from(tenths) / 10.0;
+        Match {
+            collection: None,
+            id: DocId::new(id).unwrap(),
+            same_content: tenths == 10,
+            similarity: Similarity { value, low: value, high: value, method: Method::Estimate },
+            overlap: None,
+            first_seen: TimestampMs(0),
+            metadata: None,
+            metadata_omitted: false,
+        }
+    }
+
+    /// A list as a collection gives it, the best first, of which `cut` matches are left out.
+    fn list(at: usize, mut tenths: Vec<u8>, cut: usize) -> Found {
+        tenths.sort_unstable_by(|one, other| other.cmp(one));
+        let mut matches: Vec<Match> =
+            tenths.iter().enumerate().map(|(place, &tenths)| found(tenths, &format!("{at}-{place}"))).collect();
+        let stay = matches.len() - cut.min(matches.len().saturating_sub(1));
+        let omitted = (matches.len() - stay) as u64;
+        matches.truncate(stay);
+        Found { matches, omitted }
+    }
+
+    proptest! {
+        #[test]
+        fn lists_become_one_list_without_a_hole(
+            lists in prop::collection::vec((prop::collection::vec(0..=10_u8, 0..12), 0..4_usize), 1..5),
+            limit in 1..20_usize,
+        ) {
+            // The limit holds for each list, too.
+            let whole = |cut: bool| lists.iter().enumerate().map(move |(at, (tenths, left_out))| {
+                let mut tenths = tenths.clone();
+                tenths.sort_unstable_by(|one, other| other.cmp(one));
+                tenths.truncate(limit);
+                list(at, tenths, if cut { *left_out } else { 0 })
+            });
+            let mut truth: Vec<Match> = whole(false).flat_map(|list| list.matches).collect();
+            truth.sort_by(|one, other| {
+                other.same_content.cmp(&one.same_content).then(other.similarity.value.total_cmp(&one.similarity.value))
+            });
+            truth.truncate(limit);
+            let joined = |cut: bool| whole(cut).reduce(|mut all, next| {
+                all.join(next, limit);
+                all
+            }).unwrap();
+            let all = joined(false);
+            prop_assert_eq!((&all.matches, all.omitted), (&truth, 0));
+            // What is left is the beginning of the whole list, and the rest is counted.
+            let cut = joined(true);
+            prop_assert_eq!(&cut.matches[..], &truth[..cut.matches.len()]);
+            prop_assert_eq!(cut.matches.len() as u64 + cut.omitted, truth.len() as u64);
+            prop_assert!(truth.is_empty() || !cut.matches.is_empty());
+        }
+    }
+}

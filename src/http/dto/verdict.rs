@@ -202,6 +202,7 @@ impl From<Previous> for PreviousBody {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collections::{CollectionError, Elsewhere};
     use crate::types::{
         DocId, LookupTimes, Metadata, Method, Outcome, Overlap, Similarity, TimestampMs, Verdict, VerdictKind,
     };
@@ -326,44 +327,81 @@ mod tests {
         );
     }
 
-    #[test]
-    fn no_verdict_is_longer_than_is_counted_on() {
-        let hostile = DocId::new("\u{1}\"\\é".repeat(100)).unwrap();
-        let similarity = Similarity { value: 0.123_456, low: 0.000_001, high: 0.987_654, method: Method::Estimate };
-        let at = TimestampMs(-62_135_596_800_001);
-        let found = Match {
+    fn longest_match() -> Match {
+        Match {
             collection: None,
-            id: hostile.clone(),
+            id: hostile(),
             same_content: false,
-            similarity,
+            similarity: Similarity { value: 0.123_456, low: 0.000_001, high: 0.987_654, method: Method::Estimate },
             overlap: Some(Overlap { both: 333_333, query: 1_000_003, found: 777_777 }),
-            first_seen: at,
+            first_seen: TimestampMs(-62_135_596_800_001),
             metadata: Some(Metadata::new(format!("{{\"k\":\"{}\"}}", "v".repeat(1000))).unwrap()),
             metadata_omitted: false,
-        };
-        let mut longest = Verdict {
+        }
+    }
+
+    fn hostile() -> DocId {
+        DocId::new("\u{1}\"\\é".repeat(100)).unwrap()
+    }
+
+    fn longest() -> Verdict {
+        let Match { similarity, first_seen, .. } = longest_match();
+        Verdict {
             kind: VerdictKind::ExactDuplicate,
             outcome: Outcome::Unchanged,
-            id: Some(hostile.clone()),
-            duplicate_of: Some(hostile.clone()),
+            id: Some(hostile()),
+            duplicate_of: Some(hostile()),
             similarity: Some(0.123_456),
-            representative: Some(hostile),
+            representative: Some(hostile()),
             threshold: 0.123_456,
             candidates: u32::MAX,
             unread: u64::MAX,
             shingles: Some(u64::MAX),
-            previous: Some(Previous { similarity, first_seen: at }),
+            previous: Some(Previous { similarity, first_seen }),
             expected_recall: Some(0.123_456),
+            omitted_matches: u64::MAX,
             ..verdict()
-        };
+        }
+    }
+
+    #[test]
+    fn no_verdict_is_longer_than_is_counted_on() {
         for matches in [0, 1, 20] {
-            longest.matches = vec![found.clone(); matches];
-            longest.omitted_matches = u64::MAX;
+            let longest = Verdict { matches: vec![longest_match(); matches], ..longest() };
             let name = CollectionName::new(&"c".repeat(64)).unwrap();
             let bytes = serde_json::to_string(&body(&name, longest.clone())).unwrap().len();
             // 64 bytes for the fields that a line of a bulk answer adds.
             assert!(bytes + 64 <= longest.bytes(), "{bytes} of {}", longest.bytes());
             assert!(longest.bytes() <= Verdict::bytes_max(matches, true));
+        }
+    }
+
+    #[test]
+    fn no_verdict_of_several_collections_is_longer_than_is_counted_on() {
+        let names: Vec<_> = (0..16).map(|at| CollectionName::new(&format!("{at:0>64}")).unwrap()).collect();
+        for (matches, others) in [(0, 1), (1, 3), (20, 15)] {
+            let plain = || Verdict { matches: vec![longest_match(); matches], omitted_matches: 0, ..longest() };
+            let mut check = JointVerdict::begin(&names[0], plain());
+            let mut elsewhere = Elsewhere::default();
+            for (at, name) in names[1..=others].iter().enumerate() {
+                check.join(name, plain(), 1000);
+                let failed = || Err(CollectionError::Doubtful { id: hostile() });
+                elsewhere.add(name, if at % 2 == 0 { Ok(plain()) } else { failed() }, 1000);
+            }
+            let before = Verdict::bytes_max(matches, true) + JointVerdict::bytes_max(others, 20 * others, true, false);
+            assert!(plain().bytes() + elsewhere.bytes() <= before);
+            let insert = JointVerdict::inserted(&names[0], plain(), elsewhere);
+            for joint in [check, insert] {
+                for bytes_max in [usize::MAX, 30_000, 0] {
+                    let mut joint = joint.clone();
+                    joint.fit(bytes_max);
+                    let counted = joint.bytes();
+                    assert!(bytes_max < 30_000 || counted <= bytes_max, "{counted} of {bytes_max}");
+                    let request_id = || "r".repeat(128);
+                    let bytes = serde_json::to_string(&VerdictBody::joint(&names[0], joint, request_id)).unwrap().len();
+                    assert!(bytes + 64 <= counted, "{bytes} of {counted}");
+                }
+            }
         }
     }
 }
