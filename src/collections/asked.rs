@@ -45,17 +45,17 @@ impl AskedCollections {
         if listed.is_empty() {
             return invalid("must name at least one other collection; leave it out to ask no other".into());
         }
-        let given = listed.split(',').count();
-        if given > OTHERS_MAX {
-            return invalid(format!("names {given} collections; at most {OTHERS_MAX} are allowed"));
+        let (given, max) = (listed.split(',').count(), OTHERS_MAX);
+        if given > max {
+            return invalid(format!("names {given} collections; at most {max} are allowed"));
         }
         let mut names = Vec::with_capacity(given);
         for text in listed.split(',') {
             let name = match CollectionName::new(text) {
                 Ok(name) => name,
                 Err(error) => {
-                    let wrong_name: String = text.chars().take(CollectionName::BYTES_MAX).collect();
-                    return invalid(format!("must be names with commas between them; `{wrong_name}` is none: {error}"));
+                    let entry: String = text.chars().take(CollectionName::BYTES_MAX).collect();
+                    return invalid(format!("must be names with commas between them; `{entry}` is none: {error}"));
                 }
             };
             if name == *own {

@@ -144,7 +144,6 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("offset", "17"),
     ("origin", "the file /etc/hapax.toml"),
     ("other", "a whole number"),
-    ("OTHERS_MAX", "15"),
     ("ours", "0123456789abcdef0123456789abcdef"),
     ("output", "pairs.jsonl"),
     ("own", "1000"),
@@ -236,7 +235,6 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("were", "pairs were"),
     ("what", "text"),
     ("width", "word99"),
-    ("wrong_name", "My Crawl"),
 ];
 
 /// The same for expressions that have another meaning in one place: a part of a path, or an error; the expression; an

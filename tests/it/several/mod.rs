@@ -5,6 +5,7 @@ mod failures;
 mod forms;
 mod inserts;
 mod refusals;
+mod tools;
 
 use serde_json::{Value, json};
 
