@@ -184,6 +184,7 @@ impl AskedCollections {
     ) -> Result<JointVerdict> {
         let mut all: Option<JointVerdict> = None;
         for (at, (collection, prepared)) in self.0.collections.iter().zip(prepared).enumerate() {
+            give_way(at).await;
             let content = prepared.content();
             let verdict = collection.check_within(id.take(), prepared, options.clone(), bytes_max).await?;
             said(at, &verdict, content);
@@ -209,6 +210,7 @@ impl AskedCollections {
     ) -> Elsewhere {
         let mut elsewhere = Elsewhere::default();
         for (at, (collection, prepared)) in self.others().iter().zip(prepared).enumerate() {
+            give_way(at).await;
             let content = prepared.content();
             let verdict = collection.check_within(None, prepared, options.clone(), bytes_max).await;
             if let Ok(verdict) = &verdict {
@@ -278,6 +280,13 @@ impl AskedTextSigner {
             signed.push((leader, signer.finish(piece.clone()).await?));
         }
         Ok(self.asked.handed_out(&self.asked.0.by_spec, signed))
+    }
+}
+
+/// Gives other tasks of the thread a turn between two lookups, each of which may need no disk.
+async fn give_way(lookups_before: usize) {
+    if lookups_before > 0 {
+        tokio::task::yield_now().await;
     }
 }
 
