@@ -1,5 +1,5 @@
 //! The verdicts of several collections on one document -> one answer. A check has the matches of all in one list, the
-//! best first. An insertion keeps the verdict of its own collection, and has the matches in other collections beside it.
+//! best first. An insertion keeps the verdict of its own collection; the matches in other collections are a second list.
 //! Knows nothing of collections except their names.
 
 use std::iter::Peekable;
@@ -387,7 +387,7 @@ mod tests {
             }).unwrap();
             let all = joined(false);
             prop_assert_eq!((&all.matches, all.omitted), (&truth, 0));
-            // What is left is the beginning of the whole list, and the rest is counted.
+            // The matches that stay are the beginning of the whole list, and the others are counted.
             let cut = joined(true);
             prop_assert_eq!(&cut.matches[..], &truth[..cut.matches.len()]);
             prop_assert_eq!(cut.matches.len() as u64 + cut.omitted, truth.len() as u64);

@@ -8,7 +8,7 @@ use crate::support::command::hapax;
 use crate::support::library::dir;
 use crate::support::server::Server;
 
-/// Runs a command, and returns its exit status, its lines of JSON and what it wrote to stderr.
+/// Runs a command, and returns its exit status, its lines of JSON and its stderr.
 fn run(arguments: &[&str]) -> (i32, Vec<Value>, String) {
     let output = hapax(arguments).output().unwrap();
     let lines = String::from_utf8(output.stdout).unwrap();
