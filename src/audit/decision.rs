@@ -126,6 +126,7 @@ mod tests {
 
     fn found(id: &str) -> Match {
         Match {
+            collection: None,
             id: DocId::new(id).unwrap(),
             same_content: false,
             similarity: Similarity { value: 0.914_062_5, low: 0.87, high: 0.95, method: Method::Estimate },

@@ -15,12 +15,14 @@ use super::files::{FieldArgs, unreadable};
 use super::in_use::{ASK_THE_SERVER, advise};
 use super::placed::{ErrorLine, PlaceFields, Unreadable, placed};
 use super::plural::plural;
-use crate::collections::{CheckOptions, Collection, CollectionError, Collections};
+use crate::collections::{
+    AskedCollections, CheckOptions, Collection, CollectionError, Collections, JointVerdict, PrepareOptions, Purpose,
+};
 use crate::config::{self, Sources};
 use crate::cpu::{CpuPool, WhenFull};
 use crate::extract::decode;
 use crate::http::Caller;
-use crate::http::dto::document::{Invalid, from_json};
+use crate::http::dto::document::{DocumentInput, Invalid, from_json};
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
 use crate::input::{Chunk, Fields, Origin, Place, Reason, read_chunks};
@@ -40,6 +42,7 @@ use crate::verdicts::check_threshold;
   hapax check --html page.html | jq .page
   hapax check --html page.html --extracted              the text that is compared, and no lookup
   jq -c '{id: .url, text: .body}' crawl.jsonl | hapax check - | jq -r 'select(.duplicate_of) | .id'
+  hapax check --collection crawl --collections main,archive new.jsonl
   hapax check --data-dir ./hapax-data new.jsonl         without a server
 
 Exit status: 0 no duplicate was found, 1 at least one was found, 2 something failed.")]
@@ -58,6 +61,10 @@ pub struct Args {
     /// Collection to look in
     #[arg(long, value_name = "NAME", default_value = "default")]
     collection: String,
+    /// Other collections to look in too, with commas between their names. Matches in all of them are in one list, and each
+    /// names its collection
+    #[arg(long, value_name = "NAMES")]
+    collections: Option<String>,
     /// Report documents that are at least this similar, above 0 and at most 1, such as 0.9 [default: the
     /// collection's threshold]
     #[arg(long, value_name = "J")]
@@ -216,7 +223,9 @@ fn document(field: &str, content: &str) -> Vec<u8> {
 fn bulk_path(args: &Args) -> String {
     let threshold = args.threshold.map(|threshold| format!("&threshold={threshold}")).unwrap_or_default();
     let scope: String = args.scope.iter().map(|term| format!("&scope={}", encode(&term.to_string()))).collect();
-    format!("/v1/collections/{}/bulk?op=check&limit={}{threshold}{scope}", encode(&args.collection), args.limit)
+    let others = args.collections.as_deref().map(|names| format!("&collections={}", encode(names))).unwrap_or_default();
+    let (collection, limit) = (encode(&args.collection), args.limit);
+    format!("/v1/collections/{collection}/bulk?op=check&limit={limit}{threshold}{scope}{others}")
 }
 
 fn online(client: &Client, path: &str, chunk: &Chunk, report: &mut Report) -> Result<()> {
@@ -279,6 +288,8 @@ struct Offline {
     runtime: tokio::runtime::Runtime,
     collections: Collections,
     collection: Collection,
+    /// Present if other collections are asked too.
+    asked: Option<AskedCollections>,
 }
 
 /// A verdict in the form of the bulk route.
@@ -307,7 +318,16 @@ impl Offline {
         let runtime = tokio::runtime::Runtime::new().context("cannot start threads")?;
         let collections = Collections::open(config.collections, CpuPool::new(config.cpu), Arc::default())?;
         let collection = runtime.block_on(collections.get(&name))?;
-        Ok(Self { runtime, collections, collection })
+        let asked = match &args.collections {
+            Some(listed) => {
+                let names =
+                    AskedCollections::names(listed, &name).map_err(|error| anyhow!("--collections: {error}"))?;
+                let others = names.iter().map(|name| runtime.block_on(collections.get(name)));
+                Some(AskedCollections::new(collection.clone(), others.collect::<Result<_, _>>()?))
+            }
+            None => None,
+        };
+        Ok(Self { runtime, collections, collection, asked })
     }
 
     fn check(&self, args: &Args, chunk: &Chunk, report: &mut Report) -> Result<()> {
@@ -322,18 +342,12 @@ impl Offline {
             let (text, place) =
                 (std::str::from_utf8(line).expect("lines are made of UTF-8"), PlaceFields::in_file(origin));
             let verdict = from_json(text, Invalid::Refuse, &Caller::anyone()).and_then(|document| {
-                let check = async {
-                    let mut prepared = self.collection.prepare(document.content).await?;
-                    let page = prepared.take_page();
-                    let verdict = self.collection.check(document.id, prepared, options.clone()).await?;
-                    Ok::<_, CollectionError>(Verdict { page, ..verdict })
-                };
-                self.runtime.block_on(check).map_err(Problem::from)
+                self.runtime.block_on(self.verdict(document, options.clone())).map_err(Problem::from)
             });
             match verdict {
                 Ok(verdict) => {
-                    report.duplicates += u64::from(verdict.kind.is_duplicate());
-                    let verdict = VerdictBody::new(self.collection.name(), verdict);
+                    report.duplicates += u64::from(verdict.verdict().kind.is_duplicate());
+                    let verdict = VerdictBody::joint(self.collection.name(), verdict, String::new);
                     report.write_line(origin, &VerdictLine { kind: "verdict", place, verdict });
                 }
                 Err(problem) => {
@@ -345,6 +359,22 @@ impl Offline {
             }
         }
         Ok(())
+    }
+
+    async fn verdict(&self, document: DocumentInput, options: CheckOptions) -> Result<JointVerdict, CollectionError> {
+        let DocumentInput { id, content, .. } = document;
+        let Some(asked) = &self.asked else {
+            let mut prepared = self.collection.prepare(content).await?;
+            let page = prepared.take_page();
+            let verdict = self.collection.check(id, prepared, options).await?;
+            return Ok(Verdict { page, ..verdict }.into());
+        };
+        let prepare = PrepareOptions { purpose: Purpose::Check, ..PrepareOptions::default() };
+        let mut prepared = asked.prepare(content, prepare).await?;
+        let page = prepared[0].take_page();
+        let mut joint = asked.check(id, prepared, options, usize::MAX, |_, _, _| {}).await?;
+        joint.verdict_mut().page = page;
+        Ok(joint)
     }
 }
 

@@ -2,6 +2,7 @@
 //! of storage. The only kind is storage on this machine.
 
 mod all;
+mod asked;
 mod collection;
 mod local;
 mod manifest;
@@ -10,6 +11,7 @@ mod opening;
 mod pending;
 
 pub use all::Collections;
+pub use asked::{AskedCollections, AskedTextSigner};
 pub use collection::Collection;
 pub use opening::Opening;
 pub use pending::Pending;
@@ -17,7 +19,7 @@ pub use pending::Pending;
 pub use crate::verdicts::{
     Attached, BackupContents, BackupEntry, BackupName, BackupSettings, BackupState, BackupStatus, BandingAsked,
     Changes, CheckOptions, ClusterMember, ClusterPage, ClustersPage, CollectionError, CollectionsConfig, Comparand,
-    Comparison, Cursor, Description, DocumentsPage, ExactComparison, GoldenFailure, GoldenReport, GoldenStretch,
-    HotBucket, InsertOptions, Limits, Medium, MemoryConfig, PrepareOptions, Prepared, Purpose, Result, ScrubConfig,
-    Settings, TextSigner, WriteFailure, element_hashes,
+    Comparison, Cursor, Description, DocumentsPage, Elsewhere, ExactComparison, GoldenFailure, GoldenReport,
+    GoldenStretch, HotBucket, InsertOptions, JointParts, JointVerdict, Limits, Medium, MemoryConfig, Opinion,
+    PrepareOptions, Prepared, Purpose, Result, Said, ScrubConfig, Settings, TextSigner, WriteFailure, element_hashes,
 };

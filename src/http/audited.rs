@@ -11,13 +11,17 @@ use tokio::runtime::Handle;
 use super::caller::Caller;
 use super::state::AppState;
 use crate::audit::{AuditLog, Decided, Decision};
-use crate::collections::{Collection, CollectionError, Pending};
+use crate::collections::{AskedCollections, Collection, CollectionError, Pending};
 use crate::telemetry::request::current_id;
 use crate::types::{DocId, Verdict};
 
 /// What the lines of one request have in common; empty without an audit log. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Audited(Option<Arc<Common>>);
+
+/// The same for the checks of a request that asks several collections, in their order. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct AuditedChecks(Arc<[Audited]>);
 
 struct Common {
     log: Arc<AuditLog>,
@@ -99,6 +103,18 @@ impl Audited {
             Ok(answer)
         });
         Either::Right(task.map(|ended| ended.unwrap_or_else(|_| Err(CollectionError::closed()))))
+    }
+}
+
+impl AuditedChecks {
+    pub(super) fn of(state: &AppState, caller: &Caller, asked: &AskedCollections) -> Self {
+        let all = std::iter::once(asked.own()).chain(asked.others());
+        Self(all.map(|collection| Audited::of_check(state, caller, collection)).collect())
+    }
+
+    /// Logs the check of one of the collections, if checks are logged.
+    pub(super) fn checked(&self, at: usize, verdict: &Verdict, content: Option<ContentHash>) {
+        self.0[at].checked(verdict, content);
     }
 }
 

@@ -10,7 +10,8 @@ use super::routes::Route;
 use crate::keys::Scores;
 
 /// The parameters. `threshold` is not one of them: a client that may choose it finds the similarity by halving.
-const PARAMETERS: [&str; 8] = ["id", "label", "on_duplicate", "on_existing", "invalid", "op", "extra", "duplex"];
+const PARAMETERS: [&str; 9] =
+    ["id", "label", "on_duplicate", "on_existing", "invalid", "op", "extra", "duplex", "collections"];
 
 /// Returns 403 if the route is not for keys that see only verdicts, and this is one.
 pub(super) fn check_route(route: &Route, caller: &Caller) -> Result<(), Problem> {

@@ -21,6 +21,7 @@ mod connections;
 pub mod deadline;
 mod delay_limit;
 mod early;
+mod elsewhere;
 mod front;
 mod gate;
 pub mod handlers;

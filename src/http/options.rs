@@ -41,7 +41,7 @@ pub(super) fn is_default(query: &Query, name: &str) -> bool {
 /// The options of an insert.
 #[derive(Clone, Debug)]
 pub(super) struct InsertAsked {
-    pub(super) options: InsertOptions,
+    options: InsertOptions,
     /// Labels for each document, in addition to those that it brings.
     labels: Arc<[Label]>,
     /// Whether the title, address and language of a page are added to its metadata.
@@ -49,6 +49,17 @@ pub(super) struct InsertAsked {
 }
 
 impl InsertAsked {
+    /// Returns the options of the insertion itself.
+    pub(super) fn options(&self) -> InsertOptions {
+        self.options
+    }
+
+    /// Returns the options of the lookups in other collections.
+    pub(super) fn elsewhere(&self) -> CheckOptions {
+        let InsertOptions { limit, with_metadata, explain, .. } = self.options;
+        CheckOptions { threshold: None, limit, with_metadata, explain, scope: None }
+    }
+
     /// Returns what to store with a content: what was sent, the facts of the page if the client asked for that, and the
     /// labels of the request.
     pub(super) fn attached(&self, sent: Attached, page: Option<&PageFacts>) -> Result<Attached, Problem> {

@@ -63,9 +63,9 @@ macro_rules! route {
 /// All routes.
 #[rustfmt::skip]
 pub static ROUTES: &[Route] = &[
-    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/check" Scope(Check), ?["id", "scope", "threshold", "limit", "with", "invalid", "explain"]
+    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/check" Scope(Check), ?["id", "scope", "threshold", "limit", "with", "invalid", "explain", "collections"]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(documents::check)) },
-    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/documents" Scope(Insert), ?["id", "label", "on_duplicate", "on_existing", "limit", "with", "page_metadata", "invalid", "explain"]
+    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/documents" Scope(Insert), ?["id", "label", "on_duplicate", "on_existing", "limit", "with", "page_metadata", "invalid", "explain", "collections"]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(documents::insert)) },
     route!(GET "/v1/collections/{collection}/documents" Scope(Read), ?["id", "label", "with", "limit", "cursor"]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(documents::read)),
@@ -77,10 +77,10 @@ pub static ROUTES: &[Route] = &[
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 507] post(documents::delete_many)) },
     route!(GET "/v1/collections/{collection}/clusters" Scope(Read), ?["id", "limit", "cursor"]
         -> [200, 401, 403, 404, 409, 422, 429, 500, 503] get(clusters::read)),
-    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/batch" Operation, ?["scope", "label", "threshold", "limit", "with", "on_duplicate", "on_existing", "page_metadata", "invalid"]
+    Route { coarse: true, ..route!(POST "/v1/collections/{collection}/batch" Operation, ?["scope", "label", "threshold", "limit", "with", "on_duplicate", "on_existing", "page_metadata", "invalid", "collections"]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(batch::batch)) },
     Route { streams: true, coarse: true, ..route!(POST "/v1/collections/{collection}/bulk" Operation,
-        ?["op", "scope", "label", "threshold", "limit", "with", "on_duplicate", "on_existing", "page_metadata", "invalid", "extra", "duplex"]
+        ?["op", "scope", "label", "threshold", "limit", "with", "on_duplicate", "on_existing", "page_metadata", "invalid", "extra", "duplex", "collections"]
         -> [200, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503] post(bulk::bulk)) },
     route!(POST "/v1/collections/{collection}/compare" Scope(Check), ?[]
         -> [200, 400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503] post(tools::compare)),

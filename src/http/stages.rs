@@ -25,13 +25,15 @@ pub enum Stage {
     Verify,
     /// Everything else until the verdict is made: waiting for the id and for the decision lock, and reading ids.
     Decide,
+    /// Other collections are asked about a document that is being inserted.
+    Elsewhere,
     /// The write becomes durable.
     Commit,
 }
 
 impl Stage {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Extract, Self::Sign, Self::Probe, Self::Verify, Self::Decide, Self::Commit];
+    pub(super) const ALL: [Self; 7] =
+        [Self::Extract, Self::Sign, Self::Probe, Self::Verify, Self::Decide, Self::Elsewhere, Self::Commit];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -40,6 +42,7 @@ impl Stage {
             Self::Probe => "probe",
             Self::Verify => "verify",
             Self::Decide => "decide",
+            Self::Elsewhere => "elsewhere",
             Self::Commit => "commit",
         }
     }
@@ -92,7 +95,7 @@ impl Stages {
 fn log(ids: SpanIds, stage: Stage, at: std::time::SystemTime, took: Duration, verdict: &Verdict) {
     let name = stage.as_str();
     match stage {
-        Stage::Extract | Stage::Commit => span_ended!(ids, name, at, took),
+        Stage::Extract | Stage::Elsewhere | Stage::Commit => span_ended!(ids, name, at, took),
         Stage::Sign => span_ended!(ids, name, at, took, shingles = verdict.shingles),
         Stage::Probe => span_ended!(ids, name, at, took, candidates = verdict.candidates, unread = verdict.unread),
         Stage::Verify => span_ended!(ids, name, at, took, candidates = verdict.candidates),

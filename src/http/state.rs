@@ -77,6 +77,8 @@ impl AppState {
         for gauge in [names::HTTP_BULK_REQUESTS, names::HTTP_TEXT_STREAMS] {
             metrics::gauge!(gauge).set(0.0);
         }
+        // An alert on its rate sees the first failure.
+        metrics::counter!(names::HTTP_ELSEWHERE_FAILURES).increment(0);
         let stream_threads = wiring.stream_threads.unwrap_or_else(cpu::cores);
         Self(Arc::new(Inner {
             admission: Admission::new(&limits, stream_threads),

@@ -481,6 +481,10 @@ metrics_table! {
     HTTP_ANSWERS_CUT = "hapax_http_answers_cut_total", Kind::Counter, None, [],
         "Verdicts that were shortened because of `server.answer_bytes_max`.",
         "If it grows, ask for fewer matches, or raise `server.answer_bytes_max`.";
+    HTTP_ELSEWHERE_FAILURES = "hapax_http_elsewhere_failures_total", Kind::Counter, None, [],
+        "Lookups in other collections (`?collections=`) that failed after a document was inserted. The answer has \
+         status 200 and says it.",
+        "If it grows, the log says which collections and why: look for `could not be asked`.";
     HTTP_ANSWERS_GIVEN_UP = "hapax_http_answers_given_up_total", Kind::Counter, None, [],
         "Answers that were dropped because the client did not take them.",
         "If it grows, clients do not read their answers: look at their time limits.";

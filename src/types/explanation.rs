@@ -88,13 +88,13 @@ impl Explanation {
         OWN_BYTES + Self::BUCKETS_MAX * BUCKET_BYTES + Self::BELOW_MAX * (BELOW_BYTES + ID_JSON_BYTES_MAX);
 
     /// Leaves its lists out.
-    pub(super) fn shorten(&mut self) {
+    pub(crate) fn shorten(&mut self) {
         self.buckets.clear();
         self.below.clear();
     }
 
     /// Returns the most bytes of this one as JSON.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let below = self.below.iter().map(|below| BELOW_BYTES + below.id.json_bytes()).sum::<usize>();
         OWN_BYTES + self.buckets.len() * BUCKET_BYTES + below
     }

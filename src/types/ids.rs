@@ -97,11 +97,15 @@ impl Metadata {
 pub struct CollectionName(Arc<str>);
 
 impl CollectionName {
+    /// The longest name, in bytes.
+    pub const BYTES_MAX: usize = 64;
+
     pub fn new(text: &str) -> Result<Self, InvalidName> {
         let head = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         let tail = |byte: u8| head(byte) || byte == b'_' || byte == b'-';
         let bytes = text.as_bytes();
-        let fits = (1..=64).contains(&bytes.len()) && head(bytes[0]) && bytes.iter().all(|&byte| tail(byte));
+        let fits =
+            (1..=Self::BYTES_MAX).contains(&bytes.len()) && head(bytes[0]) && bytes.iter().all(|&byte| tail(byte));
         if fits { Ok(Self(text.into())) } else { Err(InvalidName::CollectionName) }
     }
 

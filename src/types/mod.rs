@@ -27,4 +27,5 @@ pub use options::{OnDuplicate, OnExisting};
 pub use page::{Extract, Html, PageFacts, PageMark, Syntax};
 pub use places::{ClusterPlace, Seq, TimestampMs};
 pub use similarity::{Method, Overlap, Similarity, Verify, ratio};
+pub(crate) use verdict::fit_matches;
 pub use verdict::{Match, Omitted, Outcome, Previous, Verdict, VerdictKind};

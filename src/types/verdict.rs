@@ -4,15 +4,17 @@
 //! JSON is written, only its greatest length. `http/dto/verdict.rs` tests that length.
 
 use super::explanation::{Explanation, LookupTimes};
-use super::ids::{DocId, ID_JSON_BYTES_MAX, METADATA_BYTES_MAX, Metadata};
+use super::ids::{CollectionName, DocId, ID_JSON_BYTES_MAX, METADATA_BYTES_MAX, Metadata};
 use super::page::PageFacts;
 use super::places::TimestampMs;
 use super::similarity::{Overlap, Similarity};
 
 /// The most bytes of a verdict as JSON, without its ids and matches, and including the fields that a bulk line adds.
 const VERDICT_BYTES: usize = 1024;
-/// The most bytes of a match as JSON, without its id and metadata.
+/// The most bytes of a match as JSON, without its id, collection and metadata.
 const MATCH_BYTES: usize = 288;
+/// The most bytes of the collection of a match as JSON, without its name.
+const COLLECTION_BYTES: usize = 16;
 
 /// The result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +87,8 @@ impl Outcome {
 /// A stored document at or above the threshold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Match {
+    /// The collection that it is in, if several were asked.
+    pub collection: Option<CollectionName>,
     pub id: DocId,
     /// Whether both contents are equal.
     pub same_content: bool,
@@ -160,9 +164,21 @@ pub struct Verdict {
 }
 
 impl Match {
-    /// Returns the most bytes of the match as JSON, without its metadata.
+    /// Returns the most bytes of any match in one of several collections as JSON, with metadata if `with_metadata`.
+    pub(crate) fn bytes_max(with_metadata: bool) -> usize {
+        let metadata = if with_metadata { METADATA_BYTES_MAX } else { 0 };
+        MATCH_BYTES + COLLECTION_BYTES + CollectionName::BYTES_MAX + ID_JSON_BYTES_MAX + metadata
+    }
+
+    /// Returns the most bytes of the match as JSON.
+    pub(crate) fn whole_bytes(&self) -> usize {
+        self.bytes() + self.metadata_bytes()
+    }
+
+    /// Returns the same without its metadata.
     fn bytes(&self) -> usize {
-        MATCH_BYTES + self.id.json_bytes()
+        let collection = self.collection.as_ref().map_or(0, |name| COLLECTION_BYTES + name.as_str().len());
+        MATCH_BYTES + self.id.json_bytes() + collection
     }
 
     fn metadata_bytes(&self) -> usize {
@@ -180,7 +196,7 @@ impl Verdict {
 
     /// Returns the most bytes of this verdict as JSON.
     pub fn bytes(&self) -> usize {
-        self.own_bytes() + self.matches.iter().map(|found| found.bytes() + found.metadata_bytes()).sum::<usize>()
+        self.own_bytes() + self.matches.iter().map(Match::whole_bytes).sum::<usize>()
     }
 
     /// Returns the same without its matches.
@@ -199,28 +215,8 @@ impl Verdict {
         if let Some(explanation) = self.explanation.as_mut().filter(|_| own_bytes > bytes_max) {
             explanation.shorten();
         }
-        let mut left = bytes_max.saturating_sub(self.own_bytes());
-        let mut stay = 0;
-        for found in &self.matches {
-            let bytes = found.bytes();
-            if stay > 0 && bytes > left {
-                break;
-            }
-            left = left.saturating_sub(bytes);
-            stay += 1;
-        }
-        let whole = stay == self.matches.len();
-        self.omitted_matches += (self.matches.len() - stay) as u64;
-        self.matches.truncate(stay);
-        let mut fits = whole && self.omitted_matches == 0;
-        for found in &mut self.matches {
-            let bytes = found.metadata_bytes();
-            fits &= bytes <= left && !found.metadata_omitted;
-            match fits {
-                true => left -= bytes,
-                false => found.metadata_omitted |= found.metadata.take().is_some(),
-            }
-        }
+        let left = bytes_max.saturating_sub(self.own_bytes());
+        fit_matches(&mut self.matches, &mut self.omitted_matches, left, 1);
     }
 
     /// Returns the parts that were left out; `None` if there are none.
@@ -228,6 +224,31 @@ impl Verdict {
         let metadata = self.matches.iter().filter(|found| found.metadata_omitted).count() as u64;
         let omitted = Omitted { matches: self.omitted_matches, metadata };
         (omitted != Omitted::default()).then_some(omitted)
+    }
+}
+
+/// Leaves out as much as needed for matches to fit into `left` bytes: the metadata first, from the end, then matches,
+/// from the end. The first `stay_min` matches always stay. Adds the number of matches left out to `omitted`.
+pub(crate) fn fit_matches(matches: &mut Vec<Match>, omitted: &mut u64, mut left: usize, stay_min: usize) {
+    let mut stay = 0;
+    for found in matches.iter() {
+        let bytes = found.bytes();
+        if stay >= stay_min && bytes > left {
+            break;
+        }
+        left = left.saturating_sub(bytes);
+        stay += 1;
+    }
+    *omitted += (matches.len() - stay) as u64;
+    matches.truncate(stay);
+    let mut fits = *omitted == 0;
+    for found in matches {
+        let bytes = found.metadata_bytes();
+        fits &= bytes <= left && !found.metadata_omitted;
+        match fits {
+            true => left -= bytes,
+            false => found.metadata_omitted |= found.metadata.take().is_some(),
+        }
     }
 }
 
@@ -241,6 +262,7 @@ mod tests {
     fn verdict(matches: &[(usize, Option<usize>)]) -> Verdict {
         let similarity = Similarity { value: 1.0, low: 1.0, high: 1.0, method: Method::Estimate };
         let found = |(id, metadata): &(usize, Option<usize>)| Match {
+            collection: None,
             id: DocId::new("i".repeat(*id)).unwrap(),
             same_content: false,
             similarity,

@@ -1,5 +1,5 @@
 //! The code that every kind of collection needs: settings, errors, prepared documents (`prepare/`), the comparison of
-//! two documents (`comparing.rs`), the making of verdicts (`wording.rs`), and limits on answers. It knows nothing of
+//! two documents (`comparing.rs`), the making of verdicts (`wording.rs`, of several collections `joint.rs`), and limits on answers. It knows nothing of
 //! where documents are stored. It only translates the store's errors and settings.
 
 mod backups;
@@ -8,6 +8,7 @@ mod comparing;
 mod cursor;
 mod error;
 mod golden;
+mod joint;
 mod prepare;
 mod settings;
 mod settings_asked;
@@ -22,6 +23,7 @@ pub use cursor::{Cursor, DocumentsPage};
 pub use error::{CollectionError, Result, WriteFailure};
 pub(crate) use golden::evaluate;
 pub use golden::{GoldenFailure, GoldenReason, GoldenReport, GoldenStretch};
+pub use joint::{Elsewhere, JointParts, JointVerdict, Opinion, Said};
 pub(crate) use prepare::{Kept, Made, NearSource, Original, Preparer, set_of, text_of, unpacked_bytes};
 pub use prepare::{PrepareOptions, Prepared, Purpose, TextSigner, element_hashes};
 pub use settings::{Changes, CollectionsConfig, Description, Limits, Medium, MemoryConfig, ScrubConfig, Settings};

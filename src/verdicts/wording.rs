@@ -162,5 +162,5 @@ pub(crate) fn empty_verdict(
 fn worded(spec: &Spec, cited: Cited) -> Match {
     let Cited { id, first_seen, matching, same_content, overlap, metadata, metadata_omitted } = cited;
     let similarity = similarity(spec, matching, same_content, overlap);
-    Match { id, same_content, similarity, overlap, first_seen, metadata, metadata_omitted }
+    Match { collection: None, id, same_content, similarity, overlap, first_seen, metadata, metadata_omitted }
 }

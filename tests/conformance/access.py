@@ -81,10 +81,12 @@ def keys_file():
 
 # What a key with `scores = "verdict"` may ask for, and what it sees.
 COARSE = {"checkDocument", "insertDocument", "deleteDocument", "deleteDocuments", "batch", "bulk"}
-COARSE_PARAMETERS = {"id", "label", "on_duplicate", "on_existing", "invalid", "op", "extra", "duplex"}
+COARSE_PARAMETERS = {"id", "label", "on_duplicate", "on_existing", "invalid", "op", "extra", "duplex", "collections"}
 # It may send these, which generated clients do.
 COARSE_DEFAULTS = {"limit": ["10"], "with": ["none"], "explain": ["false"], "page_metadata": ["false"]}
-COARSE_FIELDS = {"verdict", "outcome", "stored", "complete", "collection", "id"}
+COARSE_FIELDS = {"verdict", "outcome", "stored", "complete", "collection", "id", "collections"}
+# What it sees of each of several collections.
+COARSE_OF_EACH = {"collection", "verdict", "complete", "error"}
 # They concern all collections, so a key for some collections may not.
 FOR_ALL = {"startBackup", "readBackups", "cancelBackup", "metrics"}
 # The statuses of a request that is refused before its collection matters.
@@ -135,6 +137,9 @@ def judge(key, exchange):
         return must_be_forbidden(exchange, "that sees only verdicts")
     if exchange.collection is not None and not key.may_use(exchange.collection):
         return None if status in EARLIER else f"{status} to a key that is not for {exchange.collection!r}"
+    others = exchange.parameters.get("collections", [])
+    if status < 300 and any(not key.may_use(name) for listed in others for name in listed.split(",")):
+        return f"{status} to a key that is not for all of {others}"
     reason = further(key, exchange)
     if reason and status < 300:
         return f"{status} to a key {reason}"
@@ -212,10 +217,14 @@ def seen(exchange):
     """Returns which fields a key sees that it must not see."""
     for line in exchange.lines:
         answer = json.loads(line)
-        more = set(answer) - LAST.get(answer.get("kind"), OF_DOCUMENTS)
+        results = answer["results"] if exchange.operation == "batch" else [answer]
         if exchange.operation == "batch":
             more = set(answer) - {"summary", "results"}
-            more |= {field for result in answer["results"] for field in result} - OF_DOCUMENTS
+            more |= {field for result in results for field in result} - OF_DOCUMENTS
+        else:
+            more = set(answer) - LAST.get(answer.get("kind"), OF_DOCUMENTS)
+        each = [said for result in results for said in result.get("collections", [])]
+        more |= {field for said in each for field in said} - COARSE_OF_EACH
         if more:
             return f"a key that sees only verdicts sees {sorted(more)}"
     return None

@@ -122,13 +122,13 @@ class OpenApiPythonClient:
         status, made = self.call("collections.create_collection", body=self.make("CollectionInput", settings))
         return status, made.to_dict()
 
-    def check(self, document):
+    def check(self, document, **options):
         body = self.make("DocumentInput", document)
-        return self.call("documents.check_document", body=body)[1].to_dict()
+        return self.call("documents.check_document", body=body, **options)[1].to_dict()
 
-    def insert(self, document):
+    def insert(self, document, **options):
         body = self.make("DocumentInput", document)
-        return self.call("documents.insert_document", body=body)[1].to_dict()
+        return self.call("documents.insert_document", body=body, **options)[1].to_dict()
 
     def read(self, id):
         status, answer = self.call("documents.read_documents", id=id)
@@ -173,13 +173,13 @@ class OpenApiGenerator:
         answer = self.collections.create_collection_with_http_info(collection=self.collection, collection_input=body)
         return answer.status_code, answer.data.to_dict()
 
-    def check(self, document):
+    def check(self, document, **options):
         body = self.make("DocumentInput", document)
-        return self.documents.check_document(collection=self.collection, document_input=body).to_dict()
+        return self.documents.check_document(collection=self.collection, document_input=body, **options).to_dict()
 
-    def insert(self, document):
+    def insert(self, document, **options):
         body = self.make("DocumentInput", document)
-        return self.documents.insert_document(collection=self.collection, document_input=body).to_dict()
+        return self.documents.insert_document(collection=self.collection, document_input=body, **options).to_dict()
 
     def read(self, id):
         try:
@@ -232,6 +232,13 @@ def everything(client):
     second = client.page(limit=1, cursor=first["next_cursor"])
     ids = [document["id"] for page in (first, second, client.page()) for document in page["documents"]]
     assert ids == [a["id"], b["id"], a["id"], b["id"]], ids
+
+    # `default` is empty, and has another `keep`.
+    several = client.check({"text": TEXTS[0]}, collections="default")
+    same(several, verdict="exact_duplicate", duplicate_of=a["id"])
+    assert [one["collection"] for one in several["collections"]] == [client.collection, "default"], several
+    assert several["matches"][0]["collection"] == client.collection, several
+    same(client.insert(a, collections="default"), outcome="unchanged", elsewhere=[])
 
     lines(client, [a, {"id": "d", "text": "a page of bulk, with \u00fc and \U0001f600 in it"}, {"id": "e"}])
     same(client.delete(a["id"]), deleted=1)

@@ -58,6 +58,9 @@ EXPLAINED = [
     # 0 is never, and no time is shorter than a second.
     r"ttl: must be between 1 and \d+ seconds, .*",
     r"html: is required; only pages are extracted",
+    # A list of other collections must not name that of the path, nor one twice.
+    r"collections: names `[a-z0-9_-]+`, which is asked anyway, as the first",
+    r"collections: names `[a-z0-9_-]+` twice",
     # A signature fits the collection that it was made for.
     r"fingerprint: is required with a signature, .*",
 ]

@@ -125,6 +125,8 @@ def requests(description, schemas):
 def parameters(description):
     known = description["components"]["parameters"]
     known["Collection"]["schema"] = often(COLLECTIONS, known["Collection"]["schema"])
+    # `twin` has the spec of `default`, so that documents of any form fit both.
+    known["Collections"]["schema"] = often(["twin", "twin,exact", "links,default"], known["Collections"]["schema"])
     for name in ["RawId", "Id", "IdFilter", "ClusterOf"]:
         known[name]["schema"] = often(IDS, {"type": "string", "minLength": 1, "maxLength": 2048})
 

@@ -44,6 +44,7 @@ COLLECTIONS = {
     "exact": {"verify": "exact", "keep": "text", "shingle": "word2"},
     "links": {"shingle": "char4", "sketch": "oph64x16", "threshold": 0.5},
     "secret": {"key": "configured", "keep": "shingles"},
+    "twin": {"threshold": 0.6},
     "external": {"spec": "external:ours:64x8"},
 }
 

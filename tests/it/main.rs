@@ -75,6 +75,7 @@ mod request_schemas;
 mod restarts;
 mod routes;
 mod service_manager;
+mod several;
 mod spec_page;
 mod stalled_readers;
 mod stopping;

@@ -56,6 +56,10 @@ pub struct Args {
     /// Collection to import into
     #[arg(long, value_name = "NAME", default_value = "default")]
     collection: String,
+    /// Other collections to look each document up in, with commas between their names. They change nothing about what is
+    /// stored; the verdicts of --verdicts say what was found in them
+    #[arg(long, value_name = "NAMES", requires = "verdicts")]
+    collections: Option<String>,
     #[command(flatten)]
     decisions: DecisionArgs,
     #[command(flatten)]
@@ -132,6 +136,10 @@ impl Args {
         // The first match names the original. The counts need no others; verdicts have as many as the server gives.
         if self.verdicts.is_none() {
             path.push_str("&limit=1");
+        }
+        if let Some(names) = &self.collections {
+            path.push_str("&collections=");
+            path.push_str(&encode(names));
         }
         path
     }

@@ -2,7 +2,7 @@
 
 use super::budget::Room;
 use super::decoded::CHUNK;
-use crate::collections::{Collection, Purpose};
+use crate::collections::{AskedCollections, Collection, Purpose};
 use crate::http::dto::document::Invalid;
 use crate::http::error::Problem;
 use crate::types::{Content, SetElement};
@@ -80,6 +80,25 @@ pub(crate) fn fit_content(
             room.fit(3 * bytes + collection.shingle_bytes(purpose, bytes))
         }
         // `json_bytes` has already counted its elements.
+        Content::Set(_) | Content::Signature { .. } => Ok(()),
+    }
+}
+
+/// The same for a content that several collections are asked about.
+pub(crate) fn fit_asked_content(
+    room: &mut Room,
+    content: &Content,
+    asked: &AskedCollections,
+    purpose: Purpose,
+) -> Result<(), Problem> {
+    let (bytes, copied) = (content.bytes(), asked.copied_bytes(content));
+    match content {
+        Content::Text(_) => room.fit(bytes + copied + asked.shingle_bytes(purpose, bytes)),
+        // As above, for each page that is extracted.
+        Content::Html(_) => room.fit(3 * bytes + copied + asked.shingle_bytes(purpose, bytes)),
+        Content::Set(elements) if copied > 0 => {
+            room.fit(room.bytes() + copied + elements.len() * size_of::<SetElement>())
+        }
         Content::Set(_) | Content::Signature { .. } => Ok(()),
     }
 }

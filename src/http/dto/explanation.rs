@@ -18,8 +18,9 @@ pub struct ExplanationBody {
     lookup: Option<LookupBody>,
 }
 
+/// The details of one lookup.
 #[derive(Debug, Serialize)]
-struct LookupBody {
+pub(super) struct LookupBody {
     bands: u32,
     rows: u32,
     bands_hit: u32,

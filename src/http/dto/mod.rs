@@ -10,6 +10,7 @@ pub mod document;
 pub mod explanation;
 pub mod golden;
 pub mod page;
+pub mod said;
 pub mod summary;
 pub mod tune;
 pub mod verdict;

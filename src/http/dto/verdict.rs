@@ -5,10 +5,12 @@ use serde_json::value::RawValue;
 
 use super::explanation::ExplanationBody;
 use super::page::PageBody;
+use super::said::SaidBody;
 use super::values::{metadata, name, timestamp};
+use crate::collections::{JointParts, JointVerdict};
 use crate::keys::Scores;
 use crate::telemetry::names;
-use crate::types::{CollectionName, Match, Omitted, Previous, Verdict, ratio};
+use crate::types::{CollectionName, Match, Omitted, Previous, ratio};
 
 /// The answer to "have we seen this, or nearly this?".
 #[derive(Debug, Serialize)]
@@ -47,10 +49,19 @@ pub struct VerdictBody {
     explanation: Option<Box<ExplanationBody>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     page: Option<Box<PageBody>>,
+    /// The matches in other collections, for an insertion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elsewhere: Option<Vec<MatchBody>>,
+    /// The opinion of each collection, if several were asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    collections: Option<Vec<SaidBody>>,
 }
 
 #[derive(Debug, Serialize)]
 struct MatchBody {
+    /// Present if several collections were asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    collection: Option<String>,
     id: String,
     similarity: f64,
     low: f64,
@@ -82,9 +93,11 @@ struct PreviousBody {
 }
 
 impl VerdictBody {
-    /// The JSON form of a verdict in `collection`.
-    pub fn new(collection: &CollectionName, verdict: Verdict) -> Self {
-        let omitted = verdict.omitted().map(|Omitted { matches, metadata }| OmittedBody { matches, metadata });
+    /// The JSON form of a verdict in `collection`, the one of the path if several were asked. `request_id` is for the
+    /// errors of those that could not be asked.
+    pub fn joint(collection: &CollectionName, joint: JointVerdict, request_id: impl Fn() -> String) -> Self {
+        let JointParts { verdict, said, elsewhere, omitted, complete } = joint.into_parts();
+        let omitted = omitted.map(|Omitted { matches, metadata }| OmittedBody { matches, metadata });
         if omitted.is_some() {
             metrics::counter!(names::HTTP_ANSWERS_CUT).increment(1);
         }
@@ -101,13 +114,16 @@ impl VerdictBody {
             matches: Some(verdict.matches.into_iter().map(MatchBody::from).collect()),
             omitted,
             candidates: Some(verdict.candidates),
-            complete: verdict.unread == 0,
+            complete,
             unread: Some(verdict.unread).filter(|&unread| unread > 0),
             shingles: verdict.shingles,
             previous: verdict.previous.map(PreviousBody::from),
             expected_recall: verdict.expected_recall.map(ratio),
             explanation: None,
             page: verdict.page.map(|page| Box::new(PageBody::from(*page))),
+            elsewhere: elsewhere.map(|matches| matches.into_iter().map(MatchBody::from).collect()),
+            collections: (!said.is_empty())
+                .then(|| said.into_iter().map(|said| SaidBody::new(said, &request_id)).collect()),
         }
     }
 
@@ -124,7 +140,8 @@ impl VerdictBody {
         match scores {
             Scores::Full => self,
             Scores::Verdict => {
-                let Self { verdict, outcome, stored, collection, id, complete, .. } = self;
+                let Self { verdict, outcome, stored, collection, id, complete, collections, .. } = self;
+                let collections = collections.map(|all| all.into_iter().map(SaidBody::verdict_only).collect());
                 Self {
                     verdict,
                     outcome,
@@ -145,6 +162,8 @@ impl VerdictBody {
                     expected_recall: None,
                     explanation: None,
                     page: None,
+                    elsewhere: None,
+                    collections,
                 }
             }
         }
@@ -154,6 +173,7 @@ impl VerdictBody {
 impl From<Match> for MatchBody {
     fn from(found: Match) -> Self {
         Self {
+            collection: found.collection.map(|name| name.to_string()),
             id: found.id.as_str().to_owned(),
             similarity: ratio(found.similarity.value),
             low: ratio(found.similarity.low),
@@ -182,7 +202,14 @@ impl From<Previous> for PreviousBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{DocId, LookupTimes, Metadata, Method, Outcome, Overlap, Similarity, TimestampMs, VerdictKind};
+    use crate::collections::{CollectionError, Elsewhere};
+    use crate::types::{
+        DocId, LookupTimes, Metadata, Method, Outcome, Overlap, Similarity, TimestampMs, Verdict, VerdictKind,
+    };
+
+    fn body(name: &CollectionName, verdict: Verdict) -> VerdictBody {
+        VerdictBody::joint(name, verdict.into(), String::new)
+    }
 
     fn verdict() -> Verdict {
         Verdict {
@@ -208,7 +235,7 @@ mod tests {
     }
 
     fn text(verdict: Verdict) -> String {
-        serde_json::to_string(&VerdictBody::new(&CollectionName::default_collection(), verdict)).unwrap()
+        serde_json::to_string(&body(&CollectionName::default_collection(), verdict)).unwrap()
     }
 
     #[test]
@@ -226,6 +253,7 @@ mod tests {
         let id = DocId::new("https://a.example/x").unwrap();
         let similarity = Similarity { value: 0.914_062_5, low: 0.87, high: 0.95, method: Method::Estimate };
         let found = Match {
+            collection: None,
             id: id.clone(),
             same_content: false,
             similarity,
@@ -258,6 +286,7 @@ mod tests {
     fn an_exact_match_tells_what_is_contained_in_what() {
         let overlap = Overlap { both: 30, query: 40, found: 60 };
         let found = Match {
+            collection: None,
             id: DocId::new("x").unwrap(),
             same_content: false,
             similarity: overlap.similarity(),
@@ -289,7 +318,7 @@ mod tests {
             expected_recall: Some(0.5),
             ..verdict()
         };
-        let body = VerdictBody::new(&CollectionName::default_collection(), full).seen_with(Scores::Verdict);
+        let body = body(&CollectionName::default_collection(), full).seen_with(Scores::Verdict);
         assert_eq!(
             serde_json::to_string(&body).unwrap(),
             r#"{"verdict":"near_duplicate","outcome":"checked","stored":false,"collection":"default","id":"b","#
@@ -298,43 +327,81 @@ mod tests {
         );
     }
 
-    #[test]
-    fn no_verdict_is_longer_than_is_counted_on() {
-        let hostile = DocId::new("\u{1}\"\\é".repeat(100)).unwrap();
-        let similarity = Similarity { value: 0.123_456, low: 0.000_001, high: 0.987_654, method: Method::Estimate };
-        let at = TimestampMs(-62_135_596_800_001);
-        let found = Match {
-            id: hostile.clone(),
+    fn longest_match() -> Match {
+        Match {
+            collection: None,
+            id: hostile(),
             same_content: false,
-            similarity,
+            similarity: Similarity { value: 0.123_456, low: 0.000_001, high: 0.987_654, method: Method::Estimate },
             overlap: Some(Overlap { both: 333_333, query: 1_000_003, found: 777_777 }),
-            first_seen: at,
+            first_seen: TimestampMs(-62_135_596_800_001),
             metadata: Some(Metadata::new(format!("{{\"k\":\"{}\"}}", "v".repeat(1000))).unwrap()),
             metadata_omitted: false,
-        };
-        let mut longest = Verdict {
+        }
+    }
+
+    fn hostile() -> DocId {
+        DocId::new("\u{1}\"\\é".repeat(100)).unwrap()
+    }
+
+    fn longest() -> Verdict {
+        let Match { similarity, first_seen, .. } = longest_match();
+        Verdict {
             kind: VerdictKind::ExactDuplicate,
             outcome: Outcome::Unchanged,
-            id: Some(hostile.clone()),
-            duplicate_of: Some(hostile.clone()),
+            id: Some(hostile()),
+            duplicate_of: Some(hostile()),
             similarity: Some(0.123_456),
-            representative: Some(hostile),
+            representative: Some(hostile()),
             threshold: 0.123_456,
             candidates: u32::MAX,
             unread: u64::MAX,
             shingles: Some(u64::MAX),
-            previous: Some(Previous { similarity, first_seen: at }),
+            previous: Some(Previous { similarity, first_seen }),
             expected_recall: Some(0.123_456),
+            omitted_matches: u64::MAX,
             ..verdict()
-        };
+        }
+    }
+
+    #[test]
+    fn no_verdict_is_longer_than_is_counted_on() {
         for matches in [0, 1, 20] {
-            longest.matches = vec![found.clone(); matches];
-            longest.omitted_matches = u64::MAX;
+            let longest = Verdict { matches: vec![longest_match(); matches], ..longest() };
             let name = CollectionName::new(&"c".repeat(64)).unwrap();
-            let bytes = serde_json::to_string(&VerdictBody::new(&name, longest.clone())).unwrap().len();
+            let bytes = serde_json::to_string(&body(&name, longest.clone())).unwrap().len();
             // 64 bytes for the fields that a line of a bulk answer adds.
             assert!(bytes + 64 <= longest.bytes(), "{bytes} of {}", longest.bytes());
             assert!(longest.bytes() <= Verdict::bytes_max(matches, true));
+        }
+    }
+
+    #[test]
+    fn no_verdict_of_several_collections_is_longer_than_is_counted_on() {
+        let names: Vec<_> = (0..16).map(|at| CollectionName::new(&format!("{at:0>64}")).unwrap()).collect();
+        for (matches, others) in [(0, 1), (1, 3), (20, 15)] {
+            let plain = || Verdict { matches: vec![longest_match(); matches], omitted_matches: 0, ..longest() };
+            let mut check = JointVerdict::begin(&names[0], plain());
+            let mut elsewhere = Elsewhere::default();
+            for (at, name) in names[1..=others].iter().enumerate() {
+                check.join(name, plain(), 1000);
+                let failed = || Err(CollectionError::Doubtful { id: hostile() });
+                elsewhere.add(name, if at % 2 == 0 { Ok(plain()) } else { failed() }, 1000);
+            }
+            let before = Verdict::bytes_max(matches, true) + JointVerdict::bytes_max(others, 20 * others, true, false);
+            assert!(plain().bytes() + elsewhere.bytes() <= before);
+            let insert = JointVerdict::inserted(&names[0], plain(), elsewhere);
+            for joint in [check, insert] {
+                for bytes_max in [usize::MAX, 30_000, 0] {
+                    let mut joint = joint.clone();
+                    joint.fit(bytes_max);
+                    let counted = joint.bytes();
+                    assert!(bytes_max < 30_000 || counted <= bytes_max, "{counted} of {bytes_max}");
+                    let request_id = || "r".repeat(128);
+                    let bytes = serde_json::to_string(&VerdictBody::joint(&names[0], joint, request_id)).unwrap().len();
+                    assert!(bytes + 64 <= counted, "{bytes} of {counted}");
+                }
+            }
         }
     }
 }

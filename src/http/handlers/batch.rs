@@ -18,7 +18,7 @@ use crate::http::many::{DocumentAnswer, DocumentWork, Input, Operation, ahead};
 use crate::http::options;
 use crate::http::query::Query;
 use crate::http::quota::Quota;
-use crate::http::request::{BatchText, Target, parse};
+use crate::http::request::{BatchText, Targets, parse};
 use crate::http::request_id::RequestId;
 use crate::http::state::AppState;
 use crate::keys::Scores;
@@ -42,7 +42,7 @@ enum BatchResult {
 pub async fn batch(
     State(state): State<AppState>,
     caller: Caller,
-    Target(collection): Target,
+    Targets { own: collection, others }: Targets,
     RequestId(request_id): RequestId,
     query: Query,
     quota: Quota,
@@ -57,11 +57,13 @@ pub async fn batch(
     let read = move || read(text, &query, &of, documents_max);
     let (op, documents) = parse(state.cpu(), when_full, bytes, read).await?;
     quota.take_documents(documents.len())?;
-    body_room.fit(body_room.bytes() + op.shingle_bytes(&collection, bytes))?;
+    let asked = others.asked(&collection, documents.len())?;
+    body_room.fit(body_room.bytes() + op.shingle_bytes(&collection, asked.as_ref(), bytes))?;
     // Room for the answers, and for ids and field names that may be repeated as they were sent.
-    let room = state.answer_room(bytes + documents.len() * op.answer_bytes_max())?;
+    let room = state.answer_room(bytes + documents.len() * op.answer_bytes_max(asked.as_ref()))?;
     let checks = matches!(op, Operation::Check(_));
     let work = DocumentWork::of_request(&state, caller, collection.clone(), op, invalid, room.json_bytes_max());
+    let work = work.asking(&state, asked);
     // Checks run concurrently before their answers are counted one after another, so those that run at once share the
     // limit.
     let beside = if checks { ahead().min(documents.len()).max(1) } else { 1 };
@@ -86,8 +88,9 @@ async fn results(
     while let Some(one) = answers.next().await {
         let result = match one {
             DocumentAnswer::Verdict(verdict) => {
-                summary.verdict(&verdict);
-                BatchResult::Verdict(VerdictBody::new(collection.name(), verdict).seen_with(scores))
+                summary.verdict(verdict.verdict());
+                let body = VerdictBody::joint(collection.name(), verdict, || request_id.to_owned());
+                BatchResult::Verdict(body.seen_with(scores))
             }
             DocumentAnswer::Deleted { id, was_there } => {
                 summary.deletion(was_there);

@@ -13,7 +13,7 @@ use crate::http::media_type::expect_lines;
 use crate::http::options;
 use crate::http::query::Query;
 use crate::http::quota::Quota;
-use crate::http::request::Target;
+use crate::http::request::Targets;
 use crate::http::request_id::RequestId;
 use crate::http::state::AppState;
 
@@ -21,7 +21,7 @@ use crate::http::state::AppState;
 pub async fn bulk(
     State(state): State<AppState>,
     caller: Caller,
-    Target(collection): Target,
+    Targets { own: collection, others }: Targets,
     RequestId(request_id): RequestId,
     query: Query,
     quota: Quota,
@@ -46,7 +46,10 @@ pub async fn bulk(
     let place = state.bulk_place()?;
     // The request may last for hours, so the decoder's memory counts from the start.
     let window = state.budget().window(body::window_bytes(&parts.headers))?;
+    // Each line takes its lookups from the client's limits when it is read.
+    let asked = others.asked(&collection, 0)?;
     let work = DocumentWork::of_stream(&state, caller, collection, op, invalid).with_extra(extra);
+    let work = work.asking(&state, asked);
     let bulk = Bulk { work, duplex, request_id, place, window, quota };
     let answers: Body = many::start(bulk, &state, reader);
     // Tells proxies to pass lines on as they arrive.

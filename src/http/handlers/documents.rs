@@ -8,7 +8,11 @@ use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, TryStreamExt};
 
 use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
-use crate::collections::{Collection, CollectionError, Cursor, DocumentsPage, PrepareOptions, Purpose};
+use super::several;
+use super::told::{Wanted, page_bytes, told};
+use crate::collections::{
+    CheckOptions, Collection, CollectionError, Cursor, DocumentsPage, InsertOptions, PrepareOptions, Purpose,
+};
 use crate::http::answer::{Answer, scarce};
 use crate::http::audited::Audited;
 use crate::http::body;
@@ -16,16 +20,15 @@ use crate::http::caller::Caller;
 use crate::http::dto::document::{
     self, Deleted, DocumentPage, DocumentRecord, DocumentWithText, FoundDocuments, LabelCount, LabelPage,
 };
-use crate::http::dto::explanation::ExplanationBody;
 use crate::http::dto::verdict::VerdictBody;
 use crate::http::error::Problem;
 use crate::http::options;
 use crate::http::query::Query;
 use crate::http::quota::Quota;
-use crate::http::request::{DocumentBody, JsonText, Subject, Target};
+use crate::http::request::{DocumentBody, JsonText, Subject, Target, Targets};
 use crate::http::stages::{Stage, Stages};
 use crate::http::state::AppState;
-use crate::types::{DocId, Document, Explanation, Label, PageFacts, ScopeTerm, StoredText, Verdict, json_bytes};
+use crate::types::{DocId, Document, Label, ScopeTerm, StoredText, Verdict, json_bytes};
 
 /// How many records are read concurrently.
 const READS_AT_ONCE: usize = 16;
@@ -36,60 +39,44 @@ const TEXT_BYTES_USUAL: usize = 64 * 1024;
 pub async fn check(
     State(state): State<AppState>,
     caller: Caller,
-    Target(collection): Target,
+    Targets { own: collection, others }: Targets,
     mut stages: Stages,
     subject: Subject,
 ) -> Result<Answer<VerdictBody>, Problem> {
+    if let Some(asked) = others.asked(&collection, 1)? {
+        return Box::pin(several::check(&state, &caller, &asked, stages, subject)).await;
+    }
     let Subject { id, query, content } = subject;
     let options = options::check_options(&query, &caller)?;
-    let explain = options.explain;
     stages.end(Stage::Extract);
     let mut prepared = content.prepare(&collection, Purpose::Check, false).await?;
     let page = prepared.take_page();
     stages.end(Stage::Sign);
-    let mut room = state.answer_room(verdict_bytes_max(options.limit, options.with_metadata, options.explain))?;
+    let &CheckOptions { limit, with_metadata, explain, .. } = &options;
+    let mut room = state.answer_room(Wanted { limit, with_metadata, explain }.bytes_max())?;
     let (content, bytes_max) = (prepared.content(), room.json_bytes_max().saturating_sub(page_bytes(&page)));
     let verdict = collection.check_within(id, prepared, options, bytes_max).await?;
     stages.decided(verdict.times);
     Audited::of_check(&state, &caller, &collection).checked(&verdict, content);
     let verdict = Verdict { page, ..verdict };
     room.is_made(verdict.bytes());
-    Ok(Answer::new(told(&collection, &caller, &stages, explain, verdict), room))
-}
-
-/// Returns the most bytes of a verdict as JSON.
-fn verdict_bytes_max(limit: usize, with_metadata: bool, explain: bool) -> usize {
-    let explanation = if explain { Explanation::BYTES_MAX } else { 0 };
-    Verdict::bytes_max(limit, with_metadata) + explanation + PageFacts::JSON_BYTES_MAX
-}
-
-fn page_bytes(page: &Option<Box<PageFacts>>) -> usize {
-    page.as_ref().map_or(0, |page| page.json_bytes())
-}
-
-/// Returns the answer to a client, and logs its stages.
-fn told(collection: &Collection, caller: &Caller, stages: &Stages, explain: bool, mut verdict: Verdict) -> VerdictBody {
-    stages.log(&verdict);
-    let explanation = verdict.explanation.take();
-    let body = VerdictBody::new(collection.name(), verdict);
-    let body = match explain {
-        true => body.explained(ExplanationBody::new(stages.all(), explanation.map(|explanation| *explanation))),
-        false => body,
-    };
-    body.seen_with(caller.scores())
+    Ok(Answer::new(told(&collection, &caller, &stages, explain, verdict.into()), room))
 }
 
 /// `POST …/documents`
 pub async fn insert(
     State(state): State<AppState>,
     caller: Caller,
-    Target(collection): Target,
+    Targets { own: collection, others }: Targets,
     mut stages: Stages,
     body: DocumentBody,
 ) -> Result<Answer<VerdictBody>, Problem> {
+    if let Some(asked) = others.asked(&collection, 1)? {
+        return Box::pin(several::insert(&state, &caller, &asked, stages, body)).await;
+    }
     let DocumentBody { document, query, when_full, mut room } = body;
     let asked = options::insert_options(&query, &caller)?;
-    let options = asked.options;
+    let options = asked.options();
     let id = document.required_id()?;
     body::fit_content(&mut room, &document.content, &collection, Purpose::Insert)?;
     let prepare = PrepareOptions { when_full, ranks: false, purpose: Purpose::Insert };
@@ -98,8 +85,8 @@ pub async fn insert(
     let page = prepared.take_page();
     let attached = asked.attached(document.attached, page.as_deref())?;
     stages.end(Stage::Sign);
-    let mut answer_room =
-        state.answer_room(verdict_bytes_max(options.limit, options.with_metadata, options.explain))?;
+    let InsertOptions { limit, with_metadata, explain, .. } = options;
+    let mut answer_room = state.answer_room(Wanted { limit, with_metadata, explain }.bytes_max())?;
     let bytes_max = answer_room.json_bytes_max().saturating_sub(page_bytes(&page));
     let content = prepared.content();
     let ticket = collection.insert_within(id, attached, prepared, options, bytes_max).await?;
@@ -108,7 +95,7 @@ pub async fn insert(
     let verdict = Audited::of(&state, &caller, &collection).inserted(ticket, content).await?;
     stages.end(Stage::Commit);
     let verdict = Verdict { page, ..verdict };
-    Ok(Answer::new(told(&collection, &caller, &stages, options.explain, verdict), answer_room))
+    Ok(Answer::new(told(&collection, &caller, &stages, explain, verdict.into()), answer_room))
 }
 
 /// `GET …/documents`: the document of `?id=`, or a page of all documents.

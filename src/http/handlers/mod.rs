@@ -10,6 +10,8 @@ pub mod documents;
 pub mod golden;
 pub mod ops;
 mod pages;
+mod several;
+mod told;
 pub mod tools;
 
 pub use ops::OPENAPI;

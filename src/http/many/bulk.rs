@@ -114,8 +114,9 @@ async fn answer_all(
         answered += 1;
         let answer = match answer {
             DocumentAnswer::Verdict(verdict) => {
-                done.summary.verdict(&verdict);
-                AnswerLine::Verdict { line, verdict: VerdictBody::new(collection.name(), verdict).seen_with(scores) }
+                done.summary.verdict(verdict.verdict());
+                let body = VerdictBody::joint(collection.name(), verdict, || request_id.to_owned());
+                AnswerLine::Verdict { line, verdict: body.seen_with(scores) }
             }
             DocumentAnswer::Deleted { id, was_there } => {
                 done.summary.deletion(was_there);

@@ -23,6 +23,8 @@ pub(super) struct Feed {
     idle_timeout: Duration,
     patience: Patience,
     quota: Quota,
+    /// The number of documents that a line counts as: one for each collection that is asked.
+    lookups: usize,
     /// Whether the last line did not wait for the client's limits.
     owing: bool,
     _window: Window,
@@ -45,9 +47,15 @@ impl Feed {
             idle_timeout: limits.bulk_idle_timeout,
             patience: Patience::new(limits.request_timeout, limits.body_bytes_per_second_min),
             quota,
+            lookups: 1,
             owing: false,
             _window: window,
         }
+    }
+
+    /// The same feed, if each line is looked up in so many collections.
+    pub(super) fn asking(self, lookups: usize) -> Self {
+        Self { lookups, ..self }
     }
 
     /// Returns the next piece; `None` at the end. An `idle` client, which is between two lines, has more time.
@@ -91,7 +99,7 @@ impl Feed {
         if !holds_more {
             shutdown.unless(self.quota.documents_due()).await?;
         }
-        self.quota.charge_documents(1);
+        self.quota.charge_documents(self.lookups);
         Ok(())
     }
 

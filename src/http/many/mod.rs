@@ -7,6 +7,7 @@ mod lines;
 mod operation;
 mod parsed;
 mod rooms;
+mod several;
 mod shutdown;
 mod source;
 mod work;

@@ -1,6 +1,6 @@
 //! The operations on many documents: check, insert and delete.
 
-use crate::collections::{CheckOptions, Collection, InsertOptions, Purpose};
+use crate::collections::{AskedCollections, CheckOptions, Collection, JointVerdict, Purpose};
 use crate::http::caller::Caller;
 use crate::http::error::Problem;
 use crate::http::options::{InsertAsked, check_options, insert_options, is_default};
@@ -40,6 +40,7 @@ impl Operation {
                     "invalid",
                     "label",
                     "scope",
+                    "collections",
                 ],
             ),
         };
@@ -50,23 +51,34 @@ impl Operation {
     }
 
     /// Returns the most memory that shingles of a text of this many bytes take, in addition to the text.
-    pub(crate) fn shingle_bytes(&self, collection: &Collection, text_bytes: usize) -> usize {
-        match self {
-            Self::Check(_) => collection.shingle_bytes(Purpose::Check, text_bytes),
-            Self::Insert(_) => collection.shingle_bytes(Purpose::Insert, text_bytes),
-            Self::Delete => 0,
+    pub(crate) fn shingle_bytes(
+        &self,
+        collection: &Collection,
+        asked: Option<&AskedCollections>,
+        text_bytes: usize,
+    ) -> usize {
+        let purpose = match self {
+            Self::Check(_) => Purpose::Check,
+            Self::Insert(_) => Purpose::Insert,
+            Self::Delete => return 0,
+        };
+        match asked {
+            None => collection.shingle_bytes(purpose, text_bytes),
+            // The text is copied while it is signed for another spec.
+            Some(asked) => text_bytes + asked.shingle_bytes(purpose, text_bytes),
         }
     }
 
     /// Returns the most bytes of JSON that one answer takes.
-    pub(crate) fn answer_bytes_max(&self) -> usize {
-        match self {
-            Self::Check(CheckOptions { limit, with_metadata, .. })
-            | Self::Insert(InsertAsked { options: InsertOptions { limit, with_metadata, .. }, .. }) => {
-                Verdict::bytes_max(*limit, *with_metadata) + PageFacts::JSON_BYTES_MAX
-            }
-            Self::Delete => 64 + ID_JSON_BYTES_MAX,
-        }
+    pub(crate) fn answer_bytes_max(&self, asked: Option<&AskedCollections>) -> usize {
+        let CheckOptions { limit, with_metadata, explain, .. } = match self {
+            Self::Check(options) => options.clone(),
+            Self::Insert(insert) => insert.elsewhere(),
+            Self::Delete => return 64 + ID_JSON_BYTES_MAX,
+        };
+        let more =
+            |asked: &AskedCollections| JointVerdict::bytes_max(asked.others().len(), limit, with_metadata, explain);
+        Verdict::bytes_max(limit, with_metadata) + PageFacts::JSON_BYTES_MAX + asked.map_or(0, more)
     }
 }
 

@@ -7,11 +7,9 @@ use tokio::io::AsyncRead;
 
 use super::feed::Feed;
 use super::lines::{NumberedLine, Splitter};
-use super::operation::Operation;
 use super::rooms::LineRooms;
 use super::shutdown::Shutdown;
 use super::work::{DocumentWork, Input};
-use crate::collections::Collection;
 use crate::http::body::{self, Window};
 use crate::http::dto::document::BYTE_ORDER_MARK;
 use crate::http::error::{Code, Problem};
@@ -34,8 +32,7 @@ pub(super) struct LineSource {
     /// After its first line, such a client may be idle between two lines, because it may wait for answers before it
     /// sends more.
     duplex: bool,
-    op: Operation,
-    collection: Collection,
+    work: DocumentWork,
     ended: bool,
     /// Why the lines ended before the body did.
     fatal: Option<Problem>,
@@ -51,18 +48,17 @@ impl LineSource {
         window: Window,
         quota: Quota,
     ) -> Self {
-        let (limits, op) = (state.limits(), work.operation());
+        let limits = state.limits();
         Self {
-            feed: Feed::new(limits, reader, duplex, window, quota),
+            feed: Feed::new(limits, reader, duplex, window, quota).asking(work.lookups()),
             splitter: Splitter::new(limits.bulk_line_bytes_max),
-            rooms: LineRooms::new(state, op.answer_bytes_max()),
+            rooms: LineRooms::new(state, work.answer_bytes_max()),
             shutdown: Shutdown::new(state, work.caller().clone(), duplex),
             lines_max: if duplex { u64::MAX } else { limits.bulk_lines_max },
             line_bytes_max: limits.bulk_line_bytes_max,
             barren_bytes_max: limits.bulk_body_bytes_max,
             duplex,
-            op,
-            collection: work.collection().clone(),
+            work: work.clone(),
             ended: false,
             fatal: None,
         }
@@ -152,7 +148,7 @@ impl LineSource {
         if json.len() < COPIED_BYTES_MAX {
             json = Bytes::copy_from_slice(&json);
         }
-        let bytes = body::json_bytes(&json).await + self.op.shingle_bytes(&self.collection, json.len());
+        let bytes = body::json_bytes(&json).await + self.work.shingle_bytes(json.len());
         let room = self.rooms.line(bytes, &mut self.shutdown).await?;
         // Every line reserves this last. So a line that has memory for its answer waits for nothing else.
         let answer = Some(self.rooms.answer(&mut self.shutdown).await?);

@@ -15,7 +15,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::operation::Operation;
 use super::parsed::Parsed;
-use crate::collections::{Attached, Collection, CollectionError, InsertOptions, PrepareOptions, Prepared, Purpose};
+use super::several::Several;
+use crate::collections::{
+    AskedCollections, Attached, CheckOptions, Collection, CollectionError, JointVerdict, PrepareOptions, Prepared,
+    Purpose,
+};
 use crate::cpu::{self, CpuPool, WhenFull};
 use crate::http::admission::{Class, Places};
 use crate::http::answer::LineRoom;
@@ -24,11 +28,12 @@ use crate::http::body::Room;
 use crate::http::caller::Caller;
 use crate::http::dto::document::{DocumentInput, Extra, Invalid};
 use crate::http::error::Problem;
+use crate::http::options::InsertAsked;
 use crate::http::request::parse;
 use crate::http::state::AppState;
 use crate::keys::Scores;
 use crate::telemetry::request::carried;
-use crate::types::{DocId, PageFacts, Verdict};
+use crate::types::{Content, DocId, PageFacts, Verdict};
 
 /// A document to work on. `tag` is returned with its answer.
 pub(crate) struct Input<T> {
@@ -46,7 +51,7 @@ pub(crate) struct Input<T> {
 
 /// The answer to one document.
 pub(crate) enum DocumentAnswer {
-    Verdict(Verdict),
+    Verdict(JointVerdict),
     /// The document was deleted, or was not stored.
     Deleted {
         id: DocId,
@@ -65,6 +70,8 @@ pub(crate) enum DocumentAnswer {
 pub(crate) struct DocumentWork {
     caller: Caller,
     collection: Collection,
+    /// Present if the request asks other collections too.
+    several: Option<Several>,
     audited: Audited,
     /// The pool that parses long documents. The collection's own pool signs them.
     cpu: CpuPool,
@@ -92,6 +99,7 @@ struct ReadyDocument<T> {
 }
 
 /// The prepared part of a document.
+#[expect(clippy::large_enum_variant, reason = "each check is done here, and would need a box")]
 enum Ready {
     Done(DocumentAnswer),
     Insert(Box<Insert>),
@@ -103,7 +111,9 @@ struct Insert {
     id: DocId,
     attached: Attached,
     prepared: Prepared,
-    options: InsertOptions,
+    /// The same document for lookups in the other collections.
+    others: Vec<Prepared>,
+    asked: InsertAsked,
     page: Option<Box<PageFacts>>,
 }
 
@@ -127,6 +137,7 @@ impl DocumentWork {
             audited: Audited::of(state, &caller, &collection),
             caller,
             collection,
+            several: None,
             cpu,
             threads,
             op,
@@ -157,6 +168,12 @@ impl DocumentWork {
         Self { extra, ..self }
     }
 
+    /// The same work, if other collections are asked too.
+    pub(crate) fn asking(self, state: &AppState, asked: Option<AskedCollections>) -> Self {
+        let several = asked.map(|asked| Several::new(state, &self.caller, asked));
+        Self { several, ..self }
+    }
+
     pub(crate) fn caller(&self) -> &Caller {
         &self.caller
     }
@@ -170,8 +187,23 @@ impl DocumentWork {
         self.caller.scores()
     }
 
-    pub(crate) fn operation(&self) -> Operation {
-        self.op.clone()
+    /// Returns in how many collections each document is looked up.
+    pub(super) fn lookups(&self) -> usize {
+        1 + self.asked().map_or(0, |asked| asked.others().len())
+    }
+
+    /// Returns the most memory that shingles of a text of this many bytes take, in addition to the text.
+    pub(super) fn shingle_bytes(&self, text_bytes: usize) -> usize {
+        self.op.shingle_bytes(&self.collection, self.asked(), text_bytes)
+    }
+
+    /// Returns the most bytes of JSON that one answer takes.
+    pub(super) fn answer_bytes_max(&self) -> usize {
+        self.op.answer_bytes_max(self.asked())
+    }
+
+    fn asked(&self) -> Option<&AskedCollections> {
+        self.several.as_ref().map(Several::asked)
     }
 
     /// Returns the answers, in the order of the inputs.
@@ -280,26 +312,17 @@ impl DocumentWork {
         let parsed = parse(&self.cpu, WhenFull::GiveWay, bytes, read).await;
         match parsed {
             Ok(Parsed::Check(DocumentInput { id, content, .. }, options)) => {
-                let checked = async {
-                    let mut prepared = self.collection.prepare_with(content, in_turn(Purpose::Check)).await?;
-                    let (page, content) = (prepared.take_page(), prepared.content());
-                    let bytes_max = self.bytes_left(answer_bytes_max).saturating_sub(page_bytes(&page));
-                    let verdict = self.collection.check_within(id.clone(), prepared, options, bytes_max).await?;
-                    self.audited.checked(&verdict, content);
-                    Ok::<_, CollectionError>(Verdict { page, ..verdict })
-                };
-                match checked.await {
+                match self.check(id.clone(), content, options, answer_bytes_max).await {
                     Ok(verdict) => Ready::Done(DocumentAnswer::Verdict(verdict)),
                     Err(error) => failed(id, error.into()),
                 }
             }
             Ok(Parsed::Insert(id, DocumentInput { content, attached, .. }, asked)) => {
-                let prepared = self.collection.prepare_with(content, in_turn(Purpose::Insert)).await;
-                let ready = prepared.map_err(Problem::from).and_then(|mut prepared| {
+                let ready = self.prepare_insert(content).await.map_err(Problem::from);
+                let ready = ready.and_then(|(mut prepared, others)| {
                     let page = prepared.take_page();
                     let attached = asked.attached(attached, page.as_deref())?;
-                    let options = asked.options;
-                    Ok(Ready::Insert(Box::new(Insert { id: id.clone(), attached, prepared, options, page })))
+                    Ok(Ready::Insert(Box::new(Insert { id: id.clone(), attached, prepared, others, asked, page })))
                 });
                 ready.unwrap_or_else(|problem| failed(Some(id), problem))
             }
@@ -309,26 +332,38 @@ impl DocumentWork {
         }
     }
 
+    async fn check(
+        &self,
+        id: Option<DocId>,
+        content: Content,
+        options: CheckOptions,
+        answer_bytes_max: usize,
+    ) -> Result<JointVerdict, CollectionError> {
+        let prepare = in_turn(Purpose::Check);
+        if let Some(several) = &self.several {
+            let bytes_max = self.bytes_left(answer_bytes_max);
+            return Box::pin(several.check(id, content, prepare, options, bytes_max)).await;
+        }
+        let mut prepared = self.collection.prepare_with(content, prepare).await?;
+        let (page, content) = (prepared.take_page(), prepared.content());
+        let bytes_max = self.bytes_left(answer_bytes_max).saturating_sub(page_bytes(&page));
+        let verdict = self.collection.check_within(id, prepared, options, bytes_max).await?;
+        self.audited.checked(&verdict, content);
+        Ok(Verdict { page, ..verdict }.into())
+    }
+
+    async fn prepare_insert(&self, content: Content) -> Result<(Prepared, Vec<Prepared>), CollectionError> {
+        let prepare = in_turn(Purpose::Insert);
+        match &self.several {
+            None => Ok((self.collection.prepare_with(content, prepare).await?, Vec::new())),
+            Some(several) => Box::pin(several.prepare(content, prepare)).await,
+        }
+    }
+
     async fn decide(self, ready: Ready, bytes_max: usize) -> DecidedInTurn {
         match ready {
             Ready::Done(answer) => DecidedInTurn::now(answer),
-            Ready::Insert(insert) => {
-                let Insert { id, attached, prepared, options, page } = *insert;
-                let (content, page_bytes) = (prepared.content(), page_bytes(&page));
-                let bytes_max = bytes_max.saturating_sub(page_bytes);
-                match self.collection.insert_within(id.clone(), attached, prepared, options, bytes_max).await {
-                    Ok(ticket) => {
-                        let json_bytes = ticket.json_bytes() + page_bytes;
-                        let answer = self.audited.inserted(ticket, content);
-                        let answer = answer.map(|answer| match answer {
-                            Ok(verdict) => DocumentAnswer::Verdict(Verdict { page, ..verdict }),
-                            Err(error) => DocumentAnswer::Failed { id: Some(id), problem: error.into() },
-                        });
-                        DecidedInTurn { json_bytes, waiting: answer.boxed() }
-                    }
-                    Err(error) => DecidedInTurn::now(DocumentAnswer::Failed { id: Some(id), problem: error.into() }),
-                }
-            }
+            Ready::Insert(insert) => self.insert(*insert, bytes_max).await,
             Ready::Delete(id) => match self.collection.delete(id.clone()).await {
                 Ok(ticket) => {
                     let json_bytes = deleted_bytes(&id);
@@ -341,6 +376,34 @@ impl DocumentWork {
                 Err(error) => DecidedInTurn::now(DocumentAnswer::Failed { id: Some(id), problem: error.into() }),
             },
         }
+    }
+
+    async fn insert(self, insert: Insert, bytes_max: usize) -> DecidedInTurn {
+        let Insert { id, attached, prepared, others, asked, page } = insert;
+        let (content, page_bytes) = (prepared.content(), page_bytes(&page));
+        let bytes_max = bytes_max.saturating_sub(page_bytes);
+        let ticket =
+            match self.collection.insert_within(id.clone(), attached, prepared, asked.options(), bytes_max).await {
+                Ok(ticket) => ticket,
+                Err(error) => {
+                    return DecidedInTurn::now(DocumentAnswer::Failed { id: Some(id), problem: error.into() });
+                }
+            };
+        let mut json_bytes = ticket.json_bytes() + page_bytes;
+        let durable = self.audited.inserted(ticket, content);
+        let Some(several) = self.several else {
+            let answer = durable.map(|verdict| stored(id, verdict.map(|verdict| Verdict { page, ..verdict }.into())));
+            return DecidedInTurn { json_bytes, waiting: answer.boxed() };
+        };
+        // The decision is made, and becomes durable meanwhile.
+        let left = bytes_max.saturating_sub(json_bytes);
+        let elsewhere = Box::pin(several.elsewhere(others, asked.elsewhere(), left)).await;
+        json_bytes += elsewhere.bytes();
+        let answer = durable.map(move |verdict| {
+            let joint = verdict.map(|verdict| several.inserted(Verdict { page, ..verdict }, elsewhere));
+            stored(id, joint)
+        });
+        DecidedInTurn { json_bytes, waiting: answer.boxed() }
     }
 }
 
@@ -364,6 +427,14 @@ impl DocumentAnswer {
             Self::Deleted { id, .. } => deleted_bytes(id),
             Self::Failed { id, problem } => id.as_ref().map_or(0, DocId::json_bytes) + problem.json_bytes(),
         }
+    }
+}
+
+/// Returns the answer to an insertion.
+fn stored(id: DocId, answer: Result<JointVerdict, CollectionError>) -> DocumentAnswer {
+    match answer {
+        Ok(verdict) => DocumentAnswer::Verdict(verdict),
+        Err(error) => DocumentAnswer::Failed { id: Some(id), problem: error.into() },
     }
 }
 

@@ -10,6 +10,7 @@ mod parsing;
 mod path;
 mod reading;
 mod subject;
+mod targets;
 
 pub(super) use document::DocumentBody;
 pub(super) use json_text::{BatchText, JsonText};
@@ -17,3 +18,4 @@ pub(super) use page::PageInput;
 pub(super) use parsing::{ill_formed, parse};
 pub(super) use path::{OpenCollections, PathName, Target};
 pub(super) use subject::Subject;
+pub(super) use targets::Targets;

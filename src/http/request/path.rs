@@ -13,11 +13,17 @@ use crate::types::CollectionName;
 /// All collections; 503 until they are known.
 pub struct OpenCollections(pub Collections);
 
+impl OpenCollections {
+    pub(super) fn of(state: &AppState) -> Result<Self, Problem> {
+        state.boot().collections().map(|collections| Self(collections.clone()))
+    }
+}
+
 impl FromRequestParts<AppState> for OpenCollections {
     type Rejection = Problem;
 
     async fn from_request_parts(_parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        state.boot().collections().map(|collections| Self(collections.clone()))
+        Self::of(state)
     }
 }
 

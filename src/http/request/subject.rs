@@ -3,11 +3,14 @@
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use axum::http::request::Parts;
+use bytes::Bytes;
 
 use super::announced::{Announced, Form};
 use super::parsing::{after_parsing, parse};
 use super::reading::{notes, read};
-use crate::collections::{Collection, PrepareOptions, Prepared, Purpose};
+use crate::collections::{
+    AskedCollections, AskedTextSigner, Collection, CollectionError, PrepareOptions, Prepared, Purpose, TextSigner,
+};
 use crate::cpu::{CpuPool, WhenFull};
 use crate::http::body::{self, LONG_BYTES_MIN, Room, Slice, Slices, Whole};
 use crate::http::dto::document::{self, BYTE_ORDER_MARK, DocumentInput, Invalid};
@@ -129,24 +132,61 @@ impl SubjectContent {
             Self::Streamed(text) => Box::pin(text.prepare(collection, purpose, ranks)).await,
         }
     }
+
+    /// Prepares it for a lookup in several collections.
+    pub(crate) async fn prepare_for_all(self, asked: &AskedCollections) -> Result<Vec<Prepared>, Problem> {
+        let purpose = Purpose::Check;
+        match self {
+            Self::Whole { content, when_full, mut room } => {
+                body::fit_asked_content(&mut room, &content, asked, purpose)?;
+                Ok(asked.prepare(content, PrepareOptions { when_full, ranks: false, purpose }).await?)
+            }
+            Self::Streamed(text) => Box::pin(text.prepare_for_all(asked)).await,
+        }
+    }
 }
 
 impl StreamedText {
     async fn prepare(self, collection: &Collection, purpose: Purpose, ranks: bool) -> Result<Prepared, Problem> {
-        let Self { first, mut rest, invalid, place: _place, notes, whole_bytes_max, cpu } = self;
-        let turn = notes.turn();
         if purpose == Purpose::Check && collection.compares_shingles() {
-            let Whole { bytes, mut room } = rest.whole(first, whole_bytes_max).await?;
-            turn.take()?;
-            let (len, read) = (bytes.len(), move || document::from_raw(None, bytes.into(), invalid));
-            room.fit(body::text_bytes(len, invalid))?;
-            let content = parse(&cpu, WhenFull::Refuse, len, read).await?.content;
-            body::fit_content(&mut room, &content, collection, purpose)?;
-            let options = PrepareOptions { when_full: after_parsing(len), ranks, purpose };
-            return Ok(collection.prepare_with(content, options).await?);
+            let mut text = self.whole().await?;
+            body::fit_content(&mut text.room, &text.content, collection, purpose)?;
+            let options = PrepareOptions { when_full: text.when_full, ranks, purpose };
+            return Ok(collection.prepare_with(text.content, options).await?);
         }
         let options = PrepareOptions { when_full: WhenFull::Refuse, ranks, purpose };
-        let mut signer = collection.text_signer(invalid.into(), options)?;
+        let signer = collection.text_signer(self.invalid.into(), options)?;
+        self.signed(signer).await
+    }
+
+    async fn prepare_for_all(self, asked: &AskedCollections) -> Result<Vec<Prepared>, Problem> {
+        let purpose = Purpose::Check;
+        if asked.compares_shingles() {
+            let mut text = self.whole().await?;
+            body::fit_asked_content(&mut text.room, &text.content, asked, purpose)?;
+            let options = PrepareOptions { when_full: text.when_full, ranks: false, purpose };
+            return Ok(asked.prepare(text.content, options).await?);
+        }
+        let options = PrepareOptions { when_full: WhenFull::Refuse, ranks: false, purpose };
+        let signer = asked.text_signer(self.invalid.into(), options)?;
+        self.signed(signer).await
+    }
+
+    /// Reads the rest of the text.
+    async fn whole(self) -> Result<WholeText, Problem> {
+        let Self { first, rest, invalid, place, notes, whole_bytes_max, cpu } = self;
+        let Whole { bytes, mut room } = rest.whole(first, whole_bytes_max).await?;
+        notes.turn().take()?;
+        let (len, read) = (bytes.len(), move || document::from_raw(None, bytes.into(), invalid));
+        room.fit(body::text_bytes(len, invalid))?;
+        let content = parse(&cpu, WhenFull::Refuse, len, read).await?.content;
+        Ok(WholeText { content, when_full: after_parsing(len), room, _place: place })
+    }
+
+    /// Signs the text while it arrives.
+    async fn signed<S: Signer>(self, mut signer: S) -> Result<S::Signed, Problem> {
+        let Self { first, mut rest, place: _place, notes, .. } = self;
+        let turn = notes.turn();
         let mut slice = first.without_prefix(BYTE_ORDER_MARK.as_bytes());
         let mut piece = turn.begin()?;
         loop {
@@ -162,5 +202,45 @@ impl StreamedText {
             slice = rest.next().await?;
             piece = turn.piece().await;
         }
+    }
+}
+
+/// A raw text that had to be read whole.
+struct WholeText {
+    content: Content,
+    when_full: WhenFull,
+    room: Room,
+    _place: StreamPlace,
+}
+
+/// Signs a text in pieces, for one collection or for several.
+trait Signer: Sized {
+    type Signed;
+
+    fn push(self, piece: Bytes) -> impl Future<Output = Result<Self, CollectionError>> + Send;
+    fn finish(self, piece: Bytes) -> impl Future<Output = Result<Self::Signed, CollectionError>> + Send;
+}
+
+impl Signer for TextSigner {
+    type Signed = Prepared;
+
+    fn push(self, piece: Bytes) -> impl Future<Output = Result<Self, CollectionError>> + Send {
+        Self::push(self, piece)
+    }
+
+    fn finish(self, piece: Bytes) -> impl Future<Output = Result<Prepared, CollectionError>> + Send {
+        Self::finish(self, piece)
+    }
+}
+
+impl Signer for AskedTextSigner {
+    type Signed = Vec<Prepared>;
+
+    fn push(self, piece: Bytes) -> impl Future<Output = Result<Self, CollectionError>> + Send {
+        Self::push(self, piece)
+    }
+
+    fn finish(self, piece: Bytes) -> impl Future<Output = Result<Vec<Prepared>, CollectionError>> + Send {
+        Self::finish(self, piece)
     }
 }

@@ -47,6 +47,11 @@ impl Kept {
         Self { set: Arc::new(set), payload: Some(Arc::new(payload)) }
     }
 
+    /// Returns the same shingles for a document that is only looked up.
+    pub(crate) fn without_payload(&self) -> Self {
+        Self { set: Arc::clone(&self.set), payload: None }
+    }
+
     /// Returns the bytes of memory that it takes.
     pub(crate) fn bytes(&self) -> usize {
         self.set.bytes() + self.payload.as_ref().map_or(0, |payload| payload.bytes.len())

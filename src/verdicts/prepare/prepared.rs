@@ -32,7 +32,7 @@ pub enum Purpose {
 }
 
 /// A document that is ready for a verdict. `made` is absent for an empty document.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Prepared {
     made: Option<Made>,
     shingles: Option<u64>,
@@ -42,7 +42,7 @@ pub struct Prepared {
 }
 
 /// The data of a document that is not empty.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Made {
     pub signature: Vec<u8>,
     /// The hash of its content. It is absent if only a signature was given.
@@ -76,6 +76,22 @@ impl Prepared {
     pub(super) fn with_page(self, mark: PageMark, facts: PageFacts) -> Self {
         let made = self.made.map(|made| Made { page: Some(mark), ..made });
         Self { made, page: Some(Box::new(facts)), ..self }
+    }
+
+    /// Returns the same document for a lookup in another collection of the same spec, without what is stored with it.
+    pub(crate) fn for_lookup(&self) -> Self {
+        let made = self.made.as_ref().map(|made| Made {
+            signature: made.signature.clone(),
+            content: made.content,
+            kept: made.kept.as_ref().map(Kept::without_payload),
+            page: None,
+        });
+        Self { made, shingles: self.shingles, ranks: None, empty_slots: None, page: None }
+    }
+
+    /// Returns the document without shingles that nothing stores.
+    pub(crate) fn without_shingles(self) -> Self {
+        Self { made: self.made.map(|made| Made { kept: None, ..made }), ..self }
     }
 
     /// Returns its data (`None` for an empty document) and its number of shingles.

@@ -114,3 +114,40 @@ fn checks_have_lines_if_asked_for_and_a_line_has_more_than_its_key_sees() {
     assert_eq!(lines[1]["matches"][0]["id"], "a");
     assert_eq!(lines[2]["content"], lines[0]["content"]);
 }
+
+#[test]
+fn each_lookup_in_several_collections_has_a_line() {
+    let audited = Audited::new(&[("AUDIT__CHECKS", "true")]);
+    let server = audited.start();
+    let client = Client::new(server.url(""));
+    assert_eq!(client.json("PUT", "/v1/collections/other", &json!({"shingle": "char5", "threshold": 0.7})).status, 201);
+    client.post("/v1/collections/other/documents", &json!({"id": "x", "text": words(1)})).ok();
+    client.post(&format!("{CHECK}?collections=other"), &json!({"id": "c", "text": words(1)})).ok();
+    client.post(&format!("{DOCUMENTS}?collections=other"), &json!({"id": "i", "text": words(1)})).ok();
+    let batch = json!({"op": "insert", "documents": [{"id": "b", "text": words(1)}]});
+    client.post("/v1/collections/default/batch?collections=other", &batch).ok();
+    assert!(server.terminate().success());
+    let lines = audited.lines();
+    let facts = |line: &Value| {
+        let text = |field: &str| line[field].as_str().unwrap_or("-").to_owned();
+        format!("{} {} {} {}", text("op"), text("collection"), text("id"), text("verdict"))
+    };
+    let mut told: Vec<String> = lines[1..].iter().map(facts).collect();
+    // A line of an insert is written when it is durable, before or after those of the lookups.
+    told.sort_unstable();
+    let expected = [
+        "check default c unique",
+        "check other - exact_duplicate",
+        "check other - exact_duplicate",
+        "check other - exact_duplicate",
+        "insert default b exact_duplicate",
+        "insert default i unique",
+    ];
+    assert_eq!(told, expected);
+    let of = |name: &'static str| lines[1..].iter().filter(move |line| line["collection"] == name);
+    assert!(of("other").all(|line| line["threshold"] == 0.7 && line["spec"] != lines[1]["spec"]), "{lines:?}");
+    // The two lines of the check have one request id.
+    assert_eq!(lines[1]["request_id"], lines[2]["request_id"]);
+    let of_check = of("other").map(|line| &line["content"]).collect::<std::collections::HashSet<_>>();
+    assert_eq!(of_check.len(), 1, "one content under one spec");
+}

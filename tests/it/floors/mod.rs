@@ -78,7 +78,7 @@ const OTHER_CRATES: [(&str, &str); 17] = [
     ("tls", "jiff metrics parking_lot rustls rustls_pki_types thiserror tokio tokio_rustls tracing x509_parser"),
     ("verdicts", "base64 bytes hapax_core jiff metrics parking_lot smallvec thiserror zstd"),
     ("engine", "arc_swap futures hapax_core hashbrown metrics parking_lot rustix tokio tracing"),
-    ("collections", "futures hapax_core metrics parking_lot thiserror tokio tracing"),
+    ("collections", "bytes futures hapax_core metrics parking_lot thiserror tokio tracing"),
     ("input", "brotli_decompressor encoding_rs flate2 memchr serde serde_json thiserror zstd"),
     ("config", "figment hapax_core ipnet jiff rustix serde serde_json strsim thiserror"),
     (

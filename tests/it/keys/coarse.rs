@@ -118,6 +118,32 @@ fn answers_have_six_fields() {
     assert_eq!(full.post(CHECK, &json!({"text": words(1)})).ok()["duplicate_of"], "secret-id");
 }
 
+#[test]
+fn several_collections_tell_no_more_than_each_of_them_alone() {
+    let dir = dir();
+    let server = server(&dir);
+    let (coarse, full) = (Client::of(&server).key("coarse"), Client::of(&server).key("full"));
+    assert_eq!(full.json("PUT", "/v1/collections/other", &json!({"threshold": 0.7})).status, 201);
+    full.post("/v1/collections/other/documents", &json!({"id": "secret-id", "text": words(1)})).ok();
+    let body = json!({"id": "x", "text": near(1)});
+    let alone = ["default", "other"].map(|name| {
+        let answer = coarse.post(&format!("/v1/collections/{name}/check"), &body).ok();
+        json!({"collection": name, "verdict": answer["verdict"], "complete": answer["complete"]})
+    });
+    assert_eq!(alone[1]["verdict"], "near_duplicate");
+    let batch = json!({"op": "insert", "documents": [body]});
+    let requests = [("check", &body, "near_duplicate"), ("documents", &body, "unique"), ("batch", &batch, "unique")];
+    for (route, body, verdict) in requests {
+        let answer = coarse.post(&format!("/v1/collections/default/{route}?collections=other"), body).ok();
+        let mut answer = answer.pointer("/results/0").unwrap_or(&answer).clone();
+        assert!(!answer.to_string().contains("secret") && !answer.to_string().contains("0."), "{answer}");
+        assert_eq!(answer["verdict"], verdict, "{answer}");
+        assert_eq!(answer.as_object_mut().unwrap().remove("collections").unwrap(), json!(alone));
+        only_seen(&answer);
+        coarse.delete(&format!("{DOCUMENTS}?id=x")).ok();
+    }
+}
+
 /// A client that was generated from `openapi.yaml` sends the default of each parameter. It could not use such a key at all.
 #[test]
 fn defaults_can_be_sent() {

@@ -1,0 +1,13 @@
+//! Collections that could not be asked about a document that was inserted: in the log, and in a metric, because the
+//! answer has status 200.
+
+use crate::collections::Elsewhere;
+use crate::telemetry::names;
+
+/// Notes the collections that failed.
+pub(super) fn not_asked(elsewhere: &Elsewhere) {
+    for (collection, error) in elsewhere.failures() {
+        metrics::counter!(names::HTTP_ELSEWHERE_FAILURES).increment(1);
+        tracing::warn!(%collection, %error, "a collection could not be asked about an inserted document");
+    }
+}

@@ -1,0 +1,70 @@
+//! The collection of the path, and those of `?collections=`, which a request asks besides it.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+
+use super::path::{OpenCollections, Target};
+use crate::collections::{AskedCollections, Collection};
+use crate::http::error::Problem;
+use crate::http::notes::caller_of;
+use crate::http::query::Query;
+use crate::http::quota::Quota;
+use crate::http::refusals::Reason;
+use crate::http::state::AppState;
+
+/// The collections of a request. For the others: 422 if the list is not valid, 403 if the key is not for one of them, 404
+/// if one does not exist.
+pub struct Targets {
+    /// The collection of the path.
+    pub own: Collection,
+    pub others: Others,
+}
+
+/// The other collections that a request asks.
+pub struct Others(Option<Box<Named>>);
+
+struct Named {
+    collections: Vec<Collection>,
+    quota: Quota,
+}
+
+impl Others {
+    /// Returns all collections that the request asks, `own` first; `None` if it asks no others. Takes the lookups of so
+    /// many documents in the others from the client's limits: each counts as a document.
+    pub(crate) fn asked(self, own: &Collection, documents: usize) -> Result<Option<AskedCollections>, Problem> {
+        let Some(named) = self.0 else { return Ok(None) };
+        let Named { collections, quota } = *named;
+        quota.take_documents(documents * collections.len())?;
+        Ok(Some(AskedCollections::new(own.clone(), collections)))
+    }
+}
+
+impl FromRequestParts<AppState> for Targets {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let Target(own) = Target::from_request_parts(parts, state).await?;
+        // The handler, or the extractor of the body, takes the parameters later.
+        let others = match parts.extensions.get::<Query>().and_then(|query| query.get("collections")) {
+            Some(listed) => Some(Box::new(named(listed, &own, parts, state).await?)),
+            None => None,
+        };
+        Ok(Self { own, others: Others(others) })
+    }
+}
+
+async fn named(listed: &str, own: &Collection, parts: &Parts, state: &AppState) -> Result<Named, Problem> {
+    let names = AskedCollections::names(listed, own.name())?;
+    // Before any is looked for, so that the answer does not tell which of those exist that the key is not for.
+    let caller = caller_of(&parts.extensions);
+    if let Some(problem) = names.iter().find_map(|name| caller.require_use(name).err()) {
+        state.refusals().note(&parts.extensions, Reason::Forbidden);
+        return Err(problem);
+    }
+    let OpenCollections(open) = OpenCollections::of(state)?;
+    let mut collections = Vec::with_capacity(names.len());
+    for name in &names {
+        collections.push(open.get(name).await?);
+    }
+    Ok(Named { collections, quota: Quota::of(&parts.extensions) })
+}

@@ -1,0 +1,397 @@
+//! The verdicts of several collections on one document -> one answer. A check has the matches of all in one list, the
+//! best first. An insertion keeps the verdict of its own collection; the matches in other collections are a second list.
+//! Knows nothing of collections except their names.
+
+use std::iter::Peekable;
+
+use super::error::{CollectionError, Result};
+use crate::types::{CollectionName, Explanation, LookupTimes, Match, Omitted, Verdict, VerdictKind, fit_matches};
+
+/// The most bytes of what one collection said as JSON, without its error and its explanation.
+const SAID_BYTES: usize = 320;
+/// The most bytes of an error as JSON, without its text.
+const ERROR_BYTES: usize = 640;
+/// The longest text of an error that an answer has room for in any case.
+const ERROR_TEXT_BYTES: usize = 1024;
+
+/// A verdict, and what each collection said if several were asked.
+#[derive(Clone, Debug)]
+pub struct JointVerdict {
+    verdict: Verdict,
+    several: Option<Box<Several>>,
+}
+
+/// The opinions of several collections.
+#[derive(Clone, Debug)]
+struct Several {
+    /// In the order in which they were asked. The first is the collection of the path.
+    said: Vec<Said>,
+    /// The matches in other collections, for an insertion. A check has them in its verdict.
+    elsewhere: Option<Found>,
+}
+
+/// The opinion of one collection, or why it could not be asked. Its matches are among those of all.
+#[derive(Clone, Debug)]
+pub struct Said {
+    collection: CollectionName,
+    opinion: Result<Opinion>,
+}
+
+/// A verdict without its matches.
+#[derive(Clone, Debug)]
+pub struct Opinion {
+    pub kind: VerdictKind,
+    pub threshold: f64,
+    pub candidates: u32,
+    pub unread: u64,
+    pub expected_recall: Option<f64>,
+    /// Absent for the collection of the path, whose explanation the verdict has.
+    pub explanation: Option<Box<Explanation>>,
+}
+
+/// Matches, best first.
+#[derive(Clone, Debug, Default)]
+struct Found {
+    matches: Vec<Match>,
+    /// How many are left out, from the end.
+    omitted: u64,
+}
+
+/// The opinions and the matches of other collections about a document that is inserted.
+#[derive(Clone, Debug, Default)]
+pub struct Elsewhere {
+    said: Vec<Said>,
+    found: Found,
+}
+
+/// The parts of a joint verdict, for an answer.
+#[derive(Debug)]
+pub struct JointParts {
+    pub verdict: Verdict,
+    /// Empty if only one collection was asked.
+    pub said: Vec<Said>,
+    /// The matches in other collections, for an insertion.
+    pub elsewhere: Option<Vec<Match>>,
+    /// The numbers of matches and metadata left out of both lists.
+    pub omitted: Option<Omitted>,
+    /// Whether each collection was asked, and no limit may have hidden a match.
+    pub complete: bool,
+}
+
+impl From<Verdict> for JointVerdict {
+    /// The verdict of the only collection that was asked.
+    fn from(verdict: Verdict) -> Self {
+        Self { verdict, several: None }
+    }
+}
+
+impl JointVerdict {
+    /// Begins a check with the verdict of the collection of the path.
+    pub(crate) fn begin(collection: &CollectionName, mut verdict: Verdict) -> Self {
+        let said = vec![Said::of(collection, &verdict)];
+        place(&mut verdict.matches, collection);
+        Self { verdict, several: Some(Box::new(Several { said, elsewhere: None })) }
+    }
+
+    /// Adds the verdict of the next collection that is asked. At most `limit` matches stay.
+    pub(crate) fn join(&mut self, collection: &CollectionName, mut next: Verdict, limit: usize) {
+        let Some(several) = &mut self.several else { return };
+        several.said.push(Said::of(collection, &next).explained(next.explanation.take()));
+        place(&mut next.matches, collection);
+        let all = &mut self.verdict;
+        let better = match (all.matches.first(), next.matches.first()) {
+            (Some(best), Some(other)) => is_before(other, best),
+            (None, Some(_)) => true,
+            // One collection may find a shingle in a text in which another finds none.
+            (_, None) => all.kind == VerdictKind::Empty,
+        };
+        if better {
+            all.kind = next.kind;
+            all.duplicate_of = next.duplicate_of.take();
+            all.similarity = next.similarity;
+            all.representative = next.representative.take();
+        }
+        let mut found = Found { matches: std::mem::take(&mut all.matches), omitted: all.omitted_matches };
+        found.join(Found { matches: next.matches, omitted: next.omitted_matches }, limit);
+        all.matches = found.matches;
+        all.omitted_matches = found.omitted;
+        all.candidates = all.candidates.saturating_add(next.candidates);
+        all.unread = all.unread.saturating_add(next.unread);
+        all.expected_recall = least(all.expected_recall, next.expected_recall);
+        all.times = LookupTimes::new(all.times.probe() + next.times.probe(), all.times.verify() + next.times.verify());
+    }
+
+    /// The verdict on an insertion into `collection`, with what other collections say. They change nothing of it except
+    /// how much is unread.
+    pub(crate) fn inserted(collection: &CollectionName, mut verdict: Verdict, elsewhere: Elsewhere) -> Self {
+        let Elsewhere { said: others, found } = elsewhere;
+        let own = Said::of(collection, &verdict);
+        let unread = others.iter().filter_map(|said| said.opinion.as_ref().ok()).map(|opinion| opinion.unread);
+        verdict.unread = unread.fold(verdict.unread, u64::saturating_add);
+        let said = std::iter::once(own).chain(others).collect();
+        Self { verdict, several: Some(Box::new(Several { said, elsewhere: Some(found) })) }
+    }
+
+    /// The verdict on the document: of all collections for a check, of its own for an insertion.
+    pub fn verdict(&self) -> &Verdict {
+        &self.verdict
+    }
+
+    /// The same, so that a caller can add what it knows.
+    pub fn verdict_mut(&mut self) -> &mut Verdict {
+        &mut self.verdict
+    }
+
+    /// Returns the most bytes that other collections add to an answer as JSON, if there are so many.
+    pub fn bytes_max(others: usize, limit: usize, with_metadata: bool, explain: bool) -> usize {
+        let explanation = if explain { Explanation::BYTES_MAX } else { 0 };
+        let said = SAID_BYTES + ERROR_BYTES + ERROR_TEXT_BYTES + explanation;
+        (others + 1) * said + limit.saturating_mul(Match::bytes_max(with_metadata))
+    }
+
+    /// Returns the most bytes of this one as JSON.
+    pub fn bytes(&self) -> usize {
+        self.verdict.bytes() + self.said_bytes() + self.found_elsewhere().map_or(0, Found::bytes)
+    }
+
+    /// Leaves out as much as needed to fit into `bytes_max`: first of the matches elsewhere, then of the verdict, as
+    /// [`Verdict::fit`] does.
+    pub fn fit(&mut self, bytes_max: usize) {
+        let Some(several) = &mut self.several else { return self.verdict.fit(bytes_max) };
+        let said = said_bytes(&several.said);
+        if said + self.verdict.bytes() > bytes_max {
+            several.said.iter_mut().for_each(Said::shorten);
+        }
+        let left = bytes_max.saturating_sub(said_bytes(&several.said));
+        self.verdict.fit(left);
+        if let Some(found) = &mut several.elsewhere {
+            found.fit(left.saturating_sub(self.verdict.bytes()));
+        }
+    }
+
+    /// Returns the parts.
+    pub fn into_parts(self) -> JointParts {
+        let Self { verdict, several } = self;
+        let Several { said, elsewhere } = several.map_or_else(Several::none, |several| *several);
+        let Omitted { mut matches, mut metadata } = verdict.omitted().unwrap_or_default();
+        if let Some(found) = &elsewhere {
+            matches += found.omitted;
+            metadata += found.matches.iter().filter(|found| found.metadata_omitted).count() as u64;
+        }
+        let omitted = Omitted { matches, metadata };
+        JointParts {
+            complete: verdict.unread == 0 && said.iter().all(|said| said.opinion.is_ok()),
+            omitted: (omitted != Omitted::default()).then_some(omitted),
+            elsewhere: elsewhere.map(|found| found.matches),
+            verdict,
+            said,
+        }
+    }
+
+    fn found_elsewhere(&self) -> Option<&Found> {
+        self.several.as_ref().and_then(|several| several.elsewhere.as_ref())
+    }
+
+    fn said_bytes(&self) -> usize {
+        self.several.as_ref().map_or(0, |several| said_bytes(&several.said))
+    }
+}
+
+impl Several {
+    fn none() -> Self {
+        Self { said: Vec::new(), elsewhere: None }
+    }
+}
+
+impl Elsewhere {
+    /// Adds the verdict of the next collection, or why it could not be asked. At most `limit` matches stay.
+    pub(crate) fn add(&mut self, collection: &CollectionName, verdict: Result<Verdict>, limit: usize) {
+        let said = match verdict {
+            Ok(mut verdict) => {
+                place(&mut verdict.matches, collection);
+                let said = Said::of(collection, &verdict).explained(verdict.explanation.take());
+                self.found.join(Found { matches: verdict.matches, omitted: verdict.omitted_matches }, limit);
+                said
+            }
+            Err(error) => Said { collection: collection.clone(), opinion: Err(error) },
+        };
+        self.said.push(said);
+    }
+
+    /// Leaves out matches that do not fit into `bytes_max`, and explanations if they alone are too long.
+    pub(crate) fn fit(&mut self, bytes_max: usize) {
+        if said_bytes(&self.said) > bytes_max {
+            self.said.iter_mut().for_each(Said::shorten);
+        }
+        self.found.fit(bytes_max.saturating_sub(said_bytes(&self.said)));
+    }
+
+    /// Returns the most bytes that it adds to an answer as JSON.
+    pub fn bytes(&self) -> usize {
+        SAID_BYTES + said_bytes(&self.said) + self.found.bytes()
+    }
+
+    /// Returns the collections that could not be asked, with their errors.
+    pub fn failures(&self) -> impl Iterator<Item = (&CollectionName, &CollectionError)> {
+        self.said.iter().filter_map(|said| Some((&said.collection, said.opinion.as_ref().err()?)))
+    }
+}
+
+impl Said {
+    /// Returns the collection, and its opinion or why it could not be asked.
+    pub fn into_parts(self) -> (CollectionName, Result<Opinion>) {
+        (self.collection, self.opinion)
+    }
+
+    fn of(collection: &CollectionName, verdict: &Verdict) -> Self {
+        let &Verdict { kind, threshold, candidates, unread, expected_recall, .. } = verdict;
+        let opinion = Opinion { kind, threshold, candidates, unread, expected_recall, explanation: None };
+        Self { collection: collection.clone(), opinion: Ok(opinion) }
+    }
+
+    fn explained(self, explanation: Option<Box<Explanation>>) -> Self {
+        Self { opinion: self.opinion.map(|opinion| Opinion { explanation, ..opinion }), ..self }
+    }
+
+    /// Leaves out the lists of its explanation.
+    fn shorten(&mut self) {
+        if let Ok(Opinion { explanation: Some(explanation), .. }) = &mut self.opinion {
+            explanation.shorten();
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let more = match &self.opinion {
+            Ok(opinion) => opinion.explanation.as_ref().map_or(0, |explanation| explanation.bytes()),
+            Err(error) => ERROR_BYTES + error.to_string().len(),
+        };
+        SAID_BYTES + more
+    }
+}
+
+impl Found {
+    /// Adds the matches of a collection that comes later in the list. At most `limit` stay. A match after which others
+    /// are left out is the last one of its list that has a place here.
+    fn join(&mut self, next: Self, limit: usize) {
+        let all = (self.matches.len() + next.matches.len()) as u64 + self.omitted + next.omitted;
+        let cut = [self.omitted > 0, next.omitted > 0];
+        let mut lists = [std::mem::take(&mut self.matches), next.matches].map(|list| list.into_iter().peekable());
+        while self.matches.len() < limit
+            && let Some(found) = best_of(&mut lists, cut)
+        {
+            self.matches.push(found);
+        }
+        self.omitted = all.min(limit as u64) - self.matches.len() as u64;
+    }
+
+    fn fit(&mut self, bytes_max: usize) {
+        fit_matches(&mut self.matches, &mut self.omitted, bytes_max, 0);
+    }
+
+    fn bytes(&self) -> usize {
+        self.matches.iter().map(Match::whole_bytes).sum()
+    }
+}
+
+/// Takes the better of the first matches of two lists. `None` if there is none, or if the best may be one that was left
+/// out at the end of a list.
+fn best_of(lists: &mut [Peekable<impl Iterator<Item = Match>>; 2], cut: [bool; 2]) -> Option<Match> {
+    let [first, second] = lists;
+    match (first.peek(), second.peek()) {
+        (None, _) if cut[0] => None,
+        (_, None) if cut[1] => None,
+        (Some(one), Some(other)) if is_before(other, one) => second.next(),
+        (Some(_), _) => first.next(),
+        (None, _) => second.next(),
+    }
+}
+
+/// Whether `one` of a later collection goes before `other`: equal contents first, then the more similar. Ties keep the
+/// order of the list.
+fn is_before(one: &Match, other: &Match) -> bool {
+    let by_content = one.same_content.cmp(&other.same_content);
+    by_content.then_with(|| one.similarity.value.total_cmp(&other.similarity.value)).is_gt()
+}
+
+fn place(matches: &mut [Match], collection: &CollectionName) {
+    for found in matches {
+        found.collection = Some(collection.clone());
+    }
+}
+
+fn said_bytes(said: &[Said]) -> usize {
+    said.iter().map(Said::bytes).sum()
+}
+
+fn least(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::types::{DocId, Method, Similarity, TimestampMs};
+
+    /// A match of this similarity, in tenths; 10: of equal content.
+    fn found(tenths: u8, id: &str) -> Match {
+        let value = f64::from(tenths) / 10.0;
+        Match {
+            collection: None,
+            id: DocId::new(id).unwrap(),
+            same_content: tenths == 10,
+            similarity: Similarity { value, low: value, high: value, method: Method::Estimate },
+            overlap: None,
+            first_seen: TimestampMs(0),
+            metadata: None,
+            metadata_omitted: false,
+        }
+    }
+
+    /// A list as a collection gives it, the best first, of which `cut` matches are left out.
+    fn list(at: usize, mut tenths: Vec<u8>, cut: usize) -> Found {
+        tenths.sort_unstable_by(|one, other| other.cmp(one));
+        let mut matches: Vec<Match> =
+            tenths.iter().enumerate().map(|(place, &tenths)| found(tenths, &format!("{at}-{place}"))).collect();
+        let stay = matches.len() - cut.min(matches.len().saturating_sub(1));
+        let omitted = (matches.len() - stay) as u64;
+        matches.truncate(stay);
+        Found { matches, omitted }
+    }
+
+    proptest! {
+        #[test]
+        fn lists_become_one_list_without_a_hole(
+            lists in prop::collection::vec((prop::collection::vec(0..=10_u8, 0..12), 0..4_usize), 1..5),
+            limit in 1..20_usize,
+        ) {
+            // The limit holds for each list, too.
+            let whole = |cut: bool| lists.iter().enumerate().map(move |(at, (tenths, left_out))| {
+                let mut tenths = tenths.clone();
+                tenths.sort_unstable_by(|one, other| other.cmp(one));
+                tenths.truncate(limit);
+                list(at, tenths, if cut { *left_out } else { 0 })
+            });
+            let mut truth: Vec<Match> = whole(false).flat_map(|list| list.matches).collect();
+            truth.sort_by(|one, other| {
+                other.same_content.cmp(&one.same_content).then(other.similarity.value.total_cmp(&one.similarity.value))
+            });
+            truth.truncate(limit);
+            let joined = |cut: bool| whole(cut).reduce(|mut all, next| {
+                all.join(next, limit);
+                all
+            }).unwrap();
+            let all = joined(false);
+            prop_assert_eq!((&all.matches, all.omitted), (&truth, 0));
+            // The matches that stay are the beginning of the whole list, and the others are counted.
+            let cut = joined(true);
+            prop_assert_eq!(&cut.matches[..], &truth[..cut.matches.len()]);
+            prop_assert_eq!(cut.matches.len() as u64 + cut.omitted, truth.len() as u64);
+            prop_assert!(truth.is_empty() || !cut.matches.is_empty());
+        }
+    }
+}
