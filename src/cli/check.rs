@@ -316,16 +316,19 @@ impl Offline {
             limit: args.limit as usize,
             with_metadata: false,
             explain: false,
+            payload_digest: None,
             scope: Some(Arc::new(args.scope()?)).filter(|scope| !scope.terms().is_empty()),
         };
         for (line, origin) in chunk.lines.iter().zip(&chunk.origins) {
             let (text, place) =
                 (std::str::from_utf8(line).expect("lines are made of UTF-8"), PlaceFields::in_file(origin));
             let verdict = from_json(text, Invalid::Refuse, &Caller::anyone()).and_then(|document| {
+                let payload_digest = document.attached.capture.digest;
+                let options = CheckOptions { payload_digest, ..options.clone() };
                 let check = async {
                     let mut prepared = self.collection.prepare(document.content).await?;
                     let page = prepared.take_page();
-                    let verdict = self.collection.check(document.id, prepared, options.clone()).await?;
+                    let verdict = self.collection.check(document.id, prepared, options).await?;
                     Ok::<_, CollectionError>(Verdict { page, ..verdict })
                 };
                 self.runtime.block_on(check).map_err(Problem::from)

@@ -29,7 +29,7 @@ pub enum Change {
         /// As for a delete.
         promoted: Option<Seq>,
     },
-    /// Changes the metadata, the labels and the page of a document, but not its content.
+    /// Changes the metadata, the labels, the capture and the page of a document, but not its content.
     Update {
         /// The position of the update in the commit order.
         seq: Seq,

@@ -4,7 +4,7 @@ use hapax_core::Spec;
 
 use super::comparing::similarity;
 use crate::types::{
-    DocId, Explanation, LookupTimes, Match, Metadata, Method, Outcome, Overlap, Previous, Similarity, TimestampMs,
+    DocId, Explanation, LookupTimes, Match, Metadata, Method, Outcome, Overlap, Previous, Revisit, Similarity, TimestampMs,
     Verdict, VerdictKind,
 };
 
@@ -58,6 +58,8 @@ pub(crate) struct VerdictContext {
     pub expected_recall: Option<f64>,
     pub times: LookupTimes,
     pub explanation: Option<Box<Explanation>>,
+    /// See [`Verdict::revisit`].
+    pub revisit: Option<Revisit>,
 }
 
 impl Findings {
@@ -108,7 +110,7 @@ impl Findings {
     pub(crate) fn verdict(self, context: VerdictContext) -> Verdict {
         let Self { kind, duplicate_of, similarity, matches } = self;
         let VerdictContext { outcome, stored, id, representative, threshold, .. } = context;
-        let VerdictContext { candidates, unread, shingles, previous, expected_recall, times, explanation, .. } =
+        let VerdictContext { candidates, unread, shingles, previous, expected_recall, times, explanation, revisit, .. } =
             context;
         Verdict {
             kind,
@@ -129,6 +131,7 @@ impl Findings {
             times,
             explanation,
             page: None,
+            revisit: revisit.map(Box::new),
         }
     }
 }
@@ -156,6 +159,7 @@ pub(crate) fn empty_verdict(
         expected_recall: None,
         times: LookupTimes::default(),
         explanation: None,
+        revisit: None,
     })
 }
 

@@ -16,7 +16,10 @@ use crate::http::error::{FieldError, Problem};
 use crate::http::json::{self, Object};
 use crate::http::query::shown;
 use crate::keys::Scope;
-use crate::types::{Content, DocId, Document, Html, Label, Labels, Metadata, SetElement, Syntax};
+use crate::types::{
+    Capture, CaptureDate, Content, DocId, Document, Html, InvalidCapture, Label, Labels, Metadata, PayloadDigest,
+    SetElement, Syntax,
+};
 
 /// A byte order mark, which some editors put before a text. It is removed, and offsets in error messages do not count
 /// it.
@@ -89,10 +92,20 @@ pub fn of_fields(text: &str, invalid: Invalid, extra: Extra, caller: &Caller) ->
         .map(|raw| Ok::<_, Problem>(Metadata::new(json::compact("metadata", raw)?)?))
         .transpose()?;
     let labels = labels(&mut object)?;
+    let capture = capture(object.string("date")?.as_deref(), object.string("payload_digest")?.as_deref())?;
     let content = content(&mut object, invalid, caller)?;
     extra.finish(object)?;
     let content = content.ok_or_else(|| nothing("text, html, set and signature"))?;
-    Ok(DocumentInput { id, content, attached: Attached { metadata, labels } })
+    Ok(DocumentInput { id, content, attached: Attached { metadata, labels, capture } })
+}
+
+/// Reads the date and the digest of a capture.
+pub fn capture(date: Option<&str>, digest: Option<&str>) -> Result<Capture, Problem> {
+    let invalid = |field: &'static str| move |error: InvalidCapture| Problem::invalid(field, error.to_string());
+    Ok(Capture {
+        date: date.map(CaptureDate::new).transpose().map_err(invalid("date"))?,
+        digest: digest.map(PayloadDigest::new).transpose().map_err(invalid("payload_digest"))?,
+    })
 }
 
 /// Parses `"labels": {"crawl": "2026-48", ...}`.
@@ -206,6 +219,10 @@ pub struct DocumentRecord {
     metadata: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "values::labels")]
     labels: Option<Labels>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    date: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_digest: Option<String>,
     first_seen: String,
     id_first_seen: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -239,6 +256,8 @@ impl From<Document> for DocumentRecord {
             seq: document.seq.0,
             metadata: document.metadata.map(super::values::metadata),
             labels: document.labels,
+            date: document.capture.date.map(|date| date.as_str().to_owned()),
+            payload_digest: document.capture.digest.map(|digest| digest.as_str().to_owned()),
             first_seen: super::values::timestamp(document.first_seen),
             id_first_seen: super::values::timestamp(document.id_first_seen),
             last_seen: document.last_seen.map(super::values::timestamp),

@@ -8,7 +8,7 @@ use super::page::PageBody;
 use super::values::{metadata, name, timestamp};
 use crate::keys::Scores;
 use crate::telemetry::names;
-use crate::types::{CollectionName, Match, Omitted, Previous, Verdict, ratio};
+use crate::types::{CollectionName, Match, Omitted, Previous, Revisit, Verdict, ratio};
 
 /// The answer to "have we seen this, or nearly this?".
 #[derive(Debug, Serialize)]
@@ -47,6 +47,17 @@ pub struct VerdictBody {
     explanation: Option<Box<ExplanationBody>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     page: Option<Box<PageBody>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revisit: Option<Box<RevisitBody>>,
+}
+
+/// What a WARC revisit record needs to refer to an earlier capture of the same payload.
+#[derive(Debug, Serialize)]
+struct RevisitBody {
+    profile: &'static str,
+    refers_to_uri: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refers_to_date: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -108,6 +119,7 @@ impl VerdictBody {
             expected_recall: verdict.expected_recall.map(ratio),
             explanation: None,
             page: verdict.page.map(|page| Box::new(PageBody::from(*page))),
+            revisit: verdict.revisit.map(|revisit| Box::new(RevisitBody::from(*revisit))),
         }
     }
 
@@ -145,8 +157,19 @@ impl VerdictBody {
                     expected_recall: None,
                     explanation: None,
                     page: None,
+                    revisit: None,
                 }
             }
+        }
+    }
+}
+
+impl From<Revisit> for RevisitBody {
+    fn from(revisit: Revisit) -> Self {
+        Self {
+            profile: Revisit::PROFILE,
+            refers_to_uri: revisit.refers_to.as_str().to_owned(),
+            refers_to_date: revisit.date.map(|date| date.as_str().to_owned()),
         }
     }
 }
@@ -182,7 +205,7 @@ impl From<Previous> for PreviousBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{DocId, LookupTimes, Metadata, Method, Outcome, Overlap, Similarity, TimestampMs, VerdictKind};
+    use crate::types::{CaptureDate, DocId, LookupTimes, Metadata, Method, Outcome, Overlap, Similarity, TimestampMs, VerdictKind};
 
     fn verdict() -> Verdict {
         Verdict {
@@ -204,7 +227,13 @@ mod tests {
             times: LookupTimes::default(),
             explanation: None,
             page: None,
+            revisit: None,
         }
+    }
+
+    fn revisit(id: &str) -> Option<Box<Revisit>> {
+        let date = CaptureDate::new("2026-11-20T10:00:00.123456789Z").unwrap();
+        Some(Box::new(Revisit { refers_to: DocId::new(id).unwrap(), date: Some(date) }))
     }
 
     fn text(verdict: Verdict) -> String {
@@ -287,6 +316,7 @@ mod tests {
             unread: 7,
             previous: Some(Previous { similarity, first_seen: TimestampMs(0) }),
             expected_recall: Some(0.5),
+            revisit: revisit("a"),
             ..verdict()
         };
         let body = VerdictBody::new(&CollectionName::default_collection(), full).seen_with(Scores::Verdict);
@@ -318,13 +348,14 @@ mod tests {
             id: Some(hostile.clone()),
             duplicate_of: Some(hostile.clone()),
             similarity: Some(0.123_456),
-            representative: Some(hostile),
+            representative: Some(hostile.clone()),
             threshold: 0.123_456,
             candidates: u32::MAX,
             unread: u64::MAX,
             shingles: Some(u64::MAX),
             previous: Some(Previous { similarity, first_seen: at }),
             expected_recall: Some(0.123_456),
+            revisit: revisit(hostile.as_str()),
             ..verdict()
         };
         for matches in [0, 1, 20] {
@@ -334,7 +365,7 @@ mod tests {
             let bytes = serde_json::to_string(&VerdictBody::new(&name, longest.clone())).unwrap().len();
             // 64 bytes for the fields that a line of a bulk answer adds.
             assert!(bytes + 64 <= longest.bytes(), "{bytes} of {}", longest.bytes());
-            assert!(longest.bytes() <= Verdict::bytes_max(matches, true));
+            assert!(longest.bytes() <= Verdict::bytes_max(matches, true) + Revisit::JSON_BYTES_MAX);
         }
     }
 }

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, TryStreamExt};
 
 use super::pages::{ENVELOPE_BYTES, PAGE_DEFAULT, PAGE_MAX};
-use crate::collections::{Collection, CollectionError, Cursor, DocumentsPage, PrepareOptions, Purpose};
+use crate::collections::{CheckOptions, Collection, CollectionError, Cursor, DocumentsPage, PrepareOptions, Purpose};
 use crate::http::answer::{Answer, scarce};
 use crate::http::audited::Audited;
 use crate::http::body;
@@ -25,7 +25,9 @@ use crate::http::quota::Quota;
 use crate::http::request::{DocumentBody, JsonText, Subject, Target};
 use crate::http::stages::{Stage, Stages};
 use crate::http::state::AppState;
-use crate::types::{DocId, Document, Explanation, Label, PageFacts, ScopeTerm, StoredText, Verdict, json_bytes};
+use crate::types::{
+    DocId, Document, Explanation, Label, PageFacts, PayloadDigest, Revisit, ScopeTerm, StoredText, Verdict, json_bytes,
+};
 
 /// How many records are read concurrently.
 const READS_AT_ONCE: usize = 16;
@@ -40,14 +42,17 @@ pub async fn check(
     mut stages: Stages,
     subject: Subject,
 ) -> Result<Answer<VerdictBody>, Problem> {
-    let Subject { id, query, content } = subject;
-    let options = options::check_options(&query, &caller)?;
+    let Subject { id, payload_digest, query, content } = subject;
+    let options = CheckOptions { payload_digest, ..options::check_options(&query, &caller)? };
     let explain = options.explain;
     stages.end(Stage::Extract);
     let mut prepared = content.prepare(&collection, Purpose::Check, false).await?;
     let page = prepared.take_page();
     stages.end(Stage::Sign);
-    let mut room = state.answer_room(verdict_bytes_max(options.limit, options.with_metadata, options.explain))?;
+    let mut room = state.answer_room(
+        verdict_bytes_max(options.limit, options.with_metadata, options.explain)
+            + revisit_bytes_max(options.payload_digest.as_ref()),
+    )?;
     let (content, bytes_max) = (prepared.content(), room.json_bytes_max().saturating_sub(page_bytes(&page)));
     let verdict = collection.check_within(id, prepared, options, bytes_max).await?;
     stages.decided(verdict.times);
@@ -61,6 +66,11 @@ pub async fn check(
 fn verdict_bytes_max(limit: usize, with_metadata: bool, explain: bool) -> usize {
     let explanation = if explain { Explanation::BYTES_MAX } else { 0 };
     Verdict::bytes_max(limit, with_metadata) + explanation + PageFacts::JSON_BYTES_MAX
+}
+
+/// Returns the most bytes of the revisit in a verdict, which only a request with a digest gets.
+fn revisit_bytes_max(payload_digest: Option<&PayloadDigest>) -> usize {
+    payload_digest.map_or(0, |_| Revisit::JSON_BYTES_MAX)
 }
 
 fn page_bytes(page: &Option<Box<PageFacts>>) -> usize {
@@ -97,9 +107,10 @@ pub async fn insert(
     let mut prepared = collection.prepare_with(document.content, prepare).await?;
     let page = prepared.take_page();
     let attached = asked.attached(document.attached, page.as_deref())?;
+    let revisit_bytes = revisit_bytes_max(attached.capture.digest.as_ref());
     stages.end(Stage::Sign);
     let mut answer_room =
-        state.answer_room(verdict_bytes_max(options.limit, options.with_metadata, options.explain))?;
+        state.answer_room(verdict_bytes_max(options.limit, options.with_metadata, options.explain) + revisit_bytes)?;
     let bytes_max = answer_room.json_bytes_max().saturating_sub(page_bytes(&page));
     let content = prepared.content();
     let ticket = collection.insert_within(id, attached, prepared, options, bytes_max).await?;

@@ -7,7 +7,7 @@ use crate::http::options::{InsertAsked, check_options, insert_options, is_defaul
 use crate::http::query::Query;
 use crate::http::requires::OPERATIONS;
 use crate::keys::Scope;
-use crate::types::{ID_JSON_BYTES_MAX, PageFacts, Verdict};
+use crate::types::{ID_JSON_BYTES_MAX, PageFacts, Revisit, Verdict};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
@@ -63,7 +63,7 @@ impl Operation {
         match self {
             Self::Check(CheckOptions { limit, with_metadata, .. })
             | Self::Insert(InsertAsked { options: InsertOptions { limit, with_metadata, .. }, .. }) => {
-                Verdict::bytes_max(*limit, *with_metadata) + PageFacts::JSON_BYTES_MAX
+                Verdict::bytes_max(*limit, *with_metadata) + PageFacts::JSON_BYTES_MAX + Revisit::JSON_BYTES_MAX
             }
             Self::Delete => 64 + ID_JSON_BYTES_MAX,
         }

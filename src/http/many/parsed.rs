@@ -26,7 +26,10 @@ impl Parsed {
         };
         let parsed = match op {
             Operation::Check(options) => {
-                document::of_fields(text, invalid, extra, caller).map(|document| Self::Check(document, options))
+                document::of_fields(text, invalid, extra, caller).map(|document| {
+                    let payload_digest = document.attached.capture.digest.clone();
+                    Self::Check(document, CheckOptions { payload_digest, ..options })
+                })
             }
             Operation::Insert(asked) => document::of_fields(text, invalid, extra, caller)
                 .and_then(|document| Ok(Self::Insert(document.required_id()?, document, asked))),

@@ -7,7 +7,7 @@ use crate::store::error::{Result, StoreError};
 use crate::store::format::rows::{DocumentRow, SignatureRow};
 use crate::store::format::{payload, verdict};
 use crate::store::record::Record;
-use crate::types::{Keep, Seq};
+use crate::types::{CaptureDate, Keep, PayloadDigest, Seq};
 
 /// Stores a document, at its own `seq`.
 pub(super) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
@@ -38,8 +38,8 @@ pub(super) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
         record.seq,
         "INSERT INTO document
          (seq, id, metadata, content_hash, flags, first_seen_ms, shingles, verdict, id_first_seen_ms, page_hash,
-          extractor, sum)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+          extractor, capture_date, payload_digest, sum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         params![
             document.seq.0 as i64,
             record.id.as_str(),
@@ -52,6 +52,8 @@ pub(super) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
             document.id_first_seen_ms,
             document.page.map(|page| page.hash.to_be_bytes()),
             document.page.map(|page| page.extractor),
+            record.capture.date.as_ref().map(CaptureDate::as_str),
+            record.capture.digest.as_ref().map(PayloadDigest::as_str),
             sum as i64
         ],
     )?;
