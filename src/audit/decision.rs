@@ -156,6 +156,7 @@ mod tests {
             times: LookupTimes::default(),
             explanation: None,
             page: None,
+            revisit: None,
         }
     }
 

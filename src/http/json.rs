@@ -85,6 +85,11 @@ impl<'a> Object<'a> {
         self.fields.retain(|(field, raw)| field != name || !empty(raw));
     }
 
+    /// Leaves a field out unless its value is one that is wanted.
+    pub fn leave_out_unless(&mut self, name: &str, is_wanted: impl Fn(&RawValue) -> bool) {
+        self.fields.retain(|(field, raw)| field != name || is_wanted(raw));
+    }
+
     /// Refuses fields that were not read.
     pub fn finish(self) -> Result<(), Problem> {
         if self.fields.is_empty() {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::ids::{DocId, ID_JSON_BYTES_MAX};
 
-/// The longest digest of a payload, in bytes.
-const DIGEST_BYTES_MAX: usize = 160;
 /// The longest name of a digest's algorithm, in bytes.
 const ALGORITHM_BYTES_MAX: usize = 32;
+/// The longest value of a digest, in bytes: 512 bits in hex.
+const VALUE_BYTES_MAX: usize = 128;
 /// The longest date, in bytes.
 const DATE_BYTES_MAX: usize = "2026-11-20T10:00:00.123456789Z".len();
 
@@ -30,8 +30,9 @@ pub enum InvalidCapture {
     )]
     Date,
     #[error(
-        "must be a digest as in WARC-Payload-Digest, such as `sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ`: an algorithm, a \
-         colon and a value in base32, base64 or hex, with at most {DIGEST_BYTES_MAX} bytes"
+        "must be a digest as in WARC-Payload-Digest, such as `sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ`: an algorithm of at \
+         most {ALGORITHM_BYTES_MAX} bytes, a colon, and a value of at most {VALUE_BYTES_MAX} bytes in base32, base64 or \
+         hex"
     )]
     Digest,
 }
@@ -56,6 +57,11 @@ impl CaptureDate {
         if is_date(text) { Ok(Self(text.into())) } else { Err(InvalidCapture::Date) }
     }
 
+    /// Reads a value of JSON; `None` if it is something else. No character of a date needs an escape.
+    pub fn of_json(value: &str) -> Option<Self> {
+        Self::new(value.strip_prefix('"')?.strip_suffix('"')?).ok()
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -63,12 +69,12 @@ impl CaptureDate {
 
 impl PayloadDigest {
     pub fn new(text: &str) -> Result<Self, InvalidCapture> {
-        let fits = |text: &str, others: &[u8]| {
-            !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte))
+        let fits = |text: &str, bytes_max, others: &[u8]| {
+            (1..=bytes_max).contains(&text.len())
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte))
         };
         let (algorithm, value) = text.split_once(':').ok_or(InvalidCapture::Digest)?;
-        let is_short = text.len() <= DIGEST_BYTES_MAX && algorithm.len() <= ALGORITHM_BYTES_MAX;
-        if is_short && fits(algorithm, b"-_.") && fits(value, b"+/=-_") {
+        if fits(algorithm, ALGORITHM_BYTES_MAX, b"-_.") && fits(value, VALUE_BYTES_MAX, b"+/=-_") {
             Ok(Self(text.into()))
         } else {
             Err(InvalidCapture::Digest)
@@ -94,12 +100,14 @@ impl Eq for PayloadDigest {}
 
 impl Capture {
     /// The most bytes of it as JSON, with the names of the fields.
-    pub const JSON_BYTES_MAX: usize = DATE_BYTES_MAX + DIGEST_BYTES_MAX + 32;
+    pub const JSON_BYTES_MAX: usize = DATE_BYTES_MAX + ALGORITHM_BYTES_MAX + 1 + VALUE_BYTES_MAX + Self::NAMES_BYTES;
+    /// The most bytes of the names, quotes and commas.
+    const NAMES_BYTES: usize = 32;
 
     /// Returns the most bytes of it as JSON. No character of it is escaped.
     pub fn json_bytes(&self) -> usize {
         let texts = [self.date.as_ref().map(CaptureDate::as_str), self.digest.as_ref().map(PayloadDigest::as_str)];
-        texts.into_iter().flatten().map(str::len).sum::<usize>() + if self.is_empty() { 0 } else { 32 }
+        texts.into_iter().flatten().map(str::len).sum::<usize>() + if self.is_empty() { 0 } else { Self::NAMES_BYTES }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -249,7 +257,7 @@ mod tests {
 
     #[test]
     fn digests_are_labelled_and_bounded() {
-        let longest = format!("sha512:{}", "a".repeat(DIGEST_BYTES_MAX - 7));
+        let longest = format!("sha512:{}", "a".repeat(VALUE_BYTES_MAX));
         for text in ["sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", "SHA-256:q+/_-Q==", "blake2b.x_y:00ff", &longest] {
             assert_eq!(PayloadDigest::new(text).unwrap().as_str(), text);
         }
