@@ -7,7 +7,7 @@ use crate::cli::{path, run_with_input, text as printed};
 use crate::support::client::{CHECK, Client, DOCUMENTS, fields, words};
 use crate::support::command::hapax;
 use crate::support::library::dir;
-use crate::support::local::{Local, Setup};
+use crate::support::local::Local;
 use crate::support::server::Server;
 
 const A: &str = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ";
@@ -79,13 +79,14 @@ fn only_an_equal_digest_gives_a_hint_and_its_date_is_the_stored_one() {
     assert_eq!(stored(&client, "a"), [FIRST, A]);
     let page = client.get(DOCUMENTS).ok();
     assert_eq!((&page["documents"][0]["date"], &page["documents"][0]["payload_digest"]), (&json!(FIRST), &json!(A)));
-    let exported = hapax().args(["export", "--server", &server.url("")]).output().unwrap();
+    let exported = hapax(&["export", "--server", &server.url("")]).output().unwrap();
     assert!(printed(&exported.stdout).contains(&format!(r#""date":"{FIRST}","payload_digest":"{A}""#)));
 }
 
 #[test]
 fn a_date_stays_with_its_digest_and_a_replacement_brings_its_own() {
-    let local = Local::start(Setup::default());
+    let dir = dir();
+    let local = Local::plain(&dir);
     let client = Client::of(&local);
     let outcome = |query: &str, document: &Value| insert(&client, query, document)["outcome"].clone();
     assert_eq!(outcome("", &document("a", 1, "", "")), "inserted");
@@ -115,7 +116,8 @@ fn a_date_stays_with_its_digest_and_a_replacement_brings_its_own() {
 
 #[test]
 fn the_best_match_with_a_date_is_referred_to() {
-    let local = Local::start(Setup::default());
+    let dir = dir();
+    let local = Local::plain(&dir);
     let client = Client::of(&local);
     for (id, date, digest) in [("other", FIRST, B), ("bare", "", A), ("dated", LATER, A), ("last", FIRST, A)] {
         insert(&client, "on_duplicate=store", &document(id, 1, date, digest));
@@ -133,7 +135,8 @@ fn the_best_match_with_a_date_is_referred_to() {
 
 #[test]
 fn raw_bodies_batches_and_bulk_carry_captures_too() {
-    let local = Local::start(Setup::default());
+    let dir = dir();
+    let local = Local::plain(&dir);
     let client = Client::of(&local);
     let raw = client.text(&format!("{DOCUMENTS}?id=raw&date={FIRST}&payload_digest={A}"), words(1).as_bytes()).ok();
     assert_eq!((&raw["outcome"], stored(&client, "raw")), (&json!("inserted"), [json!(FIRST), json!(A)]));
@@ -158,7 +161,8 @@ fn raw_bodies_batches_and_bulk_carry_captures_too() {
 
 #[test]
 fn faulty_captures_are_refused_and_name_their_field() {
-    let local = Local::start(Setup::default());
+    let dir = dir();
+    let local = Local::plain(&dir);
     let client = Client::of(&local);
     for (date, digest, field) in [("yesterday", "", "date"), ("", "nonsense", "payload_digest")] {
         for path in [DOCUMENTS, CHECK] {
