@@ -10,18 +10,8 @@ use super::verdict::VerdictKind;
 const DOCUMENT_BYTES: usize = 512;
 
 /// The fields that a document may have in JSON, in requests and in files.
-pub const DOCUMENT_FIELDS: [&str; 10] = [
-    "id",
-    "text",
-    "html",
-    "signature",
-    "set",
-    "fingerprint",
-    "metadata",
-    "labels",
-    "date",
-    "payload_digest",
-];
+pub const DOCUMENT_FIELDS: [&str; 10] =
+    ["id", "text", "html", "signature", "set", "fingerprint", "metadata", "labels", "date", "payload_digest"];
 
 /// A stored document as clients see it.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,11 +45,8 @@ pub struct Document {
 
 impl Document {
     /// The most bytes that any document has as JSON.
-    pub const BYTES_MAX: usize = DOCUMENT_BYTES
-        + 3 * ID_JSON_BYTES_MAX
-        + METADATA_BYTES_MAX
-        + Labels::JSON_BYTES_MAX
-        + Capture::JSON_BYTES_MAX;
+    pub const BYTES_MAX: usize =
+        DOCUMENT_BYTES + 3 * ID_JSON_BYTES_MAX + METADATA_BYTES_MAX + Labels::JSON_BYTES_MAX + Capture::JSON_BYTES_MAX;
 
     /// Returns the most bytes that this document has as JSON.
     pub fn bytes(&self) -> usize {

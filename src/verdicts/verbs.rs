@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::types::{
-    Capture, Content, DocId, ID_JSON_BYTES_MAX, Labels, Metadata, OnDuplicate, OnExisting, PayloadDigest, Scope, Similarity};
+    Capture, Content, DocId, ID_JSON_BYTES_MAX, Labels, Metadata, OnDuplicate, OnExisting, PayloadDigest, Scope,
+    Similarity,
+};
 
 /// What a client stores with a content. Anything that is absent stays as it is if the content is stored already.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -334,7 +334,10 @@ fn recorded(writer: &Writer, golden: bool, pages: bool) -> String {
         }
         let texts = (0..6).map(|number| text(number, 0)).chain([text(40, 0), text(0, 4), text(1, 2), text(5, 9)]);
         let texts = texts.chain([text(99, 0), "one two".into(), "…".into()]).map(|text| json!({ "text": text }));
-        let pages = ["Home", "Start", "Other"].into_iter().filter(|_| pages).map(|menu| json!({ "html": page(menu), "payload_digest": format!("sha1:{menu}") }));
+        let pages = ["Home", "Start", "Other"]
+            .into_iter()
+            .filter(|_| pages)
+            .map(|menu| json!({ "html": page(menu), "payload_digest": format!("sha1:{menu}") }));
         let scopes = ["", "&scope=site:a.example", "&scope=!site:a.example"];
         let scoped = pages.clone().flat_map(|page| scopes.map(|scope| (page.clone(), scope)));
         for (body, scope) in texts.map(|text| (text, "")).chain(scoped) {

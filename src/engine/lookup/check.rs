@@ -314,7 +314,7 @@ fn conclude(
         let digest = options.payload_digest.as_ref()?;
         revisit(&glance.judgement, mentions, options.limit, |_, mention| mention.revisit(digest))
     });
-    let verdict = findings.verdict(VerdictContext {
+    let verdict = findings.with_revisit(revisit).verdict(VerdictContext {
         outcome: Outcome::Checked,
         stored: recorded.same,
         id: id.clone(),
@@ -327,7 +327,6 @@ fn conclude(
         expected_recall: glance.expected_recall,
         times: glance.judgement.cost().times(),
         explanation: explanation(lookup, &glance.judgement, mentions),
-        revisit,
     });
     lookup.meter(&glance.judgement, survivors, mentions);
     lookup.meters().verdict(Op::Check, &verdict);

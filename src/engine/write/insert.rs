@@ -282,7 +282,7 @@ impl<'a> Deciding<'a> {
             Err(refusal) => return Err(full.unwrap_or_else(|| refused(refusal, &insertion.id))),
         };
         let effect = self.apply(order, policy, (plan, labels), &findings, judgement, representatives)?;
-        let verdict = findings.verdict(VerdictContext {
+        let verdict = findings.with_revisit(self.revisit(judgement)).verdict(VerdictContext {
             outcome,
             stored: plan.stored(),
             id: Some(insertion.id.clone()),
@@ -295,7 +295,6 @@ impl<'a> Deciding<'a> {
             expected_recall: None,
             times: judgement.cost().times(),
             explanation: explanation(lookup, judgement, &self.mentions),
-            revisit: self.revisit(judgement),
         });
         lookup.meter(judgement, &self.survivors, &self.mentions);
         Ok(self.writes.enqueue(order, verdict, effect, turn))

@@ -94,9 +94,8 @@ fn first_verdict(lookup: &Lookup, record: &Record, insertion: &Insertion) -> Res
         expected_recall: None,
         times: LookupTimes::default(),
         explanation: None,
-        revisit,
     };
-    Ok((findings, context))
+    Ok((findings.with_revisit(revisit), context))
 }
 
 /// Notes that a document was seen because it was inserted again unchanged. If it was found to duplicate another

@@ -8,7 +8,7 @@ use hapax_core::{IllFormed, Spec};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::values;
+use super::{capture, values};
 use crate::collections::{Attached, Prepared};
 use crate::extract;
 use crate::http::caller::Caller;
@@ -16,10 +16,7 @@ use crate::http::error::{FieldError, Problem};
 use crate::http::json::{self, Object};
 use crate::http::query::shown;
 use crate::keys::Scope;
-use crate::types::{
-    Capture, CaptureDate, Content, DocId, Document, Html, InvalidCapture, Label, Labels, Metadata, PayloadDigest,
-    SetElement, Syntax,
-};
+use crate::types::{Content, DocId, Document, Html, Label, Labels, Metadata, SetElement, Syntax};
 
 /// A byte order mark, which some editors put before a text. It is removed, and offsets in error messages do not count
 /// it.
@@ -92,29 +89,11 @@ pub fn of_fields(text: &str, invalid: Invalid, extra: Extra, caller: &Caller) ->
         .map(|raw| Ok::<_, Problem>(Metadata::new(json::compact("metadata", raw)?)?))
         .transpose()?;
     let labels = labels(&mut object)?;
-    if extra == Extra::Ignore {
-        leave_out_other_date(&mut object);
-    }
-    let capture = capture(object.string("date")?.as_deref(), object.string("payload_digest")?.as_deref())?;
+    let capture = capture::of_fields(&mut object, extra == Extra::Ignore)?;
     let content = content(&mut object, invalid, caller)?;
     extra.finish(object)?;
     let content = content.ok_or_else(|| nothing("text, html, set and signature"))?;
     Ok(DocumentInput { id, content, attached: Attached { metadata, labels, capture } })
-}
-
-/// Leaves out a `date` that is not that of a capture: lines of data sets often have another of this name.
-fn leave_out_other_date(object: &mut Object<'_>) {
-    let is_of_capture = |raw: &RawValue| CaptureDate::of_json(raw.get()).is_some();
-    object.leave_out_unless("date", is_of_capture);
-}
-
-/// Reads the date and the digest of a capture.
-pub fn capture(date: Option<&str>, digest: Option<&str>) -> Result<Capture, Problem> {
-    let invalid = |field: &'static str| move |error: InvalidCapture| Problem::invalid(field, error.to_string());
-    Ok(Capture {
-        date: date.map(CaptureDate::new).transpose().map_err(invalid("date"))?,
-        digest: digest.map(PayloadDigest::new).transpose().map_err(invalid("payload_digest"))?,
-    })
 }
 
 /// Parses `"labels": {"crawl": "2026-48", ...}`.
@@ -462,19 +441,6 @@ mod tests {
         let ignoring = |text| of_fields(text, Invalid::Refuse, Extra::Ignore, &Caller::anyone());
         assert_eq!(ignoring(r#"{"text":"x","teXt":"y"}"#).unwrap(), parse(r#"{"text":"x"}"#).unwrap());
         assert!(ignoring(r#"{"text":"x","text":"y"}"#).is_err() && ignoring(r#"{"teXt":"y"}"#).is_err());
-    }
-
-    // Lines of data sets have other dates. A misspelt date of a capture is refused, if other fields are.
-    #[test]
-    fn a_date_that_is_none_of_a_capture_is_an_extra_field() {
-        let ignoring = |text: &str| of_fields(text, Invalid::Refuse, Extra::Ignore, &Caller::anyone()).unwrap();
-        let dated = r#"{"text":"x","date":"2026-11-20"}"#;
-        assert_eq!(ignoring(dated), parse(dated).unwrap());
-        for other in [r#""20 November""#, "5", "null"] {
-            let text = format!(r#"{{"text":"x","date":{other}}}"#);
-            assert_eq!(ignoring(&text), parse(r#"{"text":"x"}"#).unwrap());
-            assert_eq!(field(&text), "date");
-        }
     }
 
     #[test]

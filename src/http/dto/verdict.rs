@@ -205,7 +205,9 @@ impl From<Previous> for PreviousBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{CaptureDate, DocId, LookupTimes, Metadata, Method, Outcome, Overlap, Similarity, TimestampMs, VerdictKind};
+    use crate::types::{
+        CaptureDate, DocId, LookupTimes, Metadata, Method, Outcome, Overlap, Similarity, TimestampMs, VerdictKind,
+    };
 
     fn verdict() -> Verdict {
         Verdict {

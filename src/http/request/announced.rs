@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::parsing::utf8;
 use crate::collections::Attached;
 use crate::http::caller::Caller;
+use crate::http::dto::capture;
 use crate::http::dto::document::{self, DocumentInput, Invalid};
 use crate::http::error::Problem;
 use crate::http::media_type::{PageType, expect, page};
@@ -74,7 +75,7 @@ impl Announced {
         };
         let id = query.id()?;
         let invalid = options::invalid(&query)?;
-        let capture = document::capture(query.get("date"), query.get("payload_digest"))?;
+        let capture = capture::capture(query.get("date"), query.get("payload_digest"))?;
         let of_raw = ["id", "date", "payload_digest"].into_iter().find(|name| query.get(name).is_some());
         if let (Some(name), Form::Json) = (of_raw, &form) {
             return Err(Problem::invalid(

@@ -11,7 +11,9 @@ use super::columns::{
 };
 use super::verdict;
 use crate::store::record::{Head, Record, StoredVerdict};
-use crate::types::{Capture, CaptureDate, DocId, Document, Labels, Metadata, PageMark, PayloadDigest, Seq, TimestampMs, content_prefix};
+use crate::types::{
+    Capture, CaptureDate, DocId, Document, Labels, Metadata, PageMark, PayloadDigest, Seq, TimestampMs, content_prefix,
+};
 
 const LINKED: u8 = 1;
 const GIVEN: u8 = 2;

@@ -30,6 +30,25 @@ pub(super) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
             sum as i64
         ],
     )?;
+    insert_document(batch, record)?;
+    match (&record.payload, batch.keep()) {
+        (None, Keep::Signature) => Ok(()),
+        (Some(payload), Keep::Shingles | Keep::Text) => {
+            let inserted = payload::insert(batch.connection(), record.seq, payload);
+            let sum = batch.executed(record.seq, inserted)?;
+            batch.ledger().payloads.add(sum);
+            Ok(())
+        }
+        (payload, keep) => {
+            let brought = if payload.is_some() { "a payload" } else { "no payload" };
+            Err(batch
+                .out_of_order(record.seq, format!("it has {brought}, but the collection keeps `{}`", keep.as_str())))
+        }
+    }
+}
+
+/// Stores the row of `document`.
+fn insert_document(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
     let verdict = verdict::to_json(&record.verdict);
     let document = DocumentRow::of(record, &verdict);
     let sum = document.sum(batch.buffer());
@@ -56,21 +75,7 @@ pub(super) fn insert(batch: &mut Batch<'_>, record: &Record) -> Result<()> {
             record.capture.digest.as_ref().map(PayloadDigest::as_str),
             sum as i64
         ],
-    )?;
-    match (&record.payload, batch.keep()) {
-        (None, Keep::Signature) => Ok(()),
-        (Some(payload), Keep::Shingles | Keep::Text) => {
-            let inserted = payload::insert(batch.connection(), record.seq, payload);
-            let sum = batch.executed(record.seq, inserted)?;
-            batch.ledger().payloads.add(sum);
-            Ok(())
-        }
-        (payload, keep) => {
-            let brought = if payload.is_some() { "a payload" } else { "no payload" };
-            Err(batch
-                .out_of_order(record.seq, format!("it has {brought}, but the collection keeps `{}`", keep.as_str())))
-        }
-    }
+    )
 }
 
 /// Removes a document as part of the change at `seq`.

@@ -59,7 +59,10 @@ fn document_sums(
     let buffer = batch.buffer();
     Ok(Some(DocumentRow::read(row, 0, buffer).map(|row| {
         let metadata = additions.metadata.as_ref().map(|metadata| metadata.as_str().as_bytes());
-        (row.sum(buffer), DocumentRow { metadata, page: additions.page, ..row.with_capture(&additions.capture) }.sum(buffer))
+        (
+            row.sum(buffer),
+            DocumentRow { metadata, page: additions.page, ..row.with_capture(&additions.capture) }.sum(buffer),
+        )
     })))
 }
 
