@@ -26,4 +26,6 @@ pub const OF_FILES: &[(&str, &str, &str)] = &[
     ("input/warc/stream.rs", "HEADER_BYTES_MAX", "65536"),
     ("input/warc/stream.rs", "left", "5"),
     ("input/warc/stream.rs", "missing", "5"),
+    ("types/capture.rs", "ALGORITHM_BYTES_MAX", "32"),
+    ("types/capture.rs", "VALUE_BYTES_MAX", "128"),
 ];
