@@ -35,7 +35,7 @@ pub enum Change {
         seq: Seq,
         target: Seq,
         /// What is stored with the content from now on.
-        additions: Additions,
+        additions: Box<Additions>,
     },
     /// Notes that a document was seen again. Ignored if the document is gone.
     Touch { target: Seq, seen: TimestampMs },

@@ -47,7 +47,7 @@ pub(super) fn repeat(
         return Ok(Ticket::ready(verdict, lookup.durable()));
     }
     let additions = if updates { Additions { page, ..merged } } else { Additions { page, ..held } };
-    let change = Change::Update { seq: order.next(), target: seq, additions: additions.clone() };
+    let change = Change::Update { seq: order.next(), target: seq, additions: Box::new(additions.clone()) };
     lookup.records().updates(seq, additions);
     let step = Step::Updated { seq, labels: set.map(|set| (existing.place, set)) };
     Ok(writes.enqueue(&mut order, verdict, (Some(change), step), turn))

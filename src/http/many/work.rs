@@ -93,7 +93,7 @@ struct ReadyDocument<T> {
 
 /// The prepared part of a document.
 enum Ready {
-    Done(DocumentAnswer),
+    Done(Box<DocumentAnswer>),
     Insert(Box<Insert>),
     Delete(DocId),
 }
@@ -207,10 +207,10 @@ impl DocumentWork {
         let (left, bytes_max) = (self.answers_left.clone(), self.bytes_left(answer_bytes_max));
         let decided = match ready {
             Ready::Done(mut answer) => {
-                if let DocumentAnswer::Verdict(verdict) = &mut answer {
+                if let DocumentAnswer::Verdict(verdict) = &mut *answer {
                     verdict.fit(bytes_max);
                 }
-                DecidedInTurn::now(answer)
+                DecidedInTurn::now(*answer)
             }
             ready => self.decide_here_or_apart(ready, room, bytes_max).await,
         };
@@ -289,7 +289,7 @@ impl DocumentWork {
                     Ok::<_, CollectionError>(Verdict { page, ..verdict })
                 };
                 match checked.await {
-                    Ok(verdict) => Ready::Done(DocumentAnswer::Verdict(verdict)),
+                    Ok(verdict) => Ready::Done(Box::new(DocumentAnswer::Verdict(verdict))),
                     Err(error) => failed(id, error.into()),
                 }
             }
@@ -311,7 +311,7 @@ impl DocumentWork {
 
     async fn decide(self, ready: Ready, bytes_max: usize) -> DecidedInTurn {
         match ready {
-            Ready::Done(answer) => DecidedInTurn::now(answer),
+            Ready::Done(answer) => DecidedInTurn::now(*answer),
             Ready::Insert(insert) => {
                 let Insert { id, attached, prepared, options, page } = *insert;
                 let (content, page_bytes) = (prepared.content(), page_bytes(&page));
@@ -381,5 +381,5 @@ pub(crate) fn ahead() -> usize {
 }
 
 fn failed(id: Option<DocId>, problem: Problem) -> Ready {
-    Ready::Done(DocumentAnswer::Failed { id, problem })
+    Ready::Done(Box::new(DocumentAnswer::Failed { id, problem }))
 }

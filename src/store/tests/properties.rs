@@ -161,7 +161,7 @@ proptest! {
                     let target = *pick.get(&model.keys().copied().collect::<Vec<_>>());
                     let held = model.get_mut(&target).unwrap();
                     *held = held.clone().with_additions(additions.clone());
-                    batch.push(Change::Update { seq: Seq(last), target: Seq(target), additions });
+                    batch.push(Change::Update { seq: Seq(last), target: Seq(target), additions: Box::new(additions) });
                 }
                 Step::Replace(..) | Step::Delete(_) | Step::Update(..) => {}
                 Step::Commit => writer.commit(&std::mem::take(&mut batch), Seq(last)).unwrap(),
