@@ -15,7 +15,7 @@ use super::error::{Code, FieldError, Problem};
 #[derive(Debug)]
 pub struct Object<'a> {
     fields: Fields<'a>,
-    known: SmallVec<[&'static str; 8]>,
+    known: SmallVec<[&'static str; 12]>,
 }
 
 /// The fields of a document fit in without an allocation.
